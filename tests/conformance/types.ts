@@ -1,0 +1,52 @@
+/**
+ * What a reference file holds and what an evaluator of a family gives back. The format is described in
+ * tests/golden/README.md and MODELS.md. One evaluator is one file in `families/` plus one line in `registry.ts`.
+ */
+
+export interface Tolerance {
+  readonly abs: number;
+  readonly rel: number;
+  /** train_step of a model: absolute tolerance by field. */
+  readonly fields?: Readonly<Record<string, number>>;
+}
+
+export interface GoldenCase {
+  readonly name: string;
+  readonly kind?: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly inputs: Readonly<Record<string, unknown>>;
+  /** Absent when `skip` is there. `{error: …}`: the input must be refused. */
+  readonly expected?: Readonly<Record<string, unknown>>;
+  readonly tolerance?: Tolerance;
+  readonly required?: boolean;
+  readonly skip?: string;
+}
+
+export interface GoldenFile {
+  readonly family: string;
+  readonly name: string;
+  readonly tolerance?: Tolerance;
+  readonly required?: boolean;
+  readonly cases: readonly GoldenCase[];
+  /** Anything else at the top of the file (`chat_template`, `base`, …). */
+  readonly [key: string]: unknown;
+}
+
+/** What came out, under the names of `expected`. The harness compares every expected field; a missing one fails. */
+export type Outcome = Readonly<Record<string, unknown>>;
+
+export interface Evaluator {
+  readonly family: string;
+  /** Does this evaluator know the file? A file that nobody knows is reported as `not implemented`. */
+  handles(file: GoldenFile): boolean;
+  /**
+   * Computes one case. Throws when the input is refused (matches `expected.error`).
+   * `folder` is where the case file lies. May replace what is compared by returning `expected` (for expectations that
+   * are files, or that may differ where a margin is small) beside `got`.
+   */
+  evaluate(
+    testCase: GoldenCase,
+    file: GoldenFile,
+    folder: string,
+  ): Promise<{ readonly got: Outcome; readonly expected?: Outcome; readonly tolerance?: Tolerance }>;
+}
