@@ -1,0 +1,58 @@
+/**
+ * Rotary position frequencies of a Hugging Face configuration, in float64.
+ * v4 keys: `rope_theta` at the top and `rope_scaling` (null, or with `rope_type`, or with the old `type`).
+ * v5 keys: `rope_parameters`, with `rope_theta` inside, possibly nested by layer type.
+ */
+import { InvalidInputError } from '../core/errors.ts';
+import { Fields, isObject, show } from './fields.ts';
+
+export const supportedRopeTypes = ['default', 'linear', 'llama3'] as const;
+
+/** headDim / 2 inverse frequencies, scaling applied. */
+export function ropeInverseFrequencies(config: Fields, headDim: number, maxPositions: number): number[] {
+  const rope = new Fields(ropeSettings(config), `${config.where}: rope`);
+  const theta = rope.positive('rope_theta', config.positive('rope_theta', 10_000));
+  const partial = rope.get('partial_rotary_factor') ?? config.get('partial_rotary_factor') ?? 1;
+  if (partial !== 1) throw unsupported(config, `partial_rotary_factor ${show(partial)} is not supported; supported: 1`);
+
+  const plain = Array.from({ length: headDim / 2 }, (_, i) => 1 / theta ** ((2 * i) / headDim));
+  const type = rope.get('rope_type') ?? rope.get('type') ?? 'default';
+  if (type === 'default') return plain;
+  if (type === 'linear') {
+    const factor = rope.positive('factor');
+    return plain.map((frequency) => frequency / factor);
+  }
+  if (type === 'llama3') return llama3Scaling(plain, rope, maxPositions);
+  throw unsupported(config, `rope type ${show(type)} is not supported; supported: ${supportedRopeTypes.join(', ')}`);
+}
+
+/** Long wavelengths are slowed by `factor`, short ones kept, between the bounds a blend (Llama 3.1). */
+function llama3Scaling(plain: readonly number[], rope: Fields, maxPositions: number): number[] {
+  const factor = rope.positive('factor');
+  const low = rope.positive('low_freq_factor');
+  const high = rope.positive('high_freq_factor');
+  const context = rope.positive('original_max_position_embeddings', maxPositions);
+  if (high <= low) throw rope.refuse('high_freq_factor', `greater than low_freq_factor (${low})`);
+  return plain.map((frequency) => {
+    const wavelength = (2 * Math.PI) / frequency;
+    if (wavelength < context / high) return frequency;
+    if (wavelength > context / low) return frequency / factor;
+    const smooth = (context / wavelength - low) / (high - low);
+    return ((1 - smooth) * frequency) / factor + smooth * frequency;
+  });
+}
+
+/** The one set of rope settings; layer types that differ are refused, as the engine has one table. */
+function ropeSettings(config: Fields): unknown {
+  const settings = config.get('rope_scaling') ?? config.get('rope_parameters') ?? {};
+  if (!isObject(settings)) return settings;
+  const nested = Object.entries(settings).filter(([name]) => /_attention$/.test(name));
+  if (nested.length === 0) return settings;
+  const forms = new Set(nested.map(([, value]) => JSON.stringify(value, isObject(value) ? Object.keys(value).sort() : null)));
+  if (forms.size > 1) throw unsupported(config, 'rope_parameters that differ by layer type are not supported for these families');
+  return nested[0]?.[1];
+}
+
+function unsupported(config: Fields, message: string): InvalidInputError {
+  return new InvalidInputError(`${config.where}: ${message}`, { where: config.where });
+}

@@ -1,0 +1,125 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { InvalidInputError } from '../core/errors.ts';
+import { type MemoryTensor, decodeSafetensors, encodeSafetensors, openSafetensors, roundToBf16, widenBf16, widenF16 } from './safetensors.ts';
+
+const sample: Record<string, MemoryTensor> = {
+  tokens: { dtype: 'I32', shape: [3], data: Int32Array.of(5, -6, 7) },
+  logProbs: { dtype: 'F32', shape: [1, 2], data: Float32Array.of(-0.5, NaN) },
+  half: { dtype: 'BF16', shape: [2], data: Uint16Array.of(0x3f80, 0) },
+  offsets: { dtype: 'I64', shape: [2], data: BigInt64Array.of(0n, 3n) },
+  mask: { dtype: 'BOOL', shape: [3], data: Uint8Array.of(1, 0, 1) },
+  raw: { dtype: 'U8', shape: [0], data: new Uint8Array() },
+  scalar: { dtype: 'F16', shape: [], data: Uint16Array.of(0x3c00) },
+};
+
+describe('in memory', () => {
+  it('gives tensors and metadata back', () => {
+    const { tensors, metadata } = decodeSafetensors(encodeSafetensors(sample, { b: '2', a: '1' }));
+    expect(Object.fromEntries(tensors)).toEqual(sample);
+    expect(metadata).toEqual({ a: '1', b: '2' });
+  });
+
+  it('writes the same bytes whatever the order of the keys, data aligned to 8', () => {
+    const reversed = Object.fromEntries(Object.entries(sample).reverse());
+    const bytes = encodeSafetensors(sample);
+    expect(encodeSafetensors(reversed)).toEqual(bytes);
+    expect(new DataView(bytes.buffer).getUint32(0, true) % 8).toBe(0);
+  });
+
+  it('refuses a tensor whose shape does not fit', () => {
+    expect(() => encodeSafetensors({ x: { dtype: 'F32', shape: [2], data: new Float32Array(3) } })).toThrow(/needs 2 values, found 3/);
+  });
+});
+
+/** A file from a header object and a number of data bytes. */
+function file(header: unknown, dataBytes: number): Uint8Array {
+  const json = new TextEncoder().encode(typeof header === 'string' ? header : JSON.stringify(header));
+  const bytes = new Uint8Array(8 + json.length + dataBytes);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(json.length), true);
+  bytes.set(json, 8);
+  return bytes;
+}
+
+describe('damage', () => {
+  const f32 = (begin: number, end: number, shape = [1]): unknown => ({ dtype: 'F32', shape, data_offsets: [begin, end] });
+  it.each<[string, Uint8Array, RegExp]>([
+    ['an empty file', new Uint8Array(), /at least 8 bytes/],
+    ['a header longer than the file', Uint8Array.of(255, 255, 255, 255, 255, 255, 255, 255, 1), /header claims/],
+    ['text', file('hello', 0), /not valid JSON/],
+    ['a list', file('[1]', 0), /not a JSON object/],
+    ['an overlap', file({ a: f32(0, 4), b: f32(0, 4) }, 8), /begins at byte 0, expected 4/],
+    ['a gap', file({ a: f32(0, 4), b: f32(8, 12) }, 12), /begins at byte 8, expected 4/],
+    ['bytes left over', file({ a: f32(0, 4) }, 8), /take 4 bytes, the file has 8/],
+    ['a truncated file', file({ a: f32(0, 4) }, 3), /take 4 bytes, the file has 3/],
+    ['a wrong size', file({ a: f32(0, 4, [2]) }, 4), /takes 8 bytes/],
+    ['sizes that overflow', file({ a: f32(0, 4, [2 ** 40, 2 ** 40]) }, 4), /takes/],
+    ['a negative size', file({ a: f32(0, 4, [-1]) }, 4), /list of sizes/],
+    ['an unknown dtype', file({ a: { dtype: 'F31', shape: [1], data_offsets: [0, 4] } }, 4), /F31.*known/],
+    ['metadata that is not text', file({ __metadata__: { a: 1 } }, 0), /__metadata__.a must be a string/],
+    ['a BOOL of 2', encodeSafetensors({ m: { dtype: 'BOOL', shape: [1], data: Uint8Array.of(2) } }), /must be 0 or 1/],
+    ['invalid UTF-8', file({ a: f32(0, 4) }, 4).map((byte, i) => (i === 10 ? 0xff : byte)), /not valid JSON/],
+  ])('%s is refused with the reason', (_, bytes, message) => {
+    expect(() => decodeSafetensors(bytes)).toThrow(InvalidInputError);
+    expect(() => decodeSafetensors(bytes)).toThrow(message);
+  });
+
+  it('any mutated byte gives the same tensors in another value, or InvalidInputError (property)', () => {
+    const bytes = encodeSafetensors(sample);
+    const edit = fc.record({ at: fc.nat(bytes.length - 1), value: fc.nat(255) });
+    fc.assert(
+      fc.property(fc.array(edit, { minLength: 1, maxLength: 4 }), fc.nat(bytes.length), (edits, cut) => {
+        const mutated = bytes.slice(0, edits.length === 4 ? cut : undefined);
+        for (const { at, value } of edits) if (at < mutated.length) mutated[at] = value;
+        try {
+          for (const tensor of decodeSafetensors(mutated).tensors.values()) {
+            expect(tensor.data.length).toBe(tensor.shape.reduce((a, b) => a * b, 1));
+          }
+        } catch (error) {
+          expect(error).toBeInstanceOf(InvalidInputError);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+describe('number types', () => {
+  it('round to bfloat16 to nearest even and widen exactly', () => {
+    const source = Float32Array.of(1, 1.00390625, 1.01171875, -0, Infinity, NaN, 3.4028235e38);
+    const bits = new Uint16Array(source.length);
+    roundToBf16(source, bits);
+    const back = new Float32Array(source.length);
+    widenBf16(bits, back);
+    expect(Array.from(back)).toEqual([1, 1, 1.015625, -0, Infinity, NaN, Infinity]);
+  });
+
+  it('widen halves, subnormals too', () => {
+    const target = new Float32Array(6);
+    widenF16(Uint16Array.of(0x3c00, 0xc000, 0x0001, 0x7c00, 0x7e00, 0x7bff), target);
+    expect(Array.from(target)).toEqual([1, -2, 2 ** -24, Infinity, NaN, 65504]);
+  });
+});
+
+describe('files', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'safetensors-'));
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  it('are read as in memory, and damage is named with the path', async () => {
+    const path = join(folder, 'model.safetensors');
+    await writeFile(path, encodeSafetensors(sample));
+    const source = await openSafetensors(folder);
+    const target = new Float32Array(2);
+    await source.readFloat32('half', target);
+    expect(Array.from(target)).toEqual([1, 0]);
+    await source.close();
+    await writeFile(path, encodeSafetensors(sample).subarray(0, -1));
+    await expect(openSafetensors(folder)).rejects.toThrow(path);
+  });
+});

@@ -1,0 +1,10 @@
+/** Safetensors: the format of every tensor petrel reads or writes. */
+export { roundToBf16, widenBf16, widenF16 } from './safetensors/convert.ts';
+export { TensorFolder, openSafetensors } from './safetensors/folder.ts';
+export type { FolderTensor } from './safetensors/folder.ts';
+export { dtypeBytes } from './safetensors/header.ts';
+export type { Dtype, TensorEntry } from './safetensors/header.ts';
+export { decodeSafetensors, encodeSafetensors } from './safetensors/memory.ts';
+export type { DecodedSafetensors, MemoryTensor, TensorData } from './safetensors/memory.ts';
+export { writeModelFiles, writeSafetensors } from './safetensors/write.ts';
+export type { FloatTensor, ShardOptions, StoredDtype } from './safetensors/write.ts';
