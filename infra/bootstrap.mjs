@@ -1,0 +1,60 @@
+#!/usr/bin/env node
+/**
+ * Sets petrel up: `node infra/bootstrap.mjs [--quiet] [--build]`. Every npm script runs it first.
+ *
+ * Plain JavaScript without dependencies, since it is what fetches them. Each step knows whether it is pending (a stamp
+ * keyed by content), so a second run costs nothing and an interrupted one goes on where it stopped.
+ *
+ *   --quiet   show only the steps that had work to do, on stderr (stdout belongs to the command that follows)
+ *   --build   run the build steps even when nothing changed
+ */
+
+import { availableParallelism } from 'node:os';
+import { withSetupLock } from './bootstrap/lock.mjs';
+import { nativeStep } from './bootstrap/native.mjs';
+import { npmStep } from './bootstrap/npm.mjs';
+import { checkPlatform, checkTools } from './bootstrap/platform.mjs';
+import { buildIdStep, typescriptStep, workflowBundleStep } from './bootstrap/typescript.mjs';
+import { Reporter, SetupError, seconds } from './bootstrap/report.mjs';
+import { oneDnnStep, serverSteps } from './bootstrap/toolchain.mjs';
+import { checkoutRoot, petrelHome } from './bootstrap/places.mjs';
+
+const flags = new Set(process.argv.slice(2));
+const unknown = [...flags].filter((flag) => flag !== '--quiet' && flag !== '--build');
+const report = new Reporter({ quiet: flags.has('--quiet') });
+
+try {
+  if (unknown.length > 0) throw new SetupError(`unknown option ${unknown.join(', ')}`, 'known: --quiet, --build');
+  await setUp({ root: checkoutRoot, home: petrelHome(), force: flags.has('--build'), cores: availableParallelism() });
+} catch (error) {
+  if (!(error instanceof SetupError)) throw error;
+  report.failure(error);
+  process.exitCode = 1;
+}
+
+/**
+ * A step is `{ name, needs, pending(), run() }`: `needs` names the machine's tools it calls, `run` may return a remark.
+ * Pending is asked again just before a step runs: an earlier step, or another set-up, may have changed the answer.
+ */
+async function setUp(context) {
+  const started = performance.now();
+  checkPlatform();
+  const steps = [
+    npmStep(context),
+    oneDnnStep(context),
+    ...serverSteps(context),
+    nativeStep(context),
+    typescriptStep(context),
+    workflowBundleStep(context),
+    buildIdStep(context),
+  ];
+  if (!steps.some((step) => step.pending())) return report.upToDate(seconds(started));
+
+  await withSetupLock(context, () => report.waiting(), async () => {
+    checkTools(steps.filter((step) => step.pending()).flatMap((step) => step.needs));
+    for (const step of steps) {
+      if (step.pending()) await report.step(step.name, () => step.run());
+    }
+  });
+  report.done(seconds(started));
+}

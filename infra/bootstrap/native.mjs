@@ -1,0 +1,56 @@
+/** The C++ engine: native/ → build/native/petrel.node, by cmake. */
+
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkoutStamp, contentHash, filesBelow } from './places.mjs';
+import { cxxCompiler } from './platform.mjs';
+import { findOnPath, runProgram } from './programs.mjs';
+import { SetupError } from './report.mjs';
+import { oneDnnRoot } from './toolchain.mjs';
+
+const sources = /(\.(c|cc|cpp|h|hpp|inc|cmake|map)|CMakeLists\.txt)$/;
+const hint = 'the compiler output above says where; `npm run build` tries again';
+
+export function nativeStep({ root, home, force, cores }) {
+  const stamp = checkoutStamp(root, 'native');
+  const addon = join(root, 'build/native/petrel.node');
+  const configure = () => [
+    ...['-S', join(root, 'native'), '-B', join(root, 'build/native'), '-G', generator()],
+    ...['-DCMAKE_BUILD_TYPE=Release', `-DONEDNN_ROOT=${oneDnnRoot(home)}`],
+  ];
+  const key = () => nativeHash(root, cxxCompiler() ?? '', ...configure());
+  let forced = force;
+  return {
+    name: 'native engine',
+    needs: ['compiler', 'cmake'],
+    pending: () => existsSync(join(root, 'native/CMakeLists.txt')) && (forced || !existsSync(addon) || !stamp.holds(key())),
+    async run() {
+      const built = key();
+      forgetOtherConfiguration(root);
+      await runProgram('cmake', configure(), { what: 'cmake (configure)', hint });
+      await runProgram('cmake', ['--build', join(root, 'build/native'), '--parallel', String(cores)], { what: 'the build of native/', hint });
+      if (!existsSync(addon)) throw new SetupError('the build of native/ made no build/native/petrel.node', 'its CMakeLists.txt names the output');
+      stamp.write(built);
+      forced = false;
+    },
+  };
+}
+
+/** Key of the engine build: its sources, how it is configured, and the Node-API headers it is compiled against. */
+export function nativeHash(root, ...configuration) {
+  const headers = ['node_modules/node-addon-api/package.json', 'node_modules/node-api-headers/package.json'];
+  const files = [...filesBelow(root, ['native'], (path) => sources.test(path)), ...headers.filter((file) => existsSync(join(root, file)))];
+  return contentHash(root, files, ...configuration);
+}
+
+const generator = () => (findOnPath('ninja') ? 'Ninja' : 'Unix Makefiles');
+
+/** cmake refuses a build folder that was configured elsewhere or for another generator. */
+function forgetOtherConfiguration(root) {
+  const folder = join(root, 'build/native');
+  const cache = join(folder, 'CMakeCache.txt');
+  if (!existsSync(cache)) return;
+  const text = readFileSync(cache, 'utf8');
+  const same = text.includes(`CMAKE_HOME_DIRECTORY:INTERNAL=${join(root, 'native')}\n`) && text.includes(`CMAKE_GENERATOR:INTERNAL=${generator()}\n`);
+  if (!same) rmSync(folder, { recursive: true });
+}

