@@ -1,0 +1,29 @@
+/** Identities: of runs, jobs and objects. A name is for people, a run id is for ever. */
+
+/** `<name>-<yyyymmdd-hhmmss>-<4 hex>`; claimed by creating `runs/<runId>/run.json`. */
+export type RunId = string;
+/** `<stage>-<first 32 hex of the digest of its inputs>`. The same inputs are the same job, whoever asks. */
+export type JobId = string;
+/** SHA-256 in lower-case hex. */
+export type Digest = string;
+
+export const runNamePattern = /^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/;
+export const runIdPattern = /^([a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?)-(\d{8}-\d{6})-([0-9a-f]{4})$/;
+export const digestPattern = /^[0-9a-f]{64}$/;
+
+/** `when` in UTC; `nonce` is four hex digits. */
+export function makeRunId(name: string, when: Date, nonce: string): RunId {
+  const iso = when.toISOString();
+  const day = iso.slice(0, 10).replaceAll('-', '');
+  const time = iso.slice(11, 19).replaceAll(':', '');
+  return `${name}-${day}-${time}-${nonce}`;
+}
+
+/** The name inside a run id; undefined when it is not a run id. */
+export function runNameOf(runId: string): string | undefined {
+  return runIdPattern.exec(runId)?.[1];
+}
+
+export function makeJobId(stage: string, inputsDigest: Digest): JobId {
+  return `${stage}-${inputsDigest.slice(0, 32)}`;
+}

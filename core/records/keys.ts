@@ -1,0 +1,30 @@
+/** Where every object lies in the store. The only place that spells a key. */
+import type { Digest, JobId, RunId } from '../ids.ts';
+
+const run = (runId: RunId) => `runs/${runId}`;
+const position = (runId: RunId, term: number, iteration: number) => `${run(runId)}/terms/${term}/${iteration}`;
+
+export const keys = {
+  runs: 'runs/',
+  run: (runId: RunId) => `${run(runId)}/run.json`,
+  tombstone: (runId: RunId) => `${run(runId)}/removed.json`,
+  revision: (runId: RunId, n: number) => `${run(runId)}/revisions/${n}.json`,
+  revisions: (runId: RunId) => `${run(runId)}/revisions/`,
+  term: (runId: RunId, term: number) => `${run(runId)}/terms/${term}/term.json`,
+  positions: (runId: RunId, term: number) => `${run(runId)}/terms/${term}/`,
+  batch: (runId: RunId, term: number, iteration: number) => `${position(runId, term, iteration)}/batch.json`,
+  update: (runId: RunId, term: number, iteration: number) => `${position(runId, term, iteration)}/update.json`,
+  evaluation: (runId: RunId, term: number, iteration: number) => `${position(runId, term, iteration)}/eval.json`,
+  result: (runId: RunId, jobId: JobId) => `${run(runId)}/results/${jobId}.json`,
+  checkpoints: (runId: RunId) => `${run(runId)}/checkpoints/`,
+  checkpoint: (runId: RunId, iteration: number, state: Digest) => `${run(runId)}/checkpoints/${iteration}-${state}.json`,
+  weights: (runId: RunId, weights: Digest) => `${run(runId)}/weights/${weights}.json`,
+  blob: (runId: RunId, digest: Digest) => `${run(runId)}/blobs/${digest}`,
+  status: (runId: RunId, n: number) => `${run(runId)}/status/${n}.json`,
+  statuses: (runId: RunId) => `${run(runId)}/status/`,
+  log: (runId: RunId, source: string) => `${run(runId)}/logs/${source}`,
+  logs: (runId: RunId) => `${run(runId)}/logs/`,
+  all: (runId: RunId) => `${run(runId)}/`,
+  model: (digest: Digest, file: string) => `models/${digest}/${file}`,
+  dataset: (digest: Digest, file: string) => `datasets/${digest}/${file}`,
+} as const;

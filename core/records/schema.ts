@@ -1,0 +1,283 @@
+/**
+ * The records of a run, as zod schemas and types. FORMAT.md beside this file says what each is for.
+ * All records carry `format: 1`; readers refuse newer formats. Unknown fields of format 1 are kept out by `strip`.
+ */
+import { z } from 'zod';
+
+export const recordFormat = 1;
+
+const digest = z.string().regex(/^[0-9a-f]{64}$/);
+const format = z.literal(recordFormat);
+/** Numbers by metric name. Not-a-number and infinities are strings in JSON. */
+const metricValues = z.record(z.string(), z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity'])]));
+const count = z.int().nonnegative();
+
+/** Who wrote a record: for people, never for decisions. */
+const writer = z.object({ process: z.string(), at: z.string() });
+export type Writer = z.infer<typeof writer>;
+
+export const runRecord = z.object({
+  format,
+  runId: z.string(),
+  name: z.string(),
+  kind: z.enum(['rl', 'sft']),
+  createdAt: z.string(),
+});
+export type RunRecord = z.infer<typeof runRecord>;
+
+/** What a run reads besides its records, all by digest. */
+export const runInputs = z.object({
+  model: digest,
+  reference: digest.optional(),
+  train: digest,
+  validation: digest.optional(),
+  /** The scorer: a built-in's name with the revision of its code, or a user's module by digest. */
+  scorer: z
+    .discriminatedUnion('type', [
+      z.object({ type: z.literal('builtin'), name: z.string(), revision: z.string() }),
+      z.object({
+        type: z.literal('module'),
+        module: digest,
+        fileName: z.string(),
+        exportName: z.string(),
+        deterministic: z.boolean(),
+      }),
+    ])
+    .optional(),
+});
+export type RunInputs = z.infer<typeof runInputs>;
+
+export const revisionRecord = z.object({
+  format,
+  runId: z.string(),
+  revision: z.int().positive(),
+  /** Valid for iterations after this position. */
+  fromPosition: count,
+  /** The resolved recipe; validated by core/recipe. */
+  recipe: z.record(z.string(), z.unknown()),
+  inputs: runInputs,
+  createdAt: z.string(),
+});
+export type RevisionRecord = z.infer<typeof revisionRecord>;
+
+/** What a machine must have to give the same bits. */
+export const numericProfile = z.object({
+  /** Equal ids give equal bits for equal inputs (deterministic mode), or comparable numbers (otherwise). */
+  id: z.string(),
+  compute: z.enum(['fp32', 'bf16']),
+  deterministic: z.boolean(),
+  isa: z.string(),
+  engine: z.string(),
+  /** Tokens of the largest micro-batch: part of the order of sums over tokens. */
+  maxTokensPerMicroBatch: z.int().positive(),
+});
+export type NumericProfile = z.infer<typeof numericProfile>;
+
+export const termRecord = z.object({
+  format,
+  runId: z.string(),
+  term: z.int().positive(),
+  /** Undefined for the first term. */
+  parent: z.object({ term: z.int().positive(), position: count }).optional(),
+  /** State at the parent's position: the base for term 1. */
+  startState: digest,
+  startWeights: digest,
+  profile: numericProfile,
+  owner: z.string(),
+  reason: z.string(),
+  /** Draw numbers that a redo must not use again. */
+  skippedDraws: z.array(count),
+  writer,
+});
+export type TermRecord = z.infer<typeof termRecord>;
+
+/** Everything that changes from iteration to iteration besides the weights. */
+export const counters = z.object({
+  /** Next draw number. */
+  cursor: count,
+  /** Optimiser steps planned so far: position of the learning-rate schedule. */
+  optimizerSteps: count,
+  /** Consecutive updates in which no step was taken. */
+  badSteps: count,
+  /** Coefficient of the KL loss or penalty. */
+  klCoef: z.number(),
+});
+export type Counters = z.infer<typeof counters>;
+
+export const drawFate = z.enum(['trained', 'filtered', 'failed', 'surplus', 'stale']);
+
+/** One draw of the prompt stream and what became of its samples. */
+export const drawRecord = z.object({
+  draw: count,
+  row: count,
+  fate: drawFate,
+  /** Why, unless trained. */
+  reason: z.string().optional(),
+  /** Per sample: index into the batch, or the reason it is not there. */
+  samples: z.array(z.union([count, z.string()])),
+});
+export type DrawRecord = z.infer<typeof drawRecord>;
+
+const lossSettings = z.object({
+  kind: z.enum(['policy', 'sft']),
+  lossMode: z.string(),
+  clipRatioLow: z.number(),
+  clipRatioHigh: z.number(),
+  clipRatioC: z.number(),
+  lossAggMode: z.string(),
+  entropyCoeff: z.number(),
+  useKlLoss: z.boolean(),
+  klLossCoef: z.number(),
+  klLossType: z.string(),
+  temperature: z.number(),
+  /** Width that `seq-mean-token-sum-norm` divides by. */
+  lossScaleFactor: z.number(),
+});
+export type LossSettings = z.infer<typeof lossSettings>;
+
+const optimizerSettings = z.object({
+  beta1: z.number(),
+  beta2: z.number(),
+  eps: z.number(),
+  weightDecay: z.number(),
+  maxGradNorm: z.number(),
+});
+export type OptimizerSettings = z.infer<typeof optimizerSettings>;
+
+export const batchRecord = z.object({
+  format,
+  runId: z.string(),
+  term: z.int().positive(),
+  iteration: z.int().positive(),
+  /** Digest of the record before this one: update k−1, or the term's. */
+  parent: digest,
+  parentState: digest,
+  revision: z.int().positive(),
+  profile: z.string(),
+  /** safetensors with everything that the update reads: see FORMAT.md, "Batch tensors". */
+  tensors: digest,
+  /** `on-policy`: one optimiser step, so the old log-probs are those of its own forward pass. */
+  oldLogProbs: z.enum(['stored', 'on-policy']),
+  /** Learning rate of each optimiser step. */
+  learningRates: z.array(z.number()),
+  loss: lossSettings,
+  optimizer: optimizerSettings,
+  /** Rollout and reward results that this batch was made of, by their records' digests. */
+  results: z.array(z.string()),
+  draws: z.array(drawRecord),
+  before: counters,
+  after: counters,
+  metrics: metricValues,
+  timings: metricValues,
+  /** `skip`: a person decided that this batch is not trained on. */
+  decision: z.enum(['train', 'skip', 'seal']),
+  writer,
+});
+export type BatchRecord = z.infer<typeof batchRecord>;
+
+export const optimizerStep = z.object({
+  lr: z.number(),
+  gradNorm: z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity'])]),
+  taken: z.boolean(),
+});
+export type OptimizerStep = z.infer<typeof optimizerStep>;
+
+export const updateRecord = z.object({
+  format,
+  runId: z.string(),
+  term: z.int().positive(),
+  iteration: z.int().positive(),
+  /** Digest of the batch record. */
+  batch: digest,
+  parentState: digest,
+  outcome: z.enum(['applied', 'skipped', 'seal']),
+  reason: z.string().optional(),
+  stateDigest: digest,
+  weightsDigest: digest,
+  steps: z.array(optimizerStep),
+  after: counters,
+  metrics: metricValues,
+  timings: metricValues,
+  writer,
+});
+export type UpdateRecord = z.infer<typeof updateRecord>;
+
+export const evalRecord = z.object({
+  format,
+  runId: z.string(),
+  term: z.int().positive(),
+  /** Policy version: 0 is the base. */
+  iteration: count,
+  weightsDigest: digest,
+  questions: z.int().positive(),
+  failed: count,
+  /** Mean of `acc` (or of the score) over questions. */
+  accuracy: z.number(),
+  metrics: metricValues,
+  timings: metricValues,
+  results: z.array(z.string()),
+  writer,
+});
+export type EvalRecord = z.infer<typeof evalRecord>;
+
+export const shardInfo = z.object({
+  blob: digest,
+  bytes: count,
+  /** Names inside, each with the range [start, end) of its elements that this shard holds. */
+  tensors: z.array(z.object({ name: z.string(), start: count, end: count })),
+});
+export type ShardInfo = z.infer<typeof shardInfo>;
+
+export const checkpointManifest = z.object({
+  format,
+  runId: z.string(),
+  term: z.int().positive(),
+  iteration: count,
+  stateDigest: digest,
+  weightsDigest: digest,
+  /** Shards of each part of the actor's state: fp32 weights, first and second moments. */
+  shards: z.array(shardInfo),
+  parameters: z.array(z.object({ name: z.string(), shape: z.array(count) })),
+  state: z.record(z.string(), z.union([z.number(), z.string()])),
+});
+export type CheckpointManifest = z.infer<typeof checkpointManifest>;
+
+export const weightsManifest = z.object({
+  format,
+  weightsDigest: digest,
+  dtype: z.enum(['F32']),
+  shards: z.array(shardInfo),
+});
+export type WeightsManifest = z.infer<typeof weightsManifest>;
+
+/** State of a run as people see it, and what they want. The newest entry counts. */
+export const runStates = ['queued', 'running', 'paused', 'stopped', 'completed', 'failed', 'cancelled'] as const;
+export type RunState = (typeof runStates)[number];
+export const wishes = ['run', 'pause', 'stop', 'cancel'] as const;
+export type Wish = (typeof wishes)[number];
+
+export const statusEntry = z.object({
+  format,
+  runId: z.string(),
+  n: count,
+  at: z.string(),
+  /** What a person asked for last. */
+  wish: z.enum(wishes),
+  state: z.enum(runStates),
+  /** Why it is paused or failed: error JSON. */
+  reason: z
+    .object({ code: z.string(), message: z.string(), hint: z.string().optional(), where: z.string().optional() })
+    .optional(),
+});
+export type StatusEntry = z.infer<typeof statusEntry>;
+
+/** What a finished job left. `output` is by stage; see core/wire/jobs.ts. */
+export const resultRecord = z.object({
+  format,
+  jobId: z.string(),
+  stage: z.string(),
+  output: z.record(z.string(), z.unknown()),
+  timings: metricValues,
+  writer,
+});
+export type ResultRecord = z.infer<typeof resultRecord>;

@@ -1,0 +1,189 @@
+/**
+ * Jobs: what a stage asks of a worker, and what it gives back. A job's id is its stage and the digest of its input, so
+ * an input holds nothing that could differ between two askers of the same thing: no run, term, path, time or attempt.
+ */
+import type { Counters, DrawRecord, LossSettings, NumericProfile, OptimizerSettings, OptimizerStep, RunInputs } from '../records/schema.ts';
+import type { Digest } from '../ids.ts';
+import type { SamplingSettings } from '../ports.ts';
+
+/** How an engine for a run is to be made. Part of every job that touches weights. */
+export interface EngineSettings {
+  readonly compute: 'auto' | 'fp32' | 'bf16';
+  readonly deterministic: boolean;
+  readonly maxTokensPerMicroBatch: number;
+}
+
+/** Makes the base model ready and says what it is: state 0 of the log. */
+export interface OpenInput {
+  readonly model: Digest;
+  readonly engine: EngineSettings;
+}
+export interface OpenOutput {
+  readonly stateDigest: Digest;
+  readonly weightsDigest: Digest;
+  readonly profile: NumericProfile;
+}
+
+/** Samples responses for some draws from exactly these weights. */
+export interface RolloutInput {
+  readonly purpose: 'train' | 'validate';
+  readonly model: Digest;
+  readonly dataset: Digest;
+  readonly weights: Digest;
+  readonly profile: NumericProfile;
+  readonly draws: readonly { readonly draw: number; readonly row: number }[];
+  readonly samplesPerDraw: number;
+  readonly sampling: SamplingSettings;
+  readonly maxNewTokens: number;
+  readonly maxSequences: number;
+  readonly stopStrings: readonly string[];
+  readonly seed: readonly [number, number];
+}
+export interface RolloutOutput {
+  /** safetensors of the trajectories: FORMAT.md, "Trajectory tensors". */
+  readonly trajectories: Digest;
+  readonly samples: number;
+  readonly promptTokens: number;
+  readonly responseTokens: number;
+}
+
+/** Scores every sample of a trajectories object. */
+export interface RewardInput {
+  readonly trajectories: Digest;
+  readonly model: Digest;
+  readonly dataset: Digest;
+  readonly scorer: NonNullable<RunInputs['scorer']>;
+  readonly timeoutMs: number;
+  readonly memoryMb: number;
+}
+export interface RewardOutput {
+  /** JSON blob: ScoreTable. */
+  readonly scores: Digest;
+  readonly failed: number;
+}
+/** One entry per sample of the trajectories object, in its order. */
+export interface ScoreTable {
+  readonly scores: readonly (number | null)[];
+  /** Why a score is null. */
+  readonly reasons: readonly (string | null)[];
+  /** Extra numeric columns that the scorer returned, `acc` among them when given. */
+  readonly columns: Readonly<Record<string, readonly (number | null)[]>>;
+}
+
+/** Turns scored trajectories (RL) or dataset rows (SFT) into a closed batch. */
+export interface AdvantageInput {
+  readonly kind: 'rl' | 'sft';
+  readonly iteration: number;
+  readonly parentState: Digest;
+  readonly weights: Digest;
+  readonly inputs: RunInputs;
+  readonly engine: EngineSettings;
+  readonly profile: NumericProfile;
+  readonly draws: readonly { readonly draw: number; readonly row: number }[];
+  /** In draw order. Empty for SFT. */
+  readonly parts: readonly { readonly trajectories: Digest; readonly scores: Digest }[];
+  readonly before: Counters;
+  readonly cursorAfter: number;
+  readonly algorithm: AlgorithmSettings;
+}
+
+/** The part of a recipe that decides how a batch is made from samples. */
+export interface AlgorithmSettings {
+  readonly seed: readonly [number, number];
+  readonly samplesPerDraw: number;
+  readonly advEstimator: string;
+  readonly normAdvByStd: boolean;
+  readonly maxFailedFraction: number;
+  readonly miniBatchPrompts: number;
+  readonly epochs: number;
+  readonly shuffle: boolean;
+  readonly maxTokensPerMicroBatch: number;
+  readonly maxResponseLength: number;
+  readonly loss: LossSettings;
+  readonly optimizer: OptimizerSettings;
+  readonly schedule: ScheduleSettings;
+}
+
+export interface ScheduleSettings {
+  readonly type: string;
+  readonly lr: number;
+  readonly warmupSteps: number;
+  readonly totalSteps: number;
+  readonly minLrRatio: number;
+  readonly numCycles: number;
+}
+
+export interface AdvantageOutput {
+  readonly tensors: Digest;
+  readonly oldLogProbs: 'stored' | 'on-policy';
+  readonly learningRates: readonly number[];
+  readonly loss: LossSettings;
+  readonly optimizer: OptimizerSettings;
+  readonly draws: readonly DrawRecord[];
+  readonly after: Counters;
+  readonly metrics: Readonly<Record<string, number | 'NaN' | 'Infinity' | '-Infinity'>>;
+}
+
+/** Applies one batch record to its parent state. */
+export interface UpdateInput {
+  readonly parentState: Digest;
+  readonly batch: Digest;
+  readonly model: Digest;
+  readonly reference: Digest;
+  readonly engine: EngineSettings;
+}
+export interface UpdateOutput {
+  readonly outcome: 'applied' | 'skipped';
+  readonly reason?: string;
+  readonly stateDigest: Digest;
+  readonly weightsDigest: Digest;
+  readonly steps: readonly OptimizerStep[];
+  readonly after: Counters;
+  readonly metrics: Readonly<Record<string, number | 'NaN' | 'Infinity' | '-Infinity'>>;
+}
+
+/** Writes the state at a position as a verified checkpoint. */
+export interface CheckpointInput {
+  readonly state: Digest;
+  readonly model: Digest;
+  readonly engine: EngineSettings;
+}
+export interface CheckpointOutput {
+  readonly manifest: string;
+}
+
+/** Writes weights for rollout workers outside the trainer's process. */
+export interface WeightsInput {
+  readonly weights: Digest;
+  readonly state: Digest;
+  readonly model: Digest;
+  readonly engine: EngineSettings;
+}
+export interface WeightsOutput {
+  readonly manifest: string;
+}
+
+export interface StageTypes {
+  open: { input: OpenInput; output: OpenOutput };
+  rollout: { input: RolloutInput; output: RolloutOutput };
+  reward: { input: RewardInput; output: RewardOutput };
+  advantage: { input: AdvantageInput; output: AdvantageOutput };
+  update: { input: UpdateInput; output: UpdateOutput };
+  checkpoint: { input: CheckpointInput; output: CheckpointOutput };
+  weights: { input: WeightsInput; output: WeightsOutput };
+}
+export type Stage = keyof StageTypes;
+
+export const roles = ['trainer', 'rollout', 'reward'] as const;
+export type Role = (typeof roles)[number];
+
+/** Which role does a stage; a role's jobs share one work queue. */
+export const roleOfStage: Readonly<Record<Stage, Role>> = {
+  open: 'trainer',
+  advantage: 'trainer',
+  update: 'trainer',
+  checkpoint: 'trainer',
+  weights: 'trainer',
+  rollout: 'rollout',
+  reward: 'reward',
+};

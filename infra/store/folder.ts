@@ -1,0 +1,170 @@
+/** A folder as object store: create is link(2), which exactly one of many writers wins. */
+import { createReadStream, createWriteStream } from 'node:fs';
+import { link, mkdir, open, readdir, readFile, rename, rm, stat, statfs, unlink } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { dirname, join, relative, sep } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { pathToFileURL } from 'node:url';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { Store } from '../../core/ports.ts';
+
+/** statfs magic numbers of file systems whose link(2) or fsync cannot be trusted between machines. */
+const networkFileSystems: Readonly<Record<number, string>> = {
+  0x6969: 'NFS',
+  0xff534d42: 'CIFS',
+  0xfe534d42: 'SMB',
+  0x517b: 'SMB',
+  0x65735546: 'FUSE',
+  0x00c36400: 'Ceph',
+  0x01021997: '9P',
+};
+
+const temporaryPrefix = '.tmp-';
+
+/** Opens (and makes) a folder store. Throws InvalidInputError for a network file system. */
+export async function openFolderStore(folder: string): Promise<Store> {
+  await mkdir(folder, { recursive: true });
+  const network = networkFileSystems[(await statfs(folder)).type];
+  if (network !== undefined) {
+    throw new InvalidInputError(`The store ${folder} lies on a network file system (${network}), which cannot fence writers`, {
+      hint: 'Use a local folder, or an object store: store: s3://bucket/prefix',
+    });
+  }
+  return new FolderStore(folder);
+}
+
+class FolderStore implements Store {
+  readonly url: string;
+  readonly #root: string;
+
+  constructor(root: string) {
+    this.#root = root;
+    this.url = pathToFileURL(root).href;
+  }
+
+  localPath(key: string): string {
+    return join(this.#root, checkKey(key));
+  }
+
+  async create(key: string, bytes: Uint8Array): Promise<'created' | 'exists'> {
+    const path = this.localPath(key);
+    const temporary = await this.#writeTemporary(path, bytes, true);
+    try {
+      await link(temporary, path);
+    } catch (error) {
+      if (isErrno(error, 'EEXIST')) return 'exists';
+      throw error;
+    } finally {
+      await unlink(temporary);
+    }
+    await syncFolder(dirname(path));
+    return 'created';
+  }
+
+  async put(key: string, bytes: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
+    const path = this.localPath(key);
+    await rename(await this.#writeTemporary(path, bytes, false), path);
+  }
+
+  async get(key: string, range?: readonly [number, number]): Promise<Uint8Array | undefined> {
+    try {
+      if (range === undefined) return await readFile(this.localPath(key));
+      const file = await open(this.localPath(key));
+      try {
+        const buffer = new Uint8Array(range[1] - range[0]);
+        const { bytesRead } = await file.read(buffer, 0, buffer.length, range[0]);
+        return buffer.subarray(0, bytesRead);
+      } finally {
+        await file.close();
+      }
+    } catch (error) {
+      return absent(error);
+    }
+  }
+
+  async stream(key: string): Promise<AsyncIterable<Uint8Array> | undefined> {
+    if ((await this.head(key)) === undefined) return undefined;
+    return createReadStream(this.localPath(key), { highWaterMark: 4 << 20 });
+  }
+
+  async head(key: string): Promise<number | undefined> {
+    try {
+      return (await stat(this.localPath(key))).size;
+    } catch (error) {
+      return absent(error);
+    }
+  }
+
+  async list(prefix: string): Promise<string[]> {
+    const base = this.localPath(prefix.slice(0, prefix.lastIndexOf('/') + 1) || '.');
+    const found: string[] = [];
+    for (const entry of await readdir(base, { recursive: true, withFileTypes: true }).catch(() => [])) {
+      if (!entry.isFile() || entry.name.startsWith(temporaryPrefix)) continue;
+      const key = relative(this.#root, join(entry.parentPath, entry.name)).split(sep).join('/');
+      if (key.startsWith(prefix)) found.push(key);
+    }
+    return found.sort();
+  }
+
+  async children(prefix: string): Promise<string[]> {
+    const entries = await readdir(this.localPath(prefix), { withFileTypes: true }).catch((error: unknown) => absent(error) ?? []);
+    return entries
+      .filter((entry) => !entry.name.startsWith(temporaryPrefix))
+      .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
+      .sort();
+  }
+
+  async remove(key: string): Promise<void> {
+    await rm(this.localPath(key), { force: true, recursive: key.endsWith('/') });
+  }
+
+  /** Writes beside the final name, so that link and rename stay inside one file system. */
+  async #writeTemporary(path: string, bytes: Uint8Array | AsyncIterable<Uint8Array>, sync: boolean): Promise<string> {
+    const temporary = join(dirname(path), temporaryPrefix + randomBytes(8).toString('hex'));
+    await mkdir(dirname(path), { recursive: true });
+    try {
+      if (bytes instanceof Uint8Array) {
+        const file = await open(temporary, 'wx');
+        try {
+          await file.writeFile(bytes);
+          if (sync) await file.datasync();
+        } finally {
+          await file.close();
+        }
+      } else {
+        await pipeline(Readable.from(bytes), createWriteStream(temporary, { flags: 'wx', flush: sync }));
+      }
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
+    }
+    return temporary;
+  }
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Keys are relative, forward-slashed and never climb. */
+function checkKey(key: string): string {
+  if (key.startsWith('/') || key.split('/').includes('..')) {
+    throw new InvalidInputError(`Not a store key: ${JSON.stringify(key)}`);
+  }
+  return key;
+}
+
+function absent(error: unknown): undefined {
+  if (isErrno(error, 'ENOENT') || isErrno(error, 'ENOTDIR')) return undefined;
+  throw error;
+}
+
+function isErrno(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code;
+}

@@ -1,0 +1,82 @@
+/** Reading and deciding records: parse at the edge, digest as stored, adopt or be fenced. */
+import type { z } from 'zod';
+import { canonicalJson } from '../../core/canonical.ts';
+import { FencedError, TerminalError } from '../../core/errors.ts';
+import type { Digest } from '../../core/ids.ts';
+import type { Store } from '../../core/ports.ts';
+import { recordFormat } from '../../core/records/schema.ts';
+import { sha256 } from './digest.ts';
+
+/** A record with the digest of its bytes as stored. */
+export interface Stored<T> {
+  readonly key: string;
+  readonly digest: Digest;
+  readonly record: T;
+}
+
+/** undefined when absent. Throws TerminalError `NewerFormat` or `DamagedRecord`. */
+export async function readRecord<S extends z.ZodType>(store: Store, key: string, schema: S): Promise<Stored<z.infer<S>> | undefined> {
+  const bytes = await store.get(key);
+  if (bytes === undefined) return undefined;
+  return { key, digest: sha256(bytes), record: parseRecord(key, bytes, schema) };
+}
+
+/** As readRecord; an absent record is a TerminalError `MissingRecord`. */
+export async function needRecord<S extends z.ZodType>(store: Store, key: string, schema: S): Promise<Stored<z.infer<S>>> {
+  const found = await readRecord(store, key, schema);
+  if (found === undefined) {
+    throw new TerminalError('MissingRecord', `${key}: expected a record, found nothing`, { where: key });
+  }
+  return found;
+}
+
+export function encodeRecord(record: unknown): Uint8Array {
+  return new TextEncoder().encode(canonicalJson(record) + '\n');
+}
+
+/**
+ * Creates a decision, or adopts the one that is there when `agrees` with it. Throws FencedError when another writer
+ * decided differently.
+ */
+export async function decide<S extends z.ZodType>(
+  store: Store,
+  key: string,
+  schema: S,
+  record: z.infer<S>,
+  agrees: (existing: z.infer<S>) => boolean,
+): Promise<Stored<z.infer<S>> & { readonly adopted: boolean }> {
+  const bytes = encodeRecord(record);
+  if ((await store.create(key, bytes)) === 'created') {
+    return { key, digest: sha256(bytes), record: parseRecord(key, bytes, schema), adopted: false };
+  }
+  const existing = await needRecord(store, key, schema);
+  if (!agrees(existing.record)) {
+    throw new FencedError(`${key} was decided by another writer and differs from ours`, {
+      where: key,
+      hint: `It holds: ${JSON.stringify(existing.record).slice(0, 300)}`,
+    });
+  }
+  return { ...existing, adopted: true };
+}
+
+function parseRecord<S extends z.ZodType>(key: string, bytes: Uint8Array, schema: S): z.infer<S> {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (cause) {
+    throw new TerminalError('DamagedRecord', `${key}: not JSON`, { where: key, cause });
+  }
+  const format = typeof value === 'object' && value !== null && 'format' in value ? value.format : undefined;
+  if (typeof format === 'number' && format > recordFormat) {
+    throw new TerminalError('NewerFormat', `${key}: format ${format}, this petrel reads up to ${recordFormat}`, {
+      where: key,
+      hint: 'Use the petrel version that wrote it, or a newer one',
+    });
+  }
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) {
+    const first = parsed.error.issues[0];
+    throw new TerminalError('DamagedRecord', `${key}: ${first?.path.join('.') ?? ''}: ${first?.message ?? 'not a record'}`, { where: key });
+  }
+  return parsed.data;
+}

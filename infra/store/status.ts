@@ -1,0 +1,55 @@
+/** The run's state as people see it: a dense sequence of small records, the newest counts. */
+import { PetrelError, RetryableError, errorToJson } from '../../core/errors.ts';
+import { keys } from '../../core/records/keys.ts';
+import { recordFormat } from '../../core/records/schema.ts';
+import type { RunState, StatusEntry, Wish } from '../../core/records/schema.ts';
+import { encodeRecord } from './records.ts';
+import type { RunLog } from './run-log.ts';
+
+export interface StatusChange {
+  readonly wish?: Wish;
+  readonly state?: RunState;
+  readonly reason?: unknown;
+}
+
+/** Appends an entry that takes over what the change does not name. Nothing is written when nothing changes. */
+export async function appendStatus(log: RunLog, change: StatusChange, at: Date): Promise<StatusEntry> {
+  for (let attempt = 0; attempt < 20; attempt++) {
+    const last = await log.status();
+    const entry: StatusEntry = {
+      format: recordFormat,
+      runId: log.runId,
+      n: (last?.n ?? 0) + 1,
+      at: at.toISOString(),
+      wish: change.wish ?? last?.wish ?? 'run',
+      state: change.state ?? last?.state ?? 'queued',
+      ...reasonOf(change, last),
+    };
+    if (last !== undefined && sameStatus(last, entry)) return last;
+    if ((await log.store.create(keys.status(log.runId, entry.n), encodeRecord(entry))) === 'created') return entry;
+  }
+  throw new RetryableError('StatusContention', `${log.runId}: many writers change its status at once`);
+}
+
+/** A new reason replaces the old; a state of good health drops it. */
+function reasonOf(change: StatusChange, last: StatusEntry | undefined): Pick<StatusEntry, 'reason'> {
+  if (change.reason !== undefined) return { reason: change.reason instanceof PetrelError ? errorToJson(change.reason) : toReason(change.reason) };
+  const healthy = change.state === undefined ? false : change.state !== 'paused' && change.state !== 'failed';
+  return last?.reason === undefined || healthy ? {} : { reason: last.reason };
+}
+
+function toReason(reason: unknown): NonNullable<StatusEntry['reason']> {
+  if (typeof reason === 'object' && reason !== null && 'code' in reason && 'message' in reason) {
+    return {
+      code: String(reason.code),
+      message: String(reason.message),
+      ...('hint' in reason && typeof reason.hint === 'string' ? { hint: reason.hint } : {}),
+      ...('where' in reason && typeof reason.where === 'string' ? { where: reason.where } : {}),
+    };
+  }
+  return errorToJson(reason);
+}
+
+function sameStatus(a: StatusEntry, b: StatusEntry): boolean {
+  return a.wish === b.wish && a.state === b.state && JSON.stringify(a.reason) === JSON.stringify(b.reason);
+}
