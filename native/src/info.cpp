@@ -1,0 +1,28 @@
+// engineInfo(): what this build is and what this machine gives it.
+#include <dnnl.h>
+#include <omp.h>
+
+#include "addon.h"
+#include "build_hash.h"
+#include "isa.h"
+
+namespace petrel {
+namespace {
+
+Napi::Value engineInfo(const Napi::CallbackInfo& info) {
+  const dnnl_version_t* v = dnnl_version();
+  Napi::Object result = Napi::Object::New(info.Env());
+  result.Set("isa", isaName(isa()));
+  result.Set("bf16", isa() == Isa::avx512_bf16);
+  result.Set("onednn", std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch));
+  result.Set("build", PETREL_BUILD);
+  result.Set("threads", omp_get_num_procs());
+  return result;
+}
+
+const Register registration([](Napi::Env env, Napi::Object exports) {
+  exports.Set("engineInfo", Napi::Function::New(env, engineInfo));
+});
+
+}  // namespace
+}  // namespace petrel

@@ -1,0 +1,2 @@
+// Placeholder of the skeleton.
+#include "../vec.h"
