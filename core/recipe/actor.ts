@@ -1,0 +1,76 @@
+import { z } from 'zod';
+import { count, fraction, key, section } from './key.ts';
+import { optimSection } from './optim.ts';
+
+/** verl's policy losses; which of them are built stands in `seams.ts`. */
+export const POLICY_LOSSES = [
+  'vanilla', 'gspo', 'sapo', 'cispo', 'gpg', 'geo_mean', 'clip_cov', 'kl_cov', 'dppo_tv', 'dppo_kl', 'dro', 'bypass_mode',
+] as const;
+
+export const LOSS_AGG_MODES = [
+  'token-mean', 'token-sum', 'seq-mean-token-sum', 'seq-mean-token-sum-norm', 'seq-mean-token-mean',
+] as const;
+
+export const KL_ESTIMATORS = [
+  'kl', 'k1', 'abs', 'mse', 'k2', 'low_var_kl', 'k3', 'kl+', 'k1+', 'abs+', 'mse+', 'k2+', 'low_var_kl+', 'k3+',
+] as const;
+
+/** `actor`: the policy and its update. */
+export const actorSection = section('The policy: its loss, mini-batches and optimiser.', {
+  ppo_mini_batch_size: key(count, 256, {
+    doc: 'Prompts of one optimiser step (times rollout.n = responses); divides data.train_batch_size.',
+    unit: 'prompts',
+    change: 'ask',
+  }),
+  ppo_micro_batch_size_per_gpu: key(count.nullable(), null, {
+    doc: 'Sequences of one forward pass when use_dynamic_bsz is false; null: only the token limit counts.',
+    unit: 'sequences',
+    change: 'ask',
+  }),
+  use_dynamic_bsz: key(z.boolean(), true, {
+    doc: 'Micro-batches of about equal tokens. Sequences are packed either way.',
+    change: 'ask',
+  }),
+  ppo_max_token_len_per_gpu: key(count, 16384, {
+    doc: 'Most tokens of one forward pass, prompts included.',
+    unit: 'tokens',
+    change: 'ask',
+  }),
+  ppo_epochs: key(count, 1, { doc: 'Passes over each batch.', change: 'ask' }),
+  shuffle: key(z.boolean(), false, { doc: 'Mini-batches in a seeded random order.', change: 'ask' }),
+  data_loader_seed: key(z.int(), 42, { doc: 'Seed of that order.', change: 'ask' }),
+  clip_ratio: key(z.number().nonnegative(), 0.2, { doc: 'Clip range of the probability ratio.', change: 'ask' }),
+  clip_ratio_low: key(z.number().nonnegative().nullable(), null, {
+    doc: 'Lower clip range: 1 - this; null: clip_ratio.',
+    change: 'ask',
+  }),
+  clip_ratio_high: key(z.number().nonnegative().nullable(), null, {
+    doc: 'Upper clip range: 1 + this; null: clip_ratio.',
+    change: 'ask',
+  }),
+  clip_ratio_c: key(z.number().gt(1), 3, { doc: 'Bound of the loss for negative advantages (dual clip).', change: 'ask' }),
+  loss_agg_mode: key(z.enum(LOSS_AGG_MODES), 'token-mean', { doc: 'From token losses to one number.', change: 'ask' }),
+  loss_scale_factor: key(z.number().positive().nullable(), null, {
+    doc: 'Divisor of seq-mean-token-sum-norm; null: the padded width of the batch.',
+    change: 'ask',
+  }),
+  entropy_coeff: key(z.number(), 0, { doc: 'Weight of the entropy bonus.', change: 'ask' }),
+  calculate_entropy: key(z.boolean(), false, { doc: 'Report the entropy even when it is not in the loss.', change: 'free' }),
+  use_kl_loss: key(z.boolean(), false, { doc: 'Add the distance to the reference policy to the loss.', change: 'ask' }),
+  kl_loss_coef: key(z.number().nonnegative(), 0.001, { doc: 'Weight of that distance.', change: 'ask' }),
+  kl_loss_type: key(z.enum(KL_ESTIMATORS), 'low_var_kl', {
+    doc: 'Its estimator: k1 = kl, k2 = mse, k3 = low_var_kl; "+": gradient of k2.',
+    change: 'ask',
+  }),
+  grad_clip: key(z.number().nonnegative(), 1, { doc: 'Largest norm of the gradient; 0: no clipping.', change: 'ask' }),
+  policy_loss: section('Which policy loss, and its constants.', {
+    loss_mode: key(z.enum(POLICY_LOSSES), 'vanilla', { doc: 'The policy loss; vanilla: clipped PPO.', change: 'ask' }),
+    clip_cov_ratio: key(fraction, 0.0002, { doc: 'clip_cov: share of tokens whose loss is dropped.', change: 'ask' }),
+    clip_cov_lb: key(z.number(), 1, { doc: 'clip_cov: lower bound of the covariance.', change: 'ask' }),
+    clip_cov_ub: key(z.number(), 5, { doc: 'clip_cov: upper bound of the covariance.', change: 'ask' }),
+    kl_cov_ratio: key(fraction, 0.0002, { doc: 'kl_cov: share of tokens that get the penalty.', change: 'ask' }),
+    ppo_kl_coef: key(z.number(), 0.1, { doc: 'kl_cov: weight of the penalty.', change: 'ask' }),
+    dro_beta: key(z.number().positive().nullable(), null, { doc: 'dro: weight of the squared log-ratio.', change: 'ask' }),
+  }),
+  optim: optimSection({ rl: 1e-6, sft: 1e-5 }),
+});

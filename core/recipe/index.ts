@@ -1,0 +1,17 @@
+export { arithmeticIssues, batchArithmetic, nearestDivisors, totalIterations, type BatchArithmetic } from './arithmetic.ts';
+export { recipeChanges, valueOf, type RecipeChange } from './changes.ts';
+export { explain, type Explanation } from './explain.ts';
+export { ROLES, type Role } from './fleet.ts';
+export { InvalidRecipeError, issueHint, issueLine, type RecipeIssue } from './issues.ts';
+export { recipeJsonSchema } from './json-schema.ts';
+export type { ChangeClass, KeyDoc } from './key.ts';
+export { recipeKey, recipeKeys, recipeSections, type RecipeKey, type RecipeSection } from './keys.ts';
+export { isTree, mergeTrees, removeAt, setAt, type Tree } from './merge.ts';
+export { applyOverrides, parseOverride, type Override } from './override.ts';
+export { checkRecipe, parseRecipe, type RecipeResult } from './parse.ts';
+export { promises, type Promises } from './promises.ts';
+export { assertRunnable, runIssues } from './runnable.ts';
+export { RUN_NAME, recipeSchema, type Recipe, type RecipeInput } from './schema.ts';
+export { isSecretReference } from './secrets.ts';
+export { parseStoreLocation, type StoreLocation } from './store.ts';
+export { showValue } from './show-value.ts';

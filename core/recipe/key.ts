@@ -1,0 +1,65 @@
+/**
+ * How a recipe's keys are declared: value schema, default, and everything a reader wants to know, in one place.
+ * The JSON Schema, `recipe explain`, resume rules and error texts are all read from here.
+ */
+import { z } from 'zod';
+
+/**
+ * What a resumed run may do with a changed value.
+ * free: takes effect · ask: changes the experiment, needs a yes · fixed: another run, refused.
+ */
+export type ChangeClass = 'free' | 'ask' | 'fixed';
+
+export interface KeyDoc {
+  /** One line: what it is. */
+  readonly doc: string;
+  /** Of a number: `tokens`, `prompts`, `s`, `MiB`. */
+  readonly unit?: string;
+  readonly change: ChangeClass;
+  /** verl's name where ours differs by more than the `actor_rollout_ref.` wrapper. */
+  readonly verl?: string;
+  /** The value is a path: relative ones are read from the folder of the recipe. */
+  readonly isPath?: boolean;
+  /** Default when `kind: sft`, where it differs. */
+  readonly sftDefault?: unknown;
+}
+
+export interface SectionDoc {
+  readonly doc: string;
+}
+
+/** Docs of single keys, by their schema. */
+export const keyDocs = z.registry<KeyDoc>();
+
+/** Docs of sections (objects whose keys are documented themselves), by their schema. */
+export const sectionDocs = z.registry<SectionDoc>();
+
+/** A key with a default. */
+export function key<S extends z.ZodType>(schema: S, fallback: z.output<S>, doc: KeyDoc): z.ZodDefault<S> {
+  const withDefault = z._default(schema, fallback as z.core.util.NoUndefined<z.output<S>>);
+  keyDocs.add(withDefault, doc);
+  return withDefault;
+}
+
+/** A key that every recipe must give. */
+export function requiredKey<S extends z.ZodType>(schema: S, doc: KeyDoc): S {
+  const own = schema.clone() as S;
+  keyDocs.add(own, doc);
+  return own;
+}
+
+/** An object of keys. A misspelled key in it is an error; the whole section may be left out. */
+export function section<const Shape extends z.core.$ZodShape>(
+  doc: string,
+  shape: Shape,
+): z.ZodPrefault<z.ZodObject<Shape, z.core.$strict>> {
+  const object = z.strictObject(shape) as z.ZodObject<Shape, z.core.$strict>;
+  const optional = z.prefault(object, {} as z.input<typeof object>);
+  sectionDocs.add(optional, { doc });
+  return optional;
+}
+
+export const count = z.int().positive();
+export const countOrZero = z.int().nonnegative();
+export const fraction = z.number().min(0).max(1);
+export const text = z.string().min(1);

@@ -1,0 +1,55 @@
+/** What the schema cannot say: keys that contradict each other. Checked by `plan` and before a run starts. */
+import { arithmeticIssues } from './arithmetic.ts';
+import { InvalidRecipeError, type RecipeIssue } from './issues.ts';
+import type { Recipe } from './schema.ts';
+import { notBuiltYet } from './seams.ts';
+
+/** Everything that stands in the way of running the recipe. Empty: it can be run, as far as the recipe alone tells. */
+export function runIssues(recipe: Recipe): RecipeIssue[] {
+  return [...notBuiltYet(recipe), ...arithmeticIssues(recipe), ...contradictions(recipe)];
+}
+
+/** Throws InvalidRecipeError when there are any. */
+export function assertRunnable(recipe: Recipe): void {
+  const issues = runIssues(recipe);
+  if (issues.length > 0) throw new InvalidRecipeError(issues);
+}
+
+function contradictions(recipe: Recipe): RecipeIssue[] {
+  return [...computeIssues(recipe), ...scorerIssues(recipe), ...poolIssues(recipe), ...samplingIssues(recipe)];
+}
+
+function computeIssues(recipe: Recipe): RecipeIssue[] {
+  if (recipe.deterministic === false || recipe.model.compute_dtype !== 'bf16') return [];
+  const message = 'a deterministic run needs fp32 arithmetic';
+  return [{ path: 'model.compute_dtype', message, expected: 'auto or fp32', received: '"bf16"' }];
+}
+
+function scorerIssues(recipe: Recipe): RecipeIssue[] {
+  const { custom_reward_function: custom } = recipe.reward;
+  if (recipe.deterministic !== true || custom.path === null || custom.deterministic) return [];
+  return [
+    {
+      path: 'reward.custom_reward_function.deterministic',
+      message: 'a deterministic run needs your word that the scorer depends on its arguments only',
+      expected: 'true',
+      received: 'false',
+      hint: 'set it to true, or write deterministic: replay',
+    },
+  ];
+}
+
+function poolIssues(recipe: Recipe): RecipeIssue[] {
+  const roles = new Set(Object.values(recipe.fleet.pools).flatMap((pool) => pool.roles));
+  const needed = recipe.kind === 'sft' ? (['trainer'] as const) : (['trainer', 'rollout', 'reward'] as const);
+  const missing = needed.filter((role) => !roles.has(role));
+  if (missing.length === 0) return [];
+  return [{ path: 'fleet.pools', message: `no pool has the role ${missing.join(', ')}`, hint: 'add it to the roles of a pool' }];
+}
+
+function samplingIssues(recipe: Recipe): RecipeIssue[] {
+  const { temperature, do_sample: sample } = recipe.rollout;
+  if (recipe.kind === 'sft' || (sample && temperature > 0)) return [];
+  const path = sample ? 'rollout.temperature' : 'rollout.do_sample';
+  return [{ path, message: 'greedy responses to one prompt are all the same, so there is nothing to learn from', hint: 'use rollout.temperature=1' }];
+}

@@ -1,0 +1,54 @@
+/** The whole recipe. verl's names and defaults, without its `actor_rollout_ref.` wrapper. */
+import { z } from 'zod';
+import { actorSection } from './actor.ts';
+import { algorithmSection } from './algorithm.ts';
+import { criticSection } from './critic.ts';
+import { dataSection } from './data.ts';
+import { deterministicKey } from './deterministic.ts';
+import { fleetSection } from './fleet.ts';
+import { key } from './key.ts';
+import { modelSection } from './model.ts';
+import { refSection } from './ref.ts';
+import { rewardSection } from './reward.ts';
+import { rolloutSection } from './rollout.ts';
+import { storeKey } from './store.ts';
+import { trainerSection } from './trainer.ts';
+
+/** A run's name: it becomes part of ids, folders and subjects. */
+export const RUN_NAME = /^[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?$/;
+
+const runName = z.string().regex(RUN_NAME, 'expected 1 to 48 of a-z, 0-9 and "-", not at the ends');
+
+export const recipeSchema = z.strictObject({
+  name: key(runName, 'run', {
+    doc: 'Name of the run; ids are made from it. Left out: the name of the recipe’s folder or file.',
+    change: 'fixed',
+    verl: 'trainer.experiment_name',
+  }),
+  kind: key(z.enum(['rl', 'sft']), 'rl', { doc: 'rl: learn from rewards; sft: learn given responses.', change: 'fixed' }),
+  seed: key(z.int().nonnegative(), 42, { doc: 'Seed of everything random in the run.', change: 'fixed' }),
+  model: modelSection,
+  data: dataSection,
+  actor: actorSection,
+  ref: refSection,
+  rollout: rolloutSection,
+  critic: criticSection,
+  algorithm: algorithmSection,
+  reward: rewardSection,
+  trainer: trainerSection,
+  store: storeKey,
+  fleet: fleetSection,
+  deterministic: deterministicKey,
+});
+
+type DeepReadonly<T> = T extends (infer U)[]
+  ? readonly DeepReadonly<U>[]
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T;
+
+/** A resolved recipe: every key is there, nothing is to be looked up elsewhere. */
+export type Recipe = DeepReadonly<z.output<typeof recipeSchema>>;
+
+/** A recipe as it is written: what has a default may be left out. */
+export type RecipeInput = DeepReadonly<z.input<typeof recipeSchema>>;

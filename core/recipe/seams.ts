@@ -1,0 +1,51 @@
+/** Values that the schema knows and petrel cannot do yet. One line each; building the feature removes the line. */
+import type { RecipeIssue } from './issues.ts';
+import type { Recipe } from './schema.ts';
+import { parseStoreLocation } from './store.ts';
+
+interface Seam {
+  readonly path: string;
+  /** Does the recipe ask for it? */
+  readonly asked: (recipe: Recipe) => boolean;
+  /** What can be written today. */
+  readonly today: string;
+}
+
+const SEAMS: readonly Seam[] = [
+  { path: 'model.lora_rank', asked: (r) => r.model.lora_rank > 0, today: '0 (all weights are trained)' },
+  { path: 'actor.policy_loss.loss_mode', asked: (r) => r.actor.policy_loss.loss_mode !== 'vanilla', today: 'vanilla' },
+  { path: 'rollout.name', asked: (r) => r.rollout.name !== 'native', today: 'native' },
+  { path: 'rollout.mode', asked: (r) => r.rollout.mode !== 'sync', today: 'sync' },
+  { path: 'rollout.multi_turn.enable', asked: (r) => r.rollout.multi_turn.enable, today: 'false' },
+  { path: 'critic.enable', asked: (r) => r.critic.enable === true, today: 'null or false' },
+  { path: 'algorithm.adv_estimator', asked: (r) => r.algorithm.adv_estimator !== 'grpo', today: 'grpo' },
+  { path: 'algorithm.use_kl_in_reward', asked: (r) => r.algorithm.use_kl_in_reward, today: 'false (actor.use_kl_loss is there)' },
+  { path: 'algorithm.filter_groups.enable', asked: (r) => r.algorithm.filter_groups.enable, today: 'false' },
+  {
+    path: 'algorithm.rollout_correction.rollout_is',
+    asked: (r) => r.algorithm.rollout_correction.rollout_is !== null,
+    today: 'null',
+  },
+  {
+    path: 'algorithm.rollout_correction.rollout_rs',
+    asked: (r) => r.algorithm.rollout_correction.rollout_rs !== null,
+    today: 'null',
+  },
+  { path: 'algorithm.rollout_correction.bypass_mode', asked: (r) => r.algorithm.rollout_correction.bypass_mode, today: 'false' },
+  { path: 'reward.reward_model.enable', asked: (r) => r.reward.reward_model.enable, today: 'false' },
+  { path: 'reward.sandbox_fusion.url', asked: (r) => r.reward.sandbox_fusion.url !== null, today: 'null' },
+  { path: 'trainer.engine', asked: (r) => r.trainer.engine !== 'native', today: 'native' },
+  { path: 'trainer.critic_warmup', asked: (r) => r.trainer.critic_warmup > 0, today: '0' },
+  { path: 'trainer.logger', asked: (r) => r.trainer.logger.some((name) => !['console', 'file'].includes(name)), today: 'console, file' },
+  { path: 'store', asked: (r) => parseStoreLocation(r.store).type === 's3', today: 'a folder' },
+];
+
+/** An issue for every key that asks for something not built yet. */
+export function notBuiltYet(recipe: Recipe): RecipeIssue[] {
+  return SEAMS.filter((seam) => seam.asked(recipe)).map((seam) => ({
+    path: seam.path,
+    message: 'not built yet',
+    expected: seam.today,
+    hint: `what works today: ${seam.path}: ${seam.today}`,
+  }));
+}

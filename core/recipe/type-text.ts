@@ -1,0 +1,54 @@
+/** A schema's values in a few words, for `recipe explain` and error texts. */
+import { z } from 'zod';
+
+interface JsonType {
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly anyOf?: readonly JsonType[];
+  readonly items?: JsonType | readonly JsonType[];
+  readonly minimum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly maximum?: number;
+  readonly format?: string;
+  readonly pattern?: string;
+}
+
+/** For instance `integer >= 1, or null`. */
+export function typeText(schema: z.ZodType): string {
+  return describe(z.toJSONSchema(schema, { target: 'draft-7', io: 'input', unrepresentable: 'any' }) as JsonType);
+}
+
+function describe(type: JsonType): string {
+  if (type.anyOf !== undefined) return alternatives(type.anyOf);
+  if (type.enum !== undefined) return `one of ${type.enum.map(String).join(', ')}`;
+  if (type.const !== undefined) return String(type.const);
+  if (type.format === 'date') return 'date yyyy-mm-dd';
+  if (type.type === 'array') return list(type.items);
+  if (type.type === 'number' || type.type === 'integer') return type.type + bounds(type);
+  if (type.type === 'string') return 'text';
+  if (type.type === 'boolean') return 'true or false';
+  return type.type === 'object' ? 'mapping' : (type.type ?? 'anything');
+}
+
+function alternatives(types: readonly JsonType[]): string {
+  const texts = types.map(describe);
+  return texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')}, or ${texts.at(-1) ?? ''}`;
+}
+
+function list(items: JsonType['items']): string {
+  if (Array.isArray(items)) return `list of ${items.length}`;
+  return `list of (${describe((items ?? {}) as JsonType)})`;
+}
+
+/** zod bounds every integer by the safe range: that is no news. */
+function bounds(type: JsonType): string {
+  const parts: string[] = [];
+  if (type.minimum !== undefined && type.minimum > Number.MIN_SAFE_INTEGER) parts.push(`>= ${type.minimum}`);
+  if (type.exclusiveMinimum !== undefined) {
+    const integer = type.type === 'integer';
+    parts.push(integer ? `>= ${type.exclusiveMinimum + 1}` : `> ${type.exclusiveMinimum}`);
+  }
+  if (type.maximum !== undefined && type.maximum < Number.MAX_SAFE_INTEGER) parts.push(`<= ${type.maximum}`);
+  return parts.length === 0 ? '' : ` ${parts.join(', ')}`;
+}

@@ -1,0 +1,52 @@
+/** From zod's issues to ours. */
+import type { z } from 'zod';
+import { showValue } from './show-value.ts';
+import type { RecipeIssue } from './issues.ts';
+import { recipeKey, recipeSections } from './keys.ts';
+import { unknownKey } from './unknown-key.ts';
+
+/** `input` is what was parsed: the values found are read from it. */
+export function fromZodIssue(issue: z.core.$ZodIssue, input: unknown): RecipeIssue[] {
+  const names = issue.path.map(String);
+  const path = names.join('.');
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((name) => unknownKey(path, name));
+  const found = valueAt(input, names);
+  if (found === undefined) return [{ path, message: 'is required', ...expectation(path) }];
+  const received = showValue(found);
+  if (recipeSections.some((entry) => entry.path === path)) {
+    return [{ path, message: `expected a mapping of keys, got ${received}`, expected: 'mapping', received }];
+  }
+  const expected = expectation(path).expected ?? innerExpectation(issue);
+  const message = issue.code === 'custom' || issue.code === 'invalid_format' ? issue.message : `expected ${expected}`;
+  return [{ path, message: `${message}, got ${received}`, expected, received }];
+}
+
+/** Of a place inside a key's value (an item of a list, a pool of the fleet), which the table of keys does not know. */
+function innerExpectation(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_value':
+      return `one of ${issue.values.map(String).join(', ')}`;
+    case 'invalid_type':
+      return issue.expected;
+    case 'invalid_key':
+      return 'a name of a-z, 0-9 and "-"';
+    case 'too_small':
+      return issue.origin === 'array' || issue.origin === 'string' ? 'something in it' : `>= ${issue.minimum}`;
+    default:
+      return issue.message;
+  }
+}
+
+function expectation(path: string): { readonly expected?: string; readonly hint?: string } {
+  const entry = recipeKey(path);
+  return entry === undefined ? {} : { expected: entry.type, hint: entry.doc };
+}
+
+function valueAt(input: unknown, names: readonly string[]): unknown {
+  let value = input;
+  for (const name of names) {
+    if (typeof value !== 'object' || value === null) return undefined;
+    value = (value as Readonly<Record<string, unknown>>)[name];
+  }
+  return value;
+}
