@@ -20,8 +20,6 @@ export const jobMessage = z.object({
   at: z.object({ term: z.int().nonnegative(), iteration: z.int().nonnegative() }),
   /** Store URL: `file:///…` or `s3://…`. */
   store: z.string(),
-  /** Was this job present when a worker died? Then it runs with nothing beside it. */
-  alone: z.boolean(),
   traceparent: z.string().optional(),
   input: z.record(z.string(), z.unknown()),
 });
@@ -30,7 +28,13 @@ export type JobMessage = z.infer<typeof jobMessage>;
 /** Worker → waiting activity (request). No answer means that nobody waits: the message goes back, delayed. */
 export const claimRequest = z.object({ v: version, jobId: z.string(), worker: z.string(), incarnation: z.string() });
 export type ClaimRequest = z.infer<typeof claimRequest>;
-export const claimReply = z.object({ v: version, answer: z.enum(['go', 'drop', 'held']), holder: z.string().optional() });
+/** `alone`: the job was present when a worker died, so it runs with nothing beside it. */
+export const claimReply = z.object({
+  v: version,
+  answer: z.enum(['go', 'drop', 'held']),
+  alone: z.boolean(),
+  holder: z.string().optional(),
+});
 export type ClaimReply = z.infer<typeof claimReply>;
 
 const errorJson = z.object({

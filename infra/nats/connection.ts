@@ -1,0 +1,100 @@
+/** Connections to NATS that outlive the server. */
+import type { ConnectionOptions, NatsConnection } from '@nats-io/nats-core';
+import { connect } from '@nats-io/transport-node';
+import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
+
+/** Where NATS is and how to be let in. */
+export interface NatsTarget {
+  readonly url: string;
+  readonly token?: string | undefined;
+}
+
+/** Anything that says where NATS is, such as `StackInfo`. */
+export interface HasNats {
+  readonly nats: NatsTarget;
+}
+
+/** The first version with per-message time to live, which presence needs. */
+export const natsVersionFloor = '2.11.0';
+
+export interface NatsConnectOptions {
+  /** Receives one line per change of the connection: lost, back, slow, told to leave. */
+  readonly log?: (line: string) => void;
+  /** How long the first connection may take. */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * Connects under a name that the server shows. The connection is never given up: the client reconnects for ever, and only
+ * `close()` or `drain()` ends it. Throws `NatsUnreachable` (retryable) when no server answers within 20 s, and `NatsTooOld`.
+ */
+export async function connectNats({ nats }: HasNats, name: string, options: NatsConnectOptions = {}): Promise<NatsConnection> {
+  const connection = await firstConnection(connectOptions(nats, name), options.timeoutMs ?? 20_000);
+  const version = connection.info?.version ?? 'unknown';
+  if (isOlder(version, natsVersionFloor)) {
+    await connection.close();
+    throw new TerminalError('NatsTooOld', `nats-server ${natsVersionFloor} or newer is needed; ${nats.url} runs ${version}`, {
+      hint: 'upgrade the server, or leave it off PATH: set-up then fetches one that will do',
+    });
+  }
+  void logStatus(connection, name, options.log ?? (() => {}));
+  return connection;
+}
+
+function connectOptions({ url, token }: NatsTarget, name: string): ConnectionOptions {
+  return {
+    servers: url,
+    name,
+    ...(token === undefined ? {} : { token }),
+    // The defaults close the connection for good after ten tries of 2 s, and notice a silent server after minutes.
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 150,
+    reconnectJitter: 100,
+    pingInterval: 10_000,
+    maxPingOut: 2,
+    waitOnFirstConnect: true,
+    // A server that is just being replaced may refuse the old token once or twice.
+    ignoreAuthErrorAbort: true,
+  };
+}
+
+/** `waitOnFirstConnect` waits for ever; this bounds it, and closes a connection that comes too late. */
+async function firstConnection(options: ConnectionOptions, timeoutMs: number): Promise<NatsConnection> {
+  const connecting = connect(options);
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs, undefined);
+  });
+  try {
+    const connection = await Promise.race([connecting, late]);
+    if (connection !== undefined) return connection;
+    connecting.then((tooLate) => tooLate.close()).catch(() => {}); // reported below; nobody waits for it any more
+    throw new RetryableError('NatsUnreachable', `no NATS server answers at ${String(options.servers)}`, { hint: 'petrel up' });
+  } catch (error) {
+    if (error instanceof RetryableError) throw error;
+    throw new RetryableError('NatsUnreachable', `cannot connect to NATS at ${String(options.servers)}: ${errorToJson(error).message}`, { cause: error });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function logStatus(connection: NatsConnection, name: string, log: (line: string) => void): Promise<void> {
+  for await (const { type, ...rest } of connection.status()) {
+    if (type === 'ping') continue;
+    log(`nats (${name}): ${type}${Object.keys(rest).length > 0 ? ` ${JSON.stringify(rest, errorsAsText)}` : ''}`);
+  }
+}
+
+function errorsAsText(_key: string, value: unknown): unknown {
+  return value instanceof Error ? value.message : value;
+}
+
+/** Compares `2.9.10` and `2.11.0` number by number; a version that cannot be read counts as old. */
+export function isOlder(version: string, floor: string): boolean {
+  const [a, b] = [version, floor].map((text) => text.split('-')[0]!.split('.').map(Number)) as [number[], number[]];
+  for (const [i, least] of b.entries()) {
+    const number = a[i] ?? Number.NaN;
+    if (number !== least) return !(number > least);
+  }
+  return false;
+}

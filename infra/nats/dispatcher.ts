@@ -1,0 +1,249 @@
+/**
+ * The control side of dispatch: publish an idempotent job, answer claims, wait for its result object. Safe to call
+ * again for the same job from anywhere: an existing result is returned, a running job is joined.
+ */
+import { jetstream } from '@nats-io/jetstream';
+import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
+import type { Msg, NatsConnection } from '@nats-io/nats-core';
+import { makeJobId } from '../../core/ids.ts';
+import { keys } from '../../core/records/keys.ts';
+import { resultRecord } from '../../core/records/schema.ts';
+import type { ResultRecord } from '../../core/records/schema.ts';
+import type { Store } from '../../core/ports.ts';
+import { roleOfStage } from '../../core/wire/jobs.ts';
+import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
+import {
+  claimRequest,
+  claimSubject,
+  eventSubject,
+  jobEvent,
+  jobStream,
+  jobSubject,
+  leaseSubject,
+  wireVersion,
+} from '../../core/wire/messages.ts';
+import type { JobMessage, Timing } from '../../core/wire/messages.ts';
+import { digestOf } from '../store/digest.ts';
+import { readRecord } from '../store/records.ts';
+import { ensureStreams } from './streams.ts';
+import { JobWait } from './wait.ts';
+import type { Progress } from './wait.ts';
+
+export interface JobRequest<S extends Stage> {
+  readonly stage: S;
+  readonly runId: string;
+  readonly at: { readonly term: number; readonly iteration: number };
+  readonly store: Store;
+  /** `any`, or the numeric profile that the worker must reproduce. */
+  readonly profile: string;
+  readonly input: StageTypes[S]['input'];
+}
+
+export interface JobResult<S extends Stage> {
+  readonly jobId: string;
+  readonly output: StageTypes[S]['output'];
+  readonly timings: ResultRecord['timings'];
+}
+
+export interface WaitOptions {
+  /** Aborting leaves the job alone: whoever waits next finds it. */
+  readonly signal: AbortSignal;
+  readonly onProgress?: (progress: Progress | undefined, queuedBecause: string | undefined) => void;
+}
+
+export function jobIdOf<S extends Stage>(stage: S, input: StageTypes[S]['input']): string {
+  return makeJobId(stage, digestOf(input));
+}
+
+export class Dispatcher {
+  readonly #nc: NatsConnection;
+  readonly #js: JetStreamClient;
+  readonly #timing: Timing;
+  #jsm: JetStreamManager;
+
+  private constructor(nc: NatsConnection, jsm: JetStreamManager, timing: Timing) {
+    this.#nc = nc;
+    this.#js = jetstream(nc);
+    this.#jsm = jsm;
+    this.#timing = timing;
+  }
+
+  static async open(nc: NatsConnection, timing: Timing): Promise<Dispatcher> {
+    return new Dispatcher(nc, await ensureStreams(nc), timing);
+  }
+
+  /** Throws what the job's failure calls for: TerminalError, PauseError, or the signal's reason. */
+  async run<S extends Stage>(request: JobRequest<S>, options: WaitOptions): Promise<JobResult<S>> {
+    const jobId = jobIdOf(request.stage, request.input);
+    const done = await this.#result(request, jobId);
+    if (done !== undefined) return done;
+    return new Promise<JobResult<S>>((resolve, reject) => {
+      const session = new WaitSession({
+        jobId,
+        nc: this.#nc,
+        timing: this.#timing,
+        publish: () => this.#publish(request, jobId),
+        stillQueued: () => this.#isQueued(request, jobId),
+        readResult: () => this.#result(request, jobId),
+        resolve: (result) => resolve(result as JobResult<S>),
+        reject,
+        options,
+      });
+      session.start();
+    });
+  }
+
+  /** The run needs no trainer any more: another may have it. */
+  releaseLease(runId: string): void {
+    this.#nc.publish(leaseSubject, JSON.stringify({ v: wireVersion, runId }));
+  }
+
+  async #publish<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<void> {
+    const message: JobMessage = {
+      v: wireVersion,
+      jobId,
+      stage: request.stage,
+      runId: request.runId,
+      at: request.at,
+      store: request.store.url,
+      input: { ...request.input },
+    };
+    const subject = jobSubject(roleOfStage[request.stage], request.profile, request.runId, jobId);
+    try {
+      await this.#js.publish(subject, JSON.stringify(message), { retries: 2, timeout: 2_000 });
+    } catch (error) {
+      this.#jsm = await ensureStreams(this.#nc);
+      throw error;
+    }
+  }
+
+  async #isQueued<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<boolean> {
+    const role = roleOfStage[request.stage];
+    const message = await this.#jsm.streams.getMessage(jobStream(role), {
+      last_by_subj: jobSubject(role, request.profile, request.runId, jobId),
+    });
+    return message !== null;
+  }
+
+  async #result<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<JobResult<S> | undefined> {
+    const found = await readRecord(request.store, keys.result(request.runId, jobId), resultRecord);
+    if (found === undefined) return undefined;
+    return { jobId, output: found.record.output as unknown as StageTypes[S]['output'], timings: found.record.timings };
+  }
+}
+
+interface SessionPorts {
+  readonly jobId: string;
+  readonly nc: NatsConnection;
+  readonly timing: Timing;
+  readonly publish: () => Promise<void>;
+  readonly stillQueued: () => Promise<boolean>;
+  readonly readResult: () => Promise<JobResult<Stage> | undefined>;
+  readonly resolve: (result: JobResult<Stage>) => void;
+  readonly reject: (error: unknown) => void;
+  readonly options: WaitOptions;
+}
+
+/** Subscriptions and timers of one wait; all of them end with it. */
+class WaitSession {
+  readonly #ports: SessionPorts;
+  readonly #wait: JobWait;
+  readonly #closers: (() => void)[] = [];
+  #over = false;
+  #checking = false;
+  #checkAgain = false;
+
+  constructor(ports: SessionPorts) {
+    this.#ports = ports;
+    this.#wait = new JobWait(ports.jobId, ports.timing);
+  }
+
+  start(): void {
+    const { nc, jobId, options, timing } = this.#ports;
+    const claims = nc.subscribe(claimSubject(jobId), { callback: (error, message) => this.#onClaim(error, message) });
+    const events = nc.subscribe(eventSubject(jobId), { callback: (error, message) => this.#onEvent(error, message) });
+    const watchdog = setInterval(() => void this.#check(), timing.watchdogMs);
+    const onAbort = () => this.#fail(options.signal.reason);
+    options.signal.addEventListener('abort', onAbort, { once: true });
+    this.#closers.push(
+      () => claims.unsubscribe(),
+      () => events.unsubscribe(),
+      () => clearInterval(watchdog),
+      () => options.signal.removeEventListener('abort', onAbort),
+    );
+    if (options.signal.aborted) onAbort();
+    else void this.#publishIfAbsent();
+  }
+
+  /** A predecessor may have published it; a message that still waits is not doubled. */
+  async #publishIfAbsent(): Promise<void> {
+    try {
+      if (!(await this.#ports.stillQueued())) await this.#ports.publish();
+    } catch {
+      // The queue is not reachable now: the watchdog tries again, and the activity's heartbeat shows that it waits.
+      this.#wait.queuedBecause = 'the message queue is not reachable';
+      this.#report();
+    }
+  }
+
+  /** Safety net: a lost notification, a wiped queue. */
+  async #check(): Promise<void> {
+    this.#checkAgain = true;
+    if (this.#checking) return;
+    this.#checking = true;
+    try {
+      while (this.#checkAgain && !this.#over) {
+        this.#checkAgain = false;
+        const result = await this.#ports.readResult();
+        if (result !== undefined) this.#succeed(result);
+        else if (!this.#wait.heldAt(Date.now())) await this.#publishIfAbsent();
+      }
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      this.#checking = false;
+    }
+  }
+
+  #onClaim(error: Error | null, message: Msg): void {
+    if (error !== null || this.#over) return;
+    const request = claimRequest.safeParse(message.json());
+    if (!request.success) return;
+    message.respond(JSON.stringify(this.#wait.claim(request.data, Date.now())));
+    if (this.#wait.convicted !== undefined) this.#fail(this.#wait.convicted);
+    this.#report();
+  }
+
+  #onEvent(error: Error | null, message: Msg): void {
+    if (error !== null || this.#over) return;
+    const event = jobEvent.safeParse(message.json());
+    if (!event.success) return;
+    const verdict = this.#wait.event(event.data, Date.now());
+    this.#report();
+    if (verdict.type === 'give-up') this.#fail(verdict.error);
+    else if (verdict.type === 'read-result') void this.#check();
+    else if (verdict.type === 'publish') {
+      const timer = setTimeout(() => void this.#publishIfAbsent(), verdict.delayMs);
+      this.#closers.push(() => clearTimeout(timer));
+    }
+  }
+
+  #report(): void {
+    this.#ports.options.onProgress?.(this.#wait.progress, this.#wait.queuedBecause);
+  }
+
+  #succeed(result: JobResult<Stage>): void {
+    if (this.#close()) this.#ports.resolve(result);
+  }
+
+  #fail(error: unknown): void {
+    if (this.#close()) this.#ports.reject(error);
+  }
+
+  #close(): boolean {
+    if (this.#over) return false;
+    this.#over = true;
+    for (const close of this.#closers) close();
+    return true;
+  }
+}

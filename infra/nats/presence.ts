@@ -1,0 +1,55 @@
+/** Who is there: workers say so into a bucket whose entries expire. */
+import type { KV } from '@nats-io/kv';
+import type { NatsConnection } from '@nats-io/nats-core';
+import { presence } from '../../core/wire/messages.ts';
+import type { Presence, Timing } from '../../core/wire/messages.ts';
+import { openPresence } from './streams.ts';
+
+/** Writes this worker's entry now, whenever it changes, and three times per expiry. */
+export class PresenceBeacon {
+  readonly #nc: NatsConnection;
+  readonly #timing: Timing;
+  readonly #describe: () => Presence;
+  #bucket: KV | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(nc: NatsConnection, timing: Timing, describe: () => Presence) {
+    this.#nc = nc;
+    this.#timing = timing;
+    this.#describe = describe;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.tell(), this.#timing.presenceMs / 3);
+    void this.tell();
+  }
+
+  /** Never throws: presence is a hint, and the next beat tries again. */
+  async tell(): Promise<void> {
+    try {
+      this.#bucket ??= await openPresence(this.#nc, this.#timing);
+      const entry = this.#describe();
+      await this.#bucket.put(entry.worker, JSON.stringify(entry));
+    } catch {
+      this.#bucket = undefined;
+    }
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#bucket?.delete(this.#describe().worker).catch(() => undefined);
+  }
+}
+
+/** Workers whose entries have not expired, by name. */
+export async function listWorkers(nc: NatsConnection, timing: Timing): Promise<Presence[]> {
+  const bucket = await openPresence(nc, timing);
+  const names: string[] = [];
+  for await (const name of await bucket.keys()) names.push(name);
+  const entries = await Promise.all(names.sort().map((name) => bucket.get(name)));
+  return entries.flatMap((entry) => {
+    if (entry === null || entry.operation !== 'PUT') return [];
+    const parsed = presence.safeParse(entry.json());
+    return parsed.success ? [parsed.data] : [];
+  });
+}

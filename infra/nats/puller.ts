@@ -1,0 +1,162 @@
+/**
+ * The worker side of dispatch: pull one message a time while slots are free, claim it, keep it alive while its work
+ * makes progress, tell the waiter how it ended.
+ */
+import { jetstream } from '@nats-io/jetstream';
+import type { Consumer, JsMsg } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/nats-core';
+import { PetrelError, RetryableError, errorToJson } from '../../core/errors.ts';
+import { claimReply, claimSubject, eventSubject, jobMessage, jobStream, wireVersion } from '../../core/wire/messages.ts';
+import type { ClaimReply, JobEvent, JobMessage, Timing } from '../../core/wire/messages.ts';
+import type { Role } from '../../core/wire/jobs.ts';
+import { ensureConsumer, ensureStreams } from './streams.ts';
+
+/** Deliveries without anybody waiting after which a message is dropped: whoever wants the job publishes it again. */
+const maxUnclaimed = 5;
+
+export interface JobProgress {
+  done: number;
+  total: number;
+  note: string;
+}
+
+export interface PullerPorts {
+  readonly nc: NatsConnection;
+  readonly timing: Timing;
+  readonly worker: string;
+  readonly incarnation: string;
+  readonly role: Role;
+  readonly profile: string;
+  /** Resolves when there is room for one more job, and takes it; `leave` gives it back. */
+  readonly room: { enter(): Promise<void>; leave(): void };
+  /** Why this worker will not do the job now (its trainer is leased to another run); undefined = it will. */
+  readonly refuse: (message: JobMessage) => string | undefined;
+  /** Does the job and creates its result object. */
+  readonly handle: (message: JobMessage, progress: JobProgress, alone: boolean) => Promise<void>;
+  /** Rises with committed work of this process; a job whose count stands still is not kept alive. */
+  readonly ticks: () => number;
+  readonly onFailure: (message: JobMessage, error: unknown) => void;
+  readonly onSuccess: (message: JobMessage) => void;
+}
+
+export class Puller {
+  readonly #ports: PullerPorts;
+  #stopped = false;
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(ports: PullerPorts) {
+    this.#ports = ports;
+  }
+
+  /** Ends after `stop`, when the jobs in hand are finished. Survives a lost connection and a wiped queue. */
+  async run(): Promise<void> {
+    let consumer: Consumer | undefined;
+    while (!this.#stopped) {
+      await this.#ports.room.enter();
+      let message: JsMsg | null = null;
+      try {
+        consumer ??= await this.#open();
+        message = this.#stopped ? null : await consumer.next({ expires: 2_000 });
+      } catch {
+        // Lost connection, or the queue is gone: declare it again when the server is back.
+        consumer = undefined;
+        await this.#reconnected();
+      }
+      if (message === null) this.#ports.room.leave();
+      else this.#track(this.#serve(message).finally(() => this.#ports.room.leave()));
+    }
+    await Promise.all(this.#running);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  async #open(): Promise<Consumer> {
+    const { nc, role, profile, timing } = this.#ports;
+    const jsm = await ensureStreams(nc);
+    const name = await ensureConsumer(jsm, role, profile, timing);
+    return jetstream(nc).consumers.get(jobStream(role), name);
+  }
+
+  /** A round trip to the server: resolves when it answers again. */
+  async #reconnected(): Promise<void> {
+    await this.#ports.nc.flush().catch(() => undefined);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+
+  #track(work: Promise<void>): void {
+    this.#running.add(work);
+    void work.finally(() => this.#running.delete(work));
+  }
+
+  async #serve(raw: JsMsg): Promise<void> {
+    const parsed = jobMessage.safeParse(raw.json());
+    if (!parsed.success) return raw.term('not a job message of this version');
+    const message = parsed.data;
+    const refusal = this.#ports.refuse(message);
+    if (refusal !== undefined) {
+      this.#tell(message, { v: wireVersion, type: 'queued', worker: this.#ports.worker, because: refusal });
+      return raw.nak(this.#ports.timing.progressMs);
+    }
+    const reply = await this.#claim(message);
+    if (reply === undefined) {
+      return raw.info.deliveryCount >= maxUnclaimed ? raw.term('nobody waits for it') : raw.nak(this.#ports.timing.progressMs);
+    }
+    if (reply.answer === 'drop') return raw.term('dropped by its waiter');
+    if (reply.answer === 'held') return raw.nak(this.#ports.timing.ackWaitMs);
+    await this.#work(raw, message, reply.alone);
+  }
+
+  async #claim(message: JobMessage): Promise<ClaimReply | undefined> {
+    const { nc, worker, incarnation, timing } = this.#ports;
+    try {
+      const request = JSON.stringify({ v: wireVersion, jobId: message.jobId, worker, incarnation });
+      const answer = await nc.request(claimSubject(message.jobId), request, { timeout: timing.claimMs });
+      return claimReply.parse(answer.json());
+    } catch {
+      // No responders, or no answer in time: nobody waits now. The message goes back to the queue.
+      return undefined;
+    }
+  }
+
+  async #work(raw: JsMsg, message: JobMessage, alone: boolean): Promise<void> {
+    const progress: JobProgress = { done: 0, total: 0, note: '' };
+    const pulse = this.#keepAlive(raw, message, progress);
+    try {
+      await this.#ports.handle(message, progress, alone);
+      this.#tell(message, { v: wireVersion, type: 'done', worker: this.#ports.worker });
+      this.#ports.onSuccess(message);
+      raw.ack();
+    } catch (error) {
+      this.#ports.onFailure(message, error);
+      await raw.ackAck().catch(() => false);
+      this.#tell(message, {
+        v: wireVersion,
+        type: 'failed',
+        worker: this.#ports.worker,
+        kind: error instanceof PetrelError ? error.kind : 'unknown',
+        error: errorToJson(error),
+      });
+    } finally {
+      clearInterval(pulse);
+    }
+  }
+
+  /** `working()` follows the progress counter: a wedged compute thread loses its job. */
+  #keepAlive(raw: JsMsg, message: JobMessage, progress: JobProgress): NodeJS.Timeout {
+    let last = this.#ports.ticks();
+    return setInterval(() => {
+      const now = this.#ports.ticks();
+      if (now === last) return;
+      last = now;
+      raw.working();
+      this.#tell(message, { v: wireVersion, type: 'progress', worker: this.#ports.worker, ...progress });
+    }, this.#ports.timing.progressMs);
+  }
+
+  #tell(message: JobMessage, event: JobEvent): void {
+    if (this.#ports.nc.isClosed()) throw new RetryableError('Disconnected', 'The connection to NATS is closed');
+    this.#ports.nc.publish(eventSubject(message.jobId), JSON.stringify(event));
+  }
+}

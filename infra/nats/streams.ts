@@ -1,0 +1,50 @@
+/** The work queues and the presence bucket, declared on every connect: a wiped NATS store is rebuilt, not mourned. */
+import { AckPolicy, DiscardPolicy, RetentionPolicy, StorageType, jetstreamManager } from '@nats-io/jetstream';
+import type { JetStreamManager } from '@nats-io/jetstream';
+import { Kvm } from '@nats-io/kv';
+import type { KV } from '@nats-io/kv';
+import { nanos } from '@nats-io/nats-core';
+import type { NatsConnection } from '@nats-io/nats-core';
+import { jobConsumer, jobConsumerFilter, jobStream, jobStreamSubjects, presenceBucket } from '../../core/wire/messages.ts';
+import type { Timing } from '../../core/wire/messages.ts';
+import { roles } from '../../core/wire/jobs.ts';
+import type { Role } from '../../core/wire/jobs.ts';
+
+const dayMs = 24 * 3600 * 1000;
+const dedupeMs = 2 * 60 * 1000;
+
+/** Idempotent. Work queues keep a message until it is acked; `discard: new`, so that a full queue refuses loudly. */
+export async function ensureStreams(nc: NatsConnection): Promise<JetStreamManager> {
+  const jsm = await jetstreamManager(nc);
+  for (const role of roles) {
+    await jsm.streams.add({
+      name: jobStream(role),
+      subjects: [jobStreamSubjects(role)],
+      retention: RetentionPolicy.Workqueue,
+      storage: StorageType.File,
+      discard: DiscardPolicy.New,
+      max_age: nanos(dayMs),
+      duplicate_window: nanos(dedupeMs),
+    });
+  }
+  return jsm;
+}
+
+/** One durable consumer for a role and profile, shared by all workers that can serve it. Deliveries are unlimited. */
+export async function ensureConsumer(jsm: JetStreamManager, role: Role, profile: string, timing: Timing): Promise<string> {
+  const name = jobConsumer(role, profile);
+  await jsm.consumers.add(jobStream(role), {
+    durable_name: name,
+    filter_subject: jobConsumerFilter(role, profile),
+    ack_policy: AckPolicy.Explicit,
+    ack_wait: nanos(timing.ackWaitMs),
+    max_ack_pending: 10_000,
+    max_waiting: 512,
+  });
+  return name;
+}
+
+/** Entries expire with the bucket's age limit, restarted by every renewal. */
+export async function openPresence(nc: NatsConnection, timing: Timing): Promise<KV> {
+  return new Kvm(nc).create(presenceBucket, { history: 1, ttl: timing.presenceMs, storage: StorageType.Memory });
+}

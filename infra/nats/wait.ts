@@ -1,0 +1,140 @@
+/**
+ * One job, waited for. Pure of I/O: it is told what happened and says what to do, so that it is tested without servers.
+ * Budgets are per failure class: preemption costs nothing, unknown errors and deaths are counted.
+ */
+import { PauseError, TerminalError } from '../../core/errors.ts';
+import type { PetrelError } from '../../core/errors.ts';
+import type { ClaimReply, ClaimRequest, JobEvent, Timing } from '../../core/wire/messages.ts';
+import { wireVersion } from '../../core/wire/messages.ts';
+
+/** Unknown errors of one job after which the run pauses. */
+const maxUnknownFailures = 3;
+/** Deaths of a worker while the job ran alone after which the job is convicted. */
+const maxDeathsAlone = 2;
+
+export interface Progress {
+  readonly done: number;
+  readonly total: number;
+  readonly note: string;
+  readonly worker: string;
+}
+
+interface Holder {
+  readonly worker: string;
+  readonly incarnation: string;
+  readonly alone: boolean;
+  lastSeen: number;
+}
+
+/** What the waiter must do after an event. */
+export type Verdict =
+  | { readonly type: 'wait' }
+  | { readonly type: 'read-result' }
+  | { readonly type: 'publish'; readonly delayMs: number }
+  | { readonly type: 'give-up'; readonly error: PetrelError };
+
+const wait: Verdict = { type: 'wait' };
+
+export class JobWait {
+  readonly #jobId: string;
+  readonly #timing: Timing;
+  #holder: Holder | undefined;
+  #unknownFailures = 0;
+  #retries = 0;
+  #deaths = 0;
+  #deathsAlone = 0;
+  #convicted: PauseError | undefined;
+  progress: Progress | undefined;
+  queuedBecause: string | undefined;
+
+  constructor(jobId: string, timing: Timing) {
+    this.#jobId = jobId;
+    this.#timing = timing;
+  }
+
+  get holder(): string | undefined {
+    return this.#holder?.worker;
+  }
+
+  /** Has a worker shown life within the ack wait? */
+  heldAt(now: number): boolean {
+    return this.#holder !== undefined && now - this.#holder.lastSeen < this.#timing.ackWaitMs;
+  }
+
+  get convicted(): PauseError | undefined {
+    return this.#convicted;
+  }
+
+  /** A worker asks whether it may start. */
+  claim(request: ClaimRequest, now: number): ClaimReply {
+    const reply = (answer: ClaimReply['answer'], alone = false): ClaimReply => ({
+      v: wireVersion,
+      answer,
+      alone,
+      ...(this.#holder === undefined ? {} : { holder: this.#holder.worker }),
+    });
+    if (this.#convicted !== undefined) return reply('drop');
+    const same = this.#holder?.incarnation === request.incarnation;
+    if (this.heldAt(now) && !same) return reply('held');
+    if (this.#holder !== undefined && !same) this.#countDeath(this.#holder);
+    if (this.#convicted !== undefined) return reply('drop');
+    const alone = this.#deaths > 0;
+    this.#holder = { worker: request.worker, incarnation: request.incarnation, alone, lastSeen: now };
+    this.queuedBecause = undefined;
+    return reply('go', alone);
+  }
+
+  event(event: JobEvent, now: number): Verdict {
+    switch (event.type) {
+      case 'progress':
+        if (this.#holder?.worker === event.worker) this.#holder.lastSeen = now;
+        this.progress = { done: event.done, total: event.total, note: event.note, worker: event.worker };
+        return wait;
+      case 'done':
+        return { type: 'read-result' };
+      case 'queued':
+        this.#holder = undefined;
+        this.queuedBecause = event.because;
+        return wait;
+      case 'failed':
+        this.#holder = undefined;
+        return this.#failed(event);
+    }
+  }
+
+  #countDeath(holder: Holder): void {
+    this.#deaths += 1;
+    if (holder.alone) this.#deathsAlone += 1;
+    if (this.#deathsAlone < maxDeathsAlone) return;
+    this.#convicted = new PauseError('JobConvicted', `${this.#jobId} ended ${this.#deathsAlone} workers while it ran alone`, {
+      hint: 'See the worker logs (petrel logs); petrel resume tries once more',
+      where: holder.worker,
+    });
+  }
+
+  #failed(event: Extract<JobEvent, { type: 'failed' }>): Verdict {
+    const { code, message } = event.error;
+    const detail = {
+      ...(event.error.hint === undefined ? {} : { hint: event.error.hint }),
+      where: event.error.where ?? event.worker,
+    };
+    switch (event.kind) {
+      case 'terminal':
+        return { type: 'give-up', error: new TerminalError(code, message, detail) };
+      case 'pause':
+        return { type: 'give-up', error: new PauseError(code, message, detail) };
+      case 'preempted':
+        return { type: 'publish', delayMs: 0 };
+      case 'retryable':
+        this.#retries += 1;
+        return { type: 'publish', delayMs: Math.min(5_000, 100 * 2 ** Math.min(this.#retries, 6)) };
+      case 'unknown':
+        this.#unknownFailures += 1;
+        if (this.#unknownFailures < maxUnknownFailures) return { type: 'publish', delayMs: 200 };
+        return {
+          type: 'give-up',
+          error: new PauseError('JobFailed', `${this.#jobId} failed ${this.#unknownFailures} times; last: ${message}`, detail),
+        };
+    }
+  }
+}
