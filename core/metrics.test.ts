@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest';
+import { metricInfo, METRICS, reproducibleMetrics } from './metrics.ts';
+
+describe('the table of metrics', () => {
+  it('has each name once, with a doc line', () => {
+    expect(new Set(METRICS.map(({ name }) => name)).size).toBe(METRICS.length);
+    for (const { name, doc } of METRICS) expect(doc, name).toMatch(/^[A-Z0-9].*\.$/);
+  });
+
+  it.each([
+    ['actor/pg_loss', 'reproducible', ''],
+    ['critic/score/mean', 'reproducible', ''],
+    ['response_length/mean', 'reproducible', 'tokens'],
+    ['response_length/clip_ratio', 'reproducible', ''],
+    ['training/rollout_probs_diff_mean', 'reproducible', ''],
+    ['timing_s/gen', 'operational', 's'],
+    ['perf/throughput', 'operational', 'tokens/s'],
+    ['dispatch/wait_s/rollout', 'operational', 's'],
+    ['val-core/openai/gsm8k/acc/mean@1', 'reproducible', ''],
+    ['val-aux/arithmetic/reward/best@8/mean', 'reproducible', ''],
+  ])('knows %s as %s', (name, kind, unit) => {
+    expect(metricInfo(name)).toMatchObject({ kind, unit });
+  });
+
+  it('is closed: what it does not have is unknown', () => {
+    expect(metricInfo('actor/pgloss')).toBeUndefined();
+    expect(metricInfo('timing_s/')).toBeUndefined();
+    expect(metricInfo('x/actor/pg_loss')).toBeUndefined();
+  });
+
+  it('tells what equal runs agree on from what they do not', () => {
+    expect(reproducibleMetrics({ 'actor/loss': 1, 'timing_s/gen': 2, unknown: 3 })).toEqual({ 'actor/loss': 1 });
+  });
+});

@@ -1,0 +1,47 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { editDistance, nearest } from './nearest.ts';
+
+const word = fc.string({ minLength: 0, maxLength: 8 });
+
+describe('editDistance', () => {
+  it('counts a swap of neighbours once', () => {
+    expect(editDistance('lr', 'rl')).toBe(1);
+    expect(editDistance('rollout', 'rolluot')).toBe(1);
+    expect(editDistance('kitten', 'sitting')).toBe(3);
+  });
+
+  it('is a symmetric distance that no word is beyond the longer length of', () => {
+    fc.assert(
+      fc.property(word, word, (a, b) => {
+        const distance = editDistance(a, b);
+        expect(distance).toBe(editDistance(b, a));
+        expect(distance === 0).toBe(a === b);
+        expect(distance).toBeLessThanOrEqual(Math.max(a.length, b.length));
+        expect(distance).toBeGreaterThanOrEqual(Math.abs(a.length - b.length));
+      }),
+    );
+  });
+});
+
+describe('nearest', () => {
+  it('finds the word that was meant, whatever its case and separators', () => {
+    expect(nearest('lerning_rate', ['lr', 'learning_rate'])).toBe('learning_rate');
+    expect(nearest('maxResponseLength', ['max_prompt_length', 'max_response_length'])).toBe('max_response_length');
+    expect(nearest('statsu', ['status', 'stop'])).toBe('status');
+  });
+
+  it('gives nothing rather than something far', () => {
+    expect(nearest('entropy', ['lr', 'clip_ratio'])).toBeUndefined();
+  });
+
+  it('always finds a word with one letter changed', () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[a-z]{4,10}$/), fc.nat(), (known, position) => {
+        const at = position % known.length;
+        const misspelled = `${known.slice(0, at)}9${known.slice(at + 1)}`;
+        expect(nearest(misspelled, [known])).toBe(known);
+      }),
+    );
+  });
+});

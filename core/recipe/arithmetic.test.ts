@@ -1,0 +1,99 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { arithmeticIssues, batchArithmetic, nearestDivisors, totalIterations } from './arithmetic.ts';
+import { recipeChanges } from './changes.ts';
+import { mergeTrees, type Tree } from './merge.ts';
+import { parseRecipe } from './parse.ts';
+import { promises } from './promises.ts';
+import { runIssues } from './runnable.ts';
+
+const base: Tree = {
+  model: { path: 'm' },
+  data: { train_files: 'a', train_batch_size: 64 },
+  actor: { ppo_mini_batch_size: 32, ppo_epochs: 2 },
+  rollout: { n: 8 },
+};
+const recipe = (above: Tree = {}) => parseRecipe(mergeTrees(base, above));
+
+describe('batchArithmetic', () => {
+  it('counts prompts, responses and optimiser steps', () => {
+    expect(batchArithmetic(recipe())).toMatchObject({
+      prompts: 64,
+      responses: 512,
+      miniBatchResponses: 256,
+      miniBatches: 2,
+      optimizerSteps: 4,
+      longestSequence: 1024,
+    });
+  });
+
+  it('crosses the border of epochs, so the run has floor(rows × epochs / batch) iterations', () => {
+    expect(totalIterations(recipe({ trainer: { total_epochs: 3 } }), 100)).toBe(4);
+    expect(totalIterations(recipe({ trainer: { total_training_steps: 7 } }), 100)).toBe(7);
+  });
+});
+
+describe('arithmeticIssues', () => {
+  it('finds nothing in a recipe that adds up', () => {
+    expect(runIssues(recipe())).toEqual([]);
+  });
+
+  it('names the two nearest legal mini-batches', () => {
+    expect(arithmeticIssues(recipe({ actor: { ppo_mini_batch_size: 24 } }))[0]).toMatchObject({ expected: '16 or 32' });
+    expect(arithmeticIssues(recipe({ actor: { ppo_mini_batch_size: 256 } }))[0]?.hint).toBe(
+      'use actor.ppo_mini_batch_size 64, or data.train_batch_size 256',
+    );
+  });
+
+  it('refuses a sequence longer than a forward pass, and a group of one', () => {
+    expect(arithmeticIssues(recipe({ actor: { ppo_max_token_len_per_gpu: 512 } }))[0]?.path).toBe('actor.ppo_max_token_len_per_gpu');
+    expect(arithmeticIssues(recipe({ rollout: { n: 1 } }))[0]?.path).toBe('rollout.n');
+  });
+
+  it('gives divisors on both sides with none between', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 500 }), fc.integer({ min: 1, max: 600 }), (total, value) => {
+        const { below, above } = nearestDivisors(total, value);
+        expect(total % below).toBe(0);
+        if (above !== undefined) expect(total % above).toBe(0);
+        for (let between = below + 1; between < Math.min(above ?? total, value); between += 1) expect(total % between).not.toBe(0);
+      }),
+    );
+  });
+});
+
+describe('runIssues', () => {
+  it('says of each seam that it is not built yet and what works today', () => {
+    const asked = recipe({ model: { lora_rank: 8 }, store: 's3://bucket/x', algorithm: { adv_estimator: 'gae' } });
+    expect(runIssues(asked).map(({ path, message }) => [path, message])).toEqual([
+      ['model.lora_rank', 'not built yet'],
+      ['algorithm.adv_estimator', 'not built yet'],
+      ['store', 'not built yet'],
+    ]);
+  });
+
+  it('refuses a deterministic run in bf16 or with a scorer nobody vouches for', () => {
+    const bf16 = recipe({ deterministic: true, model: { compute_dtype: 'bf16' }, reward: { custom_reward_function: { path: 's.ts' } } });
+    expect(runIssues(bf16).map(({ path }) => path)).toEqual(['model.compute_dtype', 'reward.custom_reward_function.deterministic']);
+  });
+});
+
+describe('promises', () => {
+  it('always gives replay, and end to end only to deterministic runs whose scorers are', () => {
+    expect(promises(recipe(), true)).toMatchObject({ replay: true, endToEnd: false });
+    expect(promises(recipe({ deterministic: true }), true).endToEnd).toBe(true);
+    expect(promises(recipe({ deterministic: 'replay' }), false).endToEnd).toBe(false);
+  });
+});
+
+describe('recipeChanges', () => {
+  it('shows each changed key with its class', () => {
+    const after = recipe({ actor: { optim: { lr: 1e-5 } }, trainer: { save_freq: 5 }, model: { path: 'other' } });
+    expect(recipeChanges(recipe(), after).map(({ path, change }) => `${path} ${change}`)).toEqual([
+      'model.path fixed',
+      'actor.optim.lr ask',
+      'trainer.save_freq free',
+    ]);
+    expect(recipeChanges(after, after)).toEqual([]);
+  });
+});

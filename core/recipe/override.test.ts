@@ -1,0 +1,82 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { applyOverrides, parseOverride } from './override.ts';
+
+function valueOf(source: string): unknown {
+  const override = parseOverride(source);
+  return override.type === 'set' ? override.value : undefined;
+}
+
+describe('parseOverride', () => {
+  it.each([
+    ['a=1e-6', 1e-6],
+    ['a=-3', -3],
+    ['a=.5', 0.5],
+    ['a=10_000', 10000],
+    ['a=true', true],
+    ['a=False', false],
+    ['a=null', null],
+    ['a=', ''],
+    ['a=on', 'on'],
+    ['a=1.2.3', '1.2.3'],
+    ['a="1"', '1'],
+    ["a='it\\'s'", "it's"],
+    ['a=data/train.jsonl', 'data/train.jsonl'],
+    ['a=s3://bucket/x=y', 's3://bucket/x=y'],
+    ['a=[]', []],
+    ['a=[1, two,"three, four",[5]]', [1, 'two', 'three, four', [5]]],
+    ['a={b: 1, "c d": [x]}', { b: 1, 'c d': ['x'] }],
+  ])('reads %s', (source, value) => {
+    expect(valueOf(source)).toEqual(value);
+  });
+
+  it('takes Hydra’s + for new keys, and ~ for the default', () => {
+    expect(parseOverride('+a.b=1')).toMatchObject({ type: 'set', path: ['a', 'b'], value: 1 });
+    expect(parseOverride('~a.b')).toMatchObject({ type: 'remove', path: ['a', 'b'] });
+  });
+
+  it.each(['a', '=1', 'a..b=1', 'a=[1', 'a=[1,]', 'a="x', 'a="x"y', 'a={b}', '~a=1', '1a=2'])('refuses %s and points at the place', (source) => {
+    expect(() => parseOverride(source)).toThrow(expect.objectContaining({ code: 'InvalidInput', message: expect.stringMatching(/\^$/) }));
+  });
+
+  it('reads back whatever JSON is written into it', () => {
+    const leaf = fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean(), fc.constant(null), fc.string());
+    const { value } = fc.letrec((tie) => ({
+      value: fc.oneof({ depthSize: 'small' }, leaf, fc.array(tie('value'), { maxLength: 3 }), fc.dictionary(fc.string(), tie('value'), { maxKeys: 3 })),
+    }));
+    fc.assert(
+      fc.property(value, (wanted) => {
+        expect(valueOf(`a.b=${written(wanted)}`)).toEqual(wanted === 0 ? 0 : wanted);
+      }),
+    );
+  });
+});
+
+/** A value in override syntax: texts in quotes, with only quote and backslash escaped. */
+function written(value: unknown): string {
+  if (typeof value === 'string') return `"${value.replace(/[\\"]/g, '\\$&')}"`;
+  if (Array.isArray(value)) return `[${value.map(written).join(', ')}]`;
+  if (typeof value === 'object' && value !== null) {
+    return `{${Object.entries(value).map(([name, item]) => `${written(name)}: ${written(item)}`).join(', ')}}`;
+  }
+  return String(value === 0 ? 0 : value);
+}
+
+describe('applyOverrides', () => {
+  const apply = (tree: Readonly<Record<string, unknown>>, ...sources: string[]) => applyOverrides(tree, sources.map(parseOverride));
+
+  it('sets, replaces lists whole, and goes back to the default; later ones win', () => {
+    expect(apply({ a: { b: [1, 2], c: 3 } }, 'a.b=[9]', 'd.e=1', 'd.e=2', '~a.c')).toEqual({ a: { b: [9] }, d: { e: 2 } });
+  });
+
+  it('leaves the tree it was given alone', () => {
+    const tree = Object.freeze({ a: Object.freeze({ b: 1 }) });
+    expect(apply(tree, 'a.b=2', '~a.b')).toEqual({ a: {} });
+    expect(tree).toEqual({ a: { b: 1 } });
+  });
+
+  it('cannot reach a prototype', () => {
+    apply({}, '__proto__.polluted=1');
+    expect(({} as Readonly<Record<string, unknown>>)['polluted']).toBeUndefined();
+  });
+});

@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import { checkRecipe, parseRecipe } from './parse.ts';
+import type { RecipeIssue } from './issues.ts';
+
+const minimal = { model: { path: './model' }, data: { train_files: 'train.jsonl' } };
+
+function issues(input: unknown): readonly RecipeIssue[] {
+  const result = checkRecipe(input);
+  if (result.ok) throw new Error('expected issues');
+  return result.issues;
+}
+
+function onlyIssue(input: unknown): RecipeIssue {
+  const all = issues(input);
+  expect(all).toHaveLength(1);
+  return all[0] as RecipeIssue;
+}
+
+describe('parseRecipe', () => {
+  it('fills in verl’s defaults, but for those that petrel states otherwise', () => {
+    const recipe = parseRecipe(minimal);
+    expect(recipe.data.train_batch_size).toBe(1024);
+    expect(recipe.actor).toMatchObject({ ppo_mini_batch_size: 256, clip_ratio: 0.2, clip_ratio_c: 3, loss_agg_mode: 'token-mean' });
+    expect(recipe.actor.optim).toMatchObject({ lr: 1e-6, betas: [0.9, 0.999], weight_decay: 0.01 });
+    expect(recipe.algorithm.adv_estimator).toBe('grpo');
+    expect(recipe.trainer.save_freq).toBe(10);
+    expect(recipe.reward.max_failed_fraction).toBe(0.1);
+  });
+
+  it('takes verl’s SFT defaults with kind: sft, unless the recipe says otherwise', () => {
+    const recipe = parseRecipe({ ...minimal, kind: 'sft' });
+    expect([recipe.data.train_batch_size, recipe.trainer.total_epochs, recipe.actor.optim.lr]).toEqual([256, 4, 1e-5]);
+    expect(parseRecipe({ ...minimal, kind: 'sft', trainer: { total_epochs: 2 } }).trainer.total_epochs).toBe(2);
+  });
+
+  it('takes a section that YAML left empty for one that is left out', () => {
+    expect(parseRecipe({ ...minimal, actor: null })).toEqual(parseRecipe(minimal));
+  });
+
+  it('gives a recipe that cannot be changed', () => {
+    const recipe = parseRecipe(minimal);
+    expect(Object.isFrozen(recipe.actor.optim)).toBe(true);
+  });
+
+  it('lists everything wrong at once', () => {
+    const paths = issues({ ...minimal, actor: { optim: { lr: 'fast' } }, rollout: { n: 0, temprature: 1 } }).map(({ path }) => path);
+    expect(paths.sort()).toEqual(['actor.optim.lr', 'rollout.n', 'rollout.temprature']);
+  });
+
+  it('says which key is required and what it is', () => {
+    expect(onlyIssue({ data: { train_files: 'a' } })).toMatchObject({ path: 'model.path', message: 'is required' });
+  });
+
+  it('says what was expected and what came', () => {
+    expect(onlyIssue({ ...minimal, rollout: { n: 2.5 } })).toMatchObject({
+      path: 'rollout.n',
+      message: 'expected integer >= 1, got 2.5',
+      expected: 'integer >= 1',
+      received: '2.5',
+    });
+    expect(onlyIssue({ ...minimal, trainer: { logger: ['consol'] } }).message).toMatch(/^expected one of console, .* got "consol"$/);
+  });
+
+  it('refuses what is no mapping', () => {
+    expect(onlyIssue([1]).message).toBe('a recipe is a mapping of keys, got [1]');
+  });
+});
+
+describe('an unknown key', () => {
+  it('gets the nearest sibling', () => {
+    expect(onlyIssue({ ...minimal, actor: { clip_raito: 1 } })).toMatchObject({ path: 'actor.clip_raito', nearest: 'actor.clip_ratio' });
+    expect(onlyIssue({ ...minimal, atcor: {} })).toMatchObject({ nearest: 'actor' });
+  });
+
+  it('that stands in the wrong section is told where it belongs', () => {
+    expect(onlyIssue({ ...minimal, actor: { adv_estimator: 'grpo' } })).toMatchObject({
+      nearest: 'algorithm.adv_estimator',
+      hint: 'belongs under algorithm',
+    });
+    expect(onlyIssue({ ...minimal, actor: { adv_estimatr: 'grpo' } }).hint).toContain('belongs under algorithm');
+  });
+
+  it('of verl’s wrapper gets a hint how to write it here', () => {
+    expect(onlyIssue({ ...minimal, actor_rollout_ref: { rollout: { n: 8 } } }).hint).toContain('rollout.n');
+  });
+
+  it('of verl that lives elsewhere here is sent there, one with no meaning here is to be removed', () => {
+    expect(onlyIssue({ ...minimal, rollout: { response_length: 3 } }).nearest).toBe('data.max_response_length');
+    expect(onlyIssue({ ...minimal, rollout: { gpu_memory_utilization: 0.5 } }).hint).toContain('remove');
+  });
+
+  it('inside a value is refused too', () => {
+    expect(onlyIssue({ ...minimal, fleet: { pools: { local: { roles: ['trainer'], worker: 1 } } } }).path).toBe('fleet.pools.local.worker');
+  });
+
+  it('named like a prototype’s member is still unknown', () => {
+    expect(issues(JSON.parse('{"model":{"path":"m"},"data":{"train_files":"a"},"__proto__":{"x":1}}'))[0]?.path).toBe('__proto__');
+    expect(onlyIssue({ ...minimal, constructor: 1 }).path).toBe('constructor');
+  });
+});
+
+describe('a secret', () => {
+  const token = `hf_${'a'.repeat(30)}`;
+
+  it('is refused without being repeated, and env:NAME is shown', () => {
+    const issue = onlyIssue({ ...minimal, model: { path: token } });
+    expect(issue).toMatchObject({ path: 'model.path', secret: true });
+    expect(issue.hint).toContain('env:HF_TOKEN');
+    expect(JSON.stringify(issue)).not.toContain(token);
+  });
+
+  it('is found by its name too, and a reference is no secret', () => {
+    expect(onlyIssue({ ...minimal, reward: { reward_kwargs: { api_key: 'x1' } } }).hint).toContain('env:API_KEY');
+    expect(checkRecipe({ ...minimal, reward: { reward_kwargs: { api_key: 'env:JUDGE_KEY' } } }).ok).toBe(true);
+  });
+});
