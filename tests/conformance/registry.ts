@@ -9,6 +9,7 @@ const MODULES: readonly (readonly [family: string, module: string])[] = [
   ['tokenizers', './families/tokenizers.ts'],
   ['templates', './families/templates.ts'],
   ['losses', './families/losses.ts'],
+  ['losses', './families/actor-total.ts'],
   ['policy_loss', './families/policy-loss.ts'],
   ['advantages', './families/advantages.ts'],
   ['balancing', './families/balancing.ts'],

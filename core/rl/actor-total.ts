@@ -1,0 +1,88 @@
+/**
+ * The actor's whole loss on one micro-batch (verl: `ppo_loss`):
+ *
+ *   total = policy loss − entropy_coeff · entropy + kl_loss_coef · KL(policy ‖ reference)
+ *
+ * All three share the aggregation mode and divide by the totals of the mini-batch, so gradients of micro-batches add up
+ * to that of the mini-batch exactly. The result is what the engine's `backward` takes: a coefficient for each token's
+ * log-prob and entropy.
+ */
+import { aggregate, type BatchTotals } from './aggregate.ts';
+import { klPenalty } from './kl.ts';
+import { policyLoss, type PolicyLossConfig, type PolicyLossInput } from './policy-loss/index.ts';
+import type { Numbers } from './ragged.ts';
+
+export interface ActorLossInput extends PolicyLossInput {
+  /** Needed when klLossCoef is given. */
+  readonly refLogProb_T?: Numbers | undefined;
+  /** Needed when entropyCoeff isn't 0; without a coefficient it is only reported. */
+  readonly entropy_T?: Numbers | undefined;
+}
+
+export interface ActorLossConfig extends PolicyLossConfig {
+  /** Key `actor.policy_loss.loss_mode`. */
+  readonly lossMode: string;
+  readonly entropyCoeff: number;
+  /** Absent: no KL loss (`actor.use_kl_loss: false`). */
+  readonly klLossCoef?: number | undefined;
+  /** Key `actor.kl_loss_type`, e.g. `low_var_kl`. */
+  readonly klLossType?: string | undefined;
+}
+
+export interface ActorLossResult {
+  readonly loss: number;
+  readonly dLogProb_T: Float64Array;
+  /** Absent when the entropy takes no part. */
+  readonly dEntropy_T?: Float64Array;
+  /** One micro-batch; `reduceActorMetrics` joins them. */
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+export function actorTotal(input: ActorLossInput, config: ActorLossConfig): ActorLossResult {
+  const policy = policyLoss(config.lossMode).compute(input, config);
+  const metrics: Record<string, number> = { ...policy.metrics, 'actor/pg_loss': policy.loss };
+  let loss = policy.loss;
+  const dLogProb_T = policy.dLogProb_T;
+  let dEntropy_T: Float64Array | undefined;
+
+  if (input.entropy_T !== undefined) {
+    const entropy = aggregate(input.entropy_T, input.rows, config.lossAggMode, config.totals);
+    metrics['actor/entropy_loss'] = entropy.value;
+    if (config.entropyCoeff !== 0) {
+      loss -= config.entropyCoeff * entropy.value;
+      dEntropy_T = entropy.weights_T.map((weight) => -config.entropyCoeff * weight);
+    }
+  }
+  if (config.klLossCoef !== undefined && input.refLogProb_T !== undefined) {
+    const penalty = klPenalty(input.logProb_T, input.refLogProb_T, config.klLossType ?? 'low_var_kl');
+    const kl = aggregate(penalty.kl_T, input.rows, config.lossAggMode, config.totals);
+    metrics['actor/kl_loss'] = kl.value;
+    metrics['actor/kl_coef'] = config.klLossCoef;
+    loss += config.klLossCoef * kl.value;
+    for (let t = 0; t < dLogProb_T.length; t++) {
+      if (kl.weights_T[t]! !== 0) dLogProb_T[t]! += config.klLossCoef * kl.weights_T[t]! * penalty.dLogProb_T[t]!;
+    }
+  }
+  return { loss, dLogProb_T, metrics, ...(dEntropy_T === undefined ? {} : { dEntropy_T }) };
+}
+
+/** Divided by the mini-batch's totals already, when there are any: adding them up gives the mini-batch's figure. */
+const LOSSES: readonly string[] = ['actor/pg_loss', 'actor/entropy_loss', 'actor/kl_loss'];
+
+/**
+ * Metrics of a mini-batch from those of its micro-batches, all ranks together. With totals, losses are summed and divided
+ * by the number of ranks (each rank's loss is multiplied by it); without, and for ratios, it is the plain mean.
+ */
+export function reduceActorMetrics(
+  microBatches: readonly Readonly<Record<string, number>>[],
+  totals: BatchTotals,
+): Record<string, number> {
+  const hasTotals = totals.batchNumTokens !== undefined || totals.globalBatchSize !== undefined;
+  const reduced: Record<string, number> = {};
+  for (const name of new Set(microBatches.flatMap((metrics) => Object.keys(metrics)))) {
+    const values = microBatches.flatMap((metrics) => metrics[name] ?? []);
+    const divisor = hasTotals && LOSSES.includes(name) ? (totals.dpSize ?? 1) : values.length;
+    reduced[name] = values.reduce((sum, value) => sum + value, 0) / divisor;
+  }
+  return reduced;
+}

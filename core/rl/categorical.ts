@@ -1,0 +1,44 @@
+/**
+ * What an engine's log-prob head computes from one row of logits, in plain arithmetic: the definition the native kernels
+ * and their backward are held to (verl: `logprobs_from_logits`, `entropy_from_logits`,
+ * `calculate_sum_pi_squared_from_logits`). V is the vocabulary.
+ */
+import type { Numbers } from './ragged.ts';
+
+export interface Categorical {
+  readonly logProbs_V: Float64Array;
+  /** −Σ p·log p as logsumexp(z) − Σ p·z: NaN when a logit is −∞. */
+  readonly entropy: number;
+  readonly sumPiSquared: number;
+}
+
+export function categorical(logits_V: Numbers): Categorical {
+  let largest = -Infinity;
+  for (let v = 0; v < logits_V.length; v++) largest = Math.max(largest, logits_V[v]!);
+  let scale = 0;
+  for (let v = 0; v < logits_V.length; v++) scale += Math.exp(logits_V[v]! - largest);
+  const logSumExp = largest + Math.log(scale);
+  const logProbs_V = Float64Array.from(logits_V, (logit) => logit - logSumExp);
+  let expectedLogit = 0;
+  let sumPiSquared = 0;
+  for (let v = 0; v < logits_V.length; v++) {
+    const p = Math.exp(logProbs_V[v]!);
+    expectedLogit += p * logits_V[v]!;
+    sumPiSquared += p * p;
+  }
+  return { logProbs_V, entropy: logSumExp - expectedLogit, sumPiSquared };
+}
+
+/** d(dLogProb · log p[label] + dEntropy · H) / d logits = c·(onehot − p) − e·p·(log p + H). */
+export function logitsGradient(
+  { logProbs_V, entropy }: Categorical,
+  label: number,
+  dLogProb: number,
+  dEntropy: number,
+): Float64Array {
+  return logProbs_V.map((logProb, v) => {
+    const p = Math.exp(logProb);
+    const ofLogProb = dLogProb === 0 ? 0 : dLogProb * ((v === label ? 1 : 0) - p);
+    return dEntropy === 0 ? ofLogProb : ofLogProb - dEntropy * p * (logProb + entropy);
+  });
+}

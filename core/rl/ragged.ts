@@ -1,0 +1,65 @@
+/**
+ * Ragged rows: per-token values of S samples laid one after the other, without padding.
+ *
+ * Legend of shapes, everywhere in core/rl: S samples, T response tokens of all samples together, G prompt groups,
+ * S1 = S + 1 offsets.
+ */
+import { InvalidInputError } from '../errors.ts';
+
+export type Numbers = ArrayLike<number>;
+
+export interface RaggedRows {
+  /** Row s is [offsets_S1[s], offsets_S1[s + 1]) of every array over T. */
+  readonly offsets_S1: Numbers;
+  /** 1 on tokens the policy produced, 0 on observation tokens and padding (verl: `response_mask`). */
+  readonly mask_T: Numbers;
+}
+
+/** Rows of these lengths; every token counts unless a mask is given. */
+export function raggedRows(lengths_S: Numbers, mask_T?: Numbers): RaggedRows {
+  const offsets_S1 = new Int32Array(lengths_S.length + 1);
+  for (let s = 0; s < lengths_S.length; s++) offsets_S1[s + 1] = offsets_S1[s]! + lengths_S[s]!;
+  const tokens = offsets_S1[lengths_S.length]!;
+  if (mask_T !== undefined) requireTokens('mask', mask_T, tokens);
+  return { offsets_S1, mask_T: mask_T ?? new Uint8Array(tokens).fill(1) };
+}
+
+export function rowCount(rows: RaggedRows): number {
+  return rows.offsets_S1.length - 1;
+}
+
+export function tokenCount(rows: RaggedRows): number {
+  return rows.offsets_S1[rowCount(rows)]!;
+}
+
+/** Width of the longest row, masked tokens included. */
+export function longestRow(rows: RaggedRows): number {
+  let longest = 0;
+  for (let s = 0; s < rowCount(rows); s++) longest = Math.max(longest, rows.offsets_S1[s + 1]! - rows.offsets_S1[s]!);
+  return longest;
+}
+
+/** Tokens with mask 1 in each row. */
+export function maskCounts(rows: RaggedRows): Float64Array {
+  const counts_S = new Float64Array(rowCount(rows));
+  for (let s = 0; s < counts_S.length; s++) {
+    for (let t = rows.offsets_S1[s]!; t < rows.offsets_S1[s + 1]!; t++) counts_S[s]! += rows.mask_T[t]!;
+  }
+  return counts_S;
+}
+
+/** One value per row, on every token with mask 1 and 0 elsewhere. */
+export function broadcastRows(values_S: Numbers, rows: RaggedRows): Float64Array {
+  const values_T = new Float64Array(tokenCount(rows));
+  for (let s = 0; s < rowCount(rows); s++) {
+    for (let t = rows.offsets_S1[s]!; t < rows.offsets_S1[s + 1]!; t++) {
+      if (rows.mask_T[t]! !== 0) values_T[t] = values_S[s]! * rows.mask_T[t]!;
+    }
+  }
+  return values_T;
+}
+
+/** Refuses an array whose length isn't the number of tokens: a shifted array trains silently on the wrong tokens. */
+export function requireTokens(name: string, values: Numbers, tokens: number): void {
+  if (values.length !== tokens) throw new InvalidInputError(`${name} has ${values.length} values for ${tokens} tokens`);
+}
