@@ -5,8 +5,8 @@ const files = z.union([text, z.array(text).min(1)]);
 
 /** `data`: rows, their columns, lengths and batch sizes. Batch sizes count prompts, as in verl. */
 export const dataSection = section('The rows to train and validate on. Batch sizes count prompts.', {
-  train_files: requiredKey(files, { doc: 'JSONL or Parquet file, or a list of them.', change: 'fixed', isPath: true }),
-  val_files: key(files.nullable(), null, { doc: 'Rows of the validation; null: no validation.', change: 'ask', isPath: true }),
+  train_files: requiredKey(files, { doc: 'JSONL or Parquet file, or a list of them.', change: 'fixed', pointsTo: 'file' }),
+  val_files: key(files.nullable(), null, { doc: 'Rows of the validation; null: no validation.', change: 'ask', pointsTo: 'file' }),
   prompt_key: key(text, 'prompt', { doc: 'Column of the prompt: chat messages or text.', change: 'fixed' }),
   response_key: key(text, 'response', { doc: 'Column of the text to learn (kind: sft).', change: 'fixed' }),
   reward_fn_key: key(text, 'data_source', {

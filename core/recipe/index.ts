@@ -11,7 +11,7 @@ export { applyOverrides, parseOverride, type Override } from './override.ts';
 export { checkRecipe, parseRecipe, type RecipeResult } from './parse.ts';
 export { promises, type Promises } from './promises.ts';
 export { assertRunnable, runIssues } from './runnable.ts';
-export { RUN_NAME, recipeSchema, type Recipe, type RecipeInput } from './schema.ts';
+export { recipeSchema, type Recipe, type RecipeInput } from './schema.ts';
 export { isSecretReference } from './secrets.ts';
 export { parseStoreLocation, type StoreLocation } from './store.ts';
 export { showValue } from './show-value.ts';

@@ -18,8 +18,11 @@ export interface KeyDoc {
   readonly change: ChangeClass;
   /** verl's name where ours differs by more than the `actor_rollout_ref.` wrapper. */
   readonly verl?: string;
-  /** The value is a path: relative ones are read from the folder of the recipe. */
-  readonly isPath?: boolean;
+  /**
+   * The value points to a file or folder; a relative one is read from the folder of the recipe.
+   * model: it may also be a name on the hub, so only what begins with ".", "/" or "~" is a path.
+   */
+  readonly pointsTo?: 'file' | 'model';
   /** Default when `kind: sft`, where it differs. */
   readonly sftDefault?: unknown;
 }

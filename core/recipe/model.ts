@@ -6,13 +6,13 @@ export const modelSection = section('The base model: its weights, tokenizer and 
   path: requiredKey(text, {
     doc: 'Folder in the Hugging Face layout (begins with ".", "/" or "~"), or a name on the Hugging Face hub (org/name).',
     change: 'fixed',
-    isPath: true,
+    pointsTo: 'model',
   }),
   revision: key(text, 'main', { doc: 'Branch, tag or commit on the hub.', change: 'fixed' }),
   tokenizer_path: key(text.nullable(), null, {
     doc: 'Folder or hub name of the tokenizer; null: the one beside the model.',
     change: 'fixed',
-    isPath: true,
+    pointsTo: 'model',
   }),
   custom_chat_template: key(text.nullable(), null, {
     doc: 'A Jinja chat template to use instead of the tokenizer’s own.',

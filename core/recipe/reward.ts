@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { count, fraction, key, section, text } from './key.ts';
 
 const customSection = section('Your own scorer, in TypeScript, JavaScript or Python.', {
-  path: key(text.nullable(), null, { doc: 'The module; null: a built-in scorer.', change: 'ask', isPath: true }),
+  path: key(text.nullable(), null, { doc: 'The module; null: a built-in scorer.', change: 'ask', pointsTo: 'file' }),
   name: key(text, 'compute_score', {
     doc: 'The function in it; computeScore is tried too when this is left as it is.',
     change: 'ask',
@@ -15,7 +15,7 @@ const customSection = section('Your own scorer, in TypeScript, JavaScript or Pyt
 
 const rewardModelSection = section('A model that scores.', {
   enable: key(z.boolean(), false, { doc: 'Score with a reward model.', change: 'fixed' }),
-  path: key(text.nullable(), null, { doc: 'Its folder or hub name.', change: 'fixed', isPath: true, verl: 'reward.reward_model.model_path' }),
+  path: key(text.nullable(), null, { doc: 'Its folder or hub name.', change: 'fixed', pointsTo: 'model', verl: 'reward.reward_model.model_path' }),
 });
 
 const sandboxSection = section('A service that runs code to be scored.', {

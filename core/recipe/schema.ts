@@ -1,6 +1,7 @@
 /** The whole recipe. verl's names and defaults, without its `actor_rollout_ref.` wrapper. */
 import { z } from 'zod';
 import { actorSection } from './actor.ts';
+import { runNamePattern } from '../ids.ts';
 import { algorithmSection } from './algorithm.ts';
 import { criticSection } from './critic.ts';
 import { dataSection } from './data.ts';
@@ -14,10 +15,7 @@ import { rolloutSection } from './rollout.ts';
 import { storeKey } from './store.ts';
 import { trainerSection } from './trainer.ts';
 
-/** A run's name: it becomes part of ids, folders and subjects. */
-export const RUN_NAME = /^[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?$/;
-
-const runName = z.string().regex(RUN_NAME, 'expected 1 to 48 of a-z, 0-9 and "-", not at the ends');
+const runName = z.string().regex(runNamePattern, 'expected 1 to 40 of a-z, 0-9 and "-", "-" not at the ends');
 
 export const recipeSchema = z.strictObject({
   name: key(runName, 'run', {

@@ -4,7 +4,7 @@ import { key, text } from './key.ts';
 export const storeKey = key(text.nullable(), null, {
   doc: 'A folder or s3://bucket/prefix; null: the store of the local stack.',
   change: 'fixed',
-  isPath: true,
+  pointsTo: 'file',
 });
 
 export type StoreLocation =
