@@ -1,0 +1,164 @@
+#include "generate_forward.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kernels.h"
+
+namespace petrel {
+
+namespace {
+
+float* floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
+
+}  // namespace
+
+SpanForward::SpanForward(const Model& model, int maxModelLen) : model_(model) { rope_.reserve(model.config, maxModelLen); }
+
+void SpanForward::layOut(const std::vector<Span>& spans) {
+  rows_.clear();
+  tiles_.clear();
+  const int group = model_.config.heads / model_.config.kvHeads;
+  const int perTile = std::max(1, kAttentionRows / group);
+  for (const Span& span : spans) {
+    for (int i = 0; i < span.count; i += perTile)
+      tiles_.push_back({&span, int64_t(rows_.size()) + i, span.start + i, std::min(perTile, span.count - i)});
+    for (int i = 0; i < span.count; i++) rows_.push_back({&span, span.start + i});
+  }
+  // The dearest first, so that the threads end together.
+  std::stable_sort(tiles_.begin(), tiles_.end(), [](const Tile& a, const Tile& b) { return a.position > b.position; });
+}
+
+void SpanForward::run(const std::vector<Span>& spans, const PagePool& pool, std::vector<float>& hidden) {
+  layOut(spans);
+  const DecoderConfig& c = model_.config;
+  const int64_t n = int64_t(rows_.size()), width = c.hidden, query = c.queryWidth(), qkvWidth = query + 2 * c.kvWidth();
+  Loan<float> x(arena_, size_t(n * width)), normed(arena_, size_t(n * width)), qkv(arena_, size_t(n * qkvWidth));
+  Loan<float> mixed(arena_, size_t(n * query)), gateUp(arena_, size_t(n * 2 * c.ffn)), gated(arena_, size_t(n * c.ffn));
+  const auto norm = [&](int64_t weight) {
+#pragma omp parallel for schedule(static)
+    for (int64_t r = 0; r < n; r++)
+      kernels().rmsNorm(x + r * width, model_.at(weight), width, c.normEps, normed + r * width);
+  };
+  for (int64_t r = 0; r < n; r++) {
+    const Row& row = rows_[size_t(r)];
+    const int64_t token = row.span->token(row.position);
+    std::memcpy(x + r * width, model_.at(model_.embedding) + token * width, size_t(width) * sizeof(float));
+  }
+  for (int layer = 0; layer < c.layers; layer++) {
+    const Layer& l = model_.layers[size_t(layer)];
+    norm(l.inputNorm);
+    linearForward(model_, arena_, l.qkv, normed, width, n, qkv, qkvWidth, false);
+    attend(layer, pool, qkv, mixed);
+    linearForward(model_, arena_, l.out, mixed, query, n, x, width, true);
+    norm(l.postNorm);
+    linearForward(model_, arena_, l.gateUp, normed, width, n, gateUp, 2 * c.ffn, false);
+#pragma omp parallel for schedule(static)
+    for (int64_t r = 0; r < n; r++)
+      kernels().swiglu(gateUp + r * 2 * c.ffn, gateUp + r * 2 * c.ffn + c.ffn, c.ffn, gated + r * c.ffn);
+    linearForward(model_, arena_, l.down, gated, c.ffn, n, x, width, true);
+  }
+  hidden.clear();
+  int64_t end = 0;
+  for (const Span& span : spans) {
+    end += span.count;
+    if (!span.last) continue;
+    hidden.resize(hidden.size() + size_t(width));
+    kernels().rmsNorm(x + (end - 1) * width, model_.at(model_.finalNorm), width, c.normEps,
+                      hidden.data() + hidden.size() - size_t(width));
+  }
+}
+
+void SpanForward::head(const float* hidden, int64_t n, float* logits) {
+  const DecoderConfig& c = model_.config;
+  linearForward(model_, arena_, model_.head, hidden, c.hidden, n, logits, c.vocab, false);
+}
+
+// Norm (qwen3) and rotation of the query and key heads of one row [q | k | v].
+void SpanForward::normAndRotate(const Layer& layer, int position, float* qkv) const {
+  const DecoderConfig& c = model_.config;
+  for (int h = 0; h < c.heads + c.kvHeads; h++) {
+    float* head = qkv + int64_t(h) * c.headDim;
+    const int64_t weight = h < c.heads ? layer.qNorm : layer.kNorm;
+    if (c.qkNorm) kernels().rmsNorm(head, model_.at(weight), c.headDim, c.normEps, head);
+    kernels().rope(head, c.headDim, rope_.cosine(position), rope_.sine(position), 1);
+  }
+}
+
+void SpanForward::writeKeysAndValues(int layer, const PagePool& pool, const Row& row, const float* qkv) const {
+  const DecoderConfig& c = model_.config;
+  const int page = row.span->pages()[size_t(row.position / kPagePositions)], slot = row.position % kPagePositions;
+  const float* k = qkv + c.queryWidth();
+  const float* v = k + c.kvWidth();
+  for (int h = 0; h < c.kvHeads; h++, k += c.headDim, v += c.headDim) {
+    float* keys = floats(pool.keys(page, layer, h)) + slot;
+    for (int d = 0; d < c.headDim; d++) keys[d * kPagePositions] = k[d];
+    std::memcpy(floats(pool.values(page, layer, h)) + slot * c.headDim, v, size_t(c.headDim) * sizeof(float));
+  }
+}
+
+void SpanForward::attendTile(int layer, int kvHead, const PagePool& pool, const Tile& tile, const float* qkv, float* out,
+                             float* scratch, std::vector<const float*>& pages) const {
+  const DecoderConfig& c = model_.config;
+  const int group = c.heads / c.kvHeads;
+  const int64_t query = c.queryWidth(), stride = query + 2 * c.kvWidth();
+  const std::vector<int>& table = tile.span->pages();
+  const size_t count = size_t((tile.position + tile.count - 1) / kPagePositions) + 1;
+  pages.resize(2 * count);
+  for (size_t i = 0; i < count; i++) {
+    pages[i] = floats(pool.keys(table[i], layer, kvHead));
+    pages[count + i] = floats(pool.values(table[i], layer, kvHead));
+  }
+  const float* q[kAttentionRows];
+  float* o[kAttentionRows];
+  int32_t position[kAttentionRows];
+  AttentionTile t{};
+  t.headDim = c.headDim;
+  t.window = c.windows[size_t(layer)];
+  t.scale = 1 / std::sqrt(float(c.headDim));
+  t.q = q;
+  t.position = position;
+  t.out = o;
+  t.kPages = pages.data();
+  t.vPages = pages.data() + count;
+  t.scratch = scratch;
+  // A group larger than a tile goes in parts.
+  for (int first = 0; first < tile.count * group; first += kAttentionRows) {
+    t.rows = std::min(kAttentionRows, tile.count * group - first);
+    for (int r = 0; r < t.rows; r++) {
+      const int i = (first + r) / group, head = kvHead * group + (first + r) % group;
+      q[r] = qkv + (tile.row + i) * stride + head * c.headDim;
+      o[r] = out + (tile.row + i) * query + head * c.headDim;
+      position[r] = tile.position + i;
+    }
+    kernels().attention(t);
+  }
+}
+
+void SpanForward::attend(int layer, const PagePool& pool, float* qkv, float* out) {
+  const DecoderConfig& c = model_.config;
+  const int64_t n = int64_t(rows_.size()), stride = c.queryWidth() + 2 * c.kvWidth();
+  int longest = 0;
+  for (const Tile& tile : tiles_) longest = std::max(longest, tile.position + tile.count);
+  const int64_t scratchSize = (attentionScratch(c.headDim, longest) + 15) / 16 * 16;
+  Loan<float> scratch(arena_, size_t(scratchSize * omp_get_max_threads()));
+  const int64_t jobs = int64_t(tiles_.size()) * c.kvHeads;
+#pragma omp parallel
+  {
+#pragma omp for schedule(static)
+    for (int64_t r = 0; r < n; r++) {
+      normAndRotate(model_.layers[size_t(layer)], rows_[size_t(r)].position, qkv + r * stride);
+      writeKeysAndValues(layer, pool, rows_[size_t(r)], qkv + r * stride);
+    }
+    std::vector<const float*> pages;
+    float* mine = scratch + scratchSize * omp_get_thread_num();
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t job = 0; job < jobs; job++)
+      attendTile(layer, int(job % c.kvHeads), pool, tiles_[size_t(job / c.kvHeads)], qkv, out, mine, pages);
+  }
+}
+
+}  // namespace petrel

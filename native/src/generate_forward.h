@@ -1,0 +1,50 @@
+// Spans of positions through the model: the trainer's forward with keys and values in pages instead of packed rows.
+// One pass serves decoding (spans of one position) and prefill (longer ones) together.
+#pragma once
+
+#include <vector>
+
+#include "generate_schedule.h"
+#include "linear.h"
+#include "model.h"
+
+namespace petrel {
+
+class SpanForward {
+ public:
+  SpanForward(const Model& model, int maxModelLen);
+
+  // Writes the spans' keys and values into their pages and the final hidden state (after the last norm) of the last
+  // position of each span with `last` set into rows of hidden, in order: [number of such spans][hidden].
+  void run(const std::vector<Span>& spans, const PagePool& pool, std::vector<float>& hidden);
+  // logits[n][vocab] of n hidden states.
+  void head(const float* hidden, int64_t n, float* logits);
+
+ private:
+  // One row of the batch: a position of a span.
+  struct Row {
+    const Span* span;
+    int position;
+  };
+  // Query rows of consecutive positions of one span.
+  struct Tile {
+    const Span* span;
+    int64_t row;  // of the first position
+    int position, count;
+  };
+
+  void layOut(const std::vector<Span>& spans);
+  void attend(int layer, const PagePool& pool, float* qkv, float* out);
+  void normAndRotate(const Layer& layer, int position, float* qkv) const;
+  void writeKeysAndValues(int layer, const PagePool& pool, const Row& row, const float* qkv) const;
+  void attendTile(int layer, int kvHead, const PagePool& pool, const Tile& tile, const float* qkv, float* out, float* scratch,
+                  std::vector<const float*>& pages) const;
+
+  const Model& model_;
+  RopeTable rope_;
+  Arena arena_;
+  std::vector<Row> rows_;
+  std::vector<Tile> tiles_;
+};
+
+}  // namespace petrel
