@@ -5,6 +5,7 @@
 import type { Counters, DrawRecord, LossSettings, NumericProfile, OptimizerSettings, OptimizerStep, RunInputs } from '../records/schema.ts';
 import type { Digest } from '../ids.ts';
 import type { SamplingSettings } from '../ports.ts';
+import type { LrSchedule } from '../rl/lr-schedule.ts';
 
 /** How an engine for a run is to be made. Part of every job that touches weights. */
 export interface EngineSettings {
@@ -77,7 +78,6 @@ export interface AdvantageInput {
   readonly parentState: Digest;
   readonly weights: Digest;
   readonly inputs: RunInputs;
-  readonly engine: EngineSettings;
   readonly profile: NumericProfile;
   readonly draws: readonly { readonly draw: number; readonly row: number }[];
   /** In draw order. Empty for SFT. */
@@ -104,13 +104,9 @@ export interface AlgorithmSettings {
   readonly schedule: ScheduleSettings;
 }
 
-export interface ScheduleSettings {
-  readonly type: string;
+/** The learning-rate schedule over optimiser steps, with its base rate. */
+export interface ScheduleSettings extends LrSchedule {
   readonly lr: number;
-  readonly warmupSteps: number;
-  readonly totalSteps: number;
-  readonly minLrRatio: number;
-  readonly numCycles: number;
 }
 
 export interface AdvantageOutput {
@@ -129,8 +125,7 @@ export interface UpdateInput {
   readonly parentState: Digest;
   readonly batch: Digest;
   readonly model: Digest;
-  readonly reference: Digest;
-  readonly engine: EngineSettings;
+  readonly profile: NumericProfile;
 }
 export interface UpdateOutput {
   readonly outcome: 'applied' | 'skipped';
@@ -146,7 +141,7 @@ export interface UpdateOutput {
 export interface CheckpointInput {
   readonly state: Digest;
   readonly model: Digest;
-  readonly engine: EngineSettings;
+  readonly profile: NumericProfile;
 }
 export interface CheckpointOutput {
   readonly manifest: string;
@@ -157,7 +152,7 @@ export interface WeightsInput {
   readonly weights: Digest;
   readonly state: Digest;
   readonly model: Digest;
-  readonly engine: EngineSettings;
+  readonly profile: NumericProfile;
 }
 export interface WeightsOutput {
   readonly manifest: string;

@@ -1,0 +1,67 @@
+/** The tensors of a batch: core/records/FORMAT.md, "Batch tensors". Everything that an update reads. */
+import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
+import { f32, f32Of, i32, i32Of, u8, u8Of } from './trajectories.ts';
+
+/** B samples, N tokens, T scored (response) tokens, M micro-batches, S optimiser steps. */
+export interface BatchTensors {
+  readonly tokens_N: Int32Array;
+  readonly offsets_B1: Int32Array;
+  /** Index into tokens_N of every response token, sample by sample. */
+  readonly scored_T: Int32Array;
+  readonly scoredOffsets_B1: Int32Array;
+  readonly mask_T: Uint8Array;
+  readonly advantages_T: Float32Array;
+  readonly returns_T: Float32Array;
+  readonly rewards_B: Float32Array;
+  readonly oldLogProbs_T?: Float32Array;
+  readonly refLogProbs_T?: Float32Array;
+  readonly rolloutLogProbs_T?: Float32Array;
+  /** Micro-batches of each optimiser step. */
+  readonly stepOffsets_S1: Int32Array;
+  /** Samples of each micro-batch. */
+  readonly microOffsets_M1: Int32Array;
+  readonly microSamples: Int32Array;
+}
+
+export function encodeBatch(batch: BatchTensors): Uint8Array {
+  return encodeSafetensors({
+    tokens: i32(batch.tokens_N),
+    offsets: i32(batch.offsets_B1),
+    scored: i32(batch.scored_T),
+    scored_offsets: i32(batch.scoredOffsets_B1),
+    mask: u8(batch.mask_T),
+    advantages: f32(batch.advantages_T),
+    returns: f32(batch.returns_T),
+    rewards: f32(batch.rewards_B),
+    ...(batch.oldLogProbs_T && { old_log_probs: f32(batch.oldLogProbs_T) }),
+    ...(batch.refLogProbs_T && { ref_log_probs: f32(batch.refLogProbs_T) }),
+    ...(batch.rolloutLogProbs_T && { rollout_log_probs: f32(batch.rolloutLogProbs_T) }),
+    step_offsets: i32(batch.stepOffsets_S1),
+    micro_offsets: i32(batch.microOffsets_M1),
+    micro_samples: i32(batch.microSamples),
+  });
+}
+
+export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
+  const file = decodeSafetensors(bytes, where);
+  const optional = (name: string) => (file.tensors.has(name) ? f32Of(file, name, where) : undefined);
+  const oldLogProbs_T = optional('old_log_probs');
+  const refLogProbs_T = optional('ref_log_probs');
+  const rolloutLogProbs_T = optional('rollout_log_probs');
+  return {
+    tokens_N: i32Of(file, 'tokens', where),
+    offsets_B1: i32Of(file, 'offsets', where),
+    scored_T: i32Of(file, 'scored', where),
+    scoredOffsets_B1: i32Of(file, 'scored_offsets', where),
+    mask_T: u8Of(file, 'mask', where),
+    advantages_T: f32Of(file, 'advantages', where),
+    returns_T: f32Of(file, 'returns', where),
+    rewards_B: f32Of(file, 'rewards', where),
+    ...(oldLogProbs_T && { oldLogProbs_T }),
+    ...(refLogProbs_T && { refLogProbs_T }),
+    ...(rolloutLogProbs_T && { rolloutLogProbs_T }),
+    stepOffsets_S1: i32Of(file, 'step_offsets', where),
+    microOffsets_M1: i32Of(file, 'micro_offsets', where),
+    microSamples: i32Of(file, 'micro_samples', where),
+  };
+}

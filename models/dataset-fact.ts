@@ -1,0 +1,74 @@
+/** Tokenised rows as a fact of the store, so that a resumed run cannot see changed ones: tokens beside what scorers read. */
+import { TerminalError } from '../core/errors.ts';
+import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
+import { i32, i32Of } from './trajectories.ts';
+
+/** What a scorer and a reader of samples need of a row. */
+export interface RowFact {
+  readonly dataSource: string;
+  /** The prompt as rendered, before tokenisation. */
+  readonly prompt: string;
+  readonly groundTruth?: unknown;
+  readonly extraInfo?: unknown;
+}
+
+export interface DatasetFact {
+  readonly rows: readonly RowFact[];
+  readonly promptTokens: Int32Array;
+  readonly promptOffsets: Int32Array;
+  /** For kind: sft. */
+  readonly responseTokens?: Int32Array;
+  readonly responseOffsets?: Int32Array;
+}
+
+export const tokensFile = 'tokens.safetensors';
+export const rowsFile = 'rows.jsonl';
+
+export function encodeDatasetTokens(dataset: DatasetFact): Uint8Array {
+  return encodeSafetensors({
+    prompt_tokens: i32(dataset.promptTokens),
+    prompt_offsets: i32(dataset.promptOffsets),
+    ...(dataset.responseTokens && { response_tokens: i32(dataset.responseTokens) }),
+    ...(dataset.responseOffsets && { response_offsets: i32(dataset.responseOffsets) }),
+  });
+}
+
+export function encodeDatasetRows(dataset: DatasetFact): Uint8Array {
+  return new TextEncoder().encode(dataset.rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+}
+
+export function decodeDataset(tokens: Uint8Array, rows: Uint8Array, where: string): DatasetFact {
+  const file = decodeSafetensors(tokens, where);
+  const promptOffsets = i32Of(file, 'prompt_offsets', where);
+  const facts = new TextDecoder().decode(rows).split('\n').filter(Boolean).map((line) => JSON.parse(line) as RowFact);
+  if (facts.length !== promptOffsets.length - 1) {
+    throw new TerminalError('DamagedRecord', `${where}: ${facts.length} rows beside ${promptOffsets.length - 1} prompts`, { where });
+  }
+  return {
+    rows: facts,
+    promptTokens: i32Of(file, 'prompt_tokens', where),
+    promptOffsets,
+    ...(file.tensors.has('response_tokens') && {
+      responseTokens: i32Of(file, 'response_tokens', where),
+      responseOffsets: i32Of(file, 'response_offsets', where),
+    }),
+  };
+}
+
+/** Tokens of a row's prompt. Throws RangeError outside the dataset. */
+export function promptOf(dataset: DatasetFact, row: number): Int32Array {
+  return slice(dataset.promptTokens, dataset.promptOffsets, row);
+}
+
+/** Tokens to learn of a row (kind: sft). */
+export function responseOf(dataset: DatasetFact, row: number): Int32Array {
+  if (dataset.responseTokens === undefined || dataset.responseOffsets === undefined) throw new RangeError('the dataset has no responses');
+  return slice(dataset.responseTokens, dataset.responseOffsets, row);
+}
+
+function slice(tokens: Int32Array, offsets: Int32Array, row: number): Int32Array {
+  const start = offsets[row];
+  const end = offsets[row + 1];
+  if (start === undefined || end === undefined) throw new RangeError(`row ${row} of ${offsets.length - 1}`);
+  return tokens.subarray(start, end);
+}

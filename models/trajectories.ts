@@ -1,0 +1,84 @@
+/** The tensors of a rollout's trajectories: core/records/FORMAT.md, "Trajectory tensors". */
+import { TerminalError } from '../core/errors.ts';
+import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
+import type { DecodedSafetensors, MemoryTensor } from './safetensors.ts';
+
+/** B samples of D draws, R response tokens. Samples lie draw by draw. */
+export interface Trajectories {
+  readonly weightsDigest: string;
+  readonly samplesPerDraw: number;
+  readonly draw_B: Int32Array;
+  readonly row_B: Int32Array;
+  readonly promptTokens: Int32Array;
+  readonly promptOffsets_D1: Int32Array;
+  readonly responseTokens_R: Int32Array;
+  readonly responseOffsets_B1: Int32Array;
+  readonly logProbs_R: Float32Array;
+  readonly samplingLogProbs_R: Float32Array;
+  /** 1 stop token or string, 2 length. */
+  readonly stopReason_B: Uint8Array;
+}
+
+export function encodeTrajectories(t: Trajectories): Uint8Array {
+  return encodeSafetensors(
+    {
+      draw: i32(t.draw_B),
+      row: i32(t.row_B),
+      prompt_tokens: i32(t.promptTokens),
+      prompt_offsets: i32(t.promptOffsets_D1),
+      response_tokens: i32(t.responseTokens_R),
+      response_offsets: i32(t.responseOffsets_B1),
+      log_probs: f32(t.logProbs_R),
+      sampling_log_probs: f32(t.samplingLogProbs_R),
+      stop_reason: u8(t.stopReason_B),
+    },
+    { weights: t.weightsDigest, samples_per_draw: String(t.samplesPerDraw) },
+  );
+}
+
+export function decodeTrajectories(bytes: Uint8Array, where: string): Trajectories {
+  const file = decodeSafetensors(bytes, where);
+  return {
+    weightsDigest: file.metadata['weights'] ?? '',
+    samplesPerDraw: Number(file.metadata['samples_per_draw']),
+    draw_B: i32Of(file, 'draw', where),
+    row_B: i32Of(file, 'row', where),
+    promptTokens: i32Of(file, 'prompt_tokens', where),
+    promptOffsets_D1: i32Of(file, 'prompt_offsets', where),
+    responseTokens_R: i32Of(file, 'response_tokens', where),
+    responseOffsets_B1: i32Of(file, 'response_offsets', where),
+    logProbs_R: f32Of(file, 'log_probs', where),
+    samplingLogProbs_R: f32Of(file, 'sampling_log_probs', where),
+    stopReason_B: u8Of(file, 'stop_reason', where),
+  };
+}
+
+export function i32(data: Int32Array): MemoryTensor {
+  return { dtype: 'I32', data, shape: [data.length] };
+}
+export function f32(data: Float32Array): MemoryTensor {
+  return { dtype: 'F32', data, shape: [data.length] };
+}
+export function u8(data: Uint8Array): MemoryTensor {
+  return { dtype: 'U8', data, shape: [data.length] };
+}
+
+export function i32Of(file: DecodedSafetensors, name: string, where: string): Int32Array {
+  const tensor = file.tensors.get(name);
+  if (tensor?.dtype !== 'I32') throw damaged(where, name, 'I32', tensor?.dtype);
+  return tensor.data;
+}
+export function f32Of(file: DecodedSafetensors, name: string, where: string): Float32Array {
+  const tensor = file.tensors.get(name);
+  if (tensor?.dtype !== 'F32') throw damaged(where, name, 'F32', tensor?.dtype);
+  return tensor.data;
+}
+export function u8Of(file: DecodedSafetensors, name: string, where: string): Uint8Array {
+  const tensor = file.tensors.get(name);
+  if (tensor?.dtype !== 'U8') throw damaged(where, name, 'U8', tensor?.dtype);
+  return tensor.data;
+}
+
+function damaged(where: string, name: string, expected: string, found: string | undefined): TerminalError {
+  return new TerminalError('DamagedRecord', `${where}: tensor ${name}: expected ${expected}, found ${found ?? 'none'}`, { where });
+}

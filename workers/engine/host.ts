@@ -1,0 +1,245 @@
+/**
+ * What one process's engines hold: the policy that this trainer is leased for, a reference, models that only generate.
+ * Runs on the engine's own thread; every method is one stage of core/wire/jobs.ts.
+ */
+import { RetryableError } from '../../core/errors.ts';
+import type { Digest, RunId } from '../../core/ids.ts';
+import type { Store, TrainerEngine } from '../../core/ports.ts';
+import { keys } from '../../core/records/keys.ts';
+import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
+import type { NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
+import type { StageTypes } from '../../core/wire/jobs.ts';
+import { getBlob, putBlob } from '../../infra/store/blobs.ts';
+import { readDatasetFiles } from '../../infra/store/datasets.ts';
+import { modelFolder } from '../../infra/store/model-facts.ts';
+import { openStore } from '../../infra/store/open.ts';
+import { encodeRecord, readRecord } from '../../infra/store/records.ts';
+import { RunLog } from '../../infra/store/run-log.ts';
+import { treeDigest } from '../../infra/store/digest.ts';
+import { readDecoderConfig } from '../../models/config.ts';
+import { decodeDataset, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
+import type { DatasetFact } from '../../models/dataset-fact.ts';
+import { decodeSafetensors, encodeSafetensors } from '../../models/safetensors.ts';
+import { f32, f32Of } from '../../models/trajectories.ts';
+import { loadWeights, readConfigJson } from '../../models/weights.ts';
+import { createGenerator, createTrainer, engineInfo } from '../../native/index.ts';
+import { saveCheckpoint } from './checkpoint.ts';
+import type { Snapshot } from './checkpoint.ts';
+import { Generation } from './generation.ts';
+import { engineOptionsOf, resolveProfile } from './profile.ts';
+import type { EngineFacts } from './profile.ts';
+import { bringTo, loadBase } from './recover.ts';
+import type { RecoverPorts } from './recover.ts';
+import { PolicyState } from './state.ts';
+
+/** Where a job comes from, and how it shows its progress. */
+export interface JobContext {
+  readonly runId: RunId;
+  readonly at: { readonly term: number; readonly iteration: number };
+  readonly store: string;
+  readonly progress: (done: number, total: number, note: string) => void;
+  readonly say: (text: string) => void;
+}
+
+export interface HostOptions {
+  readonly threads: number;
+  /** Folder for copies of remote models. */
+  readonly cache: string;
+}
+
+interface WeightsModel {
+  readonly weights: Digest;
+  readonly trainer: TrainerEngine;
+}
+
+const snapshotSlots = 2;
+
+export class EngineHost {
+  readonly options: HostOptions;
+  readonly facts: EngineFacts;
+  readonly #stores = new Map<string, Promise<Store>>();
+  readonly #datasets = new Map<Digest, Promise<DatasetFact>>();
+  readonly #generations = new Map<TrainerEngine, { readonly generation: Generation; readonly maxSeqs: number; readonly maxModelLen: number }>();
+  #policy: { readonly runId: RunId; readonly profile: string; readonly state: PolicyState } | undefined;
+  #reference: { readonly model: Digest; readonly trainer: TrainerEngine } | undefined;
+  #rolloutModel: WeightsModel | undefined;
+  readonly #saving = new Set<Promise<unknown>>();
+
+  constructor(options: HostOptions) {
+    this.options = options;
+    this.facts = engineInfo();
+  }
+
+  store(url: string): Promise<Store> {
+    let store = this.#stores.get(url);
+    if (store === undefined) {
+      store = openStore(url);
+      this.#stores.set(url, store);
+    }
+    return store;
+  }
+
+  async log(context: JobContext): Promise<RunLog> {
+    return new RunLog(await this.store(context.store), context.runId);
+  }
+
+  /** Rows by dataset digest; a few are kept. */
+  async dataset(context: JobContext, digest: Digest): Promise<DatasetFact> {
+    const known = this.#datasets.get(digest);
+    if (known !== undefined) return known;
+    const loading = this.store(context.store).then(async (store) => {
+      const [tokens, rows] = await readDatasetFiles(store, digest, [tokensFile, rowsFile]);
+      return decodeDataset(tokens ?? new Uint8Array(), rows ?? new Uint8Array(), `datasets/${digest}`);
+    });
+    this.#datasets.set(digest, loading);
+    loading.catch(() => this.#datasets.delete(digest));
+    if (this.#datasets.size > 6) this.#datasets.delete(this.#datasets.keys().next().value ?? '');
+    return loading;
+  }
+
+  async modelFolder(context: JobContext, model: Digest): Promise<string> {
+    return modelFolder(await this.store(context.store), model, this.options.cache);
+  }
+
+  /** Makes the base ready and says what it is. */
+  async open(input: StageTypes['open']['input'], context: JobContext): Promise<StageTypes['open']['output']> {
+    const profile = resolveProfile(input.engine, this.facts);
+    const state = await this.#policyState(context, input.model, profile);
+    await loadBase(state, await this.#recoverPorts(context, input.model));
+    if (state.tag === undefined) throw new Error('a loaded base is clean');
+    return { ...state.tag, profile };
+  }
+
+  /** The policy at exactly this committed state: position `context.at.iteration` of the log. */
+  async policyAt(context: JobContext, model: Digest, profile: NumericProfile, target: Digest): Promise<PolicyState> {
+    const state = await this.#policyState(context, model, profile);
+    if (state.tag?.stateDigest !== target) {
+      this.interruptPolicy();
+      await bringTo(state, target, context.at.iteration, await this.#recoverPorts(context, model));
+    }
+    return state;
+  }
+
+  /** Samples of the policy are dropped before its weights change. */
+  interruptPolicy(): void {
+    if (this.#policy !== undefined) this.#generations.get(this.#policy.state.trainer)?.generation.interrupt();
+  }
+
+  /** A frozen model for reference log-probs. */
+  async reference(context: JobContext, model: Digest, profile: NumericProfile): Promise<TrainerEngine> {
+    if (this.#reference?.model !== model) {
+      this.#reference?.trainer.close();
+      this.#reference = { model, trainer: await this.#loadModel(context, model, profile) };
+    }
+    return this.#reference.trainer;
+  }
+
+  /** A model with exactly these weights: the policy itself, the published weights, or the base. */
+  async generationFor(context: JobContext, model: Digest, profile: NumericProfile, weights: Digest, maxSeqs: number, maxModelLen: number): Promise<Generation> {
+    const policy = this.#policy?.state;
+    const trainer = policy?.tag?.weightsDigest === weights ? policy.trainer : (await this.#modelWith(context, model, profile, weights)).trainer;
+    const known = this.#generations.get(trainer);
+    if (known !== undefined && known.maxSeqs >= maxSeqs && known.maxModelLen >= maxModelLen) return known.generation;
+    known?.generation.close();
+    const generation = new Generation(createGenerator(trainer, { maxSeqs, maxModelLen }));
+    this.#generations.set(trainer, { generation, maxSeqs, maxModelLen });
+    return generation;
+  }
+
+  /** Saves a copy of the state; training may go on while it is written. Resolves with the manifest's key. */
+  async checkpoint(state: PolicyState, context: JobContext, iteration: number): Promise<string> {
+    const tag = state.tag;
+    if (tag === undefined) throw new Error('only a clean state is saved');
+    while (this.#saving.size >= snapshotSlots) await Promise.race(this.#saving);
+    const { weights, m, v, steps, parameters } = state.trainer;
+    const snapshot: Snapshot = { weights: weights.slice(), m: m.slice(), v: v.slice(), steps, parameters, digests: tag };
+    const store = await this.store(context.store);
+    const saving = saveCheckpoint({ store, runId: context.runId, term: context.at.term, iteration }, snapshot);
+    this.#saving.add(saving);
+    void saving.catch(() => undefined).finally(() => this.#saving.delete(saving));
+    return saving;
+  }
+
+  /** Writes the policy's weights for workers outside this process. */
+  async publishWeights(state: PolicyState, context: JobContext): Promise<string> {
+    const tag = state.tag;
+    if (tag === undefined) throw new Error('only clean weights are published');
+    const store = await this.store(context.store);
+    const key = keys.weights(context.runId, tag.weightsDigest);
+    if ((await store.head(key)) !== undefined) return key;
+    const { weights } = state.trainer;
+    const bytes = encodeSafetensors({ weights: f32(weights) });
+    const blob = await putBlob(store, context.runId, bytes);
+    const manifest: WeightsManifest = {
+      format: recordFormat,
+      weightsDigest: tag.weightsDigest,
+      dtype: 'F32',
+      shards: [{ blob, bytes: bytes.byteLength, tensors: [{ name: 'weights', start: 0, end: weights.length }] }],
+    };
+    await store.create(key, encodeRecord(manifest));
+    return key;
+  }
+
+  /** The run ended or is at rest: give its memory back. */
+  release(runId: RunId): void {
+    if (this.#policy?.runId !== runId) return;
+    this.#closeTrainer(this.#policy.state.trainer);
+    this.#policy = undefined;
+    this.#reference?.trainer.close();
+    this.#reference = undefined;
+  }
+
+  async #policyState(context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyState> {
+    const key = `${profile.compute} ${profile.deterministic}`;
+    if (this.#policy?.runId === context.runId && this.#policy.profile === key && this.#policy.state.model === model) return this.#policy.state;
+    if (this.#policy !== undefined) this.release(this.#policy.runId);
+    const config = readDecoderConfig(await readConfigJson(await this.modelFolder(context, model)));
+    const trainer = createTrainer(config, { ...engineOptionsOf(profile, this.facts, this.options.threads), trainable: true });
+    this.#policy = { runId: context.runId, profile: key, state: new PolicyState(trainer, model) };
+    return this.#policy.state;
+  }
+
+  async #loadModel(context: JobContext, model: Digest, profile: NumericProfile): Promise<TrainerEngine> {
+    const folder = await this.modelFolder(context, model);
+    const config = readDecoderConfig(await readConfigJson(folder));
+    const trainer = createTrainer(config, { ...engineOptionsOf(profile, this.facts, this.options.threads), trainable: false });
+    await loadWeights(folder, trainer);
+    return trainer;
+  }
+
+  async #modelWith(context: JobContext, model: Digest, profile: NumericProfile, weights: Digest): Promise<WeightsModel> {
+    if (this.#rolloutModel?.weights === weights) return this.#rolloutModel;
+    const store = await this.store(context.store);
+    const manifest = await readRecord(store, keys.weights(context.runId, weights), weightsManifest);
+    if (manifest === undefined && context.at.iteration > 0) {
+      throw new RetryableError('WeightsMissing', `weights ${weights.slice(0, 12)} are not published yet`);
+    }
+    if (this.#rolloutModel !== undefined) this.#closeTrainer(this.#rolloutModel.trainer);
+    this.#rolloutModel = undefined;
+    const trainer = await this.#loadModel(context, model, profile);
+    for (const shard of manifest?.record.shards ?? []) {
+      const file = decodeSafetensors(await getBlob(store, context.runId, shard.blob), shard.blob);
+      for (const { name, start } of shard.tensors) trainer.weights.set(f32Of(file, name, shard.blob), start);
+    }
+    trainer.weightsChanged();
+    const found = treeDigest(trainer.weights);
+    if (found !== weights) throw new RetryableError('WeightsMissing', `weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
+    this.#rolloutModel = { weights, trainer };
+    return this.#rolloutModel;
+  }
+
+  #closeTrainer(trainer: TrainerEngine): void {
+    this.#generations.get(trainer)?.generation.close();
+    this.#generations.delete(trainer);
+    trainer.close();
+  }
+
+  async #recoverPorts(context: JobContext, model: Digest): Promise<RecoverPorts> {
+    return {
+      log: await this.log(context),
+      baseFolder: await this.modelFolder(context, model),
+      say: context.say,
+      tick: (note, done, total) => context.progress(done, total, note),
+    };
+  }
+}

@@ -1,0 +1,61 @@
+/** From a batch record's loss settings to the coefficients that the engine's backward takes. */
+import type { LossSettings } from '../../core/records/schema.ts';
+import { actorTotal } from '../../core/rl/actor-total.ts';
+import type { BatchTotals, LossAggMode } from '../../core/rl/aggregate.ts';
+import { sftLoss } from '../../core/rl/sft-loss.ts';
+import type { ForwardResult } from '../../core/ports.ts';
+import type { BatchTensors } from '../../models/batch-tensors.ts';
+import { gather } from './micro-batch.ts';
+import type { MicroBatch } from './micro-batch.ts';
+
+export interface Coefficients {
+  readonly loss: number;
+  readonly dLogProbs_P: Float32Array;
+  readonly dEntropy_P?: Float32Array;
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+/** Totals of an optimiser step's mini-batch: what all its micro-batches divide by. */
+export function stepTotals(batch: BatchTensors, samples: readonly number[], settings: LossSettings): BatchTotals {
+  let batchNumTokens = 0;
+  for (const b of samples) {
+    for (let t = batch.scoredOffsets_B1[b] ?? 0; t < (batch.scoredOffsets_B1[b + 1] ?? 0); t++) batchNumTokens += batch.mask_T[t] ?? 0;
+  }
+  return { dpSize: 1, batchNumTokens, globalBatchSize: samples.length, lossScaleFactor: settings.lossScaleFactor };
+}
+
+/** @throws InvalidInputError for a loss mode that is not built. */
+export function lossCoefficients(settings: LossSettings, batch: BatchTensors, micro: MicroBatch, forward: ForwardResult, totals: BatchTotals): Coefficients {
+  const mask_P = gather(batch.mask_T, micro.tokens_P);
+  if (settings.kind === 'sft') {
+    const { loss, dLogProb_N } = sftLoss(forward.logProbs_P, mask_P, totals.batchNumTokens ?? 1);
+    return { loss, dLogProbs_P: Float32Array.from(dLogProb_N), metrics: { 'actor/sft_loss': loss } };
+  }
+  const result = actorTotal(
+    {
+      rows: { offsets_S1: micro.rowOffsets_S1, mask_T: mask_P },
+      logProb_T: forward.logProbs_P,
+      oldLogProb_T: batch.oldLogProbs_T === undefined ? forward.logProbs_P : gather(batch.oldLogProbs_T, micro.tokens_P),
+      advantages_T: gather(batch.advantages_T, micro.tokens_P),
+      ...(batch.refLogProbs_T && { refLogProb_T: gather(batch.refLogProbs_T, micro.tokens_P) }),
+      ...(forward.entropy_P && { entropy_T: forward.entropy_P }),
+    },
+    {
+      lossMode: settings.lossMode,
+      lossAggMode: settings.lossAggMode as LossAggMode,
+      totals,
+      clipRatio: settings.clipRatioLow,
+      clipRatioLow: settings.clipRatioLow,
+      clipRatioHigh: settings.clipRatioHigh,
+      clipRatioC: settings.clipRatioC,
+      entropyCoeff: settings.entropyCoeff,
+      ...(settings.useKlLoss && { klLossCoef: settings.klLossCoef, klLossType: settings.klLossType }),
+    },
+  );
+  return {
+    loss: result.loss,
+    dLogProbs_P: Float32Array.from(result.dLogProb_T),
+    ...(result.dEntropy_T && { dEntropy_P: Float32Array.from(result.dEntropy_T) }),
+    metrics: result.metrics,
+  };
+}

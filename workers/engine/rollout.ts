@@ -1,0 +1,71 @@
+/** The rollout stage: sample, pack as trajectories, store. */
+import type { RolloutInput, RolloutOutput } from '../../core/wire/jobs.ts';
+import { putBlob } from '../../infra/store/blobs.ts';
+import { promptOf } from '../../models/dataset-fact.ts';
+import { encodeTrajectories } from '../../models/trajectories.ts';
+import type { Trajectories } from '../../models/trajectories.ts';
+import { openTokenizer } from '../../models/tokenizer.ts';
+import type { Completion } from './generation.ts';
+import type { EngineHost, JobContext } from './host.ts';
+
+export async function rollout(host: EngineHost, input: RolloutInput, context: JobContext): Promise<RolloutOutput> {
+  const dataset = await host.dataset(context, input.dataset);
+  const prompts = input.draws.map(({ row }) => promptOf(dataset, row));
+  const longest = prompts.reduce((length, prompt) => Math.max(length, prompt.length), 0);
+  const generation = await host.generationFor(context, input.model, input.profile, input.weights, input.maxSequences, longest + input.maxNewTokens);
+  const tokenizer = await openTokenizer(await host.modelFolder(context, input.model));
+  const total = input.draws.length * input.samplesPerDraw * input.maxNewTokens;
+  let done = 0;
+  const completions = await generation.run({
+    prompts,
+    draws: input.draws.map(({ draw }) => draw),
+    samplesPerDraw: input.samplesPerDraw,
+    sampling: input.sampling,
+    maxNewTokens: input.maxNewTokens,
+    stopTokens: Int32Array.from(tokenizer.stopTokens),
+    seed: input.seed,
+    ...(input.stopStrings.length > 0 && {
+      stopsAt: (tokens: readonly number[]) => endsWithAny(tokenizer.decode([...tokens.slice(-tailTokens)]), input.stopStrings),
+    }),
+    onTokens: (count) => context.progress((done += count), total, 'generating'),
+  });
+  const trajectories = pack(input, prompts, completions);
+  const store = await host.store(context.store);
+  return {
+    trajectories: await putBlob(store, context.runId, encodeTrajectories(trajectories)),
+    samples: completions.length,
+    promptTokens: trajectories.promptTokens.length,
+    responseTokens: trajectories.responseTokens_R.length,
+  };
+}
+
+/** Stop strings are looked for in the text of the last tokens. */
+const tailTokens = 32;
+
+function endsWithAny(text: string, stops: readonly string[]): boolean {
+  return stops.some((stop) => text.includes(stop));
+}
+
+function pack(input: RolloutInput, prompts: readonly Int32Array[], completions: readonly Completion[]): Trajectories {
+  const n = input.samplesPerDraw;
+  const owner = (b: number) => input.draws[Math.floor(b / n)];
+  return {
+    weightsDigest: input.weights,
+    samplesPerDraw: n,
+    draw_B: Int32Array.from(completions, (_, b) => owner(b)?.draw ?? -1),
+    row_B: Int32Array.from(completions, (_, b) => owner(b)?.row ?? -1),
+    promptTokens: Int32Array.from(prompts.flatMap((prompt) => [...prompt])),
+    promptOffsets_D1: offsetsOf(prompts.map((prompt) => prompt.length)),
+    responseTokens_R: Int32Array.from(completions.flatMap((completion) => completion.tokens)),
+    responseOffsets_B1: offsetsOf(completions.map((completion) => completion.tokens.length)),
+    logProbs_R: Float32Array.from(completions.flatMap((completion) => completion.logProbs)),
+    samplingLogProbs_R: Float32Array.from(completions.flatMap((completion) => completion.samplingLogProbs)),
+    stopReason_B: Uint8Array.from(completions, (completion) => completion.stopReason),
+  };
+}
+
+export function offsetsOf(lengths: readonly number[]): Int32Array {
+  const offsets = new Int32Array(lengths.length + 1);
+  lengths.forEach((length, i) => (offsets[i + 1] = (offsets[i] ?? 0) + length));
+  return offsets;
+}

@@ -1,0 +1,44 @@
+/**
+ * The policy in an engine's memory, with a tag that says which state it is. Dirty from before the first in-place write
+ * until the new digest is known: a dirty state is never trusted.
+ */
+import type { TrainerEngine } from '../../core/ports.ts';
+import type { Digest } from '../../core/ids.ts';
+import { stateDigests } from '../../infra/store/digest.ts';
+import type { StateDigests } from '../../infra/store/digest.ts';
+
+export class PolicyState {
+  readonly trainer: TrainerEngine;
+  readonly model: Digest;
+  #tag: StateDigests | undefined;
+
+  constructor(trainer: TrainerEngine, model: Digest) {
+    this.trainer = trainer;
+    this.model = model;
+  }
+
+  /** The digests of this state; undefined while dirty. */
+  get tag(): StateDigests | undefined {
+    return this.#tag;
+  }
+
+  markDirty(): void {
+    this.#tag = undefined;
+  }
+
+  /** Hashes the whole state and marks it clean. `onBlock` shows progress. */
+  seal(onBlock: () => void): StateDigests {
+    const { weights, m, v, steps } = this.trainer;
+    this.#tag = stateDigests({ weights, m, v, steps }, onBlock);
+    return this.#tag;
+  }
+
+  /** Back to the base: given weights, no moments, no steps. */
+  reset(): void {
+    this.markDirty();
+    this.trainer.m.fill(0);
+    this.trainer.v.fill(0);
+    this.trainer.zeroGrads();
+    this.trainer.steps = 0;
+  }
+}

@@ -1,0 +1,85 @@
+/** Applying a batch: a function (state, committed batch) → state. Live and replay run exactly this. */
+import type { TrainerEngine } from '../../core/ports.ts';
+import type { BatchRecord, OptimizerStep } from '../../core/records/schema.ts';
+import { reduceActorMetrics } from '../../core/rl/actor-total.ts';
+import type { BatchTensors } from '../../models/batch-tensors.ts';
+import type { UpdateOutput } from '../../core/wire/jobs.ts';
+import { numberToJson } from './json-numbers.ts';
+import { lossCoefficients, stepTotals } from './loss.ts';
+import { cutMicroBatch } from './micro-batch.ts';
+import type { PolicyState } from './state.ts';
+
+/** `tick` is called after every micro-batch and block of the digest: committed work. */
+export function applyBatch(state: PolicyState, record: BatchRecord, batch: BatchTensors, tick: (done: number, total: number) => void): UpdateOutput {
+  const total = batch.microOffsets_M1.length - 1;
+  let done = 0;
+  state.markDirty();
+  const steps: OptimizerStep[] = [];
+  const perStep: Record<string, number>[] = [];
+  record.learningRates.forEach((lr, s) => {
+    const metrics: Record<string, number>[] = [];
+    const finite = accumulate(state.trainer, record, batch, s, metrics, () => tick(++done, total));
+    steps.push(optimizerStep(state.trainer, record, lr, finite));
+    perStep.push(reduceActorMetrics(metrics));
+  });
+  const digests = state.seal(() => tick(done, total));
+  const taken = steps.some((step) => step.taken);
+  const loss = perStep.at(-1)?.['actor/loss'];
+  return {
+    outcome: taken ? 'applied' : 'skipped',
+    ...(taken ? {} : { reason: `no optimiser step taken: loss ${loss}, gradient norm ${steps.at(-1)?.gradNorm}` }),
+    ...digests,
+    steps,
+    after: { ...record.after, badSteps: taken ? 0 : record.before.badSteps + 1 },
+    metrics: updateMetrics(perStep, steps),
+  };
+}
+
+/** Forward, loss and backward of every micro-batch of optimiser step s. False when a loss is not finite. */
+function accumulate(trainer: TrainerEngine, record: BatchRecord, batch: BatchTensors, s: number, metrics: Record<string, number>[], tick: () => void): boolean {
+  const micros = range(batch.stepOffsets_S1, s).map((m) => batch.microSamples.subarray(...bounds(batch.microOffsets_M1, m)));
+  const totals = stepTotals(batch, micros.flatMap((samples) => [...samples]), record.loss);
+  const entropy = record.loss.kind === 'policy' && record.loss.entropyCoeff !== 0;
+  let finite = true;
+  for (const samples of micros) {
+    const micro = cutMicroBatch(batch, samples);
+    const forward = trainer.forward(micro.packed, { temperature: record.loss.temperature, entropy, keep: true });
+    const coefficients = lossCoefficients(record.loss, batch, micro, forward, totals);
+    finite &&= Number.isFinite(coefficients.loss);
+    if (finite) trainer.backward(forward.handle, coefficients.dLogProbs_P, coefficients.dEntropy_P);
+    else trainer.discard(forward.handle);
+    metrics.push({ ...coefficients.metrics, 'actor/loss': coefficients.loss });
+    tick();
+  }
+  return finite;
+}
+
+function optimizerStep(trainer: TrainerEngine, record: BatchRecord, lr: number, finite: boolean): OptimizerStep {
+  if (!finite) {
+    trainer.zeroGrads();
+    return { lr, gradNorm: 'NaN', taken: false };
+  }
+  const { gradNorm, taken } = trainer.step({ ...record.optimizer, lr });
+  return { lr, gradNorm: numberToJson(gradNorm), taken };
+}
+
+function updateMetrics(perStep: readonly Record<string, number>[], steps: readonly OptimizerStep[]): UpdateOutput['metrics'] {
+  const mean: Record<string, number> = {};
+  for (const metrics of perStep) {
+    for (const [name, value] of Object.entries(metrics)) mean[name] = (mean[name] ?? 0) + value / perStep.length;
+  }
+  const norms = steps.map((step) => Number(step.gradNorm));
+  mean['actor/grad_norm'] = norms.reduce((sum, norm) => sum + norm, 0) / norms.length;
+  mean['actor/lr'] = steps.at(-1)?.lr ?? 0;
+  mean['actor/steps_skipped'] = steps.filter((step) => !step.taken).length;
+  return Object.fromEntries(Object.entries(mean).map(([name, value]) => [name, numberToJson(value)]));
+}
+
+function bounds(offsets: Int32Array, index: number): [number, number] {
+  return [offsets[index] ?? 0, offsets[index + 1] ?? 0];
+}
+
+function range(offsets: Int32Array, index: number): number[] {
+  const [start, end] = bounds(offsets, index);
+  return Array.from({ length: end - start }, (_, i) => start + i);
+}
