@@ -1,4 +1,5 @@
 import { advantageEstimator, ADVANTAGE_ESTIMATORS } from '../../../core/rl/advantages/index.ts';
+import { informativeGroups } from '../../../core/rl/filter-groups.ts';
 import { maskedMean, maskedSum, maskedVar, maskedWhiten } from '../../../core/rl/masked-stats.ts';
 import { pureEvaluator } from '../evaluators.ts';
 import { allRows, flatten, inputsOf, maskedRows, numbers, paramsOf, unflatten } from '../padded.ts';
@@ -7,6 +8,7 @@ import type { GoldenCase, Outcome } from '../types.ts';
 export const advantages = pureEvaluator('advantages', {
   ...Object.fromEntries(ADVANTAGE_ESTIMATORS.map((name) => [name, (testCase: GoldenCase) => estimate(name, testCase)])),
   masked_stats: maskedStats,
+  filter_groups: filterGroups,
 });
 
 function estimate(name: string, testCase: GoldenCase): Outcome {
@@ -49,4 +51,15 @@ function maskedStats(testCase: GoldenCase): Outcome {
   };
   const wanted = paramsOf(testCase).get('parts') as string[];
   return Object.fromEntries(wanted.map((part) => [part, parts[part]?.()]));
+}
+
+function filterGroups(testCase: GoldenCase): Outcome {
+  const inputs = inputsOf(testCase);
+  const { keptRows, keptGroups, dropped } = informativeGroups(numbers(inputs.get('metric')), inputs.get('uid') as string[]);
+  return {
+    kept_rows: keptRows,
+    kept_prompts: keptGroups.toSorted(),
+    num_prompts_kept: keptGroups.length,
+    evicted_with_value: Object.fromEntries(dropped),
+  };
 }

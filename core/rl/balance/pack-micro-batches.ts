@@ -1,0 +1,28 @@
+/**
+ * Micro-batches that never exceed a token limit: the fewest that Karmarkar–Karp can balance under it. Deterministic, a
+ * partition of the rows; rows ascend inside a micro-batch and micro-batches ascend by their first row, so that the order
+ * of gradient sums depends on nothing but the lengths.
+ */
+import { InvalidInputError } from '../../errors.ts';
+import type { Numbers } from '../ragged.ts';
+import { balancedPartitions } from './karmarkar-karp.ts';
+import { divideUp } from './partitions.ts';
+
+/** @throws InvalidInputError naming the row when one alone is over the limit. */
+export function packMicroBatches(lengths_S: Numbers, tokenLimit: number): number[][] {
+  if (lengths_S.length === 0) return [];
+  const lengths = Array.from(lengths_S);
+  const tooLong = lengths.findIndex((length) => length > tokenLimit);
+  if (tooLong >= 0) {
+    throw new InvalidInputError(`sequence ${tooLong} has ${lengths[tooLong]} tokens, more than a micro-batch holds (${tokenLimit})`, {
+      hint: 'raise actor.ppo_max_token_len_per_gpu, or shorten prompts and responses',
+    });
+  }
+  const tokensOf = (part: readonly number[]) => part.reduce((sum, s) => sum + lengths[s]!, 0);
+  const tokens = lengths.reduce((sum, length) => sum + length, 0);
+  for (let count = Math.max(1, divideUp(tokens, tokenLimit)); count < lengths.length; count++) {
+    const parts = balancedPartitions(lengths, count, false);
+    if (parts.every((part) => tokensOf(part) <= tokenLimit)) return parts.sort((a, b) => a[0]! - b[0]!);
+  }
+  return lengths.map((_, s) => [s]);
+}

@@ -1,0 +1,73 @@
+/**
+ * Which prompt groups are worth training on.
+ *
+ * - A group needs two valid samples: failed ones (scorer threw, timed out) leave it first.
+ * - DAPO's dynamic sampling (Yu et al. 2025, arXiv 2503.14476; verl: `algorithm.filter_groups`): a group whose samples all
+ *   have the same value of the metric teaches nothing. Spread is numpy's population std, to its last bit, because the
+ *   reference compares it with exactly 0: three times 0.1 has a std of 1.4e-17 and stays.
+ */
+import { rowsByGroup } from './advantages/groups.ts';
+import type { Numbers } from './ragged.ts';
+
+export interface ValidGroups {
+  /** Samples that take part, ascending. */
+  readonly kept: readonly number[];
+  /** Groups left out, in order of first appearance. */
+  readonly filtered: readonly unknown[];
+}
+
+/** Keeps the valid samples of groups that have at least `smallest` of them. */
+export function validGroups(valid_S: ArrayLike<boolean>, groups_S: ArrayLike<unknown>, smallest = 2): ValidGroups {
+  const kept: number[] = [];
+  const filtered: unknown[] = [];
+  for (const [group, members] of rowsByGroup(groups_S)) {
+    const valid = members.filter((s) => valid_S[s] === true);
+    if (valid.length >= smallest) kept.push(...valid);
+    else filtered.push(group);
+  }
+  return { kept: kept.sort((a, b) => a - b), filtered };
+}
+
+export interface InformativeGroups {
+  /** Rows of the kept groups, ascending. */
+  readonly keptRows: readonly number[];
+  readonly keptGroups: readonly unknown[];
+  /** Groups without spread, and the value they all have. */
+  readonly dropped: ReadonlyMap<unknown, number>;
+}
+
+/** Keeps groups with spread in the metric, and groups of one. */
+export function informativeGroups(metric_S: Numbers, groups_S: ArrayLike<unknown>): InformativeGroups {
+  const keptRows: number[] = [];
+  const keptGroups: unknown[] = [];
+  const dropped = new Map<unknown, number>();
+  for (const [group, members] of rowsByGroup(groups_S)) {
+    const values = members.map((s) => metric_S[s]!);
+    if (values.length > 1 && populationStd(values) === 0) dropped.set(group, values[0]!);
+    else {
+      keptRows.push(...members);
+      keptGroups.push(group);
+    }
+  }
+  return { keptRows: keptRows.sort((a, b) => a - b), keptGroups, dropped };
+}
+
+function populationStd(values: readonly number[]): number {
+  const mean = pairwiseSum(values) / values.length;
+  return Math.sqrt(pairwiseSum(values.map((value) => (value - mean) ** 2)) / values.length);
+}
+
+/** numpy's order of summation: plain below 8, eight running sums up to 128, halves beyond. */
+function pairwiseSum(values: readonly number[]): number {
+  const n = values.length;
+  if (n < 8) return values.reduce((sum, value) => sum + value, 0);
+  if (n > 128) {
+    const half = (n >> 1) - ((n >> 1) % 8);
+    return pairwiseSum(values.slice(0, half)) + pairwiseSum(values.slice(half));
+  }
+  const r = values.slice(0, 8);
+  const whole = n - (n % 8);
+  for (let i = 8; i < whole; i++) r[i % 8]! += values[i]!;
+  const sum = r[0]! + r[1]! + (r[2]! + r[3]!) + (r[4]! + r[5]! + (r[6]! + r[7]!));
+  return values.slice(whole).reduce((total, value) => total + value, sum);
+}
