@@ -1,0 +1,184 @@
+/** The advantage stage: from scored samples, or rows to learn, to a closed batch. */
+import type { Counters } from '../../core/records/schema.ts';
+import { advantageEstimator } from '../../core/rl/advantages/index.ts';
+import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
+import { dataMetrics } from '../../core/rl/data-metrics.ts';
+import { lrFactor } from '../../core/rl/lr-schedule.ts';
+import { miniBatches } from '../../core/rl/mini-batches.ts';
+import { rolloutProbsDiff } from '../../core/rl/rollout-probs-diff.ts';
+import type { TrainerEngine } from '../../core/ports.ts';
+import type { AdvantageInput, AdvantageOutput, ScoreTable } from '../../core/wire/jobs.ts';
+import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
+import { promptOf, responseOf } from '../../models/dataset-fact.ts';
+import { encodeBatch } from '../../models/batch-tensors.ts';
+import type { BatchTensors } from '../../models/batch-tensors.ts';
+import { decodeTrajectories } from '../../models/trajectories.ts';
+import type { EngineHost, JobContext } from './host.ts';
+import { numbersToJson } from './json-numbers.ts';
+import { cutMicroBatch } from './micro-batch.ts';
+import { offsetsOf } from './rollout.ts';
+import { compose } from './samples.ts';
+import type { Composition, Sample } from './samples.ts';
+
+export async function advantage(host: EngineHost, input: AdvantageInput, context: JobContext): Promise<AdvantageOutput> {
+  const composition = input.kind === 'sft' ? await rowsToLearn(host, input, context) : compose(input, await readParts(host, input, context));
+  const plan = planSteps(input, composition.samples);
+  const layout = layOut(composition.samples, plan.micros, plan.steps);
+  const scored = await addLogProbs(host, input, context, layout, plan.steps.length);
+  const batch = { ...scored, ...advantagesOf(input, composition.samples, scored) };
+  const store = await host.store(context.store);
+  return {
+    tensors: await putBlob(store, context.runId, encodeBatch(batch)),
+    oldLogProbs: batch.oldLogProbs_T === undefined ? 'on-policy' : 'stored',
+    learningRates: plan.steps.map((_, s) => input.algorithm.schedule.lr * lrFactor(input.algorithm.schedule, input.before.optimizerSteps + s)),
+    loss: input.algorithm.loss,
+    optimizer: input.algorithm.optimizer,
+    draws: composition.draws,
+    after: countersAfter(input, plan.steps.length),
+    metrics: numbersToJson(metricsOf(input, composition, batch)),
+  };
+}
+
+async function readParts(host: EngineHost, input: AdvantageInput, context: JobContext) {
+  const store = await host.store(context.store);
+  return Promise.all(
+    input.parts.map(async ({ trajectories, scores }) => ({
+      trajectories: decodeTrajectories(await getBlob(store, context.runId, trajectories), trajectories),
+      scores: (await getJsonBlob(store, context.runId, scores)) as ScoreTable,
+    })),
+  );
+}
+
+/** Supervised rows: every draw is one sample, its response what is to be learnt. */
+async function rowsToLearn(host: EngineHost, input: AdvantageInput, context: JobContext): Promise<Composition> {
+  const dataset = await host.dataset(context, input.inputs.train);
+  const samples = input.draws.map(({ draw, row }): Sample => {
+    const response = responseOf(dataset, row);
+    return { draw, row, prompt: promptOf(dataset, row), response, rolloutLogProbs: new Float32Array(response.length), score: 0, stopReason: 1 };
+  });
+  const draws = input.draws.map(({ draw, row }, i) => ({ draw, row, fate: 'trained' as const, samples: [i] }));
+  return { samples, draws, failed: 0, total: samples.length };
+}
+
+/** Optimiser steps as ranges of micro-batches, micro-batches as lists of samples. */
+function planSteps(input: AdvantageInput, samples: readonly Sample[]): { steps: number[][]; micros: number[][] } {
+  const { algorithm, iteration } = input;
+  const minis = miniBatches(
+    samples.map((sample) => sample.draw),
+    { promptsPerMiniBatch: algorithm.miniBatchPrompts, epochs: algorithm.epochs, shuffle: algorithm.shuffle, seed: [...algorithm.seed, iteration] },
+  );
+  const micros: number[][] = [];
+  const steps = minis.map(({ samples: members }) => {
+    const lengths = members.map((b) => (samples[b]?.prompt.length ?? 0) + (samples[b]?.response.length ?? 0));
+    return packMicroBatches(lengths, algorithm.maxTokensPerMicroBatch).map((part) => micros.push(part.map((i) => members[i] ?? 0)) - 1);
+  });
+  return { steps, micros };
+}
+
+type Layout = Omit<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_B'>;
+
+function layOut(samples: readonly Sample[], micros: readonly number[][], steps: readonly number[][]): Layout {
+  const offsets_B1 = offsetsOf(samples.map(({ prompt, response }) => prompt.length + response.length));
+  const scoredOffsets_B1 = offsetsOf(samples.map(({ response }) => response.length));
+  const tokens_N = new Int32Array(offsets_B1[samples.length] ?? 0);
+  const scored_T = new Int32Array(scoredOffsets_B1[samples.length] ?? 0);
+  const rolloutLogProbs_T = new Float32Array(scored_T.length);
+  samples.forEach(({ prompt, response, rolloutLogProbs }, b) => {
+    const start = offsets_B1[b] ?? 0;
+    const scoredStart = scoredOffsets_B1[b] ?? 0;
+    tokens_N.set(prompt, start);
+    tokens_N.set(response, start + prompt.length);
+    rolloutLogProbs_T.set(rolloutLogProbs, scoredStart);
+    for (let t = 0; t < response.length; t++) scored_T[scoredStart + t] = start + prompt.length + t;
+  });
+  return {
+    tokens_N,
+    offsets_B1,
+    scored_T,
+    scoredOffsets_B1,
+    mask_T: new Uint8Array(scored_T.length).fill(1),
+    rolloutLogProbs_T,
+    stepOffsets_S1: offsetsOf(steps.map((step) => step.length)),
+    microOffsets_M1: offsetsOf(micros.map((micro) => micro.length)),
+    microSamples: Int32Array.from(micros.flat()),
+  };
+}
+
+/**
+ * Old log-probs where an update takes more than one step (with one, they are those of its own forward pass), reference
+ * log-probs where the loss asks for them.
+ */
+async function addLogProbs(host: EngineHost, input: AdvantageInput, context: JobContext, layout: Layout, steps: number): Promise<Layout> {
+  if (input.kind === 'sft') return layout;
+  let result = layout;
+  const draft: BatchTensors = { ...layout, advantages_T: new Float32Array(), returns_T: new Float32Array(), rewards_B: new Float32Array() };
+  const temperature = input.algorithm.loss.temperature;
+  if (steps > 1) {
+    const policy = await host.policyAt(context, input.inputs.model, input.profile, input.parentState);
+    result = { ...result, oldLogProbs_T: logProbs(policy.trainer, draft, temperature, 'old log-probs', context) };
+  }
+  if (input.algorithm.loss.useKlLoss) {
+    const reference = await host.reference(context, input.inputs.reference ?? input.inputs.model, input.profile);
+    result = { ...result, refLogProbs_T: logProbs(reference, draft, temperature, 'reference log-probs', context) };
+  }
+  return result;
+}
+
+/** Every sample once, in the micro-batches of the first epoch. */
+function logProbs(trainer: TrainerEngine, batch: BatchTensors, temperature: number, note: string, context: JobContext): Float32Array {
+  const result_T = new Float32Array(batch.scored_T.length);
+  const total = batch.microOffsets_M1.length - 1;
+  const seen = new Set<number>();
+  for (let m = 0; m < total; m++) {
+    const samples = batch.microSamples.subarray(batch.microOffsets_M1[m], batch.microOffsets_M1[m + 1]).filter((b) => !seen.has(b));
+    samples.forEach((b) => seen.add(b));
+    if (samples.length === 0) continue;
+    const micro = cutMicroBatch(batch, samples);
+    const { logProbs_P } = trainer.forward(micro.packed, { temperature, entropy: false, keep: false });
+    micro.tokens_P.forEach((t, p) => (result_T[t] = logProbs_P[p] ?? 0));
+    context.progress(m + 1, total, note);
+  }
+  return result_T;
+}
+
+function advantagesOf(input: AdvantageInput, samples: readonly Sample[], layout: Layout): Pick<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_B'> {
+  const rewards_B = Float32Array.from(samples, (sample) => sample.score);
+  const tokens = layout.scored_T.length;
+  if (input.kind === 'sft' || samples.length === 0) {
+    return { advantages_T: new Float32Array(tokens), returns_T: new Float32Array(tokens), rewards_B };
+  }
+  const { advantages_T, returns_T } = advantageEstimator(input.algorithm.advEstimator).compute(
+    { rows: rowsOf(layout), scores_S: rewards_B, groups_S: samples.map((sample) => sample.draw) },
+    { normAdvByStdInGrpo: input.algorithm.normAdvByStd },
+  );
+  return { advantages_T: Float32Array.from(advantages_T), returns_T: Float32Array.from(returns_T), rewards_B };
+}
+
+function rowsOf(layout: Layout) {
+  return { offsets_S1: layout.scoredOffsets_B1, mask_T: layout.mask_T };
+}
+
+function countersAfter(input: AdvantageInput, steps: number): Counters {
+  return { ...input.before, cursor: input.cursorAfter, optimizerSteps: input.before.optimizerSteps + steps };
+}
+
+function metricsOf(input: AdvantageInput, composition: Composition, batch: BatchTensors): Record<string, number> {
+  const { samples } = composition;
+  const counts = { 'training/samples': samples.length, 'training/failed_samples': composition.failed, 'training/tokens': batch.tokens_N.length };
+  if (input.kind === 'sft' || samples.length === 0) return counts;
+  return {
+    ...counts,
+    ...dataMetrics({
+      rows: rowsOf(batch),
+      scores_S: batch.rewards_B,
+      rewards_S: batch.rewards_B,
+      promptLengths_S: samples.map((sample) => sample.prompt.length),
+      responseLengths_S: samples.map((sample) => sample.response.length),
+      maxPromptLength: Number.POSITIVE_INFINITY,
+      maxResponseLength: input.algorithm.maxResponseLength,
+      advantages_T: batch.advantages_T,
+      returns_T: batch.returns_T,
+    }),
+    ...(batch.oldLogProbs_T && batch.rolloutLogProbs_T ? rolloutProbsDiff(batch.oldLogProbs_T, batch.rolloutLogProbs_T, batch.mask_T) : {}),
+  };
+}

@@ -1,0 +1,111 @@
+/** The main thread's view of the engine thread. */
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { PauseError, PreemptedError, RetryableError, TerminalError } from '../../core/errors.ts';
+import type { JobMessage } from '../../core/wire/messages.ts';
+import type { EngineFacts } from './profile.ts';
+import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
+
+export interface EngineJobPorts {
+  readonly progress: (done: number, total: number, note: string) => void;
+  readonly say: (text: string) => void;
+}
+
+interface Pending extends EngineJobPorts {
+  readonly resolve: (value: EngineAnswer) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export interface EngineAnswer {
+  readonly output: Readonly<Record<string, unknown>>;
+  readonly seconds: number;
+}
+
+export class EngineClient {
+  readonly facts: EngineFacts;
+  readonly #thread: Worker;
+  readonly #ticks: Int32Array;
+  readonly #pending = new Map<number, Pending>();
+  #nextId = 1;
+
+  private constructor(thread: Worker, ticks: Int32Array, facts: EngineFacts) {
+    this.#thread = thread;
+    this.#ticks = ticks;
+    this.facts = facts;
+    thread.on('message', (message: FromEngine) => this.#receive(message));
+  }
+
+  /** `onDeath`: the thread ended on its own; nothing in this process can be trusted after it. */
+  static async start(options: { readonly threads: number; readonly cache: string; readonly onDeath: (error: Error) => void }): Promise<EngineClient> {
+    const ticks = new SharedArrayBuffer(4);
+    const workerData: EngineThreadData = { threads: options.threads, cache: options.cache, ticks };
+    const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
+    const thread = new Worker(fileURLToPath(new URL(`./thread${extension}`, import.meta.url)), { workerData });
+    const facts = await new Promise<EngineFacts>((resolve, reject) => {
+      thread.once('error', reject);
+      thread.once('message', (message: FromEngine) => {
+        if (message.type === 'ready') resolve(message.facts);
+        else reject(new Error(`expected ready, got ${message.type}`));
+      });
+    });
+    thread.on('error', options.onDeath);
+    thread.on('exit', (code) => code !== 0 && options.onDeath(new Error(`the engine thread ended with code ${code}`)));
+    return new EngineClient(thread, new Int32Array(ticks), facts);
+  }
+
+  /** Rises with committed work. */
+  get ticks(): number {
+    return Atomics.load(this.#ticks, 0);
+  }
+
+  run(message: JobMessage, ports: EngineJobPorts): Promise<EngineAnswer> {
+    const id = this.#nextId++;
+    return new Promise((resolve, reject) => {
+      this.#pending.set(id, { ...ports, resolve, reject });
+      this.#send({ type: 'job', id, message });
+    });
+  }
+
+  release(runId: string): void {
+    this.#send({ type: 'release', runId });
+  }
+
+  async close(): Promise<void> {
+    this.#send({ type: 'close' });
+    await this.#thread.terminate();
+  }
+
+  #send(message: ToEngine): void {
+    this.#thread.postMessage(message);
+  }
+
+  #receive(message: FromEngine): void {
+    if (message.type === 'ready') return;
+    const pending = this.#pending.get(message.id);
+    if (pending === undefined) return;
+    if (message.type === 'progress') return pending.progress(message.done, message.total, message.note);
+    if (message.type === 'say') return pending.say(message.text);
+    this.#pending.delete(message.id);
+    if (message.type === 'done') pending.resolve({ output: message.output, seconds: message.seconds });
+    else pending.reject(revive(message));
+  }
+}
+
+function revive({ kind, error, stack }: Extract<FromEngine, { type: 'failed' }>): Error {
+  const { code, message, ...detail } = error;
+  switch (kind) {
+    case 'terminal':
+      return new TerminalError(code, message, detail);
+    case 'retryable':
+      return new RetryableError(code, message, detail);
+    case 'pause':
+      return new PauseError(code, message, detail);
+    case 'preempted':
+      return new PreemptedError(code, message, detail);
+    case 'unknown': {
+      const unknown = new Error(message);
+      unknown.stack = stack;
+      return unknown;
+    }
+  }
+}

@@ -1,0 +1,85 @@
+/** Scored trajectories as one list of samples in draw order, and what becomes of each draw. */
+import { PauseError } from '../../core/errors.ts';
+import type { DrawRecord } from '../../core/records/schema.ts';
+import type { AdvantageInput, ScoreTable } from '../../core/wire/jobs.ts';
+import type { Trajectories } from '../../models/trajectories.ts';
+
+export interface Sample {
+  readonly draw: number;
+  readonly row: number;
+  readonly prompt: Int32Array;
+  readonly response: Int32Array;
+  readonly rolloutLogProbs: Float32Array;
+  readonly score: number;
+  readonly stopReason: number;
+}
+
+export interface Composition {
+  /** Samples that are trained on, draw by draw. */
+  readonly samples: readonly Sample[];
+  readonly draws: readonly DrawRecord[];
+  readonly failed: number;
+  readonly total: number;
+}
+
+export interface ScoredPart {
+  readonly trajectories: Trajectories;
+  readonly scores: ScoreTable;
+}
+
+/** A group needs two valid samples to say anything; one that has fewer is filtered. */
+const smallestGroup = 2;
+
+/** @throws PauseError `TooManyFailedSamples` beyond maxFailedFraction. */
+export function compose(input: AdvantageInput, parts: readonly ScoredPart[]): Composition {
+  const samples: Sample[] = [];
+  const draws: DrawRecord[] = [];
+  let failed = 0;
+  let total = 0;
+  for (const { trajectories, scores } of parts) {
+    const n = trajectories.samplesPerDraw;
+    for (let d = 0; d * n < trajectories.draw_B.length; d++) {
+      const members = Array.from({ length: n }, (_, i) => d * n + i);
+      const valid = members.filter((b) => scores.scores[b] !== null);
+      failed += n - valid.length;
+      total += n;
+      const used = valid.length >= Math.min(smallestGroup, n);
+      const indices = new Map(valid.map((b, i) => [b, samples.length + i]));
+      if (used) samples.push(...valid.map((b) => sampleAt(trajectories, scores, b, d)));
+      draws.push({
+        draw: trajectories.draw_B[d * n] ?? -1,
+        row: trajectories.row_B[d * n] ?? -1,
+        fate: used ? 'trained' : 'filtered',
+        ...(used ? {} : { reason: `${valid.length} of ${n} samples are valid` }),
+        samples: members.map((b) => (used ? indices.get(b) : undefined) ?? failureOf(scores, b)),
+      });
+    }
+  }
+  if (total > 0 && failed / total > input.algorithm.maxFailedFraction) throw tooManyFailed(failed, total, input, parts);
+  return { samples, draws, failed, total };
+}
+
+function sampleAt(t: Trajectories, scores: ScoreTable, b: number, d: number): Sample {
+  const prompt = t.promptTokens.subarray(t.promptOffsets_D1[d], t.promptOffsets_D1[d + 1]);
+  const [start, end] = [t.responseOffsets_B1[b], t.responseOffsets_B1[b + 1]];
+  return {
+    draw: t.draw_B[b] ?? -1,
+    row: t.row_B[b] ?? -1,
+    prompt,
+    response: t.responseTokens_R.subarray(start, end),
+    rolloutLogProbs: t.logProbs_R.subarray(start, end),
+    score: scores.scores[b] ?? 0,
+    stopReason: t.stopReason_B[b] ?? 0,
+  };
+}
+
+function failureOf(scores: ScoreTable, b: number): string {
+  return scores.reasons[b] ?? 'its group was filtered';
+}
+
+function tooManyFailed(failed: number, total: number, input: AdvantageInput, parts: readonly ScoredPart[]): PauseError {
+  const reasons = parts.flatMap(({ scores }) => scores.reasons.filter((reason) => reason !== null));
+  return new PauseError('TooManyFailedSamples', `${failed} of ${total} samples of iteration ${input.iteration} could not be scored; the limit is ${input.algorithm.maxFailedFraction}. First: ${reasons[0] ?? 'unknown'}`, {
+    hint: 'Mend the scorer, or raise reward.max_failed_fraction, then petrel resume',
+  });
+}

@@ -1,0 +1,99 @@
+/** The engine's own thread: all heavy work of a worker happens here, so that its main thread only transports. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { PetrelError, RetryableError, errorToJson } from '../../core/errors.ts';
+import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
+import type { JobMessage } from '../../core/wire/messages.ts';
+import { getBlob } from '../../infra/store/blobs.ts';
+import { needRecord } from '../../infra/store/records.ts';
+import { batchRecord } from '../../core/records/schema.ts';
+import { keys } from '../../core/records/keys.ts';
+import { decodeBatch } from '../../models/batch-tensors.ts';
+import { advantage } from './advantage.ts';
+import { EngineHost } from './host.ts';
+import type { JobContext } from './host.ts';
+import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
+import { rollout } from './rollout.ts';
+import { applyBatch } from './update.ts';
+
+type EngineStage = Exclude<Stage, 'reward'>;
+type StageFunctions = { readonly [S in EngineStage]: (host: EngineHost, input: StageTypes[S]['input'], context: JobContext) => Promise<StageTypes[S]['output']> };
+
+const stages: StageFunctions = {
+  open: (host, input, context) => host.open(input, context),
+  rollout,
+  advantage,
+  update: async (host, input, context) => {
+    const log = await host.log(context);
+    const record = await needRecord(log.store, keys.batch(context.runId, context.at.term, context.at.iteration + 1), batchRecord);
+    if (record.digest !== input.batch) throw new RetryableError('StaleJob', `${record.key} has digest ${record.digest}, the job names ${input.batch}`);
+    const tensors = decodeBatch(await getBlob(log.store, context.runId, record.record.tensors), record.key);
+    const state = await host.policyAt(context, input.model, input.profile, input.parentState);
+    host.interruptPolicy();
+    return applyBatch(state, record.record, tensors, (done, total) => context.progress(done, total, 'training'));
+  },
+  checkpoint: async (host, input, context) => {
+    const state = await host.policyAt(context, input.model, input.profile, input.state);
+    return { manifest: await host.checkpoint(state, context, context.at.iteration) };
+  },
+  weights: async (host, input, context) => {
+    const state = await host.policyAt(context, input.model, input.profile, input.state);
+    return { manifest: await host.publishWeights(state, context) };
+  },
+};
+
+const port = parentPort;
+if (port === null) throw new Error('workers/engine/thread.ts runs as a worker thread');
+const data = workerData as EngineThreadData;
+const ticks = new Int32Array(data.ticks);
+const host = new EngineHost({ threads: data.threads, cache: data.cache });
+const tell = (message: FromEngine) => port.postMessage(message);
+/** Trainer stages go one after the other; rollouts run beside each other. */
+let trainerTurn: Promise<unknown> = Promise.resolve();
+
+port.on('message', (message: ToEngine) => {
+  if (message.type === 'release') host.release(message.runId);
+  else if (message.type === 'close') port.close();
+  else if (message.message.stage === 'rollout') void serve(message.id, message.message);
+  else trainerTurn = trainerTurn.then(() => serve(message.id, message.message));
+});
+tell({ type: 'ready', facts: host.facts });
+
+async function serve(id: number, message: JobMessage): Promise<void> {
+  const started = performance.now();
+  try {
+    const output = await runStage(message, contextOf(id, message));
+    tell({ type: 'done', id, output: { ...output }, seconds: (performance.now() - started) / 1000 });
+  } catch (error) {
+    tell({
+      type: 'failed',
+      id,
+      kind: error instanceof PetrelError ? error.kind : 'unknown',
+      error: errorToJson(error),
+      stack: error instanceof Error ? (error.stack ?? '') : '',
+    });
+  }
+}
+
+function runStage(message: JobMessage, context: JobContext): Promise<StageTypes[EngineStage]['output']> {
+  if (message.stage === 'reward') throw new Error('rewards are scored in processes of their own');
+  // The stage and its input travel together in one message; TypeScript cannot see that they match.
+  const stage = stages[message.stage] as (host: EngineHost, input: unknown, context: JobContext) => Promise<StageTypes[EngineStage]['output']>;
+  return stage(host, message.input, context);
+}
+
+function contextOf(id: number, message: JobMessage): JobContext {
+  let told = 0;
+  return {
+    runId: message.runId,
+    at: message.at,
+    store: message.store,
+    progress: (done, total, note) => {
+      Atomics.add(ticks, 0, 1);
+      const now = performance.now();
+      if (now - told < 100) return;
+      told = now;
+      tell({ type: 'progress', id, done, total, note });
+    },
+    say: (text) => tell({ type: 'say', id, text }),
+  };
+}
