@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "kernels.h"
+#include "ops/heads.h"
+#include "ops/norm.h"
 
 namespace petrel {
 
@@ -38,11 +40,7 @@ void SpanForward::run(const std::vector<Span>& spans, const PagePool& pool, std:
   const int64_t n = int64_t(rows_.size()), width = c.hidden, query = c.queryWidth(), qkvWidth = query + 2 * c.kvWidth();
   Loan<float> x(arena_, size_t(n * width)), normed(arena_, size_t(n * width)), qkv(arena_, size_t(n * qkvWidth));
   Loan<float> mixed(arena_, size_t(n * query)), gateUp(arena_, size_t(n * 2 * c.ffn)), gated(arena_, size_t(n * c.ffn));
-  const auto norm = [&](int64_t weight) {
-#pragma omp parallel for schedule(static)
-    for (int64_t r = 0; r < n; r++)
-      kernels().rmsNorm(x + r * width, model_.at(weight), width, c.normEps, normed + r * width);
-  };
+  const auto norm = [&](int64_t weight) { normForward(x, model_.at(weight), n, width, c.normEps, normed); };
   for (int64_t r = 0; r < n; r++) {
     const Row& row = rows_[size_t(r)];
     const int64_t token = row.span->token(row.position);
@@ -56,9 +54,10 @@ void SpanForward::run(const std::vector<Span>& spans, const PagePool& pool, std:
     linearForward(model_, arena_, l.out, mixed, query, n, x, width, true);
     norm(l.postNorm);
     linearForward(model_, arena_, l.gateUp, normed, width, n, gateUp, 2 * c.ffn, false);
-#pragma omp parallel for schedule(static)
-    for (int64_t r = 0; r < n; r++)
-      kernels().swiglu(gateUp + r * 2 * c.ffn, gateUp + r * 2 * c.ffn + c.ffn, c.ffn, gated + r * c.ffn);
+    forEachRow(n, [&](int64_t r) {
+      const float* gate = gateUp + r * 2 * c.ffn;
+      kernels().swiglu(gate, gate + c.ffn, c.ffn, gated + r * c.ffn);
+    });
     linearForward(model_, arena_, l.down, gated, c.ffn, n, x, width, true);
   }
   hidden.clear();
@@ -77,14 +76,13 @@ void SpanForward::head(const float* hidden, int64_t n, float* logits) {
   linearForward(model_, arena_, model_.head, hidden, c.hidden, n, logits, c.vocab, false);
 }
 
-// Norm (qwen3) and rotation of the query and key heads of one row [q | k | v].
+// Norm (qwen3) and rotation of the query and key heads of one row [q | k | v], in place.
 void SpanForward::normAndRotate(const Layer& layer, int position, float* qkv) const {
   const DecoderConfig& c = model_.config;
   for (int h = 0; h < c.heads + c.kvHeads; h++) {
+    const int64_t norm = h < c.heads ? layer.qNorm : layer.kNorm;
     float* head = qkv + int64_t(h) * c.headDim;
-    const int64_t weight = h < c.heads ? layer.qNorm : layer.kNorm;
-    if (c.qkNorm) kernels().rmsNorm(head, model_.at(weight), c.headDim, c.normEps, head);
-    kernels().rope(head, c.headDim, rope_.cosine(position), rope_.sine(position), 1);
+    headForward(c, norm < 0 ? nullptr : model_.at(norm), rope_, position, head, head);
   }
 }
 

@@ -1,7 +1,7 @@
 // The generator as flat functions over a handle. Arguments are validated in native/generate.ts.
 #include "addon.h"
 #include "generate.h"
-#include "sampling_addon.h"
+#include "sampling_binding.h"
 
 namespace petrel {
 namespace {

@@ -4,7 +4,7 @@
 #include "addon.h"
 #include "kernels.h"
 #include "philox.h"
-#include "sampling_addon.h"
+#include "sampling_binding.h"
 
 namespace petrel {
 namespace {

@@ -1,0 +1,152 @@
+/**
+ * Generation on a trainer's own weights: continuous batching with paged keys and values, prompts prefilled once per
+ * request, sampling with counter-based random bits. The work is native (src/generate*.cpp); here arguments are checked.
+ */
+import { InvalidInputError, PauseError } from '../core/errors.ts';
+import type { DecodedTokens, GenerateRequest, RolloutEngine, RolloutStats, TrainerEngine } from '../core/ports.ts';
+import { native, trainerHandle, type NativeHandle } from './binding.ts';
+import { checkSampling, packSampling } from './sampling.ts';
+
+export { logProbEntropy, processLogits, sampleToken } from './sampling.ts';
+
+type Handle = { readonly __nativeGenerator: never };
+
+/** The addon's functions of src/generate_binding.cpp. */
+interface GeneratorFunctions {
+  generatorOpen(trainer: NativeHandle, maxSeqs: number, maxModelLen: number, kvPages: number): Handle;
+  /** Empty, or why the request can't be served. */
+  generatorSubmit(
+    handle: Handle,
+    prompt: Int32Array,
+    keys_S: Int32Array,
+    random_S5: Uint32Array,
+    prefixes: Int32Array,
+    prefixOffsets_S1: Int32Array,
+    sampling_5: Float64Array,
+    maxNewTokens: number,
+    stopTokens: Int32Array,
+  ): string;
+  generatorStep(handle: Handle): DecodedTokens;
+  generatorAbort(handle: Handle, key: number): void;
+  generatorReset(handle: Handle): void;
+  generatorStats(handle: Handle): RolloutStats;
+  generatorClose(handle: Handle): void;
+}
+
+const addon = native<GeneratorFunctions>;
+
+export interface GeneratorOptions {
+  /** Slots: samples that decode together. */
+  readonly maxSeqs: number;
+  /** Longest prompt + response. */
+  readonly maxModelLen: number;
+  /** Pages of 16 positions; by default enough for every slot at full length. */
+  readonly kvPages?: number;
+}
+
+/** Positions of a sequence that share a page. */
+const PAGE_POSITIONS = 16;
+
+/**
+ * A rollout engine that reads the weights of a trainer made by `createTrainer`, in place: after they changed, `reset`.
+ * With `deterministic` a sample's tokens and log-probs are a function of weights, prompt, settings and random counter alone.
+ */
+export function createGenerator(trainer: TrainerEngine, options: GeneratorOptions): RolloutEngine {
+  const maxSeqs = positive(options.maxSeqs, 'maxSeqs');
+  const maxModelLen = positive(options.maxModelLen, 'maxModelLen');
+  // One page beyond a full sequence: a prompt's last page exists twice while its samples start.
+  const kvPages = positive(options.kvPages ?? maxSeqs * (Math.ceil(maxModelLen / PAGE_POSITIONS) + 1), 'kvPages');
+  return new NativeGenerator(addon().generatorOpen(trainerHandle(trainer), maxSeqs, maxModelLen, kvPages), trainer.config.vocab);
+}
+
+class NativeGenerator implements RolloutEngine {
+  readonly #handle: Handle;
+  readonly #vocab: number;
+
+  constructor(handle: Handle, vocab: number) {
+    this.#handle = handle;
+    this.#vocab = vocab;
+  }
+
+  /** @throws InvalidInputError when the request is malformed or can never fit. */
+  submit(request: GenerateRequest): void {
+    checkRequest(request, this.#vocab);
+    const prefixes = request.samples.map((sample) => sample.prefix ?? new Int32Array(0));
+    const refusal = addon().generatorSubmit(
+      this.#handle,
+      request.prompt,
+      Int32Array.from(request.samples, (sample) => sample.key),
+      Uint32Array.from(request.samples.flatMap(({ random: r }) => [...r.seed, r.draw, r.sample, r.turn])),
+      concatenate(prefixes),
+      offsetsOf(prefixes),
+      packSampling(request.sampling),
+      request.maxNewTokens,
+      request.stopTokens,
+    );
+    if (refusal !== '') throw new InvalidInputError(`request refused: ${refusal}`);
+  }
+
+  /** @throws PauseError when the logits are not finite: the weights are broken. All samples are dropped. */
+  step(): DecodedTokens {
+    try {
+      return addon().generatorStep(this.#handle);
+    } catch (cause) {
+      if (!(cause instanceof Error) || !cause.message.includes('not finite')) throw cause;
+      throw new PauseError('NonFiniteLogits', cause.message, {
+        hint: 'the weights contain NaN or infinities, or overflow in this compute type; roll back to an earlier iteration',
+        cause,
+      });
+    }
+  }
+
+  abort(key: number): void {
+    addon().generatorAbort(this.#handle, key);
+  }
+
+  reset(): void {
+    addon().generatorReset(this.#handle);
+  }
+
+  get stats(): RolloutStats {
+    return addon().generatorStats(this.#handle);
+  }
+
+  close(): void {
+    addon().generatorClose(this.#handle);
+  }
+}
+
+function checkRequest(request: GenerateRequest, vocab: number): void {
+  if (request.prompt.length === 0) throw new InvalidInputError('the prompt is empty; generation needs at least one token');
+  if (request.samples.length === 0) throw new InvalidInputError('the request has no samples');
+  positive(request.maxNewTokens, 'maxNewTokens');
+  checkTokens(request.prompt, vocab, 'prompt');
+  checkSampling(request.sampling);
+  for (const { key, prefix } of request.samples) {
+    if (!Number.isInteger(key) || key <= 0 || key > 0x7fffffff) throw new InvalidInputError(`sample key ${key} is not a positive 31-bit integer`);
+    if (prefix !== undefined) checkTokens(prefix, vocab, `prefix of sample ${key}`);
+  }
+}
+
+function checkTokens(tokens: Int32Array, vocab: number, what: string): void {
+  const bad = tokens.find((token) => token < 0 || token >= vocab);
+  if (bad !== undefined) throw new InvalidInputError(`the ${what} contains token ${bad}; the vocabulary has ${vocab}`);
+}
+
+function positive(value: number, name: string): number {
+  if (Number.isInteger(value) && value > 0 && value <= 0x7fffffff) return value;
+  throw new InvalidInputError(`${name} must be a positive 31-bit integer, got ${value}`);
+}
+
+function concatenate(parts: readonly Int32Array[]): Int32Array {
+  const offsets = offsetsOf(parts);
+  const whole = new Int32Array(offsets[parts.length] ?? 0);
+  parts.forEach((part, i) => whole.set(part, offsets[i]));
+  return whole;
+}
+
+function offsetsOf(parts: readonly Int32Array[]): Int32Array {
+  const offsets = new Int32Array(parts.length + 1);
+  parts.forEach((part, i) => (offsets[i + 1] = (offsets[i] ?? 0) + part.length));
+  return offsets;
+}
