@@ -76,6 +76,8 @@ export const presence = z.object({
   lease: z.string().optional(),
   jobs: z.array(z.string()),
   failuresInARow: z.int(),
+  /** Delay of the main thread's event loop since start-up, 99.9th percentile. */
+  loopDelayMs: z.number(),
   lastError: errorJson.optional(),
   since: z.string(),
 });

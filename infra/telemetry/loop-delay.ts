@@ -1,0 +1,20 @@
+/** How long the event loop of this process was blocked: heartbeats and acks wait that long. */
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+
+export interface LoopDelay {
+  /** 99.9th percentile since the last `restart`, ms, beyond the sampling interval. */
+  p999Ms(): number;
+  /** Forgets what was measured: call it when start-up is over. */
+  restart(): void;
+}
+
+const resolutionMs = 10;
+
+export function watchLoopDelay(): LoopDelay {
+  const histogram = monitorEventLoopDelay({ resolution: resolutionMs });
+  histogram.enable();
+  return {
+    p999Ms: () => Math.max(0, Math.round((histogram.percentile(99.9) / 1e6 - resolutionMs) * 10) / 10),
+    restart: () => histogram.reset(),
+  };
+}

@@ -1,0 +1,81 @@
+/** Log lines of a run: from any process over NATS, collected by the control process into the store. */
+import type { NatsConnection, Subscription } from '@nats-io/nats-core';
+import type { Store } from '../../core/ports.ts';
+import { keys } from '../../core/records/keys.ts';
+import { logLine, logSubject, wireVersion } from '../../core/wire/messages.ts';
+import type { LogLine } from '../../core/wire/messages.ts';
+
+export type Say = (level: LogLine['level'], text: string) => void;
+
+/** Lines go out at once and are lost when nobody listens: logs never hold up work. */
+export function lineWriter(nc: NatsConnection, runId: string, source: string): Say {
+  return (level, text) => {
+    if (nc.isClosed()) return;
+    const line: LogLine = { v: wireVersion, at: new Date().toISOString(), level, source, text };
+    nc.publish(logSubject(runId), JSON.stringify(line));
+  };
+}
+
+const flushMs = 1_000;
+const flushLines = 500;
+
+/** Writes the lines of all runs that this control process drives into chunks under `runs/<id>/logs/`. */
+export class LogCollector {
+  readonly #writer: string;
+  readonly #lines = new Map<string, string[]>();
+  readonly #storeOf: (runId: string) => Store | undefined;
+  readonly #subscription: Subscription;
+  readonly #timer: NodeJS.Timeout;
+  #chunks = 0;
+
+  constructor(nc: NatsConnection, writer: string, storeOf: (runId: string) => Store | undefined) {
+    this.#writer = writer;
+    this.#storeOf = storeOf;
+    this.#subscription = nc.subscribe(logSubject('*'), {
+      callback: (error, message) => {
+        if (error === null) this.#take(message.subject.slice(logSubject('').length), message.string());
+      },
+    });
+    this.#timer = setInterval(() => void this.flush(), flushMs);
+  }
+
+  /** Writes what is there. A store that fails keeps its lines for the next flush. */
+  async flush(): Promise<void> {
+    for (const [runId, lines] of this.#lines) {
+      const store = this.#storeOf(runId);
+      if (store === undefined || lines.length === 0) continue;
+      const taken = lines.splice(0);
+      const name = `${new Date().toISOString().replaceAll(':', '')}-${this.#writer}-${String(this.#chunks++).padStart(6, '0')}.jsonl`;
+      try {
+        await store.put(keys.log(runId, name), new TextEncoder().encode(taken.join('\n') + '\n'));
+      } catch {
+        lines.unshift(...taken.slice(-flushLines));
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#subscription.unsubscribe();
+    await this.flush();
+  }
+
+  #take(runId: string, line: string): void {
+    const lines = this.#lines.get(runId) ?? [];
+    this.#lines.set(runId, lines);
+    lines.push(line);
+    if (lines.length >= flushLines) void this.flush();
+  }
+}
+
+/** All stored lines of a run, in order of time. */
+export async function* storedLines(store: Store, runId: string, after = ''): AsyncGenerator<{ readonly chunk: string; readonly line: LogLine }> {
+  for (const chunk of await store.children(keys.logs(runId))) {
+    if (chunk <= after) continue;
+    const bytes = await store.get(keys.log(runId, chunk));
+    for (const text of new TextDecoder().decode(bytes).split('\n').filter(Boolean)) {
+      const parsed = logLine.safeParse(JSON.parse(text));
+      if (parsed.success) yield { chunk, line: parsed.data };
+    }
+  }
+}

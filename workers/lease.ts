@@ -1,0 +1,44 @@
+/** A trainer belongs to one run at a time: its state is dear to load. Others wait, visibly queued. */
+
+/** A run that sends its trainer nothing for this long gives it up; that costs a checkpoint load, nothing else. */
+const idleMs = 30_000;
+
+export class TrainerLease {
+  #runId: string | undefined;
+  #lastUse = 0;
+  #inUse = 0;
+
+  get runId(): string | undefined {
+    return this.#runId;
+  }
+
+  /** Why a job of this run must wait; undefined when it may go on. */
+  refuse(runId: string, now: number): string | undefined {
+    const free = this.#runId === undefined || this.#runId === runId || (this.#inUse === 0 && now - this.#lastUse > idleMs);
+    return free ? undefined : `the trainer is leased to ${this.#runId}`;
+  }
+
+  /** Takes or keeps the lease for the length of some work. */
+  async use<T>(runId: string, work: () => Promise<T>): Promise<T> {
+    this.#runId = runId;
+    this.#inUse += 1;
+    try {
+      return await work();
+    } finally {
+      this.#inUse -= 1;
+      this.#lastUse = Date.now();
+    }
+  }
+
+  /** Other work of the leased run keeps it too. */
+  touch(runId: string): void {
+    if (this.#runId === runId) this.#lastUse = Date.now();
+  }
+
+  /** True when this run held it. */
+  release(runId: string): boolean {
+    if (this.#runId !== runId || this.#inUse > 0) return false;
+    this.#runId = undefined;
+    return true;
+  }
+}

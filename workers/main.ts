@@ -1,0 +1,29 @@
+/** Entry of a worker process of the fleet. */
+import { timings } from '../core/wire/messages.ts';
+import { petrelHome } from '../infra/home.ts';
+import { connectNats } from '../infra/nats/connection.ts';
+import { announceReady, stackFromEnv } from '../infra/stack/index.ts';
+import { workerOptions } from './options.ts';
+import { Worker } from './worker.ts';
+
+const options = workerOptions(process.argv.slice(2));
+const nc = await connectNats(stackFromEnv(), options.name);
+const worker = new Worker(options, {
+  nc,
+  timing: timings.local,
+  home: petrelHome(),
+  die: (error) => {
+    console.error(error);
+    process.exit(1);
+  },
+});
+await worker.start();
+announceReady();
+
+const leave = async () => {
+  await worker.stop();
+  await nc.close();
+  process.exit(0);
+};
+process.once('SIGTERM', () => void leave());
+process.once('SIGINT', () => void leave());

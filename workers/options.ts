@@ -1,0 +1,28 @@
+/** Command line of a worker process: `main.js --name N --roles trainer,rollout,reward [--threads T]`. */
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { InvalidInputError } from '../core/errors.ts';
+import { roles as knownRoles } from '../core/wire/jobs.ts';
+import type { Role } from '../core/wire/jobs.ts';
+
+export interface WorkerOptions {
+  readonly name: string;
+  readonly roles: readonly Role[];
+  /** Compute threads of the engine. */
+  readonly threads: number;
+}
+
+export function workerOptions(args: readonly string[]): WorkerOptions {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { name: { type: 'string' }, pool: { type: 'string' }, roles: { type: 'string' }, threads: { type: 'string' } },
+  });
+  const roles = (values.roles ?? knownRoles.join(',')).split(',').map((role) => {
+    const known = knownRoles.find((name) => name === role);
+    if (known === undefined) throw new InvalidInputError(`--roles: unknown role "${role}"`, { hint: `one of ${knownRoles.join(', ')}` });
+    return known;
+  });
+  const threads = values.threads === undefined ? availableParallelism() : Number(values.threads);
+  if (!Number.isInteger(threads) || threads < 1) throw new InvalidInputError(`--threads: expected a whole number from 1, got ${values.threads}`);
+  return { name: values.name ?? `worker-${process.pid}`, roles, threads };
+}

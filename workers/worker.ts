@@ -1,0 +1,232 @@
+/** A worker process: holds roles, pulls their jobs, says that it is there. */
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import type { NatsConnection } from '@nats-io/nats-core';
+import { errorToJson, PetrelError } from '../core/errors.ts';
+import type { ErrorJson } from '../core/errors.ts';
+import { keys } from '../core/records/keys.ts';
+import { recordFormat } from '../core/records/schema.ts';
+import type { ResultRecord } from '../core/records/schema.ts';
+import type { Store } from '../core/ports.ts';
+import type { RewardInput, Role } from '../core/wire/jobs.ts';
+import { leaseRelease, leaseSubject, wireVersion } from '../core/wire/messages.ts';
+import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
+import { PresenceBeacon } from '../infra/nats/presence.ts';
+import { Puller } from '../infra/nats/puller.ts';
+import type { JobProgress } from '../infra/nats/puller.ts';
+import { openStore } from '../infra/store/open.ts';
+import { encodeRecord } from '../infra/store/records.ts';
+import { watchLoopDelay } from '../infra/telemetry/loop-delay.ts';
+import { lineWriter } from '../infra/telemetry/run-log-lines.ts';
+import { EngineClient } from './engine/client.ts';
+import type { EngineAnswer } from './engine/client.ts';
+import { anyProfile, deterministicProfile } from './engine/profile.ts';
+import { TrainerLease } from './lease.ts';
+import type { WorkerOptions } from './options.ts';
+import { RewardRole } from './reward/score.ts';
+import { Gate, Slots } from './slots.ts';
+
+/** Failures in a row, of unknown kind, after which a worker stops pulling. */
+const failuresToUnhealthy = 3;
+/** Rollout jobs side by side: their samples share the engine's slots, so a queue of a few keeps it full. */
+const slotsOf: Readonly<Record<Role, number>> = { trainer: 1, rollout: 8, reward: 2 };
+
+export interface WorkerPorts {
+  readonly nc: NatsConnection;
+  readonly timing: Timing;
+  readonly home: string;
+  /** Ends the process: the engine's memory cannot be trusted any more. */
+  readonly die: (error: Error) => void;
+}
+
+export class Worker {
+  readonly #options: WorkerOptions;
+  readonly #ports: WorkerPorts;
+  readonly #incarnation = randomBytes(6).toString('hex');
+  readonly #since = new Date().toISOString();
+  readonly #lease = new TrainerLease();
+  readonly #gate = new Gate();
+  readonly #reward: RewardRole;
+  readonly #beacon: PresenceBeacon;
+  readonly #loopDelay = watchLoopDelay();
+  readonly #stores = new Map<string, Promise<Store>>();
+  readonly #jobs = new Set<string>();
+  #pullers: Puller[] = [];
+  #running: Promise<void>[] = [];
+  #engine: EngineClient | undefined;
+  #state: Presence['state'] = 'starting';
+  #failuresInARow = 0;
+  #lastError: ErrorJson | undefined;
+  #rewardTicks = 0;
+
+  constructor(options: WorkerOptions, ports: WorkerPorts) {
+    this.#options = options;
+    this.#ports = ports;
+    this.#reward = new RewardRole(join(ports.home, 'cache'));
+    this.#beacon = new PresenceBeacon(ports.nc, ports.timing, () => this.#presence());
+  }
+
+  /** Ready when it returns: pulling, and announced. */
+  async start(): Promise<void> {
+    const { roles, threads } = this.#options;
+    if (roles.some((role) => role !== 'reward')) {
+      this.#engine = await EngineClient.start({ threads, cache: join(this.#ports.home, 'cache'), onDeath: this.#ports.die });
+    }
+    this.#listenForReleases();
+    for (const role of roles) this.#pull(role);
+    this.#state = 'ready';
+    this.#loopDelay.restart();
+    this.#beacon.start();
+  }
+
+  /** Stops pulling, finishes what is in hand, says goodbye. */
+  async stop(): Promise<void> {
+    this.#state = 'draining';
+    await this.#beacon.tell();
+    for (const puller of this.#pullers) puller.stop();
+    await Promise.all(this.#running);
+    await this.#reward.close();
+    await this.#engine?.close();
+    await this.#beacon.stop();
+  }
+
+  #pull(role: Role): void {
+    const profiles = this.#profiles(role);
+    const room = new Slots(slotsOf[role]);
+    for (const profile of profiles) {
+      const puller = new Puller({
+        nc: this.#ports.nc,
+        timing: this.#ports.timing,
+        worker: this.#options.name,
+        incarnation: this.#incarnation,
+        role,
+        profile,
+        room: profiles.length === 1 ? room : new Slots(slotsOf[role]),
+        refuse: (message) => (role === 'trainer' ? this.#lease.refuse(message.runId, Date.now()) : undefined),
+        handle: (message, progress, alone) => this.#handle(role, message, progress, alone),
+        ticks: () => (this.#engine?.ticks ?? 0) + this.#rewardTicks,
+        onSuccess: () => this.#succeeded(),
+        onFailure: (message, error) => this.#failed(message, error),
+      });
+      this.#pullers.push(puller);
+      this.#running.push(puller.run());
+    }
+  }
+
+  /** Runs that do not ask for bits, and those whose bits this engine makes. Scorers have no arithmetic of ours. */
+  #profiles(role: Role): readonly string[] {
+    return role === 'reward' || this.#engine === undefined ? [anyProfile] : [anyProfile, deterministicProfile(this.#engine.facts)];
+  }
+
+  async #handle(role: Role, message: JobMessage, progress: JobProgress, alone: boolean): Promise<void> {
+    this.#jobs.add(message.jobId);
+    void this.#beacon.tell();
+    try {
+      await this.#gate.hold(alone, () => this.#work(role, message, progress));
+    } finally {
+      this.#jobs.delete(message.jobId);
+      void this.#beacon.tell();
+    }
+  }
+
+  async #work(role: Role, message: JobMessage, progress: JobProgress): Promise<void> {
+    const store = await this.#store(message.store);
+    const key = keys.result(message.runId, message.jobId);
+    if ((await store.head(key)) !== undefined) return;
+    const answer = role === 'reward' ? await this.#score(store, message, progress) : await this.#compute(role, message, progress);
+    const record: ResultRecord = {
+      format: recordFormat,
+      jobId: message.jobId,
+      stage: message.stage,
+      output: { ...answer.output },
+      timings: { [`timing_s/${message.stage}`]: answer.seconds },
+      writer: { process: this.#options.name, at: new Date().toISOString() },
+    };
+    await store.create(key, encodeRecord(record));
+  }
+
+  #compute(role: Role, message: JobMessage, progress: JobProgress): Promise<EngineAnswer> {
+    const engine = this.#engine;
+    if (engine === undefined) throw new Error(`this worker holds ${this.#options.roles.join(', ')}, not ${role}`);
+    const say = lineWriter(this.#ports.nc, message.runId, this.#options.name);
+    const run = () =>
+      engine.run(message, {
+        progress: (done, total, note) => Object.assign(progress, { done, total, note }),
+        say: (text) => say('info', text),
+      });
+    if (role === 'trainer') return this.#lease.use(message.runId, run);
+    return run().finally(() => this.#lease.touch(message.runId));
+  }
+
+  async #score(store: Store, message: JobMessage, progress: JobProgress): Promise<EngineAnswer> {
+    const started = performance.now();
+    // The message's input was made by the dispatcher from the stage's own type.
+    const input = message.input as unknown as RewardInput;
+    const output = await this.#reward.score(store, message, input, (done, total) => {
+      this.#rewardTicks += 1;
+      Object.assign(progress, { done, total, note: 'scoring' });
+    });
+    return { output: { ...output }, seconds: (performance.now() - started) / 1000 };
+  }
+
+  #listenForReleases(): void {
+    this.#ports.nc.subscribe(leaseSubject, {
+      callback: (error, raw) => {
+        if (error !== null) return;
+        const message = leaseRelease.safeParse(raw.json());
+        if (message.success && this.#lease.release(message.data.runId)) this.#engine?.release(message.data.runId);
+      },
+    });
+  }
+
+  #store(url: string): Promise<Store> {
+    let store = this.#stores.get(url);
+    if (store === undefined) {
+      store = openStore(url);
+      this.#stores.set(url, store);
+    }
+    return store;
+  }
+
+  #succeeded(): void {
+    this.#failuresInARow = 0;
+  }
+
+  #failed(message: JobMessage, error: unknown): void {
+    const say = lineWriter(this.#ports.nc, message.runId, this.#options.name);
+    const text = error instanceof PetrelError || !(error instanceof Error) ? errorToJson(error).message : (error.stack ?? error.message);
+    say(error instanceof PetrelError && error.kind !== 'terminal' ? 'warn' : 'error', `${message.stage} ${message.jobId}: ${text}`);
+    console.error(`${message.runId} ${message.stage} ${message.jobId}: ${text}`);
+    this.#lastError = errorToJson(error);
+    if (error instanceof PetrelError) return;
+    this.#failuresInARow += 1;
+    if (this.#failuresInARow < failuresToUnhealthy) return;
+    this.#state = 'unhealthy';
+    for (const puller of this.#pullers) puller.stop();
+    void this.#beacon.tell();
+  }
+
+  #presence(): Presence {
+    const { name, roles, threads } = this.#options;
+    const lease = this.#lease.runId;
+    return {
+      v: wireVersion,
+      worker: name,
+      incarnation: this.#incarnation,
+      pid: process.pid,
+      host: hostname(),
+      roles: [...roles],
+      state: this.#state === 'ready' && this.#jobs.size > 0 ? 'busy' : this.#state,
+      isa: this.#engine?.facts.isa ?? 'none',
+      threads,
+      profiles: [...this.#profiles('trainer')],
+      ...(lease === undefined ? {} : { lease }),
+      jobs: [...this.#jobs],
+      failuresInARow: this.#failuresInARow,
+      loopDelayMs: this.#loopDelay.p999Ms(),
+      ...(this.#lastError === undefined ? {} : { lastError: this.#lastError }),
+      since: this.#since,
+    };
+  }
+}
