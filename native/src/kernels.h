@@ -58,7 +58,7 @@ struct SoftmaxSums {
 
 /** Scalars of one AdamW step; the caller has folded the bias corrections in. */
 struct AdamScalars {
-  float beta1, beta2, eps, decay /* 1 − lr·wd */, stepSize /* lr / (1 − β1^t) */, rootCorrection /* 1 / sqrt(1 − β2^t) */, gradScale;
+  float beta1, beta2, oneMinusBeta1, oneMinusBeta2 /* rounded from double */, eps, decay /* 1 − lr·wd */, stepSize /* lr / (1 − β1^t) */, rootCorrection /* 1 / sqrt(1 − β2^t) */, gradScale;
 };
 
 struct Kernels {

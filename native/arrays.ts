@@ -1,0 +1,51 @@
+import type { AdamW, StepResult } from '../core/ports.ts';
+import { native } from './binding.ts';
+import { check } from './validate.ts';
+
+/** Little-endian bf16 bytes to fp32, exactly. */
+export function convertBf16(src: Uint8Array, dst: Float32Array): void {
+  check(src.byteLength === 2 * dst.length, `bf16: ${src.byteLength} bytes cannot fill ${dst.length} values`);
+  native().convertBf16(src, dst);
+}
+
+/** fp32 to bf16 bits, nearest even. */
+export function roundBf16(src: Float32Array): Uint16Array {
+  return native().roundBf16(src);
+}
+
+/** Little-endian fp16 bytes to fp32, exactly. */
+export function convertFp16(src: Uint8Array, dst: Float32Array): void {
+  check(src.byteLength === 2 * dst.length, `fp16: ${src.byteLength} bytes cannot fill ${dst.length} values`);
+  native().convertFp16(src, dst);
+}
+
+/** fp32 to fp16 bits, nearest even; beyond the range ±Infinity. */
+export function roundFp16(src: Float32Array): Uint16Array {
+  return native().roundFp16(src);
+}
+
+/** The bytes of a file, mapped and not read: pages come in as they are touched. Writes to the array never reach the file. */
+export function mapFile(path: string): Uint8Array {
+  return native().mapFile(path);
+}
+
+/** One step of the engine's AdamW over plain arrays (in place; grads become 0). `step` is t, from 1. */
+export function adamw(
+  params: Float32Array,
+  grads: Float32Array,
+  m: Float32Array,
+  v: Float32Array,
+  settings: AdamW,
+  step: number,
+): StepResult {
+  check([grads, m, v].every((a) => a.length === params.length), 'adamw: params, grads, m and v must be of equal length');
+  check(Number.isInteger(step) && step >= 1, `adamw: step counts from 1, it is ${step}`);
+  const { lr, beta1, beta2, eps, weightDecay, maxGradNorm } = settings;
+  const [gradNorm, taken] = native().adamw(params, grads, m, v, lr, beta1, beta2, eps, weightDecay, maxGradNorm, step);
+  return { gradNorm, taken };
+}
+
+/** Scales gradients by min(1, maxNorm / (norm + 1e-6)) in place, as torch does (0 or NaN when the norm is not finite); gives the norm before. */
+export function clipGradients(grads: Float32Array, maxNorm: number): number {
+  return native().clipGradients(grads, maxNorm);
+}

@@ -1,0 +1,105 @@
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { InvalidInputError, TerminalError } from '../core/errors.ts';
+
+/** A model inside the addon. Bound to the thread that made it. */
+export type NativeHandle = { readonly __nativeModel: never };
+
+/** The addon's flat functions, as this folder calls them. Arguments are validated before they get here. */
+export interface NativeFunctions {
+  engineInfo(): { isa: string; bf16: boolean; onednn: string; build: string; threads: number };
+  trainerCreate(config: object, options: object): NativeHandle;
+  trainerParameters(handle: NativeHandle): { name: string; shape: number[]; offset: number; size: number }[];
+  trainerBuffers(handle: NativeHandle): [Float32Array, Float32Array, Float32Array, Float32Array];
+  trainerRefresh(handle: NativeHandle): void;
+  trainerForward(
+    handle: NativeHandle,
+    tokens_N: Int32Array,
+    cuSeqlens: Int32Array,
+    positions_P: Int32Array,
+    targets_P: Int32Array,
+    scale: number,
+    keep: boolean,
+    logProbs_P: Float32Array,
+    entropy_P: Float32Array | undefined,
+  ): number;
+  trainerBackward(handle: NativeHandle, kept: number, dLogProbs_P: Float32Array, dEntropy_P: Float32Array | undefined): void;
+  trainerDiscard(handle: NativeHandle, kept: number): void;
+  trainerStep(
+    handle: NativeHandle,
+    lr: number,
+    beta1: number,
+    beta2: number,
+    eps: number,
+    weightDecay: number,
+    maxGradNorm: number,
+    step: number,
+  ): [number, boolean];
+  trainerMemory(handle: NativeHandle): number;
+  trainerClose(handle: NativeHandle, views: readonly Float32Array[]): void;
+  convertBf16(src: Uint8Array, dst: Float32Array): void;
+  roundBf16(src: Float32Array): Uint16Array;
+  convertFp16(src: Uint8Array, dst: Float32Array): void;
+  roundFp16(src: Float32Array): Uint16Array;
+  mapFile(path: string): Uint8Array;
+  adamw(
+    params: Float32Array,
+    grads: Float32Array,
+    m: Float32Array,
+    v: Float32Array,
+    lr: number,
+    beta1: number,
+    beta2: number,
+    eps: number,
+    weightDecay: number,
+    maxGradNorm: number,
+    step: number,
+  ): [number, boolean];
+  clipGradients(grads: Float32Array, maxNorm: number): number;
+}
+
+const handles = new WeakMap<object, NativeHandle>();
+
+export function rememberHandle(trainer: object, handle: NativeHandle): void {
+  handles.set(trainer, handle);
+}
+
+/** The addon's handle behind a trainer made by `createTrainer`, for engines that read the same weights. */
+export function trainerHandle(trainer: object): NativeHandle {
+  const handle = handles.get(trainer);
+  if (handle === undefined) throw new InvalidInputError('generation needs a trainer of the native engine (createTrainer), on the same thread');
+  return handle;
+}
+
+let loaded: unknown;
+
+/**
+ * The addon, loaded at the first call: `build/native/petrel.node` under the package root, or the file that the environment
+ * variable PETREL_NATIVE names. Throws when it was not built or the processor is too old for it.
+ */
+export function native<Functions = NativeFunctions>(): Functions {
+  loaded ??= load(process.env['PETREL_NATIVE'] ?? join(packageRoot(), 'build', 'native', 'petrel.node'));
+  return loaded as Functions;
+}
+
+function load(path: string): unknown {
+  if (!existsSync(path)) {
+    throw new TerminalError('EngineMissing', `the native engine is not built: ${path} is not there`, { hint: 'npm run setup' });
+  }
+  try {
+    return createRequire(import.meta.url)(path);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new TerminalError('EngineUnusable', `the native engine cannot run here: ${reason}`, { cause, where: path });
+  }
+}
+
+/** The nearest folder above this file with a package.json that is not inside dist/. */
+function packageRoot(): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder);
+  return folder;
+}

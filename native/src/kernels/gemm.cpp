@@ -1,0 +1,79 @@
+// Single-threaded products out of register tiles, and the packing of their right sides.
+#include "declare.h"
+#include "gemm_tile.h"
+
+namespace petrel::PETREL_ISA_NAMESPACE {
+namespace {
+
+const float* panelAt(const GemmBlock& g, int64_t p) { return g.panels != nullptr ? g.panels[p] : g.b + p * g.bPanel; }
+
+/** All columns of R rows that begin at row i: full panels P at a time, then singly, then the masked rest. */
+template <int R>
+void stripe(const GemmBlock& g, int64_t i, int64_t firstPanel, int64_t panels) {
+  constexpr int P = tilePanels(R);
+  const float* a = g.a + i * g.aRow;
+  float* c = g.c + i * g.ldc;
+  int64_t p = firstPanel;
+  const int64_t full = g.n / 16 < firstPanel + panels ? g.n / 16 : firstPanel + panels;
+  const float* b[P];
+  for (; p + P <= full; p += P) {
+    for (int j = 0; j < P; ++j) b[j] = panelAt(g, p + j);
+    tile<R, P, false>(g.k, a, g.aRow, g.aK, b, g.bRow, 16, c + 16 * p, g.ldc, g.accumulate);
+  }
+  for (; p < full; ++p) {
+    b[0] = panelAt(g, p);
+    tile<R, 1, false>(g.k, a, g.aRow, g.aK, b, g.bRow, 16, c + 16 * p, g.ldc, g.accumulate);
+  }
+  if (p < firstPanel + panels && p * 16 < g.n) {
+    b[0] = panelAt(g, p);
+    tile<R, 1, true>(g.k, a, g.aRow, g.aK, b, g.bRow, static_cast<int>(g.n - 16 * p), c + 16 * p, g.ldc, g.accumulate);
+  }
+}
+
+using Stripe = void (*)(const GemmBlock&, int64_t, int64_t, int64_t);
+#if defined(__AVX512F__)
+constexpr Stripe kStripes[] = {stripe<1>, stripe<2>, stripe<3>, stripe<4>,  stripe<5>,  stripe<6>,
+                               stripe<7>, stripe<8>, stripe<9>, stripe<10>, stripe<11>, stripe<12>};
+#else
+constexpr Stripe kStripes[] = {stripe<1>, stripe<2>, stripe<3>, stripe<4>, stripe<5>, stripe<6>};
+#endif
+
+}  // namespace
+
+/** Panel groups outside, row tiles inside: a group of panels stays in the first caches while the rows pass by. */
+void gemm(const GemmBlock& g) {
+  const int64_t panels = (g.n + 15) / 16;
+  const int64_t tiles = (g.m + kTileRows - 1) / kTileRows;
+  const int64_t group = g.m < kTileRows ? panels : 2;
+  for (int64_t p = 0; p < panels; p += group) {
+    const int64_t count = p + group <= panels ? group : panels - p;
+    for (int64_t t = 0, i = 0; t < tiles; ++t) {
+      const int64_t rows = (g.m - i + tiles - t - 1) / (tiles - t);
+      kStripes[rows - 1](g, i, p, count);
+      i += rows;
+    }
+  }
+}
+
+void packRows(const float* src, int64_t ld, int64_t k, int64_t n, float* dst) {
+  for (int64_t p = 0; p < n; p += 16) {
+    const int columns = n - p < 16 ? static_cast<int>(n - p) : 16;
+    for (int64_t i = 0; i < k; ++i, dst += 16) store(dst, loadN(src + i * ld + p, columns));
+  }
+}
+
+void packColumns(const float* src, int64_t ld, int64_t k, int64_t n, float* dst) {
+  for (int64_t p = 0; p < n; p += 16) {
+    const int columns = n - p < 16 ? static_cast<int>(n - p) : 16;
+    for (int64_t i0 = 0; i0 < k; i0 += 16) {
+      const int64_t depth = k - i0 < 16 ? k - i0 : 16;
+      for (int j = 0; j < 16; ++j) {
+        const float* from = src + (p + j) * ld + i0;
+        for (int64_t i = 0; i < depth; ++i) dst[(i0 + i) * 16 + j] = j < columns ? from[i] : 0.0f;
+      }
+    }
+    dst += k * 16;
+  }
+}
+
+}  // namespace petrel::PETREL_ISA_NAMESPACE

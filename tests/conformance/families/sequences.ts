@@ -1,0 +1,32 @@
+import type { PackedBatch } from '../../../core/ports.ts';
+
+export type Ragged = readonly (readonly number[])[];
+
+/** Sequences side by side, every position scored against the next token (the last against token 0). */
+export function packed(sequences: Ragged): PackedBatch {
+  const tokens = sequences.flat();
+  const cuSeqlens = Int32Array.from([0, ...sequences.map(sum())]);
+  const targets = sequences.flatMap((sequence) => [...sequence.slice(1), 0]);
+  return {
+    tokens_N: Int32Array.from(tokens),
+    cuSeqlens,
+    positions_P: Int32Array.from(tokens, (_, i) => i),
+    targets_P: Int32Array.from(targets),
+  };
+}
+
+/** Values of all positions back in rows; `extra` −1 leaves out each row's last. */
+export function unpacked(sequences: Ragged, values: Float32Array, extra: 0 | -1): number[][] {
+  let at = 0;
+  return sequences.map((sequence) => {
+    const row = Array.from(values.subarray(at, at + sequence.length + extra));
+    at += sequence.length;
+    return row;
+  });
+}
+
+/** Running total of lengths. */
+function sum(): (sequence: readonly number[]) => number {
+  let total = 0;
+  return (sequence) => (total += sequence.length);
+}
