@@ -2,6 +2,7 @@
 import type { ConnectionOptions, NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
+import { retry } from '../wait.ts';
 
 /** Where NATS is and how to be let in. */
 export interface NatsTarget {
@@ -52,29 +53,20 @@ function connectOptions({ url, token }: NatsTarget, name: string): ConnectionOpt
     reconnectJitter: 100,
     pingInterval: 10_000,
     maxPingOut: 2,
-    waitOnFirstConnect: true,
     // A server that is just being replaced may refuse the old token once or twice.
     ignoreAuthErrorAbort: true,
   };
 }
 
-/** `waitOnFirstConnect` waits for ever; this bounds it, and closes a connection that comes too late. */
+/** The client's own `waitOnFirstConnect` waits for ever and cannot be called off; this is bounded. */
 async function firstConnection(options: ConnectionOptions, timeoutMs: number): Promise<NatsConnection> {
-  const connecting = connect(options);
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs, undefined);
-  });
   try {
-    const connection = await Promise.race([connecting, late]);
-    if (connection !== undefined) return connection;
-    connecting.then((tooLate) => tooLate.close()).catch(() => {}); // reported below; nobody waits for it any more
-    throw new RetryableError('NatsUnreachable', `no NATS server answers at ${String(options.servers)}`, { hint: 'petrel up' });
-  } catch (error) {
-    if (error instanceof RetryableError) throw error;
-    throw new RetryableError('NatsUnreachable', `cannot connect to NATS at ${String(options.servers)}: ${errorToJson(error).message}`, { cause: error });
-  } finally {
-    clearTimeout(timer);
+    return await retry(() => connect(options), { everyMs: 100, timeoutMs });
+  } catch (cause) {
+    throw new RetryableError('NatsUnreachable', `no NATS server answers at ${String(options.servers)}: ${errorToJson(cause).message}`, {
+      hint: 'petrel up',
+      cause,
+    });
   }
 }
 

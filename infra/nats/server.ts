@@ -30,8 +30,6 @@ authorization { token: "${token}" }
 jetstream { store_dir: ${JSON.stringify(storeDir)}, sync_interval: "5s" }
 max_payload: 8MB
 write_deadline: "10s"
-lame_duck_duration: "1s"
-lame_duck_grace_period: "0s"
 `;
   writeFileSync(`${configFile}.tmp`, text, { mode: 0o600 });
   renameSync(`${configFile}.tmp`, configFile);

@@ -1,0 +1,57 @@
+/** PETREL_HOME, the package's own folder, and the tools that set-up found. */
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { InvalidInputError, TerminalError } from '../core/errors.ts';
+
+/** PETREL_HOME, or `~/.petrel`; made if absent, and open to its owner only, since it holds tokens. */
+export function petrelHome(env: NodeJS.ProcessEnv = process.env): string {
+  const home = resolve(env['PETREL_HOME'] || join(homedir(), '.petrel'));
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  if ((statSync(home).mode & 0o077) !== 0) chmodSync(home, 0o700);
+  return home;
+}
+
+/** The folder of petrel's package.json; the same whether this file runs from source or from dist/. */
+export function packageRoot(): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, 'package.json'))) {
+    const parent = dirname(folder);
+    if (parent === folder) throw new TerminalError('Broken', 'petrel lies outside any package', { where: import.meta.url });
+    folder = parent;
+  }
+  return folder;
+}
+
+/** Path of a built file, such as `infra/stack/supervisor-main.js`. Throws `InvalidInput` when it has not been built. */
+export function builtFile(path: string): string {
+  const file = join(packageRoot(), 'dist', path);
+  if (!existsSync(file)) throw new InvalidInputError(`petrel is not built: dist/${path} is missing`, { hint: 'npm run build' });
+  return file;
+}
+
+/** What changes whenever the code that processes run changes; `unknown` when the build was not made by set-up. */
+export function buildId(): string {
+  const file = join(packageRoot(), 'dist/build-id');
+  return existsSync(file) ? readFileSync(file, 'utf8') : 'unknown';
+}
+
+const toolSchema = z.object({ path: z.string(), version: z.string() });
+const toolsSchema = z.object({ temporal: toolSchema, 'nats-server': toolSchema });
+
+/** A program that set-up chose: the one on PATH, or its pinned wheel's. */
+export type Tool = z.infer<typeof toolSchema>;
+export type Tools = z.infer<typeof toolsSchema>;
+
+/** Reads `toolchain/tools.json`. Throws `InvalidInput` when set-up has not run for this home. */
+export function readTools(home: string): Tools {
+  const where = join(home, 'toolchain/tools.json');
+  const tools = existsSync(where) ? toolsSchema.safeParse(JSON.parse(readFileSync(where, 'utf8'))) : undefined;
+  if (!tools?.success) throw new InvalidInputError('the Temporal and NATS servers are not set up', { where, hint: 'npm run setup' });
+  for (const { path } of Object.values(tools.data)) {
+    if (!existsSync(path)) throw new InvalidInputError(`${path} is gone`, { where, hint: 'npm run setup' });
+  }
+  return tools.data;
+}

@@ -1,0 +1,48 @@
+/** TCP ports on the loopback interface. */
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+
+export const loopback = '127.0.0.1';
+
+// Below the range from which Linux takes the source ports of outgoing connections (32768 and up). A server's port inside
+// it could be taken by any client while the server restarts, even by one that is trying to reach that very port.
+const lowestPort = 15_000;
+const highestPort = 32_000;
+
+/** `count` different free ports, at random. Another program may take one before it is used: check again then. */
+export async function freePorts(count: number): Promise<number[]> {
+  const found = new Set<number>();
+  while (found.size < count) {
+    const port = randomInt(lowestPort, highestPort);
+    if (await isPortFree(port)) found.add(port);
+  }
+  return [...found];
+}
+
+/** True when nothing listens on the port, so that a server can be started there. */
+export async function isPortFree(port: number): Promise<boolean> {
+  const server = createServer();
+  server.listen(port, loopback);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return false;
+    throw error;
+  }
+  server.close();
+  await once(server, 'close');
+  return true;
+}
+
+/** True when a server accepts connections on the port. */
+export function acceptsConnections(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, loopback);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}

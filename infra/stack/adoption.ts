@@ -1,0 +1,68 @@
+/** Finding the processes of a stack whose supervisor is gone, and ending those that nobody wants. */
+import { childVariable, fingerprint, kindVariable, stackVariable } from './child-spec.ts';
+import type { ChildSpec } from './child-spec.ts';
+import { isAlive, processesWith, terminate } from './process.ts';
+import type { ListedProcess, ProcessIdentity } from './process.ts';
+import { childKinds, stackFile } from './state.ts';
+import type { ChildKind, StackInfo } from './state.ts';
+
+/** Workers leave first and the servers that they talk to last. */
+export const stopOrder: readonly ChildKind[] = [...childKinds].reverse();
+
+/** What a process left behind may take after SIGTERM, by the same measure as its supervisor would have used. */
+const graceMs: Readonly<Record<ChildKind, number>> = { worker: 20_000, control: 10_000, nats: 5_000, temporal: 10_000 };
+
+/**
+ * name → living process that is what `specs` want. stack.json is believed for processes that still live with the start time
+ * it tells; one that was started just before its supervisor died, and so is not in there, is known by its command line.
+ */
+export function adoptable(home: string, specs: readonly ChildSpec[], previous: StackInfo | undefined): Map<string, ProcessIdentity> {
+  const marked = markedProcesses(home);
+  const found = new Map<string, ProcessIdentity>();
+  for (const spec of specs) {
+    const recorded = previous?.children.find(({ name }) => name === spec.name);
+    const process = recorded?.fingerprint === fingerprint(spec) ? (livingRecord(recorded) ?? sameCommand(marked, spec)) : undefined;
+    if (process) found.set(spec.name, process);
+  }
+  return found;
+}
+
+/** Processes of this stack that are neither kept nor started by a kept one. */
+export function strangers(home: string, kept: readonly ProcessIdentity[]): ListedProcess[] {
+  const all = markedProcesses(home);
+  const parents = new Map(all.map(({ pid, parent }) => [pid, parent]));
+  const isKept = (pid: number | undefined): boolean => pid !== undefined && (kept.some((one) => one.pid === pid) || isKept(parents.get(pid)));
+  return all.filter(({ pid }) => !isKept(pid));
+}
+
+/** Ends processes in the stack's order. Resolves with the names of the children among them. */
+export async function stopProcesses(processes: readonly ListedProcess[], log: (line: string) => void = () => {}): Promise<string[]> {
+  const names = new Set<string>();
+  for (const kind of stopOrder) {
+    const group = processes.filter(({ env }) => env.get(kindVariable) === kind);
+    await Promise.all(
+      group.map(async (process) => {
+        const name = process.env.get(childVariable) ?? kind;
+        log(`${name}: ending process ${process.pid}, left behind`);
+        await terminate(process, graceMs[kind]);
+        names.add(name);
+      }),
+    );
+  }
+  return [...names];
+}
+
+function markedProcesses(home: string): ListedProcess[] {
+  return processesWith(stackVariable, stackFile(home)).filter(({ env }) => env.has(kindVariable));
+}
+
+function livingRecord({ pid, startTime }: StackInfo['children'][number]): ProcessIdentity | undefined {
+  if (pid === undefined || startTime === undefined) return undefined;
+  return isAlive({ pid, startTime }) ? { pid, startTime } : undefined;
+}
+
+function sameCommand(marked: readonly ListedProcess[], { name, command, args }: ChildSpec): ProcessIdentity | undefined {
+  const wanted = JSON.stringify([command, ...args]);
+  const match = marked.find((process) => process.env.get(childVariable) === name && JSON.stringify(process.args) === wanted);
+  return match && { pid: match.pid, startTime: match.startTime };
+}

@@ -1,0 +1,24 @@
+/** A process of petrel's own, run by this Node. It says that it is ready by `announceReady`. */
+import { rmSync } from 'node:fs';
+import type { ChildSpec } from '../child-spec.ts';
+import { hasAnnounced, readyFileVariable } from '../ready.ts';
+import { readyFile } from '../state.ts';
+
+export interface NodeChildOptions extends Pick<ChildSpec, 'name' | 'kind' | 'args' | 'stopGraceMs'> {
+  readonly program: string;
+}
+
+export function nodeChild(home: string, { name, kind, program, args, stopGraceMs }: NodeChildOptions): ChildSpec {
+  const announced = readyFile(home, name);
+  return {
+    name,
+    kind,
+    command: process.execPath,
+    args: ['--enable-source-maps', program, ...args],
+    env: { [readyFileVariable]: announced },
+    prepare: () => rmSync(announced, { force: true }),
+    isReady: (process) => hasAnnounced(announced, process),
+    readyTimeoutMs: 60_000,
+    stopGraceMs,
+  };
+}

@@ -1,0 +1,39 @@
+/** The Temporal dev server of the stack. */
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Tool } from '../../home.ts';
+import { isTemporalReady, temporalArgs, temporalEnv } from '../../temporal/server.ts';
+import type { ChildSpec } from '../child-spec.ts';
+import { stackFolder } from '../state.ts';
+import type { Endpoints } from '../state.ts';
+
+export function temporalChild(home: string, tool: Tool, { temporalPort: port, uiPort }: Endpoints): ChildSpec {
+  const dbFile = join(stackFolder(home), 'temporal.db');
+  return {
+    name: 'temporal',
+    kind: 'temporal',
+    command: tool.path,
+    args: temporalArgs({ dbFile, port, uiPort }),
+    env: temporalEnv,
+    prepare: () => setAsideForeignDatabase(dbFile, tool.version),
+    isReady: () => isTemporalReady(tool.path, port),
+    readyTimeoutMs: 60_000,
+    stopGraceMs: 10_000,
+  };
+}
+
+/**
+ * The dev server does not migrate its database between versions. One of another version is kept beside the new one:
+ * the runs' truth is in the store, so they go on by `petrel resume`.
+ */
+function setAsideForeignDatabase(dbFile: string, version: string): void {
+  const versionFile = `${dbFile}.version`;
+  const previous = existsSync(versionFile) ? readFileSync(versionFile, 'utf8') : version;
+  if (previous !== version) {
+    console.log(`temporal ${version} starts with a new database; that of ${previous} is kept as ${dbFile}.${previous}`);
+    for (const suffix of ['', '-wal', '-shm']) {
+      if (existsSync(dbFile + suffix)) renameSync(dbFile + suffix, `${dbFile}.${previous}${suffix}`);
+    }
+  }
+  writeFileSync(versionFile, version);
+}

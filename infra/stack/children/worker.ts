@@ -1,0 +1,16 @@
+/** A worker process of the local fleet: `main.js --name N --pool P --roles trainer,rollout [--threads T]`. */
+import type { ChildSpec } from '../child-spec.ts';
+import type { WorkerPool } from '../state.ts';
+import { nodeChild } from './node.ts';
+
+/** SIGTERM is a preemption notice: long enough to flush and hand back, and for a trainer to save a small model. */
+const stopGraceMs = 20_000;
+
+export const workerName = (pool: WorkerPool, index: number): string => `${pool.name}-${index + 1}`;
+
+export function workerChild(home: string, program: string, pool: WorkerPool, index: number): ChildSpec {
+  const name = workerName(pool, index);
+  const threads = pool.threads === undefined ? [] : ['--threads', String(pool.threads)];
+  const args = ['--name', name, '--pool', pool.name, '--roles', pool.roles.join(','), ...threads];
+  return nodeChild(home, { name, kind: 'worker', program, args, stopGraceMs });
+}

@@ -1,0 +1,58 @@
+/** What `petrel doctor` and `petrel status` say about the local stack. */
+import { buildId, readTools } from '../home.ts';
+import { isNatsReady } from '../nats/server.ts';
+import { acceptsConnections } from '../ports.ts';
+import { isTemporalReady } from '../temporal/server.ts';
+import { logFile } from './logs.ts';
+import { isAlive } from './process.ts';
+import { readStackFile, stackFile } from './state.ts';
+import type { ChildState, StackInfo } from './state.ts';
+
+export interface StackHealth {
+  /** `down`: nothing runs. `degraded`: see `problems`. */
+  readonly state: 'up' | 'degraded' | 'down';
+  readonly supervisor: { readonly pid: number; readonly alive: boolean } | undefined;
+  readonly temporal: { readonly address: string; readonly serving: boolean; readonly uiUrl: string } | undefined;
+  readonly nats: { readonly url: string; readonly serving: boolean } | undefined;
+  readonly children: readonly ChildState[];
+  /** One sentence each, with what to do. */
+  readonly problems: readonly string[];
+}
+
+/** Asks the servers themselves, not only the supervisor. Never throws for a sick stack. */
+export async function stackHealth(home: string): Promise<StackHealth> {
+  const stack = readStackFile(stackFile(home));
+  if (!stack) return { state: 'down', supervisor: undefined, temporal: undefined, nats: undefined, children: [], problems: [] };
+  const alive = isAlive(stack);
+  const port = Number(stack.temporal.address.split(':')[1]);
+  const [temporalServes, natsServes] = await Promise.all([isTemporalServing(home, port), isNatsReady(stack.nats.monitorPort)]);
+  const problems = [
+    ...(alive ? [] : ['the supervisor is gone: `petrel up` starts it again and finds its processes']),
+    ...(temporalServes ? [] : [`Temporal does not answer at ${stack.temporal.address}: see ${logFile(home, 'temporal')}`]),
+    ...(natsServes ? [] : [`NATS does not answer at ${stack.nats.url}: see ${logFile(home, 'nats')}`]),
+    ...stack.children.flatMap((child) => childProblem(home, child)),
+    ...(stack.build === buildId() ? [] : ['the stack runs an older build of petrel: `petrel up` replaces its processes']),
+  ];
+  return {
+    state: problems.length === 0 ? 'up' : alive || temporalServes || natsServes ? 'degraded' : 'down',
+    supervisor: { pid: stack.pid, alive },
+    temporal: { address: stack.temporal.address, serving: temporalServes, uiUrl: `http://127.0.0.1:${stack.temporal.uiPort}` },
+    nats: { url: stack.nats.url, serving: natsServes },
+    children: stack.children,
+    problems,
+  };
+}
+
+async function isTemporalServing(home: string, port: number): Promise<boolean> {
+  try {
+    return await isTemporalReady(readTools(home).temporal.path, port);
+  } catch {
+    return await acceptsConnections(port); // without the tool, the port is all that can be asked
+  }
+}
+
+function childProblem(home: string, { name, kind, state, lastExit, pid, startTime }: StackInfo['children'][number]): string[] {
+  if (kind === 'temporal' || kind === 'nats') return []; // asked directly
+  if (state === 'ready' && pid !== undefined && startTime !== undefined && isAlive({ pid, startTime })) return [];
+  return [`${name} is ${state}${lastExit === undefined ? '' : ` (last: ${lastExit})`}: see ${logFile(home, name)}`];
+}

@@ -1,0 +1,11 @@
+/** The embedded local stack: Temporal, NATS, the control process and the local fleet, under one supervisor. */
+export { ensureStack, keepStack, setPools } from './up.ts';
+export type { EnsureStackOptions } from './up.ts';
+export { stopStack } from './down.ts';
+export { readStack, stackFromEnv } from './read.ts';
+export { stackHealth } from './health.ts';
+export type { StackHealth } from './health.ts';
+export { announceReady } from './ready.ts';
+export { logFile, logTail } from './logs.ts';
+export { defaultPools, roles } from './state.ts';
+export type { ChildState, Role, StackInfo, WorkerPool } from './state.ts';

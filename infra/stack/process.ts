@@ -1,0 +1,104 @@
+/** Processes of this machine, known by pid and start time: pids are given out again, the pair is not. */
+import { readFileSync, readdirSync } from 'node:fs';
+import { poll } from '../wait.ts';
+
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Clock ticks since boot at which it started, as /proc says. */
+  readonly startTime: string;
+}
+
+/** The identity of a living process; undefined when there is none, or only its exit status is left (a zombie). */
+export function identify(pid: number): ProcessIdentity | undefined {
+  const stat = readStat(pid);
+  return stat && { pid, startTime: stat.startTime };
+}
+
+export function ownIdentity(): ProcessIdentity {
+  const identity = identify(process.pid);
+  if (!identity) throw new Error('/proc does not show this process');
+  return identity;
+}
+
+export function isAlive({ pid, startTime }: ProcessIdentity): boolean {
+  return readStat(pid)?.startTime === startTime;
+}
+
+/** Sends a signal unless the process is gone. Returns whether there was one to receive it. */
+export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals): boolean {
+  return isAlive(identity) && sendSignal(identity.pid, signal);
+}
+
+/** Sends a signal to what is left of the process group that `pid` leads or led. */
+export function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  sendSignal(-pid, signal);
+}
+
+/** Resolves true when the process is gone, false when it is still there after `timeoutMs`. */
+export async function waitForExit(identity: ProcessIdentity, timeoutMs: number): Promise<boolean> {
+  return (await poll(() => !isAlive(identity), { everyMs: 20, timeoutMs })) === true;
+}
+
+/** Asks, waits, insists: SIGTERM, up to `graceMs`, then SIGKILL to its whole group. Resolves when it is gone. */
+export async function terminate(identity: ProcessIdentity, graceMs: number): Promise<void> {
+  signalProcess(identity, 'SIGTERM');
+  if (!(await waitForExit(identity, graceMs)) && isAlive(identity)) {
+    signalGroup(identity.pid, 'SIGKILL');
+    signalProcess(identity, 'SIGKILL');
+    await waitForExit(identity, 5_000);
+  }
+}
+
+export interface ListedProcess extends ProcessIdentity {
+  readonly parent: number;
+  readonly env: ReadonlyMap<string, string>;
+  readonly args: readonly string[];
+}
+
+/** Own processes whose environment holds `name=value`, children of children included. */
+export function processesWith(name: string, value: string): ListedProcess[] {
+  const listed: ListedProcess[] = [];
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry)) continue;
+    const env = nulSeparated(readProc(entry, 'environ'));
+    if (!env.includes(`${name}=${value}`)) continue;
+    const stat = readStat(Number(entry));
+    if (stat) listed.push({ pid: Number(entry), ...stat, env: environment(env), args: nulSeparated(readProc(entry, 'cmdline')) });
+  }
+  return listed;
+}
+
+function readStat(pid: number): { startTime: string; parent: number } | undefined {
+  const text = readProc(String(pid), 'stat');
+  // "pid (name, which may hold spaces and brackets) state ppid … starttime …"
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const [state, parent, startTime] = [fields[0], fields[1], fields[19]];
+  if (startTime === undefined || state === 'Z' || state === 'X') return undefined;
+  return { startTime, parent: Number(parent) };
+}
+
+/** Empty when the process is gone or another user's. */
+function readProc(pid: string, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function nulSeparated(text: string): string[] {
+  return text.replace(/\0$/, '').split('\0');
+}
+
+function environment(entries: readonly string[]): Map<string, string> {
+  return new Map(entries.map((entry) => [entry.slice(0, entry.indexOf('=')), entry.slice(entry.indexOf('=') + 1)]));
+}
+
+function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false; // gone meanwhile
+    throw error;
+  }
+}

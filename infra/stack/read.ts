@@ -1,0 +1,28 @@
+/** Reading what the supervisor tells. */
+import { InvalidInputError, RetryableError } from '../../core/errors.ts';
+import { stackVariable } from './child-spec.ts';
+import { isAlive } from './process.ts';
+import { readStackFile, stackFile } from './state.ts';
+import type { StackInfo } from './state.ts';
+
+/** The running stack of this home; undefined when it is down, or its supervisor is (`ensureStack` brings it back). */
+export function readStack(home: string): StackInfo | undefined {
+  const info = readStackFile(stackFile(home));
+  return info && info.phase === 'running' && isAlive(info) ? info : undefined;
+}
+
+/** For processes of the stack: where the servers are. Works while the supervisor is being replaced, too. */
+export function stackFromEnv(env: NodeJS.ProcessEnv = process.env): StackInfo {
+  const path = env[stackVariable];
+  if (!path) {
+    throw new InvalidInputError(`${stackVariable} is not set: this process is started by the stack's supervisor`, { hint: 'petrel up' });
+  }
+  const info = readStackFile(path);
+  if (!info) throw new RetryableError('StackDown', 'there is no running stack', { where: path, hint: 'petrel up' });
+  return info;
+}
+
+/** True when all that is wanted runs and serves. */
+export function isStackReady({ phase, children }: StackInfo): boolean {
+  return phase === 'running' && children.every(({ state }) => state === 'ready');
+}

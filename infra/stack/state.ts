@@ -1,0 +1,128 @@
+/** The stack's files under PETREL_HOME/stack: what runs, what is wanted, and where the servers listen. */
+import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { InvalidInputError } from '../../core/errors.ts';
+
+/** What a process of the fleet does; a process may hold several roles, which then share weights in memory. */
+export const roles = ['trainer', 'rollout', 'reward'] as const;
+export type Role = (typeof roles)[number];
+
+const poolSchema = z.object({
+  name: z.string().regex(/^[a-z0-9][a-z0-9-]*$/, 'a pool name has small letters, digits and -'),
+  /** Worker processes. */
+  count: z.int().min(0),
+  roles: z.array(z.enum(roles)).min(1).readonly(),
+  /** Compute threads per engine; the machine's cores are shared out when absent. */
+  threads: z.int().min(1).optional(),
+});
+
+/** Equal worker processes of the local fleet. */
+export type WorkerPool = Readonly<z.infer<typeof poolSchema>>;
+
+export const defaultPools: readonly WorkerPool[] = [{ name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'] }];
+
+const configSchema = z.object({
+  pools: z.array(poolSchema).readonly(),
+  /** Scripts run by Node in place of the built control and worker processes. */
+  programs: z.object({ control: z.string(), worker: z.string() }).optional(),
+});
+
+/** What a stack should run. The supervisor watches its file, so writing it changes a running stack. */
+export type StackConfig = Readonly<z.infer<typeof configSchema>>;
+
+export const childKinds = ['temporal', 'nats', 'control', 'worker'] as const;
+export type ChildKind = (typeof childKinds)[number];
+
+const childSchema = z.object({
+  name: z.string(),
+  kind: z.enum(childKinds),
+  /** `waiting`: it died and is started again after a pause. `pid` is that of the last process then. */
+  state: z.enum(['starting', 'ready', 'waiting', 'stopping', 'stopped']),
+  pid: z.int().optional(),
+  startTime: z.string().optional(),
+  /** Differs when the command or the built code differs. */
+  fingerprint: z.string(),
+  restarts: z.int(),
+  /** Deaths in a row without ever being ready. */
+  failures: z.int(),
+  lastExit: z.string().optional(),
+});
+export type ChildState = Readonly<z.infer<typeof childSchema>>;
+
+const stackSchema = z.object({
+  pid: z.int(),
+  startTime: z.string(),
+  startedAt: z.string(),
+  build: z.string(),
+  phase: z.enum(['running', 'stopping']),
+  temporal: z.object({ address: z.string(), uiPort: z.int() }),
+  nats: z.object({ url: z.string(), token: z.string(), monitorPort: z.int() }),
+  pools: z.array(poolSchema).readonly(),
+  children: z.array(childSchema).readonly(),
+});
+
+/** A running stack, as `stack.json` tells it. `pid` and `startTime` are the supervisor's. */
+export type StackInfo = Readonly<z.infer<typeof stackSchema>>;
+
+const endpointsSchema = z.object({
+  temporalPort: z.int(),
+  uiPort: z.int(),
+  natsPort: z.int(),
+  monitorPort: z.int(),
+  natsToken: z.string(),
+});
+
+/** Ports and token, kept over restarts so that clients find the servers again. */
+export type Endpoints = Readonly<z.infer<typeof endpointsSchema>>;
+
+export const stackFolder = (home: string): string => join(home, 'stack');
+export const stackFile = (home: string): string => join(stackFolder(home), 'stack.json');
+export const configFile = (home: string): string => join(stackFolder(home), 'config.json');
+export const lockFolder = (home: string): string => join(stackFolder(home), 'lock');
+export const readyFile = (home: string, child: string): string => join(stackFolder(home), 'ready', child);
+const endpointsFile = (home: string): string => join(stackFolder(home), 'endpoints.json');
+
+export function makeStackFolder(home: string): void {
+  mkdirSync(join(stackFolder(home), 'ready'), { recursive: true, mode: 0o700 });
+  chmodSync(stackFolder(home), 0o700);
+}
+
+export const readStackFile = (path: string): StackInfo | undefined => readJson(path, stackSchema);
+export const writeStackFile = (home: string, info: StackInfo): void => writeJson(stackFile(home), info);
+
+/** Undefined when nothing was ever asked of this home's stack. */
+export const readConfig = (home: string): StackConfig | undefined => readJson(configFile(home), configSchema);
+
+/** Throws `InvalidInput` when a pool cannot be: a bad name, no roles, two of one name. */
+export function writeConfig(home: string, config: StackConfig): void {
+  const parsed = configSchema.safeParse(config);
+  if (!parsed.success) throw new InvalidInputError(`worker pools: ${z.prettifyError(parsed.error)}`);
+  const names = config.pools.map(({ name }) => name);
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice !== undefined) throw new InvalidInputError(`two worker pools are called ${twice}`, { hint: 'give each pool its own name' });
+  makeStackFolder(home);
+  writeJson(configFile(home), parsed.data);
+}
+
+export const readEndpoints = (home: string): Endpoints | undefined => readJson(endpointsFile(home), endpointsSchema);
+export const writeEndpoints = (home: string, endpoints: Endpoints): void => writeJson(endpointsFile(home), endpoints);
+
+/** Undefined when the file is absent or of another petrel's format: both mean that nothing is known. */
+function readJson<T>(path: string, schema: z.ZodType<T>): T | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+  return schema.safeParse(JSON.parse(text)).data;
+}
+
+/** Readers meet the old file or the new one; 0600, since tokens are in it. */
+function writeJson(path: string, value: unknown): void {
+  const temporary = `${path}.${process.pid}.tmp`;
+  writeFileSync(temporary, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
+  renameSync(temporary, path);
+}

@@ -1,0 +1,66 @@
+/** The supervisor's process: `supervisor-main.js <PETREL_HOME>`. Started detached by `ensureStack`. */
+import { rmSync, unwatchFile, watchFile } from 'node:fs';
+import { errorToJson } from '../../core/errors.ts';
+import { tryLock } from './lock.ts';
+import { configFile, lockFolder, makeStackFolder, stackFile } from './state.ts';
+import { Supervisor } from './supervisor.ts';
+
+const configCheckMs = 100;
+const folderCheckMs = 2_000;
+
+const home = process.argv[2];
+if (home === undefined) throw new Error('usage: supervisor-main.js <PETREL_HOME>');
+
+const log = (line: string): void => console.log(`${new Date().toISOString()} ${line}`);
+
+makeStackFolder(home);
+const lock = tryLock(lockFolder(home));
+if (!lock) {
+  log('another supervisor serves this home');
+  process.exit(0);
+}
+
+let supervisor: Supervisor;
+try {
+  supervisor = await Supervisor.start(home, log);
+} catch (error) {
+  const { message, hint } = errorToJson(error);
+  log(`the stack cannot be started: ${message}${hint === undefined ? '' : ` → ${hint}`}`);
+  process.exit(1);
+}
+log(`supervisor ${process.pid} serves ${home}`);
+
+// A poll by stat: the kernel's watches are few on shared machines, and there are none on network folders.
+watchFile(configFile(home), { interval: configCheckMs }, () => void applyConfig());
+const folderCheck = setInterval(() => {
+  if (!supervisor.hasFolder) void end('the folder of the stack is gone');
+}, folderCheckMs);
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));
+process.on('SIGHUP', () => {}); // the shell that started the stack has ended; the stack goes on
+await applyConfig(); // one that was written before the watch began
+
+async function applyConfig(): Promise<void> {
+  try {
+    await supervisor.applyConfig();
+  } catch (error) {
+    log(`the new configuration was not applied: ${errorToJson(error).message}`);
+  }
+}
+
+let ending: Promise<void> | undefined;
+
+function end(why: string): Promise<void> {
+  ending ??= (async () => {
+    log(`ending: ${why}`);
+    unwatchFile(configFile(home!));
+    clearInterval(folderCheck);
+    await supervisor.stop();
+    if (supervisor.hasFolder) {
+      rmSync(stackFile(home!), { force: true });
+      lock!.release();
+    }
+    log('the stack is down');
+    process.exit(0);
+  })();
+  return ending;
+}

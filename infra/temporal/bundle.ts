@@ -1,0 +1,18 @@
+/**
+ * Makes dist/workflow-bundle.js: the workflow code as Temporal's sandbox runs it. A program, run by set-up.
+ *
+ * Bundling takes seconds, so it is done once per change and not at every start of a worker.
+ */
+import { writeFileSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker';
+import { packageRoot } from '../home.ts';
+
+const root = packageRoot();
+const output = join(root, 'dist/workflow-bundle.js');
+const { code } = await bundleWorkflowCode({
+  workflowsPath: join(root, 'workflows/index.ts'),
+  logger: new DefaultLogger('WARN'),
+});
+writeFileSync(`${output}.tmp`, code);
+renameSync(`${output}.tmp`, output);

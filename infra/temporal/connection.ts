@@ -1,0 +1,52 @@
+/** Connections to Temporal: one kind for callers (client), one for pollers (worker). */
+import { Client, Connection } from '@temporalio/client';
+import { NativeConnection } from '@temporalio/worker';
+import { errorToJson, RetryableError } from '../../core/errors.ts';
+import { retry } from '../wait.ts';
+
+/** Where Temporal is: the local stack's address, a cluster, or Temporal Cloud. */
+export interface TemporalTarget {
+  readonly address: string;
+  readonly namespace?: string | undefined;
+  readonly tls?: boolean | undefined;
+  readonly apiKey?: string | undefined;
+}
+
+/** Anything that says where Temporal is, such as `StackInfo`. */
+export interface HasTemporal {
+  readonly temporal: TemporalTarget;
+}
+
+/** How long a server may take to appear, for instance while the supervisor restarts it. */
+export const connectTimeoutMs = 20_000;
+const retryEveryMs = 100;
+
+/** A client for starting, signalling and describing runs. Throws `TemporalUnreachable` (retryable) after 20 s. Close with `client.connection.close()`. */
+export async function connectTemporalClient({ temporal }: HasTemporal, timeoutMs = connectTimeoutMs): Promise<Client> {
+  const connection = await patiently(temporal, timeoutMs, () => Connection.connect(connectOptions(temporal)));
+  return new Client({ connection, namespace: temporal.namespace ?? 'default' });
+}
+
+/** A connection for `Worker.create`. Throws `TemporalUnreachable` (retryable) after 20 s. It reconnects by itself later on. */
+export function connectTemporalWorker({ temporal }: HasTemporal, timeoutMs = connectTimeoutMs): Promise<NativeConnection> {
+  return patiently(temporal, timeoutMs, () => NativeConnection.connect(connectOptions(temporal)));
+}
+
+function connectOptions({ address, tls, apiKey }: TemporalTarget) {
+  return {
+    address,
+    ...(tls === undefined ? {} : { tls }),
+    ...(apiKey === undefined ? {} : { apiKey, tls: tls ?? true }),
+  };
+}
+
+async function patiently<T extends object>({ address }: TemporalTarget, timeoutMs: number, connect: () => Promise<T>): Promise<T> {
+  try {
+    return await retry(connect, { everyMs: retryEveryMs, timeoutMs });
+  } catch (cause) {
+    throw new RetryableError('TemporalUnreachable', `no Temporal server answers at ${address}: ${errorToJson(cause).message}`, {
+      hint: 'petrel up',
+      cause,
+    });
+  }
+}

@@ -1,0 +1,83 @@
+/**
+ * The one place that maps petrel's errors to Temporal failures and back.
+ *
+ * | petrel    | Temporal                                                                       |
+ * |-----------|--------------------------------------------------------------------------------|
+ * | terminal  | non-retryable, type = the error's code                                         |
+ * | pause     | non-retryable, type `Pause`: the workflow pauses the run                       |
+ * | retryable | retryable, type = the error's code                                             |
+ * | preempted | retryable, type = the error's code; benign: leaving is no failure to warn of   |
+ *
+ * The first detail is always the error as petrel prints it, with its kind, so nothing is lost on the way back.
+ */
+import { ActivityFailure, ApplicationFailure, ApplicationFailureCategory, ChildWorkflowFailure, TemporalFailure } from '@temporalio/common';
+import {
+  errorToJson,
+  FencedError,
+  InvalidInputError,
+  PauseError,
+  PetrelError,
+  PreemptedError,
+  RetryableError,
+  TerminalError,
+} from '../../core/errors.ts';
+import type { ErrorDetail, ErrorJson, PetrelErrorKind } from '../../core/errors.ts';
+
+/** Failure type of every pause; the workflow branches on it. */
+export const pauseType = 'Pause';
+
+/** First detail of a failure that petrel made. */
+export interface FailureDetail extends ErrorJson {
+  readonly kind: PetrelErrorKind;
+}
+
+/** For throwing out of an activity. Temporal's own failures pass; errors that nobody foresaw are retryable. */
+export function errorToFailure(error: unknown): TemporalFailure {
+  if (error instanceof TemporalFailure) return error;
+  if (!(error instanceof PetrelError)) return ApplicationFailure.fromError(error);
+  const detail: FailureDetail = { kind: error.kind, ...errorToJson(error) };
+  return ApplicationFailure.create({
+    message: error.message,
+    type: error.kind === 'pause' ? pauseType : error.code,
+    nonRetryable: error.kind === 'terminal' || error.kind === 'pause',
+    details: [detail],
+    cause: error,
+    ...(error.kind === 'preempted' ? { category: ApplicationFailureCategory.BENIGN } : {}),
+  });
+}
+
+/** The petrel error inside a failure, below any activity or child workflow wrappers. Others become `Internal`, retryable if they are. */
+export function failureToError(failure: unknown): PetrelError {
+  if (failure instanceof PetrelError) return failure;
+  if ((failure instanceof ActivityFailure || failure instanceof ChildWorkflowFailure) && failure.cause) return failureToError(failure.cause);
+  if (failure instanceof ApplicationFailure) {
+    const detail = failure.details?.[0];
+    if (isFailureDetail(detail)) return revive(detail, failure);
+    if (failure.nonRetryable) return new TerminalError(failure.type ?? 'Internal', failure.message, { cause: failure });
+  }
+  return new RetryableError('Internal', errorToJson(failure).message, { cause: failure });
+}
+
+function revive({ kind, code, message, hint, where }: FailureDetail, cause: unknown): PetrelError {
+  const detail: ErrorDetail = { cause, ...(hint === undefined ? {} : { hint }), ...(where === undefined ? {} : { where }) };
+  if (code === 'Fenced') return new FencedError(message, detail);
+  if (code === 'InvalidInput') return new InvalidInputError(message, detail);
+  switch (kind) {
+    case 'terminal':
+      return new TerminalError(code, message, detail);
+    case 'retryable':
+      return new RetryableError(code, message, detail);
+    case 'pause':
+      return new PauseError(code, message, detail);
+    case 'preempted':
+      return new PreemptedError(code, message, detail);
+  }
+}
+
+const kinds: ReadonlySet<unknown> = new Set<PetrelErrorKind>(['terminal', 'retryable', 'pause', 'preempted']);
+
+function isFailureDetail(value: unknown): value is FailureDetail {
+  if (typeof value !== 'object' || value === null) return false;
+  const { kind, code, message } = value as Partial<Record<keyof FailureDetail, unknown>>;
+  return kinds.has(kind) && typeof code === 'string' && typeof message === 'string';
+}

@@ -1,0 +1,95 @@
+/** Real servers for tests, each in a temporary PETREL_HOME, on free ports, ended by process identity. */
+import { spawn } from 'node:child_process';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { petrelHome, readTools } from '../infra/home.ts';
+import { isNatsReady, natsArgs, newNatsToken, writeNatsConfig } from '../infra/nats/server.ts';
+import type { HasNats } from '../infra/nats/connection.ts';
+import { freePorts, loopback } from '../infra/ports.ts';
+import { identify, isAlive, signalProcess, terminate, waitForExit } from '../infra/stack/process.ts';
+import type { ProcessIdentity } from '../infra/stack/process.ts';
+import type { HasTemporal } from '../infra/temporal/connection.ts';
+import { isTemporalReady, temporalArgs, temporalEnv } from '../infra/temporal/server.ts';
+import { poll } from '../infra/wait.ts';
+
+const readyMs = 60_000;
+const stopMs = 10_000;
+
+export interface TemporaryHome {
+  readonly home: string;
+  remove(): void;
+}
+
+/** A new PETREL_HOME that shares the toolchain of the real one. */
+export function temporaryHome(): TemporaryHome {
+  const home = mkdtempSync(join(tmpdir(), 'petrel-'));
+  symlinkSync(join(petrelHome(), 'toolchain'), join(home, 'toolchain'));
+  return { home, remove: () => rmSync(home, { recursive: true, force: true, maxRetries: 3 }) };
+}
+
+export interface TestServer {
+  readonly process: ProcessIdentity;
+  /** The same server on the same ports and files, after `kill` or `stop`. */
+  restart(): Promise<void>;
+  /** SIGKILL, as a machine that vanishes. Resolves when it is gone. */
+  kill(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Temporal with its database under `folder`; give it to `connectTemporalClient` and `connectTemporalWorker`. */
+export async function startTemporal(folder: string): Promise<TestServer & HasTemporal> {
+  const [port] = (await freePorts(1)) as [number];
+  const { path } = readTools(petrelHome()).temporal;
+  mkdirSync(folder, { recursive: true });
+  const args = temporalArgs({ dbFile: join(folder, 'temporal.db'), port });
+  const server = await startServer('temporal', folder, path, args, temporalEnv, () => isTemporalReady(path, port));
+  return Object.assign(server, { temporal: { address: `${loopback}:${port}` } });
+}
+
+/** NATS with JetStream under `folder`; give it to `connectNats`. */
+export async function startNats(folder: string): Promise<TestServer & HasNats> {
+  const [port, monitorPort] = (await freePorts(2)) as [number, number];
+  mkdirSync(folder, { recursive: true });
+  const options = { configFile: join(folder, 'nats.conf'), storeDir: join(folder, 'nats'), port, monitorPort, token: newNatsToken() };
+  writeNatsConfig(options);
+  const server = await startServer('nats', folder, readTools(petrelHome())['nats-server'].path, natsArgs(options), {}, () => isNatsReady(monitorPort));
+  return Object.assign(server, { nats: { url: `nats://${loopback}:${port}`, token: options.token } });
+}
+
+async function startServer(
+  name: string,
+  folder: string,
+  command: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  isReady: () => Promise<boolean>,
+): Promise<TestServer> {
+  const logPath = join(folder, `${name}.log`);
+  let current = await launch();
+  process.once('exit', () => signalProcess(current, 'SIGKILL')); // a test that ends without its clean-up
+  return {
+    get process() {
+      return current;
+    },
+    restart: async () => void (current = await launch()),
+    kill: async () => {
+      signalProcess(current, 'SIGKILL');
+      await waitForExit(current, stopMs);
+    },
+    stop: () => terminate(current, stopMs),
+  };
+
+  async function launch(): Promise<ProcessIdentity> {
+    const log = openSync(logPath, 'a');
+    const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', log, log], detached: true });
+    closeSync(log);
+    const identity = child.pid === undefined ? undefined : identify(child.pid);
+    if (!identity) throw new Error(`${name} did not start: ${command}`);
+    child.unref();
+    const ready = await poll(async () => !isAlive(identity) || (await isReady()), { everyMs: 25, timeoutMs: readyMs });
+    if (ready && isAlive(identity)) return identity;
+    await terminate(identity, 0);
+    throw new Error(`${name} did not get ready; its log:\n${readFileSync(logPath, 'utf8')}`);
+  }
+}
