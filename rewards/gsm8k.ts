@@ -1,0 +1,32 @@
+/**
+ * GSM8K (verl: `reward_score/gsm8k.py`). Only the last 300 characters count, in code points.
+ *
+ * strict    the last `#### <number>`, commas removed
+ * flexible  the last number-like run that isn't "" or "."; commas stay
+ */
+import { InvalidInputError } from '../core/errors.ts';
+import type { Scorer } from './types.ts';
+
+const TAIL = 300;
+
+export type Gsm8kMethod = 'strict' | 'flexible';
+
+/** The answer as written, undefined when there is none. */
+export function extractGsm8k(solution: string, method: Gsm8kMethod): string | undefined {
+  const tail = solution.length > TAIL ? [...solution].slice(-TAIL).join('') : solution;
+  if (method === 'strict') {
+    const last = [...tail.matchAll(/#### (-?[0-9.,]+)/g)].at(-1)?.[1];
+    return last?.replaceAll(',', '');
+  }
+  if (method !== 'flexible') throw new InvalidInputError(`unknown method "${String(method)}"`, { hint: 'strict or flexible' });
+  const runs = [...tail.matchAll(/-?[0-9.,]+/g)].map((match) => match[0]);
+  // When nothing but dots was found, the reference ends on the first of them.
+  return runs.findLast((run) => run !== '.') ?? runs[0];
+}
+
+/** Settings `method` (strict), `format_score` (0: a wrong answer in the right form), `score` (1: a right one). */
+export const gsm8k: Scorer = ({ solutionStr, groundTruth }, settings) => {
+  const answer = extractGsm8k(solutionStr, (settings['method'] ?? 'strict') as Gsm8kMethod);
+  if (answer === undefined) return 0;
+  return answer === String(groundTruth) ? Number(settings['score'] ?? 1) : Number(settings['format_score'] ?? 0);
+};

@@ -1,0 +1,156 @@
+"""A scorer process for Python modules: the line protocol of docs/scorers.md, standard library only.
+
+Replies go to a private copy of stdout; file descriptor 1 then points at stderr, so that nothing a scorer prints can
+get between. Scores one sample after the other as lines come in, and ends with its input.
+"""
+
+import asyncio
+import ctypes
+import importlib.util
+import inspect
+import json
+import math
+import os
+import resource
+import signal
+import sys
+import traceback
+
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent():
+    """SIGKILL when the parent is gone, even while a scorer holds the interpreter lock."""
+    parent = os.getppid()
+    try:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    except (OSError, AttributeError):
+        return
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def take_stdio():
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    requests = os.fdopen(os.dup(0), "r", encoding="utf-8", newline="\n")
+    os.dup2(2, 1)
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    return requests, replies
+
+
+def load(path, name):
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec = importlib.util.spec_from_file_location("petrel_user_scorer", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["petrel_user_scorer"] = module
+    spec.loader.exec_module(module)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise AttributeError(f"{path} has no function {name}")
+    return function
+
+
+def limit_memory(megabytes):
+    """What scoring may allocate on top of what loading took; beyond it Python raises MemoryError."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        used = next((int(line.split()[1]) * 1024 for line in status if line.startswith("VmData:")), 0)
+    limit = used + megabytes * 1024 * 1024
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+
+
+def call(function, settings, given):
+    value = function(
+        data_source=given.get("dataSource"),
+        solution_str=given.get("solutionStr"),
+        ground_truth=given.get("groundTruth"),
+        extra_info=given.get("extraInfo"),
+        **settings,
+    )
+    return asyncio.run(value) if inspect.isawaitable(value) else value
+
+
+def to_number(value):
+    try:
+        number = float(value) if not isinstance(value, (str, bytes)) else math.nan
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"a scorer must give a finite number, got {value!r:.80}")
+    return number
+
+
+def to_column(value):
+    if isinstance(value, (bool, str)) or value is None:
+        return value
+    if hasattr(value, "item") and callable(value.item):
+        try:
+            value = value.item()
+        except (TypeError, ValueError):
+            return str(value)
+    if isinstance(value, (int, float)):
+        return value if math.isfinite(value) else None
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def to_scored(value):
+    if isinstance(value, (list, tuple)):
+        return to_scored(value[0] if value else None)
+    if isinstance(value, dict):
+        if "score" not in value:
+            raise ValueError(f"a scorer's dict needs 'score', got {value!r:.80}")
+        columns = {str(key): to_column(item) for key, item in value.items() if key != "score"}
+        return to_number(value["score"]), columns
+    return to_number(value), {}
+
+
+def describe(error):
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def score(function, settings, request):
+    try:
+        value = call(function, settings, request["input"])
+    except MemoryError:
+        return {"type": "failed", "code": "memory", "reason": "the memory limit was reached"}
+    except Exception as error:
+        return {"type": "failed", "code": "threw", "reason": describe(error)}
+    try:
+        number, columns = to_scored(value)
+    except Exception as error:
+        return {"type": "failed", "code": "bad-result", "reason": describe(error)}
+    return {"type": "result", "score": number, "columns": columns}
+
+
+def main():
+    die_with_parent()
+    requests, replies = take_stdio()
+    mark = os.environ.get("PETREL_SCORER_MARK", "")
+
+    def reply(message):
+        replies.write("\n" + mark + json.dumps(message) + "\n")
+        replies.flush()
+
+    function, settings = None, {}
+    for line in iter(requests.readline, ""):
+        request = json.loads(line)
+        if request["type"] == "score":
+            reply({"id": request["id"], **score(function, settings, request)})
+            continue
+        try:
+            function, settings = load(request["module"], request["name"]), request.get("settings") or {}
+            limit_memory(request["memoryMb"])
+        except BaseException as error:
+            reply({"type": "unloadable", "reason": describe(error)})
+        else:
+            reply({"type": "ready"})
+
+
+main()

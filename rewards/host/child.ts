@@ -1,0 +1,93 @@
+/**
+ * A scorer process for built-in scorers and TypeScript or JavaScript modules. It scores one sample after the other as
+ * lines come in, and ends with its input. Started by scorer-process.ts, never imported.
+ */
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { scorerByName, scorerNameFor } from '../registry.ts';
+import { toScored } from '../result.ts';
+import type { Scorer, ScorerInput, ScorerSettings } from '../types.ts';
+import { MARK_VARIABLE, type Reply, type Request } from './protocol.ts';
+
+const mark = process.env[MARK_VARIABLE] ?? '';
+// Bound now: what a user's module does to process.stdout later cannot reach it.
+const write = process.stdout.write.bind(process.stdout);
+
+/** The line break in front ends whatever the scorer printed without one. */
+function reply(message: Reply): void {
+  write(`\n${mark}${JSON.stringify(message)}\n`);
+}
+
+/** Ends this process when its parent is gone, even while a scorer blocks the main thread. */
+function watchParent(): void {
+  const watch = `const parent = process.ppid;
+    setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL'); }, 1000);`;
+  new Worker(watch, { eval: true, execArgv: [] }).unref();
+}
+
+async function main(): Promise<void> {
+  watchParent();
+  let scorer: Scorer | undefined;
+  let settings: ScorerSettings = {};
+  for await (const line of createInterface({ input: process.stdin })) {
+    const request = JSON.parse(line) as Request;
+    if (request.type === 'score') await scoreOne(request.id, request.input, scorer, settings);
+    else {
+      settings = request.settings;
+      scorer = await load(request);
+    }
+  }
+  process.exit(0);
+}
+
+async function load(request: Extract<Request, { type: 'load' }>): Promise<Scorer | undefined> {
+  try {
+    const scorer = 'module' in request ? await importScorer(request.module, request.name) : builtin(request.builtin);
+    reply({ type: 'ready' });
+    return scorer;
+  } catch (error) {
+    reply({ type: 'unloadable', reason: messageOf(error) });
+    return undefined;
+  }
+}
+
+/** null: each row's data source chooses. */
+function builtin(name: string | null): Scorer {
+  if (name !== null) return scorerByName(name);
+  return (input, settings) => scorerByName(scorerNameFor(input.dataSource))(input, settings);
+}
+
+/** The named function; `compute_score` is also looked for as `computeScore`, and as the default export. */
+async function importScorer(path: string, name: string): Promise<Scorer> {
+  const exports = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
+  const names = name === 'compute_score' || name === 'computeScore' ? ['computeScore', 'compute_score', 'default'] : [name];
+  const found = names.map((candidate) => exports[candidate]).find((value) => typeof value === 'function');
+  if (found === undefined) {
+    throw new Error(`${path} exports no function ${names.slice(0, 2).join(' or ')}; it exports: ${Object.keys(exports).join(', ') || 'nothing'}`);
+  }
+  return found as Scorer;
+}
+
+async function scoreOne(id: number, input: ScorerInput, scorer: Scorer | undefined, settings: ScorerSettings): Promise<void> {
+  let returned: unknown;
+  try {
+    if (scorer === undefined) throw new Error('no scorer is loaded');
+    returned = await scorer(input, settings);
+  } catch (error) {
+    return reply({ type: 'failed', id, code: 'threw', reason: messageOf(error) });
+  }
+  try {
+    reply({ type: 'result', id, ...toScored(returned) });
+  } catch (error) {
+    reply({ type: 'failed', id, code: 'bad-result', reason: messageOf(error) });
+  }
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const place = error.stack?.split('\n').find((line) => line.trim().startsWith('at '));
+  return `${error.name}: ${error.message}${place === undefined ? '' : ` (${place.trim()})`}`;
+}
+
+await main();

@@ -1,0 +1,56 @@
+/** Which program runs a scorer: Node with the child of this folder, or Python with child.py. */
+import { existsSync } from 'node:fs';
+import { dirname, extname, join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { ScorerSettings } from '../types.ts';
+import type { Request } from './protocol.ts';
+
+/** Which scorer. */
+export type ScorerSpec =
+  /** By name, or without one by each row's data source. */
+  | { readonly type: 'builtin'; readonly name?: string | undefined; readonly settings?: ScorerSettings | undefined }
+  /** A user's module: .ts, .mts, .js, .mjs, .cjs or .py. */
+  | { readonly type: 'module'; readonly path: string; readonly exportName: string; readonly settings?: ScorerSettings | undefined };
+
+export interface Launch {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly load: Request;
+}
+
+const TYPESCRIPT = ['.ts', '.mts'];
+const JAVASCRIPT = ['.js', '.mjs', '.cjs'];
+
+/** @throws InvalidInputError when the module isn't there or is in another language. */
+export function launchOf(spec: ScorerSpec, memoryMb: number): Launch {
+  const settings = spec.settings ?? {};
+  if (spec.type === 'builtin') return node(false, memoryMb, { type: 'load', builtin: spec.name ?? null, settings });
+  const path = resolve(spec.path);
+  if (!existsSync(path)) throw new InvalidInputError(`there is no scorer module ${path}`);
+  const load: Request = { type: 'load', module: path, name: spec.exportName, settings, memoryMb };
+  const extension = extname(path);
+  if (extension === '.py') return { command: process.env['PETREL_PYTHON'] ?? 'python3', args: ['-u', inSource('child.py')], load };
+  if (![...TYPESCRIPT, ...JAVASCRIPT].includes(extension)) {
+    throw new InvalidInputError(`a scorer module is TypeScript, JavaScript or Python, got ${path}`, {
+      hint: `a name that ends in ${[...TYPESCRIPT, ...JAVASCRIPT, '.py'].join(', ')}`,
+    });
+  }
+  return node(TYPESCRIPT.includes(extension), memoryMb, load);
+}
+
+/** The child is compiled in dist, and TypeScript when this file runs from source, as under the test runner. */
+function node(typescript: boolean, memoryMb: number, load: Request): Launch {
+  const own = import.meta.url;
+  const child = fileURLToPath(new URL(own.endsWith('.ts') ? './child.ts' : './child.js', own));
+  const strip = typescript || child.endsWith('.ts') ? ['--import', pathToFileURL(inSource('strip-types.mjs')).href] : [];
+  const args = [`--max-old-space-size=${memoryMb}`, '--no-warnings', '--enable-source-maps', ...strip, child];
+  return { command: process.execPath, args, load };
+}
+
+/** Files that no compiler touches stay in the source folder, beside which dist lies. */
+function inSource(name: string): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);
+  return join(folder, 'rewards', 'host', name);
+}

@@ -1,0 +1,38 @@
+import type { Scored, ScoreColumns } from './types.ts';
+
+/**
+ * A scorer's return value as a score and columns. @throws Error saying what came instead of a finite number: such a
+ * sample is failed, never scored 0.
+ */
+export function toScored(value: unknown): Scored {
+  if (Array.isArray(value)) return toScored(value[0]);
+  if (typeof value === 'object' && value !== null) {
+    const { score, ...others } = value as Record<string, unknown>;
+    if (score === undefined) throw new Error(`a scorer's object needs "score", got ${describe(value)}`);
+    return { score: toNumber(score), columns: toColumns(others) };
+  }
+  return { score: toNumber(value), columns: {} };
+}
+
+function toNumber(value: unknown): number {
+  if (typeof value === 'boolean') return Number(value);
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  throw new Error(`a scorer must give a finite number, got ${describe(value)}`);
+}
+
+/** Numbers, texts and booleans as they are; a number that JSON cannot hold as null; anything else as JSON text. */
+function toColumns(values: Readonly<Record<string, unknown>>): ScoreColumns {
+  const columns: Record<string, number | string | boolean | null> = {};
+  for (const [name, value] of Object.entries(values)) {
+    if (typeof value === 'number') columns[name] = Number.isFinite(value) ? value : null;
+    else if (typeof value === 'string' || typeof value === 'boolean' || value === null) columns[name] = value;
+    else if (value !== undefined) columns[name] = JSON.stringify(value) ?? String(value);
+  }
+  return columns;
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'number') return String(value);
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}
