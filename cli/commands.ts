@@ -1,0 +1,44 @@
+/** Every command, as data. Modules are loaded when they are used. */
+import type { CommandSpec } from './command.ts';
+import { DATA_COMMANDS } from './commands/data/table.ts';
+import { MACHINE_COMMANDS } from './commands/machine.ts';
+import { RUN_COMMANDS } from './commands/runs.ts';
+
+/** The nouns that group commands. */
+export const NOUNS: Readonly<Record<string, string>> = {
+  ckpt: 'Checkpoints of a run: list, verify, export.',
+  recipe: 'What may stand in a recipe.',
+  data: 'Make rows to train on.',
+};
+
+const overrides = '<recipe> [overrides...]';
+
+const RECIPE_COMMANDS: readonly CommandSpec[] = [
+  {
+    name: 'plan',
+    arguments: overrides,
+    doc: 'Show what a recipe would do: its keys, batch arithmetic and promises. Starts nothing.',
+    group: 'Recipes and data',
+    options: [{ flags: '--all', doc: 'every key, not only those that differ from the default' }],
+    examples: ['petrel plan examples/01-arithmetic-grpo rollout.n=16', 'petrel plan recipe.yaml --json | jq .batch'],
+    load: () => import('./commands/plan.ts'),
+  },
+  {
+    name: 'recipe explain',
+    arguments: '[key]',
+    doc: 'Explain a key of the recipe, a section, or list them all.',
+    group: 'Recipes and data',
+    examples: ['petrel recipe explain actor.optim.lr', 'petrel recipe explain rollout'],
+    load: () => import('./commands/recipe-explain.ts'),
+  },
+  {
+    name: 'recipe schema',
+    doc: 'Print the JSON Schema of recipes, for editors.',
+    group: 'Recipes and data',
+    examples: ['petrel recipe schema > recipe.schema.json'],
+    load: () => import('./commands/recipe-schema.ts'),
+  },
+];
+
+/** In the order of the help. */
+export const COMMANDS: readonly CommandSpec[] = [...RUN_COMMANDS, ...RECIPE_COMMANDS, ...DATA_COMMANDS, ...MACHINE_COMMANDS];

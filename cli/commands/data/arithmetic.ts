@@ -1,0 +1,25 @@
+import { resolve } from 'node:path';
+import type { CommandContext, CommandInput } from '../../command.ts';
+import { arithmeticRows } from '../../data/arithmetic.ts';
+import type { Preset, Split } from '../../data/presets.ts';
+import { readPrompts, writeRows } from '../../data/rows-file.ts';
+import { flag, integerOption, listOption, textOption } from '../../options.ts';
+import { showBytes } from '../../printer/quantities.ts';
+
+/** `petrel data arithmetic`. */
+export async function run(input: CommandInput, { printer, cwd }: CommandContext): Promise<undefined> {
+  const out = textOption(input, 'out') ?? 'rows.jsonl';
+  const rows = arithmeticRows({
+    rows: integerOption(input, 'rows', 1, 10_000_000) ?? 1,
+    seed: integerOption(input, 'seed', 0) ?? 1,
+    digits: integerOption(input, 'digits', 1, 4) ?? 2,
+    split: (textOption(input, 'split') ?? 'train') as Split,
+    preset: (textOption(input, 'preset') ?? 'question') as Preset,
+    sft: flag(input, 'sft'),
+    dataSource: textOption(input, 'dataSource') ?? 'arithmetic',
+    exclude: new Set(listOption(input, 'exclude').flatMap((file) => readPrompts(resolve(cwd, file)))),
+  });
+  const bytes = writeRows(resolve(cwd, out), rows);
+  printer.data({ file: resolve(cwd, out), rows: rows.length, bytes }, () => `${out}: ${rows.length} rows, ${showBytes(bytes)}`);
+  return undefined;
+}

@@ -1,0 +1,23 @@
+import { petrelHome } from '../../infra/home.ts';
+import type { CommandContext, CommandInput } from '../command.ts';
+import { doctorChecks, type DoctorLine } from '../doctor/checks.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import type { Printer } from '../printer/printer.ts';
+import { renderTable } from '../printer/table.ts';
+
+/** `petrel doctor`: one line per check; every red one says what to do. Exit 8 when one is red. */
+export async function run(_input: CommandInput, { printer, env }: CommandContext): Promise<ExitCode> {
+  const lines: DoctorLine[] = [];
+  for (const { name, check } of doctorChecks(petrelHome(env))) lines.push({ name, ...(await check()) });
+  printer.data(lines, () => table(lines, printer));
+  return lines.some(({ status }) => status === 'red') ? EXIT.precheckFailed : EXIT.ok;
+}
+
+function table(lines: readonly DoctorLine[], printer: Printer): string {
+  const words = { green: 'ok', yellow: 'note', red: 'FAILED' } as const;
+  return renderTable(lines, [
+    { head: 'check', value: ({ name }) => name },
+    { head: 'result', value: ({ status }) => printer.style(status, words[status]) },
+    { head: 'detail', value: ({ detail, fix }) => (fix === undefined ? detail : `${detail}; ${fix}`) },
+  ]);
+}

@@ -1,0 +1,14 @@
+/** Commands about the local stack. */
+import type { CommandSpec } from '../command.ts';
+
+export const MACHINE_COMMANDS: readonly CommandSpec[] = [
+  {
+    name: 'up',
+    doc: 'Start the local stack: Temporal, NATS, the control process, workers.',
+    group: 'This machine',
+    options: [{ flags: '--workers <n>', doc: 'worker processes with all roles' }],
+    load: () => import('./up.ts'),
+  },
+  { name: 'down', doc: 'Stop the local stack. Runs go on at the next up.', group: 'This machine', load: () => import('./down.ts') },
+  { name: 'doctor', doc: 'Check this machine, the set-up and the stack.', group: 'This machine', load: () => import('./doctor.ts') },
+];

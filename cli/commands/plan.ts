@@ -1,0 +1,26 @@
+import { recipeKeys, showValue, valueOf } from '../../core/recipe/index.ts';
+import type { CommandContext, CommandInput } from '../command.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { flag, word } from '../options.ts';
+import { runProbes } from '../plan/checks.ts';
+import { probes } from '../plan/probes.ts';
+import { planReport } from '../plan/report.ts';
+import { planText } from '../plan/text.ts';
+import { recipeErrors } from '../recipe-issues.ts';
+import { loadRecipe } from '../recipe-file.ts';
+
+/** `petrel plan <recipe> [overrides...]`. Exit 2 when the recipe cannot be run, 8 when a check fails. */
+export async function run(input: CommandInput, { printer, cwd }: CommandContext): Promise<ExitCode> {
+  const loaded = loadRecipe(word(input, 0), input.words.slice(1), cwd);
+  const { recipe } = loaded;
+  const report = planReport(loaded.shown, recipe, await runProbes(probes, recipe));
+  const all = recipeKeys.map(({ path }) => [path, showValue(valueOf(recipe, path))] as const);
+  printer.data(report, () => planText(report, flag(input, 'all') ? all : undefined));
+  if (report.problems.length > 0) {
+    if (!printer.json) printer.error(recipeErrors(report.problems, loaded.layers));
+    return EXIT.usage;
+  }
+  const red = report.checks.filter(({ status }) => status === 'failed');
+  if (!printer.json) printer.notice(red.length === 0 ? `\nnext: petrel run ${input.words.join(' ')}` : `\nnot ready: ${red.map(({ name }) => name).join(', ')}`);
+  return red.length === 0 ? EXIT.ok : EXIT.precheckFailed;
+}

@@ -1,0 +1,112 @@
+/** Commands about runs and their checkpoints. */
+import type { CommandSpec, OptionSpec } from '../command.ts';
+
+const later = () => import('./later.ts');
+
+const RUN_WORD = '<run>';
+const lines: OptionSpec = { flags: '-n, --lines <n>', doc: 'newest lines', default: '100' };
+const yes: OptionSpec = { flags: '-y, --yes', doc: 'do not ask' };
+const wait: OptionSpec = { flags: '--wait', doc: 'stay to the end; the exit code tells how it ended' };
+
+export const RUN_COMMANDS: readonly CommandSpec[] = [
+  {
+    name: 'run',
+    arguments: '<recipe> [overrides...]',
+    doc: 'Start a run and show its progress. Ctrl-C leaves it going.',
+    group: 'Runs',
+    options: [
+      { flags: '--name <name>', doc: 'name of the run; its id is made from it' },
+      { flags: '-d, --detach', doc: 'print the id and return' },
+      wait,
+    ],
+    examples: ['petrel run examples/01-arithmetic-grpo', 'petrel run recipe.yaml actor.optim.lr=3e-5 rollout.n=16 --name wide --wait'],
+    load: later,
+  },
+  {
+    name: 'ls',
+    doc: 'List runs, newest first.',
+    group: 'Runs',
+    options: [
+      { flags: '-n, --limit <n>', doc: 'how many', default: '20' },
+      { flags: '--all', doc: 'all of them' },
+      { flags: '--state <state>', doc: 'only those in this state' },
+    ],
+    load: later,
+  },
+  {
+    name: 'status',
+    arguments: '[run]',
+    doc: 'Show where a run is, what it waits for, and who works for it.',
+    group: 'Runs',
+    options: [{ flags: '-w, --watch', doc: 'keep showing' }],
+    load: later,
+  },
+  {
+    name: 'logs',
+    arguments: RUN_WORD,
+    doc: 'Show what the processes said about a run.',
+    group: 'Runs',
+    options: [{ flags: '-f, --follow', doc: 'go on as more comes' }, lines],
+    load: later,
+  },
+  {
+    name: 'metrics',
+    arguments: '<run> [names...]',
+    doc: 'Show metrics by iteration.',
+    group: 'Runs',
+    options: [
+      { flags: '-n, --last <n>', doc: 'newest iterations' },
+      { flags: '--list', doc: 'the names there are, with unit and doc' },
+    ],
+    examples: ['petrel metrics arithmetic critic/score/mean actor/entropy', 'petrel metrics arithmetic --json > metrics.json'],
+    load: later,
+  },
+  {
+    name: 'samples',
+    arguments: RUN_WORD,
+    doc: 'Show prompts, completions and rewards of an iteration.',
+    group: 'Runs',
+    options: [
+      { flags: '-i, --iteration <k>', doc: 'which one; left out: the newest' },
+      { flags: '-n, --limit <n>', doc: 'how many samples', default: '8' },
+      { flags: '--prompt <draw>', doc: 'only the samples of this draw' },
+    ],
+    load: later,
+  },
+  { name: 'pause', arguments: RUN_WORD, doc: 'Hold a run after its next decision. Nothing is lost.', group: 'Runs', load: later },
+  {
+    name: 'resume',
+    arguments: '<run> [overrides...]',
+    doc: 'Go on with a paused or stopped run.',
+    group: 'Runs',
+    options: [
+      { flags: '--from <k>', doc: 'from this iteration, in a new term; later ones no longer count' },
+      { flags: '--accept-changes', doc: 'take changed keys that change the experiment' },
+      wait,
+    ],
+    load: later,
+  },
+  { name: 'stop', arguments: RUN_WORD, doc: 'Finish the update, write a checkpoint and end. resume goes on.', group: 'Runs', options: [wait], load: later },
+  { name: 'cancel', arguments: RUN_WORD, doc: 'End a run where it is.', group: 'Runs', options: [yes], load: later },
+  { name: 'rm', arguments: RUN_WORD, doc: 'Delete a run that has ended, with all it made.', group: 'Runs', options: [yes], load: later },
+  { name: 'ckpt ls', arguments: RUN_WORD, doc: 'List the checkpoints of a run.', group: 'Checkpoints', load: later },
+  {
+    name: 'ckpt verify',
+    arguments: '<run> [iteration]',
+    doc: 'Read a checkpoint and compare its digests.',
+    group: 'Checkpoints',
+    load: later,
+  },
+  {
+    name: 'ckpt export',
+    arguments: '<run> [iteration]',
+    doc: 'Write a Hugging Face folder.',
+    group: 'Checkpoints',
+    options: [
+      { flags: '--out <folder>', doc: 'where to', required: true },
+      { flags: '--dtype <dtype>', doc: 'type of the tensors', choices: ['auto', 'fp32', 'bf16', 'fp16'], default: 'auto' },
+    ],
+    examples: ['petrel ckpt export arithmetic --out ./trained'],
+    load: later,
+  },
+];

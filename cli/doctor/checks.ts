@@ -1,0 +1,94 @@
+/** What `petrel doctor` looks at. One check is one entry. */
+import { readFileSync, statfsSync } from 'node:fs';
+import { availableParallelism, totalmem } from 'node:os';
+import { errorToJson } from '../../core/errors.ts';
+import { builtFile, readTools } from '../../infra/home.ts';
+import { stackHealth } from '../../infra/stack/index.ts';
+import { openStore } from '../../infra/store/open.ts';
+import { probeStore } from '../../infra/store/probe.ts';
+import { showBytes } from '../printer/quantities.ts';
+
+export interface DoctorResult {
+  readonly status: 'green' | 'yellow' | 'red';
+  readonly detail: string;
+  readonly fix?: string;
+}
+
+export interface DoctorLine extends DoctorResult {
+  readonly name: string;
+}
+
+export interface DoctorCheck {
+  readonly name: string;
+  readonly check: () => Promise<DoctorResult>;
+}
+
+const LEAST_FREE_BYTES = 2 * 2 ** 30;
+
+/** In the order they are shown: what others rest on comes first. */
+export function doctorChecks(home: string): readonly DoctorCheck[] {
+  return [
+    { name: 'platform', check: async () => platform() },
+    { name: 'processor', check: async () => processor() },
+    { name: 'memory', check: async () => green(`${showBytes(totalmem())}, ${availableParallelism()} cores`) },
+    { name: 'home', check: async () => freeSpace(home) },
+    { name: 'build', check: async () => await attempt(() => green(`built: ${builtFile('cli/main.js')}`)) },
+    { name: 'servers', check: async () => await attempt(() => servers(home)) },
+    { name: 'store', check: async () => await attempt(async () => await store(home)) },
+    { name: 'stack', check: async () => await stack(home) },
+  ];
+}
+
+function green(detail: string): DoctorResult {
+  return { status: 'green', detail };
+}
+
+/** Refusals that are raised on purpose carry what to do about them. */
+async function attempt(check: () => DoctorResult | Promise<DoctorResult>): Promise<DoctorResult> {
+  try {
+    return await check();
+  } catch (error) {
+    const { message, hint } = errorToJson(error);
+    return { status: 'red', detail: message, ...(hint === undefined ? {} : { fix: hint }) };
+  }
+}
+
+function platform(): DoctorResult {
+  const detail = `${process.platform} ${process.arch}, Node ${process.versions.node}`;
+  const supported = process.platform === 'linux' && process.arch === 'x64';
+  return supported ? green(detail) : { status: 'red', detail, fix: 'petrel runs on Linux x86-64' };
+}
+
+function processor(): DoctorResult {
+  const info = readFileSync('/proc/cpuinfo', 'utf8');
+  const flags = new Set((/^flags\s*:(.*)$/m.exec(info)?.[1] ?? '').trim().split(/\s+/));
+  const name = /^model name\s*:\s*(.*)$/m.exec(info)?.[1] ?? 'unknown';
+  if (!flags.has('avx2')) return { status: 'red', detail: `${name} has no AVX2`, fix: 'the engine needs AVX2' };
+  const best = flags.has('avx512_bf16') ? 'AVX-512 with bf16' : flags.has('avx512f') ? 'AVX-512, no bf16' : 'AVX2';
+  return green(`${name}: ${best}`);
+}
+
+function freeSpace(home: string): DoctorResult {
+  const { bavail, bsize } = statfsSync(home);
+  const free = bavail * bsize;
+  const detail = `${home}: ${showBytes(free)} free`;
+  return free >= LEAST_FREE_BYTES ? green(detail) : { status: 'yellow', detail, fix: 'checkpoints need room: petrel rm old runs' };
+}
+
+function servers(home: string): DoctorResult {
+  const { temporal, 'nats-server': nats } = readTools(home);
+  return green(`Temporal ${temporal.version}, NATS ${nats.version}`);
+}
+
+async function store(home: string): Promise<DoctorResult> {
+  const opened = await openStore(`${home}/store`);
+  await probeStore(opened);
+  return green(`${opened.url}: of many writers one wins`);
+}
+
+async function stack(home: string): Promise<DoctorResult> {
+  const { state, children, problems } = await stackHealth(home);
+  if (state === 'down') return { status: 'yellow', detail: 'down', fix: 'petrel up, or any petrel run, starts it' };
+  if (state === 'up') return green(`up, ${children.length} processes`);
+  return { status: 'red', detail: problems.join('; ') };
+}

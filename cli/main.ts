@@ -1,0 +1,35 @@
+/** The command line: words in, exit code out. */
+import { readFileSync } from 'node:fs';
+import { COMMANDS, NOUNS } from './commands.ts';
+import { EXIT, exitCodeOf } from './exit-codes.ts';
+import { createPrinter } from './printer/printer.ts';
+import { runProgram } from './program.ts';
+
+/** Sets `process.exitCode`; never throws. */
+export async function main(words: readonly string[]): Promise<void> {
+  endQuietlyOnClosedPipe();
+  const printer = (json: boolean) => createPrinter({ json, stdout: process.stdout, stderr: process.stderr, env: process.env });
+  try {
+    process.exitCode = await runProgram(COMMANDS, words, {
+      version: packageVersion(),
+      nouns: NOUNS,
+      context: (json) => ({ printer: printer(json), env: process.env, cwd: process.cwd() }),
+      stdout: process.stdout,
+    });
+  } catch (error) {
+    printer(words.includes('--json')).error(error);
+    process.exitCode = exitCodeOf(error);
+  }
+}
+
+/** `petrel ls | head` is no error. */
+function endQuietlyOnClosedPipe(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    process.exit(error.code === 'EPIPE' ? EXIT.ok : EXIT.internal);
+  });
+}
+
+function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { readonly version: string }).version;
+}

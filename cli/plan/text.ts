@@ -1,0 +1,51 @@
+/** The report of `plan` for people. */
+import { showValue } from '../../core/recipe/index.ts';
+import { showCount } from '../printer/quantities.ts';
+import { renderFields } from '../printer/table.ts';
+import type { PlanReport } from './report.ts';
+
+type Field = readonly [name: string, value: string | undefined];
+
+export function planText(report: PlanReport, all: readonly Field[] | undefined): string {
+  const keys = all ?? report.set.map(({ path, value }): Field => [path, showValue(value)]);
+  const parts = [
+    `${report.name} (${report.kind}) from ${report.file}`,
+    heading(all === undefined ? 'Keys that differ from their default' : 'All keys', renderFields(keys)),
+    heading('Arithmetic', renderFields(arithmeticFields(report))),
+    heading('Promises', renderFields(promiseFields(report))),
+    heading('Checks', renderFields(report.checks.map(({ name, status, detail, hint }): Field => [name, `${status}  ${detail}${hint === undefined ? '' : `\n${hint}`}`]))),
+  ];
+  return parts.filter((part) => part !== '').join('\n\n');
+}
+
+function heading(title: string, body: string): string {
+  return body === '' ? '' : `${title}\n${body.replace(/^/gm, '  ')}`;
+}
+
+function arithmeticFields({ batch, run, kind }: PlanReport): Field[] {
+  const mini = `${batch.miniBatchPrompts} prompts${kind === 'rl' ? ` = ${batch.miniBatchResponses} responses` : ''}`;
+  return [
+    ['iteration', kind === 'rl' ? `${batch.prompts} prompts x ${batch.responsesPerPrompt} responses = ${batch.responses} responses` : `${batch.prompts} rows`],
+    ['mini-batches', `${batch.miniBatches} of ${mini}`],
+    ['optimiser steps', `${batch.miniBatches} mini-batches x ${batch.epochs} epochs = ${batch.optimizerSteps} per iteration`],
+    ['tokens', `at most ${showCount(batch.mostTokens)} per iteration (${batch.longestSequence} per sequence)`],
+    ['run', run.iterations === null ? 'its length depends on the number of rows' : lengthText(run)],
+  ];
+}
+
+function lengthText(run: PlanReport['run']): string {
+  return [
+    `${run.iterations} iterations`,
+    `${showCount(run.responses ?? 0)} responses`,
+    `${run.optimizerSteps} optimiser steps`,
+    `${run.checkpoints} checkpoints`,
+    `${run.validations} validations`,
+  ].join(', ');
+}
+
+function promiseFields({ promises }: PlanReport): Field[] {
+  return [
+    ['replay', 'yes: the same records give the same weights'],
+    ['end to end', `${promises.endToEnd ? 'yes: killed or undisturbed, the same weights' : 'no'} (${promises.because})`],
+  ];
+}

@@ -1,0 +1,59 @@
+/** Shows progress as it comes: a region that is redrawn on a terminal, one line per iteration elsewhere. */
+import type { Printer } from './printer.ts';
+import { liveRegion, type ProgressFrame, progressLine } from './progress.ts';
+
+const HEARTBEAT_MS = 30_000;
+
+export interface LiveDisplay {
+  /** Call it as often as there is news, and a few times a second on a terminal. */
+  update(frame: ProgressFrame): void;
+  /** A line above the region that stays. */
+  note(text: string): void;
+  /** Leaves the last state on the screen. */
+  end(): void;
+}
+
+export function createLiveDisplay(printer: Printer, now: () => number): LiveDisplay {
+  return printer.stderr.isTty ? createRegion(printer) : createLines(printer, now);
+}
+
+function createRegion(printer: Printer): LiveDisplay {
+  let drawn = 0;
+  let last: ProgressFrame | undefined;
+  const erase = () => (drawn === 0 ? '' : `\u001b[${drawn}A\r\u001b[J`);
+  const draw = (above: string) => {
+    const lines = last === undefined ? [] : liveRegion(last, printer.stderr.columns - 1);
+    printer.live(erase() + above + lines.map((line) => `${line}\n`).join(''));
+    drawn = lines.length;
+  };
+  return {
+    update(frame) {
+      last = frame;
+      draw('');
+    },
+    note: (text) => draw(`${text}\n`),
+    end() {
+      const line = last === undefined ? '' : `${progressLine(last)}\n`;
+      printer.live(erase() + line);
+      drawn = 0;
+      last = undefined;
+    },
+  };
+}
+
+function createLines(printer: Printer, now: () => number): LiveDisplay {
+  let shown = '';
+  let shownAt = Number.NEGATIVE_INFINITY;
+  return {
+    update(frame) {
+      const key = `${frame.iteration} ${frame.state} ${frame.accuracy ?? ''}`;
+      if (key === shown && now() - shownAt < HEARTBEAT_MS) return;
+      const again = key === shown && frame.activity !== undefined ? `  (${frame.activity})` : '';
+      printer.notice(progressLine(frame) + again);
+      shown = key;
+      shownAt = now();
+    },
+    note: (text) => printer.notice(text),
+    end: () => undefined,
+  };
+}

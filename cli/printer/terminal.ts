@@ -1,0 +1,32 @@
+/** What the streams can show. */
+import { styleText } from 'node:util';
+
+export interface Terminal {
+  readonly isTty: boolean;
+  readonly columns: number;
+  readonly color: boolean;
+}
+
+export interface StreamLike {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}
+
+/** NO_COLOR and FORCE_COLOR as everybody has them; a CI log is no terminal even where it fakes one. */
+export function terminalOf(stream: StreamLike, env: NodeJS.ProcessEnv): Terminal {
+  const isTty = stream.isTTY === true && env['TERM'] !== 'dumb' && !isSet(env['CI']);
+  const forced = isSet(env['FORCE_COLOR']) && env['FORCE_COLOR'] !== '0';
+  const color = !isSet(env['NO_COLOR']) && (isTty || forced);
+  return { isTty, columns: stream.columns ?? 100, color };
+}
+
+function isSet(value: string | undefined): boolean {
+  return value !== undefined && value !== '';
+}
+
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan';
+
+/** Colour never carries a meaning of its own: the words say it too. */
+export function styled(terminal: Terminal, style: Style, text: string): string {
+  return terminal.color ? styleText(style, text, { validateStream: false }) : text;
+}

@@ -1,0 +1,62 @@
+/** Where in which layer an issue of a recipe comes from. */
+import { InvalidRecipeError, issueHint, issueLine, type Override, type RecipeIssue, type Tree } from '../core/recipe/index.ts';
+import { type RecipeSource, showPosition } from './recipe-source.ts';
+
+export type RecipeLayer = { readonly apply: (tree: Tree) => Tree } & (
+  | { readonly type: 'file'; readonly source: RecipeSource }
+  | { readonly type: 'override'; readonly override: Override }
+);
+
+interface LocatedIssue {
+  readonly issue: RecipeIssue;
+  /** `recipe.yaml:3:7` or `override rollout.n=x`. */
+  readonly where: string;
+  /** Everything to print: place, message, the line with a caret, the nearest key. */
+  readonly text: string;
+}
+
+/** One error that tells of every issue where it is. */
+export function recipeErrors(issues: readonly RecipeIssue[], layers: readonly RecipeLayer[]): InvalidRecipeError {
+  const located = issues.map((issue) => locateIssue(issue, layers));
+  return new InvalidRecipeError(located.map(({ issue, text }) => ({ ...issue, path: '', message: text })), located[0]?.where);
+}
+
+function locateIssue(issue: RecipeIssue, layers: readonly RecipeLayer[]): LocatedIssue {
+  const { where, caret } = place(issue, layers);
+  const hint = issueHint(issue);
+  const lines = [`${where}: ${issueLine(issue)}`, caret, hint === undefined ? undefined : `  ${hint}`];
+  return { issue, where, text: lines.filter((line) => line !== undefined).join('\n') };
+}
+
+interface Place {
+  readonly where: string;
+  readonly caret?: string;
+}
+
+/** The topmost layer that has the path; for a missing key, the nearest section around it. */
+function place(issue: RecipeIssue, layers: readonly RecipeLayer[]): Place {
+  const path = issue.path === '' ? [] : issue.path.split('.');
+  for (let length = path.length; length >= 0; length -= 1) {
+    const found = [...layers].reverse().map((layer) => placeIn(layer, path.slice(0, length), issue, length === path.length));
+    const first = found.find((one) => one !== undefined);
+    if (first !== undefined) return first;
+  }
+  return { where: 'recipe' };
+}
+
+function placeIn(layer: RecipeLayer, path: readonly string[], issue: RecipeIssue, whole: boolean): Place | undefined {
+  if (layer.type === 'override') return whole ? placeInOverride(layer.override, path, issue) : undefined;
+  const named = issue.message.startsWith('unknown key') || !whole;
+  const position = layer.source.position(path, named ? 'name' : 'value');
+  if (position === undefined) return undefined;
+  const where = showPosition(layer.source.file, position);
+  return path.length === 0 && !whole ? { where } : { where, caret: layer.source.caret(position, issue.secret) };
+}
+
+function placeInOverride(override: Override, path: readonly string[], issue: RecipeIssue): Place | undefined {
+  const own = override.path.join('.');
+  const wanted = path.join('.');
+  const concerns = wanted === own || wanted.startsWith(`${own}.`) || own.startsWith(`${wanted}.`);
+  if (override.type === 'remove' || wanted === '' || !concerns) return undefined;
+  return { where: `override ${issue.secret === true ? `${own}=***` : override.source}` };
+}
