@@ -7,7 +7,8 @@
  * to that of the mini-batch exactly. The result is what the engine's `backward` takes: a coefficient for each token's
  * log-prob and entropy.
  */
-import { aggregate, type BatchTotals } from './aggregate.ts';
+import { InvalidInputError } from '../errors.ts';
+import { aggregate } from './aggregate.ts';
 import { klPenalty } from './kl.ts';
 import { policyLoss, type PolicyLossConfig, type PolicyLossInput } from './policy-loss/index.ts';
 import type { Numbers } from './ragged.ts';
@@ -39,6 +40,7 @@ export interface ActorLossResult {
 }
 
 export function actorTotal(input: ActorLossInput, config: ActorLossConfig): ActorLossResult {
+  requireInputs(input, config);
   const policy = policyLoss(config.lossMode).compute(input, config);
   const metrics: Record<string, number> = { ...policy.metrics, 'actor/pg_loss': policy.loss };
   let loss = policy.loss;
@@ -66,23 +68,31 @@ export function actorTotal(input: ActorLossInput, config: ActorLossConfig): Acto
   return { loss, dLogProb_T, metrics, ...(dEntropy_T === undefined ? {} : { dEntropy_T }) };
 }
 
-/** Divided by the mini-batch's totals already, when there are any: adding them up gives the mini-batch's figure. */
-const LOSSES: readonly string[] = ['actor/pg_loss', 'actor/entropy_loss', 'actor/kl_loss'];
+/** A term of the loss that is asked for and can't be computed must not vanish. */
+function requireInputs(input: ActorLossInput, config: ActorLossConfig): void {
+  if (config.entropyCoeff !== 0 && input.entropy_T === undefined) throw new InvalidInputError('entropy_coeff needs entropies');
+  if (config.klLossCoef !== undefined && input.refLogProb_T === undefined) {
+    throw new InvalidInputError('the KL loss needs log-probs of the reference policy');
+  }
+}
 
-/**
- * Metrics of a mini-batch from those of its micro-batches, all ranks together. With totals, losses are summed and divided
- * by the number of ranks (each rank's loss is multiplied by it); without, and for ratios, it is the plain mean.
- */
+export interface MetricReduction {
+  /** 1; each rank's loss is multiplied by their number. */
+  readonly ranks?: number;
+  /** true: losses were divided by totals of the mini-batch, so they add up. false: they are local means. */
+  readonly hasTotals?: boolean;
+}
+
+/** Metrics of a mini-batch from those of its micro-batches, all ranks together: losses add up, ratios are averaged. */
 export function reduceActorMetrics(
   microBatches: readonly Readonly<Record<string, number>>[],
-  totals: BatchTotals,
+  { ranks = 1, hasTotals = true }: MetricReduction = {},
 ): Record<string, number> {
-  const hasTotals = totals.batchNumTokens !== undefined || totals.globalBatchSize !== undefined;
   const reduced: Record<string, number> = {};
   for (const name of new Set(microBatches.flatMap((metrics) => Object.keys(metrics)))) {
     const values = microBatches.flatMap((metrics) => metrics[name] ?? []);
-    const divisor = hasTotals && LOSSES.includes(name) ? (totals.dpSize ?? 1) : values.length;
-    reduced[name] = values.reduce((sum, value) => sum + value, 0) / divisor;
+    const isLoss = name === 'actor/loss' || name.endsWith('_loss');
+    reduced[name] = values.reduce((sum, value) => sum + value, 0) / (hasTotals && isLoss ? ranks : values.length);
   }
   return reduced;
 }

@@ -1,3 +1,4 @@
 /** Scoring in processes of their own. */
 export { createScorerHost } from './scorer-host.ts';
-export type { ScoreFailure, ScoreOutcome, ScorerHost, ScorerLimits, ScorerSpec } from './scorer-host.ts';
+export type { ScoreFailure, ScorerHost, ScorerLimits, ScoreOutcome, ScorerSpec } from './scorer-host.ts';
+export type { ScoreColumns, ScorerInput, ScorerSettings } from '../types.ts';

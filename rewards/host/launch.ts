@@ -9,7 +9,7 @@ import type { Request } from './protocol.ts';
 /** Which scorer. */
 export type ScorerSpec =
   /** By name, or without one by each row's data source. */
-  | { readonly type: 'builtin'; readonly name?: string | undefined; readonly settings?: ScorerSettings | undefined }
+  | { readonly type: 'builtin'; readonly name?: string | null | undefined; readonly settings?: ScorerSettings | undefined }
   /** A user's module: .ts, .mts, .js, .mjs, .cjs or .py. */
   | { readonly type: 'module'; readonly path: string; readonly exportName: string; readonly settings?: ScorerSettings | undefined };
 

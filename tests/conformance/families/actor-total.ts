@@ -26,7 +26,10 @@ function total(testCase: GoldenCase): Outcome {
       return result.loss;
     }),
   );
-  const { 'actor/kl_loss': kl_loss, 'actor/kl_coef': _, ...reduced } = reduceActorMetrics(metrics, config.totals);
+  const { 'actor/kl_loss': kl_loss, 'actor/kl_coef': _, ...reduced } = reduceActorMetrics(metrics, {
+    ranks: split.length,
+    hasTotals: config.totals.globalBatchSize !== undefined,
+  });
   return {
     micro_batch_losses,
     grads_averaged_over_ranks: { log_probs: logProbGradients, ...(hasEntropy ? { entropy: entropyGradients } : {}) },
