@@ -7,13 +7,14 @@ import { decodeSafetensors } from '../../../models/safetensors.ts';
 import { loadWeights } from '../../../models/weights.ts';
 import { createTrainer, type NativeTrainer } from '../../../native/index.ts';
 import type { Evaluator, GoldenCase, Outcome } from '../types.ts';
+import { greedy } from './models-greedy.ts';
 import { packed, unpacked, type Ragged } from './sequences.ts';
 
 const ARCHITECTURES = ['LlamaForCausalLM', 'Qwen2ForCausalLM', 'Qwen3ForCausalLM'];
 
 type Kind = (trainer: NativeTrainer, testCase: GoldenCase, folder: string) => Promise<{ got: Outcome; expected?: Outcome }>;
 
-const KINDS: Readonly<Record<string, Kind>> = { logprobs, left_padded: leftPadded, gradient, train_step: trainStep };
+const KINDS: Readonly<Record<string, Kind>> = { logprobs, left_padded: leftPadded, greedy, gradient, train_step: trainStep };
 
 /** Decoders of the native engine against Hugging Face's float64 results, under the given options. */
 export function modelsEvaluator(options: EngineOptions): Evaluator {
