@@ -2,6 +2,7 @@ import type { EngineOptions } from '../core/ports.ts';
 import { native } from './binding.ts';
 
 export { adamw, clipGradients, convertBf16, convertFp16, mapFile, roundBf16, roundFp16 } from './arrays.ts';
+export { createGenerator, type GeneratorOptions } from './generate.ts';
 export { createTrainer, NativeTrainer, type TrainerOptions } from './trainer.ts';
 
 /** What this build is and what this machine gives it. */
