@@ -1,0 +1,164 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { InvalidInputError } from '../../core/errors.ts';
+import { createLiveDisplay } from './live.ts';
+import { createPrinter } from './printer.ts';
+import { liveRegion, progressBar, type ProgressFrame, progressLine, timeLeft } from './progress.ts';
+import { showBytes, showCount, showDuration, showMoment, showNumber } from './quantities.ts';
+import { renderFields, renderTable } from './table.ts';
+import { displayWidth, fit, printable } from './width.ts';
+
+function capture(options: { readonly json?: boolean; readonly isTTY?: boolean; readonly env?: NodeJS.ProcessEnv } = {}) {
+  const texts = { out: '', err: '' };
+  const stream = (name: 'out' | 'err') => ({ isTTY: options.isTTY ?? false, columns: 80, write: (text: string) => void (texts[name] += text) });
+  const printer = createPrinter({ json: options.json ?? false, stdout: stream('out'), stderr: stream('err'), env: options.env ?? {} });
+  return { printer, texts };
+}
+
+const frame: ProgressFrame = {
+  runId: 'toy-20260101-000000-abcd', state: 'running', iteration: 12, iterations: 60, reward: 0.4123, accuracy: 0.5, tokensPerSecond: 8123, elapsedS: 30, remainingS: 72,
+};
+
+describe('the printer', () => {
+  it('puts data on stdout and notices on stderr', () => {
+    const { printer, texts } = capture();
+    printer.data({ a: 1 }, () => 'a is 1');
+    printer.notice('done');
+    expect(texts).toEqual({ out: 'a is 1\n', err: 'done\n' });
+  });
+
+  it('prints the bare value with --json, and a stream as JSON lines', () => {
+    const { printer, texts } = capture({ json: true });
+    printer.data([{ a: 1 }], () => 'x');
+    expect(JSON.parse(texts.out)).toEqual([{ a: 1 }]);
+    texts.out = '';
+    printer.item({ a: 1 }, () => 'x');
+    expect(texts.out).toBe('{"a":1}\n');
+  });
+
+  it('prints errors as {"error": …} on stdout with --json, else as text on stderr', () => {
+    const error = new InvalidInputError('no', { hint: 'yes', where: 'r.yaml:1:1' });
+    const asJson = capture({ json: true });
+    asJson.printer.error(error);
+    expect(JSON.parse(asJson.texts.out)).toEqual({ error: { code: 'InvalidInput', message: 'no', hint: 'yes', where: 'r.yaml:1:1' } });
+    const asText = capture();
+    asText.printer.error(error);
+    expect(asText.texts.err).toBe('petrel: no\n  at r.yaml:1:1\n  hint: yes\n');
+  });
+
+  it('colours on a terminal only, and not with NO_COLOR or in CI', () => {
+    expect(capture({ isTTY: true }).printer.style('red', 'x')).toContain('\u001b[');
+    for (const options of [{}, { isTTY: true, env: { NO_COLOR: '1' } }, { isTTY: true, env: { CI: 'true' } }, { isTTY: true, env: { TERM: 'dumb' } }]) {
+      expect(capture(options).printer.style('red', 'x')).toBe('x');
+    }
+    expect(capture({ env: { FORCE_COLOR: '1' } }).printer.style('red', 'x')).toContain('\u001b[');
+  });
+});
+
+describe('tables', () => {
+  const columns = [
+    { head: 'name', value: (row: readonly [string, number | undefined]) => row[0], shrink: true },
+    { head: 'n', value: (row: readonly [string, number | undefined]) => row[1] },
+  ];
+
+  it('are aligned without borders, heads upper case, numbers on the right, no trailing blanks', () => {
+    expect(renderTable([['a', 5], ['long', 100], ['', undefined]], columns)).toBe('NAME    N\na       5\nlong  100\n-       -');
+  });
+
+  it('shrink one column to the width of the terminal', () => {
+    const text = renderTable([['x'.repeat(50), 1]], columns, 20);
+    expect(Math.max(...text.split('\n').map(displayWidth))).toBe(20);
+    expect(text).toContain('…');
+  });
+
+  it('of fields leave out what is undefined and indent further lines', () => {
+    expect(renderFields([['a', 'x\ny'], ['bcd', undefined], ['bc', 1]])).toBe('a    x\n     y\nbc   1');
+  });
+});
+
+describe('widths', () => {
+  it('count wide characters twice and escape codes not at all', () => {
+    expect([displayWidth('漢字'), displayWidth('\u001b[31mab\u001b[39m'), displayWidth('e\u0301')]).toEqual([4, 2, 1]);
+  });
+
+  it('never exceed what was allowed', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme' }), fc.integer({ min: 0, max: 20 }), (text, columns) => {
+        expect(displayWidth(fit(text, columns))).toBeLessThanOrEqual(columns);
+      }),
+    );
+  });
+
+  it('make control characters of a model’s text visible', () => {
+    expect(printable('a\u001b[2Jb\rc\u202e\n')).toBe('a␛[2Jb␍c�\n');
+  });
+});
+
+describe('quantities', () => {
+  it('read well', () => {
+    expect([0.85, 12, 185, 7620, 273600].map(showDuration)).toEqual(['850 ms', '12 s', '3 m 05 s', '2 h 07 m', '3 d 04 h']);
+    expect([512, 1677722, 12e9].map(showBytes)).toEqual(['512 B', '1.6 MiB', '11 GiB']);
+    expect([950, 999.7, 8123, 12345, 999_960, 3.4e6].map(showCount)).toEqual(['950', '1.0k', '8.1k', '12k', '1.0M', '3.4M']);
+    expect([0, 0.41234, 1.2e-6, 153.24, 12, NaN].map(showNumber)).toEqual(['0', '0.4123', '1.2e-6', '153.2', '12', 'NaN']);
+    expect(showMoment(new Date(0), new Date(185_000))).toBe('3 m ago');
+    expect(showMoment(new Date(0), new Date(5), 'iso')).toBe('1970-01-01T00:00:00.000Z');
+  });
+
+  it('roll over at 60 instead of showing 60', () => {
+    expect([59.7, 3599.8, 86_399].map(showDuration)).toEqual(['1 m 00 s', '1 h 00 m', '1 d 00 h']);
+  });
+});
+
+describe('progress', () => {
+  it('is one line that says it all', () => {
+    expect(progressLine(frame)).toBe('iteration 12/60  reward 0.412  accuracy 0.500  8.1k tokens/s  1 m 12 s left');
+  });
+
+  it('leaves out what is not known, and names a state that is not running', () => {
+    expect(progressLine({ runId: 'x', state: 'queued', iteration: 0, elapsedS: 0 })).toBe('iteration 0  queued');
+  });
+
+  it('estimates the time left from the median of the last iterations', () => {
+    expect(timeLeft([], 5)).toBeUndefined();
+    expect(timeLeft([100, 1, 1, 2, 1, 1, 1, 1, 1, 30], 4)).toBe(4);
+  });
+
+  it('fits the terminal and says what Ctrl-C does', () => {
+    const lines = liveRegion(frame, 60);
+    expect(lines.every((line) => displayWidth(line) <= 60)).toBe(true);
+    expect(lines[1]).toContain('Ctrl-C leaves the run going');
+    expect(progressBar(0.5, 4)).toBe('[##--]');
+    expect(progressBar(7, 2)).toBe('[##]');
+  });
+
+  it('off a terminal is one line per iteration, and a sign of life each 30 s', () => {
+    const { printer, texts } = capture();
+    let now = 0;
+    const display = createLiveDisplay(printer, () => now);
+    display.update(frame);
+    display.update({ ...frame, activity: 'rollout 3/8' });
+    now = 31_000;
+    display.update({ ...frame, activity: 'rollout 5/8' });
+    display.update({ ...frame, iteration: 13 });
+    display.end();
+    expect(texts.out).toBe('');
+    expect(texts.err.trimEnd().split('\n').map((line) => line.replace(/ {2}reward.*left/, ''))).toEqual([
+      'iteration 12/60',
+      'iteration 12/60  (rollout 5/8)',
+      'iteration 13/60',
+    ]);
+  });
+
+  it('on a terminal redraws its region, and leaves one line at the end', () => {
+    const { printer, texts } = capture({ isTTY: true });
+    const display = createLiveDisplay(printer, () => 0);
+    display.update(frame);
+    expect(texts.err.split('\n')).toHaveLength(3);
+    texts.err = '';
+    display.note('checkpoint 12');
+    expect(texts.err.startsWith('\u001b[2A\r\u001b[Jcheckpoint 12\n')).toBe(true);
+    texts.err = '';
+    display.end();
+    expect(texts.err).toBe(`\u001b[2A\r\u001b[J${progressLine(frame)}\n`);
+  });
+});
