@@ -1,5 +1,5 @@
 /** PETREL_HOME, the package's own folder, and the tools that set-up found. */
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ export function petrelHome(env: NodeJS.ProcessEnv = process.env): string {
   const home = resolve(env['PETREL_HOME'] || join(homedir(), '.petrel'));
   mkdirSync(home, { recursive: true, mode: 0o700 });
   if ((statSync(home).mode & 0o077) !== 0) chmodSync(home, 0o700);
-  return home;
+  return realpathSync(home); // one name, by which processes of its stack are found again
 }
 
 /** The folder of petrel's package.json; the same whether this file runs from source or from dist/. */

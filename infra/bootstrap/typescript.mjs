@@ -2,6 +2,7 @@
 
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { nativeHash } from './native.mjs';
 import { checkoutStamp, contentHash, filesBelow, writeAtomically } from './places.mjs';
 import { runProgram } from './programs.mjs';
 
@@ -62,14 +63,15 @@ export function workflowBundleStep({ root, force }) {
 }
 
 /**
- * dist/build-id: one line that changes when the code that processes run changes. A stack started from an older build
- * is recognised by it (infra/stack/build.ts).
+ * dist/build-id: one line that changes when the code that processes run changes; tests and benchmarks are no part of it.
+ * `petrel up` recognises by it a stack that was started from an older build.
  */
 export function buildIdStep({ root }) {
   const path = join(root, 'dist/build-id');
   const id = () => {
-    const stamps = ['npm', 'native', 'typescript', 'workflow-bundle'].map((name) => `build/stamps/${name}`);
-    return contentHash(root, stamps.filter((file) => existsSync(join(root, file)))).slice(0, 16);
+    const folders = sourceFolders(root).filter((folder) => folder !== 'tests' && folder !== 'bench');
+    const sources = filesBelow(root, folders, (file) => isSource(file) && !file.endsWith('.test.ts'));
+    return contentHash(root, [...sources, 'package-lock.json'], nativeHash(root)).slice(0, 16);
   };
   return {
     name: 'build id',

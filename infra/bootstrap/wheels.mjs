@@ -1,7 +1,7 @@
 /** Pinned wheels: downloaded by pip, checked by hash, unpacked aside and renamed into place. */
 
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync, existsSync } from 'node:fs';
-import { dirname, basename, join } from 'node:path';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { runProgram } from './programs.mjs';
 
@@ -14,6 +14,7 @@ const firstRetryMs = 1_000;
  */
 export async function fetchWheels(wheels, target, arrange) {
   mkdirSync(dirname(target), { recursive: true });
+  removeRemnants(target);
   const work = mkdtempSync(join(dirname(target), `.${basename(target)}-`));
   try {
     await download(wheels, work);
@@ -27,6 +28,13 @@ export async function fetchWheels(wheels, target, arrange) {
     renameSync(result, target);
   } finally {
     rmSync(work, { recursive: true, force: true });
+  }
+}
+
+/** What an interrupted set-up left; the lock says that no other is at work. */
+function removeRemnants(target) {
+  for (const name of readdirSync(dirname(target))) {
+    if (name.startsWith(`.${basename(target)}-`)) rmSync(join(dirname(target), name), { recursive: true, force: true });
   }
 }
 

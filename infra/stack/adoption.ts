@@ -1,7 +1,7 @@
 /** Finding the processes of a stack whose supervisor is gone, and ending those that nobody wants. */
 import { childVariable, fingerprint, kindVariable, stackVariable } from './child-spec.ts';
 import type { ChildSpec } from './child-spec.ts';
-import { isAlive, processesWith, terminate } from './process.ts';
+import { ancestors, isAlive, processesWith, terminate } from './process.ts';
 import type { ListedProcess, ProcessIdentity } from './process.ts';
 import { childKinds, stackFile } from './state.ts';
 import type { ChildKind, StackInfo } from './state.ts';
@@ -27,12 +27,10 @@ export function adoptable(home: string, specs: readonly ChildSpec[], previous: S
   return found;
 }
 
-/** Processes of this stack that are neither kept nor started by a kept one. */
+/** Processes of this stack that are neither kept nor started, at however many removes, by a kept one. */
 export function strangers(home: string, kept: readonly ProcessIdentity[]): ListedProcess[] {
-  const all = markedProcesses(home);
-  const parents = new Map(all.map(({ pid, parent }) => [pid, parent]));
-  const isKept = (pid: number | undefined): boolean => pid !== undefined && (kept.some((one) => one.pid === pid) || isKept(parents.get(pid)));
-  return all.filter(({ pid }) => !isKept(pid));
+  const pids = new Set(kept.map(({ pid }) => pid));
+  return markedProcesses(home).filter(({ pid }) => ![pid, ...ancestors(pid)].some((one) => pids.has(one)));
 }
 
 /** Ends processes in the stack's order. Resolves with the names of the children among them. */

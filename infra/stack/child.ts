@@ -18,6 +18,8 @@ const adoptedPollMs = 100;
 export interface ChildHooks {
   /** Called after every change of the child's state. */
   readonly changed: () => void;
+  /** Called when its process has ended unasked; what that had started may still be there. */
+  readonly ended: () => void;
   readonly log: (line: string) => void;
 }
 
@@ -166,7 +168,9 @@ export class Child {
   #exited(process: ProcessIdentity | undefined, how: string): void {
     if (this.#process !== process && process !== undefined) return;
     if (process) signalGroup(process.pid, 'SIGKILL'); // what it had started has lost its owner
-    if (!this.#stopping) this.#died(how);
+    if (this.#stopping) return;
+    this.#died(how);
+    this.#hooks.ended();
   }
 
   #died(how: string): void {

@@ -49,8 +49,13 @@ export async function terminate(identity: ProcessIdentity, graceMs: number): Pro
   }
 }
 
+/** The pids above a process, its parent first. */
+export function ancestors(pid: number): number[] {
+  const parent = readStat(pid)?.parent ?? 0;
+  return parent === 0 ? [] : [parent, ...ancestors(parent)];
+}
+
 export interface ListedProcess extends ProcessIdentity {
-  readonly parent: number;
   readonly env: ReadonlyMap<string, string>;
   readonly args: readonly string[];
 }
@@ -63,7 +68,7 @@ export function processesWith(name: string, value: string): ListedProcess[] {
     const env = nulSeparated(readProc(entry, 'environ'));
     if (!env.includes(`${name}=${value}`)) continue;
     const stat = readStat(Number(entry));
-    if (stat) listed.push({ pid: Number(entry), ...stat, env: environment(env), args: nulSeparated(readProc(entry, 'cmdline')) });
+    if (stat) listed.push({ pid: Number(entry), startTime: stat.startTime, env: environment(env), args: nulSeparated(readProc(entry, 'cmdline')) });
   }
   return listed;
 }

@@ -32,9 +32,9 @@ process.on('SIGTERM', () => clearInterval(stop));
 writeFileSync(ready + '.tmp', String(process.pid));
 renameSync(ready + '.tmp', ready);
 `;
-/** Starts a helper that ignores SIGTERM and would outlive it. */
+/** Starts a helper in a group of its own, which would outlive it. */
 const parentProgram = `${childProgram}
-spawn(process.execPath, ['-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)'], { stdio: 'ignore', detached: true }).unref();
+spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore', detached: true }).unref();
 `;
 const brokenProgram = `console.error('cannot find the model'); process.exit(3);`;
 
@@ -184,6 +184,15 @@ describe('the local stack', () => {
     await kill(stack);
     expect((await stopStack(home)).stopped.sort()).toEqual(['control', 'local-1', 'nats', 'temporal']);
     expect(marked!.filter(isAlive)).toEqual([]);
+  });
+
+  it('ends the helpers of a child that died', async () => {
+    programs = { ...programs, worker: program('worker', parentProgram) };
+    const stack = await up();
+    const worker = processOf(stack, 'local-1');
+    const helper = await poll(() => strangers(home, stack.children.map(({ name }) => processOf(stack, name)).filter(({ pid }) => pid !== worker.pid)).find(({ pid }) => pid !== worker.pid), bounded);
+    await kill(worker);
+    expect(await waitForExit(helper!, 30_000)).toBe(true);
   });
 
   it('chooses another port when the recorded one is taken, and tells its dependants', async () => {

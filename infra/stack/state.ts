@@ -37,7 +37,7 @@ export type ChildKind = (typeof childKinds)[number];
 const childSchema = z.object({
   name: z.string(),
   kind: z.enum(childKinds),
-  /** `waiting`: it died and is started again after a pause. `pid` is that of the last process then. */
+  /** `waiting`: it died and is started again after a pause. Without a process there is no `pid`. */
   state: z.enum(['starting', 'ready', 'waiting', 'stopping', 'stopped']),
   pid: z.int().optional(),
   startTime: z.string().optional(),

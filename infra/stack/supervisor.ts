@@ -99,9 +99,16 @@ export class Supervisor {
   }
 
   #newChild(spec: ChildSpec): Child {
-    const child = new Child(this.#home, spec, () => this.#plan(spec), { changed: () => this.#publish(), log: this.#log });
+    const hooks = { changed: () => this.#publish(), ended: () => void this.#endOrphans(), log: this.#log };
+    const child = new Child(this.#home, spec, () => this.#plan(spec), hooks);
     this.#children.set(spec.name, child);
     return child;
+  }
+
+  /** Ends what processes that are gone had started outside their process group. */
+  async #endOrphans(): Promise<void> {
+    const kept = [...this.#children.values()].flatMap((child) => child.process ?? []);
+    await stopProcesses(strangers(this.#home, kept), this.#log);
   }
 
   /** What to start under this name now: a server whose port was taken meanwhile gets another. */
