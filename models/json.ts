@@ -1,0 +1,123 @@
+/**
+ * JSON for prompts: 1.0 stays a float, large integers keep their digits, keys that look like numbers keep their order.
+ * `JSON.parse` loses all three, and a chat template prints them.
+ */
+
+/** A number written with a point or an exponent whose value is whole. */
+export class Float {
+  readonly value: number;
+  constructor(value: number) {
+    this.value = value;
+  }
+  toJSON(): number {
+    return this.value;
+  }
+}
+
+/** Text that JSON.parse reads without loss: no such number, no such key. A string that looks so costs only time. */
+const lossy = /\d\.0*(?![\d])|\.\d*0+(?!\d)|\d[eE]|\d{16,}|-0|"\d+"\s*:|NaN|Infinity/;
+
+/**
+ * As JSON.parse, but lossless: whole floats come as `Float`, unsafe integers as bigint, objects with number-like keys as
+ * Map. Throws SyntaxError.
+ */
+export function parseJson(text: string): unknown {
+  return lossy.test(text) ? new Reader(text).read() : (JSON.parse(text) as unknown);
+}
+
+const number = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
+const string = /"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y;
+const blank = /[ \t\n\r]*/y;
+const word = /true|false|null/y;
+
+/** Deepest nesting read. */
+const maxDepth = 1000;
+
+class Reader {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  read(): unknown {
+    const value = this.#value(0);
+    this.#take(blank);
+    if (this.#at !== this.#text.length) throw this.#fail();
+    return value;
+  }
+
+  #value(depth: number): unknown {
+    if (depth > maxDepth) throw new SyntaxError(`JSON nested deeper than ${maxDepth}`);
+    this.#take(blank);
+    const first = this.#text[this.#at];
+    if (first === '{') return this.#object(depth);
+    if (first === '[') return this.#list(depth);
+    if (first === '"') return this.#string();
+    const known = this.#take(word);
+    if (known !== undefined) return known === 'null' ? null : known === 'true';
+    return this.#number();
+  }
+
+  #number(): unknown {
+    number.lastIndex = this.#at;
+    const match = number.exec(this.#text);
+    if (match === null) throw this.#fail();
+    this.#at += match[0].length;
+    const value = Number(match[0]);
+    if (match[1] !== undefined || match[2] !== undefined) return Number.isInteger(value) ? new Float(value) : value;
+    return Number.isSafeInteger(value) && !Object.is(value, -0) ? value : Object.is(value, -0) ? 0 : BigInt(match[0]);
+  }
+
+  #string(): string {
+    const text = this.#take(string);
+    if (text === undefined) throw this.#fail();
+    return JSON.parse(text) as string;
+  }
+
+  #list(depth: number): unknown[] {
+    const items: unknown[] = [];
+    this.#at++;
+    if (this.#skip(']')) return items;
+    do items.push(this.#value(depth + 1));
+    while (this.#skip(','));
+    if (!this.#skip(']')) throw this.#fail();
+    return items;
+  }
+
+  #object(depth: number): unknown {
+    const entries = new Map<string, unknown>();
+    this.#at++;
+    if (this.#skip('}')) return {};
+    do {
+      this.#take(blank);
+      const key = this.#string();
+      if (!this.#skip(':')) throw this.#fail();
+      entries.set(key, this.#value(depth + 1));
+    } while (this.#skip(','));
+    if (!this.#skip('}')) throw this.#fail();
+    const ordered = [...entries.keys()].some((key) => /^(?:0|[1-9]\d*)$/.test(key));
+    return ordered ? entries : Object.fromEntries(entries);
+  }
+
+  #skip(character: string): boolean {
+    this.#take(blank);
+    if (this.#text[this.#at] !== character) return false;
+    this.#at++;
+    return true;
+  }
+
+  #take(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const match = pattern.exec(this.#text);
+    if (match === null) return undefined;
+    this.#at += match[0].length;
+    return match[0];
+  }
+
+  #fail(): SyntaxError {
+    const found = this.#text[this.#at];
+    return new SyntaxError(found === undefined ? 'JSON ends too early' : `unexpected ${JSON.stringify(found)} in JSON at position ${this.#at}`);
+  }
+}

@@ -1,0 +1,151 @@
+/** Names every template has: range, dict, namespace, cycler, joiner, raise_exception, strftime_now. */
+import { at } from './attributes.ts';
+import { OperationError, refuse } from './errors.ts';
+import { iterate, toArray, unpack } from './iterate.ts';
+import { repr, str } from './print.ts';
+import { integerArgument, native } from './signature.ts';
+import { parseClock, strftime } from './strftime.ts';
+import { Dict, type Keywords, Native, PyObject, type Value, numberOf, textOf, none } from './values.ts';
+
+/** Longest range the sandbox allows. */
+const maxRange = 100_000;
+
+export class Range extends PyObject {
+  readonly typeName = 'range';
+  readonly #bounds: readonly [bigint, bigint, bigint];
+  readonly #items: readonly bigint[];
+  constructor(start: bigint, stop: bigint, step: bigint) {
+    super();
+    if (step === 0n) refuse('range() arg 3 must not be zero');
+    const span = step > 0n ? stop - start : start - stop;
+    const size = span <= 0n ? 0n : (span - 1n) / (step > 0n ? step : -step) + 1n;
+    if (size > BigInt(maxRange)) refuse(`Range too big. The sandbox blocks ranges larger than MAX_RANGE (${maxRange}).`);
+    this.#bounds = [start, stop, step];
+    this.#items = Array.from({ length: Number(size) }, (_, i) => start + BigInt(i) * step);
+  }
+  override item(key: Value): Value | undefined {
+    const index = numberOf(key);
+    return typeof index === 'bigint' ? at(this.#items, index) : undefined;
+  }
+  override iterate(): Iterator<Value> {
+    return this.#items[Symbol.iterator]();
+  }
+  override length(): number {
+    return this.#items.length;
+  }
+  override repr(): string {
+    const [start, stop, step] = this.#bounds;
+    return step === 1n ? `range(${start}, ${stop})` : `range(${start}, ${stop}, ${step})`;
+  }
+}
+
+/** The one object whose attributes a template may set. */
+export class Namespace extends PyObject {
+  readonly typeName = 'Namespace';
+  readonly #values = new Map<string, Value>();
+  override attribute(name: string): Value | undefined {
+    return this.#values.get(name);
+  }
+  set(name: string, value: Value): void {
+    if (name.startsWith('_')) refuse(`Chat templates cannot store underscore-prefixed attributes on a namespace, but got ${repr(name)}.`);
+    this.#values.set(name, value);
+  }
+  override repr(): string {
+    return `<Namespace ${repr(new Dict(this.#values))}>`;
+  }
+}
+
+class Cycler extends PyObject {
+  readonly typeName = 'Cycler';
+  readonly #items: readonly Value[];
+  #position = 0;
+  constructor(items: readonly Value[]) {
+    super();
+    this.#items = items.length > 0 ? items : refuse('at least one item has to be provided');
+  }
+  override attribute(name: string): Value | undefined {
+    if (name === 'current') return this.#items[this.#position];
+    if (name === 'reset') return native('reset', [], () => this.#move(0));
+    if (name !== 'next') return undefined;
+    return native('next', [], () => {
+      const current = this.#items[this.#position] ?? none;
+      this.#move((this.#position + 1) % this.#items.length);
+      return current;
+    });
+  }
+  #move(position: number): Value {
+    this.#position = position;
+    return none;
+  }
+}
+
+class Joiner extends PyObject {
+  readonly typeName = 'Joiner';
+  readonly #separator: Value;
+  #used = false;
+  constructor(separator: Value) {
+    super();
+    this.#separator = separator;
+  }
+  override call(): Value {
+    const shown = this.#used ? this.#separator : '';
+    this.#used = true;
+    return shown;
+  }
+}
+
+/** `dict(...)` and `dict.fromkeys(...)`. */
+class DictType extends PyObject {
+  readonly typeName = 'type';
+  override call(args: readonly Value[], keywords: Keywords): Value {
+    return makeDict(args, keywords);
+  }
+  override attribute(name: string): Value | undefined {
+    if (name !== 'fromkeys') return undefined;
+    return native('fromkeys', ['iterable', 'value?'], ([keys = none, value = none]) => new Dict(toArray(keys).map((key) => [key, value] as const)));
+  }
+}
+
+function makeDict(args: readonly Value[], keywords: Keywords): Dict {
+  const [source, ...more] = args;
+  if (more.length > 0) return refuse(`dict expected at most 1 argument, got ${args.length}`);
+  if (source === undefined) return new Dict(keywords);
+  if (source instanceof Dict) return new Dict([...source.entries(), ...keywords]);
+  const pairs: (readonly [Value, Value])[] = [];
+  const iterator = iterate(source);
+  for (let next = iterator.next(); next.done !== true; next = iterator.next()) {
+    const [key = none, value = none] = unpack(next.value, 2);
+    pairs.push([key, value]);
+  }
+  return new Dict([...pairs, ...keywords]);
+}
+
+function makeNamespace(args: readonly Value[], keywords: Keywords): Namespace {
+  const namespace = new Namespace();
+  for (const [name, value] of makeDict(args, keywords).entries()) namespace.set(textOf(name) ?? str(name), value);
+  return namespace;
+}
+
+/** The template's own refusal: its words are the message. */
+export class RaisedByTemplate extends OperationError {}
+
+/** `now`: what the clock says, `2026-01-02T03:04:05`; without it, asking for the date is refused. */
+export function makeGlobals(now: string | undefined): Map<string, Value> {
+  return new Map<string, Value>([
+    ['range', native('range', ['start', 'stop?', 'step?'], ([start = none, stop, step]) => {
+      const [first, second, by] = [start, stop, step].map((value) => (value === undefined ? undefined : BigInt(integerArgument(value, NaN))));
+      return second === undefined ? new Range(0n, first ?? 0n, 1n) : new Range(first ?? 0n, second, by ?? 1n);
+    })],
+    ['dict', new DictType()],
+    ['namespace', new Native('namespace', makeNamespace)],
+    ['cycler', new Native('cycler', (items) => new Cycler(items))],
+    ['joiner', native('joiner', ['sep?'], ([separator = ', ']) => new Joiner(separator))],
+    ['raise_exception', native('raise_exception', ['message'], ([message = none]) => {
+      throw new RaisedByTemplate(str(message));
+    })],
+    ['strftime_now', native('strftime_now', ['format'], ([format = none]) => {
+      if (now === undefined) return refuse('the template asks for the date, but no clock was given');
+      return strftime(parseClock(now), textOf(format) ?? refuse('strftime() argument 1 must be str'));
+    })],
+  ]);
+}

@@ -1,0 +1,231 @@
+/**
+ * Text to token ids and back, by the Rust tokenizers library from a folder's `tokenizer.json`; special tokens and the stop
+ * set from the files beside it.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Tokenizer as Library } from 'tokenizers';
+import { InvalidInputError } from '../core/errors.ts';
+import { type JsonObject, isObject } from './fields.ts';
+
+export interface EncodeOptions {
+  /** Add the begin and end tokens that the tokenizer's own template has. Chat templates write theirs: leave it off. */
+  readonly addSpecial?: boolean;
+}
+
+export interface DecodeOptions {
+  /** Drop special tokens. Added tokens that are not special stay. */
+  readonly skipSpecial?: boolean;
+}
+
+/** Special tokens by their names in Hugging Face files: `bos_token`, `eos_token`, `pad_token`, … */
+export type SpecialTokens = Readonly<Record<string, string>>;
+
+export interface Tokenizer {
+  /** Ids go from 0 to vocabSize − 1, added tokens included. */
+  readonly vocabSize: number;
+  readonly specialTokens: SpecialTokens;
+  readonly bosId: number | undefined;
+  readonly eosId: number | undefined;
+  /** Where there is none: the end token, else undefined. */
+  readonly padId: number | undefined;
+  /** Generation ends after any of these: eos ids of config.json and generation_config.json, and the tokenizer's own. Ascending. */
+  readonly stopIds: readonly number[];
+  /** The chat template of the folder, if it has one. */
+  readonly chatTemplate: string | undefined;
+  encode(text: string, options?: EncodeOptions): Promise<Int32Array>;
+  encodeBatch(texts: readonly string[], options?: EncodeOptions): Promise<Int32Array[]>;
+  encodePair(text: string, pair: string, options?: EncodeOptions): Promise<Int32Array>;
+  decode(ids: ArrayLike<number>, options?: DecodeOptions): Promise<string>;
+  decodeBatch(ids: readonly ArrayLike<number>[], options?: DecodeOptions): Promise<string[]>;
+  /** Text of a sequence that grows token by token. */
+  stream(options?: DecodeOptions): TextStream;
+  idOf(token: string): number | undefined;
+  tokenOf(id: number): string | undefined;
+}
+
+/** Throws InvalidInputError when a file is missing or damaged. */
+export async function loadTokenizer(folder: string): Promise<Tokenizer> {
+  const path = join(folder, 'tokenizer.json');
+  const json = await readText(path);
+  if (json === undefined) {
+    throw new InvalidInputError(`${path}: there is no tokenizer.json`, { where: path, hint: 'Save the tokenizer with transformers (use_fast=True).' });
+  }
+  let library: Library;
+  try {
+    library = Library.fromString(json);
+  } catch (cause) {
+    throw new InvalidInputError(`${path}: not a valid tokenizer: ${cause instanceof Error ? cause.message : String(cause)}`, { where: path, cause });
+  }
+  // Padding or truncation left in the file would change every result.
+  library.disablePadding();
+  library.disableTruncation();
+  return new FolderTokenizer(library, await readCompanions(folder));
+}
+
+interface Companions {
+  readonly specialTokens: SpecialTokens;
+  readonly eosIds: readonly number[];
+  readonly chatTemplate: string | undefined;
+}
+
+class FolderTokenizer implements Tokenizer {
+  readonly vocabSize: number;
+  readonly specialTokens: SpecialTokens;
+  readonly bosId: number | undefined;
+  readonly eosId: number | undefined;
+  readonly padId: number | undefined;
+  readonly stopIds: readonly number[];
+  readonly chatTemplate: string | undefined;
+  readonly #library: Library;
+
+  constructor(library: Library, { specialTokens, eosIds, chatTemplate }: Companions) {
+    this.#library = library;
+    const ids = Object.values(library.getVocab(true));
+    this.vocabSize = ids.reduce((largest, id) => Math.max(largest, id), -1) + 1;
+    this.specialTokens = specialTokens;
+    this.chatTemplate = chatTemplate;
+    this.bosId = this.#special('bos_token');
+    this.eosId = this.#special('eos_token');
+    this.padId = this.#special('pad_token') ?? this.eosId;
+    this.stopIds = [...new Set([...eosIds, ...(this.eosId === undefined ? [] : [this.eosId])])].sort((a, b) => a - b);
+  }
+
+  async encode(text: string, { addSpecial = false }: EncodeOptions = {}): Promise<Int32Array> {
+    return Int32Array.from((await this.#library.encode(text, null, { addSpecialTokens: addSpecial })).getIds());
+  }
+
+  async encodeBatch(texts: readonly string[], { addSpecial = false }: EncodeOptions = {}): Promise<Int32Array[]> {
+    const encodings = await this.#library.encodeBatch([...texts], { addSpecialTokens: addSpecial });
+    return encodings.map((encoding) => Int32Array.from(encoding.getIds()));
+  }
+
+  async encodePair(text: string, pair: string, { addSpecial = false }: EncodeOptions = {}): Promise<Int32Array> {
+    return Int32Array.from((await this.#library.encode(text, pair, { addSpecialTokens: addSpecial })).getIds());
+  }
+
+  decode(ids: ArrayLike<number>, { skipSpecial = false }: DecodeOptions = {}): Promise<string> {
+    return this.#library.decode(Array.from(ids), skipSpecial);
+  }
+
+  decodeBatch(ids: readonly ArrayLike<number>[], { skipSpecial = false }: DecodeOptions = {}): Promise<string[]> {
+    return this.#library.decodeBatch(ids.map((sequence) => Array.from(sequence)), skipSpecial);
+  }
+
+  stream(options: DecodeOptions = {}): TextStream {
+    return new TextStream((ids) => this.decode(ids, options));
+  }
+
+  idOf(token: string): number | undefined {
+    return this.#library.tokenToId(token) ?? undefined;
+  }
+
+  tokenOf(id: number): string | undefined {
+    return this.#library.idToToken(id) ?? undefined;
+  }
+
+  #special(name: string): number | undefined {
+    const token = this.specialTokens[name];
+    return token === undefined ? undefined : this.idOf(token);
+  }
+}
+
+/**
+ * Decodes a growing sequence. `push` gives the whole text so far, exactly as decoding all ids at once would, and `stable`:
+ * how many UTF-16 units of it can no longer change. Text that ends in U+FFFD may be a character still to be finished, and
+ * byte tokens can turn earlier characters back into U+FFFD; so only what was the same before and after a token that ended
+ * cleanly is stable.
+ */
+export class TextStream {
+  readonly #decode: (ids: readonly number[]) => Promise<string>;
+  readonly #ids: number[] = [];
+  #text = '';
+  #clean = '';
+  #stable = 0;
+
+  constructor(decode: (ids: readonly number[]) => Promise<string>) {
+    this.#decode = decode;
+  }
+
+  get text(): string {
+    return this.#text;
+  }
+
+  get stable(): number {
+    return this.#stable;
+  }
+
+  async push(...ids: readonly number[]): Promise<string> {
+    this.#ids.push(...ids);
+    this.#text = await this.#decode(this.#ids);
+    if (!this.#text.endsWith('\ufffd')) {
+      this.#stable = Math.max(this.#stable, commonPrefix(this.#clean, this.#text));
+      this.#clean = this.#text;
+    }
+    return this.#text;
+  }
+}
+
+function commonPrefix(a: string, b: string): number {
+  let length = 0;
+  while (length < Math.min(a.length, b.length) && a[length] === b[length]) length++;
+  return length;
+}
+
+async function readCompanions(folder: string): Promise<Companions> {
+  const [settings, map, config, generation] = await Promise.all(
+    ['tokenizer_config.json', 'special_tokens_map.json', 'config.json', 'generation_config.json'].map((name) => readJsonObject(join(folder, name))),
+  );
+  const template = (await readText(join(folder, 'chat_template.jinja'))) ?? templateOf(settings) ?? templateOf(await readJsonObject(join(folder, 'chat_template.json')));
+  return {
+    specialTokens: { ...specialTokens(map), ...specialTokens(settings) },
+    eosIds: [...eosIds(config), ...eosIds(generation)],
+    chatTemplate: template,
+  };
+}
+
+/** A name ends in `_token`; its value is the text, or an object that has it as `content`. */
+function specialTokens(file: JsonObject | undefined): Record<string, string> {
+  const tokens: Record<string, string> = {};
+  for (const [name, value] of Object.entries(file ?? {})) {
+    const content = isObject(value) ? value['content'] : value;
+    if (name.endsWith('_token') && typeof content === 'string') tokens[name] = content;
+  }
+  return tokens;
+}
+
+function eosIds(file: JsonObject | undefined): number[] {
+  const value = file?.['eos_token_id'];
+  const ids: unknown[] = Array.isArray(value) ? value : [value];
+  return ids.filter((id): id is number => Number.isSafeInteger(id) && (id as number) >= 0);
+}
+
+/** A text, or a list of named templates, of which `default` is meant. */
+function templateOf(file: JsonObject | undefined): string | undefined {
+  const value = file?.['chat_template'];
+  if (typeof value === 'string') return value;
+  const named: unknown[] = Array.isArray(value) ? value : [];
+  const template = named.filter(isObject).find((entry) => entry['name'] === 'default')?.['template'];
+  return typeof template === 'string' ? template : undefined;
+}
+
+async function readJsonObject(path: string): Promise<JsonObject | undefined> {
+  const text = await readText(path);
+  if (text === undefined) return undefined;
+  try {
+    const parsed: unknown = JSON.parse(text);
+    if (isObject(parsed)) return parsed;
+  } catch (cause) {
+    throw new InvalidInputError(`${path}: not valid JSON`, { where: path, cause });
+  }
+  throw new InvalidInputError(`${path}: expected a JSON object`, { where: path });
+}
+
+async function readText(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
