@@ -18,7 +18,7 @@ beforeEach(() => {
   writeRows(join(cwd, 'train.jsonl'), rows);
   writeFileSync(
     join(cwd, 'toy.yaml'),
-    `model: {path: ${MODELS}/qwen3}\ndata: {train_files: train.jsonl, train_batch_size: 20}\nactor: {ppo_mini_batch_size: 10}\nrollout: {n: 4}\ntrainer: {total_epochs: 3}\n`,
+    `model: {path: ${MODELS}/qwen3}\ndata: {train_files: train.jsonl, train_batch_size: 20}\nactor: {ppo_mini_batch_size: 10}\nrollout: {n: 4}\nreward: {scorer: last_integer}\ntrainer: {total_epochs: 3}\n`,
   );
 });
 afterEach(() => rmSync(cwd, { recursive: true }));
@@ -37,7 +37,7 @@ describe('petrel plan', () => {
     expect(exitCode).toBe(0);
     expect(report.batch).toMatchObject({ responses: 80, optimizerSteps: 2 });
     expect(report.run).toMatchObject({ iterations: 15, optimizerSteps: 30, checkpoints: 2, validations: 0 });
-    expect(report.checks.map(({ name, status }) => `${name} ${status}`)).toEqual(['model ok', 'training rows ok']);
+    expect(report.checks.map(({ name, status }) => `${name} ${status}`)).toEqual(['model ok', 'training rows ok', 'scorer ok']);
     expect(report.checks[0]?.detail).toContain('qwen3');
   });
 
@@ -60,7 +60,14 @@ describe('petrel plan', () => {
     expect(report.checks.map(({ detail }) => detail)).toEqual([
       expect.stringContaining('MixtralForCausalLM'),
       expect.stringContaining('no column "question", it has data_source, prompt'),
+      'last_integer',
     ]);
+  });
+
+  it('ends with 8 when there is no scorer for a row, or none of that name', async () => {
+    const { exitCode, report } = await plan('reward.scorer=null');
+    expect([exitCode, report.checks[1]]).toEqual([8, expect.objectContaining({ detail: expect.stringContaining('no scorer for data_source "arithmetic"') })]);
+    expect((await plan('reward.scorer=last_intger')).report.checks.at(-1)).toMatchObject({ name: 'scorer', status: 'failed' });
   });
 
   it('leaves a model of the hub for the start of the run', async () => {

@@ -4,6 +4,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { isTree } from '../../core/recipe/merge.ts';
 import type { Finding, Probe } from './checks.ts';
+import { checkRowScorer } from './scorer-probe.ts';
 
 export const trainRowsProbe: Probe = {
   name: 'training rows',
@@ -44,12 +45,24 @@ async function countRows(file: string, recipe: Recipe): Promise<number> {
   return rows;
 }
 
-function checkRow(line: string, where: string, { data, kind }: Recipe): void {
+function checkRow(line: string, where: string, recipe: Recipe): void {
   const row = parseLine(line, where);
-  const columns = kind === 'sft' ? [data.prompt_key, data.response_key] : [data.prompt_key];
-  const missing = columns.find((column) => row[column] === undefined || row[column] === null);
-  if (missing === undefined) return;
-  throw new InvalidInputError(`the row has no column "${missing}", it has ${Object.keys(row).join(', ')}`, { where });
+  const missing = neededColumns(recipe).find((column) => row[column] === undefined || row[column] === null);
+  if (missing !== undefined) {
+    throw new InvalidInputError(`the row has no column "${missing}", it has ${Object.keys(row).join(', ')}`, { where });
+  }
+  try {
+    checkRowScorer(row, recipe);
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) throw error;
+    throw new InvalidInputError(error.message, { where, ...(error.hint === undefined ? {} : { hint: error.hint }) });
+  }
+}
+
+function neededColumns({ kind, data, reward }: Recipe): readonly string[] {
+  if (kind === 'sft') return [data.prompt_key, data.response_key];
+  const chosenByRow = reward.scorer === null && reward.custom_reward_function.path === null;
+  return chosenByRow ? [data.prompt_key, data.reward_fn_key] : [data.prompt_key];
 }
 
 function parseLine(line: string, where: string): Readonly<Record<string, unknown>> {
