@@ -50,7 +50,8 @@ interface ImportOf {
 }
 
 const files = Object.keys(RULES).flatMap((folder) => sourcesIn(join(ROOT, folder)));
-const isTest = (path: string) => path.endsWith('.test.ts');
+/** Tests, and what only tests may use. */
+const isTest = (path: string) => /\.test(?:-support)?\.ts$/.test(path);
 
 describe('the folders', () => {
   it('at the top are those of the architecture', () => {
@@ -70,6 +71,11 @@ describe('imports', () => {
   it.each(Object.keys(RULES))('of %s keep to its rule', (folder) => {
     const broken = files.filter(({ path }) => path.startsWith(`${folder}/`)).flatMap((file) => brokenImports(file, RULES[folder] as FolderRule));
     expect(broken).toEqual([]);
+  });
+
+  it('of test files are made by tests only', () => {
+    const users = files.filter(({ path }) => !isTest(path) && !path.startsWith('tests/'));
+    expect(users.filter((file) => importsOf(file).some(({ specifier }) => isTest(specifier))).map(({ path }) => path)).toEqual([]);
   });
 
   it('name files with their .ts ending, so that they run unbuilt too', () => {
