@@ -26,13 +26,21 @@ function toColumns(values: Readonly<Record<string, unknown>>): ScoreColumns {
   for (const [name, value] of Object.entries(values)) {
     if (typeof value === 'number') columns[name] = Number.isFinite(value) ? value : null;
     else if (typeof value === 'string' || typeof value === 'boolean' || value === null) columns[name] = value;
-    else if (value !== undefined) columns[name] = JSON.stringify(value) ?? String(value);
+    else if (value !== undefined) columns[name] = asText(value);
   }
   return columns;
 }
 
 function describe(value: unknown): string {
-  if (typeof value === 'number') return String(value);
-  const text = JSON.stringify(value) ?? String(value);
+  const text = typeof value === 'number' ? String(value) : asText(value);
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;
+}
+
+/** JSON where a value has one: a scorer may give anything, cycles and big integers included. */
+function asText(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? String(value);
+  } catch {
+    return String(value);
+  }
 }

@@ -1,0 +1,43 @@
+/** Random batches for property tests of core/rl. Only tests import it. */
+import fc from 'fast-check';
+import type { ActorLossInput } from './actor-total.ts';
+import { raggedRows, type RaggedRows } from './ragged.ts';
+
+export const arbitraryRows: fc.Arbitrary<RaggedRows> = fc
+  .array(fc.array(fc.constantFrom(1, 1, 1, 0), { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 5 })
+  .map((masks) => raggedRows(masks.map((mask) => mask.length), Float64Array.from(masks.flat())));
+
+export function arbitraryValues(length: number, min: number, max: number): fc.Arbitrary<Float64Array> {
+  const value = fc.double({ min, max, noNaN: true });
+  return fc.array(value, { minLength: length, maxLength: length }).map((values) => Float64Array.from(values));
+}
+
+/** A micro-batch of moderate numbers, with entropies and a reference. */
+export const arbitraryActorInput: fc.Arbitrary<ActorLossInput> = arbitraryRows.chain((rows) => {
+  const tokens = rows.mask_T.length;
+  return fc.record({
+    rows: fc.constant(rows),
+    logProb_T: arbitraryValues(tokens, -3, -0.01),
+    oldLogProb_T: arbitraryValues(tokens, -3, -0.01),
+    refLogProb_T: arbitraryValues(tokens, -3, -0.01),
+    advantages_T: arbitraryValues(tokens, -2, 2),
+    entropy_T: arbitraryValues(tokens, 0, 3),
+    rolloutIsWeights_T: fc.option(arbitraryValues(tokens, 0.1, 2), { nil: undefined }),
+  });
+});
+
+/** Rows `members` of a batch, as a batch of its own. */
+export function selectRows(input: ActorLossInput, members: readonly number[]): ActorLossInput {
+  const spans = members.map((s) => [input.rows.offsets_S1[s]!, input.rows.offsets_S1[s + 1]!] as const);
+  const pick = (values: ArrayLike<number>) => Float64Array.from(spans.flatMap(([from, to]) => Array.from(values).slice(from, to)));
+  const optional = (values: ArrayLike<number> | undefined) => (values === undefined ? undefined : pick(values));
+  return {
+    rows: raggedRows(spans.map(([from, to]) => to - from), pick(input.rows.mask_T)),
+    logProb_T: pick(input.logProb_T),
+    oldLogProb_T: pick(input.oldLogProb_T),
+    advantages_T: pick(input.advantages_T),
+    refLogProb_T: optional(input.refLogProb_T),
+    entropy_T: optional(input.entropy_T),
+    rolloutIsWeights_T: optional(input.rolloutIsWeights_T),
+  };
+}

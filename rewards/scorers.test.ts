@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest';
+import { exact } from './exact.ts';
+import { lastInteger, lastIntegerIn } from './last-integer.ts';
+import { scorerByName, scorerNameFor } from './registry.ts';
+import { toScored } from './result.ts';
+
+const input = (solutionStr: string, groundTruth: unknown) => ({ dataSource: 'test', solutionStr, groundTruth });
+
+describe('exact', () => {
+  test('ignores white space around, and nothing else', () => {
+    expect(exact(input(' 42\n', '42'), {})).toBe(1);
+    expect(exact(input('42', 42), {})).toBe(1);
+    expect(exact(input('42.', '42'), {})).toBe(0);
+  });
+});
+
+describe('last_integer', () => {
+  test.each([
+    ['The answer is 82.', 82n], ['37 + 45 = 82', 82n], ['1,234 apples', 1234n], ['= -7', -7n], ['4-2', 2n], ['x2y', 2n],
+    ['007', 7n], ['no number', undefined], ['99999999999999999999', 99999999999999999999n],
+  ])('%s', (text, want) => {
+    expect(lastIntegerIn(text)).toBe(want);
+  });
+
+  test('compares numbers', () => {
+    expect(lastInteger(input('so 1,234', '1234'), {})).toBe(1);
+    expect(lastInteger(input('12 or 13', '12'), {})).toBe(0);
+    expect(lastInteger(input('', ''), {})).toBe(0);
+  });
+});
+
+describe('the registry', () => {
+  test('routes by data source and refuses what it does not know', () => {
+    expect(scorerNameFor('openai/gsm8k')).toBe('gsm8k');
+    expect(scorerNameFor('exact')).toBe('exact');
+    expect(() => scorerNameFor('elsewhere')).toThrow(/no scorer for data_source "elsewhere"/);
+    expect(() => scorerByName('gsm9k')).toThrow(/unknown scorer/);
+  });
+});
+
+describe('what a scorer gives back', () => {
+  test('is a finite number, an object with a score, or a list that begins with one', () => {
+    expect(toScored(0.5)).toEqual({ score: 0.5, columns: {} });
+    expect(toScored(true)).toEqual({ score: 1, columns: {} });
+    expect(toScored([2, 'why'])).toEqual({ score: 2, columns: {} });
+    expect(toScored({ score: 1, acc: true, pred: null, skip: undefined })).toEqual({ score: 1, columns: { acc: true, pred: null } });
+  });
+
+  test.each([[NaN], [Infinity], ['1'], [null], [undefined], [{}], [{ score: '1' }], [[]], [1n]])('is refused when it is %s', (value) => {
+    expect(() => toScored(value)).toThrow(/finite number|needs "score"/);
+  });
+});
