@@ -39,11 +39,13 @@ export const recipeSchema = z.strictObject({
   deterministic: deterministicKey,
 });
 
-type DeepReadonly<T> = T extends (infer U)[]
-  ? readonly DeepReadonly<U>[]
-  : T extends object
-    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
-    : T;
+type DeepReadonly<T> = T extends readonly [infer A, infer B]
+  ? readonly [A, B]
+  : T extends (infer U)[]
+    ? readonly DeepReadonly<U>[]
+    : T extends object
+      ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+      : T;
 
 /** A resolved recipe: every key is there, nothing is to be looked up elsewhere. */
 export type Recipe = DeepReadonly<z.output<typeof recipeSchema>>;

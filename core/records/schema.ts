@@ -30,11 +30,15 @@ export const runInputs = z.object({
   model: digest,
   reference: digest.optional(),
   train: digest,
+  /** Rows of the training data that are used. */
+  trainRows: z.int().positive(),
   validation: digest.optional(),
+  validationRows: z.int().positive().optional(),
   /** The scorer: a built-in's name with the revision of its code, or a user's module by digest. */
   scorer: z
     .discriminatedUnion('type', [
-      z.object({ type: z.literal('builtin'), name: z.string(), revision: z.string() }),
+      /** Without a name each row's data source chooses. */
+      z.object({ type: z.literal('builtin'), name: z.string().optional(), revision: z.string() }),
       z.object({
         type: z.literal('module'),
         module: digest,

@@ -54,8 +54,10 @@ export interface RewardInput {
   readonly model: Digest;
   readonly dataset: Digest;
   readonly scorer: NonNullable<RunInputs['scorer']>;
+  readonly settings: Readonly<Record<string, unknown>>;
   readonly timeoutMs: number;
   readonly memoryMb: number;
+  readonly concurrency: number;
 }
 export interface RewardOutput {
   /** JSON blob: ScoreTable. */
@@ -126,6 +128,8 @@ export interface UpdateInput {
   readonly batch: Digest;
   readonly model: Digest;
   readonly profile: NumericProfile;
+  /** A checkpoint is due: the new state is copied at once and written beside what comes next. */
+  readonly save: boolean;
 }
 export interface UpdateOutput {
   readonly outcome: 'applied' | 'skipped';

@@ -96,6 +96,18 @@ export type LogLine = z.infer<typeof logLine>;
 /** Control → trainers: the run does not need its lease any more. */
 export const leaseRelease = z.object({ v: version, runId: z.string() });
 
+/** Control → whoever watches: what a stage of a run is doing. Lost when nobody listens. */
+export const liveNote = z.object({
+  v: version,
+  stage: z.string(),
+  iteration: z.int(),
+  done: z.number(),
+  total: z.number(),
+  note: z.string(),
+  queued: z.string().optional(),
+});
+export type LiveMessage = z.infer<typeof liveNote>;
+
 /** Work queues hold jobs until acked; subjects end in the job id so that one can ask whether a job still waits. */
 export const jobStream = (role: Role) => `JOBS_${role}`;
 /** `any`, or the id of a numeric profile that the worker must reproduce. */
@@ -107,6 +119,7 @@ export const jobConsumer = (role: Role, profile: string) => `${role}-${profile}`
 export const claimSubject = (jobId: JobId) => `claim.${jobId}`;
 export const eventSubject = (jobId: JobId) => `ev.${jobId}`;
 export const logSubject = (runId: RunId) => `log.${runId}`;
+export const liveSubject = (runId: RunId) => `live.${runId}`;
 export const leaseSubject = 'lease.release';
 export const presenceBucket = 'PRESENCE';
 

@@ -59,6 +59,7 @@ export class Dispatcher {
   readonly #nc: NatsConnection;
   readonly #js: JetStreamClient;
   readonly #timing: Timing;
+  readonly #sessions = new Map<string, WaitSession>();
   #jsm: JetStreamManager;
 
   private constructor(nc: NatsConnection, jsm: JetStreamManager, timing: Timing) {
@@ -77,20 +78,26 @@ export class Dispatcher {
     const jobId = jobIdOf(request.stage, request.input);
     const done = await this.#result(request, jobId);
     if (done !== undefined) return done;
-    return new Promise<JobResult<S>>((resolve, reject) => {
-      const session = new WaitSession({
-        jobId,
-        nc: this.#nc,
-        timing: this.#timing,
-        publish: () => this.#publish(request, jobId),
-        stillQueued: () => this.#isQueued(request, jobId),
-        readResult: () => this.#result(request, jobId),
-        resolve: (result) => resolve(result as JobResult<S>),
-        reject,
-        options,
-      });
-      session.start();
+    return this.#session(request, jobId).join(options) as Promise<JobResult<S>>;
+  }
+
+  /** Two activities may wait for one job: they share a session, so that a claim gets one answer. */
+  #session<S extends Stage>(request: JobRequest<S>, jobId: string): WaitSession {
+    const key = `${request.runId} ${jobId}`;
+    const known = this.#sessions.get(key);
+    if (known !== undefined) return known;
+    const session = new WaitSession({
+      jobId,
+      nc: this.#nc,
+      timing: this.#timing,
+      publish: () => this.#publish(request, jobId),
+      stillQueued: () => this.#isQueued(request, jobId),
+      readResult: () => this.#result(request, jobId),
+      over: () => this.#sessions.delete(key),
     });
+    this.#sessions.set(key, session);
+    session.start();
+    return session;
   }
 
   /** The run needs no trainer any more: another may have it. */
@@ -139,15 +146,20 @@ interface SessionPorts {
   readonly publish: () => Promise<void>;
   readonly stillQueued: () => Promise<boolean>;
   readonly readResult: () => Promise<JobResult<Stage> | undefined>;
-  readonly resolve: (result: JobResult<Stage>) => void;
-  readonly reject: (error: unknown) => void;
-  readonly options: WaitOptions;
+  readonly over: () => void;
 }
 
-/** Subscriptions and timers of one wait; all of them end with it. */
+interface Waiter {
+  readonly options: WaitOptions;
+  readonly resolve: (result: JobResult<Stage>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Subscriptions and timers of one job's wait; all of them end with it, or when its last waiter leaves. */
 class WaitSession {
   readonly #ports: SessionPorts;
   readonly #wait: JobWait;
+  readonly #waiters = new Set<Waiter>();
   readonly #closers: (() => void)[] = [];
   #over = false;
   #checking = false;
@@ -159,34 +171,45 @@ class WaitSession {
   }
 
   start(): void {
-    const { nc, jobId, options, timing } = this.#ports;
+    const { nc, jobId, timing } = this.#ports;
     const claims = nc.subscribe(claimSubject(jobId), { callback: (error, message) => this.#onClaim(error, message) });
     const events = nc.subscribe(eventSubject(jobId), { callback: (error, message) => this.#onEvent(error, message) });
     const watchdog = setInterval(() => void this.#check(), timing.watchdogMs);
-    const onAbort = () => this.#fail(options.signal.reason);
-    options.signal.addEventListener('abort', onAbort, { once: true });
     this.#closers.push(
       () => claims.unsubscribe(),
       () => events.unsubscribe(),
       () => clearInterval(watchdog),
-      () => options.signal.removeEventListener('abort', onAbort),
     );
-    if (options.signal.aborted) onAbort();
-    else void this.#publishIfAbsent();
+    void this.#publishIfAbsent();
+  }
+
+  join(options: WaitOptions): Promise<JobResult<Stage>> {
+    return new Promise((resolve, reject) => {
+      const waiter = { options, resolve, reject };
+      const onAbort = () => {
+        this.#waiters.delete(waiter);
+        if (this.#waiters.size === 0) this.#close();
+        reject(options.signal.reason);
+      };
+      if (options.signal.aborted) return onAbort();
+      options.signal.addEventListener('abort', onAbort, { once: true });
+      this.#closers.push(() => options.signal.removeEventListener('abort', onAbort));
+      this.#waiters.add(waiter);
+    });
   }
 
   /** A predecessor may have published it; a message that still waits is not doubled. */
   async #publishIfAbsent(): Promise<void> {
     try {
-      if (!(await this.#ports.stillQueued())) await this.#ports.publish();
+      if (!(await this.#ports.stillQueued()) && !this.#over) await this.#ports.publish();
     } catch {
-      // The queue is not reachable now: the watchdog tries again, and the activity's heartbeat shows that it waits.
+      // The queue is not reachable now: the watchdog tries again, and the waiter shows why nothing moves.
       this.#wait.queuedBecause = 'the message queue is not reachable';
       this.#report();
     }
   }
 
-  /** Safety net: a lost notification, a wiped queue. */
+  /** After a notification, and as a safety net for lost ones and for a wiped queue. */
   async #check(): Promise<void> {
     this.#checkAgain = true;
     if (this.#checking) return;
@@ -229,21 +252,26 @@ class WaitSession {
   }
 
   #report(): void {
-    this.#ports.options.onProgress?.(this.#wait.progress, this.#wait.queuedBecause);
+    for (const { options } of this.#waiters) options.onProgress?.(this.#wait.progress, this.#wait.queuedBecause);
   }
 
   #succeed(result: JobResult<Stage>): void {
-    if (this.#close()) this.#ports.resolve(result);
+    const waiters = [...this.#waiters];
+    this.#close();
+    for (const waiter of waiters) waiter.resolve(result);
   }
 
   #fail(error: unknown): void {
-    if (this.#close()) this.#ports.reject(error);
+    const waiters = [...this.#waiters];
+    this.#close();
+    for (const waiter of waiters) waiter.reject(error);
   }
 
-  #close(): boolean {
-    if (this.#over) return false;
+  #close(): void {
+    if (this.#over) return;
     this.#over = true;
+    this.#waiters.clear();
     for (const close of this.#closers) close();
-    return true;
+    this.#ports.over();
   }
 }

@@ -127,6 +127,7 @@ export class JobWait {
         return { type: 'publish', delayMs: 0 };
       case 'retryable':
         this.#retries += 1;
+        this.queuedBecause = message;
         return { type: 'publish', delayMs: Math.min(5_000, 100 * 2 ** Math.min(this.#retries, 6)) };
       case 'unknown':
         this.#unknownFailures += 1;

@@ -2,7 +2,8 @@ import { ActivityFailure, ApplicationFailure, RetryState } from '@temporalio/com
 import { describe, expect, it } from 'vitest';
 import { FencedError, InvalidInputError, PauseError, PreemptedError, RetryableError, TerminalError } from '../../core/errors.ts';
 import type { PetrelError } from '../../core/errors.ts';
-import { errorToFailure, failureToError, pauseType } from './failures.ts';
+import { pauseType } from '../../core/wire/workflow.ts';
+import { errorToFailure, failureToError } from './failures.ts';
 
 const detail = { hint: 'do this', where: 'run.json' };
 const cases: [PetrelError, { type: string; nonRetryable: boolean }][] = [

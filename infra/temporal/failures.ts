@@ -22,9 +22,7 @@ import {
   TerminalError,
 } from '../../core/errors.ts';
 import type { ErrorDetail, ErrorJson, PetrelErrorKind } from '../../core/errors.ts';
-
-/** Failure type of every pause; the workflow branches on it. */
-export const pauseType = 'Pause';
+import { pauseType } from '../../core/wire/workflow.ts';
 
 /** First detail of a failure that petrel made. */
 export interface FailureDetail extends ErrorJson {

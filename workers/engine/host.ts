@@ -52,8 +52,6 @@ interface WeightsModel {
   readonly trainer: TrainerEngine;
 }
 
-const snapshotSlots = 2;
-
 export class EngineHost {
   readonly options: HostOptions;
   readonly facts: EngineFacts;
@@ -63,7 +61,8 @@ export class EngineHost {
   #policy: { readonly runId: RunId; readonly profile: string; readonly state: PolicyState } | undefined;
   #reference: { readonly model: Digest; readonly trainer: TrainerEngine } | undefined;
   #rolloutModel: WeightsModel | undefined;
-  readonly #saving = new Set<Promise<unknown>>();
+  /** Checkpoints being written, by state digest. */
+  readonly #saving = new Map<Digest, Promise<string>>();
 
   constructor(options: HostOptions) {
     this.options = options;
@@ -146,18 +145,29 @@ export class EngineHost {
     return generation;
   }
 
-  /** Saves a copy of the state; training may go on while it is written. Resolves with the manifest's key. */
-  async checkpoint(state: PolicyState, context: JobContext, iteration: number): Promise<string> {
-    const tag = state.tag;
-    if (tag === undefined) throw new Error('only a clean state is saved');
-    while (this.#saving.size >= snapshotSlots) await Promise.race(this.#saving);
+  /**
+   * Copies the state before it returns; training may go on while the copy is written. Resolves with the manifest's key.
+   * A state that is being written already is not written twice.
+   */
+  checkpoint(state: PolicyState, context: JobContext, iteration: number): Promise<string> {
+    const digests = state.tag;
+    if (digests === undefined) throw new Error('only a clean state is saved');
+    const known = this.#saving.get(digests.stateDigest);
+    if (known !== undefined) return known;
     const { weights, m, v, steps, parameters } = state.trainer;
-    const snapshot: Snapshot = { weights: weights.slice(), m: m.slice(), v: v.slice(), steps, parameters, digests: tag };
-    const store = await this.store(context.store);
-    const saving = saveCheckpoint({ store, runId: context.runId, term: context.at.term, iteration }, snapshot);
-    this.#saving.add(saving);
-    void saving.catch(() => undefined).finally(() => this.#saving.delete(saving));
+    const snapshot: Snapshot = { weights: weights.slice(), m: m.slice(), v: v.slice(), steps, parameters, digests };
+    const saving = this.store(context.store)
+      .then((store) => saveCheckpoint({ store, runId: context.runId, term: context.at.term, iteration }, snapshot))
+      .finally(() => this.#saving.delete(digests.stateDigest));
+    this.#saving.set(digests.stateDigest, saving);
     return saving;
+  }
+
+  /** The manifest of this state when it is written, or when its writing ends. */
+  async savedCheckpoint(context: JobContext, state: Digest): Promise<string | undefined> {
+    await this.#saving.get(state);
+    const key = keys.checkpoint(context.runId, context.at.iteration, state);
+    return (await (await this.store(context.store)).head(key)) === undefined ? undefined : key;
   }
 
   /** Writes the policy's weights for workers outside this process. */
@@ -212,7 +222,7 @@ export class EngineHost {
     const store = await this.store(context.store);
     const manifest = await readRecord(store, keys.weights(context.runId, weights), weightsManifest);
     if (manifest === undefined && context.at.iteration > 0) {
-      throw new RetryableError('WeightsMissing', `weights ${weights.slice(0, 12)} are not published yet`);
+      throw new RetryableError('WeightsMissing', `WeightsMissing: ${weights.slice(0, 12)} are not published yet`);
     }
     if (this.#rolloutModel !== undefined) this.#closeTrainer(this.#rolloutModel.trainer);
     this.#rolloutModel = undefined;

@@ -4,7 +4,7 @@ import { putBlob } from '../../infra/store/blobs.ts';
 import { promptOf } from '../../models/dataset-fact.ts';
 import { encodeTrajectories } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
-import { openTokenizer } from '../../models/tokenizer.ts';
+import { tokenizerOf } from '../tokenizers.ts';
 import type { Completion } from './generation.ts';
 import type { EngineHost, JobContext } from './host.ts';
 
@@ -13,7 +13,7 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
   const prompts = input.draws.map(({ row }) => promptOf(dataset, row));
   const longest = prompts.reduce((length, prompt) => Math.max(length, prompt.length), 0);
   const generation = await host.generationFor(context, input.model, input.profile, input.weights, input.maxSequences, longest + input.maxNewTokens);
-  const tokenizer = await openTokenizer(await host.modelFolder(context, input.model));
+  const tokenizer = await tokenizerOf(await host.modelFolder(context, input.model));
   const total = input.draws.length * input.samplesPerDraw * input.maxNewTokens;
   let done = 0;
   const completions = await generation.run({

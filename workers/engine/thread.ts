@@ -13,6 +13,7 @@ import { EngineHost } from './host.ts';
 import type { JobContext } from './host.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
 import { rollout } from './rollout.ts';
+import type { PolicyState } from './state.ts';
 import { applyBatch } from './update.ts';
 
 type EngineStage = Exclude<Stage, 'reward'>;
@@ -29,9 +30,13 @@ const stages: StageFunctions = {
     const tensors = decodeBatch(await getBlob(log.store, context.runId, record.record.tensors), record.key);
     const state = await host.policyAt(context, input.model, input.profile, input.parentState);
     host.interruptPolicy();
-    return applyBatch(state, record.record, tensors, (done, total) => context.progress(done, total, 'training'));
+    const output = applyBatch(state, record.record, tensors, (done, total) => context.progress(done, total, 'training'));
+    if (input.save) saveBeside(host, state, context, context.at.iteration + 1);
+    return output;
   },
   checkpoint: async (host, input, context) => {
+    const saved = await host.savedCheckpoint(context, input.state);
+    if (saved !== undefined) return { manifest: saved };
     const state = await host.policyAt(context, input.model, input.profile, input.state);
     return { manifest: await host.checkpoint(state, context, context.at.iteration) };
   },
@@ -40,6 +45,14 @@ const stages: StageFunctions = {
     return { manifest: await host.publishWeights(state, context) };
   },
 };
+
+/** The copy is made now; writing it goes on beside the next stages. A save that fails is said, and the next one is due soon. */
+function saveBeside(host: EngineHost, state: PolicyState, context: JobContext, iteration: number): void {
+  host.checkpoint(state, context, iteration).then(
+    () => context.say(`checkpoint ${iteration} saved`),
+    (error: unknown) => context.say(`checkpoint ${iteration} could not be saved: ${String(error)}`),
+  );
+}
 
 const port = parentPort;
 if (port === null) throw new Error('workers/engine/thread.ts runs as a worker thread');

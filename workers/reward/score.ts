@@ -10,11 +10,12 @@ import { readDatasetFiles } from '../../infra/store/datasets.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import { decodeDataset, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
 import type { DatasetFact } from '../../models/dataset-fact.ts';
-import { openTokenizer } from '../../models/tokenizer.ts';
+import { tokenizerOf } from '../tokenizers.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
-import { createScorerHost } from '../../rewards/host/index.ts';
-import type { ScorerHost, ScorerInput, ScorerOutcome } from '../../rewards/host/index.ts';
+import { createScorerHost } from '../../rewards/host/scorer-host.ts';
+import type { ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
+import type { ScorerInput } from '../../rewards/types.ts';
 
 /** Samples decoded or handed over before the event loop gets a turn. */
 const chunk = 64;
@@ -32,10 +33,10 @@ export class RewardRole {
   async score(store: Store, message: JobMessage, input: RewardInput, progress: (done: number, total: number) => void): Promise<RewardOutput> {
     const trajectories = decodeTrajectories(await getBlob(store, message.runId, input.trajectories), input.trajectories);
     const dataset = await this.#dataset(store, input.dataset);
-    const tokenizer = await openTokenizer(await modelFolder(store, input.model, this.#cache));
+    const tokenizer = await tokenizerOf(await modelFolder(store, input.model, this.#cache));
     const host = await this.#host(store, message.runId, input);
     const total = trajectories.row_B.length;
-    const outcomes: ScorerOutcome[] = [];
+    const outcomes: ScoreOutcome[] = [];
     for (let start = 0; start < total; start += chunk) {
       const samples = range(start, Math.min(start + chunk, total));
       outcomes.push(...(await host.score(samples.map((b) => inputOf(trajectories, dataset, b, (ids) => tokenizer.decode(ids, { skipSpecial: true }))))));
@@ -62,16 +63,17 @@ export class RewardRole {
   }
 
   async #host(store: Store, runId: string, input: RewardInput): Promise<ScorerHost> {
-    const id = JSON.stringify([input.scorer, input.timeoutMs, input.memoryMb]);
+    const id = JSON.stringify([input.scorer, input.settings, input.timeoutMs, input.memoryMb, input.concurrency]);
     const known = this.#hosts.get(id);
     if (known !== undefined) return known;
-    const limits = { timeoutMs: input.timeoutMs, memoryMb: input.memoryMb, concurrency: 1 };
+    const limits = { timeoutMs: input.timeoutMs, memoryMb: input.memoryMb, concurrency: input.concurrency };
     const { scorer } = input;
     const spec =
       scorer.type === 'builtin'
-        ? { type: 'builtin' as const, name: scorer.name }
-        : { type: 'module' as const, path: await this.#module(store, runId, scorer.module, scorer.fileName), exportName: scorer.exportName };
-    const host = await createScorerHost(spec, limits);
+        ? { type: 'builtin' as const, name: scorer.name, settings: input.settings }
+        : { type: 'module' as const, path: await this.#module(store, runId, scorer.module, scorer.fileName), exportName: scorer.exportName, settings: input.settings };
+    const host = createScorerHost(spec, limits);
+    await host.ready();
     this.#hosts.set(id, host);
     return host;
   }
@@ -97,7 +99,7 @@ function inputOf(t: Trajectories, dataset: DatasetFact, b: number, decode: (ids:
   };
 }
 
-function tabulate(outcomes: readonly ScorerOutcome[]): ScoreTable {
+function tabulate(outcomes: readonly ScoreOutcome[]): ScoreTable {
   const names = new Set(outcomes.flatMap((outcome) => (outcome.ok ? Object.keys(outcome.columns) : [])));
   const column = (name: string) =>
     outcomes.map((outcome) => {

@@ -1,0 +1,112 @@
+/** Where a run stands: derived from the store whenever a workflow starts, resumes or was rolled back. */
+import { PauseError, TerminalError } from '../core/errors.ts';
+import { keys } from '../core/records/keys.ts';
+import { recordFormat, termRecord } from '../core/records/schema.ts';
+import type { TermRecord, Wish } from '../core/records/schema.ts';
+import type { ActivityPorts } from './ports.ts';
+import { writerOf } from './run-context.ts';
+import type { RunContexts, RunRef } from './run-context.ts';
+import { engineSettings } from './settings.ts';
+
+export interface RecoveredHead {
+  /** 0: no term yet. */
+  readonly term: number;
+  readonly position: number;
+  readonly iterations: number;
+  /** A batch is committed and not applied: the update goes first. */
+  readonly pending: boolean;
+  readonly wish: Wish;
+  readonly evaluateFirst: boolean;
+  readonly valOnly: boolean;
+}
+
+export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
+  return {
+    async recoverHead(ref: RunRef): Promise<RecoveredHead> {
+      const context = await contexts.get(ref, true);
+      const head = await context.log.head();
+      const status = await context.log.status();
+      const { trainer } = context.recipe;
+      return {
+        term: head?.term ?? 0,
+        position: head?.position ?? 0,
+        iterations: context.iterations,
+        pending: head?.pending !== undefined && head.pending.record.decision !== 'seal',
+        wish: status?.wish ?? 'run',
+        evaluateFirst: trainer.val_before_train || trainer.val_only,
+        valOnly: trainer.val_only,
+      };
+    },
+
+    /** Makes the base ready on a trainer and opens the first term. */
+    async openTerm(ref: RunRef): Promise<{ readonly term: number }> {
+      const { log, recipe, inputs } = await contexts.get(ref);
+      const existing = await log.newestTerm();
+      if (existing !== undefined) return { term: existing.record.term };
+      const { output } = await ports.whileHeartbeating((signal) =>
+        ports.dispatcher.run(
+          {
+            stage: 'open',
+            runId: ref.runId,
+            at: { term: 1, iteration: 0 },
+            store: log.store,
+            profile: 'any',
+            input: { model: inputs.model, engine: engineSettings(recipe) },
+          },
+          { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('open', 0, progress, queued)) },
+        ),
+      );
+      const record: TermRecord = {
+        format: recordFormat,
+        runId: ref.runId,
+        term: 1,
+        startState: output.stateDigest,
+        startWeights: output.weightsDigest,
+        profile: output.profile,
+        owner: ports.process,
+        reason: 'start',
+        skippedDraws: [],
+        writer: writerOf(ports),
+      };
+      const decided = await ports.decide(log.store, keys.term(ref.runId, 1), termRecord, record, (other) => other.startState === record.startState);
+      ports.say(ref.runId, 'info', `opened term 1: ${output.profile.compute}${output.profile.deterministic ? ' deterministic' : ''} on ${output.profile.isa}`);
+      return { term: decided.record.term };
+    },
+
+    /** The run's state for people; a pause's reason comes with it. */
+    async recordState(input: RunRef & { readonly state: 'running' | 'paused' | 'stopped' | 'completed' | 'failed' | 'cancelled'; readonly reason?: unknown }): Promise<void> {
+      const { log } = await contexts.get(input);
+      await ports.appendStatus(log, { state: input.state, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now());
+      ports.say(input.runId, input.reason === undefined ? 'info' : 'warn', `${input.state}${reasonText(input.reason)}`);
+      if (input.state !== 'running') ports.dispatcher.releaseLease(input.runId);
+    },
+  };
+}
+
+export function liveNote(stage: string, iteration: number, progress: { readonly done: number; readonly total: number; readonly note: string } | undefined, queued: string | undefined) {
+  return {
+    stage,
+    iteration,
+    done: progress?.done ?? 0,
+    total: progress?.total ?? 0,
+    note: progress?.note ?? '',
+    ...(queued === undefined ? {} : { queued }),
+  };
+}
+
+/** Throws what keeps a log from going on: a missing position is a hole, never a fresh start. */
+export function needHead<T>(head: T | undefined, runId: string): T {
+  if (head === undefined) throw new TerminalError('NoTerm', `${runId} has no term: openTerm comes first`);
+  return head;
+}
+
+export function badStepsPause(runId: string, badSteps: number, reason: string | undefined): PauseError {
+  return new PauseError('TooManyBadSteps', `${badSteps} updates in a row took no optimiser step; last: ${reason ?? 'unknown'}`, {
+    hint: 'Lower actor.optim.lr or mend the data, then petrel resume',
+    where: runId,
+  });
+}
+
+function reasonText(reason: unknown): string {
+  return typeof reason === 'object' && reason !== null && 'message' in reason ? `: ${String(reason.message)}` : '';
+}

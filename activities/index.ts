@@ -1,0 +1,17 @@
+/** All activities of a control process, made from its ports. */
+import { headActivities } from './head.ts';
+import type { ActivityPorts } from './ports.ts';
+import { RunContexts } from './run-context.ts';
+import { stageActivities } from './stages.ts';
+
+export type { ActivityPorts, LiveNote } from './ports.ts';
+export type { RecoveredHead } from './head.ts';
+export type { RunRef } from './run-context.ts';
+export type { UpdateSummary } from './stages.ts';
+
+export function createActivities(ports: ActivityPorts) {
+  const contexts = new RunContexts(ports);
+  return { ...headActivities(ports, contexts), ...stageActivities(ports, contexts) };
+}
+
+export type Activities = ReturnType<typeof createActivities>;

@@ -1,0 +1,38 @@
+/** What activities need of the world. Given by the control process; faked in tests at these seams only. */
+import type { Store } from '../core/ports.ts';
+import type { Dispatcher } from '../infra/nats/dispatcher.ts';
+import type { RunLog } from '../infra/store/run-log.ts';
+import type { StatusChange } from '../infra/store/status.ts';
+import type { decide } from '../infra/store/records.ts';
+import type { getJsonBlob, putJsonBlob } from '../infra/store/blobs.ts';
+import type { StatusEntry } from '../core/records/schema.ts';
+import type { LogLine, Presence } from '../core/wire/messages.ts';
+
+export interface ActivityPorts {
+  /** Name of this control process, for records. */
+  readonly process: string;
+  readonly openStore: (url: string) => Promise<Store>;
+  readonly openLog: (store: Store, runId: string) => RunLog;
+  readonly appendStatus: (log: RunLog, change: StatusChange, at: Date) => Promise<StatusEntry>;
+  readonly decide: typeof decide;
+  readonly getJsonBlob: typeof getJsonBlob;
+  readonly putJsonBlob: typeof putJsonBlob;
+  readonly dispatcher: Pick<Dispatcher, 'run' | 'releaseLease'>;
+  readonly listWorkers: () => Promise<Presence[]>;
+  readonly say: (runId: string, level: LogLine['level'], text: string) => void;
+  /** What a running stage is doing, for whoever watches. */
+  readonly live: (runId: string, note: LiveNote) => void;
+  readonly now: () => Date;
+  /** Runs a wait while telling Temporal that this waiter lives; gives up when the activity is cancelled. */
+  readonly whileHeartbeating: <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+}
+
+export interface LiveNote {
+  readonly stage: string;
+  readonly iteration: number;
+  readonly done: number;
+  readonly total: number;
+  readonly note: string;
+  /** Why nothing moves: no worker, trainer leased to another run. */
+  readonly queued?: string;
+}

@@ -1,0 +1,61 @@
+/** The rollout and reward jobs of an iteration or a validation: derived, so every stage finds the same ones. */
+import type { LogPosition } from '../infra/store/run-log.ts';
+import type { NumericProfile } from '../core/records/schema.ts';
+import type { RewardInput, RolloutInput } from '../core/wire/jobs.ts';
+import type { JobRequest } from '../infra/nats/dispatcher.ts';
+import type { RunContext } from './run-context.ts';
+import { promptsPerJob, samplesPerDraw, samplingSettings, seedOf } from './settings.ts';
+
+export type Purpose = RolloutInput['purpose'];
+
+/** One job per `promptsPerJob` draws, in draw order. */
+export function rolloutJobs(context: RunContext, at: LogPosition, profile: NumericProfile, purpose: Purpose): JobRequest<'rollout'>[] {
+  const { recipe, inputs, log } = context;
+  const draws = purpose === 'train' ? context.draws(at.counters.cursor) : validationDraws(context);
+  const perJob = promptsPerJob(recipe, purpose);
+  const jobs: JobRequest<'rollout'>[] = [];
+  for (let start = 0; start < draws.length; start += perJob) {
+    jobs.push({
+      stage: 'rollout',
+      runId: log.runId,
+      at: { term: at.term, iteration: at.position },
+      store: log.store,
+      profile: profile.id,
+      input: {
+        purpose,
+        model: inputs.model,
+        dataset: purpose === 'train' ? inputs.train : (inputs.validation ?? inputs.train),
+        weights: at.weightsDigest,
+        profile,
+        draws: draws.slice(start, start + perJob).map(({ draw, row }) => ({ draw, row })),
+        samplesPerDraw: samplesPerDraw(recipe, purpose),
+        sampling: samplingSettings(recipe, purpose),
+        maxNewTokens: recipe.data.max_response_length,
+        maxSequences: recipe.rollout.max_num_seqs,
+        stopStrings: recipe.rollout.stop,
+        seed: seedOf(recipe, purpose),
+      },
+    });
+  }
+  return jobs;
+}
+
+/** Every validation row once, in order. */
+function validationDraws(context: RunContext) {
+  return Array.from({ length: context.inputs.validationRows ?? 0 }, (_, row) => ({ draw: row, row }));
+}
+
+export function rewardJob(context: RunContext, rollout: JobRequest<'rollout'>, trajectories: string): JobRequest<'reward'> {
+  const { recipe, inputs } = context;
+  const input: RewardInput = {
+    trajectories,
+    model: inputs.model,
+    dataset: rollout.input.dataset,
+    scorer: inputs.scorer ?? { type: 'builtin', revision: '1' },
+    settings: recipe.reward.reward_kwargs,
+    timeoutMs: Math.round(recipe.reward.timeout * 1000),
+    memoryMb: recipe.reward.memory_limit_mb,
+    concurrency: recipe.reward.num_workers,
+  };
+  return { stage: 'reward', runId: rollout.runId, at: rollout.at, store: rollout.store, profile: 'any', input };
+}

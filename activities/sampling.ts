@@ -1,0 +1,114 @@
+/** Rollouts and rewards of a position: dispatched, waited for, joined when others wait too. */
+import type { ResultRecord } from '../core/records/schema.ts';
+import type { RolloutOutput } from '../core/wire/jobs.ts';
+import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
+import type { Head, LogPosition } from '../infra/store/run-log.ts';
+import { liveNote, needHead } from './head.ts';
+import type { ActivityPorts } from './ports.ts';
+import { rewardJob, rolloutJobs } from './rollout-jobs.ts';
+import type { Purpose } from './rollout-jobs.ts';
+import type { RunContext, RunContexts, RunRef } from './run-context.ts';
+
+/** A rollout with its scores. */
+export interface ScoredRollout {
+  readonly trajectories: string;
+  readonly scores: string;
+  readonly jobs: readonly string[];
+  readonly rollout: RolloutOutput;
+  readonly timings: ResultRecord['timings'];
+}
+
+export interface Sampling {
+  rollouts(context: RunContext, head: Head, purpose: Purpose, signal: AbortSignal): Promise<JobResult<'rollout'>[]>;
+  scored(context: RunContext, head: Head, purpose: Purpose, signal: AbortSignal): Promise<ScoredRollout[]>;
+}
+
+export function sampling(ports: ActivityPorts): Sampling {
+  /** Totals over the jobs of a stage, for whoever watches. */
+  function watch(runId: string, stage: string, position: number, jobs: number) {
+    const notes = new Map<string, { done: number; total: number }>();
+    return (jobId: string, done: number, total: number, queued: string | undefined) => {
+      notes.set(jobId, { done, total });
+      const sum = [...notes.values()].reduce((a, b) => ({ done: a.done + b.done, total: a.total + b.total }), { done: 0, total: 0 });
+      const share = notes.size === 0 ? 0 : sum.total * (jobs / notes.size);
+      ports.live(runId, liveNote(stage, position + 1, { done: sum.done, total: share, note: 'tokens' }, queued));
+    };
+  }
+
+  async function runRollout(context: RunContext, head: Head, job: JobRequest<'rollout'>, signal: AbortSignal, told: ReturnType<typeof watch>): Promise<JobResult<'rollout'>> {
+    let published = false;
+    return ports.dispatcher.run(job, {
+      signal,
+      onProgress: (progress, queued) => {
+        told(job.input.draws[0]?.draw.toString() ?? '', progress?.done ?? 0, progress?.total ?? 0, queued);
+        if (queued?.startsWith('WeightsMissing') && !published) {
+          published = true;
+          publishWeights(context, head, signal).catch((error: unknown) => ports.say(context.log.runId, 'warn', `publishing weights: ${String(error)}`));
+        }
+      },
+    });
+  }
+
+  /** A rollout worker outside the trainer's process needs them; any trainer can write them. */
+  async function publishWeights(context: RunContext, head: Head, signal: AbortSignal): Promise<void> {
+    await ports.dispatcher.run(
+      {
+        stage: 'weights',
+        runId: context.log.runId,
+        at: { term: head.term, iteration: head.position },
+        store: context.log.store,
+        profile: head.termRecord.profile.id,
+        input: { weights: head.weightsDigest, state: head.stateDigest, model: context.inputs.model, profile: head.termRecord.profile },
+      },
+      { signal },
+    );
+  }
+
+  async function ensureWeights(context: RunContext, head: Head, signal: AbortSignal): Promise<void> {
+    if (head.position === 0) return;
+    const workers = await ports.listWorkers();
+    const outside = workers.filter((worker) => worker.roles.includes('rollout') && worker.lease !== context.log.runId);
+    if (outside.length > 0) await publishWeights(context, head, signal);
+  }
+
+  return {
+    async rollouts(context, head, purpose, signal) {
+      const jobs = rolloutJobs(context, head, head.termRecord.profile, purpose);
+      const told = watch(context.log.runId, purpose === 'train' ? 'rollout' : 'evaluate', head.position, jobs.length);
+      await ensureWeights(context, head, signal);
+      return Promise.all(jobs.map((job) => runRollout(context, head, job, signal, told)));
+    },
+
+    async scored(context, head, purpose, signal) {
+      const jobs = rolloutJobs(context, head, head.termRecord.profile, purpose);
+      const told = watch(context.log.runId, purpose === 'train' ? 'rollout' : 'evaluate', head.position, jobs.length);
+      return Promise.all(
+        jobs.map(async (job) => {
+          const rollout = await runRollout(context, head, job, signal, told);
+          const reward = await ports.dispatcher.run(rewardJob(context, job, rollout.output.trajectories), { signal });
+          return {
+            trajectories: rollout.output.trajectories,
+            scores: reward.output.scores,
+            jobs: [rollout.jobId, reward.jobId],
+            rollout: rollout.output,
+            timings: addTimings(rollout.timings, reward.timings),
+          };
+        }),
+      );
+    },
+  };
+}
+
+export function addTimings(...all: readonly ResultRecord['timings'][]): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const timings of all) for (const [name, value] of Object.entries(timings)) sums[name] = (sums[name] ?? 0) + Number(value);
+  return sums;
+}
+
+/** The head that a stage works on; refuses when the workflow's idea of it is out of date. */
+export async function headOf(contexts: RunContexts, ref: RunRef): Promise<{ context: RunContext; head: Head }> {
+  const context = await contexts.get(ref);
+  return { context, head: needHead(await context.log.head(), ref.runId) };
+}
+
+export type { LogPosition };

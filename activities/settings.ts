@@ -1,0 +1,112 @@
+/** From a resolved recipe to what the stages' jobs are told. Pure. */
+import type { Recipe } from '../core/recipe/index.ts';
+import { totalIterations } from '../core/recipe/index.ts';
+import type { SamplingSettings } from '../core/ports.ts';
+import type { LossSettings, RunInputs } from '../core/records/schema.ts';
+import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
+import type { AlgorithmSettings, EngineSettings, ScheduleSettings } from '../core/wire/jobs.ts';
+
+export function engineSettings(recipe: Recipe): EngineSettings {
+  return {
+    compute: recipe.model.compute_dtype,
+    deterministic: recipe.deterministic !== false,
+    maxTokensPerMicroBatch: recipe.actor.ppo_max_token_len_per_gpu,
+  };
+}
+
+/** Key of the counter-based random bits: the run's seed, and what they are for. */
+export function seedOf(recipe: Recipe, purpose: 'train' | 'validate'): readonly [number, number] {
+  return [recipe.seed >>> 0, purpose === 'train' ? 1 : 2];
+}
+
+export function samplingSettings(recipe: Recipe, purpose: 'train' | 'validate'): SamplingSettings {
+  const { rollout } = recipe;
+  const own = purpose === 'train' ? rollout : rollout.val_kwargs;
+  return {
+    temperature: own.do_sample ? own.temperature : 0,
+    topK: Math.max(0, own.top_k),
+    topP: own.top_p,
+    minP: purpose === 'train' ? rollout.min_p : 0,
+    repetitionPenalty: rollout.repetition_penalty,
+  };
+}
+
+export function samplesPerDraw(recipe: Recipe, purpose: 'train' | 'validate'): number {
+  return purpose === 'train' ? recipe.rollout.n : recipe.rollout.val_kwargs.n;
+}
+
+/** Prompts of one rollout job: as many as fill a worker's slots. Independent of how many workers there are. */
+export function promptsPerJob(recipe: Recipe, purpose: 'train' | 'validate'): number {
+  return Math.max(1, Math.floor(recipe.rollout.max_num_seqs / samplesPerDraw(recipe, purpose)));
+}
+
+/** Optimiser steps of one iteration when nothing is filtered. */
+export function stepsPerIteration(recipe: Recipe): number {
+  const miniBatch = recipe.kind === 'sft' ? sftMiniBatch(recipe) : recipe.actor.ppo_mini_batch_size;
+  return Math.ceil(recipe.data.train_batch_size / miniBatch) * (recipe.kind === 'sft' ? 1 : recipe.actor.ppo_epochs);
+}
+
+/** SFT takes one optimiser step per `train_batch_size` rows. */
+function sftMiniBatch(recipe: Recipe): number {
+  return recipe.data.train_batch_size;
+}
+
+export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmSettings {
+  const { actor } = recipe;
+  const sft = recipe.kind === 'sft';
+  return {
+    seed: [recipe.seed >>> 0, actor.data_loader_seed >>> 0],
+    samplesPerDraw: sft ? 1 : recipe.rollout.n,
+    advEstimator: recipe.algorithm.adv_estimator,
+    normAdvByStd: recipe.algorithm.norm_adv_by_std_in_grpo,
+    maxFailedFraction: recipe.reward.max_failed_fraction,
+    miniBatchPrompts: sft ? sftMiniBatch(recipe) : actor.ppo_mini_batch_size,
+    epochs: sft ? 1 : actor.ppo_epochs,
+    shuffle: actor.shuffle,
+    maxTokensPerMicroBatch: actor.ppo_max_token_len_per_gpu,
+    maxResponseLength: recipe.data.max_response_length,
+    loss: lossSettings(recipe),
+    optimizer: {
+      beta1: actor.optim.betas[0],
+      beta2: actor.optim.betas[1],
+      eps: actor.optim.eps,
+      weightDecay: actor.optim.weight_decay,
+      maxGradNorm: actor.grad_clip,
+    },
+    schedule: scheduleSettings(recipe, inputs.trainRows),
+  };
+}
+
+function lossSettings(recipe: Recipe): LossSettings {
+  const { actor } = recipe;
+  return {
+    kind: recipe.kind === 'sft' ? 'sft' : 'policy',
+    lossMode: actor.policy_loss.loss_mode,
+    clipRatioLow: actor.clip_ratio_low ?? actor.clip_ratio,
+    clipRatioHigh: actor.clip_ratio_high ?? actor.clip_ratio,
+    clipRatioC: actor.clip_ratio_c,
+    lossAggMode: actor.loss_agg_mode,
+    entropyCoeff: actor.entropy_coeff,
+    useKlLoss: actor.use_kl_loss,
+    klLossCoef: actor.kl_loss_coef,
+    klLossType: actor.kl_loss_type,
+    temperature: recipe.kind === 'sft' || recipe.rollout.temperature === 0 ? 1 : recipe.rollout.temperature,
+    lossScaleFactor: actor.loss_scale_factor ?? recipe.data.max_response_length,
+  };
+}
+
+function scheduleSettings(recipe: Recipe, rows: number): ScheduleSettings {
+  const { optim } = recipe.actor;
+  const totalSteps = optim.total_training_steps ?? totalIterations(recipe, rows) * stepsPerIteration(recipe);
+  return {
+    lr: optim.lr,
+    type: optim.lr_scheduler_type,
+    warmupSteps: resolveWarmupSteps(optim.lr_warmup_steps, optim.lr_warmup_steps_ratio, totalSteps),
+    totalSteps,
+    minLrRatio: optim.min_lr_ratio,
+    numCycles: optim.num_cycles,
+    ...(optim.init_lr_ratio === null ? {} : { initLrRatio: optim.init_lr_ratio }),
+    zeroIndexedStep: optim.zero_indexed_step,
+    stableRatio: optim.stable_ratio,
+  };
+}

@@ -1,0 +1,234 @@
+/** The four stages of an iteration, and the validation: each one object in, one small object out. */
+import { PauseError } from '../core/errors.ts';
+import { keys } from '../core/records/keys.ts';
+import { batchRecord, evalRecord, recordFormat, updateRecord } from '../core/records/schema.ts';
+import type { BatchRecord, EvalRecord, UpdateRecord, Wish } from '../core/records/schema.ts';
+import type { ScoreTable } from '../core/wire/jobs.ts';
+import { badStepsPause, liveNote } from './head.ts';
+import type { ActivityPorts } from './ports.ts';
+import { writerOf } from './run-context.ts';
+import type { RunContexts, RunRef } from './run-context.ts';
+import { addTimings, headOf, sampling } from './sampling.ts';
+import type { ScoredRollout } from './sampling.ts';
+import { algorithmSettings } from './settings.ts';
+
+export interface UpdateSummary {
+  readonly position: number;
+  readonly wish: Wish;
+  readonly checkpointDue: boolean;
+  readonly evaluationDue: boolean;
+}
+
+export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
+  const sample = sampling(ports);
+  return {
+    /** Responses for every draw of the iteration. */
+    async rollout(ref: RunRef): Promise<{ readonly samples: number }> {
+      const { context, head } = await headOf(contexts, ref);
+      const results = await ports.whileHeartbeating((signal) => sample.rollouts(context, head, 'train', signal));
+      return { samples: results.reduce((sum, result) => sum + result.output.samples, 0) };
+    },
+
+    /** Scores of every response; started together with rollout. */
+    async reward(ref: RunRef): Promise<{ readonly failed: number }> {
+      const { context, head } = await headOf(contexts, ref);
+      await ports.whileHeartbeating((signal) => sample.scored(context, head, 'train', signal));
+      return { failed: 0 };
+    },
+
+    /** From scored samples to the batch record: the decision what iteration k trains on. */
+    async advantage(ref: RunRef): Promise<{ readonly batch: string }> {
+      const { context, head } = await headOf(contexts, ref);
+      if (head.pending !== undefined) return { batch: head.pending.digest };
+      const { log, recipe, inputs, revision } = context;
+      const draws = context.draws(head.counters.cursor);
+      const profile = head.termRecord.profile;
+      const scored = recipe.kind === 'sft' ? [] : await ports.whileHeartbeating((signal) => sample.scored(context, head, 'train', signal));
+      const { output, timings, jobId } = await ports.whileHeartbeating((signal) =>
+        ports.dispatcher.run(
+          {
+            stage: 'advantage',
+            runId: ref.runId,
+            at: { term: head.term, iteration: head.position },
+            store: log.store,
+            profile: profile.id,
+            input: {
+              kind: recipe.kind,
+              iteration: head.position + 1,
+              parentState: head.stateDigest,
+              weights: head.weightsDigest,
+              inputs,
+              profile,
+              draws: recipe.kind === 'sft' ? draws.map(({ draw, row }) => ({ draw, row })) : [],
+              parts: scored.map(({ trajectories, scores }) => ({ trajectories, scores })),
+              before: head.counters,
+              cursorAfter: head.counters.cursor + draws.length,
+              algorithm: algorithmSettings(recipe, inputs),
+            },
+          },
+          { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('advantage', head.position + 1, progress, queued)) },
+        ),
+      );
+      const record: BatchRecord = {
+        format: recordFormat,
+        runId: ref.runId,
+        term: head.term,
+        iteration: head.position + 1,
+        parent: head.parent,
+        parentState: head.stateDigest,
+        revision: revision.revision,
+        profile: profile.id,
+        tensors: output.tensors,
+        oldLogProbs: output.oldLogProbs,
+        learningRates: [...output.learningRates],
+        loss: output.loss,
+        optimizer: output.optimizer,
+        results: [...scored.flatMap(({ jobs }) => jobs), jobId],
+        draws: [...output.draws],
+        before: head.counters,
+        after: output.after,
+        metrics: output.metrics,
+        timings: addTimings(...scored.map((part) => part.timings), timings),
+        decision: 'train',
+        writer: writerOf(ports),
+      };
+      const decided = await ports.decide(log.store, keys.batch(ref.runId, head.term, record.iteration), batchRecord, record, (other) => other.parent === record.parent && other.decision !== 'seal');
+      return { batch: decided.digest };
+    },
+
+    /** Applies the committed batch: the update record is the commit. */
+    async update(ref: RunRef): Promise<UpdateSummary> {
+      const { context, head } = await headOf(contexts, ref);
+      const { log, recipe, inputs } = context;
+      const pending = head.pending;
+      if (pending === undefined) return summary(head.position, context, await wishOf(log));
+      const k = head.position + 1;
+      const save = isDue(k, recipe.trainer.save_freq) || k === context.iterations;
+      const { output, timings } = await ports.whileHeartbeating((signal) =>
+        ports.dispatcher.run(
+          {
+            stage: 'update',
+            runId: ref.runId,
+            at: { term: head.term, iteration: head.position },
+            store: log.store,
+            profile: head.termRecord.profile.id,
+            input: { parentState: head.stateDigest, batch: pending.digest, model: inputs.model, profile: head.termRecord.profile, save },
+          },
+          { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('update', k, progress, queued)) },
+        ),
+      );
+      const record: UpdateRecord = {
+        format: recordFormat,
+        runId: ref.runId,
+        term: head.term,
+        iteration: k,
+        batch: pending.digest,
+        parentState: head.stateDigest,
+        outcome: output.outcome,
+        ...(output.reason === undefined ? {} : { reason: output.reason }),
+        stateDigest: output.stateDigest,
+        weightsDigest: output.weightsDigest,
+        steps: [...output.steps],
+        after: output.after,
+        metrics: output.metrics,
+        timings: addTimings(timings),
+        writer: writerOf(ports),
+      };
+      const decided = await ports.decide(log.store, keys.update(ref.runId, head.term, k), updateRecord, record, (other) => other.batch === record.batch && other.outcome !== 'seal');
+      sayIteration(ports, decided.record, pending.record);
+      if (decided.record.outcome === 'skipped' && output.after.badSteps >= recipe.trainer.max_bad_steps) {
+        throw badStepsPause(ref.runId, output.after.badSteps, output.reason);
+      }
+      return summary(k, context, await wishOf(log));
+    },
+
+    /** Validates the policy at the head. Does nothing when it was validated, or has nothing to be validated on. */
+    async evaluate(ref: RunRef): Promise<{ readonly accuracy: number | null }> {
+      const { context, head } = await headOf(contexts, ref);
+      const { log, inputs } = context;
+      if (inputs.validation === undefined) return { accuracy: null };
+      const scored = await ports.whileHeartbeating((signal) => sample.scored(context, head, 'validate', signal));
+      const tables = await Promise.all(scored.map(async (part) => (await ports.getJsonBlob(log.store, ref.runId, part.scores)) as ScoreTable));
+      const record = evaluation(ref, head.term, head.position, head.weightsDigest, scored, tables);
+      const decided = await ports.decide(
+        log.store,
+        keys.evaluation(ref.runId, head.term, head.position),
+        evalRecord,
+        { ...record, writer: writerOf(ports) },
+        (other) => other.weightsDigest === record.weightsDigest,
+      );
+      ports.say(ref.runId, 'info', `validation of policy ${head.position}: accuracy ${decided.record.accuracy.toFixed(4)} on ${decided.record.questions} questions`);
+      return { accuracy: decided.record.accuracy };
+    },
+
+    /** The state at the head as a checkpoint. Returns at once when it is there. */
+    async checkpoint(ref: RunRef): Promise<{ readonly manifest: string }> {
+      const { context, head } = await headOf(contexts, ref);
+      const { output } = await ports.whileHeartbeating((signal) =>
+        ports.dispatcher.run(
+          {
+            stage: 'checkpoint',
+            runId: ref.runId,
+            at: { term: head.term, iteration: head.position },
+            store: context.log.store,
+            profile: head.termRecord.profile.id,
+            input: { state: head.stateDigest, model: context.inputs.model, profile: head.termRecord.profile },
+          },
+          { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('checkpoint', head.position, progress, queued)) },
+        ),
+      );
+      return output;
+    },
+  };
+
+  function summary(position: number, context: Awaited<ReturnType<typeof headOf>>['context'], wish: Wish): UpdateSummary {
+    const { trainer } = context.recipe;
+    return {
+      position,
+      wish,
+      checkpointDue: isDue(position, trainer.save_freq),
+      evaluationDue: isDue(position, trainer.test_freq) || position === context.iterations,
+    };
+  }
+}
+
+async function wishOf(log: { status(): Promise<{ wish: Wish } | undefined> }): Promise<Wish> {
+  return (await log.status())?.wish ?? 'run';
+}
+
+function isDue(k: number, every: number): boolean {
+  return every > 0 && k % every === 0;
+}
+
+function sayIteration(ports: ActivityPorts, update: UpdateRecord, batch: BatchRecord): void {
+  const score = batch.metrics['critic/score/mean'];
+  const parts = [
+    `iteration ${update.iteration}`,
+    score === undefined ? undefined : `reward ${Number(score).toFixed(3)}`,
+    `grad norm ${Number(update.metrics['actor/grad_norm'] ?? Number.NaN).toFixed(3)}`,
+    update.outcome === 'skipped' ? `skipped: ${update.reason ?? ''}` : undefined,
+  ];
+  ports.say(update.runId, update.outcome === 'skipped' ? 'warn' : 'info', parts.filter((part) => part !== undefined).join(', '));
+}
+
+/** Mean over questions of the mean over their samples; failed samples count as wrong and are counted. */
+function evaluation(ref: RunRef, term: number, iteration: number, weightsDigest: string, scored: readonly ScoredRollout[], tables: readonly ScoreTable[]): Omit<EvalRecord, 'writer'> {
+  const values = tables.flatMap((table) => table.scores.map((score, b) => table.columns['acc']?.[b] ?? score));
+  const failed = values.filter((value) => value === null).length;
+  if (values.length === 0) throw new PauseError('NothingValidated', 'The validation has no questions', { where: ref.runId });
+  const accuracy = values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / values.length;
+  const tokens = scored.reduce((sum, part) => sum + part.rollout.responseTokens, 0);
+  return {
+    format: recordFormat,
+    runId: ref.runId,
+    term,
+    iteration,
+    weightsDigest,
+    questions: values.length,
+    failed,
+    accuracy,
+    metrics: { 'val/accuracy': accuracy, 'val/response_tokens': tokens },
+    timings: addTimings(...scored.map((part) => part.timings)),
+    results: scored.flatMap((part) => [...part.jobs]),
+  };
+}

@@ -1,0 +1,32 @@
+/** Names that the control plane's two sides share: the task queue, signals and failure types of workflows. */
+import type { RunState, Wish } from '../records/schema.ts';
+
+export const taskQueue = 'petrel';
+
+/** Failure type of every pause; the workflow branches on it. */
+export const pauseType = 'Pause';
+
+/** What starts a workflow, and all that it carries on. `term` 0: whatever the store says is newest. */
+export interface RunCarry {
+  readonly runId: string;
+  /** Store URL; lives in workflow arguments and job messages only, never in records. */
+  readonly store: string;
+}
+
+/** Signal: what the owner wishes. The store holds it already; the signal makes it quick. */
+export const wishSignalName = 'wish';
+/** Query: where the workflow is. */
+export const liveQueryName = 'live';
+
+export interface LiveState {
+  readonly state: RunState;
+  readonly wish: Wish;
+  readonly stage: string;
+  readonly position: number;
+  readonly iterations: number;
+}
+
+export interface RunOutcome {
+  readonly state: RunState;
+  readonly position: number;
+}

@@ -1,0 +1,85 @@
+/** Entry of the control process: Temporal workflows and activities, the dispatcher, the log collector. */
+import { readFile } from 'node:fs/promises';
+import { Context } from '@temporalio/activity';
+import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import { createActivities } from '../../activities/index.ts';
+import type { ActivityPorts } from '../../activities/index.ts';
+import type { Store } from '../../core/ports.ts';
+import { liveSubject, timings, wireVersion } from '../../core/wire/messages.ts';
+import { taskQueue } from '../../core/wire/workflow.ts';
+import { builtFile } from '../../infra/home.ts';
+import { connectNats } from '../../infra/nats/connection.ts';
+import { Dispatcher } from '../../infra/nats/dispatcher.ts';
+import { listWorkers } from '../../infra/nats/presence.ts';
+import { announceReady, stackFromEnv } from '../../infra/stack/index.ts';
+import { getJsonBlob, putJsonBlob } from '../../infra/store/blobs.ts';
+import { openStore } from '../../infra/store/open.ts';
+import { decide } from '../../infra/store/records.ts';
+import { RunLog } from '../../infra/store/run-log.ts';
+import { appendStatus } from '../../infra/store/status.ts';
+import { watchLoopDelay } from '../../infra/telemetry/loop-delay.ts';
+import { LogCollector, lineWriter } from '../../infra/telemetry/run-log-lines.ts';
+import { connectTemporalWorker } from '../../infra/temporal/connection.ts';
+import { mapActivityErrors } from './activity-errors.ts';
+import { heartbeating } from './heartbeat.ts';
+
+const timing = timings.local;
+const name = `control-${process.pid}`;
+const stack = stackFromEnv();
+Runtime.install({ logger: new DefaultLogger('WARN') });
+
+const nc = await connectNats(stack, name);
+const dispatcher = await Dispatcher.open(nc, timing);
+const stores = new Map<string, Promise<Store>>();
+const runStores = new Map<string, Store>();
+const loopDelay = watchLoopDelay();
+
+const ports: ActivityPorts = {
+  process: name,
+  openStore: (url) => {
+    let store = stores.get(url);
+    if (store === undefined) {
+      store = openStore(url);
+      stores.set(url, store);
+    }
+    return store;
+  },
+  openLog: (store, runId) => {
+    runStores.set(runId, store);
+    return new RunLog(store, runId);
+  },
+  appendStatus,
+  decide,
+  getJsonBlob,
+  putJsonBlob,
+  dispatcher,
+  listWorkers: () => listWorkers(nc, timing),
+  say: (runId, level, text) => lineWriter(nc, runId, 'control')(level, text),
+  live: (runId, note) => nc.publish(liveSubject(runId), JSON.stringify({ v: wireVersion, ...note })),
+  now: () => new Date(),
+  whileHeartbeating: (work) => heartbeating(Context.current(), timing.heartbeatMs, work),
+};
+
+const logs = new LogCollector(nc, String(process.pid), (runId) => runStores.get(runId));
+const worker = await Worker.create({
+  connection: await connectTemporalWorker(stack),
+  namespace: 'default',
+  taskQueue,
+  workflowBundle: { code: await readFile(builtFile('workflow-bundle.js'), 'utf8') },
+  activities: mapActivityErrors(createActivities(ports)),
+  maxConcurrentActivityTaskExecutions: 1000,
+  shutdownGraceTime: '2 s',
+  shutdownForceTime: '5 s',
+  stickyQueueScheduleToStartTimeout: '1 s',
+});
+
+process.once('SIGTERM', () => worker.shutdown());
+process.once('SIGINT', () => worker.shutdown());
+const running = worker.run();
+loopDelay.restart();
+announceReady();
+await running;
+console.log(`event loop delay p99.9: ${loopDelay.p999Ms()} ms`);
+await logs.close();
+await nc.close();
+process.exit(0);

@@ -1,0 +1,3 @@
+/** Everything that is bundled for the workflow sandbox. */
+export { trainRun } from './train-run.ts';
+export { sftRun } from './sft-run.ts';

@@ -1,0 +1,27 @@
+/** What a run's workflow knows and wishes; no Temporal in it, so that it is tested alone. */
+import type { RunState, Wish } from '../core/records/schema.ts';
+import type { LiveState } from '../core/wire/workflow.ts';
+
+/** Where an iteration boundary leads. */
+export type Turn = 'go' | 'hold' | 'stop' | 'cancel' | 'complete';
+
+export class RunProgress {
+  wish: Wish = 'run';
+  state: RunState = 'running';
+  stage = 'starting';
+  position = 0;
+  iterations = 0;
+
+  /** What to do at a boundary. A wish to stop or cancel beats being done: it was asked for first. */
+  turn(): Turn {
+    if (this.wish === 'cancel') return 'cancel';
+    if (this.wish === 'stop') return 'stop';
+    if (this.position >= this.iterations) return 'complete';
+    return this.wish === 'pause' ? 'hold' : 'go';
+  }
+
+  live(): LiveState {
+    const { state, wish, stage, position, iterations } = this;
+    return { state, wish, stage, position, iterations };
+  }
+}
