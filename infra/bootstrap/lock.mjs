@@ -19,7 +19,7 @@ export async function withSetupLock({ root, home }, onWait, work) {
     told = true;
   };
   try {
-    for (const place of [root, home]) held.push(await acquire(place, tellOnce));
+    for (const place of new Set([realpathSync(root), realpathSync(home)])) held.push(await acquire(place, tellOnce));
     return await work();
   } finally {
     for (const server of held) server.close();
@@ -27,7 +27,7 @@ export async function withSetupLock({ root, home }, onWait, work) {
 }
 
 async function acquire(place, onWait) {
-  const digest = createHash('sha256').update(realpathSync(place)).digest('hex').slice(0, 32);
+  const digest = createHash('sha256').update(place).digest('hex').slice(0, 32);
   const name = `\0petrel-setup-${process.getuid()}-${digest}`;
   for (;;) {
     const server = await listen(name);

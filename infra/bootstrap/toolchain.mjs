@@ -68,7 +68,9 @@ export function serverSteps(context) {
 function serverStep(server, { home }) {
   return {
     name: server.name,
-    needs: ['python'],
+    get needs() {
+      return newEnoughOnPath(server) ? [] : ['python'];
+    },
     pending: () => !isExecutable(readTools(home)[server.name]?.path),
     async run() {
       const found = newEnoughOnPath(server);

@@ -58,9 +58,12 @@ async function download(wheels, folder) {
       });
       return;
     } catch (error) {
-      const wrongBytes = /DO NOT MATCH THE HASHES/i.test(error.output ?? '');
-      if (attempt === attempts || wrongBytes) throw error;
-      await delay(firstRetryMs * 2 ** (attempt - 1));
+      if (/DO NOT MATCH THE HASHES/i.test(error.output ?? '')) error.hint = 'the package index gives other bytes than petrel pins: do not use them';
+      else if (attempt < attempts) {
+        await delay(firstRetryMs * 2 ** (attempt - 1));
+        continue;
+      }
+      throw error;
     }
   }
 }
