@@ -36,14 +36,13 @@ function start() {
 
 describe('set-up', () => {
   it('waits for another one, and goes on when that ends', async () => {
-    const [first, second] = [start(), start()];
-    const said = await Promise.race([first.says().then((line) => [first, line] as const), second.says().then((line) => [second, line] as const)]);
-    expect(said[1]).toBe('held');
-    const waiter = said[0] === first ? second : first;
-    expect(await waiter.says()).toBe('waiting');
-    said[0].child.stdin.end();
-    expect(await waiter.says()).toBe('held');
-    waiter.child.stdin.end();
+    const first = start();
+    expect(await first.says()).toBe('held');
+    const second = start();
+    expect(await second.says()).toBe('waiting');
+    first.child.stdin.end();
+    expect(await second.says()).toBe('held');
+    second.child.stdin.end();
     await Promise.all([first.exited, second.exited]);
   });
 
