@@ -7,5 +7,5 @@ export { stackHealth } from './health.ts';
 export type { StackHealth } from './health.ts';
 export { announceReady } from './ready.ts';
 export { logFile, logTail } from './logs.ts';
-export { defaultPools, roles } from './state.ts';
-export type { ChildState, Role, StackInfo, WorkerPool } from './state.ts';
+export { defaultPools } from './state.ts';
+export type { ChildState, StackInfo, WorkerPool } from './state.ts';

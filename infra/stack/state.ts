@@ -3,10 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
-
-/** What a process of the fleet does; a process may hold several roles, which then share weights in memory. */
-export const roles = ['trainer', 'rollout', 'reward'] as const;
-export type Role = (typeof roles)[number];
+import { roles } from '../../core/wire/jobs.ts';
 
 const poolSchema = z.object({
   name: z.string().regex(/^[a-z0-9][a-z0-9-]*$/, 'a pool name has small letters, digits and -'),
