@@ -16,7 +16,8 @@ constexpr int kPrefillPerStep = 512;
 constexpr int64_t kHeadRows = 64;
 
 KvShape kvShape(const Model& model) {
-  return {model.config.layers, model.config.kvHeads, model.config.headDim, sizeof(float)};
+  const size_t elementBytes = model.options.compute == ComputeType::bf16 ? 2 : 4;
+  return {model.config.layers, model.config.kvHeads, model.config.headDim, elementBytes};
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "kernels.h"
@@ -12,26 +11,19 @@
 
 namespace petrel {
 
-namespace {
-
-float* floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
-
-}  // namespace
-
 SpanForward::SpanForward(const Model& model, int maxModelLen) : model_(model) { rope_.reserve(model.config, maxModelLen); }
 
 void SpanForward::layOut(const std::vector<Span>& spans) {
   rows_.clear();
   tiles_.clear();
-  const int group = model_.config.heads / model_.config.kvHeads;
-  const int perTile = std::max(1, kAttentionRows / group);
+  const int perTile = positionsPerTile(model_.config);
   for (const Span& span : spans) {
     for (int i = 0; i < span.count; i += perTile)
-      tiles_.push_back({&span, int64_t(rows_.size()) + i, span.start + i, std::min(perTile, span.count - i)});
+      tiles_.push_back({&span.pages(), int64_t(rows_.size()) + i, span.start + i, std::min(perTile, span.count - i)});
     for (int i = 0; i < span.count; i++) rows_.push_back({&span, span.start + i});
   }
   // The dearest first, so that the threads end together.
-  std::stable_sort(tiles_.begin(), tiles_.end(), [](const Tile& a, const Tile& b) { return a.position > b.position; });
+  std::stable_sort(tiles_.begin(), tiles_.end(), [](const QueryRows& a, const QueryRows& b) { return a.position > b.position; });
 }
 
 void SpanForward::run(const std::vector<Span>& spans, const PagePool& pool, std::vector<float>& hidden) {
@@ -86,76 +78,30 @@ void SpanForward::normAndRotate(const Layer& layer, int position, float* qkv) co
   }
 }
 
-void SpanForward::writeKeysAndValues(int layer, const PagePool& pool, const Row& row, const float* qkv) const {
-  const DecoderConfig& c = model_.config;
-  const int page = row.span->pages()[size_t(row.position / kPagePositions)], slot = row.position % kPagePositions;
-  const float* k = qkv + c.queryWidth();
-  const float* v = k + c.kvWidth();
-  for (int h = 0; h < c.kvHeads; h++, k += c.headDim, v += c.headDim) {
-    float* keys = floats(pool.keys(page, layer, h)) + slot;
-    for (int d = 0; d < c.headDim; d++) keys[d * kPagePositions] = k[d];
-    std::memcpy(floats(pool.values(page, layer, h)) + slot * c.headDim, v, size_t(c.headDim) * sizeof(float));
-  }
-}
-
-void SpanForward::attendTile(int layer, int kvHead, const PagePool& pool, const Tile& tile, const float* qkv, float* out,
-                             float* scratch, std::vector<const float*>& pages) const {
-  const DecoderConfig& c = model_.config;
-  const int group = c.heads / c.kvHeads;
-  const int64_t query = c.queryWidth(), stride = query + 2 * c.kvWidth();
-  const std::vector<int>& table = tile.span->pages();
-  const size_t count = size_t((tile.position + tile.count - 1) / kPagePositions) + 1;
-  pages.resize(2 * count);
-  for (size_t i = 0; i < count; i++) {
-    pages[i] = floats(pool.keys(table[i], layer, kvHead));
-    pages[count + i] = floats(pool.values(table[i], layer, kvHead));
-  }
-  const float* q[kAttentionRows];
-  float* o[kAttentionRows];
-  int32_t position[kAttentionRows];
-  AttentionTile t{};
-  t.headDim = c.headDim;
-  t.window = c.windows[size_t(layer)];
-  t.scale = 1 / std::sqrt(float(c.headDim));
-  t.q = q;
-  t.position = position;
-  t.out = o;
-  t.kPages = pages.data();
-  t.vPages = pages.data() + count;
-  t.scratch = scratch;
-  // A group larger than a tile goes in parts.
-  for (int first = 0; first < tile.count * group; first += kAttentionRows) {
-    t.rows = std::min(kAttentionRows, tile.count * group - first);
-    for (int r = 0; r < t.rows; r++) {
-      const int i = (first + r) / group, head = kvHead * group + (first + r) % group;
-      q[r] = qkv + (tile.row + i) * stride + head * c.headDim;
-      o[r] = out + (tile.row + i) * query + head * c.headDim;
-      position[r] = tile.position + i;
-    }
-    kernels().attention(t);
-  }
-}
-
 void SpanForward::attend(int layer, const PagePool& pool, float* qkv, float* out) {
   const DecoderConfig& c = model_.config;
   const int64_t n = int64_t(rows_.size()), stride = c.queryWidth() + 2 * c.kvWidth();
   int longest = 0;
-  for (const Tile& tile : tiles_) longest = std::max(longest, tile.position + tile.count);
-  const int64_t scratchSize = (attentionScratch(c.headDim, longest) + 15) / 16 * 16;
+  for (const QueryRows& tile : tiles_) longest = std::max(longest, tile.position + tile.count);
+  const int64_t scratchSize = (pagedAttentionScratch(c, longest) + 15) / 16 * 16;
   Loan<float> scratch(arena_, size_t(scratchSize * omp_get_max_threads()));
   const int64_t jobs = int64_t(tiles_.size()) * c.kvHeads;
 #pragma omp parallel
   {
 #pragma omp for schedule(static)
     for (int64_t r = 0; r < n; r++) {
-      normAndRotate(model_.layers[size_t(layer)], rows_[size_t(r)].position, qkv + r * stride);
-      writeKeysAndValues(layer, pool, rows_[size_t(r)], qkv + r * stride);
+      const Row& row = rows_[size_t(r)];
+      float* q = qkv + r * stride;
+      const float* k = q + c.queryWidth();
+      normAndRotate(model_.layers[size_t(layer)], row.position, q);
+      const int page = row.span->pages()[size_t(row.position / kPagePositions)];
+      writePage(c, pool, layer, page, row.position % kPagePositions, k, k + c.kvWidth());
     }
-    std::vector<const float*> pages;
+    std::vector<const void*> pages;
     float* mine = scratch + scratchSize * omp_get_thread_num();
 #pragma omp for schedule(dynamic, 1)
     for (int64_t job = 0; job < jobs; job++)
-      attendTile(layer, int(job % c.kvHeads), pool, tiles_[size_t(job / c.kvHeads)], qkv, out, mine, pages);
+      attendPages(c, pool, layer, int(job % c.kvHeads), tiles_[size_t(job / c.kvHeads)], qkv, out, mine, pages);
   }
 }
 

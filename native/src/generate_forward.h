@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "generate_attention.h"
 #include "generate_schedule.h"
 #include "linear.h"
 #include "model.h"
@@ -26,25 +27,16 @@ class SpanForward {
     const Span* span;
     int position;
   };
-  // Query rows of consecutive positions of one span.
-  struct Tile {
-    const Span* span;
-    int64_t row;  // of the first position
-    int position, count;
-  };
 
   void layOut(const std::vector<Span>& spans);
   void attend(int layer, const PagePool& pool, float* qkv, float* out);
   void normAndRotate(const Layer& layer, int position, float* qkv) const;
-  void writeKeysAndValues(int layer, const PagePool& pool, const Row& row, const float* qkv) const;
-  void attendTile(int layer, int kvHead, const PagePool& pool, const Tile& tile, const float* qkv, float* out, float* scratch,
-                  std::vector<const float*>& pages) const;
 
   const Model& model_;
   RopeTable rope_;
   Arena arena_;
   std::vector<Row> rows_;
-  std::vector<Tile> tiles_;
+  std::vector<QueryRows> tiles_;
 };
 
 }  // namespace petrel
