@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Tokenizer as Library } from 'tokenizers';
+import { type Decoder, Tokenizer as Library } from 'tokenizers';
 import { InvalidInputError } from '../core/errors.ts';
 import { type JsonObject, isObject } from './fields.ts';
 
@@ -30,14 +30,14 @@ export interface Tokenizer {
   /** Where there is none: the end token, else undefined. */
   readonly padId: number | undefined;
   /** Generation ends after any of these: eos ids of config.json and generation_config.json, and the tokenizer's own. Ascending. */
-  readonly stopIds: readonly number[];
+  readonly stopTokens: readonly number[];
   /** The chat template of the folder, if it has one. */
   readonly chatTemplate: string | undefined;
   encode(text: string, options?: EncodeOptions): Promise<Int32Array>;
   encodeBatch(texts: readonly string[], options?: EncodeOptions): Promise<Int32Array[]>;
   encodePair(text: string, pair: string, options?: EncodeOptions): Promise<Int32Array>;
-  decode(ids: ArrayLike<number>, options?: DecodeOptions): Promise<string>;
-  decodeBatch(ids: readonly ArrayLike<number>[], options?: DecodeOptions): Promise<string[]>;
+  /** Ids that name no token are passed over. */
+  decode(ids: ArrayLike<number>, options?: DecodeOptions): string;
   /** Text of a sequence that grows token by token. */
   stream(options?: DecodeOptions): TextStream;
   idOf(token: string): number | undefined;
@@ -45,7 +45,7 @@ export interface Tokenizer {
 }
 
 /** Throws InvalidInputError when a file is missing or damaged. */
-export async function loadTokenizer(folder: string): Promise<Tokenizer> {
+export async function openTokenizer(folder: string): Promise<Tokenizer> {
   const path = join(folder, 'tokenizer.json');
   const json = await readText(path);
   if (json === undefined) {
@@ -60,7 +60,7 @@ export async function loadTokenizer(folder: string): Promise<Tokenizer> {
   // Padding or truncation left in the file would change every result.
   library.disablePadding();
   library.disableTruncation();
-  return new FolderTokenizer(library, await readCompanions(folder));
+  return new FolderTokenizer(library, specialAddedTokens(json), await readCompanions(folder));
 }
 
 interface Companions {
@@ -75,20 +75,26 @@ class FolderTokenizer implements Tokenizer {
   readonly bosId: number | undefined;
   readonly eosId: number | undefined;
   readonly padId: number | undefined;
-  readonly stopIds: readonly number[];
+  readonly stopTokens: readonly number[];
   readonly chatTemplate: string | undefined;
   readonly #library: Library;
+  readonly #decoder: Decoder | null;
+  readonly #special: ReadonlySet<string>;
+  /** Tokens by id, as far as they were asked for. */
+  readonly #tokens: (string | undefined)[] = [];
 
-  constructor(library: Library, { specialTokens, eosIds, chatTemplate }: Companions) {
+  constructor(library: Library, special: ReadonlySet<string>, { specialTokens, eosIds, chatTemplate }: Companions) {
     this.#library = library;
+    this.#decoder = library.getDecoder();
+    this.#special = special;
     const ids = Object.values(library.getVocab(true));
     this.vocabSize = ids.reduce((largest, id) => Math.max(largest, id), -1) + 1;
     this.specialTokens = specialTokens;
     this.chatTemplate = chatTemplate;
-    this.bosId = this.#special('bos_token');
-    this.eosId = this.#special('eos_token');
-    this.padId = this.#special('pad_token') ?? this.eosId;
-    this.stopIds = [...new Set([...eosIds, ...(this.eosId === undefined ? [] : [this.eosId])])].sort((a, b) => a - b);
+    this.bosId = this.#idOfSpecial('bos_token');
+    this.eosId = this.#idOfSpecial('eos_token');
+    this.padId = this.#idOfSpecial('pad_token') ?? this.eosId;
+    this.stopTokens = [...new Set([...eosIds, ...(this.eosId === undefined ? [] : [this.eosId])])].sort((a, b) => a - b);
   }
 
   async encode(text: string, { addSpecial = false }: EncodeOptions = {}): Promise<Int32Array> {
@@ -104,12 +110,14 @@ class FolderTokenizer implements Tokenizer {
     return Int32Array.from((await this.#library.encode(text, pair, { addSpecialTokens: addSpecial })).getIds());
   }
 
-  decode(ids: ArrayLike<number>, { skipSpecial = false }: DecodeOptions = {}): Promise<string> {
-    return this.#library.decode(Array.from(ids), skipSpecial);
-  }
-
-  decodeBatch(ids: readonly ArrayLike<number>[], { skipSpecial = false }: DecodeOptions = {}): Promise<string[]> {
-    return this.#library.decodeBatch(ids.map((sequence) => Array.from(sequence)), skipSpecial);
+  /** What the library's own decode does, without its thread pool: tokens of the ids, then the decoder. */
+  decode(ids: ArrayLike<number>, { skipSpecial = false }: DecodeOptions = {}): string {
+    const tokens: string[] = [];
+    for (let i = 0; i < ids.length; i++) {
+      const token = this.tokenOf(ids[i] as number);
+      if (token !== undefined && !(skipSpecial && this.#special.has(token))) tokens.push(token);
+    }
+    return this.#decoder === null ? tokens.join(' ') : this.#decoder.decode(tokens);
   }
 
   stream(options: DecodeOptions = {}): TextStream {
@@ -121,10 +129,12 @@ class FolderTokenizer implements Tokenizer {
   }
 
   tokenOf(id: number): string | undefined {
-    return this.#library.idToToken(id) ?? undefined;
+    if (!Number.isInteger(id) || id < 0 || id >= this.vocabSize) return undefined;
+    this.#tokens[id] ??= this.#library.idToToken(id) ?? undefined;
+    return this.#tokens[id];
   }
 
-  #special(name: string): number | undefined {
+  #idOfSpecial(name: string): number | undefined {
     const token = this.specialTokens[name];
     return token === undefined ? undefined : this.idOf(token);
   }
@@ -137,13 +147,13 @@ class FolderTokenizer implements Tokenizer {
  * cleanly is stable.
  */
 export class TextStream {
-  readonly #decode: (ids: readonly number[]) => Promise<string>;
+  readonly #decode: (ids: readonly number[]) => string;
   readonly #ids: number[] = [];
   #text = '';
   #clean = '';
   #stable = 0;
 
-  constructor(decode: (ids: readonly number[]) => Promise<string>) {
+  constructor(decode: (ids: readonly number[]) => string) {
     this.#decode = decode;
   }
 
@@ -155,9 +165,9 @@ export class TextStream {
     return this.#stable;
   }
 
-  async push(...ids: readonly number[]): Promise<string> {
+  push(...ids: readonly number[]): string {
     this.#ids.push(...ids);
-    this.#text = await this.#decode(this.#ids);
+    this.#text = this.#decode(this.#ids);
     if (!this.#text.endsWith('\ufffd')) {
       this.#stable = Math.max(this.#stable, commonPrefix(this.#clean, this.#text));
       this.#clean = this.#text;
@@ -170,6 +180,13 @@ function commonPrefix(a: string, b: string): number {
   let length = 0;
   while (length < Math.min(a.length, b.length) && a[length] === b[length]) length++;
   return length;
+}
+
+/** Added tokens marked as special: those that `skipSpecial` drops. */
+function specialAddedTokens(tokenizerJson: string): ReadonlySet<string> {
+  const added = (JSON.parse(tokenizerJson) as JsonObject)['added_tokens'];
+  const tokens = Array.isArray(added) ? (added as unknown[]).filter(isObject) : [];
+  return new Set(tokens.filter((token) => token['special'] === true).map((token) => String(token['content'])));
 }
 
 async function readCompanions(folder: string): Promise<Companions> {

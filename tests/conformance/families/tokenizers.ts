@@ -1,5 +1,5 @@
 /** Tokenizers: ids, decoded texts, and the text after every token. */
-import { type Tokenizer, loadTokenizer } from '../../../models/tokenizer.ts';
+import { type Tokenizer, openTokenizer } from '../../../models/tokenizer.ts';
 import type { Evaluator, GoldenCase, Outcome } from '../types.ts';
 
 const loaded = new Map<string, Promise<Tokenizer>>();
@@ -8,7 +8,7 @@ export const tokenizers: Evaluator = {
   family: 'tokenizers',
   handles: () => true,
   async evaluate(testCase, _file, folder) {
-    const known = loaded.get(folder) ?? loadTokenizer(folder);
+    const known = loaded.get(folder) ?? openTokenizer(folder);
     loaded.set(folder, known);
     return { got: await outcome(testCase, await known) };
   },
@@ -20,7 +20,7 @@ async function outcome({ kind, inputs }: GoldenCase, tokenizer: Tokenizer): Prom
     case 'encode': {
       const text = String(inputs['text']);
       const withSpecial = await tokenizer.encode(text, { addSpecial: true });
-      return { ids: Array.from(await tokenizer.encode(text)), ids_with_special: Array.from(withSpecial), ...(await decoded(withSpecial, tokenizer)) };
+      return { ids: Array.from(await tokenizer.encode(text)), ids_with_special: Array.from(withSpecial), ...decoded(withSpecial, tokenizer) };
     }
     case 'encode_pair':
       return { ids_with_special: Array.from(await tokenizer.encodePair(String(inputs['text']), String(inputs['pair']), { addSpecial: true })) };
@@ -29,7 +29,7 @@ async function outcome({ kind, inputs }: GoldenCase, tokenizer: Tokenizer): Prom
     case 'incremental_decode': {
       const stream = tokenizer.stream({ skipSpecial: Boolean(inputs['skip_special_tokens']) });
       const texts: string[] = [];
-      for (const id of ids) texts.push(await stream.push(id));
+      for (const id of ids) texts.push(stream.push(id));
       return { prefix_texts: texts };
     }
     default:
@@ -37,6 +37,6 @@ async function outcome({ kind, inputs }: GoldenCase, tokenizer: Tokenizer): Prom
   }
 }
 
-async function decoded(ids: ArrayLike<number>, tokenizer: Tokenizer): Promise<Outcome> {
-  return { decoded: await tokenizer.decode(ids), decoded_skip_special: await tokenizer.decode(ids, { skipSpecial: true }) };
+function decoded(ids: ArrayLike<number>, tokenizer: Tokenizer): Outcome {
+  return { decoded: tokenizer.decode(ids), decoded_skip_special: tokenizer.decode(ids, { skipSpecial: true }) };
 }
