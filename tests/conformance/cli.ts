@@ -1,6 +1,6 @@
 /** `npm run golden -- <folder> [--only <family,…>]`: evaluates reference data; exit 1 on any failure, 2 on bad usage. */
 import { loadGolden } from './load.ts';
-import { loadEvaluators } from './registry.ts';
+import { evaluators } from './registry.ts';
 import { report } from './report.ts';
 import { runFile, type FileResult } from './run.ts';
 
@@ -9,7 +9,6 @@ const USAGE = 'usage: npm run golden -- <folder> [--only <family,…>]';
 async function main(args: readonly string[]): Promise<number> {
   const { folder, only } = parse(args);
   const files = await loadGolden(folder, only);
-  const evaluators = await loadEvaluators(only);
   const results: FileResult[] = [];
   for (const file of files) results.push(await runFile(file, evaluators));
   const { lines, totals } = report(results);

@@ -13,21 +13,25 @@ export interface LoadedFile {
 /**
  * Every reference file of a folder laid out like tests/golden: `<family>/<name>.json` and `<family>/<name>/cases.json`,
  * in the order of their names. JSON files without `cases` (configs, tokenizers) are not reference files. `only` keeps
- * these families; an unknown one is an error, so that a typing mistake never passes for success.
+ * these families, or single files by label (`models/qwen2`); one that isn't there is an error, so that a typing mistake
+ * never passes for success.
  */
 export async function loadGolden(root: string, only?: readonly string[]): Promise<LoadedFile[]> {
   const families = await subfolders(root);
+  const wanted = only === undefined ? families : families.filter((family) => only.some((name) => name.split('/')[0] === family));
+  const loaded: LoadedFile[] = [];
+  for (const family of wanted) loaded.push(...(await loadFamily(root, family)));
   for (const name of only ?? []) {
-    if (!families.includes(name)) {
-      throw new Error(`no family "${name}" in ${root}; there are: ${families.join(', ')}`);
+    if (!loaded.some((file) => isNamed(file, name))) {
+      throw new Error(`no reference file for "${name}" in ${root}; families: ${families.join(', ')}`);
     }
   }
-  const files: LoadedFile[] = [];
-  for (const family of families) {
-    if (only === undefined || only.includes(family)) files.push(...(await loadFamily(root, family)));
-  }
-  if (files.length === 0) throw new Error(`no reference files in ${root}: expected <family>/<name>.json`);
-  return files;
+  if (loaded.length === 0) throw new Error(`no reference files in ${root}: expected <family>/<name>.json`);
+  return loaded.filter((file) => only === undefined || only.some((name) => isNamed(file, name)));
+}
+
+function isNamed({ label }: LoadedFile, name: string): boolean {
+  return label === name || label.startsWith(`${name}/`);
 }
 
 async function loadFamily(root: string, family: string): Promise<LoadedFile[]> {

@@ -1,44 +1,31 @@
+/** All evaluators. One evaluator is one file in `families/` and one line here. */
+import { actorTotals } from './families/actor-total.ts';
+import { advantages } from './families/advantages.ts';
+import { balancing } from './families/balancing.ts';
+import { losses } from './families/losses.ts';
+import { lrSchedules } from './families/lr-schedules.ts';
+import { metrics } from './families/metrics.ts';
+import { models } from './families/models.ts';
+import { optimEngine } from './families/optim-engine.ts';
+import { policyLosses } from './families/policy-loss.ts';
+import { rewards } from './families/rewards.ts';
+import { sampling } from './families/sampling.ts';
+import { templates } from './families/templates.ts';
+import { tokenizers } from './families/tokenizers.ts';
 import type { Evaluator } from './types.ts';
 
-/** One line per evaluator: the family it serves and the module that exports it. */
-const MODULES: readonly (readonly [family: string, module: string])[] = [
-  ['models', './families/models.ts'],
-  ['optim', './families/optim-engine.ts'],
-  ['optim', './families/lr-schedules.ts'],
-  ['sampling', './families/sampling.ts'],
-  ['tokenizers', './families/tokenizers.ts'],
-  ['templates', './families/templates.ts'],
-  ['losses', './families/losses.ts'],
-  ['losses', './families/actor-total.ts'],
-  ['policy_loss', './families/policy-loss.ts'],
-  ['advantages', './families/advantages.ts'],
-  ['balancing', './families/balancing.ts'],
-  ['metrics', './families/metrics.ts'],
-  ['rewards', './families/rewards.ts'],
+export const evaluators: readonly Evaluator[] = [
+  models,
+  optimEngine,
+  lrSchedules,
+  sampling,
+  tokenizers,
+  templates,
+  losses,
+  actorTotals,
+  policyLosses,
+  advantages,
+  balancing,
+  metrics,
+  rewards,
 ];
-
-/** Evaluators of these families (all when absent). A module that isn't there leaves its files `not implemented`. */
-export async function loadEvaluators(families?: readonly string[]): Promise<Evaluator[]> {
-  const wanted = MODULES.filter(([family]) => families === undefined || families.includes(family));
-  const found = await Promise.all(wanted.map(([, module]) => importEvaluators(module)));
-  return found.flat();
-}
-
-async function importEvaluators(module: string): Promise<Evaluator[]> {
-  try {
-    const exports: unknown = await import(/* @vite-ignore */ module);
-    return Object.values(exports as Record<string, unknown>).filter(isEvaluator);
-  } catch (error) {
-    if (isMissing(error, module)) return [];
-    throw error;
-  }
-}
-
-function isEvaluator(value: unknown): value is Evaluator {
-  return typeof value === 'object' && value !== null && 'family' in value && 'handles' in value && 'evaluate' in value;
-}
-
-function isMissing(error: unknown, module: string): boolean {
-  const name = module.replace('./', '').replace(/\.ts$/, '');
-  return error instanceof Error && /Cannot find module|Failed to load|does the file exist/i.test(error.message) && error.message.includes(name);
-}
