@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels.h"
+#include "kernels_bf16.h"
 
 namespace petrel {
 namespace {
@@ -40,24 +41,30 @@ void packPanel(const Model& model, const Linear& linear, int64_t panel, float* d
   kernels().packColumns(gathered.data(), linear.in, linear.in, rows, dst);
 }
 
+void pairPanel(const Model& model, const Linear& linear, int64_t panel, uint32_t* dst) {
+  const int64_t row = panel * kPanel, rows = std::min<int64_t>(kPanel, linear.out - row);
+  const float* from[kPanel];
+  for (int64_t r = 0; r < rows; ++r) from[r] = masterRow(model, linear, row + r);
+  bf16Kernels().panelFromColumns(from, rows, linear.in, dst);
+}
+
 }  // namespace
 
 void allocateCopies(const EngineOptions& options, Linear& l) {
   if (options.compute == ComputeType::fp32) {
     l.packed = Mapping(panels(l.out) * l.in * kPanel * sizeof(float));
   } else {
-    l.bf16 = Mapping(static_cast<size_t>(l.out * l.in) * sizeof(uint16_t));
+    l.pairs = Mapping(panels(l.out) * ((l.in + 1) / 2) * kPanel * sizeof(uint32_t));
   }
 }
 
 void refreshCopies(const Model& model, Linear& l) {
-  if (model.options.compute == ComputeType::fp32) {
-    const int64_t count = static_cast<int64_t>(panels(l.out));
+  const int64_t count = static_cast<int64_t>(panels(l.out));
+  const bool fp32 = model.options.compute == ComputeType::fp32;
 #pragma omp parallel for schedule(static)
-    for (int64_t p = 0; p < count; ++p) packPanel(model, l, p, l.packed.as<float>() + p * l.in * kPanel);
-  } else {
-#pragma omp parallel for schedule(static)
-    for (int64_t r = 0; r < l.out; ++r) kernels().toBf16(masterRow(model, l, r), l.in, l.bf16.as<uint16_t>() + r * l.in);
+  for (int64_t p = 0; p < count; ++p) {
+    if (fp32) packPanel(model, l, p, l.packed.as<float>() + p * l.in * kPanel);
+    else pairPanel(model, l, p, l.pairs.as<uint32_t>() + p * ((l.in + 1) / 2) * kPanel);
   }
 }
 

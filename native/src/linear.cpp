@@ -2,11 +2,14 @@
 #include "linear.h"
 
 #include "kernels.h"
+#include "linear_bf16.h"
 #include "linear_fixed.h"
 #include "team.h"
 
 namespace petrel {
 namespace {
+
+bool isBf16(const Model& model) { return model.options.compute == ComputeType::bf16; }
 
 void addBias(const Model& model, const Linear& linear, int64_t n, float* y, int64_t ldy) {
   forEachRow(n, [&](int64_t i) {
@@ -27,23 +30,26 @@ void biasGradient(const Linear& linear, Arena& arena, const float* dy, int64_t l
 
 }  // namespace
 
-void linearForward(const Model& model, Arena&, const Linear& linear, const float* x, int64_t ldx, int64_t n, float* y,
+void linearForward(const Model& model, Arena& arena, const Linear& linear, const float* x, int64_t ldx, int64_t n, float* y,
                    int64_t ldy, bool accumulate) {
   if (n == 0) return;
-  fixedForward(linear, x, ldx, n, y, ldy, accumulate);
+  if (isBf16(model)) bf16Forward(arena, linear, x, ldx, n, y, ldy, accumulate);
+  else fixedForward(linear, x, ldx, n, y, ldy, accumulate);
   if (linear.hasBias) addBias(model, linear, n, y, ldy);
 }
 
 void linearBackwardInput(const Model& model, Arena& arena, const Linear& linear, const float* dy, int64_t ldy, int64_t n,
                          float* dx, int64_t ldx, bool accumulate) {
   if (n == 0) return;
-  fixedBackwardInput(model, arena, linear, dy, ldy, n, dx, ldx, accumulate);
+  if (isBf16(model)) bf16BackwardInput(model, arena, linear, dy, ldy, n, dx, ldx, accumulate);
+  else fixedBackwardInput(model, arena, linear, dy, ldy, n, dx, ldx, accumulate);
 }
 
-void linearBackwardWeight(const Model&, Arena& arena, const Linear& linear, const float* dy, int64_t ldy, const float* x,
+void linearBackwardWeight(const Model& model, Arena& arena, const Linear& linear, const float* dy, int64_t ldy, const float* x,
                           int64_t ldx, int64_t n, float* grads) {
   if (n == 0) return;
-  fixedBackwardWeight(arena, linear, dy, ldy, x, ldx, n, grads);
+  if (isBf16(model)) bf16BackwardWeight(arena, linear, dy, ldy, x, ldx, n, grads);
+  else fixedBackwardWeight(arena, linear, dy, ldy, x, ldx, n, grads);
   if (linear.hasBias) biasGradient(linear, arena, dy, ldy, n, grads);
 }
 

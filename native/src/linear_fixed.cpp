@@ -1,6 +1,7 @@
 #include "linear_fixed.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "team.h"
 
@@ -34,12 +35,15 @@ void fixedBackwardInput(const Model& model, Arena& arena, const Linear& l, const
   gemmOnTeam(g);
 }
 
-/** Blocks of 256 tokens in turn: the accumulators rest in `grads` in between, so that the order of the sum stays the tokens'. */
+/**
+ * Blocks of 256 tokens in turn: the accumulators rest in `grads` in between, so that the order of the sum stays the tokens'. A block
+ * of 48 rows of the weight belongs to one thread, which copies its columns of dy side by side (their stride may be a power of two).
+ */
 void fixedBackwardWeight(Arena& arena, const Linear& l, const float* dy, int64_t ldy, const float* x, int64_t ldx, int64_t n,
                          float* grads) {
-  constexpr int64_t kTokens = 256;
-  const int64_t panels = (l.in + kPanel - 1) / kPanel;
-  Loan<float> packed(arena, static_cast<size_t>(panels * kPanel * std::min(n, kTokens)));
+  constexpr int64_t kTokens = 256, kRows = 48;
+  const int64_t panels = (l.in + kPanel - 1) / kPanel, longest = std::min(n, kTokens);
+  Loan<float> packed(arena, static_cast<size_t>(panels * kPanel * longest)), blocks(arena, omp_get_max_threads() * kRows * longest);
   for (int64_t t = 0; t < n; t += kTokens) {
     const int64_t tokens = std::min(kTokens, n - t);
     forEachRow(panels, [&](int64_t p) {
@@ -47,12 +51,15 @@ void fixedBackwardWeight(Arena& arena, const Linear& l, const float* dy, int64_t
                          packed + p * kPanel * tokens);
     });
     for (const LinearPart& part : l.parts) {
-      GemmBlock g{};
-      g.m = part.rows, g.n = l.in, g.k = tokens;
-      g.a = dy + t * ldy + part.column, g.aRow = 1, g.aK = ldy;
-      g.b = packed, g.bPanel = tokens * kPanel, g.bRow = kPanel;
-      g.c = grads + part.weight, g.ldc = l.in, g.accumulate = true;
-      gemmOnTeam(g);
+#pragma omp parallel for schedule(dynamic)
+      for (int64_t r = 0; r < part.rows; r += kRows) {
+        const int64_t rows = std::min(kRows, part.rows - r);
+        float* a = blocks + omp_get_thread_num() * kRows * longest;
+        const float* from = dy + t * ldy + part.column + r;
+        for (int64_t k = 0; k < tokens; ++k) std::memcpy(a + k * kRows, from + k * ldy, rows * sizeof(float));
+        kernels().gemm({rows, l.in, tokens, a, 1, kRows, packed, tokens * kPanel, kPanel, nullptr, grads + part.weight + r * l.in,
+                        l.in, true});
+      }
     }
   }
 }

@@ -49,9 +49,8 @@ struct Linear {
   int64_t in = 0, out = 0;
   std::vector<LinearPart> parts;
   bool hasBias = false;
-  Mapping packed;  // deterministic or fp32: [ceil(out/16)][in][16] fp32
-  Mapping bf16;    // bf16 compute: [out][in]
-  Mapping pairs;   // bf16 compute: [ceil(out/16)][ceil(in/2)][16][2]
+  Mapping packed;  // fp32 compute: panels [ceil(out/16)][in][16]
+  Mapping pairs;   // bf16 compute: panels [ceil(out/16)][ceil(in/2)][16] of pairs (kernels_bf16.h)
 };
 
 /** Offsets of a layer's vectors (−1: absent), and its matrices. Output columns: qkv = [q | k | v], gateUp = [gate | up]. */

@@ -7,31 +7,58 @@ namespace {
 
 constexpr int64_t kRowBlockFloats = 96 * 1024;  // A block of A that stays in the second cache
 
-int64_t rowsPerBlock(const GemmBlock& g, int threads) {
-  const int64_t fits = std::clamp<int64_t>(kRowBlockFloats / std::max<int64_t>(g.k, 1) / 12 * 12, 12, 240);
-  const int64_t share = (g.m + threads - 1) / threads;
-  return std::min(fits, std::max<int64_t>(12, (share + 11) / 12 * 12));
+/** How C is cut: blocks of rows (a multiple of 12), and of panels where rows are few. */
+struct Cut {
+  int64_t rows, rowBlocks, panels, groups;
+  Cut(int64_t m, int64_t n, int64_t k) {
+    const int64_t threads = omp_get_max_threads();
+    const int64_t fits = std::clamp<int64_t>(kRowBlockFloats / std::max<int64_t>(k, 1) / 12 * 12, 12, 240);
+    const int64_t share = (m + threads - 1) / threads;
+    rows = std::min(fits, std::max<int64_t>(12, (share + 11) / 12 * 12));
+    rowBlocks = (m + rows - 1) / rows;
+    const int64_t all = (n + kPanel - 1) / kPanel;
+    const int64_t wanted = rowBlocks >= 4 * threads ? 1 : (4 * threads + rowBlocks - 1) / rowBlocks;
+    panels = std::max<int64_t>(8, (all + wanted - 1) / wanted);
+    groups = (all + panels - 1) / panels;
+  }
+};
+
+/** f(row, rows, panel, columns) for every block; dynamic, since the machine may be busy and the split changes no sum. */
+template <class F>
+void forEachBlock(int64_t m, int64_t n, int64_t k, F&& f) {
+  const Cut cut(m, n, k);
+  const int64_t items = cut.rowBlocks * cut.groups;
+#pragma omp parallel for schedule(dynamic) if (items > 1)
+  for (int64_t item = 0; item < items; ++item) {
+    const int64_t i = item / cut.groups * cut.rows, p = item % cut.groups * cut.panels;
+    f(i, std::min(cut.rows, m - i), p, std::min(cut.panels * kPanel, n - p * kPanel));
+  }
 }
 
 }  // namespace
 
 void gemmOnTeam(const GemmBlock& g) {
-  const int threads = omp_get_max_threads();
-  const int64_t rows = rowsPerBlock(g, threads), rowBlocks = (g.m + rows - 1) / rows;
-  const int64_t panels = (g.n + kPanel - 1) / kPanel;
-  const int64_t wanted = rowBlocks >= 4 * threads ? 1 : (4 * threads + rowBlocks - 1) / rowBlocks;
-  const int64_t perGroup = std::max<int64_t>(8, (panels + wanted - 1) / wanted), groups = (panels + perGroup - 1) / perGroup;
-#pragma omp parallel for schedule(dynamic) if (rowBlocks * groups > 1)
-  for (int64_t item = 0; item < rowBlocks * groups; ++item) {
-    const int64_t i = item / groups * rows, p = item % groups * perGroup;
+  forEachBlock(g.m, g.n, g.k, [&](int64_t i, int64_t rows, int64_t p, int64_t columns) {
     GemmBlock part = g;
-    part.m = std::min(rows, g.m - i);
-    part.n = std::min(perGroup * kPanel, g.n - p * kPanel);
+    part.m = rows;
+    part.n = columns;
     part.a += i * g.aRow;
     part.b += p * g.bPanel;
     part.c += i * g.ldc + p * kPanel;
     kernels().gemm(part);
-  }
+  });
+}
+
+void gemmPairsOnTeam(const GemmPairs& g) {
+  forEachBlock(g.m, g.n, g.pairs, [&](int64_t i, int64_t rows, int64_t p, int64_t columns) {
+    GemmPairs part = g;
+    part.m = rows;
+    part.n = columns;
+    part.a += i * g.aRow;
+    part.b += p * g.pairs * kPanel;
+    part.c += i * g.ldc + p * kPanel;
+    bf16Kernels().gemm(part);
+  });
 }
 
 }  // namespace petrel

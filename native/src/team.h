@@ -3,11 +3,13 @@
 #include <omp.h>
 
 #include "kernels.h"
+#include "kernels_bf16.h"
 
 namespace petrel {
 
 /** C (+)= A·B over the team: blocks of rows, and of panels where rows are few. Every element belongs to one thread. */
 void gemmOnTeam(const GemmBlock& g);
+void gemmPairsOnTeam(const GemmPairs& g);
 
 /** f(row) for rows [0, n), contiguous ranges per thread. */
 template <class F>

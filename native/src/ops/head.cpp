@@ -8,8 +8,8 @@
 namespace petrel {
 namespace {
 
-/** Positions per chunk: about 16 MiB of logits; decided by the vocabulary alone, since the sums over tokens depend on it. */
-int64_t chunkRows(int64_t vocab) { return std::clamp<int64_t>((int64_t(4) << 20) / vocab / 64 * 64, 64, 512); }
+/** Positions per chunk: at most 64 MiB of logits; decided by the vocabulary alone, since the sums over tokens depend on it. */
+int64_t chunkRows(int64_t vocab) { return std::clamp<int64_t>((int64_t(16) << 20) / vocab / 64 * 64, 64, 512); }
 
 /** f(first, count, logits[count][vocab]) for every chunk. */
 template <class F>

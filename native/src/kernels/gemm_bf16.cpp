@@ -1,0 +1,124 @@
+#include "../kernels_bf16.h"
+#include "../vec.h"
+#include "gemm_tile.h"
+
+namespace petrel::PETREL_ISA_NAMESPACE {
+namespace {
+
+__m512i bits(v16 a) { return _mm512_castps_si512(a.x); }
+
+/** bf16 of fp32 in the upper half of each lane, nearest even; the lower half is arbitrary. NaN stays NaN. */
+__m512i rounded(v16 a) {
+  const __m512i u = bits(a), odd = _mm512_and_si512(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
+  const __m512i r = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  return _mm512_mask_mov_epi32(r, _mm512_cmp_ps_mask(a.x, a.x, _CMP_UNORD_Q), _mm512_or_si512(u, _mm512_set1_epi32(0x400000)));
+}
+
+__m512i paired(v16 first, v16 second) {
+  return _mm512_or_si512(_mm512_srli_epi32(rounded(first), 16), _mm512_and_si512(rounded(second), _mm512_set1_epi32(-65536)));
+}
+
+template <int R, int P>
+void pairTile(const GemmPairs& g, int64_t i, int64_t p, int columns) {
+  float* c = g.c + i * g.ldc + 16 * p;
+  __m512 acc[R][P];
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 16
+    for (int j = 0; j < P; ++j) {
+      acc[r][j] = g.accumulate ? loadN(c + r * g.ldc + 16 * j, j + 1 < P ? 16 : columns).x : _mm512_setzero_ps();
+    }
+  }
+  const uint32_t* panel = g.b + p * g.pairs * 16;
+  const int64_t apart = g.pairs * 16;
+  RowsOfA<R> rows(reinterpret_cast<const float*>(g.a + i * g.aRow), g.aRow, g.aK);
+  for (int64_t k = 0; k < g.pairs; ++k) {
+    __m512bh bv[P];
+#pragma GCC unroll 16
+    for (int j = 0; j < P; ++j) bv[j] = (__m512bh)_mm512_loadu_si512(panel + j * apart);
+    panel += 16;
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) {
+      const __m512bh av = (__m512bh)_mm512_castps_si512(_mm512_set1_ps(rows.at(r)));
+#pragma GCC unroll 16
+      for (int j = 0; j < P; ++j) acc[r][j] = _mm512_dpbf16_ps(acc[r][j], av, bv[j]);
+    }
+    rows.next();
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 16
+    for (int j = 0; j < P; ++j) storeN(c + r * g.ldc + 16 * j, {acc[r][j]}, j + 1 < P ? 16 : columns);
+  }
+}
+
+template <int R>
+void pairStripe(const GemmPairs& g, int64_t i, int64_t p, int64_t end) {
+  constexpr int P = tilePanels(R);
+  auto columns = [&](int64_t last) { return g.n - 16 * last < 16 ? static_cast<int>(g.n - 16 * last) : 16; };
+  for (; p + P <= end; p += P) pairTile<R, P>(g, i, p, columns(p + P - 1));
+  for (; p < end; ++p) pairTile<R, 1>(g, i, p, columns(p));
+}
+
+using Stripe = void (*)(const GemmPairs&, int64_t, int64_t, int64_t);
+constexpr Stripe kStripes[] = {pairStripe<1>, pairStripe<2>, pairStripe<3>, pairStripe<4>,  pairStripe<5>,  pairStripe<6>,
+                               pairStripe<7>, pairStripe<8>, pairStripe<9>, pairStripe<10>, pairStripe<11>, pairStripe<12>};
+
+void gemm(const GemmPairs& g) {
+  const int64_t panels = (g.n + 15) / 16, tiles = (g.m + 11) / 12, group = g.m < 12 ? panels : 2;
+  for (int64_t p = 0; p < panels; p += group) {
+    const int64_t end = p + group < panels ? p + group : panels;
+    for (int64_t t = 0, i = 0; t < tiles; ++t) {
+      const int64_t rows = (g.m - i + tiles - t - 1) / (tiles - t);
+      kStripes[rows - 1](g, i, p, end);
+      i += rows;
+    }
+  }
+}
+
+void interleave(const float* first, const float* second, int64_t n, uint32_t* dst) {
+  for (int64_t j = 0; j < n; j += 16) {
+    const int k = n - j < 16 ? static_cast<int>(n - j) : 16;
+    const v16 b = second == nullptr ? zero() : loadN(second + j, k);
+    _mm512_mask_storeu_epi32(dst + j, firstLanes(k), paired(loadN(first + j, k), b));
+  }
+}
+
+void pairsOfRow(const float* src, int64_t n, uint32_t* dst) {
+  uint16_t* halves = reinterpret_cast<uint16_t*>(dst);
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) storeBf16(halves + i, load(src + i));
+  if (i == n) return;
+  uint16_t rest[16];
+  storeBf16(rest, loadN(src + i, static_cast<int>(n - i)));
+  for (int64_t j = 0; i + j < (n + 1) / 2 * 2; ++j) halves[i + j] = rest[j];
+}
+
+void panelsFromRows(const float* src, int64_t ld, int64_t k, int64_t n, uint32_t* dst) {
+  for (int64_t p = 0; p < n; p += 16) {
+    const int columns = n - p < 16 ? static_cast<int>(n - p) : 16;
+    for (int64_t i = 0; i < k; i += 2, dst += 16) {
+      const v16 second = i + 1 < k ? loadN(src + (i + 1) * ld + p, columns) : zero();
+      _mm512_storeu_si512(dst, paired(loadN(src + i * ld + p, columns), second));
+    }
+  }
+}
+
+void panelFromColumns(const float* const* rows, int64_t count, int64_t k, uint32_t* dst) {
+  uint32_t row[16];
+  for (int64_t i = 0; i < k; i += 32) {
+    const int64_t elements = k - i < 32 ? k - i : 32, pairs = (elements + 1) / 2;
+    uint32_t* block = dst + i / 2 * 16;
+    for (int64_t j = 0; j < 16; ++j) {
+      if (j < count) pairsOfRow(rows[j] + i, elements, row);
+      for (int64_t q = 0; q < pairs; ++q) block[q * 16 + j] = j < count ? row[q] : 0;
+    }
+  }
+}
+
+}  // namespace
+
+extern const Bf16Kernels table;
+const Bf16Kernels table = {gemm, pairsOfRow, interleave, panelsFromRows, panelFromColumns};
+
+}  // namespace petrel::PETREL_ISA_NAMESPACE

@@ -1,0 +1,35 @@
+// Products of bf16 with fp32 sums, on AVX512_BF16. The unit is a pair: two bf16 that are neighbours in k, as 32 bits, low half
+// first; an odd last k is paired with 0. Sums: one accumulator per element, pairs ascending; so the order is as fixed as in
+// fp32, but the instruction's inner rounding is the processor's.
+#pragma once
+#include <stdint.h>
+
+namespace petrel {
+
+/** C[m,n] = A·B, or C += A·B. A(i,pair) = a[i·aRow + pair·aK]; b: panels [ceil(n/16)][pairs][16]. */
+struct GemmPairs {
+  int64_t m, n, pairs;
+  const uint32_t* a;
+  int64_t aRow, aK;
+  const uint32_t* b;
+  float* c;
+  int64_t ldc;
+  bool accumulate;
+};
+
+struct Bf16Kernels {
+  void (*gemm)(const GemmPairs& block);
+  /** dst[ceil(n/2)] pairs of one row of fp32. */
+  void (*pairsOfRow)(const float* src, int64_t n, uint32_t* dst);
+  /** dst[n]: element j pairs first[j] with second[j] (0 when second is null). */
+  void (*interleave)(const float* first, const float* second, int64_t n, uint32_t* dst);
+  /** Panels [ceil(n/16)][ceil(k/2)][16] from src[k][n]; missing columns are 0. */
+  void (*panelsFromRows)(const float* src, int64_t ld, int64_t k, int64_t n, uint32_t* dst);
+  /** One panel [ceil(k/2)][16] from up to 16 rows of length k; missing rows are 0. */
+  void (*panelFromColumns)(const float* const* rows, int64_t count, int64_t k, uint32_t* dst);
+};
+
+/** Only where isa() is avx512_bf16; throws std::runtime_error elsewhere. */
+const Bf16Kernels& bf16Kernels();
+
+}  // namespace petrel
