@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, rename, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { TerminalError } from '../../core/errors.ts';
@@ -22,19 +22,29 @@ interface FileFact {
 /** Everything a model folder may hold that training or export reads. */
 const wanted = /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template)\.json$|\.safetensors(\.index\.json)?$|^merges\.txt$|^vocab\.txt$|\.jinja$|^tokenizer\.model$/;
 
-/** Stores the folder once; the same content gives the same digest wherever it lay. */
-export async function storeModelFolder(store: Store, folder: string): Promise<Digest> {
-  const files: FileFact[] = [];
-  for (const name of (await readdir(folder)).filter((file) => wanted.test(file)).sort()) {
-    const path = join(folder, name);
-    files.push({ name, bytes: (await stat(path)).size, sha256: await fileDigest(path) });
+/** What belongs to the model even when the tokenizer comes from elsewhere. */
+const modelOnly = /^(config|generation_config)\.json$|\.safetensors/;
+
+/**
+ * Stores the model once; the same content gives the same digest wherever it lay. Tokenizer files come from
+ * `tokenizerFolder`, usually the same one.
+ */
+export async function storeModelFolder(store: Store, folder: string, tokenizerFolder = folder): Promise<Digest> {
+  const paths = [
+    ...(await readdir(folder)).filter((name) => modelOnly.test(name)).map((name) => join(folder, name)),
+    ...(await readdir(tokenizerFolder)).filter((name) => !modelOnly.test(name)).map((name) => join(tokenizerFolder, name)),
+  ].filter((path) => wanted.test(basename(path)));
+  const files: (FileFact & { readonly path: string })[] = [];
+  for (const path of paths.sort((a, b) => (basename(a) < basename(b) ? -1 : 1))) {
+    files.push({ path, name: basename(path), bytes: (await stat(path)).size, sha256: await fileDigest(path) });
   }
-  const digest = digestOf({ format: 1, files });
-  for (const { name, bytes } of files) {
+  const facts: FileFact[] = files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 }));
+  const digest = digestOf({ format: 1, files: facts });
+  for (const { path, name, bytes } of files) {
     const key = keys.model(digest, name);
-    if ((await store.head(key)) !== bytes) await store.put(key, createReadStream(join(folder, name), { highWaterMark: 4 << 20 }));
+    if ((await store.head(key)) !== bytes) await store.put(key, createReadStream(path, { highWaterMark: 4 << 20 }));
   }
-  await store.put(keys.model(digest, manifestName), new TextEncoder().encode(JSON.stringify({ format: 1, files })));
+  await store.put(keys.model(digest, manifestName), new TextEncoder().encode(JSON.stringify({ format: 1, files: facts })));
   return digest;
 }
 

@@ -7,11 +7,11 @@ import type { ActivityPorts } from '../../activities/index.ts';
 import type { Store } from '../../core/ports.ts';
 import { liveSubject, timings, wireVersion } from '../../core/wire/messages.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';
-import { builtFile } from '../../infra/home.ts';
+import { builtFile, petrelHome } from '../../infra/home.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { Dispatcher } from '../../infra/nats/dispatcher.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
-import { announceReady, stackFromEnv } from '../../infra/stack/index.ts';
+import { announceReady, keepStack, stackFromEnv } from '../../infra/stack/index.ts';
 import { getJsonBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { decide } from '../../infra/store/records.ts';
@@ -73,9 +73,15 @@ const worker = await Worker.create({
   stickyQueueScheduleToStartTimeout: '1 s',
 });
 
-process.once('SIGTERM', () => worker.shutdown());
-process.once('SIGINT', () => worker.shutdown());
+const leaving = new AbortController();
+const leave = () => {
+  leaving.abort();
+  worker.shutdown();
+};
+process.once('SIGTERM', leave);
+process.once('SIGINT', leave);
 const running = worker.run();
+void keepStack(petrelHome(), leaving.signal, (line) => console.log(line));
 loopDelay.restart();
 announceReady();
 await running;

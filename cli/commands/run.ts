@@ -1,0 +1,99 @@
+/** `petrel run <recipe> [overrides...]`: start a run and show its progress. Ctrl-C leaves it going. */
+import { totalIterations } from '../../core/recipe/index.ts';
+import { runIssues } from '../../core/recipe/index.ts';
+import type { Recipe } from '../../core/recipe/index.ts';
+import type { RunState } from '../../core/records/schema.ts';
+import { petrelHome } from '../../infra/home.ts';
+import { connectNats } from '../../infra/nats/connection.ts';
+import { ensureStack } from '../../infra/stack/index.ts';
+import type { StackInfo } from '../../infra/stack/index.ts';
+import { openStore } from '../../infra/store/open.ts';
+import { defaultStore, rememberStore } from '../../infra/store/places.ts';
+import { connectTemporalClient } from '../../infra/temporal/connection.ts';
+import type { CommandContext, CommandInput } from '../command.ts';
+import { EXIT, exitCodeOfState } from '../exit-codes.ts';
+import type { ExitCode } from '../exit-codes.ts';
+import { flag, option, word } from '../options.ts';
+import { createLiveDisplay } from '../printer/live.ts';
+import { recipeErrors } from '../recipe-issues.ts';
+import { loadRecipe } from '../recipe-file.ts';
+import { createRun, poolsOf, startWorkflow } from '../runs/start.ts';
+import type { Started } from '../runs/start.ts';
+import { sayOutcome } from '../runs/outcome.ts';
+import { watchRun } from '../runs/watch.ts';
+
+export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode | undefined> {
+  const { printer, env, cwd } = context;
+  const name = option(input, 'name');
+  const loaded = loadRecipe(word(input, 0), [...input.words.slice(1), ...(name === undefined ? [] : [`name=${name}`])], cwd);
+  const problems = runIssues(loaded.recipe);
+  if (problems.length > 0) throw recipeErrors(problems, loaded.layers);
+
+  const home = petrelHome(env);
+  const store = await openStore(loaded.recipe.store ?? defaultStore(home));
+  const started = await createRun(loaded.recipe, { store, home, env, now: new Date(), say: (text) => printer.notice(text) });
+  rememberStore(home, store.url);
+  for (const note of started.notes) printer.notice(note);
+  const pools = poolsOf(loaded.recipe);
+  const stack = await ensureStack({ home, ...(pools && { workers: pools }), onProgress: (line) => printer.notice(line) });
+  const client = await connectTemporalClient(stack);
+  try {
+    await startWorkflow(client, { runId: started.runId, store: store.url }, loaded.recipe.kind);
+    printer.notice(`run ${started.runId}`);
+    if (flag(input, 'detach')) {
+      printer.data({ runId: started.runId }, () => started.runId);
+      return EXIT.ok;
+    }
+    const result = client.workflow.getHandle(started.runId).result();
+    return await follow({ started, recipe: loaded.recipe, stack, context, stay: flag(input, 'wait'), ended: result });
+  } finally {
+    await client.connection.close();
+  }
+}
+
+interface Following {
+  readonly started: Started;
+  readonly recipe: Recipe;
+  readonly stack: StackInfo;
+  readonly context: CommandContext;
+  /** Stay to the end, and leave with a code that tells how it ended. */
+  readonly stay: boolean;
+  readonly ended: Promise<unknown>;
+}
+
+async function follow({ started, recipe, stack, context, stay, ended }: Following): Promise<ExitCode> {
+  const { printer } = context;
+  const leave = new AbortController();
+  let detached = false;
+  const onInterrupt = () => {
+    detached = true;
+    leave.abort();
+  };
+  process.once('SIGINT', onInterrupt);
+  ended.then(() => leave.abort(), () => leave.abort());
+  const nc = await connectNats(stack, 'cli');
+  try {
+    const { inputs } = await started.log.revision();
+    await watchRun({
+      log: started.log,
+      iterations: totalIterations(recipe, inputs.trainRows),
+      nc,
+      display: createLiveDisplay(printer, Date.now),
+      now: Date.now,
+      signal: leave.signal,
+      onState: (state: RunState) => {
+        if (state === 'paused' && stay) leave.abort();
+      },
+    });
+  } finally {
+    process.removeListener('SIGINT', onInterrupt);
+    await nc.close();
+  }
+  if (detached) {
+    printer.notice(`${started.runId} goes on. Follow it: petrel status ${started.runId} --watch; stop it: petrel stop ${started.runId}`);
+    return EXIT.ok;
+  }
+  await sayOutcome(started.log, printer);
+  const state = (await started.log.status())?.state ?? 'running';
+  return stay || state !== 'completed' ? exitCodeOfState(state) : EXIT.ok;
+}

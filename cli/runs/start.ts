@@ -1,0 +1,96 @@
+/** Starting a run: facts in the store, the id claimed, the stack up, the workflow started. */
+import { randomBytes } from 'node:crypto';
+import type { Client } from '@temporalio/client';
+import { TerminalError } from '../../core/errors.ts';
+import { makeRunId } from '../../core/ids.ts';
+import type { RunId } from '../../core/ids.ts';
+import type { Store } from '../../core/ports.ts';
+import type { Recipe } from '../../core/recipe/index.ts';
+import { keys } from '../../core/records/keys.ts';
+import { recordFormat } from '../../core/records/schema.ts';
+import type { RevisionRecord, RunRecord } from '../../core/records/schema.ts';
+import { taskQueue } from '../../core/wire/workflow.ts';
+import type { RunCarry } from '../../core/wire/workflow.ts';
+import { defaultPools } from '../../infra/stack/index.ts';
+import type { WorkerPool } from '../../infra/stack/index.ts';
+import { putBlob } from '../../infra/store/blobs.ts';
+import { probeStore } from '../../infra/store/probe.ts';
+import { encodeRecord } from '../../infra/store/records.ts';
+import { RunLog } from '../../infra/store/run-log.ts';
+import { appendStatus } from '../../infra/store/status.ts';
+import { prepareRun } from './prepare.ts';
+import type { PreparePorts } from './prepare.ts';
+
+export interface Started {
+  readonly runId: RunId;
+  readonly log: RunLog;
+  readonly notes: readonly string[];
+}
+
+/** Writes everything down; nothing runs yet. Throws InvalidInputError before anything is claimed. */
+export async function createRun(recipe: Recipe, ports: PreparePorts): Promise<Started> {
+  await probeStore(ports.store);
+  const prepared = await prepareRun(recipe, ports);
+  const runId = await claim(ports.store, recipe, ports.now);
+  if (prepared.module !== undefined) await putBlob(ports.store, runId, prepared.module);
+  const revision: RevisionRecord = {
+    format: recordFormat,
+    runId,
+    revision: 1,
+    fromPosition: 0,
+    recipe: withoutPaths(recipe),
+    inputs: prepared.inputs,
+    createdAt: ports.now.toISOString(),
+  };
+  await ports.store.create(keys.revision(runId, 1), encodeRecord(revision));
+  const log = new RunLog(ports.store, runId);
+  await appendStatus(log, { wish: 'run', state: 'queued' }, ports.now);
+  return { runId, log, notes: prepared.notes };
+}
+
+/** One attempt per nonce: an id that is taken is not ours. */
+async function claim(store: Store, recipe: Recipe, now: Date): Promise<RunId> {
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const runId = makeRunId(recipe.name, now, randomBytes(2).toString('hex'));
+    const record: RunRecord = { format: recordFormat, runId, name: recipe.name, kind: recipe.kind, createdAt: now.toISOString() };
+    if ((await store.create(keys.run(runId), encodeRecord(record))) === 'created') return runId;
+  }
+  throw new TerminalError('Conflict', `could not claim an id for ${recipe.name}`);
+}
+
+/** Records hold digests, never machine paths: what lay where is replaced by its file names. */
+function withoutPaths(recipe: Recipe): Record<string, unknown> {
+  const name = (path: string) => (path.startsWith('/') ? `./${path.slice(path.lastIndexOf('/') + 1)}` : path);
+  const names = (files: string | readonly string[]) => (typeof files === 'string' ? name(files) : files.map(name));
+  const { custom_reward_function: custom } = recipe.reward;
+  return {
+    ...recipe,
+    store: null,
+    model: { ...recipe.model, path: name(recipe.model.path), tokenizer_path: recipe.model.tokenizer_path && name(recipe.model.tokenizer_path) },
+    data: { ...recipe.data, train_files: names(recipe.data.train_files), val_files: recipe.data.val_files && names(recipe.data.val_files) },
+    reward: { ...recipe.reward, custom_reward_function: { ...custom, path: custom.path && name(custom.path) } },
+  };
+}
+
+/** Starts the run's workflow, or joins the one that runs. The workflow's id is the run's. */
+export async function startWorkflow(client: Client, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
+  await client.workflow.start(kind === 'rl' ? 'trainRun' : 'sftRun', {
+    workflowId: carry.runId,
+    taskQueue,
+    args: [carry],
+    workflowTaskTimeout: '2 s',
+    workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+    workflowIdConflictPolicy: 'USE_EXISTING',
+  });
+}
+
+/** The pools that a recipe asks for; undefined when it asks for nothing special, so that the stack's stay. */
+export function poolsOf(recipe: Recipe): WorkerPool[] | undefined {
+  const pools = Object.entries(recipe.fleet.pools).map(([name, { roles, workers, threads }]) => ({
+    name,
+    count: workers,
+    roles: [...roles],
+    ...(threads === null ? {} : { threads }),
+  }));
+  return JSON.stringify(pools) === JSON.stringify(defaultPools.map(({ name, count, roles }) => ({ name, count, roles }))) ? undefined : pools;
+}
