@@ -69,14 +69,39 @@ bool RowSampler::process(const float* logits, int vocab, const SamplingSettings&
   return true;
 }
 
-// The greatest score `low` found such that everything below it may be dropped, and the tokens among which the border lies.
-// mayDrop(Below) must be true for nothing and false for everything, and go over once as the limit rises.
+void RowSampler::Candidates::reserve(int padded) {
+  const size_t room = size_t(padded) + 16;
+  if (ids.size() >= room) return;
+  scores.resize(room);
+  weights.resize(room);
+  ids.resize(room);
+}
+
+// A border `low` such that everything below it may be dropped, and the tokens among which the true border lies.
+// mayDrop(Below) must be true for nothing and false for everything, and go over once as the limit rises. Halving, over ever
+// fewer tokens: when few of those looked at are left in the bracket, they are copied together.
 template <class MayDrop>
 RowSampler::Bracket RowSampler::bracket(MayDrop mayDrop) {
-  const auto below = [&](float limit) { return passes().below(scores_.data(), weights_.data(), padded_, limit); };
-  float high = std::nextafter(max_, std::numeric_limits<float>::infinity());
+  const float *scores = scores_.data(), *weights = weights_.data();
+  const int* ids = nullptr;
+  int size = padded_, spare = 0;
+  Below before{0, 0};  // below all that is looked at
+  const auto below = [&](float limit) {
+    const Below here = passes().below(scores, weights, size, limit);
+    return Below{before.mass + here.mass, before.count + here.count};
+  };
+  float high = std::nextafter(max_, std::numeric_limits<float>::infinity()), low = max_;
   Below atHigh = below(high), atLow = atHigh;
-  float low = max_;
+  const auto copyTogether = [&] {
+    Candidates& to = candidates_[spare];
+    to.reserve(size);
+    const int count = passes().select(scores, weights, ids, size, low, high, to.scores.data(), to.weights.data(), to.ids.data());
+    scores = to.scores.data(), weights = to.weights.data(), ids = to.ids.data();
+    size = (count + 15) / 16 * 16;
+    spare = 1 - spare;
+    before = atLow;
+    return count;
+  };
   for (float step = 1;; step *= 2) {
     low = std::max(max_ - step, std::numeric_limits<float>::lowest());
     atLow = below(low);
@@ -85,15 +110,15 @@ RowSampler::Bracket RowSampler::bracket(MayDrop mayDrop) {
     atHigh = atLow;
   }
   while (atHigh.count - atLow.count > kSortable) {
+    if (atHigh.count - atLow.count < size / 4) copyTogether();
     const float middle = low + (high - low) / 2;
     if (!(middle > low && middle < high)) break;
     const Below atMiddle = below(middle);
     (mayDrop(atMiddle) ? low : high) = middle;
     (mayDrop(atMiddle) ? atLow : atHigh) = atMiddle;
   }
-  Bracket result{low, atLow.mass, atLow.count, {}};
-  for (int j = 0; j < padded_; j++)
-    if (scores_[size_t(j)] >= low && scores_[size_t(j)] < high) result.inside.push_back(j);
+  const int count = copyTogether();
+  Bracket result{low, atLow.mass, atLow.count, std::vector<int>(ids, ids + count)};
   std::sort(result.inside.begin(), result.inside.end(), [&](int a, int b) {
     const float x = scores_[size_t(a)], y = scores_[size_t(b)];
     return x != y ? x < y : a < b;

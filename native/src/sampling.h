@@ -50,20 +50,29 @@ class RowSampler {
   void keepTopP(double p);
   int draw(double u);
 
+  // Scores around a border, ascending by (score, id), and what lies below them.
   struct Bracket {
     float low;
     double massBelow;
     int countBelow;
-    std::vector<int> inside;  // ids, ascending by (score, id)
+    std::vector<int> inside;  // ids
   };
   template <class MayDrop>
   Bracket bracket(MayDrop mayDrop);
+
+  // Entries of the row, copied together.
+  struct Candidates {
+    std::vector<float> scores, weights;
+    std::vector<int> ids;
+    void reserve(int padded);
+  };
 
   int padded_ = 0;
   float max_ = 0;
   double total_ = 0;
   std::vector<float> scores_, weights_, penalized_;
   std::vector<double> blocks_;
+  Candidates candidates_[2];
 };
 
 }  // namespace petrel

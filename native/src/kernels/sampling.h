@@ -1,5 +1,5 @@
 // Passes over one row of a vocabulary. V is padded to a multiple of 16: scores with −∞, weights with 0.
-// Masses are summed in double, in eight lanes by (index mod 8) and then pairwise: one order on every instruction set.
+// Masses are summed in double, by lanes and then pairwise: one order on every instruction set.
 #pragma once
 
 namespace petrel {
@@ -22,6 +22,11 @@ struct SamplingKernels {
   double (*blockMasses)(const float* w, int padded, double* blocks);
   /** Mass and number of the j with −∞ < s[j] < limit. */
   Below (*below)(const float* s, const float* w, int padded, float limit);
+  /**
+   * Copies the entries with low ≤ s[j] < high, in order, and their ids (j itself where ids is null); returns how many. The
+   * copies are padded like a row; they have room for `padded` entries.
+   */
+  int (*select)(const float* s, const float* w, const int* ids, int padded, float low, float high, float* toS, float* toW, int* toIds);
   /** s[j] = −∞ and w[j] = 0 where by[j] < limit; `by` is s or w. */
   void (*dropBelow)(const float* by, float limit, float* s, float* w, int padded);
   /** Lowest j with x[j] == value, −1 when there is none. */
