@@ -11,7 +11,7 @@ import { InvalidInputError } from '../errors.ts';
 import { aggregate } from './aggregate.ts';
 import { klPenalty } from './kl.ts';
 import { policyLoss, type PolicyLossConfig, type PolicyLossInput } from './policy-loss/index.ts';
-import type { Numbers } from './ragged.ts';
+import { requireTokens, tokenCount, type Numbers } from './ragged.ts';
 
 export interface ActorLossInput extends PolicyLossInput {
   /** Needed when klLossCoef is given. */
@@ -68,8 +68,12 @@ export function actorTotal(input: ActorLossInput, config: ActorLossConfig): Acto
   return { loss, dLogProb_T, metrics, ...(dEntropy_T === undefined ? {} : { dEntropy_T }) };
 }
 
-/** A term of the loss that is asked for and can't be computed must not vanish. */
+/** A term of the loss that is asked for and can't be computed must not vanish, nor may arrays be shifted. */
 function requireInputs(input: ActorLossInput, config: ActorLossConfig): void {
+  const tokens = tokenCount(input.rows);
+  requireTokens('log-probs', input.logProb_T, tokens);
+  requireTokens('old log-probs', input.oldLogProb_T, tokens);
+  requireTokens('advantages', input.advantages_T, tokens);
   if (config.entropyCoeff !== 0 && input.entropy_T === undefined) throw new InvalidInputError('entropy_coeff needs entropies');
   if (config.klLossCoef !== undefined && input.refLogProb_T === undefined) {
     throw new InvalidInputError('the KL loss needs log-probs of the reference policy');
