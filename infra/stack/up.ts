@@ -11,6 +11,7 @@ import { logFile, logTail, openLog } from './logs.ts';
 import { identify, isAlive, signalProcess, waitForExit } from './process.ts';
 import type { ProcessIdentity } from './process.ts';
 import { isStackReady, readStack } from './read.ts';
+import { readyFileVariable } from './ready.ts';
 import { defaultPools, lockFolder, makeStackFolder, readConfig, writeConfig } from './state.ts';
 import type { ChildState, StackConfig, StackInfo, WorkerPool } from './state.ts';
 
@@ -87,7 +88,7 @@ function startSupervisor(home: string): ProcessIdentity | undefined {
   const log = openLog(home, 'supervisor');
   try {
     const env: NodeJS.ProcessEnv = { ...process.env, PETREL_HOME: home };
-    for (const name of [stackVariable, childVariable, kindVariable]) delete env[name]; // it is nobody's child
+    for (const name of [stackVariable, childVariable, kindVariable, readyFileVariable]) delete env[name]; // it is nobody's child
     const child = spawn(process.execPath, ['--enable-source-maps', builtFile('infra/stack/supervisor-main.js'), home], {
       env,
       detached: true,
@@ -134,7 +135,7 @@ function failure(home: string, { name, lastExit, failures }: ChildState): Termin
 
 function tellChanges({ children }: StackInfo, told: Map<string, string>, onProgress: ((line: string) => void) | undefined): void {
   for (const { name, state } of children) {
-    if (told.get(name) === state) continue;
+    if (state === 'stopped' || told.get(name) === state) continue; // its turn has not come
     told.set(name, state);
     onProgress?.(`${name}: ${state}`);
   }

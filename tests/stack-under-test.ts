@@ -1,0 +1,86 @@
+/** What the tests of the stack share: a stack in a temporary home whose control and worker processes are small scripts. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { strangers } from '../infra/stack/adoption.ts';
+import { ensureStack, logTail, readStack, stopStack } from '../infra/stack/index.ts';
+import type { StackInfo, WorkerPool } from '../infra/stack/index.ts';
+import { signalProcess, waitForExit } from '../infra/stack/process.ts';
+import type { ProcessIdentity } from '../infra/stack/process.ts';
+import { isStackReady } from '../infra/stack/read.ts';
+import { poll } from '../infra/wait.ts';
+import { temporaryHome } from './servers.ts';
+
+export const bounded = { everyMs: 25, timeoutMs: 30_000 };
+
+/** Stands in for the control and worker processes: says that it is ready and leaves on SIGTERM. */
+const childProgram = `
+import { renameSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+const ready = process.env.PETREL_READY_FILE;
+console.log('here', process.pid, process.argv.slice(2).join(' '));
+const stop = setInterval(() => {}, 1000);
+process.on('SIGTERM', () => clearInterval(stop));
+writeFileSync(ready + '.tmp', String(process.pid));
+renameSync(ready + '.tmp', ready);
+`;
+/** Starts a helper in a group of its own, which would outlive it. */
+export const parentProgram = `${childProgram}
+spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore', detached: true }).unref();
+`;
+export const brokenProgram = `console.error('cannot find the model'); process.exit(3);`;
+
+export class StackUnderTest {
+  readonly #temporary = temporaryHome();
+  readonly home = this.#temporary.home;
+  programs = { control: this.#program('control', childProgram), worker: this.#program('worker', childProgram) };
+
+  /** Gives the workers another script. */
+  useWorker(text: string): void {
+    this.programs = { ...this.programs, worker: this.#program('other-worker', text) };
+  }
+
+  up(workers?: readonly WorkerPool[]): Promise<StackInfo> {
+    return ensureStack({ home: this.home, programs: this.programs, ...(workers ? { workers } : {}) });
+  }
+
+  /** Ends it all and proves that nothing is left. */
+  async remove(): Promise<void> {
+    await stopStack(this.home);
+    expect(strangers(this.home, [])).toEqual([]);
+    this.#temporary.remove();
+  }
+
+  /** The stack once it is whole again and `name` is another process than before. */
+  async replaced(name: string, before: ProcessIdentity): Promise<StackInfo> {
+    const stack = await poll(() => {
+      const now = readStack(this.home);
+      return now && isStackReady(now) && processOf(now, name).pid !== before.pid ? now : undefined;
+    }, bounded);
+    if (!stack) throw new Error(`${name} was not replaced: ${JSON.stringify(readStack(this.home), null, 2)}\n${logTail(this.home, 'supervisor', 40)}`);
+    return stack;
+  }
+
+  #program(name: string, text: string): string {
+    mkdirSync(join(this.home, 'programs'), { recursive: true });
+    const path = join(this.home, 'programs', `${name}.mjs`);
+    writeFileSync(path, text);
+    return path;
+  }
+}
+
+export function processOf(stack: StackInfo, name: string): ProcessIdentity {
+  const child = stack.children.find((one) => one.name === name);
+  if (child?.pid === undefined || child.startTime === undefined) throw new Error(`${name} does not run: ${JSON.stringify(child)}`);
+  return { pid: child.pid, startTime: child.startTime };
+}
+
+export const pids = (stack: StackInfo): Record<string, number | undefined> => Object.fromEntries(stack.children.map(({ name, pid }) => [name, pid]));
+
+export const without = (stack: StackInfo, name: string): StackInfo => ({ ...stack, children: stack.children.filter((child) => child.name !== name) });
+
+/** SIGKILL, and proof that it hit. */
+export async function kill(process: ProcessIdentity): Promise<void> {
+  expect(signalProcess(process, 'SIGKILL')).toBe(true);
+  expect(await waitForExit(process, 5_000)).toBe(true);
+}
