@@ -1,6 +1,6 @@
 /**
- * Micro-batches that never exceed a token limit: the fewest that Karmarkar–Karp can balance under it. Deterministic, a
- * partition of the rows; rows ascend inside a micro-batch and micro-batches ascend by their first row, so that the order
+ * Micro-batches that never exceed a token limit: the fewest that Karmarkar–Karp can balance under it (beyond 32, within a
+ * few per cent, found in larger steps). Deterministic, a partition of the rows; rows ascend inside a micro-batch and micro-batches ascend by their first row, so that the order
  * of gradient sums depends on nothing but the lengths.
  */
 import { InvalidInputError } from '../../errors.ts';
@@ -20,7 +20,7 @@ export function packMicroBatches(lengths_S: Numbers, tokenLimit: number): number
   }
   const tokensOf = (part: readonly number[]) => part.reduce((sum, s) => sum + lengths[s]!, 0);
   const tokens = lengths.reduce((sum, length) => sum + length, 0);
-  for (let count = Math.max(1, divideUp(tokens, tokenLimit)); count < lengths.length; count++) {
+  for (let count = Math.max(1, divideUp(tokens, tokenLimit)); count < lengths.length; count += Math.max(1, count >> 5)) {
     const parts = balancedPartitions(lengths, count, false);
     if (parts.every((part) => tokensOf(part) <= tokenLimit)) return parts.sort((a, b) => a[0]! - b[0]!);
   }
