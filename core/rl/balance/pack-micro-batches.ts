@@ -1,7 +1,7 @@
 /**
  * Micro-batches that never exceed a token limit: the fewest that Karmarkar–Karp can balance under it (beyond 32, within a
- * few per cent, found in larger steps). Deterministic, a partition of the rows; rows ascend inside a micro-batch and micro-batches ascend by their first row, so that the order
- * of gradient sums depends on nothing but the lengths.
+ * few per cent, found in larger steps). Deterministic, a partition of the rows; rows ascend inside a micro-batch and
+ * micro-batches ascend by their first row, so that the order of gradient sums depends on nothing but the lengths.
  */
 import { InvalidInputError } from '../../errors.ts';
 import type { Numbers } from '../ragged.ts';
