@@ -14,7 +14,7 @@ export class Float {
   }
 }
 
-/** Text that JSON.parse reads without loss: no such number, no such key. A string that looks so costs only time. */
+/** Signs of a number or a key that JSON.parse does not keep. A string that looks so costs only time. */
 const lossy = /\d\.0*(?![\d])|\.\d*0+(?!\d)|\d[eE]|\d{16,}|-0|"\d+"\s*:|NaN|Infinity/;
 
 /**
@@ -22,7 +22,12 @@ const lossy = /\d\.0*(?![\d])|\.\d*0+(?!\d)|\d[eE]|\d{16,}|-0|"\d+"\s*:|NaN|Infi
  * Map. Throws SyntaxError.
  */
 export function parseJson(text: string): unknown {
-  return lossy.test(text) ? new Reader(text).read() : (JSON.parse(text) as unknown);
+  return isLossy(text) ? new Reader(text).read() : (JSON.parse(text) as unknown);
+}
+
+/** Might JSON.parse lose something of this text? */
+export function isLossy(text: string): boolean {
+  return lossy.test(text);
 }
 
 const number = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;

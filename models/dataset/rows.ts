@@ -1,0 +1,128 @@
+/** Rows of verl's layout, checked column by column. */
+import { extname } from 'node:path';
+import { InvalidInputError } from '../../core/errors.ts';
+import { isObject, show } from '../fields.ts';
+import type { ChatMessage } from '../template.ts';
+import { readJsonl } from './jsonl.ts';
+import { readParquet } from './parquet.ts';
+import { type RawRow, type RowPlace, rowError } from './raw.ts';
+
+/** A prompt: chat messages for the chat template, or text that is used as it is. */
+export type Prompt = string | readonly ChatMessage[];
+
+export interface Row extends RowPlace {
+  readonly prompt: Prompt;
+  readonly tools?: readonly unknown[];
+  /** What to learn (kind: sft): text, or the message of an assistant. */
+  readonly response?: string | ChatMessage;
+  readonly dataSource: string;
+  readonly groundTruth?: unknown;
+  readonly extraInfo?: unknown;
+}
+
+export interface RowColumns {
+  readonly kind: 'rl' | 'sft';
+  readonly promptKey: string;
+  readonly responseKey: string;
+  readonly rewardFnKey: string;
+}
+
+export const verlColumns = { promptKey: 'prompt', responseKey: 'response', rewardFnKey: 'data_source' } as const;
+
+/**
+ * Streams the rows of JSONL (`.jsonl`, `.json`) and Parquet files, one file after the other. Throws InvalidInputError
+ * with file, row number, reason and what was expected at the first row that is not right.
+ */
+export async function* readRows(files: readonly string[], columns: RowColumns): AsyncGenerator<Row> {
+  for (const file of files) {
+    let rows = 0;
+    for await (const raw of rawRows(file)) {
+      rows++;
+      yield* columns.kind === 'sft' ? sftRows(raw, columns) : [rlRow(raw, columns)];
+    }
+    if (rows === 0) throw new InvalidInputError(`${file}: there are no rows`, { where: file });
+  }
+}
+
+function rawRows(file: string): AsyncGenerator<RawRow> {
+  const extension = extname(file).toLowerCase();
+  if (extension === '.parquet') return readParquet(file);
+  if (extension === '.jsonl' || extension === '.json' || extension === '.ndjson') return readJsonl(file);
+  throw new InvalidInputError(`${file}: expected a .jsonl or .parquet file`, { where: file });
+}
+
+function rlRow(raw: RawRow, columns: RowColumns): Row {
+  const { exact, plain } = objects(raw);
+  const reward = plain['reward_model'];
+  if (!isObject(reward) || !Object.hasOwn(reward, 'ground_truth')) {
+    throw rowError(raw, `expected reward_model.ground_truth, found reward_model ${show(reward)}`);
+  }
+  return {
+    ...common(raw, plain, columns, true),
+    prompt: readPrompt(raw, exact, columns.promptKey),
+    ...readTools(raw, exact),
+    groundTruth: reward['ground_truth'],
+  };
+}
+
+/** `prompt` and `response`, or `messages`: then one example for every turn of the assistant. */
+function sftRows(raw: RawRow, columns: RowColumns): Row[] {
+  const { exact, plain } = objects(raw);
+  const base = { ...common(raw, plain, columns, false), ...readTools(raw, exact) };
+  if (exact[columns.promptKey] === undefined && exact['messages'] !== undefined) {
+    const messages = readMessages(raw, exact['messages'], 'messages');
+    const turns = messages.flatMap((message, i) => (message['role'] === 'assistant' && i > 0 ? [i] : []));
+    if (turns.length === 0) throw rowError(raw, 'messages: expected a turn of the assistant after another message, found none');
+    return turns.map((i) => ({ ...base, prompt: messages.slice(0, i), response: messages[i] as ChatMessage }));
+  }
+  const response = exact[columns.responseKey];
+  if (typeof response !== 'string') throw rowError(raw, `${columns.responseKey}: expected text, found ${show(response)}`);
+  return [{ ...base, prompt: readPrompt(raw, exact, columns.promptKey), response }];
+}
+
+function common(raw: RawRow, plain: Readonly<Record<string, unknown>>, columns: RowColumns, sourceNeeded: boolean): Omit<Row, 'prompt'> {
+  const source = plain[columns.rewardFnKey];
+  if (typeof source !== 'string' && (sourceNeeded || (source !== undefined && source !== null))) {
+    throw rowError(raw, `${columns.rewardFnKey}: expected text, found ${show(source)}`);
+  }
+  const extra = plain['extra_info'] ?? undefined;
+  if (extra !== undefined && !isObject(extra)) throw rowError(raw, `extra_info: expected an object, found ${show(extra)}`);
+  return { file: raw.file, number: raw.number, dataSource: typeof source === 'string' ? source : '', ...(extra === undefined ? {} : { extraInfo: extra }) };
+}
+
+function readPrompt(raw: RawRow, row: Readonly<Record<string, unknown>>, key: string): Prompt {
+  const prompt = row[key];
+  if (typeof prompt === 'string') {
+    if (prompt === '') throw rowError(raw, `${key}: the prompt is empty`);
+    return prompt;
+  }
+  if (Array.isArray(prompt)) return readMessages(raw, prompt, key);
+  throw rowError(raw, `${key}: expected text or a list of chat messages, found ${show(prompt)}`);
+}
+
+function readMessages(raw: RawRow, value: unknown, key: string): ChatMessage[] {
+  if (!Array.isArray(value) || value.length === 0) throw rowError(raw, `${key}: expected a list of chat messages, found ${show(value)}`);
+  return (value as unknown[]).map((message, i) => {
+    if (!isObject(message) || typeof message['role'] !== 'string') {
+      throw rowError(raw, `${key}[${i}]: expected a message with role and content, found ${show(message)}`);
+    }
+    const { content } = message;
+    const isContent = typeof content === 'string' || Array.isArray(content) || Array.isArray(message['tool_calls']);
+    if (!isContent) throw rowError(raw, `${key}[${i}].content: expected text, found ${show(content)}`);
+    return message;
+  });
+}
+
+function readTools(raw: RawRow, row: Readonly<Record<string, unknown>>): Pick<Row, 'tools'> {
+  const tools = row['tools'] ?? undefined;
+  if (tools === undefined) return {};
+  if (!Array.isArray(tools)) throw rowError(raw, `tools: expected a list, found ${show(tools)}`);
+  return tools.length === 0 ? {} : { tools };
+}
+
+function objects(raw: RawRow): { exact: Readonly<Record<string, unknown>>; plain: Readonly<Record<string, unknown>> } {
+  const { plain } = raw;
+  const exact: unknown = raw.exact instanceof Map ? Object.fromEntries(raw.exact as Map<string, unknown>) : raw.exact;
+  if (!isObject(exact) || !isObject(plain)) throw rowError(raw, `expected an object with a column per key, found ${show(plain)}`);
+  return { exact, plain };
+}
