@@ -1,0 +1,55 @@
+/** Which stores this machine uses: the default one under PETREL_HOME, and others that runs were started in. */
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { z } from 'zod';
+
+/** Folder of the store that a recipe with `store: null` uses. */
+export function defaultStore(home: string): string {
+  return join(home, 'store');
+}
+
+/** A store that may hold runs of this machine. */
+export interface KnownStore {
+  readonly url: string;
+  /** False: a folder that is not there (any more). */
+  readonly there: boolean;
+}
+
+/** The default store first, then the remembered ones in the order of their first use. */
+export function knownStores(home: string): KnownStore[] {
+  const own = pathToFileURL(defaultStore(home)).href;
+  return [own, ...remembered(home).filter((url) => url !== own)].map((url) => ({ url, there: isThere(url) }));
+}
+
+/**
+ * Runs are looked for in this store from now on. Another process may write the list at the same moment: the file is
+ * replaced whole and read back, so that nobody's entry is lost for long.
+ */
+export function rememberStore(home: string, url: string): void {
+  const file = listFile(home);
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const known = remembered(home);
+    if (known.includes(url) || url === pathToFileURL(defaultStore(home)).href) return;
+    const temporary = `${file}.${process.pid}.tmp`;
+    writeFileSync(temporary, `${JSON.stringify({ format: 1, stores: [...known, url] }, null, 2)}\n`, { mode: 0o600 });
+    renameSync(temporary, file);
+  }
+}
+
+const listSchema = z.object({ stores: z.array(z.string()) });
+
+const listFile = (home: string): string => join(home, 'stores.json');
+
+/** The list is a convenience: one that cannot be read is an empty one. */
+function remembered(home: string): readonly string[] {
+  try {
+    return listSchema.parse(JSON.parse(readFileSync(listFile(home), 'utf8'))).stores;
+  } catch {
+    return [];
+  }
+}
+
+function isThere(url: string): boolean {
+  return !url.startsWith('file:') || existsSync(fileURLToPath(url));
+}
