@@ -46,10 +46,10 @@ export function randomConfig(random: () => number): DecoderConfig {
 
 export const DETERMINISTIC: EngineOptions = { compute: 'fp32', deterministic: true, threads: 2 };
 
-export function randomModel(config: DecoderConfig, seed: number, options: EngineOptions = DETERMINISTIC): TrainerEngine {
+export function randomModel(config: DecoderConfig, seed: number, options: EngineOptions = DETERMINISTIC, spread = 0.8): TrainerEngine {
   const trainer = createTrainer(config, { ...options, trainable: false });
   const random = randomNumbers(seed);
-  for (let i = 0; i < trainer.weights.length; i++) trainer.weights[i] = (random() - 0.5) * 0.8;
+  for (let i = 0; i < trainer.weights.length; i++) trainer.weights[i] = (random() - 0.5) * spread;
   trainer.weightsChanged();
   return trainer;
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { GenerateRequest, RolloutEngine, TrainerEngine } from '../core/ports.ts';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
 import { createGenerator } from './generate.ts';
+import { engineInfo } from './index.ts';
 import {
   DETERMINISTIC, generate, isIdle, PLAIN, randomConfig, randomInteger, randomModel, randomNumbers, randomPrompt, request, runUntilIdle, stepInto, type Response,
 } from './generate.fixtures.ts';
@@ -128,6 +129,33 @@ describe('in deterministic mode', () => {
         const response = responses.get(key) as Response;
         expect(response.logProbs).toEqual(scored(trainer, long, response.tokens));
       }
+    });
+  });
+});
+
+describe.skipIf(!engineInfo().bf16)('in bf16 compute (skipped where the processor has no bf16 products)', () => {
+  const shapes = [{}, { heads: 14, kvHeads: 1, headDim: 64 }, { heads: 9, kvHeads: 3, headDim: 128 }, { heads: 2, kvHeads: 2, headDim: 40 }];
+
+  test.each(SEEDS)('log-probs stay near the trainer\'s, and samples resume (seed %i)', (seed) => {
+    const { random, config: base } = scene(seed, 0);
+    const shape = { ...base, ...shapes[seed % shapes.length] };
+    const config = { ...shape, ropeInvFreq: Array.from({ length: shape.headDim / 2 }, (_, i) => 10000 ** ((-2 * i) / shape.headDim)) };
+    const trainer = randomModel(config, seed, { compute: 'bf16', deterministic: false, threads: 2 }, 0.3);
+    const requests = Array.from({ length: 6 }, (_, i) => request(randomPrompt(random, config.vocab, 100), 10 * i + 1, 4, { maxNewTokens: 50 }));
+    withGenerator(trainer, WIDE, (engine) => {
+      const responses = generate(engine, requests);
+      const gaps = requests.flatMap((requestOf) =>
+        requestOf.samples.flatMap(({ key }) => {
+          const { tokens, logProbs } = responses.get(key) as Response;
+          expect(tokens).toHaveLength(50);
+          return scored(trainer, requestOf, tokens).map((logProb, t) => Math.abs(logProb - (logProbs[t] ?? NaN)));
+        }),
+      );
+      expect(Math.max(...gaps)).toBeLessThan(0.1);
+      expect(gaps.reduce((a, b) => a + b) / gaps.length).toBeLessThan(0.01);
+      const first = requests[0] as GenerateRequest;
+      const resumed = generate(engine, [only(first, 1, (responses.get(1) as Response).tokens.slice(0, 30))]);
+      expect(resumed.get(1)?.tokens).toHaveLength(20);
     });
   });
 });
