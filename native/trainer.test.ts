@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest';
+
+import { batchOf, decoder, trainerOf } from './testing/decoders.ts';
+
+const adam = { lr: 0.01, beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0.1, maxGradNorm: 1 };
+
+test('parameters are in canonical order and fill the buffers without gaps', () => {
+  const trainer = trainerOf(decoder({ layers: 11, qkvBias: true }), 1);
+  const names = trainer.parameters.map(({ name }) => name);
+  expect(names).toEqual([...names].sort());
+  let end = 0;
+  for (const { offset, size, shape } of trainer.parameters) {
+    expect(offset).toBe(end);
+    expect(size).toBe(shape.reduce((a, b) => a * b));
+    end += size;
+  }
+  for (const buffer of [trainer.weights, trainer.grads, trainer.m, trainer.v]) expect(buffer.length).toBe(end);
+  trainer.close();
+});
+
+describe('step', () => {
+  test.each([NaN, Infinity])('with a gradient of %s changes nothing but the gradients', (bad) => {
+    const trainer = trainerOf(decoder(), 2);
+    trainer.grads.fill(0.5);
+    trainer.grads[17] = bad;
+    const before = [trainer.weights.slice(), trainer.m.slice(), trainer.v.slice()];
+    const { taken, gradNorm } = trainer.step(adam);
+    expect([taken, Number.isFinite(gradNorm), trainer.steps]).toEqual([false, false, 0]);
+    expect([trainer.weights, trainer.m, trainer.v].map((x) => x.slice())).toEqual(before);
+    expect(trainer.grads.every((g) => g === 0)).toBe(true);
+    trainer.close();
+  });
+
+  test('is followed by log-probs of the new weights', () => {
+    const config = decoder();
+    const trainer = trainerOf(config, 3);
+    const batch = batchOf(config, [12, 9], 3);
+    const once = (keep: boolean) => trainer.forward(batch, { temperature: 1, entropy: false, keep });
+    const first = once(true);
+    trainer.backward(first.handle, new Float32Array(21).fill(-1 / 21));
+    expect(trainer.step(adam).taken).toBe(true);
+    expect(trainer.steps).toBe(1);
+    const mean = (x: Float32Array): number => x.reduce((a, b) => a + b, 0) / x.length;
+    expect(mean(once(false).logProbs_P)).toBeGreaterThan(mean(first.logProbs_P));
+    trainer.close();
+  });
+});
+
+test('a closed trainer has empty buffers and refuses work', () => {
+  const config = decoder();
+  const trainer = trainerOf(config, 4);
+  trainer.close();
+  trainer.close();
+  expect(trainer.weights.length).toBe(0);
+  expect(() => trainer.forward(batchOf(config, [3], 1), { temperature: 1, entropy: false, keep: false })).toThrow('closed');
+});
+
+test('a discarded handle is gone and its memory is used again', () => {
+  const config = decoder();
+  const trainer = trainerOf(config, 5);
+  const batch = batchOf(config, [30], 5);
+  const { handle } = trainer.forward(batch, { temperature: 1, entropy: false, keep: true });
+  trainer.discard(handle);
+  expect(() => trainer.backward(handle, new Float32Array(30))).toThrow(`handle ${handle}`);
+  const bytes = trainer.activationBytes;
+  for (let i = 0; i < 3; i++) trainer.discard(trainer.forward(batch, { temperature: 1, entropy: false, keep: true }).handle);
+  expect(trainer.activationBytes).toBe(bytes);
+  trainer.close();
+});
+
+describe('refusals', () => {
+  const config = decoder();
+  const good = batchOf(config, [4, 3], 1);
+  const options = { temperature: 1, entropy: false, keep: false };
+  test.each([
+    ['a token beyond the vocabulary', { tokens_N: good.tokens_N.map(() => 37) }, 'token ids'],
+    ['a negative target', { targets_P: good.targets_P.map(() => -1) }, 'target ids'],
+    ['an empty sequence', { cuSeqlens: Int32Array.of(0, 4, 4, 7) }, 'at least one token'],
+    ['lengths that do not end at N', { cuSeqlens: Int32Array.of(0, 4) }, 'cuSeqlens must run'],
+    ['a position twice', { positions_P: Int32Array.of(1, 1), targets_P: Int32Array.of(1, 1) }, 'ascend'],
+    ['more targets than positions', { positions_P: Int32Array.of(1) }, 'targets'],
+  ])('%s', (_name, change, message) => {
+    const trainer = trainerOf(config, 6);
+    expect(() => trainer.forward({ ...good, ...change }, options)).toThrow(message);
+    trainer.close();
+  });
+
+  test('temperature 0', () => {
+    const trainer = trainerOf(config, 6);
+    expect(() => trainer.forward(good, { ...options, temperature: 0 })).toThrow('temperature');
+    trainer.close();
+  });
+
+  test('a config whose heads do not divide', () => {
+    expect(() => trainerOf(decoder({ kvHeads: 3 }), 1)).toThrow('4 heads');
+  });
+});
