@@ -9,6 +9,7 @@ export const NOUNS: Readonly<Record<string, string>> = {
   ckpt: 'Checkpoints of a run: list, verify, export.',
   recipe: 'What may stand in a recipe.',
   data: 'Make rows to train on.',
+  model: 'Make a model to start from.',
 };
 
 const overrides = '<recipe> [overrides...]';
@@ -37,6 +38,18 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
     group: 'Recipes and data',
     examples: ['petrel recipe schema > recipe.schema.json'],
     load: () => import('./commands/recipe-schema.ts'),
+  },
+  {
+    name: 'model init',
+    arguments: '<folder>',
+    doc: 'Write random weights for the config.json and tokenizer of a folder.',
+    group: 'Recipes and data',
+    options: [
+      { flags: '--out <folder>', doc: 'where to', required: true },
+      { flags: '--seed <n>', doc: 'seed of the weights', default: '0' },
+    ],
+    examples: ['petrel model init examples/00-arithmetic-sft/base --out ./fresh'],
+    load: () => import('./commands/model-init.ts'),
   },
 ];
 

@@ -1,5 +1,5 @@
 /** Tokenizers by folder, loaded once per thread: a big vocabulary takes a tenth of a second to read. */
-import { loadTokenizer } from '../models/tokenizer.ts';
+import { openTokenizer } from '../models/tokenizer.ts';
 import type { Tokenizer } from '../models/tokenizer.ts';
 
 const loaded = new Map<string, Promise<Tokenizer>>();
@@ -7,7 +7,7 @@ const loaded = new Map<string, Promise<Tokenizer>>();
 export function tokenizerOf(folder: string): Promise<Tokenizer> {
   let tokenizer = loaded.get(folder);
   if (tokenizer === undefined) {
-    tokenizer = loadTokenizer(folder);
+    tokenizer = openTokenizer(folder);
     loaded.set(folder, tokenizer);
     tokenizer.catch(() => loaded.delete(folder));
   }

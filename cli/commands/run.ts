@@ -13,7 +13,7 @@ import { connectTemporalClient } from '../../infra/temporal/connection.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT, exitCodeOfState } from '../exit-codes.ts';
 import type { ExitCode } from '../exit-codes.ts';
-import { flag, option, word } from '../options.ts';
+import { flag, textOption, word } from '../options.ts';
 import { createLiveDisplay } from '../printer/live.ts';
 import { recipeErrors } from '../recipe-issues.ts';
 import { loadRecipe } from '../recipe-file.ts';
@@ -24,7 +24,7 @@ import { watchRun } from '../runs/watch.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode | undefined> {
   const { printer, env, cwd } = context;
-  const name = option(input, 'name');
+  const name = textOption(input, 'name');
   const loaded = loadRecipe(word(input, 0), [...input.words.slice(1), ...(name === undefined ? [] : [`name=${name}`])], cwd);
   const problems = runIssues(loaded.recipe);
   if (problems.length > 0) throw recipeErrors(problems, loaded.layers);

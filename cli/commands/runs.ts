@@ -20,7 +20,7 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
       wait,
     ],
     examples: ['petrel run examples/01-arithmetic-grpo', 'petrel run recipe.yaml actor.optim.lr=3e-5 rollout.n=16 --name wide --wait'],
-    load: later,
+    load: () => import('./run.ts'),
   },
   {
     name: 'ls',

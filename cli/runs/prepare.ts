@@ -17,9 +17,9 @@ import { encodeDatasetRows, encodeDatasetTokens, rowsFile, tokensFile } from '..
 import type { DatasetFact } from '../../models/dataset-fact.ts';
 import { openSafetensors } from '../../models/safetensors.ts';
 import { checkTensors, readConfigJson } from '../../models/weights.ts';
-import { loadTokenizer } from '../../models/tokenizer.ts';
+import { openTokenizer } from '../../models/tokenizer.ts';
 import { locateModel } from './locate-model.ts';
-import { readRows } from './rows.ts';
+import { rowsOf } from './rows.ts';
 
 /** Revision of the built-in scorers: a change of any verdict raises it. */
 const builtinScorers = '1';
@@ -42,9 +42,9 @@ export interface PreparePorts {
 /** Rows first, then the model's shapes, then copies: what is wrong is told at the earliest moment. Throws InvalidInputError. */
 export async function prepareRun(recipe: Recipe, ports: PreparePorts): Promise<Prepared> {
   const model = await locateModel(recipe, ports);
-  const tokenizer = await loadTokenizer(model.tokenizerFolder);
-  const train = await readRows(recipe, 'train', tokenizer, ports.now);
-  const validation = recipe.data.val_files === null || recipe.kind === 'sft' ? undefined : await readRows(recipe, 'validation', tokenizer, ports.now);
+  const tokenizer = await openTokenizer(model.tokenizerFolder);
+  const train = await rowsOf(recipe, 'train', tokenizer, ports.now);
+  const validation = recipe.data.val_files === null || recipe.kind === 'sft' ? undefined : await rowsOf(recipe, 'validation', tokenizer, ports.now);
   await checkModel(model.folder);
   ports.say('storing the model and the rows');
   const scorer = await scorerOf(recipe);

@@ -1,9 +1,5 @@
-/**
- * A state as shards in the store, and back. A shard is a safetensors file of at most `shardBytes` with pieces of the
- * flat fp32 buffers; the manifest says which elements of which tensor lie where, so any number of shards loads.
- */
-import { TerminalError } from '../../core/errors.ts';
-import type { Digest, RunId } from '../../core/ids.ts';
+/** A state as shards in the store, and back. What a shard is stands in models/checkpoint.ts. */
+import type { RunId } from '../../core/ids.ts';
 import type { ParameterInfo, Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
@@ -12,12 +8,8 @@ import { getBlob, putBlob } from '../../infra/store/blobs.ts';
 import type { StateDigests, StateParts } from '../../infra/store/digest.ts';
 import { stateDigests } from '../../infra/store/digest.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
-import { decodeSafetensors, encodeSafetensors } from '../../models/safetensors.ts';
-import { f32, f32Of } from '../../models/trajectories.ts';
-
-/** Size of a shard: small enough to hash and write beside training, large enough for a fast disk. */
-const shardBytes = 256 * 1024 * 1024;
-const parts = ['weights', 'm', 'v'] as const;
+import { checkpointParts, damagedCheckpoint, decodeShard, encodeShards } from '../../models/checkpoint.ts';
+import type { CheckpointPart } from '../../models/checkpoint.ts';
 
 /** A copy of a state that nobody writes to. */
 export interface Snapshot extends StateParts {
@@ -35,7 +27,7 @@ export interface CheckpointPlace {
 /** Writes shards, then the manifest that makes them true. Returns the manifest's key. */
 export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot): Promise<string> {
   const shards: ShardInfo[] = [];
-  for (const part of parts) shards.push(...(await savePart(place, part, snapshot[part])));
+  for (const part of checkpointParts) shards.push(...(await savePart(place, part, snapshot[part])));
   const manifest: CheckpointManifest = {
     format: recordFormat,
     runId: place.runId,
@@ -51,13 +43,10 @@ export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot)
   return key;
 }
 
-async function savePart(place: CheckpointPlace, part: string, flat: Float32Array): Promise<ShardInfo[]> {
+async function savePart(place: CheckpointPlace, part: CheckpointPart, flat: Float32Array): Promise<ShardInfo[]> {
   const shards: ShardInfo[] = [];
-  const perShard = shardBytes / 4;
-  for (let start = 0; start < flat.length; start += perShard) {
-    const end = Math.min(start + perShard, flat.length);
-    const bytes = encodeSafetensors({ [part]: f32(flat.subarray(start, end)) });
-    shards.push({ blob: await putBlob(place.store, place.runId, bytes), bytes: bytes.byteLength, tensors: [{ name: part, start, end }] });
+  for (const { bytes, tensors } of encodeShards(part, flat)) {
+    shards.push({ blob: await putBlob(place.store, place.runId, bytes), bytes: bytes.byteLength, tensors });
   }
   return shards;
 }
@@ -65,21 +54,11 @@ async function savePart(place: CheckpointPlace, part: string, flat: Float32Array
 /** Reads every shard by digest into the flat buffers and checks the whole. Throws TerminalError `DamagedCheckpoint`. */
 export async function loadCheckpoint(store: Store, runId: RunId, manifest: CheckpointManifest, into: StateParts & { steps: number }, onBlock: () => void): Promise<StateDigests> {
   for (const shard of manifest.shards) {
-    const file = decodeSafetensors(await getBlob(store, runId, shard.blob), shard.blob);
-    for (const { name, start } of shard.tensors) {
-      const target = parts.find((part) => part === name);
-      if (target === undefined) throw damaged(manifest, `unknown part ${name}`);
-      into[target].set(f32Of(file, name, shard.blob), start);
-    }
+    for (const { part, start, data } of decodeShard(manifest, shard, await getBlob(store, runId, shard.blob))) into[part].set(data, start);
     onBlock();
   }
   into.steps = Number(manifest.state['steps']);
   const digests = stateDigests(into, onBlock);
-  if (digests.stateDigest !== manifest.stateDigest) throw damaged(manifest, `its state hashes to ${digests.stateDigest}`);
+  if (digests.stateDigest !== manifest.stateDigest) throw damagedCheckpoint(manifest, `its state hashes to ${digests.stateDigest}`);
   return digests;
-}
-
-function damaged(manifest: CheckpointManifest, why: string): TerminalError {
-  const where = keys.checkpoint(manifest.runId, manifest.iteration, manifest.stateDigest as Digest);
-  return new TerminalError('DamagedCheckpoint', `${where}: ${why}`, { where });
 }

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { timings, wireVersion } from '../../core/wire/messages.ts';
+import type { JobEvent } from '../../core/wire/messages.ts';
+import { JobWait } from './wait.ts';
+
+const timing = timings.local;
+const claim = (worker: string, incarnation = worker) => ({ v: wireVersion, jobId: 'j', worker, incarnation }) as const;
+const progress = (worker: string): JobEvent => ({ v: wireVersion, type: 'progress', worker, done: 1, total: 2, note: '' });
+const failed = (kind: Extract<JobEvent, { type: 'failed' }>['kind']): JobEvent => ({
+  v: wireVersion,
+  type: 'failed',
+  worker: 'a',
+  kind,
+  error: { code: 'X', message: 'it broke' },
+});
+
+describe('a job that is waited for', () => {
+  it('goes to the first who claims it and is held against others while that one shows life', () => {
+    const wait = new JobWait('j', timing);
+    expect(wait.claim(claim('a'), 0)).toMatchObject({ answer: 'go', alone: false });
+    expect(wait.claim(claim('b'), timing.ackWaitMs - 1)).toMatchObject({ answer: 'held', holder: 'a' });
+    wait.event(progress('a'), timing.ackWaitMs - 1);
+    expect(wait.claim(claim('b'), timing.ackWaitMs + 1)).toMatchObject({ answer: 'held' });
+  });
+
+  it('goes to another, alone, when its holder fell silent', () => {
+    const wait = new JobWait('j', timing);
+    wait.claim(claim('a'), 0);
+    expect(wait.claim(claim('b'), timing.ackWaitMs + 1)).toMatchObject({ answer: 'go', alone: true });
+  });
+
+  it('is convicted after ending two workers while it ran alone, and not before', () => {
+    const wait = new JobWait('j', timing);
+    const later = (n: number) => n * (timing.ackWaitMs + 1);
+    wait.claim(claim('a', 'a1'), later(0));
+    expect(wait.claim(claim('a', 'a2'), later(1)).answer).toBe('go');
+    expect(wait.claim(claim('a', 'a3'), later(2)).answer).toBe('go');
+    expect(wait.convicted).toBeUndefined();
+    expect(wait.claim(claim('a', 'a4'), later(3)).answer).toBe('drop');
+    expect(wait.convicted).toMatchObject({ kind: 'pause', code: 'JobConvicted' });
+  });
+
+  it('costs nothing when its worker was preempted, however often', () => {
+    const wait = new JobWait('j', timing);
+    for (let i = 0; i < 50; i++) expect(wait.event(failed('preempted'), i)).toEqual({ type: 'publish', delayMs: 0 });
+  });
+
+  it('pauses the run at the third unknown failure and gives up at once on a terminal one', () => {
+    const wait = new JobWait('j', timing);
+    expect(wait.event(failed('unknown'), 0).type).toBe('publish');
+    expect(wait.event(failed('unknown'), 0).type).toBe('publish');
+    expect(wait.event(failed('unknown'), 0)).toMatchObject({ type: 'give-up', error: { kind: 'pause', code: 'JobFailed' } });
+    expect(new JobWait('j', timing).event(failed('terminal'), 0)).toMatchObject({ type: 'give-up', error: { kind: 'terminal', code: 'X' } });
+  });
+
+  it('backs off longer and longer on failures that may pass, up to five seconds', () => {
+    const wait = new JobWait('j', timing);
+    const delays = Array.from({ length: 12 }, () => wait.event(failed('retryable'), 0)).map((verdict) => (verdict.type === 'publish' ? verdict.delayMs : -1));
+    expect(delays).toEqual(delays.toSorted((a, b) => a - b));
+    expect(delays.at(-1)).toBe(5_000);
+  });
+});
