@@ -2,8 +2,9 @@
  * Generation on a trainer's own weights: continuous batching with paged keys and values, prompts prefilled once per
  * request, sampling with counter-based random bits. The work is native (src/generate*.cpp); here arguments are checked.
  */
+import { totalmem } from 'node:os';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
-import type { DecodedTokens, GenerateRequest, RolloutEngine, RolloutStats, TrainerEngine } from '../core/ports.ts';
+import type { DecodedTokens, DecoderConfig, GenerateRequest, RolloutEngine, RolloutStats, TrainerEngine } from '../core/ports.ts';
 import { native, trainerHandle, type NativeHandle } from './binding.ts';
 import { checkSampling, packSampling } from './sampling.ts';
 
@@ -40,7 +41,10 @@ export interface GeneratorOptions {
   readonly maxSeqs: number;
   /** Longest prompt + response. */
   readonly maxModelLen: number;
-  /** Pages of 16 positions; by default enough for every slot at full length. */
+  /**
+   * Pages of 16 positions; by default enough for every slot at full length, or what a quarter of the machine's memory holds.
+   * With fewer pages samples wait longer; what a sample gives does not change.
+   */
   readonly kvPages?: number;
 }
 
@@ -54,9 +58,16 @@ const PAGE_POSITIONS = 16;
 export function createGenerator(trainer: TrainerEngine, options: GeneratorOptions): RolloutEngine {
   const maxSeqs = positive(options.maxSeqs, 'maxSeqs');
   const maxModelLen = positive(options.maxModelLen, 'maxModelLen');
-  // One page beyond a full sequence: a prompt's last page exists twice while its samples start.
-  const kvPages = positive(options.kvPages ?? maxSeqs * (Math.ceil(maxModelLen / PAGE_POSITIONS) + 1), 'kvPages');
+  const kvPages = positive(options.kvPages ?? defaultPages(trainer.config, maxSeqs, maxModelLen), 'kvPages');
   return new NativeGenerator(addon().generatorOpen(trainerHandle(trainer), maxSeqs, maxModelLen, kvPages), trainer.config.vocab);
+}
+
+function defaultPages(config: DecoderConfig, maxSeqs: number, maxModelLen: number): number {
+  // One page beyond a full sequence: a prompt's last page exists twice while its samples start.
+  const perSequence = Math.ceil(maxModelLen / PAGE_POSITIONS) + 1;
+  const pageBytes = config.layers * config.kvHeads * 2 * PAGE_POSITIONS * config.headDim * 4;
+  const memory = Math.min(totalmem(), process.constrainedMemory() || Infinity);
+  return Math.max(perSequence, Math.min(maxSeqs * perSequence, Math.floor(memory / 4 / pageBytes)));
 }
 
 class NativeGenerator implements RolloutEngine {

@@ -14,6 +14,8 @@ namespace {
 constexpr int kPrefillPerStep = 512;
 // Rows of logits held at a time.
 constexpr int64_t kHeadRows = 64;
+// Fewer logits than this are sampled sooner than other threads wake up.
+constexpr int64_t kWorthATeam = 8192;
 
 KvShape kvShape(const Model& model) {
   const size_t elementBytes = model.options.compute == ComputeType::bf16 ? 2 : 4;
@@ -91,7 +93,7 @@ void Generator::sampleRows(const std::vector<Draw>& draws, std::vector<SampledTo
     const int64_t rows = draws[order[end - 1]].row - first + 1;
     if (logits_.size() < size_t(rows * vocab)) logits_.resize(size_t(rows * vocab));
     forward_.head(hidden_.data() + first * width, rows, logits_.data());
-#pragma omp parallel
+#pragma omp parallel if (int64_t(end - begin) * vocab > kWorthATeam)
     {
       std::vector<int> seen;
       RowSampler& sampler = samplers_[size_t(omp_get_thread_num())];

@@ -11,6 +11,13 @@
 
 namespace petrel {
 
+namespace {
+
+// Fewer products of a query and a key than this are done sooner than other threads wake up.
+constexpr int64_t kWorthATeam = 16384;
+
+}  // namespace
+
 SpanForward::SpanForward(const Model& model, int maxModelLen) : model_(model) { rope_.reserve(model.config, maxModelLen); }
 
 void SpanForward::layOut(const std::vector<Span>& spans) {
@@ -82,11 +89,15 @@ void SpanForward::attend(int layer, const PagePool& pool, float* qkv, float* out
   const DecoderConfig& c = model_.config;
   const int64_t n = int64_t(rows_.size()), stride = c.queryWidth() + 2 * c.kvWidth();
   int longest = 0;
-  for (const QueryRows& tile : tiles_) longest = std::max(longest, tile.position + tile.count);
+  int64_t keys = 0;
+  for (const QueryRows& tile : tiles_) {
+    longest = std::max(longest, tile.position + tile.count);
+    keys += int64_t(tile.position + 1) * tile.count;
+  }
   const int64_t scratchSize = (pagedAttentionScratch(c, longest) + 15) / 16 * 16;
   Loan<float> scratch(arena_, size_t(scratchSize * omp_get_max_threads()));
   const int64_t jobs = int64_t(tiles_.size()) * c.kvHeads;
-#pragma omp parallel
+#pragma omp parallel if (keys * c.queryWidth() > kWorthATeam)
   {
 #pragma omp for schedule(static)
     for (int64_t r = 0; r < n; r++) {

@@ -14,7 +14,7 @@ void gemmPairsOnTeam(const GemmPairs& g);
 /** f(row) for rows [0, n), contiguous ranges per thread. */
 template <class F>
 void forEachRow(int64_t n, F&& f) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (n > 1)
   for (int64_t i = 0; i < n; ++i) f(i);
 }
 
