@@ -1,5 +1,6 @@
 /** SHA-256 of bytes, of streams, and of large states as a tree over fixed blocks. */
 import { createHash } from 'node:crypto';
+import type { Hash } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical.ts';
 import type { Digest } from '../../core/ids.ts';
 
@@ -20,13 +21,51 @@ export function digestOf(value: unknown): Digest {
  * `onBlock` is called after each block, so that a long hash shows progress.
  */
 export function treeDigest(flat: Float32Array, onBlock?: () => void): Digest {
-  const bytes = new Uint8Array(flat.buffer, flat.byteOffset, flat.byteLength);
-  const root = createHash('sha256').update(`petrel tree 1 ${bytes.byteLength}\n`);
-  for (let start = 0; start < bytes.byteLength; start += blockBytes) {
-    root.update(createHash('sha256').update(bytes.subarray(start, Math.min(start + blockBytes, bytes.byteLength))).digest());
-    onBlock?.();
+  const tree = new TreeDigest(flat.byteLength, onBlock);
+  tree.add(flat);
+  return tree.root();
+}
+
+/** The same root, piece by piece in order, for arrays that are not in memory at once. */
+export class TreeDigest {
+  readonly #root: Hash;
+  readonly #bytes: number;
+  readonly #onBlock: (() => void) | undefined;
+  #block = createHash('sha256');
+  #inBlock = 0;
+  #seen = 0;
+
+  constructor(bytes: number, onBlock?: () => void) {
+    this.#bytes = bytes;
+    this.#onBlock = onBlock;
+    this.#root = createHash('sha256').update(`petrel tree 1 ${bytes}\n`);
   }
-  return root.digest('hex');
+
+  add(piece: Float32Array): void {
+    const bytes = new Uint8Array(piece.buffer, piece.byteOffset, piece.byteLength);
+    for (let start = 0; start < bytes.byteLength; ) {
+      const end = Math.min(start + blockBytes - this.#inBlock, bytes.byteLength);
+      this.#block.update(bytes.subarray(start, end));
+      this.#inBlock += end - start;
+      start = end;
+      if (this.#inBlock === blockBytes) this.#endBlock();
+    }
+    this.#seen += bytes.byteLength;
+  }
+
+  /** Throws RangeError when more or fewer bytes came than were announced. */
+  root(): Digest {
+    if (this.#seen !== this.#bytes) throw new RangeError(`${this.#seen} bytes came where ${this.#bytes} were announced`);
+    if (this.#inBlock > 0) this.#endBlock();
+    return this.#root.digest('hex');
+  }
+
+  #endBlock(): void {
+    this.#root.update(this.#block.digest());
+    this.#block = createHash('sha256');
+    this.#inBlock = 0;
+    this.#onBlock?.();
+  }
 }
 
 /** The parts of a trainer's state that decide its digest. */
@@ -43,13 +82,11 @@ export interface StateDigests {
 }
 
 export function stateDigests(state: StateParts, onBlock?: () => void): StateDigests {
-  const weightsDigest = treeDigest(state.weights, onBlock);
-  const stateDigest = digestOf({
-    format: 1,
-    weights: weightsDigest,
-    m: treeDigest(state.m, onBlock),
-    v: treeDigest(state.v, onBlock),
-    steps: state.steps,
-  });
-  return { stateDigest, weightsDigest };
+  const { weights, m, v, steps } = state;
+  return stateDigestsOf({ weights: treeDigest(weights, onBlock), m: treeDigest(m, onBlock), v: treeDigest(v, onBlock) }, steps);
+}
+
+/** From the roots of the parts. */
+export function stateDigestsOf(roots: Readonly<Record<'weights' | 'm' | 'v', Digest>>, steps: number): StateDigests {
+  return { stateDigest: digestOf({ format: 1, ...roots, steps }), weightsDigest: roots.weights };
 }
