@@ -144,22 +144,33 @@ export class RunLog {
     return found.sort((a, b) => a.iteration - b.iteration);
   }
 
-  /** Checkpoints that belong to the committed log, newest first. */
+  /** Checkpoints that belong to the committed log, newest first. A manifest that cannot be read is passed over. */
   async checkpoints(upTo = Number.POSITIVE_INFINITY): Promise<Stored<CheckpointManifest>[]> {
-    const names = await this.store.children(keys.checkpoints(this.runId));
-    const candidates = names
+    const found: Stored<CheckpointManifest>[] = [];
+    for (const { key } of await this.checkpointNames(upTo)) {
+      const manifest = await readRecord(this.store, key, checkpointManifest).catch((error: unknown) => {
+        if (error instanceof TerminalError && error.code === 'DamagedRecord') return undefined;
+        throw error;
+      });
+      if (manifest !== undefined) found.push(manifest);
+    }
+    return found;
+  }
+
+  /** Names of the checkpoints of the committed log, newest first; nothing of them is read. */
+  async checkpointNames(upTo = Number.POSITIVE_INFINITY): Promise<{ readonly iteration: number; readonly stateDigest: Digest; readonly key: string }[]> {
+    const candidates = (await this.store.children(keys.checkpoints(this.runId)))
       .map((name) => /^(\d+)-([0-9a-f]{64})\.json$/.exec(name))
       .filter((match) => match !== null)
-      .map((match) => ({ iteration: Number(match[1]), state: String(match[2]) }))
+      .map((match) => ({ iteration: Number(match[1]), stateDigest: String(match[2]) }))
       .filter(({ iteration }) => iteration <= upTo)
       .sort((a, b) => b.iteration - a.iteration);
-    const head = await this.head();
-    const found: Stored<CheckpointManifest>[] = [];
-    for (const { iteration, state } of candidates) {
+    const head = candidates.length === 0 ? undefined : await this.head();
+    const found: { iteration: number; stateDigest: Digest; key: string }[] = [];
+    for (const { iteration, stateDigest } of candidates) {
       if (head === undefined || iteration > head.position) continue;
-      if ((await this.at(iteration)).stateDigest !== state) continue;
-      const manifest = await readRecord(this.store, keys.checkpoint(this.runId, iteration, state), checkpointManifest);
-      if (manifest !== undefined) found.push(manifest);
+      if ((await this.at(iteration)).stateDigest !== stateDigest) continue;
+      found.push({ iteration, stateDigest, key: keys.checkpoint(this.runId, iteration, stateDigest) });
     }
     return found;
   }
