@@ -275,6 +275,17 @@ export const statusEntry = z.object({
 });
 export type StatusEntry = z.infer<typeof statusEntry>;
 
+/** What is left of a run that was deleted, beside its run record. */
+export const tombstone = z.object({
+  format,
+  runId: z.string(),
+  removedAt: z.string(),
+  /** State and iterations when it was deleted. */
+  state: z.enum(runStates),
+  iterations: count,
+});
+export type Tombstone = z.infer<typeof tombstone>;
+
 /** What a finished job left. `output` is by stage; see core/wire/jobs.ts. */
 export const resultRecord = z.object({
   format,
