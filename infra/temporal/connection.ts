@@ -1,6 +1,6 @@
 /** Connections to Temporal: one kind for callers (client), one for pollers (worker). */
 import { Client, Connection } from '@temporalio/client';
-import { NativeConnection } from '@temporalio/worker';
+import type { NativeConnection } from '@temporalio/worker';
 import { errorToJson, RetryableError } from '../../core/errors.ts';
 import { retry } from '../wait.ts';
 
@@ -28,7 +28,8 @@ export async function connectTemporalClient({ temporal }: HasTemporal, timeoutMs
 }
 
 /** A connection for `Worker.create`. Throws `TemporalUnreachable` (retryable) after 20 s. It reconnects by itself later on. */
-export function connectTemporalWorker({ temporal }: HasTemporal, timeoutMs = connectTimeoutMs): Promise<NativeConnection> {
+export async function connectTemporalWorker({ temporal }: HasTemporal, timeoutMs = connectTimeoutMs): Promise<NativeConnection> {
+  const { NativeConnection } = await import('@temporalio/worker'); // half a second that callers need not pay
   return patiently(temporal, timeoutMs, () => NativeConnection.connect(connectOptions(temporal)));
 }
 
