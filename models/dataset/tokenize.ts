@@ -18,6 +18,8 @@ export interface TokenizeOptions {
   readonly maxSamples: number;
   /** `none`: prompts must be text. */
   readonly chatTemplate: 'auto' | 'none';
+  /** Instead of the tokenizer's own chat template. */
+  readonly customTemplate?: string;
   /** A chat template in place of the tokenizer's own. */
   readonly template?: string;
   readonly templateKwargs?: Readonly<Record<string, unknown>>;

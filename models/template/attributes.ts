@@ -1,10 +1,12 @@
 /** `a.b`, `a['b']`, slices: attribute first or key first, and what the sandbox keeps out of reach. */
 import { refuse } from './errors.ts';
+import { Range } from './globals.ts';
+import { toArray } from './iterate.ts';
 import { listMethod, dictMethod, isMutator, tupleMethod } from './methods/collections.ts';
 import { textMethod } from './methods/text.ts';
 import { repr } from './print.ts';
 import { codePoints } from './text.ts';
-import { Dict, Markup, PyObject, Tuple, Undefined, type Value, numberOf, textOf, typeName, none } from './values.ts';
+import { Dict, Lazy, Markup, PyObject, Tuple, Undefined, type Value, numberOf, textOf, typeName, none } from './values.ts';
 
 /** `value.name`: the attribute, else the key, else undefined. */
 export function getAttribute(value: Value, name: string): Value {
@@ -78,7 +80,8 @@ export function slice(value: Value, start: Value, stop: Value, step: Value): Val
   }
   if (Array.isArray(value)) return slicePositions(value, start, stop, step);
   if (value instanceof Tuple) return new Tuple(slicePositions(value.items, start, stop, step));
-  return new Undefined(`${typeName(value)} object has no element slice(${repr(start)}, ${repr(stop)}, ${repr(step)})`);
+  if (value instanceof Range) return new Lazy(slicePositions(toArray(value), start, stop, step)[Symbol.iterator]());
+  return refuse(`'${typeName(value)}' object is not subscriptable`);
 }
 
 function slicePositions<T>(items: readonly T[], start: Value, stop: Value, step: Value): T[] {

@@ -1,4 +1,5 @@
 /** printf-style `%` formatting and `str.format`, as far as templates use them. */
+import { toFixedEven } from './decimal.ts';
 import { refuse } from './errors.ts';
 import { getAttribute, getItem } from './attributes.ts';
 import { floatRepr, repr, str } from './print.ts';
@@ -10,7 +11,8 @@ const directive = /%(?:\(([^)]*)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?[hlL]?(.)/
 /** `text % values`: a tuple gives several, a dict names them. */
 export function formatPercent(text: string, values: Value): string {
   const queue = values instanceof Tuple ? [...values.items] : [values];
-  let used = values instanceof Dict;
+  // Python asks only tuples, and what has no items, whether all of them were used.
+  let used = Array.isArray(values) || values instanceof Dict || values instanceof Undefined;
   const next = (): Value => {
     used = true;
     return queue.shift() ?? (queue.length === 0 ? refuse('not enough arguments for format string') : none);
@@ -68,9 +70,9 @@ function formatNumber(type: string, number: bigint | number, precision: number |
       return (whole ?? refuse('an integer is required, not float')).toString(2);
     case 'f':
     case 'F':
-      return Number(number).toFixed(precision ?? 6);
+      return toFixedEven(Number(number), precision ?? 6);
     case '%':
-      return `${(Number(number) * 100).toFixed(precision ?? 6)}%`;
+      return `${toFixedEven(Number(number) * 100, precision ?? 6)}%`;
     case 'e':
     case 'E':
       return exponent(Number(number).toExponential(precision ?? 6), type);

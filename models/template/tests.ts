@@ -5,7 +5,7 @@ import { isLower, isUpper } from './methods/text.ts';
 import { binary, contains, equal, ordered, same } from './operators.ts';
 import { str } from './print.ts';
 import { type Bound, bind } from './signature.ts';
-import { Dict, DictView, type Keywords, Lazy, Markup, PyObject, Undefined, type Value, numberOf, textOf, none } from './values.ts';
+import { Dict, DictView, type Keywords, Lazy, Markup, PyObject, Undefined, type Value, hashKey, numberOf, textOf, none } from './values.ts';
 import { Loop } from './evaluate/loop.ts';
 
 export type Test = (value: Value, args: readonly Value[], keywords: Keywords) => boolean;
@@ -45,8 +45,8 @@ export const tests: ReadonlyMap<string, Test> = new Map(
     divisibleby: test(['num'], (value, [number = none]) => equal(binary('%', value, number), 0n)),
     sameas: test(['other'], (value, [other = none]) => same(value, other)),
     in: test(['seq'], (value, [container = none]) => contains(container, value)),
-    filter: test([], (value) => filters.has(str(value))),
-    test: test([], (value) => tests.has(str(value))),
+    filter: test([], (value) => hashKey(value) !== '' && filters.has(str(value))),
+    test: test([], (value) => hashKey(value) !== '' && tests.has(str(value))),
     eq: equalTest, equalto: equalTest, '==': equalTest, ne: differentTest, '!=': differentTest,
     gt: greater, greaterthan: greater, '>': greater, lt: less, lessthan: less, '<': less,
     ge: greaterOrEqual, '>=': greaterOrEqual, le: lessOrEqual, '<=': lessOrEqual,

@@ -63,7 +63,7 @@ export function splitSpace(text: string, limit: number): string[] {
   while (rest !== '') {
     const match = limit >= 0 && parts.length === limit ? null : someSpace.exec(rest);
     if (match === null) {
-      parts.push(limit >= 0 && parts.length === limit ? strip(rest, undefined, 'right') : rest);
+      parts.push(rest);
       break;
     }
     parts.push(rest.slice(0, match.index));
@@ -79,7 +79,7 @@ export function splitSpaceRight(text: string, limit: number): string[] {
   if (words.length <= limit) return words.map((word) => word[0]);
   const tail = limit === 0 ? [] : words.slice(-limit);
   const cut = tail[0]?.index ?? text.length;
-  return [strip(text.slice(0, cut), undefined, 'both'), ...tail.map((word) => word[0])].filter((part, i) => i > 0 || part !== '');
+  return [strip(text.slice(0, cut), undefined, 'right'), ...tail.map((word) => word[0])].filter((part, i) => i > 0 || part !== '');
 }
 
 export function splitLines(text: string, keepEnds: boolean): string[] {
@@ -111,7 +111,7 @@ export function titleCase(text: string): string {
   return codePoints(text)
     .map((point) => {
       const cased = point.toLowerCase() !== point.toUpperCase();
-      const shown = cased ? (inWord ? point.toLowerCase() : point.toUpperCase()) : point;
+      const shown = cased ? (inWord ? point.toLowerCase() : titlePoint(point)) : point;
       inWord = cased;
       return shown;
     })
@@ -120,5 +120,11 @@ export function titleCase(text: string): string {
 
 export function capitalize(text: string): string {
   const [first = '', ...rest] = codePoints(text);
-  return first.toUpperCase() + rest.join('').toLowerCase();
+  return titlePoint(first) + rest.join('').toLowerCase();
+}
+
+/** 'ß' becomes 'Ss', not 'SS'. */
+function titlePoint(point: string): string {
+  const [first = '', ...rest] = codePoints(point.toUpperCase());
+  return first + rest.join('').toLowerCase();
 }

@@ -1,4 +1,5 @@
 /** Filters that make or round numbers. */
+import { toFixedEven } from '../decimal.ts';
 import { refuse } from '../errors.ts';
 import { strip } from '../text.ts';
 import { flagArgument, integerArgument, textArgument } from '../signature.ts';
@@ -14,7 +15,7 @@ export const numberFilters: Readonly<Record<string, Filter>> = {
   int: filter('int', ['default?', 'base?'], (value, [fallback = 0n, base]) => toInteger(value, integerArgument(base, 10)) ?? fallback),
   float: filter('float', ['default?'], (value, [fallback = 0]) => toFloat(value) ?? fallback),
   round: filter('round', ['precision?', 'method?'], (value, [precision, method]) => round(value, integerArgument(precision, 0), textArgument(method) ?? 'common')),
-  filesizeformat: filter('filesizeformat', ['binary?'], (value, [binary]) => fileSize(toFloat(value) ?? 0, flagArgument(binary))),
+  filesizeformat: filter('filesizeformat', ['binary?'], (value, [binary]) => fileSize(toFloat(value) ?? refuse('filesizeformat: a number is required'), flagArgument(binary))),
 };
 
 /** Undefined where Python's int() fails with a ValueError or TypeError. */
@@ -38,7 +39,7 @@ function parseInteger(text: string, base: number): bigint | undefined {
   if (match === null) return undefined;
   const [, sign = '', prefix = '', digits = ''] = match;
   const given = { '0x': 16, '0o': 8, '0b': 2 }[prefix.toLowerCase()];
-  if (given !== undefined && base !== 0 && base !== given) return base > 24 ? undefined : undefined;
+  if (given !== undefined && base !== 0 && base !== given) return undefined;
   const radix = given ?? (base === 0 ? 10 : base);
   let result = 0n;
   for (const digit of digits.replaceAll('_', '')) {
@@ -78,17 +79,10 @@ function round(value: Value, precision: number, method: string): Value {
   return Number.isFinite(number) ? roundFloat(number, precision) : number;
 }
 
-/** Half to even, on the exact binary value. */
 function roundFloat(number: number, precision: number): number {
-  if (Math.abs(number) >= 1e21 || precision > 40) return number;
+  if (Math.abs(number) >= 1e21 || precision > 45) return number;
   if (precision < 0) return Number(roundInteger(BigInt(Math.round(number)), 10n ** BigInt(-precision)));
-  const exact = Math.abs(number).toFixed(Math.min(100, precision + 55));
-  const cut = exact.length - Math.min(55, 100 - precision);
-  const kept = exact.slice(0, cut).replace(/\.$/, '');
-  const lastIsEven = Number(kept.at(-1)) % 2 === 0;
-  const isTie = /^\.?50*$/.test(exact.slice(cut));
-  const rounded = isTie && lastIsEven ? Number(kept) : Number(Math.abs(number).toFixed(precision));
-  return number < 0 || Object.is(number, -0) ? -rounded : rounded;
+  return Number(toFixedEven(number, precision));
 }
 
 function roundInteger(number: bigint, unit: bigint): bigint {

@@ -1,11 +1,11 @@
 /** Filters over text. */
 import { refuse } from '../errors.ts';
 import { formatPercent } from '../format.ts';
-import { toArray } from '../iterate.ts';
+import { iteratorOf, length, toArray, unpack } from '../iterate.ts';
 import { escapeHtml } from '../markup.ts';
 import { toJson } from '../json.ts';
 import { center, replaceText } from '../methods/text.ts';
-import { repr, str } from '../print.ts';
+import { str } from '../print.ts';
 import { flagArgument, integerArgument, requiredText, textArgument } from '../signature.ts';
 import { capitalize, codePoints, lengthOf, slicePoints, space, splitLines, strip } from '../text.ts';
 import { Dict, Markup, Tuple, Undefined, textOf, none } from '../values.ts';
@@ -17,7 +17,7 @@ export const textFilters: Readonly<Record<string, Filter>> = {
   upper: textFilter('upper', [], (text) => text.toUpperCase()),
   lower: textFilter('lower', [], (text) => text.toLowerCase()),
   capitalize: textFilter('capitalize', [], capitalize),
-  title: filter('title', [], (value) => str(value).split(wordStart).map(capitalize).join('')),
+  title: filter('title', [], (value) => str(value).split(wordStart).map(upperFirst).join('')),
   trim: textFilter('trim', ['chars?'], (text, [chars]) => strip(text, textArgument(chars), 'both')),
   center: textFilter('center', ['width?'], (text, [width]) => center(text, integerArgument(width, 80), ' ')),
   replace: filter('replace', ['old', 'new', 'count?'], (value, [old = none, by = none, count]) =>
@@ -36,9 +36,11 @@ export const textFilters: Readonly<Record<string, Filter>> = {
     const shown = indent(text, by, flagArgument(first), flagArgument(blank));
     return value instanceof Markup ? new Markup(shown) : shown;
   }),
-  truncate: filter('truncate', ['length?', 'killwords?', 'end?', 'leeway?'], (value, [length, killWords, end, leeway]) =>
-    truncate(requiredText(value), integerArgument(length, 255), flagArgument(killWords), textArgument(end) ?? '...', integerArgument(leeway, 5)),
-  ),
+  truncate: filter('truncate', ['length?', 'killwords?', 'end?', 'leeway?'], (value, [size, killWords, end, leeway]) => {
+    const [limit, extra] = [integerArgument(size, 255), integerArgument(leeway, 5)];
+    if (textOf(value) === undefined && length(value) <= limit + extra) return value;
+    return truncate(requiredText(value), limit, flagArgument(killWords), textArgument(end) ?? '...', extra);
+  }),
   wordcount: filter('wordcount', [], (value) => BigInt(str(value).match(/[\p{L}\p{N}_\p{M}]+/gu)?.length ?? 0)),
   wordwrap: filter('wordwrap', ['width?', 'break_long_words?', 'wrapstring?', 'break_on_hyphens?'], (value, [width, breakLong, wrap]) => {
     const by = textArgument(wrap) ?? '\n';
@@ -49,14 +51,14 @@ export const textFilters: Readonly<Record<string, Filter>> = {
     if (args.length > 0 && keywords.size > 0) return refuse("can't handle positional and keyword arguments at the same time");
     return formatPercent(str(value), keywords.size > 0 ? new Dict(keywords) : new Tuple(args));
   },
-  pprint: filter('pprint', [], repr),
   urlencode: filter('urlencode', [], (value) => {
-    if (textOf(value) !== undefined || !(value instanceof Dict || Array.isArray(value))) return quoteUrl(str(value), '/');
-    const pairs = value instanceof Dict ? value.entries() : value.map((pair) => toArray(pair));
+    if (textOf(value) !== undefined || iteratorOf(value) === undefined) return quoteUrl(str(value), '/');
+    const pairs = value instanceof Dict ? value.entries() : toArray(value).map((pair) => unpack(pair, 2));
     return pairs.map(([key = '', item = '']) => `${quoteUrl(str(key), '').replaceAll('%20', '+')}=${quoteUrl(str(item), '').replaceAll('%20', '+')}`).join('&');
   }),
   xmlattr: filter('xmlattr', ['autospace?'], (value, [autospace]) => {
     if (!(value instanceof Dict)) return refuse('xmlattr: a mapping is required');
+    if (value.keys().some((key) => /[\s/>=]/.test(str(key)))) return refuse('xmlattr: invalid character in an attribute name');
     const kept = value.entries().filter(([, item]) => item !== none && !(item instanceof Undefined));
     const text = kept.map(([key, item]) => `${escapeHtml(key)}="${escapeHtml(item)}"`).join(' ');
     return text !== '' && (autospace === undefined || flagArgument(autospace)) ? ` ${text}` : text;
@@ -69,6 +71,11 @@ export const textFilters: Readonly<Record<string, Filter>> = {
     return toJson(value, { ensureAscii: flagArgument(ensureAscii), indent: by, itemSeparator, keySeparator, sortKeys: flagArgument(sortKeys) });
   }),
 };
+
+function upperFirst(word: string): string {
+  const [first = '', ...rest] = codePoints(word);
+  return first.toUpperCase() + rest.join('').toLowerCase();
+}
 
 function indent(text: string, by: string, first: boolean, blank: boolean): string {
   const [head = '', ...rest] = splitLines(`${text}\n`, false);

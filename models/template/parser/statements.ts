@@ -26,7 +26,7 @@ class StatementParser extends ExpressionParser {
     with: (line) => this.#parseWith(line),
     block: (line) => this.#parseBlock(line),
     generation: (line) => ({ type: 'generation', body: this.#outsideLoops(() => this.#parseBody('endgeneration')), line }),
-    print: (line) => ({ type: 'output', value: this.parseTuple(), line }),
+    print: (line) => this.#parsePrint(line),
     break: (line) => this.#parseJump('break', line),
     continue: (line) => this.#parseJump('continue', line),
     include: (line) => this.#parseUnsupported('include', line),
@@ -157,6 +157,15 @@ class StatementParser extends ExpressionParser {
     }
     this.expectOperator(')');
     return parameters;
+  }
+
+  #parsePrint(line: number): Statement {
+    const items: Expression[] = [];
+    while (this.current.type !== 'block_end') {
+      if (items.length > 0) this.expectOperator(',');
+      items.push(this.parseExpression());
+    }
+    return { type: 'output', value: { type: 'concat', items, line }, line };
   }
 
   #parseWith(line: number): Statement {

@@ -1,0 +1,103 @@
+/**
+ * A model as a local folder: one that is there, or one of the Hugging Face hub, fetched once into a cache by commit.
+ *
+ * Cache: `<cache>/<org>--<name>/<commit>/` with the files; `complete.json` in it lists what was checked, and is written
+ * last. `<cache>/<org>--<name>/refs/<revision>` remembers the commit that a branch last named, for when the hub is out of
+ * reach. A commit that is complete needs no network at all.
+ */
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { InvalidInputError, RetryableError } from '../core/errors.ts';
+import { HubClient, type HubModel, type HubSettings } from './hub/client.ts';
+import { type DownloadOptions, download, isWhole } from './hub/download.ts';
+import { type HubFile, chooseFiles } from './hub/files.ts';
+import { withLock } from './hub/lock.ts';
+import { readReference } from './hub/reference.ts';
+
+export { hubSettings } from './hub/client.ts';
+export type { HubSettings } from './hub/client.ts';
+
+export interface FetchProgress {
+  readonly file: string;
+  readonly bytes: number;
+  readonly totalBytes: number;
+}
+
+export interface ModelOptions extends HubSettings {
+  /** `PETREL_HOME/hub`. */
+  readonly cache: string;
+  /** Used when the reference names no revision itself. Default: main. */
+  readonly revision?: string;
+  readonly onProgress?: (progress: FetchProgress) => void;
+  readonly download?: Pick<DownloadOptions, 'attempts' | 'retryMs'>;
+}
+
+export interface LocalModel {
+  readonly folder: string;
+  /** Where it came from; absent for a folder of the user's. */
+  readonly hub?: { readonly name: string; readonly revision: string; readonly commit: string };
+}
+
+/** `reference`: a folder, `org/name` or `org/name@revision`. Throws InvalidInputError, or RetryableError without network. */
+export async function localModel(reference: string, options: ModelOptions): Promise<LocalModel> {
+  const found = await readReference(reference, options.revision);
+  if (found.type === 'hub') return fetchModel(found, options);
+  const isModel = await stat(join(found.folder, 'config.json')).then(() => true, () => false);
+  if (!isModel) {
+    throw new InvalidInputError(`${found.folder}: there is no config.json: not a Hugging Face model folder`, {
+      where: found.folder,
+      hint: 'model.path is a folder with config.json, safetensors and tokenizer.json, or a name on the hub (org/name).',
+    });
+  }
+  return { folder: found.folder };
+}
+
+async function fetchModel(model: HubModel, options: ModelOptions): Promise<LocalModel> {
+  const home = join(options.cache, model.name.replace('/', '--'));
+  const client = new HubClient(options);
+  const commit = await resolveCommit(client, model, home);
+  const folder = join(home, commit);
+  const hub = { name: model.name, revision: model.revision, commit };
+  if (await isComplete(folder)) return { folder, hub };
+  await mkdir(folder, { recursive: true });
+  await withLock(join(home, `${commit}.lock`), async () => {
+    if (!(await isComplete(folder))) await fetchFiles(client, { name: model.name, revision: commit }, folder, options);
+  });
+  return { folder, hub };
+}
+
+/** A full commit stands for itself; a branch is asked for, or, without the hub, taken as last seen. */
+async function resolveCommit(client: HubClient, model: HubModel, home: string): Promise<string> {
+  if (/^[\da-f]{40}$/.test(model.revision) && (await isComplete(join(home, model.revision)))) return model.revision;
+  const ref = join(home, 'refs', encodeURIComponent(model.revision));
+  try {
+    const commit = await client.commitOf(model);
+    if (!/^[\da-f]{6,64}$/.test(commit)) throw new InvalidInputError(`${model.name}: the hub names ${JSON.stringify(commit)} as commit`);
+    await mkdir(join(home, 'refs'), { recursive: true });
+    await writeFile(ref, commit);
+    return commit;
+  } catch (error) {
+    if (!(error instanceof RetryableError)) throw error;
+    const last = (await readFile(ref, 'utf8').catch(() => '')).trim();
+    if (/^[\da-f]{6,64}$/.test(last) && (await isComplete(join(home, last)))) return last;
+    throw error;
+  }
+}
+
+async function fetchFiles(client: HubClient, model: HubModel, folder: string, options: ModelOptions): Promise<void> {
+  const files = chooseFiles(await client.files(model), model.name);
+  const totalBytes = files.reduce((sum, file) => sum + file.size, 0);
+  let bytes = 0;
+  for (const file of files) {
+    const target = join(folder, file.path);
+    const onBytes = (count: number): void => options.onProgress?.({ file: file.path, bytes: (bytes += count), totalBytes });
+    if (await isWhole(target, file)) onBytes(file.size);
+    else await download(client, model, file, target, { ...options.download, onBytes });
+  }
+  const listed = files.map(({ path, size, digest }: HubFile) => ({ path, size, ...(digest && { [digest.type]: digest.hex }) }));
+  await writeFile(join(folder, 'complete.json'), `${JSON.stringify({ ...model, files: listed }, null, 2)}\n`);
+}
+
+async function isComplete(folder: string): Promise<boolean> {
+  return stat(join(folder, 'complete.json')).then(() => true, () => false);
+}

@@ -1,0 +1,82 @@
+/** One file, fetched to its place: resumed after a break, checked before it gets its name. */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { open, rename, rm, stat } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { InvalidInputError, RetryableError } from '../../core/errors.ts';
+import type { HubClient, HubModel } from './client.ts';
+import type { HubFile } from './files.ts';
+
+export interface DownloadOptions {
+  /** Breaks in a row, without a byte gained, before giving up. */
+  readonly attempts?: number;
+  readonly retryMs?: number;
+  readonly onBytes?: (bytes: number) => void;
+}
+
+/** Throws RetryableError when the transfer keeps breaking, InvalidInputError when what arrives is not what was listed. */
+export async function download(client: HubClient, model: HubModel, file: HubFile, target: string, options: DownloadOptions = {}): Promise<void> {
+  const partial = `${target}.partial`;
+  for (let round = 0; ; round++) {
+    await fetchRest(client, model, file, partial, options);
+    if (await isWhole(partial, file)) break;
+    await rm(partial, { force: true });
+    if (round === 1) throw new InvalidInputError(`${model.name}: ${file.path} arrived with another checksum than the hub lists, twice`, { hint: 'Try again later, or another revision.' });
+  }
+  await rename(partial, target);
+}
+
+async function fetchRest(client: HubClient, model: HubModel, file: HubFile, partial: string, { attempts = 5, retryMs = 500, onBytes }: DownloadOptions): Promise<void> {
+  let failures = 0;
+  for (let have = await sizeOf(partial); have < file.size; ) {
+    const before = have;
+    let problem: unknown;
+    try {
+      have = await append(await client.read(model, file, have), partial, have, file.size, onBytes);
+    } catch (error) {
+      if (error instanceof InvalidInputError) throw error;
+      problem = error;
+      have = await sizeOf(partial);
+    }
+    if (have >= file.size) return;
+    failures = have > before ? 0 : failures + 1;
+    if (failures >= attempts) {
+      const reason = problem instanceof Error ? problem.message : String(problem ?? 'it ended early');
+      throw new RetryableError('HubTransfer', `${model.name}: ${file.path} broke off at byte ${have} of ${file.size}: ${reason}`, { cause: problem, hint: 'Start again: it goes on from there.' });
+    }
+    await sleep(retryMs * 2 ** failures);
+  }
+  if (file.size === 0) await (await open(partial, 'w')).close();
+}
+
+/** Appends what comes; never more than the file has. Gives the size reached. */
+async function append(source: AsyncIterable<Uint8Array>, partial: string, from: number, size: number, onBytes: DownloadOptions['onBytes']): Promise<number> {
+  const handle = await open(partial, 'a');
+  let have = from;
+  try {
+    for await (const chunk of source) {
+      const bytes = chunk.subarray(0, size - have);
+      await handle.appendFile(bytes);
+      have += bytes.length;
+      onBytes?.(bytes.length);
+      if (have === size) break;
+    }
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  return have;
+}
+
+/** Size and checksum: SHA-256 of a large file, git's blob id of a small one. */
+export async function isWhole(path: string, file: HubFile): Promise<boolean> {
+  if ((await sizeOf(path)) !== file.size) return false;
+  if (file.digest === undefined) return true;
+  const hash = file.digest.type === 'sha256' ? createHash('sha256') : createHash('sha1').update(`blob ${file.size}\0`);
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Uint8Array);
+  return hash.digest('hex') === file.digest.hex;
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return stat(path).then(({ size }) => size, () => 0);
+}
