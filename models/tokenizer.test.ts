@@ -56,6 +56,13 @@ describe('openTokenizer', () => {
     expect(stream.text.slice(0, stream.stable)).toBe('a😀');
   });
 
+  it('is opened once, and anew when a file changes', async () => {
+    const first = await openTokenizer(folder);
+    expect(await openTokenizer(folder)).toBe(first);
+    await writeFile(join(folder, 'generation_config.json'), JSON.stringify({ eos_token_id: [10, 9, 7] }));
+    expect((await openTokenizer(folder)).stopTokens).toEqual([7, 9, 10]);
+  });
+
   it('says which file is missing or damaged', async () => {
     await expect(openTokenizer(join(folder, 'nowhere'))).rejects.toThrow(/there is no tokenizer.json/);
     const broken = await mkdtemp(join(tmpdir(), 'tokenizer-'));

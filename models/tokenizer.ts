@@ -2,8 +2,8 @@
  * Text to token ids and back, by the Rust tokenizers library from a folder's `tokenizer.json`; special tokens and the stop
  * set from the files beside it.
  */
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile, stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { type Decoder, Tokenizer as Library } from 'tokenizers';
 import { InvalidInputError } from '../core/errors.ts';
 import { type JsonObject, isObject } from './fields.ts';
@@ -44,8 +44,31 @@ export interface Tokenizer {
   tokenOf(id: number): string | undefined;
 }
 
+const opened = new Map<string, Promise<Tokenizer>>();
+
+/** Opening takes half a second, so the last few are kept, as long as their files stay as they are. */
+const keptOpen = 4;
+
 /** Throws InvalidInputError when a file is missing or damaged. */
 export async function openTokenizer(folder: string): Promise<Tokenizer> {
+  const key = await fingerprint(folder);
+  const known = opened.get(key);
+  if (known !== undefined) return known;
+  const opening = readTokenizer(folder);
+  opened.set(key, opening);
+  opening.catch(() => opened.delete(key));
+  if (opened.size > keptOpen) opened.delete(opened.keys().next().value ?? '');
+  return opening;
+}
+
+const files = ['tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json', 'config.json', 'generation_config.json', 'chat_template.jinja', 'chat_template.json'];
+
+async function fingerprint(folder: string): Promise<string> {
+  const marks = await Promise.all(files.map((name) => stat(join(folder, name)).then(({ size, mtimeMs }) => `${size}@${mtimeMs}`, () => '-')));
+  return [resolve(folder), ...marks].join(' ');
+}
+
+async function readTokenizer(folder: string): Promise<Tokenizer> {
   const path = join(folder, 'tokenizer.json');
   const json = await readText(path);
   if (json === undefined) {
