@@ -27,7 +27,7 @@ export async function rowsOf(recipe: Recipe, part: 'train' | 'validation', token
     filterOverlong: data.filter_overlong_prompts,
     maxSamples: part === 'train' ? data.train_max_samples : data.val_max_samples,
     chatTemplate: data.chat_template,
-    ...(model.custom_chat_template === null ? {} : { template: model.custom_chat_template }),
+    ...(model.custom_chat_template === null ? {} : { customTemplate: model.custom_chat_template }),
     templateKwargs: data.apply_chat_template_kwargs,
     now: `${data.template_date ?? now.toISOString().slice(0, 10)}T00:00:00`,
   });
