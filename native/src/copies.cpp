@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels.h"
+#include "team.h"
 #include "kernels_bf16.h"
 
 namespace petrel {
@@ -61,11 +62,10 @@ void allocateCopies(const EngineOptions& options, Linear& l) {
 void refreshCopies(const Model& model, Linear& l) {
   const int64_t count = static_cast<int64_t>(panels(l.out));
   const bool fp32 = model.options.compute == ComputeType::fp32;
-#pragma omp parallel for schedule(static)
-  for (int64_t p = 0; p < count; ++p) {
+  forEachRow(count, [&](int64_t p) {
     if (fp32) packPanel(model, l, p, l.packed.as<float>() + p * l.in * kPanel);
     else pairPanel(model, l, p, l.pairs.as<uint32_t>() + p * ((l.in + 1) / 2) * kPanel);
-  }
+  });
 }
 
 }  // namespace petrel

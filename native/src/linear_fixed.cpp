@@ -43,7 +43,7 @@ void fixedBackwardWeight(Arena& arena, const Linear& l, const float* dy, int64_t
                          float* grads) {
   constexpr int64_t kTokens = 256, kRows = 48;
   const int64_t panels = (l.in + kPanel - 1) / kPanel, longest = std::min(n, kTokens);
-  Loan<float> packed(arena, static_cast<size_t>(panels * kPanel * longest)), blocks(arena, omp_get_max_threads() * kRows * longest);
+  Loan<float> packed(arena, static_cast<size_t>(panels * kPanel * longest)), blocks(arena, teamSize() * kRows * longest);
   for (int64_t t = 0; t < n; t += kTokens) {
     const int64_t tokens = std::min(kTokens, n - t);
     forEachRow(panels, [&](int64_t p) {
@@ -51,15 +51,14 @@ void fixedBackwardWeight(Arena& arena, const Linear& l, const float* dy, int64_t
                          packed + p * kPanel * tokens);
     });
     for (const LinearPart& part : l.parts) {
-#pragma omp parallel for schedule(dynamic)
-      for (int64_t r = 0; r < part.rows; r += kRows) {
-        const int64_t rows = std::min(kRows, part.rows - r);
-        float* a = blocks + omp_get_thread_num() * kRows * longest;
+      shareOut((part.rows + kRows - 1) / kRows, 1, [&](int64_t block, int worker) {
+        const int64_t r = block * kRows, rows = std::min(kRows, part.rows - r);
+        float* a = blocks + worker * kRows * longest;
         const float* from = dy + t * ldy + part.column + r;
         for (int64_t k = 0; k < tokens; ++k) std::memcpy(a + k * kRows, from + k * ldy, rows * sizeof(float));
         kernels().gemm({rows, l.in, tokens, a, 1, kRows, packed, tokens * kPanel, kPanel, nullptr, grads + part.weight + r * l.in,
                         l.in, true});
-      }
+      });
     }
   }
 }

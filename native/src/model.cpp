@@ -1,7 +1,5 @@
 #include "model.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -75,11 +73,6 @@ void RopeTable::reserve(const DecoderConfig& config, int64_t positions) {
     }
   }
   positions_ = positions;
-}
-
-void useThreads(int threads) {
-  omp_set_dynamic(0);
-  omp_set_num_threads(threads);
 }
 
 }  // namespace petrel

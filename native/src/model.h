@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "crew.h"
 #include "memory.h"
 
 namespace petrel {
@@ -87,8 +88,5 @@ class RopeTable {
   int64_t half_ = 0, positions_ = 0;
   std::vector<float> cosine_, sine_;
 };
-
-/** Number of threads that parallel regions of this thread use from now on. */
-void useThreads(int threads);
 
 }  // namespace petrel

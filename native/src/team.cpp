@@ -11,7 +11,7 @@ constexpr int64_t kRowBlockFloats = 96 * 1024;  // A block of A that stays in th
 struct Cut {
   int64_t rows, rowBlocks, panels, groups;
   Cut(int64_t m, int64_t n, int64_t k) {
-    const int64_t threads = omp_get_max_threads();
+    const int64_t threads = teamSize();
     const int64_t fits = std::clamp<int64_t>(kRowBlockFloats / std::max<int64_t>(k, 1) / 12 * 12, 12, 240);
     const int64_t share = (m + threads - 1) / threads;
     rows = std::min(fits, std::max<int64_t>(12, (share + 11) / 12 * 12));
@@ -23,16 +23,15 @@ struct Cut {
   }
 };
 
-/** f(row, rows, panel, columns) for every block; dynamic, since the machine may be busy and the split changes no sum. */
+/** f(row, rows, panel, columns) for every block. */
 template <class F>
 void forEachBlock(int64_t m, int64_t n, int64_t k, F&& f) {
   const Cut cut(m, n, k);
   const int64_t items = cut.rowBlocks * cut.groups;
-#pragma omp parallel for schedule(dynamic) if (items > 1)
-  for (int64_t item = 0; item < items; ++item) {
+  shareOut(items, 1, [&](int64_t item, int) {
     const int64_t i = item / cut.groups * cut.rows, p = item % cut.groups * cut.panels;
     f(i, std::min(cut.rows, m - i), p, std::min(cut.panels * kPanel, n - p * kPanel));
-  }
+  });
 }
 
 }  // namespace

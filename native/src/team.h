@@ -1,7 +1,6 @@
 // How work is split over the team of threads. None of the splits changes a sum.
 #pragma once
-#include <omp.h>
-
+#include "crew.h"
 #include "kernels.h"
 #include "kernels_bf16.h"
 
@@ -11,11 +10,11 @@ namespace petrel {
 void gemmOnTeam(const GemmBlock& g);
 void gemmPairsOnTeam(const GemmPairs& g);
 
-/** f(row) for rows [0, n), contiguous ranges per thread. */
+/** f(row) for rows [0, n), in a few contiguous ranges per thread. */
 template <class F>
 void forEachRow(int64_t n, F&& f) {
-#pragma omp parallel for schedule(static) if (n > 1)
-  for (int64_t i = 0; i < n; ++i) f(i);
+  const int64_t ranges = 4 * teamSize();
+  shareOut(n, (n + ranges - 1) / ranges, [&](int64_t i, int) { f(i); });
 }
 
 /**
@@ -26,12 +25,11 @@ void forEachRow(int64_t n, F&& f) {
 template <class F>
 void sumOverRows(int64_t n, int64_t width, float* partials, float* total, F&& f) {
   const int64_t blocks = n < 64 ? 1 : n / 64 < 32 ? n / 64 : 32;
-#pragma omp parallel for schedule(static)
-  for (int64_t b = 0; b < blocks; ++b) {
+  shareOut(blocks, 1, [&](int64_t b, int) {
     float* partial = partials + b * width;
     for (int64_t i = 0; i < width; ++i) partial[i] = 0;
     for (int64_t row = b * n / blocks; row < (b + 1) * n / blocks; ++row) f(row, partial);
-  }
+  });
   for (int64_t b = 0; b < blocks; ++b) kernels().addInto(total, partials + b * width, width);
 }
 

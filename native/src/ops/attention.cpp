@@ -65,38 +65,36 @@ void attentionForward(const Model& model, Arena& arena, int window, const Batch&
   Loan<float> k(arena, pages.total * c.kvHeads * pageFloats), v(arena, pages.total * c.kvHeads * pageFloats);
   packPages(c, b, pages, qk, qkv, k, v);
   const int64_t scratchFloats = attentionScratch(c.headDim, b.longest), longestPages = (b.longest + kPanel - 1) / kPanel;
-  Loan<float> scratch(arena, omp_get_max_threads() * scratchFloats);
+  Loan<float> scratch(arena, teamSize() * scratchFloats);
   const std::vector<Item> items = itemsOf(b, c);
-#pragma omp parallel
-  {
-    std::vector<const float*> kPages(longestPages), vPages(longestPages);
-#pragma omp for schedule(dynamic, 4)
-    for (size_t i = 0; i < items.size(); ++i) {
-      const Item& item = items[i];
-      const int64_t start = b.starts[item.s], rows = b.length(item.s) * group, at = pages.offset(b, c, item.s, item.h);
-      for (int64_t p = 0; p < Pages::count(b, item.s); ++p) {
-        kPages[p] = k + at + p * pageFloats;
-        vPages[p] = v + at + p * pageFloats;
-      }
-      for (int64_t row = item.row; row < std::min(rows, item.row + kRowsPerItem); row += kAttentionRows) {
-        const float* q[kAttentionRows];
-        float* o[kAttentionRows];
-        int32_t position[kAttentionRows];
-        float sums[kAttentionRows];
-        const int count = static_cast<int>(std::min<int64_t>(kAttentionRows, rows - row));
-        for (int r = 0; r < count; ++r) {
-          position[r] = static_cast<int32_t>((row + r) / group);
-          const int64_t head = item.h * group + (row + r) % group;
-          q[r] = qk + (start + position[r]) * ldk + head * hd;
-          o[r] = out + (start + position[r]) * c.queryWidth() + head * hd;
-        }
-        AttentionTile tile{count, c.headDim, window, 1.0f / std::sqrt(static_cast<float>(hd)), q, position, o, sums,
-                           kPages.data(), vPages.data(), scratch + omp_get_thread_num() * scratchFloats};
-        kernels().attention(tile);
-        for (int r = 0; r < count; ++r) lse[(start + position[r]) * c.heads + item.h * group + (row + r) % group] = sums[r];
-      }
+  std::vector<const float*> pointers(2 * longestPages * teamSize());
+  shareOut(static_cast<int64_t>(items.size()), 4, [&](int64_t i, int worker) {
+    const Item& item = items[i];
+    const float** kPages = pointers.data() + 2 * longestPages * worker;
+    const float** vPages = kPages + longestPages;
+    const int64_t start = b.starts[item.s], rows = b.length(item.s) * group, at = pages.offset(b, c, item.s, item.h);
+    for (int64_t p = 0; p < Pages::count(b, item.s); ++p) {
+      kPages[p] = k + at + p * pageFloats;
+      vPages[p] = v + at + p * pageFloats;
     }
-  }
+    for (int64_t row = item.row; row < std::min(rows, item.row + kRowsPerItem); row += kAttentionRows) {
+      const float* q[kAttentionRows];
+      float* o[kAttentionRows];
+      int32_t position[kAttentionRows];
+      float sums[kAttentionRows];
+      const int count = static_cast<int>(std::min<int64_t>(kAttentionRows, rows - row));
+      for (int r = 0; r < count; ++r) {
+        position[r] = static_cast<int32_t>((row + r) / group);
+        const int64_t head = item.h * group + (row + r) % group;
+        q[r] = qk + (start + position[r]) * ldk + head * hd;
+        o[r] = out + (start + position[r]) * c.queryWidth() + head * hd;
+      }
+      AttentionTile tile{count, c.headDim, window, 1.0f / std::sqrt(static_cast<float>(hd)), q, position, o, sums,
+                         kPages, vPages, scratch + worker * scratchFloats};
+      kernels().attention(tile);
+      for (int r = 0; r < count; ++r) lse[(start + position[r]) * c.heads + item.h * group + (row + r) % group] = sums[r];
+    }
+  });
 }
 
 }  // namespace petrel

@@ -62,11 +62,10 @@ void attentionBackward(const Model& model, Arena& arena, int window, const Batch
   const int group = c.heads / c.kvHeads;
   const int64_t hd = c.headDim, ldk = c.queryWidth() + c.kvWidth(), ldv = ldk + c.kvWidth();
   const int64_t scratchFloats = Scratch::floats(hd, b.longest);
-  Loan<float> scratch(arena, omp_get_max_threads() * scratchFloats);
-#pragma omp parallel for schedule(dynamic)
-  for (int64_t item = 0; item < b.sequences * c.kvHeads; ++item) {
+  Loan<float> scratch(arena, teamSize() * scratchFloats);
+  shareOut(b.sequences * c.kvHeads, 1, [&](int64_t item, int worker) {
     const int64_t s = item / c.kvHeads, kvHead = item % c.kvHeads, start = b.starts[s], length = b.length(s);
-    const Scratch x(scratch + omp_get_thread_num() * scratchFloats, hd, b.longest);
+    const Scratch x(scratch + worker * scratchFloats, hd, b.longest);
     const Head h{c, window, length, ldk, ldv, qk + start * ldk + c.queryWidth() + kvHead * hd, qkv + start * ldv + ldk + kvHead * hd,
                  1.0f / std::sqrt(static_cast<float>(hd))};
     kernels().packColumns(h.k, ldk, hd, length, x.kPanels);
@@ -85,7 +84,7 @@ void attentionBackward(const Model& model, Arena& arena, int window, const Batch
       std::memcpy(row, x.dk + t * hd, hd * sizeof(float));
       std::memcpy(row + c.kvWidth(), x.dv + t * hd, hd * sizeof(float));
     }
-  }
+  });
 }
 
 }  // namespace petrel

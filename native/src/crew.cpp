@@ -1,0 +1,167 @@
+#include "crew.h"
+
+#include <immintrin.h>
+#include <linux/futex.h>
+#include <omp.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace petrel {
+namespace {
+
+// A helper looks for work this long before it sleeps: longer than the gaps inside a step.
+constexpr std::chrono::microseconds kPatience{100};
+
+constexpr uint64_t kItems = 0xffffffff;
+
+class Crew {
+ public:
+  explicit Crew(int threads) {
+    for (int worker = 1; worker < threads; ++worker) helpers_.emplace_back([this, worker] { help(worker); });
+  }
+  ~Crew() {
+    stopping_.store(true);
+    ticket_.fetch_add(kItems + 1);  // a new call, of nothing
+    wake();
+    for (std::thread& helper : helpers_) helper.join();
+  }
+  int size() const { return static_cast<int>(helpers_.size()) + 1; }
+
+  void run(int64_t n, int64_t chunk, crew::Function function, const void* context) {
+    const uint64_t call = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
+    // First close the last call: a helper that has read its ticket must not claim with it once the new bounds are visible.
+    ticket_.store((call - 1) << 32 | kItems);
+    n_.store(n, std::memory_order_release);
+    chunk_.store(chunk, std::memory_order_release);
+    function_.store(function, std::memory_order_release);
+    context_.store(context, std::memory_order_release);
+    done_.store(0, std::memory_order_release);
+    ticket_.store(call << 32);
+    if (sleeping_.load() > 0) wake();
+    while (takeOne(0)) {}
+    for (int spins = 0; done_.load(std::memory_order_acquire) < n; ++spins) {
+      if (spins < 2000) _mm_pause();
+      else sched_yield();  // the helper that holds the rest may be waiting for this very processor
+    }
+  }
+
+ private:
+  /**
+   * Claims and does one chunk of the current call; false when there is none left. The ticket holds the call's number and the
+   * next item. When the exchange succeeds, the ticket has not moved since it was read: the call is not over, and what was
+   * read of it in between is whole.
+   */
+  bool takeOne(int worker) {
+    uint64_t ticket = ticket_.load(std::memory_order_acquire);
+    for (;;) {
+      const int64_t from = static_cast<int64_t>(ticket & kItems), n = n_.load(std::memory_order_acquire);
+      const int64_t chunk = chunk_.load(std::memory_order_acquire), to = from + chunk < n ? from + chunk : n;
+      const crew::Function function = function_.load(std::memory_order_acquire);
+      const void* context = context_.load(std::memory_order_acquire);
+      if (from >= n) {
+        const uint64_t again = ticket_.load(std::memory_order_acquire);
+        if (again == ticket) return false;
+        ticket = again;
+        continue;
+      }
+      if (!ticket_.compare_exchange_weak(ticket, (ticket & ~kItems) | static_cast<uint64_t>(to), std::memory_order_acq_rel)) continue;
+      function(context, from, to, worker);
+      done_.fetch_add(to - from, std::memory_order_release);
+      return true;
+    }
+  }
+
+  void help(int worker) {
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point idleSince = Clock::now();
+    while (!stopping_.load(std::memory_order_relaxed)) {
+      const uint64_t seen = ticket_.load(std::memory_order_acquire);
+      if (takeOne(worker)) {
+        idleSince = Clock::now();
+        continue;
+      }
+      for (int i = 0; i < 16 && ticket_.load(std::memory_order_relaxed) == seen; ++i) _mm_pause();
+      if (Clock::now() - idleSince < kPatience) continue;
+      sleepUntilAfter(seen >> 32);
+      idleSince = Clock::now();
+    }
+  }
+
+  void sleepUntilAfter(uint64_t call) {
+    const uint32_t before = bell_.load();
+    sleeping_.fetch_add(1);
+    if (ticket_.load() >> 32 == call && !stopping_.load()) syscall(SYS_futex, &bell_, FUTEX_WAIT_PRIVATE, before, nullptr, nullptr, 0);
+    sleeping_.fetch_sub(1);
+  }
+
+  void wake() {
+    bell_.fetch_add(1);
+    syscall(SYS_futex, &bell_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  }
+
+  alignas(64) std::atomic<uint64_t> ticket_{0};
+  alignas(64) std::atomic<int64_t> done_{0};
+  alignas(64) std::atomic<int64_t> n_{0};
+  std::atomic<int64_t> chunk_{1};
+  std::atomic<crew::Function> function_{nullptr};
+  std::atomic<const void*> context_{nullptr};
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> sleeping_{0};
+  std::atomic<uint32_t> bell_{0};
+  std::vector<std::thread> helpers_;
+};
+
+thread_local std::unique_ptr<Crew> crewOfThread;
+thread_local int workerInside = -1;  // this thread's place while it does an item
+
+struct Inside {
+  int before;
+  explicit Inside(int worker) : before(workerInside) { workerInside = worker; }
+  ~Inside() { workerInside = before; }
+};
+
+}  // namespace
+
+void useThreads(int threads) {
+  if (threads == teamSize()) return;
+  omp_set_dynamic(0);  // for oneDNN, which has a team of its own
+  omp_set_num_threads(threads);
+  crewOfThread.reset();
+  if (threads > 1) crewOfThread = std::make_unique<Crew>(threads);
+}
+
+int teamSize() { return crewOfThread ? crewOfThread->size() : 1; }
+
+namespace crew {
+
+struct Call {
+  Function function;
+  const void* context;
+};
+
+void run(int64_t n, int64_t chunk, Function function, const void* context) {
+  if (n <= 0) return;
+  if (workerInside >= 0 || !crewOfThread || n <= chunk) {
+    function(context, 0, n, workerInside < 0 ? 0 : workerInside);
+    return;
+  }
+  const Call call{function, context};
+  crewOfThread->run(n, chunk,
+                    [](const void* data, int64_t from, int64_t to, int worker) {
+                      const Inside inside(worker);
+                      const Call& c = *static_cast<const Call*>(data);
+                      c.function(c.context, from, to, worker);
+                    },
+                    &call);
+}
+
+}  // namespace crew
+}  // namespace petrel
