@@ -1,0 +1,52 @@
+/** Commands run in a test: a home of their own, what they print, and how they end. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { COMMANDS } from '../cli/commands.ts';
+import { createPrinter } from '../cli/printer/printer.ts';
+import { runProgram } from '../cli/program.ts';
+import type { Store } from '../core/ports.ts';
+import { openStore } from '../infra/store/open.ts';
+import { defaultStore } from '../infra/store/places.ts';
+
+export interface CommandResult {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+  /** `out`, parsed. */
+  json<T>(): T;
+}
+
+export interface CliHome {
+  readonly home: string;
+  /** The default store. */
+  store(): Promise<Store>;
+  /** Rejects with what the command throws. */
+  petrel(...words: string[]): Promise<CommandResult>;
+  remove(): void;
+}
+
+/** A PETREL_HOME without a stack. */
+export function cliHome(): CliHome {
+  const home = mkdtempSync(join(tmpdir(), 'petrel-cli-'));
+  return {
+    home,
+    store: () => openStore(defaultStore(home)),
+    petrel: (...words) => runWords(home, words),
+    remove: () => rmSync(home, { recursive: true, force: true }),
+  };
+}
+
+async function runWords(home: string, words: readonly string[]): Promise<CommandResult> {
+  const texts = { out: '', err: '' };
+  const stdout = { columns: 80, write: (text: string) => void (texts.out += text) };
+  const stderr = { columns: 80, write: (text: string) => void (texts.err += text) };
+  const env = { ...process.env, PETREL_HOME: home, NO_COLOR: '1' };
+  const code = await runProgram(COMMANDS, words, {
+    version: '0',
+    nouns: {},
+    stdout,
+    context: (json) => ({ printer: createPrinter({ json, stdout, stderr, env }), env, cwd: home }),
+  });
+  return { code, ...texts, json: <T>() => JSON.parse(texts.out) as T };
+}

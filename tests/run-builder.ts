@@ -1,0 +1,287 @@
+/** Writes a run into a store as control and workers would, with a state of ten numbers: for tests that read runs. */
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeJobId, makeRunId } from '../core/ids.ts';
+import type { Digest, RunId } from '../core/ids.ts';
+import type { Store } from '../core/ports.ts';
+import { parseRecipe } from '../core/recipe/index.ts';
+import { keys } from '../core/records/keys.ts';
+import { batchRecord, evalRecord, recordFormat, resultRecord, revisionRecord, runRecord, termRecord, updateRecord } from '../core/records/schema.ts';
+import type { BatchRecord, Counters, NumericProfile, RunInputs, RunState, StatusEntry } from '../core/records/schema.ts';
+import type { ScoreTable } from '../core/wire/jobs.ts';
+import { putBlob, putJsonBlob } from '../infra/store/blobs.ts';
+import { storeDataset } from '../infra/store/datasets.ts';
+import { digestOf, stateDigests } from '../infra/store/digest.ts';
+import { storeModelFolder } from '../infra/store/model-facts.ts';
+import { decide } from '../infra/store/records.ts';
+import { RunLog } from '../infra/store/run-log.ts';
+import { appendStatus } from '../infra/store/status.ts';
+import { packageRoot } from '../infra/home.ts';
+import { encodeBatch } from '../models/batch-tensors.ts';
+import { encodeDatasetRows, encodeDatasetTokens, rowsFile, tokensFile } from '../models/dataset-fact.ts';
+import type { DatasetFact } from '../models/dataset-fact.ts';
+import { writeModelFiles } from '../models/safetensors.ts';
+import { openTokenizer } from '../models/tokenizer.ts';
+import type { Tokenizer } from '../models/tokenizer.ts';
+import { encodeTrajectories } from '../models/trajectories.ts';
+import { saveCheckpoint } from '../workers/engine/checkpoint.ts';
+
+export interface BuiltRunOptions {
+  readonly name?: string;
+  readonly kind?: 'rl' | 'sft';
+  readonly createdAt?: Date;
+  /** Iterations of the recipe. */
+  readonly iterations?: number;
+  /** Committed updates. */
+  readonly done?: number;
+  readonly checkpoints?: readonly number[];
+  readonly evaluations?: readonly number[];
+  /** What the second sample of every draw says. */
+  readonly wrongAnswer?: string;
+  readonly status?: Partial<Pick<StatusEntry, 'wish' | 'state' | 'reason'>>;
+}
+
+export interface BuiltRun {
+  readonly runId: RunId;
+  readonly log: RunLog;
+}
+
+const parameters = [
+  { name: 'model.embed_tokens.weight', shape: [4, 2], offset: 0, size: 8 },
+  { name: 'model.norm.weight', shape: [2], offset: 8, size: 2 },
+];
+const profile: NumericProfile = { id: 'p0', compute: 'fp32', deterministic: true, isa: 'avx2', engine: 'test', maxTokensPerMicroBatch: 64 };
+const prompts = ['What is 2 + 3?', 'What is 4 + 4?'];
+const answers = ['5', '8'];
+const samplesPerDraw = 2;
+/** Of the last sample of every iteration. */
+const failure = 'the scorer took longer than 5 s';
+
+/** The state after k iterations. */
+export function builtState(k: number): { weights: Float32Array; m: Float32Array; v: Float32Array; steps: number } {
+  const part = (factor: number) => Float32Array.from({ length: 10 }, (_, i) => factor * (k + i / 16));
+  return { weights: part(1), m: part(0.5), v: part(0.25), steps: k };
+}
+
+/** Terms, batches, updates, validations, checkpoints and a status, by the same functions that write real ones. */
+export async function buildRun(store: Store, options: BuiltRunOptions = {}): Promise<BuiltRun> {
+  const { name = 'toy', kind = 'rl', createdAt = new Date('2026-01-02T03:04:05Z'), iterations = 4, done = 0 } = options;
+  const runId = makeRunId(name, createdAt, digestOf([name, createdAt.toISOString(), kind]).slice(0, 4));
+  const tokenizer = await openTokenizer(tokenizerFolder());
+  const run = new RunWriter(store, runId, createdAt, tokenizer, options.wrongAnswer ?? '7');
+  await run.begin(name, kind, iterations);
+  const evaluations = options.evaluations ?? [];
+  const checkpoints = options.checkpoints ?? [];
+  for (let k = 0; k <= done; k++) {
+    if (k > 0) await run.iterate(k, kind);
+    if (evaluations.includes(k)) await run.evaluate(k);
+    if (checkpoints.includes(k)) await saveCheckpoint({ store, runId, term: 1, iteration: k }, { ...builtState(k), parameters, digests: stateDigests(builtState(k)) });
+  }
+  const state: RunState = done >= iterations ? 'completed' : 'running';
+  await appendStatus(run.log, { wish: 'run', state, ...options.status }, new Date(createdAt.getTime() + 60_000));
+  return { runId, log: run.log };
+}
+
+const tokenizerFolder = () => join(packageRoot(), 'tests/golden/tokenizers/byte-level-gpt2');
+
+class RunWriter {
+  readonly log: RunLog;
+  readonly #store: Store;
+  readonly #runId: RunId;
+  readonly #createdAt: Date;
+  readonly #tokenizer: Tokenizer;
+  readonly #wrong: string;
+  #dataset: DatasetFact = { rows: [], promptTokens: new Int32Array(), promptOffsets: new Int32Array(1) };
+  /** Digest of the last record of the log. */
+  #parent: Digest = '';
+
+  constructor(store: Store, runId: RunId, createdAt: Date, tokenizer: Tokenizer, wrong: string) {
+    this.log = new RunLog(store, runId);
+    this.#store = store;
+    this.#runId = runId;
+    this.#createdAt = createdAt;
+    this.#tokenizer = tokenizer;
+    this.#wrong = wrong;
+  }
+
+  async begin(name: string, kind: 'rl' | 'sft', iterations: number): Promise<void> {
+    const runId = this.#runId;
+    const createdAt = this.#createdAt.toISOString();
+    await decide(this.#store, keys.run(runId), runRecord, { format: recordFormat, runId, name, kind, createdAt }, () => true);
+    const inputs = await this.#inputs();
+    const recipe = parseRecipe({
+      name,
+      kind,
+      model: { path: './model' },
+      data: { train_files: 'train.jsonl', train_batch_size: prompts.length },
+      actor: { ppo_mini_batch_size: prompts.length },
+      rollout: { n: samplesPerDraw },
+      trainer: { total_training_steps: iterations },
+    });
+    const revision = { format: recordFormat, runId, revision: 1, fromPosition: 0, recipe: { ...recipe }, inputs, createdAt } as const;
+    await decide(this.#store, keys.revision(runId, 1), revisionRecord, revision, () => true);
+    const { stateDigest, weightsDigest } = stateDigests(builtState(0));
+    const term = { format: recordFormat, runId, term: 1, startState: stateDigest, startWeights: weightsDigest, profile, owner: 'test', reason: 'start', skippedDraws: [], writer: this.#writer(0) } as const;
+    this.#parent = (await decide(this.#store, keys.term(runId, 1), termRecord, { ...term, skippedDraws: [] }, () => true)).digest;
+  }
+
+  async iterate(k: number, kind: 'rl' | 'sft'): Promise<void> {
+    const runId = this.#runId;
+    const results = kind === 'rl' ? await this.#sampled(k, 'train') : [];
+    const before = countersAt(k - 1);
+    const parentState = stateDigests(builtState(k - 1)).stateDigest;
+    const batch: BatchRecord = {
+      format: recordFormat,
+      runId,
+      term: 1,
+      iteration: k,
+      parent: this.#parent,
+      parentState,
+      revision: 1,
+      profile: profile.id,
+      tensors: await putBlob(this.#store, runId, this.#batchTensors(k)),
+      oldLogProbs: 'on-policy',
+      learningRates: [1e-4],
+      loss: { kind: kind === 'rl' ? 'policy' : 'sft', lossMode: 'vanilla', clipRatioLow: 0.2, clipRatioHigh: 0.2, clipRatioC: 3, lossAggMode: 'token-mean', entropyCoeff: 0, useKlLoss: false, klLossCoef: 0, klLossType: 'k1', temperature: 1, lossScaleFactor: 16 },
+      optimizer: { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01, maxGradNorm: 1 },
+      results: [...results, makeJobId('advantage', digestOf([runId, k]))],
+      draws: prompts.map((_, row) => ({ draw: drawOf(k, row), row, fate: 'trained', samples: row === 1 && kind === 'rl' ? [2, failure] : [row * samplesPerDraw, row * samplesPerDraw + 1] })),
+      before,
+      after: countersAt(k),
+      metrics: { 'critic/score/mean': 0.5, 'training/samples': 4 },
+      timings: { 'timing_s/rollout': 0.25 },
+      decision: 'train',
+      writer: this.#writer(k),
+    };
+    const decided = await decide(this.#store, keys.batch(runId, 1, k), batchRecord, batch, () => true);
+    const update = {
+      format: recordFormat,
+      runId,
+      term: 1,
+      iteration: k,
+      batch: decided.digest,
+      parentState,
+      outcome: 'applied',
+      ...stateDigests(builtState(k)),
+      steps: [{ lr: 1e-4, gradNorm: 1, taken: true }],
+      after: batch.after,
+      metrics: { 'actor/grad_norm': k, 'actor/lr': 1e-4 },
+      timings: { 'timing_s/update': 0.5 },
+      writer: this.#writer(k),
+    } as const;
+    this.#parent = (await decide(this.#store, keys.update(runId, 1, k), updateRecord, { ...update, steps: [...update.steps] }, () => true)).digest;
+  }
+
+  async evaluate(k: number): Promise<void> {
+    const accuracy = 0.25 + k / 16;
+    const record = {
+      format: recordFormat,
+      runId: this.#runId,
+      term: 1,
+      iteration: k,
+      weightsDigest: stateDigests(builtState(k)).weightsDigest,
+      questions: 4,
+      failed: 0,
+      accuracy,
+      metrics: { 'val/accuracy': accuracy },
+      timings: { 'timing_s/rollout': 0.125 },
+      results: await this.#sampled(k, 'validate'),
+      writer: this.#writer(k),
+    } as const;
+    await decide(this.#store, keys.evaluation(this.#runId, 1, k), evalRecord, { ...record, results: [...record.results] }, () => true);
+  }
+
+  /** The model's files and the rows. */
+  async #inputs(): Promise<RunInputs> {
+    const folder = mkdtempSync(join(tmpdir(), 'petrel-model-'));
+    try {
+      cpSync(tokenizerFolder(), folder, { recursive: true });
+      writeFileSync(join(folder, 'config.json'), JSON.stringify({ architectures: ['LlamaForCausalLM'], model_type: 'llama', torch_dtype: 'bfloat16' }));
+      await writeModelFiles(folder, parameters.map(({ name, shape, offset, size }) => ({ name, shape, data: builtState(0).weights.subarray(offset, offset + size) })), { dtype: 'F32' });
+      const tokens = await this.#tokenizer.encodeBatch(prompts);
+      this.#dataset = {
+        rows: prompts.map((prompt, row) => ({ dataSource: 'toy', prompt, groundTruth: answers[row] })),
+        promptTokens: Int32Array.from(tokens.flatMap((one) => [...one])),
+        promptOffsets: offsetsOf(tokens),
+      };
+      const dataset = await storeDataset(this.#store, { [tokensFile]: encodeDatasetTokens(this.#dataset), [rowsFile]: encodeDatasetRows(this.#dataset) });
+      return {
+        model: await storeModelFolder(this.#store, folder),
+        train: dataset,
+        trainRows: prompts.length,
+        validation: dataset,
+        validationRows: prompts.length,
+        scorer: { type: 'builtin', name: 'exact', revision: '1' },
+      };
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  /** One rollout and one reward result: the first sample of a draw is right, the second says `wrong`. */
+  async #sampled(k: number, purpose: 'train' | 'validate'): Promise<string[]> {
+    const texts = answers.flatMap((answer) => [` ${answer}`, this.#wrong]);
+    const responses = await this.#tokenizer.encodeBatch(texts);
+    const lengths = responses.reduce((sum, one) => sum + one.length, 0);
+    const trajectories = await putBlob(
+      this.#store,
+      this.#runId,
+      encodeTrajectories({
+        weightsDigest: stateDigests(builtState(k)).weightsDigest,
+        samplesPerDraw,
+        draw_B: Int32Array.from(texts, (_, b) => drawOf(k, Math.floor(b / samplesPerDraw))),
+        row_B: Int32Array.from(texts, (_, b) => Math.floor(b / samplesPerDraw)),
+        promptTokens: this.#dataset.promptTokens,
+        promptOffsets_D1: this.#dataset.promptOffsets,
+        responseTokens_R: Int32Array.from(responses.flatMap((one) => [...one])),
+        responseOffsets_B1: offsetsOf(responses),
+        logProbs_R: new Float32Array(lengths),
+        samplingLogProbs_R: new Float32Array(lengths),
+        stopReason_B: Uint8Array.of(1, 2, 1, 2),
+      }),
+    );
+    const table: ScoreTable = { scores: [1, 0, 1, null], reasons: [null, null, null, failure], columns: { acc: [1, 0, 1, null] } };
+    const scores = await putJsonBlob(this.#store, this.#runId, table);
+    return [
+      await this.#result('rollout', [purpose, k], { trajectories, samples: texts.length, promptTokens: 1, responseTokens: lengths }),
+      await this.#result('reward', [purpose, k], { scores, failed: 1 }),
+    ];
+  }
+
+  async #result(stage: string, input: unknown, output: Record<string, unknown>): Promise<string> {
+    const jobId = makeJobId(stage, digestOf([this.#runId, input]));
+    await decide(this.#store, keys.result(this.#runId, jobId), resultRecord, { format: recordFormat, jobId, stage, output, timings: {}, writer: this.#writer(0) }, () => true);
+    return jobId;
+  }
+
+  /** Four samples of a prompt token and a response token each; advantages +1 and −1. */
+  #batchTensors(k: number): Uint8Array {
+    return encodeBatch({
+      tokens_N: Int32Array.of(k, 1, k, 2, k, 3, k, 4),
+      offsets_B1: Int32Array.of(0, 2, 4, 6, 8),
+      scored_T: Int32Array.of(1, 3, 5, 7),
+      scoredOffsets_B1: Int32Array.of(0, 1, 2, 3, 4),
+      mask_T: new Uint8Array(4).fill(1),
+      advantages_T: Float32Array.of(1, -1, 1, -1),
+      returns_T: Float32Array.of(1, -1, 1, -1),
+      rewards_B: Float32Array.of(1, 0, 1, 0),
+      stepOffsets_S1: Int32Array.of(0, 1),
+      microOffsets_M1: Int32Array.of(0, 4),
+      microSamples: Int32Array.of(0, 1, 2, 3),
+    });
+  }
+
+  #writer(k: number) {
+    return { process: 'test', at: new Date(this.#createdAt.getTime() + k * 1000).toISOString() };
+  }
+}
+
+const drawOf = (k: number, row: number) => Math.max(0, k - 1) * prompts.length + row;
+const countersAt = (k: number): Counters => ({ cursor: k * prompts.length, optimizerSteps: k, badSteps: 0, klCoef: 0 });
+
+function offsetsOf(parts: readonly Int32Array[]): Int32Array {
+  const offsets = new Int32Array(parts.length + 1);
+  parts.forEach((part, i) => (offsets[i + 1] = (offsets[i] ?? 0) + part.length));
+  return offsets;
+}
