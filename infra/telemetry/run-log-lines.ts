@@ -68,14 +68,17 @@ export class LogCollector {
   }
 }
 
-/** All stored lines of a run, in order of time. */
-export async function* storedLines(store: Store, runId: string, after = ''): AsyncGenerator<{ readonly chunk: string; readonly line: LogLine }> {
-  for (const chunk of await store.children(keys.logs(runId))) {
-    if (chunk <= after) continue;
-    const bytes = await store.get(keys.log(runId, chunk));
-    for (const text of new TextDecoder().decode(bytes).split('\n').filter(Boolean)) {
-      const parsed = logLine.safeParse(JSON.parse(text));
-      if (parsed.success) yield { chunk, line: parsed.data };
-    }
+/** A stored chunk of lines, in the order they came. Chunks are named by the moment of their writing. */
+export async function readLogChunk(store: Store, runId: string, chunk: string): Promise<LogLine[]> {
+  const text = new TextDecoder().decode(await store.get(keys.log(runId, chunk)));
+  return text.split('\n').filter(Boolean).flatMap((line) => parseLogLine(line) ?? []);
+}
+
+/** undefined when it is no log line, or one of another version. */
+export function parseLogLine(text: string): LogLine | undefined {
+  try {
+    return logLine.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
   }
 }
