@@ -6,6 +6,10 @@ export interface Column<Row> {
   readonly value: (row: Row) => string | number | undefined;
   /** The column that gives way when the terminal is narrow. */
   readonly shrink?: boolean;
+  /** The head as it is written: it is a name to type. */
+  readonly verbatim?: boolean;
+  /** Numbers that come as texts. */
+  readonly right?: boolean;
 }
 
 const GAP = '  ';
@@ -14,9 +18,9 @@ const LEAST = 8;
 /** `columns`: width of the terminal. Missing values are "-". No trailing blanks, never wraps what may shrink. */
 export function renderTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[], width = Number.MAX_SAFE_INTEGER): string {
   const cells = rows.map((row) => columns.map((column) => column.value(row)));
-  const texts = [columns.map(({ head }) => head.toUpperCase()), ...cells.map((line) => line.map(cellText))];
+  const texts = [columns.map(({ head, verbatim }) => (verbatim === true ? head : head.toUpperCase())), ...cells.map((line) => line.map(cellText))];
   const widths = shrinkTo(width, columns, columns.map((_, index) => Math.max(...texts.map((line) => displayWidth(line[index] ?? '')))));
-  const right = columns.map((_, index) => cells.some((line) => typeof line[index] === 'number'));
+  const right = columns.map((column, index) => column.right === true || cells.some((line) => typeof line[index] === 'number'));
   return texts.map((line) => line.map((text, index) => pad(text, widths[index] ?? 0, right[index] ?? false)).join(GAP).trimEnd()).join('\n');
 }
 
