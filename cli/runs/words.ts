@@ -1,0 +1,42 @@
+/** How the state of a run reads. */
+import type { Printer } from '../printer/printer.ts';
+import type { Style } from '../printer/terminal.ts';
+import type { RunSummary } from './summary.ts';
+import { endedStates } from './summary.ts';
+
+const styles: Readonly<Partial<Record<RunSummary['state'], Style>>> = { running: 'green', paused: 'yellow', failed: 'red' };
+
+/** `running`, or with the wish that is not fulfilled yet: `running, stops soon`. */
+export function stateText({ state, wish }: Pick<RunSummary, 'state' | 'wish'>): string {
+  if (endedStates.has(state) || wish === 'run') return state;
+  if (wish === 'pause') return state === 'paused' ? state : `${state}, pauses soon`;
+  return `${state}, ${wish === 'stop' ? 'stops' : 'ends'} soon`;
+}
+
+export function styledState(run: Pick<RunSummary, 'state' | 'wish'>, printer: Printer): string {
+  const style = styles[run.state];
+  return style === undefined ? stateText(run) : printer.style(style, stateText(run));
+}
+
+/** `12/60`. */
+export function iterationText({ iteration, iterations }: Pick<RunSummary, 'iteration' | 'iterations'>): string {
+  return iterations === null ? String(iteration) : `${iteration}/${iterations}`;
+}
+
+/** What to type next, for the state a run is in. */
+export function nextCommand({ runId, state }: Pick<RunSummary, 'runId' | 'state'>): string {
+  switch (state) {
+    case 'completed':
+      return `petrel ckpt export ${runId} --out ./trained`;
+    case 'paused':
+    case 'stopped':
+      return `petrel resume ${runId}`;
+    case 'failed':
+      return `petrel logs ${runId}, then petrel resume ${runId}`;
+    case 'cancelled':
+      return `petrel rm ${runId}`;
+    case 'queued':
+    case 'running':
+      return `petrel status ${runId} --watch`;
+  }
+}
