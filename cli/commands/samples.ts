@@ -1,0 +1,52 @@
+/** `petrel samples <run>`: prompts, completions and rewards of an iteration or a validation. */
+import { join } from 'node:path';
+import type { BatchRecord } from '../../core/records/schema.ts';
+import { petrelHome } from '../../infra/home.ts';
+import type { CommandContext, CommandInput } from '../command.ts';
+import { flag, integerOption, word } from '../options.ts';
+import { findRun } from '../runs/find.ts';
+import type { FoundRun } from '../runs/find.ts';
+import { noSuchIteration, trainingSamples, validationSamples } from '../runs/samples.ts';
+import type { SamplePorts, SampleView } from '../runs/samples.ts';
+import { samplesText } from '../runs/samples-text.ts';
+
+export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
+  const { printer, env } = context;
+  const wanted = integerOption(input, 'iteration', 0);
+  const limit = flag(input, 'all') ? Number.POSITIVE_INFINITY : (integerOption(input, 'limit', 1) ?? 8);
+  const draw = integerOption(input, 'prompt', 0);
+  const found = await findRun(word(input, 0), context);
+  const ports: SamplePorts = { log: found.log, cache: join(petrelHome(env), 'cache') };
+  const all = flag(input, 'validation') ? await ofValidation(found, wanted, ports) : await trainingSamples(await batchOf(found, wanted), ports);
+  const chosen = draw === undefined ? all : all.filter((sample) => sample.draw === draw);
+  if (draw !== undefined && chosen.length === 0) throw noSuchIteration('draw', draw, [...new Set(all.map((sample) => sample.draw))]);
+  const shown = chosen.slice(0, limit);
+  printer.data(shown, () => samplesText(shown, printer));
+  if (!printer.json) printer.notice(summary(found, chosen, shown.length, flag(input, 'validation')));
+  return undefined;
+}
+
+/** The newest committed batch may have no update yet. */
+async function batchOf({ log }: FoundRun, wanted: number | undefined): Promise<BatchRecord> {
+  const head = await log.head();
+  const pending = head?.pending?.record.decision === 'train' ? head.pending.record : undefined;
+  const newest = pending?.iteration ?? head?.position ?? 0;
+  const k = wanted ?? newest;
+  if (k < 1 || k > newest) throw noSuchIteration('iteration', wanted, newest === 0 ? [] : Array.from({ length: newest }, (_, i) => i + 1));
+  return pending?.iteration === k ? pending : (await log.iteration(k)).batch.record;
+}
+
+async function ofValidation({ log }: FoundRun, wanted: number | undefined, ports: SamplePorts): Promise<SampleView[]> {
+  const evaluations = await log.evaluations();
+  const chosen = wanted === undefined ? evaluations.at(-1) : evaluations.find(({ iteration }) => iteration === wanted);
+  if (chosen === undefined) throw noSuchIteration('validation of policy version', wanted, evaluations.map(({ iteration }) => iteration));
+  return validationSamples(chosen, ports);
+}
+
+function summary({ runId }: FoundRun, chosen: readonly SampleView[], shown: number, validation: boolean): string {
+  const rewards = chosen.map(({ reward }) => reward).filter((reward) => reward !== null);
+  const mean = rewards.length === 0 ? '' : `, mean reward ${(rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length).toFixed(3)}`;
+  const what = validation ? `validation of policy version ${chosen[0]?.iteration ?? 0}` : `iteration ${chosen[0]?.iteration ?? 0}`;
+  const more = shown < chosen.length ? `; more: petrel samples ${runId} --limit ${chosen.length}` : '';
+  return `\n${what}: ${shown} of ${chosen.length} samples${mean}${more}`;
+}

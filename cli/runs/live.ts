@@ -1,0 +1,122 @@
+/** What only a running stack knows: who works, what a run does at this moment. Never throws and never waits long. */
+import type { NatsConnection } from '@nats-io/nats-core';
+import { liveNote, liveSubject, timings } from '../../core/wire/messages.ts';
+import type { LiveMessage, Presence } from '../../core/wire/messages.ts';
+import { liveQueryName } from '../../core/wire/workflow.ts';
+import type { LiveState } from '../../core/wire/workflow.ts';
+import { readStack } from '../../infra/stack/index.ts';
+import type { StackInfo } from '../../infra/stack/index.ts';
+
+const answerMs = 1_500;
+/** A query is a task for the control process: whoever watches asks seldom, and lives on notes in between. */
+const drivenMs = 2_000;
+
+/** Whether a workflow drives the run, as far as could be learnt. */
+export type Driven = { readonly type: 'driven'; readonly live: LiveState } | { readonly type: 'nobody' } | { readonly type: 'unknown' };
+
+export interface LiveSource {
+  readonly stack: StackInfo | undefined;
+  workers(): Promise<readonly Presence[]>;
+  driven(runId: string): Promise<Driven>;
+  /** The newest note of a run that is being listened to. */
+  note(runId: string): LiveMessage | undefined;
+  /** Listens to a run's notes from now on. */
+  listen(runId: string): void;
+  close(): Promise<void>;
+}
+
+/** `onNote` is called for every note of a run that is listened to. */
+export async function openLive(home: string, onNote: () => void = () => {}): Promise<LiveSource> {
+  const stack = readStack(home);
+  if (stack === undefined) return nothingLive;
+  const nc = await connection(stack);
+  return new StackLive(stack, nc, onNote);
+}
+
+const nothingLive: LiveSource = {
+  stack: undefined,
+  workers: async () => [],
+  driven: async () => ({ type: 'unknown' }),
+  note: () => undefined,
+  listen: () => {},
+  close: async () => {},
+};
+
+async function connection(stack: StackInfo): Promise<NatsConnection | undefined> {
+  const { connectNats } = await import('../../infra/nats/connection.ts');
+  return connectNats(stack, 'cli', { timeoutMs: answerMs }).catch(() => undefined);
+}
+
+class StackLive implements LiveSource {
+  readonly stack: StackInfo;
+  readonly #nc: NatsConnection | undefined;
+  readonly #onNote: () => void;
+  readonly #notes = new Map<string, LiveMessage | undefined>();
+  readonly #answers = new Map<string, { readonly at: number; readonly answer: Promise<Driven> }>();
+  #temporal: ReturnType<typeof connectTemporal> | undefined;
+
+  constructor(stack: StackInfo, nc: NatsConnection | undefined, onNote: () => void) {
+    this.stack = stack;
+    this.#nc = nc;
+    this.#onNote = onNote;
+  }
+
+  async workers(): Promise<readonly Presence[]> {
+    const nc = this.#nc;
+    if (nc === undefined) return [];
+    const { listWorkers } = await import('../../infra/nats/presence.ts');
+    return within(listWorkers(nc, timings.local), []);
+  }
+
+  driven(runId: string): Promise<Driven> {
+    const known = this.#answers.get(runId);
+    if (known !== undefined && performance.now() - known.at < drivenMs) return known.answer;
+    const answer = this.#ask(runId);
+    this.#answers.set(runId, { at: performance.now(), answer });
+    return answer;
+  }
+
+  async #ask(runId: string): Promise<Driven> {
+    this.#temporal ??= connectTemporal(this.stack);
+    const client = await this.#temporal;
+    if (client === undefined) return { type: 'unknown' };
+    try {
+      const handle = client.workflow.getHandle(runId);
+      return { type: 'driven', live: await client.withDeadline(Date.now() + answerMs, () => handle.query<LiveState>(liveQueryName)) };
+    } catch (error) {
+      return error instanceof Error && error.name === 'WorkflowNotFoundError' ? { type: 'nobody' } : { type: 'unknown' };
+    }
+  }
+
+  note(runId: string): LiveMessage | undefined {
+    return this.#notes.get(runId);
+  }
+
+  listen(runId: string): void {
+    if (this.#notes.has(runId)) return;
+    this.#notes.set(runId, undefined);
+    this.#nc?.subscribe(liveSubject(runId), {
+      callback: (error, message) => {
+        const parsed = error === null ? liveNote.safeParse(message.json()) : undefined;
+        if (!parsed?.success) return;
+        this.#notes.set(runId, parsed.data);
+        this.#onNote();
+      },
+    });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#nc?.close(), this.#temporal?.then((client) => client?.connection.close())]);
+  }
+}
+
+async function connectTemporal(stack: StackInfo) {
+  const { connectTemporalClient } = await import('../../infra/temporal/connection.ts');
+  return connectTemporalClient(stack, answerMs).catch(() => undefined);
+}
+
+async function within<T>(work: Promise<T>, otherwise: T): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<T>((resolve) => (timer = setTimeout(resolve, answerMs, otherwise)));
+  return Promise.race([work.catch(() => otherwise), late]).finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,43 @@
+/** The status of a machine, for people. */
+import type { Printer } from '../printer/printer.ts';
+import { renderTable } from '../printer/table.ts';
+import type { MachineStatus } from './machine-status.ts';
+import { reasonText, workerTable } from './status-text.ts';
+import type { RunSummary } from './summary.ts';
+import { iterationText, nextCommand, styledState } from './words.ts';
+
+export function machineStatusText({ stack, workers, runs }: MachineStatus, printer: Printer): string {
+  const parts = [stackLine(stack, printer)];
+  const sick = stack.children.filter(({ state }) => state !== 'ready');
+  if (sick.length > 0) parts.push(renderTable(sick, [
+    { head: 'process', value: ({ name }) => name },
+    { head: 'state', value: ({ state }) => state },
+    { head: 'restarts', value: ({ restarts }) => restarts },
+    { head: 'last exit', value: ({ lastExit }) => lastExit },
+  ]));
+  if (workers.length > 0) parts.push(workerTable(workers, printer));
+  parts.push(runs.length === 0 ? 'no unfinished runs; petrel ls lists all' : runTable(runs, printer));
+  for (const run of runs) if (run.reason !== undefined) parts.push(`${run.runId}: ${reasonText(run.reason)}\nnext: ${nextCommand(run)}`);
+  return parts.join('\n\n');
+}
+
+function stackLine(stack: MachineStatus['stack'], printer: Printer): string {
+  switch (stack.state) {
+    case 'down':
+      return 'the local stack is down; petrel up, or any petrel run, starts it';
+    case 'degraded':
+      return printer.style('yellow', 'the local stack is up, but not all of it is well');
+    case 'up':
+      return `the local stack is up: Temporal ${stack.temporal}, NATS ${stack.nats}, ${stack.children.length} processes`;
+  }
+}
+
+function runTable(runs: readonly RunSummary[], printer: Printer): string {
+  return renderTable(runs, [
+    { head: 'run', value: (run) => run.runId },
+    { head: 'state', value: (run) => styledState(run, printer) },
+    { head: 'iteration', value: iterationText },
+    { head: 'reward', value: (run) => run.reward?.toFixed(3) },
+    { head: 'accuracy', value: (run) => run.accuracy?.toFixed(3) },
+  ]);
+}

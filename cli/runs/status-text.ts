@@ -1,0 +1,63 @@
+/** The status of runs, workers and the stack, for people. */
+import type { Printer } from '../printer/printer.ts';
+import { showMoment } from '../printer/quantities.ts';
+import { renderFields, renderTable } from '../printer/table.ts';
+import type { RunStatus, WorkerStatus } from './status-report.ts';
+import { iterationText, nextCommand, styledState } from './words.ts';
+
+export function runStatusText(run: RunStatus, printer: Printer, now: Date): string {
+  const fields = renderFields([
+    ['run', run.runId],
+    ['state', styledState(run, printer)],
+    ['why', run.reason === undefined ? undefined : reasonText(run.reason)],
+    ['iteration', iterationText(run)],
+    ['doing', doingText(run)],
+    ['waits', run.queued === undefined ? undefined : printer.style('yellow', run.queued)],
+    ['reward', run.reward?.toFixed(3)],
+    ['accuracy', run.accuracy === null ? undefined : `${run.accuracy.toFixed(3)} (policy version ${run.accuracyVersion})`],
+    ['checkpoint', run.latestCheckpoint === null ? 'none yet' : `iteration ${run.latestCheckpoint.iteration}`],
+    ['numerics', profileText(run)],
+    ['changed', showMoment(new Date(run.changedAt), now)],
+    ['store', run.store],
+  ]);
+  const workers = run.workers.length === 0 ? [] : [workerTable(run.workers, printer)];
+  return [fields, ...workers, `next: ${nextCommand(run)}`].join('\n\n');
+}
+
+/** Code, text, and what to do: a convicted job or a worker that is at fault is named here. */
+export function reasonText(reason: NonNullable<RunStatus['reason']>): string {
+  const lines = [`${reason.code}: ${reason.message}`];
+  if (reason.where !== undefined) lines.push(`at ${reason.where}`);
+  if (reason.hint !== undefined) lines.push(`hint: ${reason.hint}`);
+  return lines.join('\n');
+}
+
+/** `rollout 37 %`. */
+export function doingText({ stage, progress }: Pick<RunStatus, 'stage' | 'progress'>): string | undefined {
+  if (stage === undefined || progress === undefined) return stage;
+  return `${stage} ${Math.min(100, Math.round((100 * progress.done) / progress.total))} %`;
+}
+
+function profileText({ profile }: RunStatus): string | undefined {
+  if (profile === null) return undefined;
+  return `${profile.compute}${profile.deterministic ? ', deterministic' : ''}, ${profile.isa}`;
+}
+
+export function workerTable(workers: readonly WorkerStatus[], printer: Printer): string {
+  const columns = [
+    { head: 'worker', value: (worker: WorkerStatus) => worker.worker },
+    { head: 'state', value: (worker: WorkerStatus) => (worker.state === 'unhealthy' ? printer.style('red', 'UNHEALTHY') : worker.state) },
+    { head: 'roles', value: (worker: WorkerStatus) => worker.roles.join(' ') },
+    { head: 'works for', value: (worker: WorkerStatus) => worker.lease },
+    { head: 'jobs', value: (worker: WorkerStatus) => worker.jobs.length },
+    { head: 'loop delay', value: (worker: WorkerStatus) => `${Math.round(worker.loopDelayMs)} ms` },
+    { head: 'last error', value: troubleText, shrink: true },
+  ].filter(({ head }) => head !== 'last error' || workers.some((worker) => worker.lastError !== undefined));
+  return renderTable(workers, columns, printer.stdout.isTty ? printer.stdout.columns : undefined);
+}
+
+function troubleText({ lastError, failuresInARow }: WorkerStatus): string | undefined {
+  if (lastError === undefined) return undefined;
+  const often = failuresInARow > 1 ? ` (${failuresInARow} in a row)` : '';
+  return `${lastError.code}: ${lastError.message.split('\n')[0]}${often}`;
+}
