@@ -1,0 +1,135 @@
+/** Checkpoint commands over a folder store: what is listed, what is found damaged, what is exported. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keys } from '../../../core/records/keys.ts';
+import { stateDigests } from '../../../infra/store/digest.ts';
+import { openSafetensors } from '../../../models/safetensors.ts';
+import { cliHome } from '../../../tests/cli.ts';
+import { builtState, buildRun } from '../../../tests/run-builder.ts';
+import type { BuiltRun } from '../../../tests/run-builder.ts';
+import type { CheckpointRow } from '../../checkpoints/list.ts';
+import type { Verdict } from '../../checkpoints/verify.ts';
+
+interface Report {
+  readonly ok: boolean;
+  readonly checkpoints: readonly Verdict[];
+  readonly batches: readonly Verdict[];
+}
+
+const cli = cliHome();
+let n = 0;
+const fresh = async (): Promise<BuiltRun> => buildRun(await cli.store(), { name: `toy-${n++}`, done: 4, checkpoints: [1, 3] });
+const pathOf = ({ log }: BuiltRun, key: string): string => log.store.localPath(key) ?? '';
+
+/** Flips a bit in the middle of a stored object. */
+function damage(run: BuiltRun, key: string): void {
+  const bytes = readFileSync(pathOf(run, key));
+  bytes[bytes.length - 3] = (bytes.at(-3) ?? 0) ^ 1;
+  writeFileSync(pathOf(run, key), bytes);
+}
+
+let run: BuiltRun;
+beforeAll(async () => (run = await fresh()));
+afterAll(() => cli.remove());
+
+describe('ckpt ls', () => {
+  it('has rows ascending, with the digests of weights and state', async () => {
+    const rows = (await cli.petrel('ckpt', 'ls', run.runId, '--json')).json<CheckpointRow[]>();
+    expect(rows.map(({ iteration }) => iteration)).toEqual([1, 3]);
+    expect(rows[1]).toMatchObject({ digest: stateDigests(builtState(3)).weightsDigest, stateDigest: stateDigests(builtState(3)).stateDigest, shards: 3, complete: true });
+    expect(rows[1]?.bytes).toBeGreaterThan(3 * 40);
+  });
+
+  it('tells of a run without any', async () => {
+    const { runId } = await buildRun(await cli.store(), { name: 'bare' });
+    expect((await cli.petrel('ckpt', 'ls', runId)).out).toContain('no checkpoints yet');
+    expect((await cli.petrel('ckpt', 'ls', runId, '--json')).json()).toEqual([]);
+    await expect(cli.petrel('ckpt', 'verify', runId)).rejects.toMatchObject({ code: 'NotFound' });
+  });
+});
+
+describe('ckpt verify', () => {
+  const verify = async (of: BuiltRun, ...words: string[]) => {
+    const result = await cli.petrel('ckpt', 'verify', of.runId, ...words, '--json');
+    return { code: result.code, report: result.json<Report>() };
+  };
+
+  it('reads every checkpoint and the batches after the oldest', async () => {
+    const { code, report } = await verify(run);
+    expect(code).toBe(0);
+    expect(report.checkpoints.map(({ iteration, ok }) => [iteration, ok])).toEqual([[1, true], [3, true]]);
+    expect(report.batches.map(({ iteration, ok }) => [iteration, ok])).toEqual([[2, true], [3, true], [4, true]]);
+    expect((await cli.petrel('ckpt', 'verify', run.runId)).out).toContain('2 checkpoints, 3 batches: all is well');
+  });
+
+  it('reads one checkpoint and the batches after it', async () => {
+    const { report } = await verify(run, '3');
+    expect([report.checkpoints.length, report.batches.map(({ iteration }) => iteration)]).toEqual([1, [4]]);
+    await expect(cli.petrel('ckpt', 'verify', run.runId, '2')).rejects.toMatchObject({ code: 'NotFound', hint: 'there are: 1, 3' });
+    await expect(cli.petrel('ckpt', 'verify', run.runId, 'two')).rejects.toMatchObject({ code: 'InvalidInput' });
+  });
+
+  it('finds a damaged blob of a shard', async () => {
+    const hurt = await fresh();
+    const [newest] = await hurt.log.checkpoints();
+    damage(hurt, keys.blob(hurt.runId, newest?.record.shards[1]?.blob ?? ''));
+    const { code, report } = await verify(hurt);
+    expect(code).toBe(1);
+    expect(report.checkpoints.map(({ iteration, ok }) => [iteration, ok])).toEqual([[1, true], [3, false]]);
+    expect(report.checkpoints[1]?.problem).toContain('do not match');
+    expect((await cli.petrel('ckpt', 'verify', hurt.runId)).out).toMatch(/checkpoint 3 +DAMAGED/);
+  });
+
+  it('finds a manifest that names other digests, or is no JSON any more', async () => {
+    const hurt = await fresh();
+    const [newest, oldest] = await hurt.log.checkpoints();
+    const path = pathOf(hurt, newest?.key ?? '');
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"steps":3', '"steps":4'));
+    writeFileSync(pathOf(hurt, oldest?.key ?? ''), '{');
+    const { report } = await verify(hurt);
+    expect(report.checkpoints[0]?.problem).toContain('not JSON');
+    expect(report.checkpoints[1]?.problem).toContain('its state hashes to');
+    expect((await cli.petrel('ckpt', 'ls', hurt.runId, '--json')).json<CheckpointRow[]>().map(({ iteration }) => iteration)).toEqual([3]);
+  });
+
+  it('finds a batch whose tensors are damaged, and a chain that is broken', async () => {
+    const hurt = await fresh();
+    damage(hurt, keys.blob(hurt.runId, (await hurt.log.iteration(4)).batch.record.tensors));
+    const path = pathOf(hurt, keys.batch(hurt.runId, 1, 3));
+    writeFileSync(path, `${readFileSync(path, 'utf8')}\n`);
+    const { code, report } = await verify(hurt);
+    expect(code).toBe(1);
+    expect(report.batches.map(({ ok }) => ok)).toEqual([true, false, false]);
+    expect(report.batches[1]?.problem).toContain('applies another batch');
+    expect(report.batches[2]?.problem).toContain('do not match');
+  });
+});
+
+describe('ckpt export', () => {
+  it('writes the newest policy as a Hugging Face folder, in the type of the base model', async () => {
+    const answer = (await cli.petrel('ckpt', 'export', run.runId, '--out', 'trained', '--json')).json<{ folder: string; iteration: number; dtype: string }>();
+    expect(answer).toMatchObject({ folder: join(cli.home, 'trained'), iteration: 3, dtype: 'bfloat16' });
+    for (const name of ['config.json', 'tokenizer.json', 'tokenizer_config.json']) expect(existsSync(join(answer.folder, name)), name).toBe(true);
+    expect(JSON.parse(readFileSync(join(answer.folder, 'config.json'), 'utf8'))).toMatchObject({ torch_dtype: 'bfloat16', model_type: 'llama' });
+  });
+
+  it('writes exactly the weights of the iteration that was asked for', async () => {
+    await cli.petrel('ckpt', 'export', run.runId, '1', '--out', 'first', '--dtype', 'fp32');
+    const folder = await openSafetensors(join(cli.home, 'first'));
+    const norm = new Float32Array(2);
+    await folder.readFloat32('model.norm.weight', norm);
+    expect([...norm]).toEqual([...builtState(1).weights.subarray(8, 10)]);
+    expect(folder.tensors.get('model.embed_tokens.weight')?.shape).toEqual([4, 2]);
+    await folder.close();
+  });
+
+  it('refuses a folder that is not empty, and weights that are damaged', async () => {
+    await expect(cli.petrel('ckpt', 'export', run.runId, '--out', 'trained')).rejects.toMatchObject({ code: 'InvalidInput' });
+    const hurt = await fresh();
+    const [newest] = await hurt.log.checkpoints();
+    damage(hurt, keys.blob(hurt.runId, newest?.record.shards[0]?.blob ?? ''));
+    await expect(cli.petrel('ckpt', 'export', hurt.runId, '--out', 'damaged')).rejects.toMatchObject({ code: 'DamagedBlob' });
+    expect(existsSync(join(cli.home, 'damaged'))).toBe(false);
+  });
+});

@@ -1,0 +1,26 @@
+/** `petrel ckpt ls <run>`. */
+import { checkpointRows } from '../../checkpoints/list.ts';
+import type { CommandContext, CommandInput } from '../../command.ts';
+import { word } from '../../options.ts';
+import { showBytes } from '../../printer/quantities.ts';
+import { renderTable } from '../../printer/table.ts';
+import { findRun } from '../../runs/find.ts';
+
+export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
+  const { printer } = context;
+  const { runId, log } = await findRun(word(input, 0), context);
+  const rows = await checkpointRows(log);
+  printer.data(rows, () =>
+    rows.length === 0
+      ? 'no checkpoints yet'
+      : renderTable(rows, [
+          { head: 'iteration', value: ({ iteration }) => iteration },
+          { head: 'weights', value: ({ digest }) => digest.slice(0, 16) },
+          { head: 'state', value: ({ stateDigest }) => stateDigest.slice(0, 16) },
+          { head: 'size', value: ({ bytes }) => showBytes(bytes), right: true },
+          { head: 'shards', value: ({ shards, complete }) => (complete ? shards : printer.style('red', `${shards}, not all there`)) },
+        ]),
+  );
+  if (rows.length > 0 && !printer.json) printer.notice(`\npetrel ckpt verify ${runId} reads and compares them; petrel ckpt export ${runId} --out ./trained writes a Hugging Face folder`);
+  return undefined;
+}

@@ -1,0 +1,40 @@
+/** `petrel ckpt verify <run> [iteration]`: exit 1 when anything is damaged. */
+import { verifyBatches, verifyCheckpoints } from '../../checkpoints/verify.ts';
+import type { Verdict } from '../../checkpoints/verify.ts';
+import type { CommandContext, CommandInput } from '../../command.ts';
+import { EXIT, type ExitCode } from '../../exit-codes.ts';
+import { word } from '../../options.ts';
+import type { Printer } from '../../printer/printer.ts';
+import { showBytes } from '../../printer/quantities.ts';
+import { renderTable } from '../../printer/table.ts';
+import { findRun } from '../../runs/find.ts';
+import { iterationWord } from './iteration-word.ts';
+
+export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
+  const { printer } = context;
+  const iteration = iterationWord(input);
+  const { runId, log } = await findRun(word(input, 0), context);
+  const say = (text: string) => (printer.json ? undefined : printer.notice(text));
+  const checkpoints = await verifyCheckpoints(log, iteration, say);
+  const oldest = iteration ?? checkpoints[0]?.iteration ?? 0;
+  const batches = await verifyBatches(log, oldest, say);
+  const damaged = [...checkpoints, ...batches].filter(({ ok }) => !ok).length;
+  printer.data({ runId, ok: damaged === 0, checkpoints, batches }, () => text(checkpoints, batches, damaged, printer));
+  return damaged === 0 ? EXIT.ok : EXIT.internal;
+}
+
+/** Checkpoints one by one; batches only where something is wrong. */
+function text(checkpoints: readonly Verdict[], batches: readonly Verdict[], damaged: number, printer: Printer): string {
+  const verdicts = [
+    ...checkpoints.map((verdict) => ({ what: `checkpoint ${verdict.iteration}`, ...verdict })),
+    ...batches.filter(({ ok }) => !ok).map((verdict) => ({ what: `batch ${verdict.iteration}`, ...verdict })),
+  ];
+  const table = renderTable(verdicts, [
+    { head: 'what', value: ({ what }) => what },
+    { head: 'verdict', value: ({ ok }) => (ok ? 'ok' : printer.style('red', 'DAMAGED')) },
+    { head: 'read', value: ({ bytes }) => showBytes(bytes), right: true },
+    { head: 'why', value: ({ problem }) => problem },
+  ]);
+  const sum = damaged === 0 ? 'all is well' : `${damaged} damaged: recovery passes over a damaged checkpoint, and needs every batch after the one it uses`;
+  return `${table}\n\n${checkpoints.length} checkpoints, ${batches.length} batches: ${sum}`;
+}
