@@ -1,8 +1,6 @@
 /** Commands about runs and their checkpoints. */
 import type { CommandSpec, OptionSpec } from '../command.ts';
 
-const later = () => import('./later.ts');
-
 const RUN_WORD = '<run>';
 const lines: OptionSpec = { flags: '-n, --lines <n>', doc: 'newest lines', default: '100' };
 const yes: OptionSpec = { flags: '-y, --yes', doc: 'do not ask' };
@@ -31,7 +29,7 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
       { flags: '--all', doc: 'all of them' },
       { flags: '--state <state>', doc: 'only those in this state' },
     ],
-    load: later,
+    load: () => import('./ls.ts'),
   },
   {
     name: 'status',
@@ -39,7 +37,7 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     doc: 'Show where a run is, what it waits for, and who works for it.',
     group: 'Runs',
     options: [{ flags: '-w, --watch', doc: 'keep showing' }],
-    load: later,
+    load: () => import('./status.ts'),
   },
   {
     name: 'logs',
@@ -47,7 +45,7 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     doc: 'Show what the processes said about a run.',
     group: 'Runs',
     options: [{ flags: '-f, --follow', doc: 'go on as more comes' }, lines],
-    load: later,
+    load: () => import('./logs.ts'),
   },
   {
     name: 'metrics',
@@ -59,7 +57,7 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
       { flags: '--list', doc: 'the names there are, with unit and doc' },
     ],
     examples: ['petrel metrics arithmetic critic/score/mean actor/entropy', 'petrel metrics arithmetic --json > metrics.json'],
-    load: later,
+    load: () => import('./metrics.ts'),
   },
   {
     name: 'samples',
@@ -69,11 +67,13 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     options: [
       { flags: '-i, --iteration <k>', doc: 'which one; left out: the newest' },
       { flags: '-n, --limit <n>', doc: 'how many samples', default: '8' },
+      { flags: '--all', doc: 'all of them' },
       { flags: '--prompt <draw>', doc: 'only the samples of this draw' },
+      { flags: '--validation', doc: 'those of a validation; --iteration is the policy version' },
     ],
-    load: later,
+    load: () => import('./samples.ts'),
   },
-  { name: 'pause', arguments: RUN_WORD, doc: 'Hold a run after its next decision. Nothing is lost.', group: 'Runs', load: later },
+  { name: 'pause', arguments: RUN_WORD, doc: 'Hold a run after its next decision. Nothing is lost.', group: 'Runs', load: () => import('./pause.ts') },
   {
     name: 'resume',
     arguments: '<run> [overrides...]',
@@ -84,18 +84,18 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
       { flags: '--accept-changes', doc: 'take changed keys that change the experiment' },
       wait,
     ],
-    load: later,
+    load: () => import('./resume.ts'),
   },
-  { name: 'stop', arguments: RUN_WORD, doc: 'Finish the update, write a checkpoint and end. resume goes on.', group: 'Runs', options: [wait], load: later },
-  { name: 'cancel', arguments: RUN_WORD, doc: 'End a run where it is.', group: 'Runs', options: [yes], load: later },
-  { name: 'rm', arguments: RUN_WORD, doc: 'Delete a run that has ended, with all it made.', group: 'Runs', options: [yes], load: later },
-  { name: 'ckpt ls', arguments: RUN_WORD, doc: 'List the checkpoints of a run.', group: 'Checkpoints', load: later },
+  { name: 'stop', arguments: RUN_WORD, doc: 'Finish the update, write a checkpoint and end. resume goes on.', group: 'Runs', options: [wait], load: () => import('./stop.ts') },
+  { name: 'cancel', arguments: RUN_WORD, doc: 'End a run where it is.', group: 'Runs', options: [yes], load: () => import('./cancel.ts') },
+  { name: 'rm', arguments: RUN_WORD, doc: 'Delete a run that has ended, with all it made.', group: 'Runs', options: [yes], load: () => import('./rm.ts') },
+  { name: 'ckpt ls', arguments: RUN_WORD, doc: 'List the checkpoints of a run.', group: 'Checkpoints', load: () => import('./ckpt/ls.ts') },
   {
     name: 'ckpt verify',
     arguments: '<run> [iteration]',
-    doc: 'Read a checkpoint and compare its digests.',
+    doc: 'Read checkpoints and the batches after them, and compare their digests.',
     group: 'Checkpoints',
-    load: later,
+    load: () => import('./ckpt/verify.ts'),
   },
   {
     name: 'ckpt export',
@@ -104,9 +104,9 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     group: 'Checkpoints',
     options: [
       { flags: '--out <folder>', doc: 'where to', required: true },
-      { flags: '--dtype <dtype>', doc: 'type of the tensors', choices: ['auto', 'fp32', 'bf16', 'fp16'], default: 'auto' },
+      { flags: '--dtype <dtype>', doc: 'type of the tensors', choices: ['auto', 'fp32', 'bf16'], default: 'auto' },
     ],
     examples: ['petrel ckpt export arithmetic --out ./trained'],
-    load: later,
+    load: () => import('./ckpt/export.ts'),
   },
 ];

@@ -1,0 +1,36 @@
+/** `petrel cancel <run>`: end where it is. */
+import { petrelHome } from '../../infra/home.ts';
+import type { CommandContext, CommandInput } from '../command.ts';
+import { confirmed } from '../confirm.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { word } from '../options.ts';
+import { driverIfUp } from '../runs/driver.ts';
+import { findRun } from '../runs/find.ts';
+import { summaryOf } from '../runs/summary.ts';
+import { fulfil, wish } from '../runs/wishes.ts';
+
+export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
+  const { printer, env } = context;
+  const found = await findRun(word(input, 0), context);
+  const { iteration, latestCheckpoint } = await summaryOf(found);
+  const kept = latestCheckpoint === null ? 'it has no checkpoint' : `its newest checkpoint is of iteration ${latestCheckpoint.iteration}`;
+  if (!(await confirmed(`Cancel ${found.runId} after ${iteration} iterations? It cannot be resumed; ${kept}.`, input, context))) {
+    printer.notice('nothing was done; petrel stop ends it with a checkpoint');
+    return EXIT.interrupted;
+  }
+  const driver = await driverIfUp(found, petrelHome(env));
+  try {
+    const { met } = await wish(found, 'cancel', driver, new Date());
+    if (met === 'nobody') await fulfil(found, 'cancel', new Date());
+    const state = (await found.log.status())?.state ?? 'queued';
+    printer.data({ runId: found.runId, state, wish: 'cancel', met }, () => text(found.runId, met));
+    return EXIT.ok;
+  } finally {
+    await driver?.close();
+  }
+}
+
+function text(runId: string, met: 'told' | 'nobody' | 'stack-down'): string {
+  if (met === 'nobody') return `${runId} is cancelled`;
+  return met === 'told' ? `${runId} ends where it is` : `noted: ${runId} ends when the local stack is up again (petrel up)`;
+}

@@ -1,0 +1,25 @@
+/** `petrel rm <run>`: delete a run that has ended. */
+import type { CommandContext, CommandInput } from '../command.ts';
+import { confirmed } from '../confirm.ts';
+import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { word } from '../options.ts';
+import { showBytes } from '../printer/quantities.ts';
+import { findRun } from '../runs/find.ts';
+import { lossOf, refuseUnlessEnded, removeRun } from '../runs/removal.ts';
+import { summaryOf } from '../runs/summary.ts';
+
+export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
+  const { printer } = context;
+  const found = await findRun(word(input, 0), context);
+  const summary = await summaryOf(found);
+  refuseUnlessEnded(summary);
+  const loss = await lossOf(found);
+  const what = `${loss.checkpoints} ${loss.checkpoints === 1 ? 'checkpoint' : 'checkpoints'}, ${summary.iteration} iterations, ${showBytes(loss.bytes)}`;
+  if (!(await confirmed(`Delete ${found.runId} (${summary.state}): ${what}?`, input, context))) {
+    printer.notice('nothing was deleted');
+    return EXIT.interrupted;
+  }
+  await removeRun(found, summary, new Date());
+  printer.data({ runId: found.runId, removed: loss }, () => `deleted ${found.runId}: ${what}`);
+  return EXIT.ok;
+}

@@ -1,0 +1,139 @@
+/** pause, stop, cancel, resume and rm with the stack down, and their rules against a driver that is given. */
+import { afterAll, describe, expect, it } from 'vitest';
+import { keys } from '../../core/records/keys.ts';
+import type { StatusEntry } from '../../core/records/schema.ts';
+import { appendStatus } from '../../infra/store/status.ts';
+import { cliHome } from '../../tests/cli.ts';
+import { buildRun } from '../../tests/run-builder.ts';
+import type { RunDriver } from '../runs/driver.ts';
+import type { FoundRun } from '../runs/find.ts';
+import { waitForEnd } from '../runs/wait.ts';
+import { resume, wish } from '../runs/wishes.ts';
+
+const cli = cliHome();
+let n = 0;
+afterAll(() => cli.remove());
+
+async function fresh(status: Partial<StatusEntry> = {}): Promise<FoundRun> {
+  const { runId, log } = await buildRun(await cli.store(), { name: `toy-${n++}`, done: 1, checkpoints: [1], status });
+  return { runId, log, record: await log.run() };
+}
+
+/** Remembers what it was told. */
+function fakeDriver(workflow: 'running' | 'ended'): RunDriver & { readonly told: string[] } {
+  const told: string[] = [];
+  return {
+    told,
+    workflow: async () => workflow,
+    signal: async (what) => void told.push(`signal ${what}`),
+    start: async (ending) => void told.push(ending ? 'start after its end' : 'start'),
+    ended: () => new Promise(() => {}),
+    close: async () => {},
+  };
+}
+
+describe('with the stack down', () => {
+  it.each(['pause', 'stop'] as const)('%s is noted in the store', async (what) => {
+    const { runId, log } = await fresh();
+    const { code, out } = await cli.petrel(what, runId);
+    expect(code).toBe(0);
+    expect(out).toContain('petrel up');
+    expect(await log.status()).toMatchObject({ wish: what, state: 'running' });
+    expect((await cli.petrel('ls', '--json')).json<{ runId: string; wish: string }[]>().find((one) => one.runId === runId)?.wish).toBe(what);
+  });
+
+  it('cancel asks, and where nobody can be asked wants --yes', async () => {
+    const { runId, log } = await fresh();
+    await expect(cli.petrel('cancel', runId)).rejects.toMatchObject({ code: 'InvalidInput', hint: 'add --yes' });
+    expect((await log.status())?.wish).toBe('run');
+    expect((await cli.petrel('cancel', runId, '-y', '--json')).json()).toMatchObject({ wish: 'cancel', met: 'stack-down' });
+    expect((await log.status())?.wish).toBe('cancel');
+  });
+
+  it.each(['completed', 'stopped', 'failed', 'cancelled'] as const)('nothing is wished of a run that is %s', async (state) => {
+    const { runId } = await fresh({ state });
+    await expect(cli.petrel('pause', runId)).rejects.toMatchObject({ code: 'Conflict', message: expect.stringContaining(state) });
+    await expect(cli.petrel('cancel', runId, '-y')).rejects.toMatchObject({ code: 'Conflict' });
+  });
+
+  it('resume explains what cannot go on, and what is not built yet', async () => {
+    await expect(cli.petrel('resume', (await fresh({ state: 'completed' })).runId)).rejects.toMatchObject({ code: 'Conflict', message: expect.stringContaining('completed') });
+    await expect(cli.petrel('resume', (await fresh({ state: 'cancelled' })).runId)).rejects.toMatchObject({ code: 'Conflict' });
+    const { runId } = await fresh({ state: 'stopped' });
+    for (const words of [['--from', '1'], ['--accept-changes'], ['actor.optim.lr=1']]) {
+      await expect(cli.petrel('resume', runId, ...words)).rejects.toMatchObject({ code: 'NotBuilt' });
+    }
+  });
+});
+
+describe('a wish', () => {
+  it('goes to the store first, then to the workflow', async () => {
+    const run = await fresh();
+    const driver = fakeDriver('running');
+    const { met } = await wish(run, 'stop', driver, new Date());
+    expect([met, driver.told, (await run.log.status())?.wish]).toEqual(['told', ['signal stop'], 'stop']);
+  });
+
+  it('of a run that nobody drives is not signalled', async () => {
+    const driver = fakeDriver('ended');
+    expect((await wish(await fresh(), 'pause', driver, new Date())).met).toBe('nobody');
+    expect(driver.told).toEqual([]);
+  });
+});
+
+describe('resume', () => {
+  it('queues a run that had ended, and waits for its old workflow', async () => {
+    const run = await fresh({ state: 'failed', wish: 'stop', reason: { code: 'X', message: 'x' } });
+    const driver = fakeDriver('ended');
+    await resume(run, driver, new Date());
+    expect(driver.told).toEqual(['start after its end', 'signal run']);
+    const status = await run.log.status();
+    expect(status).toMatchObject({ state: 'queued', wish: 'run' });
+    expect(status).not.toHaveProperty('reason');
+  });
+
+  it('joins the workflow of a paused run and keeps its reason until it goes on', async () => {
+    const run = await fresh({ state: 'paused', wish: 'pause', reason: { code: 'JobConvicted', message: 'x' } });
+    const driver = fakeDriver('running');
+    await resume(run, driver, new Date());
+    expect(driver.told).toEqual(['start', 'signal run']);
+    expect(await run.log.status()).toMatchObject({ state: 'paused', wish: 'run', reason: { code: 'JobConvicted' } });
+  });
+});
+
+describe('waiting for the end', () => {
+  it('passes over what was recorded before, and ends with the state that comes', async () => {
+    const run = await fresh({ state: 'paused' });
+    const before = await run.log.status();
+    if (before === undefined) throw new Error('it has a status');
+    const waiting = waitForEnd(run.log, before, new Promise(() => {}));
+    await appendStatus(run.log, { state: 'running' }, new Date());
+    await appendStatus(run.log, { state: 'stopped' }, new Date());
+    expect(await waiting).toBe('stopped');
+  });
+
+  it('gives up on a workflow that ended without a word', async () => {
+    const run = await fresh();
+    const before = await run.log.status();
+    if (before === undefined) throw new Error('it has a status');
+    expect(await waitForEnd(run.log, before, Promise.resolve())).toBeUndefined();
+  });
+});
+
+describe('rm', () => {
+  it('deletes only what has ended', async () => {
+    const { runId } = await fresh();
+    await expect(cli.petrel('rm', runId, '-y')).rejects.toMatchObject({ code: 'Conflict', hint: expect.stringContaining('petrel stop') });
+  });
+
+  it('leaves the run record and a tombstone, and says what was lost', async () => {
+    const { runId, log } = await fresh({ state: 'stopped' });
+    await expect(cli.petrel('rm', runId)).rejects.toMatchObject({ code: 'InvalidInput' });
+    const { out } = await cli.petrel('rm', runId, '-y');
+    expect(out).toMatch(/deleted .*: 1 checkpoint, 1 iterations, [\d.]+ KiB/);
+    expect(await log.store.list(keys.all(runId))).toEqual([keys.tombstone(runId), keys.run(runId)]);
+    expect(await log.store.children(keys.all(runId))).toEqual(['removed.json', 'run.json']);
+    await expect(cli.petrel('status', runId)).rejects.toMatchObject({ code: 'NotFound', message: expect.stringContaining('deleted') });
+    expect((await cli.petrel('ls', '--all')).out).not.toContain(runId);
+  });
+});

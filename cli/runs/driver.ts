@@ -1,0 +1,90 @@
+/** The control plane of a run: its workflow, by the run's id. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
+import type { Wish } from '../../core/records/schema.ts';
+import { wishSignalName } from '../../core/wire/workflow.ts';
+import { poll } from '../../infra/wait.ts';
+import { ensureStack, readStack } from '../../infra/stack/index.ts';
+import type { StackInfo } from '../../infra/stack/index.ts';
+import type { Printer } from '../printer/printer.ts';
+import type { FoundRun } from './find.ts';
+
+/** `running`: a workflow drives the run. `ended`: none does (any more). */
+export type WorkflowState = 'running' | 'ended';
+
+export interface RunDriver {
+  workflow(): Promise<WorkflowState>;
+  /** The store holds the wish already: the signal makes it quick. */
+  signal(wish: Wish): Promise<void>;
+  /** Starts the workflow, or joins the one that runs. One that is about to end is waited for first. */
+  start(ending: boolean): Promise<void>;
+  /** Resolves when the workflow ends, however it ends; a server that is away is waited for. */
+  ended(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** undefined when the stack is down. */
+export async function driverIfUp(run: FoundRun, home: string): Promise<RunDriver | undefined> {
+  const stack = readStack(home);
+  return stack && (await connectDriver(run, stack));
+}
+
+/** Brings the stack up when it is down. */
+export async function driverAfterUp(run: FoundRun, home: string, printer: Printer): Promise<RunDriver> {
+  return connectDriver(run, await ensureStack({ home, onProgress: printer.notice }));
+}
+
+async function connectDriver(run: FoundRun, stack: StackInfo): Promise<RunDriver> {
+  const { connectTemporalClient } = await import('../../infra/temporal/connection.ts');
+  return new WorkflowDriver(run, await connectTemporalClient(stack));
+}
+
+/** A workflow that has recorded its last state ends within this time. */
+const endingMs = 15_000;
+
+class WorkflowDriver implements RunDriver {
+  readonly #run: FoundRun;
+  readonly #client: Client;
+
+  constructor(run: FoundRun, client: Client) {
+    this.#run = run;
+    this.#client = client;
+  }
+
+  async workflow(): Promise<WorkflowState> {
+    const found = await this.#client.workflow.getHandle(this.#run.runId).describe().catch(undefinedIfNotFound);
+    return found?.status.name === 'RUNNING' ? 'running' : 'ended';
+  }
+
+  async signal(wish: Wish): Promise<void> {
+    await this.#client.workflow.getHandle(this.#run.runId).signal(wishSignalName, wish).catch(undefinedIfNotFound);
+  }
+
+  async start(ending: boolean): Promise<void> {
+    if (ending) await poll(async () => (await this.workflow()) === 'ended', { everyMs: 50, timeoutMs: endingMs });
+    const { startWorkflow } = await import('./start.ts');
+    await startWorkflow(this.#client, { runId: this.#run.runId, store: this.#run.log.store.url }, this.#run.record.kind);
+  }
+
+  async ended(): Promise<void> {
+    for (;;) {
+      try {
+        await this.#client.workflow.getHandle(this.#run.runId).result();
+        return;
+      } catch (error) {
+        if (error instanceof Error && error.name === 'WorkflowFailedError') return;
+        await delay(1_000); // the server is being replaced
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#client.connection.close();
+  }
+}
+
+/** A workflow that is not there has nothing to be told. */
+function undefinedIfNotFound(error: unknown): undefined {
+  if (error instanceof Error && error.name === 'WorkflowNotFoundError') return undefined;
+  throw error;
+}

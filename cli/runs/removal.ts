@@ -1,0 +1,45 @@
+/** Deleting a run: its tombstone first, so that a deletion that is cut off is still one. */
+import { TerminalError } from '../../core/errors.ts';
+import { keys } from '../../core/records/keys.ts';
+import { recordFormat } from '../../core/records/schema.ts';
+import type { Tombstone } from '../../core/records/schema.ts';
+import { encodeRecord } from '../../infra/store/records.ts';
+import type { FoundRun } from './find.ts';
+import { endedStates } from './summary.ts';
+import type { RunSummary } from './summary.ts';
+
+/** What is lost. */
+export interface Loss {
+  readonly objects: number;
+  readonly bytes: number;
+  readonly checkpoints: number;
+}
+
+/** Throws TerminalError `Conflict` while the run may go on by itself. */
+export function refuseUnlessEnded({ runId, state }: Pick<RunSummary, 'runId' | 'state'>): void {
+  if (endedStates.has(state)) return;
+  throw new TerminalError('Conflict', `${runId} is ${state}: only a run that has ended can be deleted`, { hint: `petrel stop ${runId} or petrel cancel ${runId} first` });
+}
+
+export async function lossOf({ runId, log: { store } }: FoundRun): Promise<Loss> {
+  const names = await removable({ runId, log: { store } });
+  const sizes = await Promise.all(names.map((key) => store.head(key)));
+  return {
+    objects: names.length,
+    bytes: sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0),
+    checkpoints: names.filter((key) => key.startsWith(keys.checkpoints(runId))).length,
+  };
+}
+
+/** Everything goes but the run record and the tombstone. Models and datasets are other runs' too, and stay. */
+export async function removeRun({ runId, log: { store } }: FoundRun, { state, iteration }: Pick<RunSummary, 'state' | 'iteration'>, now: Date): Promise<void> {
+  const record: Tombstone = { format: recordFormat, runId, removedAt: now.toISOString(), state, iterations: iteration };
+  await store.create(keys.tombstone(runId), encodeRecord(record));
+  for (const key of await removable({ runId, log: { store } })) await store.remove(key);
+  for (const name of await store.children(keys.all(runId))) if (name.endsWith('/')) await store.remove(keys.all(runId) + name); // empty folders
+}
+
+async function removable({ runId, log: { store } }: { readonly runId: string; readonly log: Pick<FoundRun['log'], 'store'> }): Promise<string[]> {
+  const kept = new Set([keys.run(runId), keys.tombstone(runId)]);
+  return (await store.list(keys.all(runId))).filter((key) => !kept.has(key));
+}
