@@ -29,7 +29,7 @@ export function mapFile(path: string): Uint8Array {
   return native().mapFile(path);
 }
 
-/** One step of the engine's AdamW over plain arrays (in place; grads become 0). `step` is t, from 1. */
+/** One step of the engine's AdamW over plain arrays (in place; grads become 0). `step` is t, from 1. With `vMax`: AMSGrad. */
 export function adamw(
   params: Float32Array,
   grads: Float32Array,
@@ -37,11 +37,12 @@ export function adamw(
   v: Float32Array,
   settings: AdamW,
   step: number,
+  vMax?: Float32Array,
 ): StepResult {
-  check([grads, m, v].every((a) => a.length === params.length), 'adamw: params, grads, m and v must be of equal length');
+  check([grads, m, v, vMax ?? v].every((a) => a.length === params.length), 'adamw: params, grads, m and v must be of equal length');
   check(Number.isInteger(step) && step >= 1, `adamw: step counts from 1, it is ${step}`);
   const { lr, beta1, beta2, eps, weightDecay, maxGradNorm } = settings;
-  const [gradNorm, taken] = native().adamw(params, grads, m, v, lr, beta1, beta2, eps, weightDecay, maxGradNorm, step);
+  const [gradNorm, taken] = native().adamw(params, grads, m, v, lr, beta1, beta2, eps, weightDecay, maxGradNorm, step, vMax);
   return { gradNorm, taken };
 }
 

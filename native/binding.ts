@@ -57,6 +57,7 @@ export interface NativeFunctions {
     weightDecay: number,
     maxGradNorm: number,
     step: number,
+    vMax: Float32Array | undefined,
   ): [number, boolean];
   clipGradients(grads: Float32Array, maxNorm: number): number;
 }

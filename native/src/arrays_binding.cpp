@@ -102,7 +102,21 @@ Napi::Value mapFile(const Napi::CallbackInfo& info) {
   return Napi::Uint8Array::New(info.Env(), bytes, buffer, 0);
 }
 
-/** (params, grads, m, v, lr, beta1, beta2, eps, weightDecay, maxGradNorm, t) → [norm, taken] */
+/** AMSGrad: the largest second moment so far in place of the present one. One plain loop: only small experiments use it. */
+void amsgradStep(const StepSettings& s, float* p, float* g, float* m, float* v, float* vMax, int64_t n, double norm) {
+  const double c1 = 1 - std::pow(s.beta1, s.step), c2 = 1 - std::pow(s.beta2, s.step), clip = clipCoefficient(norm, s.maxGradNorm);
+  for (int64_t i = 0; i < n; ++i) {
+    const double grad = g[i] * clip;
+    m[i] = static_cast<float>(s.beta1 * m[i] + (1 - s.beta1) * grad);
+    v[i] = static_cast<float>(s.beta2 * v[i] + (1 - s.beta2) * grad * grad);
+    vMax[i] = std::fmax(vMax[i], v[i]);
+    const double update = s.lr / c1 * m[i] / (std::sqrt(vMax[i] / c2) + s.eps);
+    p[i] = static_cast<float>(p[i] * (1 - s.lr * s.weightDecay) - update);
+    g[i] = 0;
+  }
+}
+
+/** (params, grads, m, v, lr, beta1, beta2, eps, weightDecay, maxGradNorm, t, vMax or undefined) → [norm, taken] */
 Napi::Value adamwOnArrays(const Napi::CallbackInfo& info) {
   auto array = [&](int i) { return info[i].As<Napi::Float32Array>().Data(); };
   auto number = [&](int i) { return info[i].As<Napi::Number>().DoubleValue(); };
@@ -110,7 +124,13 @@ Napi::Value adamwOnArrays(const Napi::CallbackInfo& info) {
   const StepSettings settings{number(4), number(5), number(6), number(7), number(8), number(9), static_cast<int64_t>(number(10))};
   const int64_t n = static_cast<int64_t>(info[0].As<Napi::Float32Array>().ElementLength());
   useThreads(1);
-  const double norm = adamStep(settings, array(0), array(1), array(2), array(3), n, &taken);
+  double norm = gradientNorm(array(1), n);
+  if (info[11].IsTypedArray() && std::isfinite(norm)) {
+    amsgradStep(settings, array(0), array(1), array(2), array(3), array(11), n, norm);
+    taken = true;
+  } else {
+    norm = adamStep(settings, array(0), array(1), array(2), array(3), n, &taken);
+  }
   Napi::Array result = Napi::Array::New(info.Env(), 2);
   result.Set(0u, norm);
   result.Set(1u, taken);

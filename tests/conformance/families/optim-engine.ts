@@ -18,6 +18,7 @@ interface Tensor {
   readonly params: Float32Array;
   readonly m: Float32Array;
   readonly v: Float32Array;
+  readonly vMax: Float32Array | undefined;
   steps: number;
 }
 
@@ -30,11 +31,11 @@ function adamw({ params, inputs }: GoldenCase): Outcome {
     weight_decay: number;
     amsgrad: number;
   };
-  if (amsgrad) throw new Error('amsgrad is not offered: no RL recipe uses it');
   const shapes = inputs['params'] as Nested[];
   const tensors: Tensor[] = shapes.map((nested) => {
     const values = flat(nested);
-    return { params: values, m: new Float32Array(values.length), v: new Float32Array(values.length), steps: 0 };
+    const zeros = (): Float32Array => new Float32Array(values.length);
+    return { params: values, m: zeros(), v: zeros(), vMax: amsgrad ? zeros() : undefined, steps: 0 };
   });
   const after = (inputs['grads'] as (Nested | null)[][]).map((grads, t) => {
     grads.forEach((grad, i) => {
@@ -42,7 +43,7 @@ function adamw({ params, inputs }: GoldenCase): Outcome {
       const tensor = tensors[i]!;
       tensor.steps += 1;
       const settings = { lr: lr_per_step[t]!, beta1: betas[0], beta2: betas[1], eps, weightDecay: weight_decay, maxGradNorm: 0 };
-      adamwStep(tensor.params, flat(grad), tensor.m, tensor.v, settings, tensor.steps);
+      adamwStep(tensor.params, flat(grad), tensor.m, tensor.v, settings, tensor.steps, tensor.vMax);
     });
     return tensors.map((tensor, i) => shaped(tensor.params, shapes[i]!));
   });
