@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { errorToJson, PetrelError } from '../core/errors.ts';
+import { errorToJson, PetrelError, RetryableError } from '../core/errors.ts';
 import type { ErrorJson } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { recordFormat } from '../core/records/schema.ts';
@@ -155,7 +155,12 @@ export class Worker {
         progress: (done, total, note) => Object.assign(progress, { done, total, note }),
         say: (text) => say('info', text),
       });
-    if (role === 'trainer') return this.#lease.use(message.runId, run);
+    if (role === 'trainer') {
+      // Asked again: another run's job, of another profile, may have come in since the first time.
+      const refusal = this.#lease.refuse(message.runId, Date.now());
+      if (refusal !== undefined) throw new RetryableError('TrainerLeased', refusal);
+      return this.#lease.use(message.runId, run);
+    }
     return run().finally(() => this.#lease.touch(message.runId));
   }
 

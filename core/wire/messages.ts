@@ -116,8 +116,9 @@ export const jobSubject = (role: Role, profile: string, runId: RunId, jobId: Job
 export const jobStreamSubjects = (role: Role) => `jobs.${role}.>`;
 export const jobConsumerFilter = (role: Role, profile: string) => `jobs.${role}.${profile}.>`;
 export const jobConsumer = (role: Role, profile: string) => `${role}-${profile}`;
-export const claimSubject = (jobId: JobId) => `claim.${jobId}`;
-export const eventSubject = (jobId: JobId) => `ev.${jobId}`;
+/** Two runs may want the same job, each for itself: its result is stored per run. */
+export const claimSubject = (runId: RunId, jobId: JobId) => `claim.${runId}.${jobId}`;
+export const eventSubject = (runId: RunId, jobId: JobId) => `ev.${runId}.${jobId}`;
 export const logSubject = (runId: RunId) => `log.${runId}`;
 export const liveSubject = (runId: RunId) => `live.${runId}`;
 export const leaseSubject = 'lease.release';
@@ -125,8 +126,10 @@ export const presenceBucket = 'PRESENCE';
 
 /** Durations of the dispatch plane, in ms. `local`: one machine. `fleet`: machines apart, clocks apart, real networks. */
 export interface Timing {
-  /** A worker that shows no progress this long loses its job. */
+  /** A worker that is not heard of this long loses its job. */
   readonly ackWaitMs: number;
+  /** So does one that is heard of, but commits no work: longer than any single micro-batch or loading of a model takes. */
+  readonly stallMs: number;
   /** How often progress is looked at and told. */
   readonly progressMs: number;
   /** How long a worker waits for the answer to a claim. */
@@ -139,6 +142,6 @@ export interface Timing {
   readonly heartbeatMs: number;
 }
 export const timings: Readonly<Record<'local' | 'fleet', Timing>> = {
-  local: { ackWaitMs: 2_000, progressMs: 500, claimMs: 1_000, presenceMs: 3_000, watchdogMs: 2_000, heartbeatMs: 3_000 },
-  fleet: { ackWaitMs: 60_000, progressMs: 5_000, claimMs: 5_000, presenceMs: 45_000, watchdogMs: 15_000, heartbeatMs: 60_000 },
+  local: { ackWaitMs: 2_000, stallMs: 120_000, progressMs: 500, claimMs: 1_000, presenceMs: 3_000, watchdogMs: 2_000, heartbeatMs: 3_000 },
+  fleet: { ackWaitMs: 60_000, stallMs: 300_000, progressMs: 5_000, claimMs: 5_000, presenceMs: 45_000, watchdogMs: 15_000, heartbeatMs: 60_000 },
 };

@@ -86,8 +86,11 @@ export class Dispatcher {
     const key = `${request.runId} ${jobId}`;
     const known = this.#sessions.get(key);
     if (known !== undefined) return known;
+    const role = roleOfStage[request.stage];
     const session = new WaitSession({
+      runId: request.runId,
       jobId,
+      needs: `no free worker with the role ${role}${request.profile === anyWorker ? '' : ` and the profile ${request.profile}`} takes it`,
       nc: this.#nc,
       timing: this.#timing,
       publish: () => this.#publish(request, jobId),
@@ -126,10 +129,14 @@ export class Dispatcher {
 
   async #isQueued<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<boolean> {
     const role = roleOfStage[request.stage];
-    const message = await this.#jsm.streams.getMessage(jobStream(role), {
-      last_by_subj: jobSubject(role, request.profile, request.runId, jobId),
-    });
-    return message !== null;
+    const last_by_subj = jobSubject(role, request.profile, request.runId, jobId);
+    try {
+      return (await this.#jsm.streams.getMessage(jobStream(role), { last_by_subj })) !== null;
+    } catch {
+      // The queue itself may be gone: it is declared again, and holds nothing.
+      this.#jsm = await ensureStreams(this.#nc);
+      return false;
+    }
   }
 
   async #result<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<JobResult<S> | undefined> {
@@ -139,8 +146,15 @@ export class Dispatcher {
   }
 }
 
+/** Profile of jobs that any worker may do. */
+const anyWorker = 'any';
+const unreachable = 'the message queue is not reachable';
+
 interface SessionPorts {
+  readonly runId: string;
   readonly jobId: string;
+  /** What is said while nobody works on it. */
+  readonly needs: string;
   readonly nc: NatsConnection;
   readonly timing: Timing;
   readonly publish: () => Promise<void>;
@@ -171,9 +185,9 @@ class WaitSession {
   }
 
   start(): void {
-    const { nc, jobId, timing } = this.#ports;
-    const claims = nc.subscribe(claimSubject(jobId), { callback: (error, message) => this.#onClaim(error, message) });
-    const events = nc.subscribe(eventSubject(jobId), { callback: (error, message) => this.#onEvent(error, message) });
+    const { nc, runId, jobId, timing } = this.#ports;
+    const claims = nc.subscribe(claimSubject(runId, jobId), { callback: (error, message) => this.#onClaim(error, message) });
+    const events = nc.subscribe(eventSubject(runId, jobId), { callback: (error, message) => this.#onEvent(error, message) });
     const watchdog = setInterval(() => void this.#check(), timing.watchdogMs);
     this.#closers.push(
       () => claims.unsubscribe(),
@@ -202,11 +216,19 @@ class WaitSession {
   async #publishIfAbsent(): Promise<void> {
     try {
       if (!(await this.#ports.stillQueued()) && !this.#over) await this.#ports.publish();
+      if (this.#wait.queuedBecause === unreachable) this.#wait.queuedBecause = undefined;
     } catch {
-      // The queue is not reachable now: the watchdog tries again, and the waiter shows why nothing moves.
-      this.#wait.queuedBecause = 'the message queue is not reachable';
+      // The watchdog tries again, and the waiter shows why nothing moves.
+      this.#wait.queuedBecause = unreachable;
       this.#report();
     }
+  }
+
+  /** Nobody works on it: it may have been lost with the queue, or there is no worker for it. */
+  async #lookForWorkers(): Promise<void> {
+    await this.#publishIfAbsent();
+    this.#wait.queuedBecause ??= this.#ports.needs;
+    this.#report();
   }
 
   /** After a notification, and as a safety net for lost ones and for a wiped queue. */
@@ -219,7 +241,7 @@ class WaitSession {
         this.#checkAgain = false;
         const result = await this.#ports.readResult();
         if (result !== undefined) this.#succeed(result);
-        else if (!this.#wait.heldAt(Date.now())) await this.#publishIfAbsent();
+        else if (!this.#wait.heldAt(Date.now())) await this.#lookForWorkers();
       }
     } catch (error) {
       this.#fail(error);

@@ -5,7 +5,7 @@
 import { jetstream } from '@nats-io/jetstream';
 import type { Consumer, JsMsg } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { PetrelError, RetryableError, errorToJson } from '../../core/errors.ts';
+import { PetrelError, errorToJson } from '../../core/errors.ts';
 import { claimReply, claimSubject, eventSubject, jobMessage, jobStream, wireVersion } from '../../core/wire/messages.ts';
 import type { ClaimReply, JobEvent, JobMessage, Timing } from '../../core/wire/messages.ts';
 import type { Role } from '../../core/wire/jobs.ts';
@@ -43,6 +43,8 @@ export class Puller {
   readonly #ports: PullerPorts;
   #stopped = false;
   readonly #running = new Set<Promise<void>>();
+  /** Jobs being done, by run and job. */
+  readonly #inHand = new Set<string>();
 
   constructor(ports: PullerPorts) {
     this.#ports = ports;
@@ -61,6 +63,10 @@ export class Puller {
         // Lost connection, or the queue is gone: declare it again when the server is back.
         consumer = undefined;
         await this.#reconnected();
+      }
+      if (message !== null && this.#stopped) {
+        message.nak(); // it came in while this worker was told to leave
+        message = null;
       }
       if (message === null) this.#ports.room.leave();
       else this.#track(this.#serve(message).finally(() => this.#ports.room.leave()));
@@ -94,6 +100,8 @@ export class Puller {
     const parsed = jobMessage.safeParse(raw.json());
     if (!parsed.success) return raw.term('not a job message of this version');
     const message = parsed.data;
+    // Delivered again although it is being done: this worker was silent for a while. Doing it twice would not be quicker.
+    if (this.#inHand.has(handKey(message))) return raw.nak(this.#ports.timing.ackWaitMs);
     const refusal = this.#ports.refuse(message);
     if (refusal !== undefined) {
       this.#tell(message, { v: wireVersion, type: 'queued', worker: this.#ports.worker, because: refusal });
@@ -112,7 +120,7 @@ export class Puller {
     const { nc, worker, incarnation, timing } = this.#ports;
     try {
       const request = JSON.stringify({ v: wireVersion, jobId: message.jobId, worker, incarnation });
-      const answer = await nc.request(claimSubject(message.jobId), request, { timeout: timing.claimMs });
+      const answer = await nc.request(claimSubject(message.runId, message.jobId), request, { timeout: timing.claimMs });
       return claimReply.parse(answer.json());
     } catch {
       // No responders, or no answer in time: nobody waits now. The message goes back to the queue.
@@ -123,6 +131,7 @@ export class Puller {
   async #work(raw: JsMsg, message: JobMessage, alone: boolean): Promise<void> {
     const progress: JobProgress = { done: 0, total: 0, note: '' };
     const pulse = this.#keepAlive(raw, message, progress);
+    this.#inHand.add(handKey(message));
     try {
       await this.#ports.handle(message, progress, alone);
       this.#tell(message, { v: wireVersion, type: 'done', worker: this.#ports.worker });
@@ -139,24 +148,30 @@ export class Puller {
         error: errorToJson(error),
       });
     } finally {
+      this.#inHand.delete(handKey(message));
       clearInterval(pulse);
     }
   }
 
-  /** `working()` follows the progress counter: a wedged compute thread loses its job. */
+  /** `working()` follows the progress counter: a wedged compute thread loses its job, after the longest pause that honest work makes. */
   #keepAlive(raw: JsMsg, message: JobMessage, progress: JobProgress): NodeJS.Timeout {
-    let last = this.#ports.ticks();
+    const { ticks, timing, worker } = this.#ports;
+    let last = ticks();
+    let movedAt = performance.now();
     return setInterval(() => {
-      const now = this.#ports.ticks();
-      if (now === last) return;
+      const now = ticks();
+      if (now !== last) movedAt = performance.now();
       last = now;
+      if (performance.now() - movedAt > timing.stallMs) return;
       raw.working();
-      this.#tell(message, { v: wireVersion, type: 'progress', worker: this.#ports.worker, ...progress });
-    }, this.#ports.timing.progressMs);
+      this.#tell(message, { v: wireVersion, type: 'progress', worker, ...progress });
+    }, timing.progressMs);
   }
 
   #tell(message: JobMessage, event: JobEvent): void {
-    if (this.#ports.nc.isClosed()) throw new RetryableError('Disconnected', 'The connection to NATS is closed');
-    this.#ports.nc.publish(eventSubject(message.jobId), JSON.stringify(event));
+    if (this.#ports.nc.isClosed()) return; // leaving: the result object, if there is one, tells it
+    this.#ports.nc.publish(eventSubject(message.runId, message.jobId), JSON.stringify(event));
   }
 }
+
+const handKey = ({ runId, jobId }: JobMessage) => `${runId} ${jobId}`;

@@ -93,8 +93,9 @@ export class JobWait {
       case 'done':
         return { type: 'read-result' };
       case 'queued':
-        this.#holder = undefined;
-        this.queuedBecause = event.because;
+        // One that will not do it says nothing about another that does.
+        if (this.#holder?.worker === event.worker) this.#holder = undefined;
+        if (this.#holder === undefined) this.queuedBecause = event.because;
         return wait;
       case 'failed':
         this.#holder = undefined;
