@@ -1,0 +1,343 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { jetstream } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/nats-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
+import type { Store } from '../../core/ports.ts';
+import { keys } from '../../core/records/keys.ts';
+import { recordFormat } from '../../core/records/schema.ts';
+import { jobStream } from '../../core/wire/messages.ts';
+import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
+import { connectNats } from '../../infra/nats/connection.ts';
+import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
+import type { JobRequest, WaitOptions } from '../../infra/nats/dispatcher.ts';
+import { listWorkers, PresenceBeacon } from '../../infra/nats/presence.ts';
+import { Puller } from '../../infra/nats/puller.ts';
+import type { PullerPorts } from '../../infra/nats/puller.ts';
+import { ensureStreams } from '../../infra/nats/streams.ts';
+import { openStore } from '../../infra/store/open.ts';
+import { encodeRecord } from '../../infra/store/records.ts';
+import { poll } from '../../infra/wait.ts';
+import { Slots } from '../../workers/slots.ts';
+import { Worker } from '../../workers/worker.ts';
+import { startNats } from '../servers.ts';
+
+const timing: Timing = { ackWaitMs: 800, stallMs: 1_000, progressMs: 100, claimMs: 400, presenceMs: 1_500, watchdogMs: 200, heartbeatMs: 3_000 };
+const bounded = { everyMs: 20, timeoutMs: 20_000 };
+const forEver = new Promise<never>(() => {});
+function held(): { readonly wait: Promise<void>; readonly open: () => void } {
+  let open = () => {};
+  const wait = new Promise<void>((resolve) => (open = resolve));
+  return { wait, open };
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'petrel-dispatch-'));
+let server: Awaited<ReturnType<typeof startNats>>;
+let nc: NatsConnection;
+let store: Store;
+let dispatcher: Dispatcher;
+let runs = 0;
+/** What ends the workers of a test, each with a connection of its own. */
+const endings: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  server = await startNats(folder);
+  nc = await connectNats(server, 'control');
+  store = await openStore(join(folder, 'store'));
+  dispatcher = await Dispatcher.open(nc, timing);
+});
+afterEach(async () => {
+  await Promise.all(endings.splice(0).map((end) => end()));
+  const jsm = await ensureStreams(nc);
+  await jsm.streams.purge(jobStream('reward'));
+});
+afterAll(async () => {
+  await nc?.close();
+  await server?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A job whose input does not matter: the worker of these tests is a function. */
+function job(settings: Record<string, unknown> = {}, runId = `dispatch-${++runs}`): JobRequest<'reward'> {
+  const input: JobRequest<'reward'>['input'] = {
+    trajectories: 't',
+    model: 'm',
+    dataset: 'd',
+    scorer: { type: 'builtin', revision: '1' },
+    settings,
+    timeoutMs: 1,
+    memoryMb: 1,
+    concurrency: 1,
+  };
+  return { stage: 'reward', runId, at: { term: 1, iteration: 1 }, store, profile: 'any', input };
+}
+
+interface TestWorker {
+  readonly puller: Puller;
+  /** Run ids of the jobs that it began, in order. */
+  readonly began: string[];
+  readonly aloneness: boolean[];
+}
+
+/** A worker whose work is `handle`; its result object is written when that resolves. */
+async function work(name: string, handle: (message: JobMessage) => Promise<void>, more: Partial<PullerPorts> = {}): Promise<TestWorker> {
+  const workerNc = await connectNats(server, name);
+  const began: string[] = [];
+  const aloneness: boolean[] = [];
+  let ticks = 0;
+  const puller = new Puller({
+    nc: workerNc,
+    timing,
+    worker: name,
+    incarnation: `${name}-${Math.random()}`,
+    role: 'reward',
+    profile: 'any',
+    room: new Slots(4),
+    refuse: () => undefined,
+    ticks: () => ++ticks,
+    onFailure: () => {},
+    onSuccess: () => {},
+    ...more,
+    handle: async (message, _progress, alone) => {
+      began.push(message.runId);
+      aloneness.push(alone);
+      await handle(message);
+      await finish(message, name);
+    },
+  });
+  endings.push(() => (puller.stop(), workerNc.close()));
+  void puller.run();
+  return { puller, began, aloneness };
+}
+
+async function finish({ runId, jobId, stage }: Pick<JobMessage, 'runId' | 'jobId' | 'stage'>, worker: string): Promise<void> {
+  const record = { format: recordFormat, jobId, stage, output: { scores: worker, failed: 0 }, timings: { 'timing_s/reward': 1 }, writer: { process: worker, at: 'now' } };
+  await store.create(keys.result(runId, jobId), encodeRecord(record));
+}
+
+const patient = (onProgress?: WaitOptions['onProgress']): WaitOptions => ({
+  signal: AbortSignal.timeout(60_000),
+  ...(onProgress && { onProgress }),
+});
+const waits = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+describe('a job over NATS', () => {
+  it('is published, claimed, done, and its result is the answer; an answer that is there is given without any worker', async () => {
+    const request = job();
+    const answer = dispatcher.run(request, patient());
+    const { puller, began } = await work('w1', waits);
+    const result = await answer;
+    expect(result).toMatchObject({ jobId: jobIdOf('reward', request.input), output: { scores: 'w1' }, timings: { 'timing_s/reward': 1 } });
+    puller.stop();
+    expect(await dispatcher.run(request, patient())).toEqual(result);
+    expect(began).toEqual([request.runId]);
+    expect(await queued()).toBe(0);
+  });
+
+  it('is done once however many wait for it, and one that leaves disturbs no other', async () => {
+    const request = job();
+    const leaving = new AbortController();
+    const left = dispatcher.run(request, { signal: leaving.signal });
+    const answers = [dispatcher.run(request, patient()), dispatcher.run(request, patient())];
+    leaving.abort(new Error('gone'));
+    await expect(left).rejects.toThrow('gone');
+    const { began } = await work('w1', waits);
+    expect((await Promise.all(answers)).map(({ output }) => output.scores)).toEqual(['w1', 'w1']);
+    expect(began).toHaveLength(1);
+  });
+
+  it('of two runs that want the same thing is two jobs, and neither hears of the other’s', async () => {
+    const [one, two] = [job({ same: true }), job({ same: true })];
+    expect(jobIdOf('reward', one.input)).toBe(jobIdOf('reward', two.input));
+    const failing = dispatcher.run(one, patient());
+    const working = dispatcher.run(two, patient());
+    const { began } = await work('w1', async ({ runId }) => {
+      if (runId === one.runId) throw new TerminalError('Broken', 'this run only');
+    });
+    await expect(failing).rejects.toMatchObject({ code: 'Broken' });
+    expect((await working).output.scores).toBe('w1');
+    expect(began.sort()).toEqual([one.runId, two.runId].sort());
+  });
+
+  it('is refused to a second worker while the first one works on it', async () => {
+    const request = job();
+    const release = held();
+    const answer = dispatcher.run(request, patient());
+    const first = await work('w1', () => release.wait);
+    await poll(() => first.began.length > 0, bounded);
+    const second = await work('w2', waits);
+    await redeliver(request);
+    expect(second.began).toEqual([]);
+    release.open();
+    expect((await answer).output.scores).toBe('w1');
+  });
+
+  it('is not worked on when nobody waits for it, and leaves the queue in the end', async () => {
+    const request = job();
+    const leaving = new AbortController();
+    const left = dispatcher.run(request, { signal: leaving.signal });
+    await poll(async () => (await queued()) === 1, bounded);
+    leaving.abort(new Error('gone'));
+    await expect(left).rejects.toThrow('gone');
+    const { began } = await work('w1', waits);
+    expect(await poll(async () => (await queued()) === 0, bounded)).toBe(true);
+    expect(began).toEqual([]);
+  });
+
+  it('goes to another worker, alone, when its worker is silent: a wedged thread commits nothing', async () => {
+    const request = job();
+    const answer = dispatcher.run(request, patient());
+    const wedged = await work('wedged', () => forEver, { ticks: () => 7, room: new Slots(1) });
+    await poll(() => wedged.began.length > 0, bounded);
+    const fresh = await work('fresh', waits);
+    expect((await answer).output.scores).toBe('fresh');
+    expect(fresh.aloneness).toEqual([true]);
+    expect(wedged.began).toHaveLength(1);
+  });
+
+  it('stays with a worker that pauses for less than the stall limit, and is never begun twice by one worker', async () => {
+    const request = job();
+    const release = held();
+    const answer = dispatcher.run(request, patient());
+    const slow = await work('slow', () => release.wait, { ticks: () => 7, timing: { ...timing, stallMs: 60_000 } });
+    await poll(() => slow.began.length > 0, bounded);
+    await redeliver(request);
+    release.open();
+    expect((await answer).output.scores).toBe('slow');
+    expect(slow.began).toHaveLength(1);
+    expect(slow.aloneness).toEqual([false]);
+  });
+
+  it('survives the loss of the queue: the server killed, its files deleted, and started anew on the same port', async () => {
+    const request = job();
+    const reasons = new Set<string | undefined>();
+    const answer = dispatcher.run(request, patient((_, because) => reasons.add(because)));
+    await poll(async () => (await queued()) === 1, bounded);
+    const { began } = await work('w1', waits, { refuse: () => (reasons.has('busy') ? undefined : 'busy') });
+    await poll(() => reasons.has('busy'), bounded);
+    await server.kill();
+    rmSync(join(folder, 'nats'), { recursive: true });
+    await server.restart();
+    expect((await answer).output.scores).toBe('w1');
+    expect(began).toEqual([request.runId]);
+  });
+
+  it('says why it waits: nobody there, or why they refuse', async () => {
+    const request = job();
+    const reasons: (string | undefined)[] = [];
+    const answer = dispatcher.run(request, patient((_, because) => reasons.push(because)));
+    await poll(() => reasons.includes('no free worker with the role reward takes it'), bounded);
+    let refusal: string | undefined = 'leased to another';
+    await work('w1', waits, { refuse: () => refusal });
+    await poll(() => reasons.includes('leased to another'), bounded);
+    refusal = undefined;
+    await answer;
+    expect(new Set(reasons)).toEqual(new Set(['no free worker with the role reward takes it', 'leased to another', undefined]));
+  });
+
+  it('reports progress to whoever waits', async () => {
+    const seen: number[] = [];
+    const release = held();
+    const answer = dispatcher.run(job(), patient((progress) => progress && seen.push(progress.done)));
+    await work('w1', () => release.wait, {});
+    await poll(() => seen.length >= 2, bounded);
+    release.open();
+    await answer;
+  });
+});
+
+describe('a failure', () => {
+  const hint = 'mend it';
+  it.each([
+    new PauseError('NoSpace', 'the disk is full', { hint }),
+    new TerminalError('Damaged', 'the object is gone', { hint }),
+  ])('%s reaches the waiter whole', async (error) => {
+    const answer = dispatcher.run(job(), patient());
+    await work('w1', () => Promise.reject(error));
+    await expect(answer).rejects.toMatchObject({ kind: error.kind, code: error.code, message: error.message, hint });
+    expect(await queued()).toBe(0);
+  });
+
+  it('that nobody foresaw is tried three times, then a person must look', async () => {
+    const answer = dispatcher.run(job(), patient());
+    const { began } = await work('w1', () => Promise.reject(new TypeError('x is undefined')));
+    await expect(answer).rejects.toMatchObject({ kind: 'pause', code: 'JobFailed', message: expect.stringContaining('x is undefined') });
+    expect(began).toHaveLength(3);
+  });
+
+  it('that may pass is tried until it has', async () => {
+    let failures = 4;
+    const answer = dispatcher.run(job(), patient());
+    const { began } = await work('w1', () => (failures-- > 0 ? Promise.reject(new RetryableError('Slow', '503')) : Promise.resolve()));
+    await answer;
+    expect(began).toHaveLength(5);
+  });
+});
+
+describe('a worker', () => {
+  it('takes no more jobs than it has slots', async () => {
+    const requests = Array.from({ length: 5 }, () => job());
+    const release = held();
+    const answers = requests.map((request) => dispatcher.run(request, patient()));
+    const { began } = await work('w1', () => release.wait, { room: new Slots(2) });
+    await poll(() => began.length === 2, bounded);
+    await poll(async () => (await waitingPulls()) === 0, bounded);
+    expect(began).toHaveLength(2);
+    release.open();
+    await Promise.all(answers);
+    expect(new Set(began).size).toBe(5);
+  });
+
+  it('is seen while it lives and forgotten soon after it vanished', async () => {
+    const describeIt = (): Presence => ({
+      v: 1, worker: 'p1', incarnation: 'i', pid: 1, host: 'h', roles: ['reward'], state: 'ready', isa: 'none', threads: 1, profiles: [], jobs: [], failuresInARow: 0, loopDelayMs: 0, since: 'now',
+    });
+    const connection = await connectNats(server, 'p1');
+    const beacon = new PresenceBeacon(connection, timing, describeIt);
+    beacon.start();
+    expect(await poll(async () => (await listWorkers(nc, timing)).some(({ worker }) => worker === 'p1'), bounded)).toBe(true);
+    await connection.close(); // as a machine that vanishes: no goodbye
+    expect(await poll(async () => (await listWorkers(nc, timing)).every(({ worker }) => worker !== 'p1'), bounded)).toBe(true);
+    await beacon.stop();
+  });
+
+  it('stops pulling and shows itself as unhealthy after three failures in a row that nobody foresaw', async () => {
+    const workerNc = await connectNats(server, 'sick');
+    const worker = new Worker({ name: 'sick', roles: ['reward'], threads: 1 }, { nc: workerNc, timing, home: folder, die: () => {} });
+    await worker.start();
+    // A store that this worker cannot open, in a way that no error class of ours tells.
+    const unusable: Store = new Proxy(store, { get: (target, name) => (name === 'url' ? 'file:///dev/null/store' : bound(target, name)) });
+    await expect(dispatcher.run({ ...job(), store: unusable }, patient())).rejects.toMatchObject({ code: 'JobFailed' });
+    const shown = await poll(async () => (await listWorkers(nc, timing)).find(({ worker: name, state }) => name === 'sick' && state === 'unhealthy'), bounded);
+    expect(shown).toMatchObject({ failuresInARow: 3, lastError: { message: expect.stringContaining('ENOTDIR') } });
+    expect(await poll(async () => (await waitingPulls()) === 0, bounded)).toBe(true);
+    await worker.stop();
+    await workerNc.close();
+  });
+});
+
+function bound(target: Store, name: string | symbol): unknown {
+  const value: unknown = Reflect.get(target, name, target);
+  return typeof value === 'function' ? value.bind(target) : value;
+}
+
+async function queued(): Promise<number> {
+  return (await (await ensureStreams(nc)).streams.info(jobStream('reward'))).state.messages;
+}
+
+async function consumer() {
+  return (await ensureStreams(nc)).consumers.info(jobStream('reward'), 'reward-any');
+}
+const deliveries = async () => (await consumer()).delivered.consumer_seq;
+const waitingPulls = async () => (await consumer()).num_waiting;
+
+/** Doubles a job's message, as a restored queue would. Resolves when it was delivered, sent back and delivered again. */
+async function redeliver(request: JobRequest<'reward'>): Promise<void> {
+  const before = await deliveries();
+  const jobId = jobIdOf('reward', request.input);
+  const message = { v: 1, jobId, stage: 'reward', runId: request.runId, at: request.at, store: store.url, input: request.input };
+  await jetstream(nc).publish(`jobs.reward.any.${request.runId}.${jobId}`, JSON.stringify(message));
+  expect(await poll(async () => (await deliveries()) >= before + 2, bounded)).toBe(true);
+}
