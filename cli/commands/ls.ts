@@ -6,7 +6,7 @@ import { petrelHome } from '../../infra/home.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag, integerOption, textOption } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
-import { showMoment } from '../printer/quantities.ts';
+import { showMoment, showNumber } from '../printer/quantities.ts';
 import { renderTable } from '../printer/table.ts';
 import { listRunIds, openKnownStores, openRun } from '../runs/find.ts';
 import { summaryOf } from '../runs/summary.ts';
@@ -50,10 +50,11 @@ function table(runs: readonly RunSummary[], printer: Printer): string {
     { head: 'state', value: (run: RunSummary) => styledState(run, printer) },
     { head: 'iteration', value: iterationText },
     { head: 'reward', value: (run: RunSummary) => run.reward?.toFixed(3) },
+    { head: 'loss', value: (run: RunSummary) => (run.loss === null ? undefined : showNumber(run.loss)) },
     { head: 'accuracy', value: (run: RunSummary) => run.accuracy?.toFixed(3) },
     { head: 'started', value: (run: RunSummary) => showMoment(new Date(run.createdAt), now) },
     { head: 'changed', value: (run: RunSummary) => showMoment(new Date(run.changedAt), now) },
     { head: 'why', value: (run: RunSummary) => run.reason?.message.split('\n')[0], shrink: true },
-  ].filter(({ head, value }) => head !== 'why' || runs.some((run) => value(run) !== undefined));
+  ].filter(({ head, value }) => !['loss', 'why'].includes(head) || runs.some((run) => value(run) !== undefined));
   return renderTable(runs, columns, printer.stdout.isTty ? printer.stdout.columns : undefined);
 }

@@ -1,4 +1,5 @@
 /** What only a running stack knows: who works, what a run does at this moment. Never throws and never waits long. */
+import { EventEmitter, once } from 'node:events';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { liveNote, liveSubject, timings } from '../../core/wire/messages.ts';
 import type { LiveMessage, Presence } from '../../core/wire/messages.ts';
@@ -10,34 +11,33 @@ import type { StackInfo } from '../../infra/stack/index.ts';
 const answerMs = 1_500;
 /** A query is a task for the control process: whoever watches asks seldom, and lives on notes in between. */
 const drivenMs = 2_000;
+/** A stage that moves says so twice a second. */
+const noteMs = 600;
 
 /** Whether a workflow drives the run, as far as could be learnt. */
-export type Driven = { readonly type: 'driven'; readonly live: LiveState } | { readonly type: 'nobody' } | { readonly type: 'unknown' };
+export type Driven = { readonly type: 'driven'; readonly stage: string } | { readonly type: 'nobody' } | { readonly type: 'unknown' };
 
 export interface LiveSource {
   readonly stack: StackInfo | undefined;
   workers(): Promise<readonly Presence[]>;
   driven(runId: string): Promise<Driven>;
-  /** The newest note of a run that is being listened to. */
-  note(runId: string): LiveMessage | undefined;
+  /** A note of the last seconds of a run that is listened to, or the next one when it comes soon. */
+  note(runId: string): Promise<LiveMessage | undefined>;
   /** Listens to a run's notes from now on. */
   listen(runId: string): void;
   close(): Promise<void>;
 }
 
-/** `onNote` is called for every note of a run that is listened to. */
-export async function openLive(home: string, onNote: () => void = () => {}): Promise<LiveSource> {
+export async function openLive(home: string): Promise<LiveSource> {
   const stack = readStack(home);
-  if (stack === undefined) return nothingLive;
-  const nc = await connection(stack);
-  return new StackLive(stack, nc, onNote);
+  return stack === undefined ? nothingLive : new StackLive(stack, await connection(stack));
 }
 
 const nothingLive: LiveSource = {
   stack: undefined,
   workers: async () => [],
   driven: async () => ({ type: 'unknown' }),
-  note: () => undefined,
+  note: async () => undefined,
   listen: () => {},
   close: async () => {},
 };
@@ -50,15 +50,15 @@ async function connection(stack: StackInfo): Promise<NatsConnection | undefined>
 class StackLive implements LiveSource {
   readonly stack: StackInfo;
   readonly #nc: NatsConnection | undefined;
-  readonly #onNote: () => void;
-  readonly #notes = new Map<string, LiveMessage | undefined>();
+  readonly #notes = new Map<string, { readonly at: number; readonly note: LiveMessage }>();
+  readonly #listening = new Set<string>();
+  readonly #newNote = new EventEmitter();
   readonly #answers = new Map<string, { readonly at: number; readonly answer: Promise<Driven> }>();
   #temporal: ReturnType<typeof connectTemporal> | undefined;
 
-  constructor(stack: StackInfo, nc: NatsConnection | undefined, onNote: () => void) {
+  constructor(stack: StackInfo, nc: NatsConnection | undefined) {
     this.stack = stack;
     this.#nc = nc;
-    this.#onNote = onNote;
   }
 
   async workers(): Promise<readonly Presence[]> {
@@ -82,25 +82,30 @@ class StackLive implements LiveSource {
     if (client === undefined) return { type: 'unknown' };
     try {
       const handle = client.workflow.getHandle(runId);
-      return { type: 'driven', live: await client.withDeadline(Date.now() + answerMs, () => handle.query<LiveState>(liveQueryName)) };
+      const { stage } = await client.withDeadline(Date.now() + answerMs, () => handle.query<LiveState>(liveQueryName));
+      return { type: 'driven', stage };
     } catch (error) {
       return error instanceof Error && error.name === 'WorkflowNotFoundError' ? { type: 'nobody' } : { type: 'unknown' };
     }
   }
 
-  note(runId: string): LiveMessage | undefined {
-    return this.#notes.get(runId);
+  async note(runId: string): Promise<LiveMessage | undefined> {
+    const newest = this.#notes.get(runId);
+    if (newest !== undefined && performance.now() - newest.at < drivenMs) return newest.note;
+    if (this.#nc === undefined) return undefined;
+    await once(this.#newNote, runId, { signal: AbortSignal.timeout(noteMs) }).catch(() => {});
+    return this.#notes.get(runId)?.note;
   }
 
   listen(runId: string): void {
-    if (this.#notes.has(runId)) return;
-    this.#notes.set(runId, undefined);
+    if (this.#listening.has(runId)) return;
+    this.#listening.add(runId);
     this.#nc?.subscribe(liveSubject(runId), {
       callback: (error, message) => {
         const parsed = error === null ? liveNote.safeParse(message.json()) : undefined;
         if (!parsed?.success) return;
-        this.#notes.set(runId, parsed.data);
-        this.#onNote();
+        this.#notes.set(runId, { at: performance.now(), note: parsed.data });
+        this.#newNote.emit(runId);
       },
     });
   }

@@ -6,7 +6,7 @@ import { waitsFor, workerStatus } from './status-report.ts';
 import { doingText, workerTable } from './status-text.ts';
 
 const run = { runId: 'toy-1', state: 'running' } as const;
-const driven: Driven = { type: 'driven', live: { state: 'running', wish: 'run', stage: 'update', position: 1, iterations: 4 } };
+const driven: Driven = { type: 'driven', stage: 'update' };
 const worker = (part: Partial<Presence> = {}): Presence => ({
   v: 1, worker: 'local-1', incarnation: 'a', pid: 1, host: 'h', roles: ['trainer', 'rollout', 'reward'], state: 'ready', isa: 'avx2', threads: 2,
   profiles: ['any'], jobs: [], failuresInARow: 0, loopDelayMs: 3.4, since: '2026-01-01T00:00:00Z', ...part,

@@ -23,19 +23,20 @@ export interface RunStatus extends RunSummary {
 
 export async function runStatus(found: FoundRun, live: LiveSource): Promise<RunStatus> {
   live.listen(found.runId);
-  const [summary, workers, driven] = await Promise.all([summaryOf(found), live.workers(), live.driven(found.runId)]);
+  const [summary, workers] = await Promise.all([summaryOf(found), live.workers()]);
   const stack = live.stack === undefined ? 'down' : 'up';
   const shown = workers.map(workerStatus);
-  if (endedStates.has(summary.state)) return { ...summary, stack, workers: shown };
-  const note = live.note(found.runId);
-  const stage = driven.type === 'driven' ? driven.live.stage : note?.stage;
-  const current = note !== undefined && (stage === undefined || note.stage === stage || stage === 'rollout') ? note : undefined;
-  const queued = current?.queued ?? waitsFor(summary, stack, driven, workers, stage);
+  if (endedStates.has(summary.state) || summary.state === 'paused') return { ...summary, stack, workers: shown };
+  // Whoever hears a note need not ask the workflow, which takes Temporal's client half a second to learn.
+  const note = await live.note(found.runId);
+  const driven: Driven = note === undefined ? await live.driven(found.runId) : { type: 'driven', stage: note.stage };
+  const stage = driven.type === 'driven' ? driven.stage : undefined;
+  const queued = note?.queued ?? waitsFor(summary, stack, driven, workers, stage);
   return {
     ...summary,
     stack,
     ...(stage === undefined ? {} : { stage }),
-    ...(current === undefined || current.total === 0 ? {} : { progress: { done: current.done, total: current.total, note: current.note } }),
+    ...(note === undefined || note.total === 0 ? {} : { progress: { done: note.done, total: note.total, note: note.note } }),
     ...(queued === undefined ? {} : { queued }),
     workers: shown,
   };

@@ -1,6 +1,6 @@
 /** The status of runs, workers and the stack, for people. */
 import type { Printer } from '../printer/printer.ts';
-import { showMoment } from '../printer/quantities.ts';
+import { showMoment, showNumber } from '../printer/quantities.ts';
 import { renderFields, renderTable } from '../printer/table.ts';
 import type { RunStatus, WorkerStatus } from './status-report.ts';
 import { iterationText, nextCommand, styledState } from './words.ts';
@@ -14,6 +14,7 @@ export function runStatusText(run: RunStatus, printer: Printer, now: Date): stri
     ['doing', doingText(run)],
     ['waits', run.queued === undefined ? undefined : printer.style('yellow', run.queued)],
     ['reward', run.reward?.toFixed(3)],
+    ['loss', run.loss === null ? undefined : showNumber(run.loss)],
     ['accuracy', run.accuracy === null ? undefined : `${run.accuracy.toFixed(3)} (policy version ${run.accuracyVersion})`],
     ['checkpoint', run.latestCheckpoint === null ? 'none yet' : `iteration ${run.latestCheckpoint.iteration}`],
     ['numerics', profileText(run)],

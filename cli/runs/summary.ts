@@ -20,6 +20,8 @@ export interface RunSummary {
   readonly accuracyVersion: number | null;
   /** Mean score of the newest iteration. */
   readonly reward: number | null;
+  /** Of the newest iteration, for kind: sft. */
+  readonly loss: number | null;
   readonly reason?: NonNullable<StatusEntry['reason']>;
   readonly createdAt: string;
   /** When the state was last written down, or an update committed. */
@@ -54,6 +56,7 @@ export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSu
     accuracy: evaluation?.accuracy ?? null,
     accuracyVersion: evaluation?.iteration ?? null,
     reward: finite(newest?.batch.record.metrics['critic/score/mean']),
+    loss: record.kind === 'sft' ? finite(newest?.update.record.metrics['actor/loss']) : null,
     ...(status?.reason === undefined ? {} : { reason: status.reason }),
     createdAt: record.createdAt,
     changedAt: changes.at(-1) ?? record.createdAt,
