@@ -8,7 +8,7 @@ import { flag } from './options.ts';
 export async function confirmed(question: string, input: CommandInput, { printer }: CommandContext): Promise<boolean> {
   if (flag(input, 'yes')) return true;
   if (!printer.stderr.isTty || process.stdin.isTTY !== true) {
-    throw new InvalidInputError(`${question} Nobody can be asked here`, { hint: 'add --yes' });
+    throw new InvalidInputError(`nobody can be asked here: ${question}`, { hint: 'add --yes' });
   }
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {

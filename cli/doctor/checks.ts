@@ -3,10 +3,11 @@ import { readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { errorToJson } from '../../core/errors.ts';
 import { builtFile, readTools } from '../../infra/home.ts';
-import { stackHealth } from '../../infra/stack/index.ts';
+import { logFile, stackHealth } from '../../infra/stack/index.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { probeStore } from '../../infra/store/probe.ts';
 import { showBytes } from '../printer/quantities.ts';
+import { openLive } from '../runs/live.ts';
 
 export interface DoctorResult {
   readonly status: 'green' | 'yellow' | 'red';
@@ -36,6 +37,7 @@ export function doctorChecks(home: string): readonly DoctorCheck[] {
     { name: 'servers', check: async () => await attempt(() => servers(home)) },
     { name: 'store', check: async () => await attempt(async () => await store(home)) },
     { name: 'stack', check: async () => await stack(home) },
+    { name: 'workers', check: async () => await workers(home) },
   ];
 }
 
@@ -91,4 +93,22 @@ async function stack(home: string): Promise<DoctorResult> {
   if (state === 'down') return { status: 'yellow', detail: 'down', fix: 'petrel up, or any petrel run, starts it' };
   if (state === 'up') return green(`up, ${children.length} processes`);
   return { status: 'red', detail: problems.join('; ') };
+}
+
+/** What the workers say of themselves: a process that runs may still be unfit to work. */
+async function workers(home: string): Promise<DoctorResult> {
+  const live = await openLive(home);
+  try {
+    if (live.stack === undefined) return { status: 'yellow', detail: 'none: the stack is down' };
+    const present = await live.workers();
+    const sick = present.filter(({ state }) => state === 'unhealthy');
+    if (sick.length > 0) {
+      const names = sick.map(({ worker, lastError }) => `${worker} is unhealthy${lastError === undefined ? '' : ` (${lastError.code}: ${lastError.message.split('\n')[0]})`}`);
+      return { status: 'red', detail: names.join('; '), fix: `see ${logFile(home, sick[0]?.worker ?? '')}; petrel down and petrel up start them afresh` };
+    }
+    if (present.length === 0) return { status: 'red', detail: 'no worker is there', fix: 'petrel up --workers 1' };
+    return green(present.map(({ worker, state, roles }) => `${worker} ${state} (${roles.join(', ')})`).join('; '));
+  } finally {
+    await live.close();
+  }
 }
