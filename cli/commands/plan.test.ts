@@ -14,7 +14,7 @@ const MODELS = join(packageRoot(), 'tests/golden/models');
 let cwd: string;
 beforeEach(() => {
   cwd = mkdtempSync(join(tmpdir(), 'petrel-plan-'));
-  const rows = arithmeticRows({ rows: 100, seed: 1, split: 'train', preset: 'digits', digits: 2, sft: false, dataSource: 'arithmetic', exclude: new Set() });
+  const rows = arithmeticRows({ rows: 100, seed: 1, split: 'train', preset: 'digits', digits: 2, sft: false, careless: 0, dataSource: 'arithmetic', exclude: new Set() });
   writeRows(join(cwd, 'train.jsonl'), rows);
   writeFileSync(
     join(cwd, 'toy.yaml'),

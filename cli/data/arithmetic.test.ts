@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type ArithmeticOptions, arithmeticRows, promptText } from './arithmetic.ts';
 
 const base: ArithmeticOptions = {
-  rows: 500, seed: 1, split: 'train', preset: 'digits', digits: 2, sft: false, dataSource: 'arithmetic', exclude: new Set(),
+  rows: 500, seed: 1, split: 'train', preset: 'digits', digits: 2, sft: false, careless: 0, dataSource: 'arithmetic', exclude: new Set(),
 };
 const make = (options: Partial<ArithmeticOptions> = {}) => arithmeticRows({ ...base, ...options });
 const prompts = (options: Partial<ArithmeticOptions> = {}) => make(options).map(({ prompt }) => String(prompt));

@@ -17,6 +17,8 @@ export interface ArithmeticOptions {
   readonly digits: number;
   /** Adds the column `response`, for kind: sft. */
   readonly sft: boolean;
+  /** Of every 100 responses, how many forget all carries (91 + 67 = 58). Their ground truth stays right. */
+  readonly careless: number;
   readonly dataSource: string;
   /** Prompts (their text) that must not come out. */
   readonly exclude: ReadonlySet<string>;
@@ -34,6 +36,7 @@ export interface ArithmeticRow {
 /** Any constant: it fixes the border between training and validation for ever. */
 const SPLIT_KEY = [0x7065_7472, 0x656c_0001];
 const VALIDATION_SHARE = 0.1;
+const CARELESS_KEY = 0x6361_7265;
 
 /** Throws InvalidInputError when there are not enough questions. Training questions come again when all were used. */
 export function arithmeticRows(options: ArithmeticOptions): ArithmeticRow[] {
@@ -90,17 +93,32 @@ export function promptText({ a, b }: Question, preset: Preset): string {
   return preset === 'digits' ? `${a}+${b}=` : `What is ${a} + ${b}? Answer with just the number.`;
 }
 
-function toRow(question: Question, index: number, { preset, sft, split, dataSource }: ArithmeticOptions): ArithmeticRow {
+function toRow(question: Question, index: number, options: ArithmeticOptions): ArithmeticRow {
+  const { preset, sft, split, dataSource } = options;
   const text = promptText(question, preset);
   const answer = String(question.a + question.b);
   return {
     data_source: dataSource,
     prompt: preset === 'digits' ? text : [{ role: 'user', content: text }],
-    ...(sft ? { response: answer } : {}),
+    ...(sft ? { response: isCareless(index, options) ? String(sumWithoutCarries(question)) : answer } : {}),
     ability: 'math',
     reward_model: { style: 'rule', ground_truth: answer },
     extra_info: { split, index, ...question },
   };
+}
+
+/** Exactly `careless` of every hundred rows in a row, scattered by the seed. */
+function isCareless(index: number, { careless, seed }: ArithmeticOptions): boolean {
+  return permute(index % 100, 100, [seed, Math.floor(index / 100), CARELESS_KEY]) < careless;
+}
+
+/** Each column of digits by itself. */
+function sumWithoutCarries({ a, b }: Question): number {
+  let sum = 0;
+  for (let place = 1; place <= Math.max(a, b); place *= 10) {
+    sum += place * ((Math.floor(a / place) + Math.floor(b / place)) % 10);
+  }
+  return sum;
 }
 
 function notEnough(options: ArithmeticOptions, found: number): InvalidInputError {

@@ -16,6 +16,7 @@ export async function run(input: CommandInput, { printer, cwd }: CommandContext)
     split: (textOption(input, 'split') ?? 'train') as Split,
     preset: (textOption(input, 'preset') ?? 'question') as Preset,
     sft: flag(input, 'sft'),
+    careless: integerOption(input, 'careless', 0, 100) ?? 0,
     dataSource: textOption(input, 'dataSource') ?? 'arithmetic',
     exclude: new Set(listOption(input, 'exclude').flatMap((file) => readPrompts(resolve(cwd, file)))),
   });

@@ -15,6 +15,7 @@ export const DATA_COMMANDS: readonly CommandSpec[] = [
       { flags: '--preset <preset>', doc: 'question: a chat message in words; digits: 37+45=', choices: PRESETS, default: 'question' },
       { flags: '--digits <n>', doc: 'digits of the operands, 1 to 4', default: '2' },
       { flags: '--sft', doc: 'add the column response' },
+      { flags: '--careless <percent>', doc: 'share of the responses that forget every carry', default: '0' },
       { flags: '--data-source <name>', doc: 'label of the rows, which chooses the scorer', default: 'arithmetic' },
       { flags: '--exclude <file...>', doc: 'leave out the prompts of these JSONL files' },
     ],
