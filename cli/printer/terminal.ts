@@ -17,7 +17,7 @@ export function terminalOf(stream: StreamLike, env: NodeJS.ProcessEnv): Terminal
   const isTty = stream.isTTY === true && env['TERM'] !== 'dumb' && !isSet(env['CI']);
   const forced = isSet(env['FORCE_COLOR']) && env['FORCE_COLOR'] !== '0';
   const color = !isSet(env['NO_COLOR']) && (isTty || forced);
-  return { isTty, columns: stream.columns ?? 100, color };
+  return { isTty, columns: stream.columns || 100, color };
 }
 
 function isSet(value: string | undefined): boolean {
