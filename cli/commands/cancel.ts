@@ -7,11 +7,12 @@ import { word } from '../options.ts';
 import { driverIfUp } from '../runs/driver.ts';
 import { findRun } from '../runs/find.ts';
 import { summaryOf } from '../runs/summary.ts';
-import { fulfil, wish } from '../runs/wishes.ts';
+import { fulfil, refuseWish, wish } from '../runs/wishes.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer, env } = context;
   const found = await findRun(word(input, 0), context);
+  refuseWish(found, await found.log.status(), 'cancel');
   const { iteration, latestCheckpoint } = await summaryOf(found);
   const kept = latestCheckpoint === null ? 'it has no checkpoint' : `its newest checkpoint is of iteration ${latestCheckpoint.iteration}`;
   if (!(await confirmed(`Cancel ${found.runId} after ${iteration} iterations? It cannot be resumed; ${kept}.`, input, context))) {

@@ -6,11 +6,12 @@ import { flag, word } from '../options.ts';
 import { driverAfterUp, driverIfUp } from '../runs/driver.ts';
 import { findRun } from '../runs/find.ts';
 import { waitForEnd } from '../runs/wait.ts';
-import { wish } from '../runs/wishes.ts';
+import { refuseWish, wish } from '../runs/wishes.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer, env } = context;
   const found = await findRun(word(input, 0), context);
+  refuseWish(found, await found.log.status(), 'stop');
   const home = petrelHome(env);
   const wait = flag(input, 'wait');
   const driver = wait ? await driverAfterUp(found, home, printer) : await driverIfUp(found, home);

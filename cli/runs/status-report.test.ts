@@ -5,7 +5,7 @@ import type { Driven } from './live.ts';
 import { waitsFor, workerStatus } from './status-report.ts';
 import { doingText, workerTable } from './status-text.ts';
 
-const run = { runId: 'toy-1', state: 'running' } as const;
+const run = { runId: 'toy-1', state: 'running', wish: 'run' } as const;
 const driven: Driven = { type: 'driven', stage: 'update' };
 const worker = (part: Partial<Presence> = {}): Presence => ({
   v: 1, worker: 'local-1', incarnation: 'a', pid: 1, host: 'h', roles: ['trainer', 'rollout', 'reward'], state: 'ready', isa: 'avx2', threads: 2,
@@ -16,6 +16,7 @@ describe('what a run waits for', () => {
   it.each([
     ['the stack', waitsFor(run, 'down', { type: 'unknown' }, [], undefined), 'petrel up'],
     ['a driver', waitsFor(run, 'up', { type: 'nobody' }, [worker()], undefined), 'petrel resume toy-1'],
+    ['whoever fulfils a wish', waitsFor({ ...run, wish: 'stop' }, 'up', { type: 'nobody' }, [worker()], undefined), 'petrel stop toy-1'],
     ['a worker', waitsFor(run, 'up', driven, [], 'update'), 'no worker with role trainer'],
     ['a role', waitsFor(run, 'up', driven, [worker({ roles: ['reward'] })], 'evaluate'), 'no worker with role rollout'],
     ['health', waitsFor(run, 'up', driven, [worker({ state: 'unhealthy' })], 'rollout'), 'unhealthy'],

@@ -44,7 +44,7 @@ export async function runStatus(found: FoundRun, live: LiveSource): Promise<RunS
 
 /** The reason in words that nothing will happen, or undefined: it is being worked on. */
 export function waitsFor(
-  run: Pick<RunSummary, 'runId' | 'state'>,
+  run: Pick<RunSummary, 'runId' | 'state' | 'wish'>,
   stack: RunStatus['stack'],
   driven: Driven,
   workers: readonly Pick<Presence, 'roles' | 'state' | 'lease'>[],
@@ -52,7 +52,7 @@ export function waitsFor(
 ): string | undefined {
   if (run.state === 'paused') return undefined;
   if (stack === 'down') return 'the local stack is down: petrel up';
-  if (driven.type === 'nobody') return `no workflow drives it: petrel resume ${run.runId}`;
+  if (driven.type === 'nobody') return `no workflow drives it: petrel ${run.wish === 'run' ? 'resume' : run.wish} ${run.runId}`;
   const role = roleFor(stage);
   if (role === undefined) return undefined;
   const able = workers.filter(({ roles }) => roles.includes(role));

@@ -15,8 +15,7 @@ export interface Wished {
 
 /** Throws TerminalError `Conflict` for a run that has ended. */
 export async function wish(run: FoundRun, what: Exclude<Wish, 'run'>, driver: RunDriver | undefined, now: Date): Promise<Wished> {
-  const before = await run.log.status();
-  if (before !== undefined && endedStates.has(before.state)) throw hasEnded(run, before.state, what);
+  refuseWish(run, await run.log.status(), what);
   const entry = await appendStatus(run.log, { wish: what }, now);
   if (driver === undefined) return { entry, met: 'stack-down' };
   if ((await driver.workflow()) === 'ended') return { entry, met: 'nobody' };
@@ -53,7 +52,10 @@ export function refuseResume({ runId }: FoundRun, status: StatusEntry | undefine
   }
 }
 
-function hasEnded({ runId }: FoundRun, state: StatusEntry['state'], what: Wish): TerminalError {
+/** Asked before the stack is brought up or a person is asked, too. */
+export function refuseWish({ runId }: FoundRun, status: StatusEntry | undefined, what: Exclude<Wish, 'run'>): void {
+  if (status === undefined || !endedStates.has(status.state)) return;
+  const { state } = status;
   const hint = state === 'completed' || state === 'cancelled' ? `petrel rm ${runId} deletes it` : `petrel resume ${runId} goes on`;
-  return new TerminalError('Conflict', `${runId} is ${state}: there is nothing to ${what}`, { hint });
+  throw new TerminalError('Conflict', `${runId} is ${state}: there is nothing to ${what}`, { hint });
 }
