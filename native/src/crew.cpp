@@ -19,8 +19,11 @@ namespace {
 
 // A helper looks for work this long before it sleeps: longer than the gaps inside a step.
 constexpr std::chrono::microseconds kPatience{100};
+// What is left of another thread's item takes at most about this long while that thread runs.
+constexpr std::chrono::microseconds kItemTime{1000};
 
 constexpr uint64_t kItems = 0xffffffff;
+using Clock = std::chrono::steady_clock;
 
 class Crew {
  public:
@@ -47,10 +50,7 @@ class Crew {
     ticket_.store(call << 32);
     if (sleeping_.load() > 0) wake();
     while (takeOne(0)) {}
-    for (int spins = 0; done_.load(std::memory_order_acquire) < n; ++spins) {
-      if (spins < 2000) _mm_pause();
-      else sched_yield();  // the helper that holds the rest may be waiting for this very processor
-    }
+    waitFor(n);
   }
 
  private:
@@ -79,8 +79,17 @@ class Crew {
     }
   }
 
+  /** A helper at work is done soon; one that is not scheduled may be waiting for this very processor. */
+  void waitFor(int64_t n) {
+    if (done_.load(std::memory_order_acquire) == n) return;
+    const Clock::time_point since = Clock::now();
+    while (done_.load(std::memory_order_acquire) < n) {
+      for (int i = 0; i < 32; ++i) _mm_pause();
+      if (Clock::now() - since > kItemTime) sched_yield();
+    }
+  }
+
   void help(int worker) {
-    using Clock = std::chrono::steady_clock;
     Clock::time_point idleSince = Clock::now();
     while (!stopping_.load(std::memory_order_relaxed)) {
       const uint64_t seen = ticket_.load(std::memory_order_acquire);

@@ -1,7 +1,5 @@
 #include "generate.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <map>
 #include <stdexcept>
@@ -14,8 +12,8 @@ namespace {
 constexpr int kPrefillPerStep = 512;
 // Rows of logits held at a time.
 constexpr int64_t kHeadRows = 64;
-// Fewer logits than this are sampled sooner than other threads wake up.
-constexpr int64_t kWorthATeam = 8192;
+// Logits that are worth handing to another thread.
+constexpr int64_t kWorthSharing = 2048;
 
 KvShape kvShape(const Model& model) {
   const size_t elementBytes = model.options.compute == ComputeType::bf16 ? 2 : 4;
@@ -93,24 +91,18 @@ void Generator::sampleRows(const std::vector<Draw>& draws, std::vector<SampledTo
     const int64_t rows = draws[order[end - 1]].row - first + 1;
     if (logits_.size() < size_t(rows * vocab)) logits_.resize(size_t(rows * vocab));
     forward_.head(hidden_.data() + first * width, rows, logits_.data());
-#pragma omp parallel if (int64_t(end - begin) * vocab > kWorthATeam)
-    {
-      std::vector<int> seen;
-      RowSampler& sampler = samplers_[size_t(omp_get_thread_num())];
-#pragma omp for schedule(static)
-      for (size_t i = begin; i < end; i++) {
-        const Draw& draw = draws[order[i]];
-        results[order[i]] = sampleOne(*draw.sample, logits_.data() + (draw.row - first) * vocab, sampler, seen);
-      }
-    }
+    shareOut(int64_t(end - begin), std::max<int64_t>(1, kWorthSharing / vocab), [&](int64_t i, int worker) {
+      const size_t at = order[begin + size_t(i)];
+      const float* logits = logits_.data() + (draws[at].row - first) * vocab;
+      results[at] = sampleOne(*draws[at].sample, logits, samplers_[size_t(worker)]);
+    });
     begin = end;
   }
 }
 
-SampledToken Generator::sampleOne(const LiveSample& sample, const float* logits, RowSampler& sampler,
-                                  std::vector<int>& seen) const {
+SampledToken Generator::sampleOne(const LiveSample& sample, const float* logits, RowSampler& sampler) const {
   const SamplingSettings& settings = sample.trunk->sampling;
-  seen.clear();
+  std::vector<int> seen;
   if (settings.repetitionPenalty != 1) {
     seen = sample.trunk->prompt;
     seen.insert(seen.end(), sample.response.begin(), sample.response.end());

@@ -44,7 +44,7 @@ class Generator {
   std::vector<Draw> advance(const std::vector<Span>& spans);
   void startSamples(std::vector<Draw>& draws);
   void sampleRows(const std::vector<Draw>& draws, std::vector<SampledToken>& results);
-  SampledToken sampleOne(const LiveSample& sample, const float* logits, RowSampler& sampler, std::vector<int>& seen) const;
+  SampledToken sampleOne(const LiveSample& sample, const float* logits, RowSampler& sampler) const;
   DecodedTokens record(const std::vector<Draw>& draws, const std::vector<SampledToken>& results);
 
   std::shared_ptr<const Model> model_;

@@ -1,7 +1,5 @@
 #include "generate_forward.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -13,8 +11,8 @@ namespace petrel {
 
 namespace {
 
-// Fewer products of a query and a key than this are done sooner than other threads wake up.
-constexpr int64_t kWorthATeam = 16384;
+// Products of a query's and a key's element that are worth handing to another thread.
+constexpr int64_t kWorthSharing = 16384;
 
 }  // namespace
 
@@ -95,25 +93,22 @@ void SpanForward::attend(int layer, const PagePool& pool, float* qkv, float* out
     keys += int64_t(tile.position + 1) * tile.count;
   }
   const int64_t scratchSize = (pagedAttentionScratch(c, longest) + 15) / 16 * 16;
-  Loan<float> scratch(arena_, size_t(scratchSize * omp_get_max_threads()));
+  Loan<float> scratch(arena_, size_t(scratchSize * teamSize()));
   const int64_t jobs = int64_t(tiles_.size()) * c.kvHeads;
-#pragma omp parallel if (keys * c.queryWidth() > kWorthATeam)
-  {
-#pragma omp for schedule(static)
-    for (int64_t r = 0; r < n; r++) {
-      const Row& row = rows_[size_t(r)];
-      float* q = qkv + r * stride;
-      const float* k = q + c.queryWidth();
-      normAndRotate(model_.layers[size_t(layer)], row.position, q);
-      const int page = row.span->pages()[size_t(row.position / kPagePositions)];
-      writePage(c, pool, layer, page, row.position % kPagePositions, k, k + c.kvWidth());
-    }
-    std::vector<const void*> pages;
-    float* mine = scratch + scratchSize * omp_get_thread_num();
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t job = 0; job < jobs; job++)
-      attendPages(c, pool, layer, int(job % c.kvHeads), tiles_[size_t(job / c.kvHeads)], qkv, out, mine, pages);
-  }
+  pages_.resize(size_t(teamSize()));
+  forEachRow(n, [&](int64_t r) {
+    const Row& row = rows_[size_t(r)];
+    float* q = qkv + r * stride;
+    const float* k = q + c.queryWidth();
+    normAndRotate(model_.layers[size_t(layer)], row.position, q);
+    const int page = row.span->pages()[size_t(row.position / kPagePositions)];
+    writePage(c, pool, layer, page, row.position % kPagePositions, k, k + c.kvWidth());
+  });
+  const int64_t perJob = std::max<int64_t>(1, keys * c.queryWidth() / jobs);
+  shareOut(jobs, std::max<int64_t>(1, kWorthSharing / perJob), [&](int64_t job, int worker) {
+    attendPages(c, pool, layer, int(job % c.kvHeads), tiles_[size_t(job / c.kvHeads)], qkv, out, scratch + scratchSize * worker,
+                pages_[size_t(worker)]);
+  });
 }
 
 }  // namespace petrel

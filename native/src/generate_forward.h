@@ -37,6 +37,7 @@ class SpanForward {
   Arena arena_;
   std::vector<Row> rows_;
   std::vector<QueryRows> tiles_;
+  std::vector<std::vector<const void*>> pages_;  // scratch, one per thread
 };
 
 }  // namespace petrel
