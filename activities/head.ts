@@ -5,8 +5,9 @@ import { recordFormat, termRecord } from '../core/records/schema.ts';
 import type { TermRecord, Wish } from '../core/records/schema.ts';
 import type { ActivityPorts } from './ports.ts';
 import { writerOf } from './run-context.ts';
-import type { RunContexts, RunRef } from './run-context.ts';
-import { engineSettings } from './settings.ts';
+import type { Head } from '../infra/store/run-log.ts';
+import type { RunContext, RunContexts, RunRef } from './run-context.ts';
+import { engineSettings, isValidationDue } from './settings.ts';
 
 export interface RecoveredHead {
   /** 0: no term yet. */
@@ -16,7 +17,8 @@ export interface RecoveredHead {
   /** A batch is committed and not applied: the update goes first. */
   readonly pending: boolean;
   readonly wish: Wish;
-  readonly evaluateFirst: boolean;
+  /** The policy at this position is to be validated, and was not. */
+  readonly evaluationDue: boolean;
   readonly valOnly: boolean;
 }
 
@@ -26,15 +28,14 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
       const context = await contexts.get(ref, true);
       const head = await context.log.head();
       const status = await context.log.status();
-      const { trainer } = context.recipe;
       return {
         term: head?.term ?? 0,
         position: head?.position ?? 0,
         iterations: context.iterations,
         pending: head?.pending !== undefined && head.pending.record.decision !== 'seal',
         wish: status?.wish ?? 'run',
-        evaluateFirst: trainer.val_before_train || trainer.val_only,
-        valOnly: trainer.val_only,
+        evaluationDue: await isValidationMissing(context, head),
+        valOnly: context.recipe.trainer.val_only,
       };
     },
 
@@ -81,6 +82,13 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
       if (input.state !== 'running') ports.dispatcher.releaseLease(input.runId);
     },
   };
+}
+
+/** What a stop or a crash left undone between an update and its validation is found here. */
+async function isValidationMissing({ log, recipe, inputs, iterations }: RunContext, head: Head | undefined): Promise<boolean> {
+  const position = head?.position ?? 0;
+  if (inputs.validation === undefined || !isValidationDue(recipe, position, iterations)) return false;
+  return head === undefined || (await log.store.head(keys.evaluation(log.runId, head.term, position))) === undefined;
 }
 
 export function liveNote(stage: string, iteration: number, progress: { readonly done: number; readonly total: number; readonly note: string } | undefined, queued: string | undefined) {

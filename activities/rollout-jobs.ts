@@ -56,6 +56,7 @@ export function rewardJob(context: RunContext, rollout: JobRequest<'rollout'>, t
     timeoutMs: Math.round(recipe.reward.timeout * 1000),
     memoryMb: recipe.reward.memory_limit_mb,
     concurrency: recipe.reward.num_workers,
+    deterministic: recipe.deterministic === true,
   };
   return { stage: 'reward', runId: rollout.runId, at: rollout.at, store: rollout.store, profile: 'any', input };
 }

@@ -1,4 +1,5 @@
 /** Rollouts and rewards of a position: dispatched, waited for, joined when others wait too. */
+import type { Digest } from '../core/ids.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
 import type { RolloutOutput } from '../core/wire/jobs.ts';
 import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
@@ -15,6 +16,8 @@ export interface ScoredRollout {
   readonly scores: string;
   readonly jobs: readonly string[];
   readonly rollout: RolloutOutput;
+  /** Samples without a score. */
+  readonly failed: number;
   readonly timings: ResultRecord['timings'];
 }
 
@@ -24,6 +27,9 @@ export interface Sampling {
 }
 
 export function sampling(ports: ActivityPorts): Sampling {
+  /** Weights that every worker can have, as far as is known, by run. */
+  const ensured = new Map<string, Digest>();
+
   /** Totals over the jobs of a stage, for whoever watches. */
   function watch(runId: string, stage: string, position: number, jobs: number) {
     const notes = new Map<string, { done: number; total: number }>();
@@ -64,11 +70,13 @@ export function sampling(ports: ActivityPorts): Sampling {
     );
   }
 
+  /** Whoever asks for responses first sees to it: rollout and reward are started together. */
   async function ensureWeights(context: RunContext, head: Head, signal: AbortSignal): Promise<void> {
-    if (head.position === 0) return;
+    if (head.position === 0 || ensured.get(context.log.runId) === head.weightsDigest) return;
     const workers = await ports.listWorkers();
     const outside = workers.filter((worker) => worker.roles.includes('rollout') && worker.lease !== context.log.runId);
     if (outside.length > 0) await publishWeights(context, head, signal);
+    ensured.set(context.log.runId, head.weightsDigest);
   }
 
   return {
@@ -82,6 +90,7 @@ export function sampling(ports: ActivityPorts): Sampling {
     async scored(context, head, purpose, signal) {
       const jobs = rolloutJobs(context, head, head.termRecord.profile, purpose);
       const told = watch(context.log.runId, purpose === 'train' ? 'rollout' : 'evaluate', head.position, jobs.length);
+      await ensureWeights(context, head, signal);
       return Promise.all(
         jobs.map(async (job) => {
           const rollout = await runRollout(context, head, job, signal, told);
@@ -91,6 +100,7 @@ export function sampling(ports: ActivityPorts): Sampling {
             scores: reward.output.scores,
             jobs: [rollout.jobId, reward.jobId],
             rollout: rollout.output,
+            failed: reward.output.failed,
             timings: addTimings(rollout.timings, reward.timings),
           };
         }),

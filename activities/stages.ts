@@ -10,12 +10,11 @@ import { writerOf } from './run-context.ts';
 import type { RunContexts, RunRef } from './run-context.ts';
 import { addTimings, headOf, sampling } from './sampling.ts';
 import type { ScoredRollout } from './sampling.ts';
-import { algorithmSettings } from './settings.ts';
+import { algorithmSettings, isDue, isValidationDue } from './settings.ts';
 
 export interface UpdateSummary {
   readonly position: number;
   readonly wish: Wish;
-  readonly checkpointDue: boolean;
   readonly evaluationDue: boolean;
 }
 
@@ -32,8 +31,8 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
     /** Scores of every response; started together with rollout. */
     async reward(ref: RunRef): Promise<{ readonly failed: number }> {
       const { context, head } = await headOf(contexts, ref);
-      await ports.whileHeartbeating((signal) => sample.scored(context, head, 'train', signal));
-      return { failed: 0 };
+      const scored = await ports.whileHeartbeating((signal) => sample.scored(context, head, 'train', signal));
+      return { failed: scored.reduce((sum, part) => sum + part.failed, 0) };
     },
 
     /** From scored samples to the batch record: the decision what iteration k trains on. */
@@ -101,7 +100,11 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
       const { context, head } = await headOf(contexts, ref);
       const { log, recipe, inputs } = context;
       const pending = head.pending;
-      if (pending === undefined) return summary(head.position, context, await wishOf(log));
+      if (pending === undefined) {
+        // Committed by an earlier attempt of this activity, which may have died before it could say so.
+        if (head.counters.badSteps >= recipe.trainer.max_bad_steps) throw badStepsPause(ref.runId, head.counters.badSteps, 'see the update record');
+        return summary(head.position, context, await wishOf(log));
+      }
       const k = head.position + 1;
       const save = isDue(k, recipe.trainer.save_freq) || k === context.iterations;
       const { output, timings } = await ports.whileHeartbeating((signal) =>
@@ -172,7 +175,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
             at: { term: head.term, iteration: head.position },
             store: context.log.store,
             profile: head.termRecord.profile.id,
-            input: { state: head.stateDigest, model: context.inputs.model, profile: head.termRecord.profile },
+            input: { iteration: head.position, state: head.stateDigest, model: context.inputs.model, profile: head.termRecord.profile },
           },
           { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('checkpoint', head.position, progress, queued)) },
         ),
@@ -182,22 +185,16 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
   };
 
   function summary(position: number, context: Awaited<ReturnType<typeof headOf>>['context'], wish: Wish): UpdateSummary {
-    const { trainer } = context.recipe;
     return {
       position,
       wish,
-      checkpointDue: isDue(position, trainer.save_freq),
-      evaluationDue: isDue(position, trainer.test_freq) || position === context.iterations,
+      evaluationDue: isValidationDue(context.recipe, position, context.iterations),
     };
   }
 }
 
 async function wishOf(log: { status(): Promise<{ wish: Wish } | undefined> }): Promise<Wish> {
   return (await log.status())?.wish ?? 'run';
-}
-
-function isDue(k: number, every: number): boolean {
-  return every > 0 && k % every === 0;
 }
 
 function sayIteration(ports: ActivityPorts, update: UpdateRecord, batch: BatchRecord): void {

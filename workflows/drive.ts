@@ -19,6 +19,7 @@ import type { Activities } from '../activities/index.ts';
 import type { Wish } from '../core/records/schema.ts';
 import { liveQueryName, pauseType, wishSignalName } from '../core/wire/workflow.ts';
 import type { LiveState, RunCarry, RunOutcome } from '../core/wire/workflow.ts';
+import { Abandonable } from './abandonable.ts';
 import { RunProgress } from './run-state.ts';
 
 /** Reads and small writes of the store. */
@@ -36,85 +37,101 @@ export const stages = proxyActivities<Activities>({
 /** What one iteration does, up to its committed batch. */
 export type MakeBatch = (carry: RunCarry, at: (stage: string) => void) => Promise<void>;
 
+/** What the parts of one workflow share. */
+interface Drive {
+  readonly carry: RunCarry;
+  readonly progress: RunProgress;
+  readonly abandonable: Abandonable;
+  readonly makeBatch: MakeBatch;
+}
+
+/** Wishes that end the run. */
+const ends: readonly Wish[] = ['stop', 'cancel'];
+
 export async function driveRun(carry: RunCarry, makeBatch: MakeBatch): Promise<RunOutcome> {
-  const progress = new RunProgress();
-  let abandon: CancellationScope | undefined;
-  setHandler(defineQuery<LiveState>(liveQueryName), () => progress.live());
+  const drive: Drive = { carry, progress: new RunProgress(), abandonable: new Abandonable(), makeBatch };
+  setHandler(defineQuery<LiveState>(liveQueryName), () => drive.progress.live());
   setHandler(defineSignal<[Wish]>(wishSignalName), (wish) => {
-    progress.wish = wish;
-    if (wish === 'stop' || wish === 'cancel') abandon?.cancel();
+    drive.progress.wish = wish;
+    drive.abandonable.tell(wish);
   });
 
   for (;;) {
     try {
-      return await iterate(carry, progress, makeBatch, (scope) => (abandon = scope));
+      return await iterate(drive);
     } catch (error) {
       const reason = pauseReason(error);
-      if (reason === undefined) return await fail(carry, progress, error);
-      await hold(carry, progress, reason);
+      if (reason === undefined) return await fail(drive, error);
+      await hold(drive, reason);
     }
   }
 }
 
-async function iterate(carry: RunCarry, progress: RunProgress, makeBatch: MakeBatch, abandonable: (scope: CancellationScope | undefined) => void): Promise<RunOutcome> {
+async function iterate(drive: Drive): Promise<RunOutcome> {
+  const { carry, progress } = drive;
   const head = await quick.recoverHead(carry);
-  Object.assign(progress, { position: head.position, iterations: head.iterations, wish: head.wish });
-  await quick.recordState({ ...carry, state: 'running' });
-  progress.state = 'running';
-  if (head.term === 0) {
-    progress.stage = 'open';
-    await stages.openTerm(carry);
-  }
-  if (head.position === 0 && head.evaluateFirst) await validate(carry, progress);
-  if (head.valOnly) return end(carry, progress, 'completed');
-  if (head.pending) await update(carry, progress);
+  Object.assign(progress, { opened: head.term > 0, position: head.position, iterations: head.iterations, wish: head.wish });
+  if (progress.ending === undefined) await open(drive);
+  if (progress.ending === undefined && head.evaluationDue) await validate(drive);
+  if (head.valOnly && progress.ending === undefined) return end(drive, 'completed');
+  if (head.pending && progress.wish !== 'cancel') await update(drive);
 
   for (;;) {
     const turn = progress.turn();
     if (turn === 'hold') {
-      await hold(carry, progress, undefined);
-      await quick.recordState({ ...carry, state: 'running' });
-      progress.state = 'running';
-      continue;
-    }
-    if (turn !== 'go') return end(carry, progress, turn === 'complete' ? 'completed' : turn === 'stop' ? 'stopped' : 'cancelled');
-    const batchMade = await abandonableBatch(carry, progress, makeBatch, abandonable);
-    if (batchMade && progress.wish !== 'cancel') await update(carry, progress);
-    if (workflowInfo().continueAsNewSuggested) await continueAsNew<(carry: RunCarry) => Promise<RunOutcome>>(carry);
+      await hold(drive, undefined);
+      if (progress.ending === undefined) await running(drive);
+    } else if (turn === 'go') {
+      if ((await makeBatch(drive)) && progress.wish !== 'cancel') await update(drive);
+      if (workflowInfo().continueAsNewSuggested) await continueAsNew<(carry: RunCarry) => Promise<RunOutcome>>(carry);
+    } else return end(drive, turn === 'complete' ? 'completed' : turn === 'stop' ? 'stopped' : 'cancelled');
   }
 }
 
-/** A stop or cancel need not wait for responses that nothing has committed yet. False when abandoned. */
-async function abandonableBatch(carry: RunCarry, progress: RunProgress, makeBatch: MakeBatch, abandonable: (scope: CancellationScope | undefined) => void): Promise<boolean> {
-  try {
-    await CancellationScope.cancellable(async () => {
-      abandonable(CancellationScope.current());
-      await makeBatch(carry, (stage) => (progress.stage = stage));
-    });
-    return true;
-  } catch (error) {
-    if (isCancellation(error) && progress.wish !== 'run') return false;
-    throw error;
-  } finally {
-    abandonable(undefined);
+/** A run is queued until a trainer has its base ready. */
+async function open(drive: Drive): Promise<void> {
+  const { carry, progress, abandonable } = drive;
+  if (!progress.opened) {
+    progress.stage = 'open';
+    progress.opened = await abandonable.run(ends, async () => void (await stages.openTerm(carry)));
   }
+  if (progress.opened) await running(drive);
 }
 
-async function update(carry: RunCarry, progress: RunProgress): Promise<void> {
+async function running({ carry, progress }: Drive): Promise<void> {
+  await quick.recordState({ ...carry, state: 'running' });
+  progress.state = 'running';
+}
+
+/** False when there is no batch to apply: a stop or cancel need not wait for responses, but what is committed is finished. */
+async function makeBatch({ carry, progress, abandonable, makeBatch }: Drive): Promise<boolean> {
+  if (await abandonable.run(ends, () => makeBatch(carry, (stage) => (progress.stage = stage)))) return true;
+  return progress.wish === 'stop' && (await quick.recoverHead(carry)).pending;
+}
+
+async function update(drive: Drive): Promise<void> {
+  const { carry, progress, abandonable } = drive;
   progress.stage = 'update';
-  const done = await stages.update(carry);
-  progress.position = done.position;
-  progress.wish = done.wish;
-  if (done.evaluationDue) await validate(carry, progress);
+  const before = progress.wish;
+  let evaluationDue = false;
+  await abandonable.run(['cancel'], async () => {
+    const done = await stages.update(carry);
+    progress.position = done.position;
+    // The store's word may be older than a signal that came in meanwhile.
+    if (progress.wish === before) progress.wish = done.wish;
+    evaluationDue = done.evaluationDue;
+  });
+  if (evaluationDue && progress.ending === undefined) await validate(drive);
 }
 
-async function validate(carry: RunCarry, progress: RunProgress): Promise<void> {
+/** One that is abandoned is due again when the run goes on. */
+async function validate({ carry, progress, abandonable }: Drive): Promise<void> {
   progress.stage = 'evaluate';
-  await stages.evaluate(carry);
+  await abandonable.run(ends, async () => void (await stages.evaluate(carry)));
 }
 
 /** Processes stay; the workflow waits for another wish. */
-async function hold(carry: RunCarry, progress: RunProgress, reason: unknown): Promise<void> {
+async function hold({ carry, progress }: Drive, reason: unknown): Promise<void> {
   if (reason !== undefined) progress.wish = 'pause';
   progress.state = 'paused';
   progress.stage = 'paused';
@@ -123,17 +140,18 @@ async function hold(carry: RunCarry, progress: RunProgress, reason: unknown): Pr
 }
 
 /** The final state of a run is always a checkpoint, but a cancelled one leaves its log where it is. */
-async function end(carry: RunCarry, progress: RunProgress, state: 'completed' | 'stopped' | 'cancelled'): Promise<RunOutcome> {
-  if (state !== 'cancelled') {
+async function end({ carry, progress, abandonable }: Drive, wanted: 'completed' | 'stopped' | 'cancelled'): Promise<RunOutcome> {
+  let state = wanted;
+  if (state !== 'cancelled' && progress.opened) {
     progress.stage = 'checkpoint';
-    await stages.checkpoint(carry);
+    if (!(await abandonable.run(['cancel'], async () => void (await stages.checkpoint(carry))))) state = 'cancelled';
   }
   await quick.recordState({ ...carry, state });
   progress.state = state;
   return { state, position: progress.position };
 }
 
-async function fail(carry: RunCarry, progress: RunProgress, error: unknown): Promise<RunOutcome> {
+async function fail({ carry, progress }: Drive, error: unknown): Promise<RunOutcome> {
   if (isCancellation(error)) {
     await CancellationScope.nonCancellable(() => quick.recordState({ ...carry, state: 'cancelled' }));
     throw error;

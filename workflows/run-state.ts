@@ -7,17 +7,23 @@ export type Turn = 'go' | 'hold' | 'stop' | 'cancel' | 'complete';
 
 export class RunProgress {
   wish: Wish = 'run';
-  state: RunState = 'running';
+  state: RunState = 'queued';
   stage = 'starting';
+  /** Is there a term, so that there is a state to save? */
+  opened = false;
   position = 0;
   iterations = 0;
 
   /** What to do at a boundary. A wish to stop or cancel beats being done: it was asked for first. */
   turn(): Turn {
-    if (this.wish === 'cancel') return 'cancel';
-    if (this.wish === 'stop') return 'stop';
+    if (this.ending !== undefined) return this.ending;
     if (this.position >= this.iterations) return 'complete';
     return this.wish === 'pause' ? 'hold' : 'go';
+  }
+
+  /** The wish to end, if there is one. */
+  get ending(): 'stop' | 'cancel' | undefined {
+    return this.wish === 'stop' || this.wish === 'cancel' ? this.wish : undefined;
   }
 
   live(): LiveState {

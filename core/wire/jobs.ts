@@ -58,6 +58,8 @@ export interface RewardInput {
   readonly timeoutMs: number;
   readonly memoryMb: number;
   readonly concurrency: number;
+  /** Only the sample decides its score: a scorer that ran out of time is no verdict. */
+  readonly deterministic: boolean;
 }
 export interface RewardOutput {
   /** JSON blob: ScoreTable. */
@@ -143,6 +145,8 @@ export interface UpdateOutput {
 
 /** Writes the state at a position as a verified checkpoint. */
 export interface CheckpointInput {
+  /** A skipped update leaves the state as it was: two positions may have one state, and each its checkpoint. */
+  readonly iteration: number;
   readonly state: Digest;
   readonly model: Digest;
   readonly profile: NumericProfile;

@@ -26,10 +26,12 @@ import { createGenerator, createTrainer, engineInfo } from '../../native/index.t
 import { saveCheckpoint } from './checkpoint.ts';
 import type { Snapshot } from './checkpoint.ts';
 import { Generation } from './generation.ts';
+import type { Completion, GenerationJob } from './generation.ts';
 import { engineOptionsOf, resolveProfile } from './profile.ts';
 import type { EngineFacts } from './profile.ts';
 import { bringTo, loadBase } from './recover.ts';
 import type { RecoverPorts } from './recover.ts';
+import { SharedPlace } from './shared-place.ts';
 import { PolicyState } from './state.ts';
 
 /** Where a job comes from, and how it shows its progress. */
@@ -47,10 +49,16 @@ export interface HostOptions {
   readonly cache: string;
 }
 
-interface WeightsModel {
-  readonly weights: Digest;
-  readonly trainer: TrainerEngine;
+/** What a generation must have room for. */
+export interface GenerationRoom {
+  /** Samples side by side. */
+  readonly maxSeqs: number;
+  /** Longest prompt and response, in tokens. */
+  readonly maxModelLen: number;
 }
+
+/** Weights in memory serve only jobs of the same arithmetic. */
+const arithmeticOf = ({ compute, deterministic }: NumericProfile) => `${compute} ${deterministic}`;
 
 export class EngineHost {
   readonly options: HostOptions;
@@ -59,10 +67,11 @@ export class EngineHost {
   readonly #datasets = new Map<Digest, Promise<DatasetFact>>();
   readonly #generations = new Map<TrainerEngine, { readonly generation: Generation; readonly maxSeqs: number; readonly maxModelLen: number }>();
   #policy: { readonly runId: RunId; readonly profile: string; readonly state: PolicyState } | undefined;
-  #reference: { readonly model: Digest; readonly trainer: TrainerEngine } | undefined;
-  #rolloutModel: WeightsModel | undefined;
-  /** Checkpoints being written, by state digest. */
-  readonly #saving = new Map<Digest, Promise<string>>();
+  #reference: { readonly key: string; readonly trainer: TrainerEngine } | undefined;
+  /** Weights that only generate, when the policy is elsewhere or at another version. */
+  readonly #rolloutModel = new SharedPlace<TrainerEngine>();
+  /** Checkpoints being written, by position and state. */
+  readonly #saving = new Map<string, Promise<string>>();
 
   constructor(options: HostOptions) {
     this.options = options;
@@ -126,17 +135,27 @@ export class EngineHost {
 
   /** A frozen model for reference log-probs. */
   async reference(context: JobContext, model: Digest, profile: NumericProfile): Promise<TrainerEngine> {
-    if (this.#reference?.model !== model) {
+    const key = `${model} ${arithmeticOf(profile)}`;
+    if (this.#reference?.key !== key) {
       this.#reference?.trainer.close();
-      this.#reference = { model, trainer: await this.#loadModel(context, model, profile) };
+      this.#reference = undefined;
+      this.#reference = { key, trainer: await this.#loadModel(context, model, profile) };
     }
     return this.#reference.trainer;
   }
 
-  /** A model with exactly these weights: the policy itself, the published weights, or the base. */
-  async generationFor(context: JobContext, model: Digest, profile: NumericProfile, weights: Digest, maxSeqs: number, maxModelLen: number): Promise<Generation> {
-    const policy = this.#policy?.state;
-    const trainer = policy?.tag?.weightsDigest === weights ? policy.trainer : (await this.#modelWith(context, model, profile, weights)).trainer;
+  /** Generates with exactly these weights: the policy itself, the published weights, or the base. */
+  async generate(context: JobContext, model: Digest, profile: NumericProfile, weights: Digest, room: GenerationRoom, job: GenerationJob): Promise<Completion[]> {
+    const policy = this.#policy;
+    if (policy?.state.tag?.weightsDigest === weights && policy.profile === arithmeticOf(profile)) return this.#generationOf(policy.state.trainer, room).run(job);
+    return this.#rolloutModel.use(
+      `${weights} ${arithmeticOf(profile)}`,
+      (before) => this.#modelWith(context, model, profile, weights, before),
+      (trainer) => this.#generationOf(trainer, room).run(job),
+    );
+  }
+
+  #generationOf(trainer: TrainerEngine, { maxSeqs, maxModelLen }: GenerationRoom): Generation {
     const known = this.#generations.get(trainer);
     if (known !== undefined && known.maxSeqs >= maxSeqs && known.maxModelLen >= maxModelLen) return known.generation;
     known?.generation.close();
@@ -152,20 +171,21 @@ export class EngineHost {
   checkpoint(state: PolicyState, context: JobContext, iteration: number): Promise<string> {
     const digests = state.tag;
     if (digests === undefined) throw new Error('only a clean state is saved');
-    const known = this.#saving.get(digests.stateDigest);
+    const id = `${iteration} ${digests.stateDigest}`;
+    const known = this.#saving.get(id);
     if (known !== undefined) return known;
     const { weights, m, v, steps, parameters } = state.trainer;
     const snapshot: Snapshot = { weights: weights.slice(), m: m.slice(), v: v.slice(), steps, parameters, digests };
     const saving = this.store(context.store)
       .then((store) => saveCheckpoint({ store, runId: context.runId, term: context.at.term, iteration }, snapshot))
-      .finally(() => this.#saving.delete(digests.stateDigest));
-    this.#saving.set(digests.stateDigest, saving);
+      .finally(() => this.#saving.delete(id));
+    this.#saving.set(id, saving);
     return saving;
   }
 
   /** The manifest of this state when it is written, or when its writing ends. */
   async savedCheckpoint(context: JobContext, state: Digest): Promise<string | undefined> {
-    await this.#saving.get(state);
+    await this.#saving.get(`${context.at.iteration} ${state}`);
     const key = keys.checkpoint(context.runId, context.at.iteration, state);
     return (await (await this.store(context.store)).head(key)) === undefined ? undefined : key;
   }
@@ -200,7 +220,7 @@ export class EngineHost {
   }
 
   async #policyState(context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyState> {
-    const key = `${profile.compute} ${profile.deterministic}`;
+    const key = arithmeticOf(profile);
     if (this.#policy?.runId === context.runId && this.#policy.profile === key && this.#policy.state.model === model) return this.#policy.state;
     if (this.#policy !== undefined) this.release(this.#policy.runId);
     const config = readDecoderConfig(await readConfigJson(await this.modelFolder(context, model)));
@@ -217,15 +237,14 @@ export class EngineHost {
     return trainer;
   }
 
-  async #modelWith(context: JobContext, model: Digest, profile: NumericProfile, weights: Digest): Promise<WeightsModel> {
-    if (this.#rolloutModel?.weights === weights) return this.#rolloutModel;
+  /** In the place of the one before, which nobody uses any more. */
+  async #modelWith(context: JobContext, model: Digest, profile: NumericProfile, weights: Digest, before: TrainerEngine | undefined): Promise<TrainerEngine> {
+    if (before !== undefined) this.#closeTrainer(before);
     const store = await this.store(context.store);
     const manifest = await readRecord(store, keys.weights(context.runId, weights), weightsManifest);
     if (manifest === undefined && context.at.iteration > 0) {
       throw new RetryableError('WeightsMissing', `WeightsMissing: ${weights.slice(0, 12)} are not published yet`);
     }
-    if (this.#rolloutModel !== undefined) this.#closeTrainer(this.#rolloutModel.trainer);
-    this.#rolloutModel = undefined;
     const trainer = await this.#loadModel(context, model, profile);
     for (const shard of manifest?.record.shards ?? []) {
       const file = decodeSafetensors(await getBlob(store, context.runId, shard.blob), shard.blob);
@@ -233,9 +252,9 @@ export class EngineHost {
     }
     trainer.weightsChanged();
     const found = treeDigest(trainer.weights);
-    if (found !== weights) throw new RetryableError('WeightsMissing', `weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
-    this.#rolloutModel = { weights, trainer };
-    return this.#rolloutModel;
+    if (found === weights) return trainer;
+    trainer.close();
+    throw new RetryableError('WeightsMissing', `weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
   }
 
   #closeTrainer(trainer: TrainerEngine): void {

@@ -29,7 +29,7 @@ export function lossCoefficients(settings: LossSettings, batch: BatchTensors, mi
   const mask_P = gather(batch.mask_T, micro.tokens_P);
   if (settings.kind === 'sft') {
     const { loss, dLogProb_N } = sftLoss(forward.logProbs_P, mask_P, totals.batchNumTokens ?? 1);
-    return { loss, dLogProbs_P: Float32Array.from(dLogProb_N), metrics: { 'actor/sft_loss': loss } };
+    return { loss, dLogProbs_P: Float32Array.from(dLogProb_N), metrics: {} };
   }
   const result = actorTotal(
     {

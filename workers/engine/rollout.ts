@@ -2,6 +2,7 @@
 import type { RolloutInput, RolloutOutput } from '../../core/wire/jobs.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
 import { promptOf } from '../../models/dataset-fact.ts';
+import type { DatasetFact } from '../../models/dataset-fact.ts';
 import { encodeTrajectories } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import { tokenizerOf } from '../tokenizers.ts';
@@ -11,12 +12,11 @@ import type { EngineHost, JobContext } from './host.ts';
 export async function rollout(host: EngineHost, input: RolloutInput, context: JobContext): Promise<RolloutOutput> {
   const dataset = await host.dataset(context, input.dataset);
   const prompts = input.draws.map(({ row }) => promptOf(dataset, row));
-  const longest = prompts.reduce((length, prompt) => Math.max(length, prompt.length), 0);
-  const generation = await host.generationFor(context, input.model, input.profile, input.weights, input.maxSequences, longest + input.maxNewTokens);
+  const room = { maxSeqs: input.maxSequences, maxModelLen: longestPrompt(dataset) + input.maxNewTokens };
   const tokenizer = await tokenizerOf(await host.modelFolder(context, input.model));
   const total = input.draws.length * input.samplesPerDraw * input.maxNewTokens;
   let done = 0;
-  const completions = await generation.run({
+  const completions = await host.generate(context, input.model, input.profile, input.weights, room, {
     prompts,
     draws: input.draws.map(({ draw }) => draw),
     samplesPerDraw: input.samplesPerDraw,
@@ -37,6 +37,11 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
     promptTokens: trajectories.promptTokens.length,
     responseTokens: trajectories.responseTokens_R.length,
   };
+}
+
+/** Of all rows: room for the whole dataset is made once, since making it anew drops what is in flight. */
+function longestPrompt({ promptOffsets }: DatasetFact): number {
+  return promptOffsets.reduce((longest, end, i) => Math.max(longest, end - (promptOffsets[i - 1] ?? 0)), 0);
 }
 
 /** Stop strings are looked for in the text of the last tokens. */

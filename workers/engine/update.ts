@@ -27,11 +27,11 @@ export function applyBatch(state: PolicyState, record: BatchRecord, batch: Batch
   const loss = perStep.at(-1)?.['actor/loss'];
   return {
     outcome: taken ? 'applied' : 'skipped',
-    ...(taken ? {} : { reason: `no optimiser step taken: loss ${loss}, gradient norm ${steps.at(-1)?.gradNorm}` }),
+    ...(taken ? {} : { reason: total === 0 ? 'the batch has no samples: every group was filtered' : `no optimiser step taken: loss ${loss}, gradient norm ${steps.at(-1)?.gradNorm}` }),
     ...digests,
     steps,
     after: { ...record.after, badSteps: taken ? 0 : record.before.badSteps + 1 },
-    metrics: updateMetrics(perStep, steps),
+    metrics: updateMetrics(perStep, steps, record.loss.kind),
   };
 }
 
@@ -63,15 +63,18 @@ function optimizerStep(trainer: TrainerEngine, record: BatchRecord, lr: number, 
   return { lr, gradNorm: numberToJson(gradNorm), taken };
 }
 
-function updateMetrics(perStep: readonly Record<string, number>[], steps: readonly OptimizerStep[]): UpdateOutput['metrics'] {
+function updateMetrics(perStep: readonly Record<string, number>[], steps: readonly OptimizerStep[], kind: BatchRecord['loss']['kind']): UpdateOutput['metrics'] {
   const mean: Record<string, number> = {};
   for (const metrics of perStep) {
     for (const [name, value] of Object.entries(metrics)) mean[name] = (mean[name] ?? 0) + value / perStep.length;
   }
-  const norms = steps.map((step) => Number(step.gradNorm));
-  mean['actor/grad_norm'] = norms.reduce((sum, norm) => sum + norm, 0) / norms.length;
-  mean['actor/lr'] = steps.at(-1)?.lr ?? 0;
-  mean['actor/steps_skipped'] = steps.filter((step) => !step.taken).length;
+  if (kind === 'sft' && mean['actor/loss'] !== undefined) mean['train/loss'] = mean['actor/loss'];
+  if (steps.length > 0) {
+    const norms = steps.map((step) => Number(step.gradNorm));
+    mean['actor/grad_norm'] = norms.reduce((sum, norm) => sum + norm, 0) / norms.length;
+    mean['actor/lr'] = steps.at(-1)?.lr ?? 0;
+  }
+  mean['training/skipped_steps'] = steps.filter((step) => !step.taken).length;
   return Object.fromEntries(Object.entries(mean).map(([name, value]) => [name, numberToJson(value)]));
 }
 
