@@ -168,10 +168,10 @@ export class Worker {
     const started = performance.now();
     // The message's input was made by the dispatcher from the stage's own type.
     const input = message.input as unknown as RewardInput;
-    const output = await this.#reward.score(store, message, input, (done, total) => {
-      this.#rewardTicks += 1;
-      Object.assign(progress, { done, total, note: 'scoring' });
-    });
+    // A slow scorer is no wedged one: every call has a time limit of its own, which this process keeps.
+    const pulse = setInterval(() => (this.#rewardTicks += 1), this.#ports.timing.progressMs);
+    const told = (done: number, total: number) => void Object.assign(progress, { done, total, note: 'scoring' });
+    const output = await this.#reward.score(store, message, input, told).finally(() => clearInterval(pulse));
     return { output: { ...output }, seconds: (performance.now() - started) / 1000 };
   }
 

@@ -1,7 +1,8 @@
 /** The reward stage: text of every sample to its scorer, in processes of their own; what fails is a failed sample. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { writeFile, mkdir } from 'node:fs/promises';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { PauseError } from '../../core/errors.ts';
 import type { RewardInput, RewardOutput, ScoreTable } from '../../core/wire/jobs.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { Store } from '../../core/ports.ts';
@@ -14,16 +15,23 @@ import { tokenizerOf } from '../tokenizers.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import { createScorerHost } from '../../rewards/host/scorer-host.ts';
-import type { ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
+import type { ScoreFailure, ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
 import type { ScorerInput } from '../../rewards/types.ts';
 
 /** Samples decoded or handed over before the event loop gets a turn. */
 const chunk = 64;
+/** Scorers whose processes are kept ready, the last used ones. */
+const keptHosts = 4;
+/** Failures that say more about the machine than about the sample. */
+const accidents: ReadonlySet<string> = new Set<ScoreFailure>(['timeout', 'memory', 'crashed']);
 
 /** Keeps scorer processes and datasets between jobs. */
 export class RewardRole {
   readonly #cache: string;
-  readonly #hosts = new Map<string, ScorerHost>();
+  /** In the order of their last use. */
+  readonly #hosts = new Map<string, Promise<ScorerHost>>();
+  /** Samples being scored, by host. */
+  readonly #busy = new Map<ScorerHost, number>();
   readonly #datasets = new Map<string, Promise<DatasetFact>>();
 
   constructor(cache: string) {
@@ -34,21 +42,23 @@ export class RewardRole {
     const trajectories = decodeTrajectories(await getBlob(store, message.runId, input.trajectories), input.trajectories);
     const dataset = await this.#dataset(store, input.dataset);
     const tokenizer = await tokenizerOf(await modelFolder(store, input.model, this.#cache));
-    const host = await this.#host(store, message.runId, input);
     const total = trajectories.row_B.length;
-    const outcomes: ScoreOutcome[] = [];
-    for (let start = 0; start < total; start += chunk) {
-      const samples = range(start, Math.min(start + chunk, total));
-      outcomes.push(...(await host.score(samples.map((b) => inputOf(trajectories, dataset, b, (ids) => tokenizer.decode(ids, { skipSpecial: true }))))));
-      progress(outcomes.length, total);
-      await nextTurn();
-    }
+    const sample = (b: number) => inputOf(trajectories, dataset, b, (ids) => tokenizer.decode(ids, { skipSpecial: true }));
+    const outcomes = await this.#withHost(store, message.runId, input, async (host) => {
+      const scored: ScoreOutcome[] = [];
+      for (let start = 0; start < total; start += chunk) {
+        scored.push(...(await host.score(range(start, Math.min(start + chunk, total)).map(sample))));
+        progress(scored.length, total);
+        await nextTurn();
+      }
+      return input.deterministic ? withoutAccidents(host, scored, sample) : scored;
+    });
     const table = tabulate(outcomes);
     return { scores: await putJsonBlob(store, message.runId, table), failed: outcomes.filter((outcome) => !outcome.ok).length };
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#hosts.values()].map((host) => host.close()));
+    await Promise.all([...this.#hosts.values()].map((host) => host.then((ready) => ready.close(), () => undefined)));
   }
 
   #dataset(store: Store, digest: string): Promise<DatasetFact> {
@@ -62,10 +72,28 @@ export class RewardRole {
     return loading;
   }
 
-  async #host(store: Store, runId: string, input: RewardInput): Promise<ScorerHost> {
+  async #withHost<T>(store: Store, runId: string, input: RewardInput, work: (host: ScorerHost) => Promise<T>): Promise<T> {
+    const host = await this.#host(store, runId, input);
+    this.#busy.set(host, (this.#busy.get(host) ?? 0) + 1);
+    try {
+      return await work(host);
+    } finally {
+      this.#busy.set(host, (this.#busy.get(host) ?? 1) - 1);
+      await this.#closeOldHosts();
+    }
+  }
+
+  /** One for all jobs that score alike, even when they come at once. */
+  #host(store: Store, runId: string, input: RewardInput): Promise<ScorerHost> {
     const id = JSON.stringify([input.scorer, input.settings, input.timeoutMs, input.memoryMb, input.concurrency]);
-    const known = this.#hosts.get(id);
-    if (known !== undefined) return known;
+    const host = this.#hosts.get(id) ?? this.#startHost(store, runId, input);
+    this.#hosts.delete(id);
+    this.#hosts.set(id, host);
+    host.catch(() => this.#hosts.delete(id));
+    return host;
+  }
+
+  async #startHost(store: Store, runId: string, input: RewardInput): Promise<ScorerHost> {
     const limits = { timeoutMs: input.timeoutMs, memoryMb: input.memoryMb, concurrency: input.concurrency };
     const { scorer } = input;
     const spec =
@@ -74,8 +102,17 @@ export class RewardRole {
         : { type: 'module' as const, path: await this.#module(store, runId, scorer.module, scorer.fileName), exportName: scorer.exportName, settings: input.settings };
     const host = createScorerHost(spec, limits);
     await host.ready();
-    this.#hosts.set(id, host);
     return host;
+  }
+
+  async #closeOldHosts(): Promise<void> {
+    for (const [id, starting] of [...this.#hosts].slice(0, -keptHosts)) {
+      const host = await starting.catch(() => undefined);
+      if (host === undefined || (this.#busy.get(host) ?? 0) > 0 || this.#hosts.get(id) !== starting) continue;
+      this.#hosts.delete(id);
+      this.#busy.delete(host);
+      await host.close();
+    }
   }
 
   /** A user's module as a file, from the store: the run's own copy, whatever became of the original. */
@@ -83,10 +120,33 @@ export class RewardRole {
     const folder = join(this.#cache, 'modules', digest);
     await mkdir(folder, { recursive: true });
     const path = join(folder, fileName);
-    await writeFile(path, await getBlob(store, runId, digest));
+    // Another worker of this machine may be loading it.
+    const partial = join(folder, `.${process.pid}-${fileName}`);
+    await writeFile(partial, await getBlob(store, runId, digest));
+    await rename(partial, path);
     return path;
   }
 }
+
+/**
+ * Tries again, alone, what was no verdict on the sample. A deterministic run never trains on the outcome of an accident.
+ * @throws PauseError `ScorerAccident` when it happens again.
+ */
+async function withoutAccidents(host: ScorerHost, outcomes: readonly ScoreOutcome[], sample: (b: number) => ScorerInput): Promise<ScoreOutcome[]> {
+  const settled: ScoreOutcome[] = [];
+  for (const [b, first] of outcomes.entries()) {
+    const outcome = isAccident(first) ? ((await host.score([sample(b)]))[0] ?? first) : first;
+    if (isAccident(outcome)) {
+      throw new PauseError('ScorerAccident', `the scorer gave no verdict on sample ${b}, twice: ${outcome.ok ? '' : outcome.reason}`, {
+        hint: 'Raise reward.timeout or reward.memory_limit_mb, or write deterministic: replay: such samples then count as failed',
+      });
+    }
+    settled.push(outcome);
+  }
+  return settled;
+}
+
+const isAccident = (outcome: ScoreOutcome) => !outcome.ok && accidents.has(outcome.code);
 
 function inputOf(t: Trajectories, dataset: DatasetFact, b: number, decode: (ids: number[]) => string): ScorerInput {
   const row = dataset.rows[t.row_B[b] ?? -1];
