@@ -70,6 +70,7 @@ function job(settings: Record<string, unknown> = {}, runId = `dispatch-${++runs}
     timeoutMs: 1,
     memoryMb: 1,
     concurrency: 1,
+    deterministic: false,
   };
   return { stage: 'reward', runId, at: { term: 1, iteration: 1 }, store, profile: 'any', input };
 }

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Tree } from '../../core/recipe/index.ts';
+import { reproducibleMetrics } from '../../core/metrics.ts';
+import { keys } from '../../core/records/keys.ts';
+import { getBlob } from '../../infra/store/blobs.ts';
+import { decodeBatch } from '../../models/batch-tensors.ts';
+import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
+import type { Iteration, StartedRun } from '../loop-under-test.ts';
+
+/** Everything that adds terms to the loss and steps to the update. */
+const demanding: Tree = {
+  data: { train_batch_size: 6 },
+  actor: { ppo_mini_batch_size: 2, ppo_epochs: 2, shuffle: true, use_kl_loss: true, kl_loss_coef: 0.05, entropy_coeff: 0.01 },
+  trainer: { total_training_steps: 3 },
+};
+
+const loop = new LoopUnderTest();
+let [first, second, apart]: (StartedRun | undefined)[] = [];
+beforeAll(async () => {
+  await loop.up(onePool);
+  first = await completed();
+  second = await completed();
+  await loop.up(separatePools);
+  apart = await completed();
+});
+afterAll(() => loop.remove());
+
+async function completed(): Promise<StartedRun> {
+  const run = await loop.start(demanding);
+  await loop.reaches(run, 'completed');
+  return run;
+}
+
+/** What two equal runs must agree on. */
+const essence = ({ batch, update }: Iteration) => ({
+  tensors: batch.tensors,
+  draws: batch.draws,
+  learningRates: batch.learningRates,
+  counters: update.after,
+  state: update.stateDigest,
+  weights: update.weightsDigest,
+  steps: update.steps,
+  metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
+});
+const essences = async (run: StartedRun | undefined) => (await loop.iterations(run as StartedRun)).map(essence);
+
+describe('a deterministic run with mini-batches, two epochs, KL loss and entropy bonus (seed 42)', () => {
+  it('gives the same states, batches and metrics when it is run again', async () => {
+    const made = await essences(first);
+    expect(made).toHaveLength(3);
+    expect(await essences(second)).toEqual(made);
+  });
+
+  it('gives the same ones when every role is in a process of its own, and the weights travel', async () => {
+    expect(await essences(apart)).toEqual(await essences(first));
+    const runId = apart?.runId ?? '';
+    const weights = (await loop.iterations(apart as StartedRun)).map(({ update }) => update.weightsDigest);
+    // Those of the last iteration are needed by nobody.
+    const published = await Promise.all(weights.map(async (digest) => (await loop.store.head(keys.weights(runId, digest))) !== undefined));
+    expect(published).toEqual([true, true, false]);
+    expect((await loop.lines(apart as StartedRun)).filter((line) => line.includes('WeightsMissing'))).toEqual([]);
+  });
+
+  it('takes a step per mini-batch and epoch, with log-probs from before and of the reference', async () => {
+    for (const { batch, update } of await loop.iterations(first as StartedRun)) {
+      expect(batch.oldLogProbs).toBe('stored');
+      expect(update.steps.map(({ taken }) => taken)).toEqual(Array.from({ length: 6 }, () => true));
+      expect(batch.after.optimizerSteps - batch.before.optimizerSteps).toBe(6);
+      const tensors = decodeBatch(await getBlob(loop.store, batch.runId, batch.tensors), 'batch');
+      // Sampled and recomputed log-probs are the same bits: one order of sums whatever the batch.
+      expect(tensors.oldLogProbs_T).toEqual(tensors.rolloutLogProbs_T);
+      expect(tensors.refLogProbs_T).toHaveLength(tensors.advantages_T.length);
+      const [ref, old] = [tensors.refLogProbs_T, tensors.oldLogProbs_T];
+      if (batch.iteration === 1) expect(ref).toEqual(old);
+      else expect(ref).not.toEqual(old);
+      expect(Number(update.metrics['actor/kl_loss'])).toBeGreaterThanOrEqual(0);
+      expect(Number(update.metrics['actor/entropy_loss'] ?? update.metrics['actor/entropy'])).toBeGreaterThan(0);
+    }
+  });
+});

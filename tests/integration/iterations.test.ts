@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs';
+import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { metricInfo } from '../../core/metrics.ts';
+import { keys } from '../../core/records/keys.ts';
+import { resultRecord, weightsManifest } from '../../core/records/schema.ts';
+import { drawsFrom } from '../../core/rl/draws.ts';
+import { timings } from '../../core/wire/messages.ts';
+import { builtFile } from '../../infra/home.ts';
+import { listWorkers } from '../../infra/nats/presence.ts';
+import { getBlob } from '../../infra/store/blobs.ts';
+import { readRecord } from '../../infra/store/records.ts';
+import { decodeBatch } from '../../models/batch-tensors.ts';
+import { poll } from '../../infra/wait.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
+import type { Iteration, StartedRun } from '../loop-under-test.ts';
+
+const iterations = 4;
+const loop = new LoopUnderTest();
+let run: StartedRun;
+let made: Iteration[];
+beforeAll(async () => {
+  await loop.up();
+  run = await loop.start({ data: { val_files: loop.validationFile }, trainer: { val_before_train: true, test_freq: 2, save_freq: 2, total_training_steps: iterations } });
+  await loop.reaches(run, 'completed');
+  made = await loop.iterations(run);
+});
+afterAll(() => loop.remove());
+
+describe('a run of four iterations (seed 42)', () => {
+  it('ends as completed, in the store and in its workflow', async () => {
+    expect(await loop.ended(run)).toEqual({ state: 'completed', position: iterations });
+    expect(await run.log.status()).toMatchObject({ state: 'completed', wish: 'run' });
+    expect(made).toHaveLength(iterations);
+  });
+
+  it('is a chain: every record names the one before it by digest, and states follow each other', async () => {
+    const term = await run.log.newestTerm();
+    let [parent, state] = [term?.digest, term?.record.startState];
+    for (const { batch, batchDigest, update, updateDigest } of made) {
+      expect(batch).toMatchObject({ parent, parentState: state, decision: 'train', profile: term?.record.profile.id });
+      expect(update).toMatchObject({ batch: batchDigest, parentState: state, outcome: 'applied' });
+      [parent, state] = [updateDigest, update.stateDigest];
+    }
+    expect(new Set(made.map(({ update }) => update.stateDigest)).size).toBe(iterations);
+  });
+
+  it('gives every draw one fate and every sample one place', async () => {
+    const stream = { rows: (await run.log.revision()).inputs.trainRows, seed: 42, shuffle: true };
+    const fates = made.flatMap(({ batch }) => batch.draws);
+    expect(fates.map(({ draw, row }) => ({ draw, row }))).toEqual(drawsFrom(stream, 0, iterations * 4).map(({ draw, row }) => ({ draw, row })));
+    expect(new Set(fates.map(({ fate }) => fate))).toEqual(new Set(['trained']));
+    for (const { batch } of made) expect(batch.draws.flatMap(({ samples }) => samples)).toEqual(Array.from({ length: 16 }, (_, b) => b));
+  });
+
+  it('moves its counters on, and hands them from record to record', () => {
+    made.forEach(({ batch, update }, i) => {
+      expect(batch.before).toMatchObject({ cursor: 4 * i, optimizerSteps: i, badSteps: 0 });
+      expect(batch.after).toMatchObject({ cursor: 4 * (i + 1), optimizerSteps: i + 1 });
+      expect(update.after).toEqual({ ...batch.after, badSteps: 0 });
+    });
+  });
+
+  it('validates the base, when due, and the end', async () => {
+    const evaluations = await run.log.evaluations();
+    expect(evaluations.map(({ iteration }) => iteration)).toEqual([0, 2, 4]);
+    for (const { iteration, weightsDigest, questions } of evaluations) {
+      expect(questions).toBe(5);
+      expect(weightsDigest).toBe((await run.log.at(iteration)).weightsDigest);
+    }
+  });
+
+  it('saves checkpoints when due, and the end: its digest is the last update’s', async () => {
+    const checkpoints = await run.log.checkpoints();
+    expect(checkpoints.map(({ record }) => record.iteration)).toEqual([4, 2]);
+    expect(checkpoints[0]?.record).toMatchObject({ stateDigest: made.at(-1)?.update.stateDigest, weightsDigest: made.at(-1)?.update.weightsDigest });
+  });
+
+  it('reports finite numbers under names of the closed table', async () => {
+    const records = [...made.flatMap(({ batch, update }) => [batch.metrics, batch.timings, update.metrics, update.timings]), ...(await run.log.evaluations()).map(({ metrics }) => metrics)];
+    const names = new Set(records.flatMap((values) => Object.keys(values)));
+    expect([...names].filter((name) => metricInfo(name) === undefined)).toEqual([]);
+    const strange = records.flatMap((values) => Object.entries(values).filter(([, value]) => typeof value !== 'number'));
+    expect(strange).toEqual([]);
+    expect(made.every(({ update }) => Number(update.metrics['actor/grad_norm']) > 0)).toBe(true);
+  });
+
+  it('learns: sevens become more', () => {
+    const scores = made.map(({ batch }) => Number(batch.metrics['critic/score/mean']));
+    expect(scores.at(-1)).toBeGreaterThan(scores[0] ?? 1);
+  });
+
+  it('names results that are there, and a batch that can be read', async () => {
+    for (const { batch } of made) {
+      for (const jobId of batch.results) expect(await readRecord(loop.store, keys.result(run.runId, jobId), resultRecord)).toBeDefined();
+      const tensors = decodeBatch(await getBlob(loop.store, run.runId, batch.tensors), 'batch');
+      expect(tensors.rewards_B).toHaveLength(16);
+      expect(tensors.oldLogProbs_T).toBeUndefined();
+      expect(tensors.scored_T.length).toBe(tensors.advantages_T.length);
+    }
+  });
+
+  it('publishes no weights: the only rollout worker is the trainer', async () => {
+    for (const { update } of made) expect(await readRecord(loop.store, keys.weights(run.runId, update.weightsDigest), weightsManifest)).toBeUndefined();
+  });
+
+  it('leaves a log that tells its story', async () => {
+    const story = await poll(async () => {
+      const lines = await loop.lines(run);
+      return lines.some((line) => line.includes('completed')) ? lines : undefined;
+    }, { everyMs: 100, timeoutMs: 20_000 });
+    expect(story).toEqual(expect.arrayContaining([
+      expect.stringMatching(/^info control: opened term 1: fp32 deterministic on /),
+      expect.stringMatching(/^info control: iteration 4, reward [\d.]+, grad norm [\d.]+$/),
+      expect.stringMatching(/^info control: validation of policy 0: accuracy [\d.]+ on 5 questions$/),
+    ]));
+  });
+
+  it('replays from its history, with the workflow code as it is', async () => {
+    const history = await loop.client.workflow.getHandle(run.runId).fetchHistory();
+    Runtime.install({ logger: new DefaultLogger('ERROR') });
+    await Worker.runReplayHistory({ workflowBundle: { code: readFileSync(builtFile('workflow-bundle.js'), 'utf8') } }, history, run.runId);
+    const bytes = JSON.stringify(history).length;
+    console.log(`history: ${history.events?.length} events, ${Math.round(bytes / iterations)} bytes per iteration as JSON`);
+    expect(bytes / iterations).toBeLessThan(40_000);
+  });
+
+  it('leaves event loops free: what is heavy is done elsewhere', async () => {
+    const workers = await listWorkers(loop.nc, timings.local);
+    for (const { worker, loopDelayMs } of workers) console.log(`${worker}: event loop delay p99.9 ${loopDelayMs} ms`);
+    expect(workers.map(({ worker }) => worker)).toEqual(['local-1']);
+    expect(workers[0]?.loopDelayMs).toBeLessThan(1_000);
+  });
+});

@@ -1,0 +1,259 @@
+/**
+ * What the tests of the run loop share: the real stack with the real engine in a temporary home, a tiny model made on
+ * the spot, and recipes that run in seconds.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Client } from '@temporalio/client';
+import type { NatsConnection } from '@nats-io/nats-core';
+import { expect } from 'vitest';
+import { arithmeticRows } from '../cli/data/arithmetic.ts';
+import { createRun, startWorkflow } from '../cli/runs/start.ts';
+import type { RunId } from '../core/ids.ts';
+import type { Store } from '../core/ports.ts';
+import { mergeTrees, parseRecipe } from '../core/recipe/index.ts';
+import type { Tree } from '../core/recipe/index.ts';
+import { keys } from '../core/records/keys.ts';
+import type { BatchRecord, RunState, StatusEntry, UpdateRecord, Wish } from '../core/records/schema.ts';
+import { liveNote, liveSubject } from '../core/wire/messages.ts';
+import type { LiveMessage } from '../core/wire/messages.ts';
+import { wishSignalName } from '../core/wire/workflow.ts';
+import type { RunOutcome } from '../core/wire/workflow.ts';
+import { packageRoot } from '../infra/home.ts';
+import { connectNats } from '../infra/nats/connection.ts';
+import { strangers } from '../infra/stack/adoption.ts';
+import { ensureStack, readStack, stopStack } from '../infra/stack/index.ts';
+import type { StackInfo, WorkerPool } from '../infra/stack/index.ts';
+import { openStore } from '../infra/store/open.ts';
+import type { RunLog } from '../infra/store/run-log.ts';
+import { appendStatus } from '../infra/store/status.ts';
+import { readLogChunk } from '../infra/telemetry/run-log-lines.ts';
+import { connectTemporalClient } from '../infra/temporal/connection.ts';
+import { poll } from '../infra/wait.ts';
+import { readDecoderConfig } from '../models/config.ts';
+import { initialTensors } from '../models/init.ts';
+import { saveHuggingFace } from '../models/weights.ts';
+import { processOf } from './stack-under-test.ts';
+import { temporaryHome } from './servers.ts';
+
+/** How long anything may take on a loaded machine before a test calls it stuck. */
+export const patienceMs = 90_000;
+
+/** One worker that does everything, as on a laptop. */
+export const onePool: readonly WorkerPool[] = [{ name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'], threads: 1 }];
+/** A process for every role: weights travel through the store. */
+export const separatePools: readonly WorkerPool[] = [
+  { name: 'train', count: 1, roles: ['trainer'], threads: 1 },
+  { name: 'sample', count: 2, roles: ['rollout'], threads: 1 },
+  { name: 'score', count: 1, roles: ['reward'], threads: 1 },
+];
+
+export interface StartedRun {
+  readonly runId: RunId;
+  readonly log: RunLog;
+}
+
+/** An iteration as its two records tell it. */
+export interface Iteration {
+  readonly batch: BatchRecord;
+  readonly batchDigest: string;
+  readonly update: UpdateRecord;
+  readonly updateDigest: string;
+}
+
+export class LoopUnderTest {
+  readonly #temporary = temporaryHome();
+  readonly home = this.#temporary.home;
+  readonly #files = join(this.home, 'inputs');
+  #client: Client | undefined;
+  #nc: NatsConnection | undefined;
+  #store: Store | undefined;
+
+  /** The stack with these workers, and a model and rows to run with. */
+  async up(pools: readonly WorkerPool[] = onePool): Promise<StackInfo> {
+    if (this.#store === undefined) {
+      await this.#makeInputs();
+      this.#store = await openStore(join(this.home, 'store'));
+    }
+    const stack = await ensureStack({ home: this.home, workers: pools });
+    await this.#client?.connection.close();
+    this.#client = await connectTemporalClient(stack);
+    await this.#nc?.close();
+    this.#nc = await connectNats(stack, 'test');
+    return stack;
+  }
+
+  /** Ends it all and proves that nothing is left. */
+  async remove(): Promise<void> {
+    await this.#client?.connection.close();
+    await this.#nc?.close();
+    await stopStack(this.home);
+    expect(strangers(this.home, [])).toEqual([]);
+    if (process.env['PETREL_KEEP'] === undefined) this.#temporary.remove();
+    else console.log(`kept: ${this.home}`);
+  }
+
+  get client(): Client {
+    return present(this.#client);
+  }
+
+  get nc(): NatsConnection {
+    return present(this.#nc);
+  }
+
+  get store(): Store {
+    return present(this.#store);
+  }
+
+  /** Makes a scorer out of the body of `computeScore({ dataSource, solutionStr, groundTruth, extraInfo })`. */
+  scorer(name: string, body: string): string {
+    const path = join(this.#files, `${name}.mjs`);
+    writeFileSync(path, `export function computeScore({ dataSource, solutionStr, groundTruth, extraInfo }) {\n${body}\n}\n`);
+    return path;
+  }
+
+  /** Starts a small run: 4 prompts × 4 responses of up to 5 tokens, rewarded by the share of sevens. */
+  async start(overrides: Tree = {}): Promise<StartedRun> {
+    const run = await this.create(overrides);
+    await this.drive(run, overrides['kind'] === 'sft' ? 'sft' : 'rl');
+    return run;
+  }
+
+  /** Writes a run down without starting its workflow. */
+  async create(overrides: Tree = {}): Promise<StartedRun> {
+    const recipe = parseRecipe(mergeTrees(this.#recipe(overrides['kind'] === 'sft'), overrides));
+    const ports = { store: this.store, home: this.home, env: process.env, now: new Date(), say: () => {} };
+    const { runId, log } = await createRun(recipe, ports);
+    return { runId, log };
+  }
+
+  drive({ runId }: StartedRun, kind: 'rl' | 'sft' = 'rl'): Promise<void> {
+    return startWorkflow(this.client, { runId, store: this.store.url }, kind);
+  }
+
+  /** Resolves with the workflow's outcome. */
+  ended({ runId }: StartedRun): Promise<RunOutcome> {
+    return this.client.workflow.getHandle(runId).result() as Promise<RunOutcome>;
+  }
+
+  /** What the commands pause, resume, stop and cancel do: the wish into the store, then word of it to the workflow. */
+  async wish({ runId, log }: StartedRun, wish: Wish): Promise<void> {
+    await appendStatus(log, { wish }, new Date());
+    await this.client.workflow.getHandle(runId).signal(wishSignalName, wish);
+  }
+
+  /** Resolves when the run is in this state. Fails with what the run said when it is not in time, or has failed instead. */
+  async reaches(run: StartedRun, state: RunState): Promise<StatusEntry> {
+    return this.until(run, `state ${state}`, async () => {
+      const status = await run.log.status();
+      if (status?.state === 'failed' && state !== 'failed') throw new Error(`${run.runId} failed: ${JSON.stringify(status.reason)}`);
+      return status?.state === state ? status : undefined;
+    });
+  }
+
+  /** Resolves when policy version k is committed. */
+  async passes(run: StartedRun, k: number): Promise<void> {
+    await this.until(run, `iteration ${k}`, async () => ((await run.log.head())?.position ?? -1) >= k);
+  }
+
+  async until<T>(run: StartedRun, what: string, probe: () => Promise<T | undefined | false>): Promise<T> {
+    const answer = await poll(probe, { everyMs: 50, timeoutMs: patienceMs });
+    if (answer !== undefined && answer !== false) return answer;
+    throw new Error(`${run.runId} did not get to ${what}: ${JSON.stringify(await run.log.status())}\n${(await this.lines(run)).slice(-20).join('\n')}`);
+  }
+
+  /** Live notes of a run from now on. */
+  notes({ runId }: StartedRun): LiveMessage[] {
+    const notes: LiveMessage[] = [];
+    this.nc.subscribe(liveSubject(runId), {
+      callback: (error, message) => {
+        const note = error === null ? liveNote.safeParse(message.json()) : undefined;
+        if (note?.success) notes.push(note.data);
+      },
+    });
+    return notes;
+  }
+
+  async iterations({ log }: StartedRun): Promise<Iteration[]> {
+    const found: Iteration[] = [];
+    for await (const { batch, update } of log.iterations()) {
+      found.push({ batch: batch.record, batchDigest: batch.digest, update: update.record, updateDigest: update.digest });
+    }
+    return found;
+  }
+
+  /** Stored log lines, as people read them. */
+  async lines({ runId }: StartedRun): Promise<string[]> {
+    const chunks = await this.store.children(keys.logs(runId));
+    const lines = await Promise.all(chunks.map((chunk) => readLogChunk(this.store, runId, chunk)));
+    return lines.flat().map(({ level, source, text }) => `${level} ${source}: ${text}`);
+  }
+
+  /** A process of the running stack. */
+  process(name: string) {
+    return processOf(present(readStack(this.home)), name);
+  }
+
+  #recipe(sft: boolean): Tree {
+    const train = join(this.#files, sft ? 'sft.jsonl' : 'train.jsonl');
+    return {
+      name: 'loop',
+      model: { path: join(this.#files, 'model') },
+      data: { train_files: train, train_batch_size: 4, max_prompt_length: 8, max_response_length: 5, max_length: 24 },
+      rollout: { n: 4, max_num_seqs: 8 },
+      actor: { ppo_mini_batch_size: 4, ppo_max_token_len_per_gpu: 64, optim: { lr: 0.003, weight_decay: 0 } },
+      ...(sft ? {} : { reward: { custom_reward_function: { path: this.scorer('sevens', sevens), deterministic: true } } }),
+      trainer: { total_training_steps: 3, save_freq: -1, val_before_train: false },
+      deterministic: true,
+    };
+  }
+
+  async #makeInputs(): Promise<void> {
+    mkdirSync(this.#files, { recursive: true });
+    const folder = join(this.#files, 'model');
+    const tensors = initialTensors(readDecoderConfig({ ...tinyConfig }), 1, 0.1);
+    await saveHuggingFace(folder, { config: { ...tinyConfig }, tensors, dtype: 'float32', companions: join(packageRoot(), 'examples/00-arithmetic-sft/base') });
+    const rows = (split: 'train' | 'validation', count: number, sft: boolean) =>
+      arithmeticRows({ rows: count, seed: 3, split, preset: 'digits', digits: 1, sft, dataSource: 'arithmetic', exclude: new Set() })
+        .map((row) => JSON.stringify(row))
+        .join('\n') + '\n';
+    writeFileSync(join(this.#files, 'train.jsonl'), rows('train', 24, false));
+    writeFileSync(join(this.#files, 'sft.jsonl'), rows('train', 24, true));
+    writeFileSync(this.validationFile, rows('validation', 5, false));
+  }
+
+  get validationFile(): string {
+    return join(this.#files, 'validation.jsonl');
+  }
+}
+
+/** Something a policy with random weights learns at once. */
+const sevens = `return [...solutionStr].filter((c) => c === '7').length / Math.max(1, solutionStr.length);`;
+
+const tinyConfig = {
+  architectures: ['LlamaForCausalLM'],
+  model_type: 'llama',
+  hidden_size: 32,
+  intermediate_size: 64,
+  num_hidden_layers: 2,
+  num_attention_heads: 2,
+  num_key_value_heads: 2,
+  vocab_size: 18,
+  max_position_embeddings: 64,
+  rms_norm_eps: 1e-5,
+  rope_theta: 10000,
+  rope_scaling: null,
+  hidden_act: 'silu',
+  tie_word_embeddings: true,
+  attention_bias: false,
+  mlp_bias: false,
+  eos_token_id: 1,
+  pad_token_id: 0,
+  bos_token_id: null,
+  torch_dtype: 'float32',
+};
+
+function present<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('up() comes first');
+  return value;
+}
