@@ -14,6 +14,7 @@ import type { Store } from '../core/ports.ts';
 import { mergeTrees, parseRecipe } from '../core/recipe/index.ts';
 import type { Tree } from '../core/recipe/index.ts';
 import { keys } from '../core/records/keys.ts';
+import { statusEntry } from '../core/records/schema.ts';
 import type { BatchRecord, RunState, StatusEntry, UpdateRecord, Wish } from '../core/records/schema.ts';
 import { liveNote, liveSubject } from '../core/wire/messages.ts';
 import type { LiveMessage } from '../core/wire/messages.ts';
@@ -25,6 +26,7 @@ import { strangers } from '../infra/stack/adoption.ts';
 import { ensureStack, readStack, stopStack } from '../infra/stack/index.ts';
 import type { StackInfo, WorkerPool } from '../infra/stack/index.ts';
 import { openStore } from '../infra/store/open.ts';
+import { readRecord } from '../infra/store/records.ts';
 import type { RunLog } from '../infra/store/run-log.ts';
 import { appendStatus } from '../infra/store/status.ts';
 import { readLogChunk } from '../infra/telemetry/run-log-lines.ts';
@@ -142,6 +144,15 @@ export class LoopUnderTest {
     await this.client.workflow.getHandle(runId).signal(wishSignalName, wish);
   }
 
+  /** What the command resume does. */
+  async resume(run: StartedRun, kind: 'rl' | 'sft' = 'rl'): Promise<void> {
+    const paused = (await run.log.status())?.state === 'paused';
+    if (!paused) await this.ended(run);
+    await appendStatus(run.log, { wish: 'run', ...(paused ? {} : { state: 'queued' as const }) }, new Date());
+    await this.drive(run, kind);
+    await this.client.workflow.getHandle(run.runId).signal(wishSignalName, 'run');
+  }
+
   /** Resolves when the run is in this state. Fails with what the run said when it is not in time, or has failed instead. */
   async reaches(run: StartedRun, state: RunState): Promise<StatusEntry> {
     return this.until(run, `state ${state}`, async () => {
@@ -172,6 +183,18 @@ export class LoopUnderTest {
       },
     });
     return notes;
+  }
+
+  /** All status entries of a run as `state, wish`; the wish to run goes without saying. */
+  async statuses({ runId, log }: StartedRun): Promise<string[]> {
+    const newest = (await log.status())?.n ?? 0;
+    const entries = await Promise.all(Array.from({ length: newest }, (_, i) => readRecord(this.store, keys.status(runId, i + 1), statusEntry)));
+    return entries.map((entry) => (entry?.record.wish === 'run' ? entry.record.state : `${entry?.record.state}, ${entry?.record.wish}`));
+  }
+
+  /** State digests of all committed iterations. */
+  async states(run: StartedRun): Promise<string[]> {
+    return (await this.iterations(run)).map(({ update }) => update.stateDigest);
   }
 
   async iterations({ log }: StartedRun): Promise<Iteration[]> {
@@ -214,7 +237,7 @@ export class LoopUnderTest {
     const tensors = initialTensors(readDecoderConfig({ ...tinyConfig }), 1, 0.1);
     await saveHuggingFace(folder, { config: { ...tinyConfig }, tensors, dtype: 'float32', companions: join(packageRoot(), 'examples/00-arithmetic-sft/base') });
     const rows = (split: 'train' | 'validation', count: number, sft: boolean) =>
-      arithmeticRows({ rows: count, seed: 3, split, preset: 'digits', digits: 1, sft, dataSource: 'arithmetic', exclude: new Set() })
+      arithmeticRows({ rows: count, seed: 3, split, preset: 'digits', digits: 1, sft, careless: 0, dataSource: 'arithmetic', exclude: new Set() })
         .map((row) => JSON.stringify(row))
         .join('\n') + '\n';
     writeFileSync(join(this.#files, 'train.jsonl'), rows('train', 24, false));
