@@ -4,9 +4,17 @@
 const idleMs = 30_000;
 
 export class TrainerLease {
+  readonly #freed: (runId: string) => void;
   #runId: string | undefined;
   #lastUse = 0;
   #inUse = 0;
+  /** Given back while in use: free as soon as that ends. */
+  #givenBack = false;
+
+  /** `freed`: a run gave the trainer back, what it holds in memory can go. */
+  constructor(freed: (runId: string) => void) {
+    this.#freed = freed;
+  }
 
   get runId(): string | undefined {
     return this.#runId;
@@ -21,12 +29,14 @@ export class TrainerLease {
   /** Takes or keeps the lease for the length of some work. */
   async use<T>(runId: string, work: () => Promise<T>): Promise<T> {
     this.#runId = runId;
+    this.#givenBack = false;
     this.#inUse += 1;
     try {
       return await work();
     } finally {
       this.#inUse -= 1;
       this.#lastUse = Date.now();
+      if (this.#givenBack) this.release(runId);
     }
   }
 
@@ -35,10 +45,11 @@ export class TrainerLease {
     if (this.#runId === runId) this.#lastUse = Date.now();
   }
 
-  /** True when this run held it. */
-  release(runId: string): boolean {
-    if (this.#runId !== runId || this.#inUse > 0) return false;
+  release(runId: string): void {
+    if (this.#runId !== runId) return;
+    this.#givenBack = this.#inUse > 0;
+    if (this.#givenBack) return;
     this.#runId = undefined;
-    return true;
+    this.#freed(runId);
   }
 }

@@ -45,7 +45,7 @@ export class Worker {
   readonly #ports: WorkerPorts;
   readonly #incarnation = randomBytes(6).toString('hex');
   readonly #since = new Date().toISOString();
-  readonly #lease = new TrainerLease();
+  readonly #lease = new TrainerLease((runId) => this.#engine?.release(runId));
   readonly #gate = new Gate();
   readonly #reward: RewardRole;
   readonly #beacon: PresenceBeacon;
@@ -180,7 +180,7 @@ export class Worker {
       callback: (error, raw) => {
         if (error !== null) return;
         const message = leaseRelease.safeParse(raw.json());
-        if (message.success && this.#lease.release(message.data.runId)) this.#engine?.release(message.data.runId);
+        if (message.success) this.#lease.release(message.data.runId);
       },
     });
   }
