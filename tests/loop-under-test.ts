@@ -212,6 +212,14 @@ export class LoopUnderTest {
     return lines.flat().map(({ level, source, text }) => `${level} ${source}: ${text}`);
   }
 
+  /** Resolves with the lines that match, once there are any: lines are stored within a second. */
+  said(run: StartedRun, pattern: RegExp): Promise<string[]> {
+    return this.until(run, `a line that matches ${pattern}`, async () => {
+      const found = (await this.lines(run)).filter((line) => pattern.test(line));
+      return found.length > 0 ? found : undefined;
+    });
+  }
+
   /** A process of the running stack. */
   process(name: string) {
     return processOf(present(readStack(this.home)), name);

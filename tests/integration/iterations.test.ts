@@ -11,7 +11,6 @@ import { listWorkers } from '../../infra/nats/presence.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { readRecord } from '../../infra/store/records.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
-import { poll } from '../../infra/wait.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
 
@@ -105,11 +104,8 @@ describe('a run of four iterations (seed 42)', () => {
   });
 
   it('leaves a log that tells its story', async () => {
-    const story = await poll(async () => {
-      const lines = await loop.lines(run);
-      return lines.some((line) => line.includes('completed')) ? lines : undefined;
-    }, { everyMs: 100, timeoutMs: 20_000 });
-    expect(story).toEqual(expect.arrayContaining([
+    await loop.said(run, /completed/);
+    expect(await loop.lines(run)).toEqual(expect.arrayContaining([
       expect.stringMatching(/^info control: opened term 1: fp32 deterministic on /),
       expect.stringMatching(/^info control: iteration 4, reward [\d.]+, grad norm [\d.]+$/),
       expect.stringMatching(/^info control: validation of policy 0: accuracy [\d.]+ on 5 questions$/),

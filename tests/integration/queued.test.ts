@@ -1,0 +1,61 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LoopUnderTest } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+
+const loop = new LoopUnderTest();
+beforeAll(() => loop.up());
+afterAll(() => loop.remove());
+
+/** A run that holds the trainer until it is told otherwise: paused, its lease would be given back. */
+const long = { trainer: { total_training_steps: 100_000 } };
+
+async function queuedBehind(holder: StartedRun, overrides = {}): Promise<StartedRun> {
+  const run = await loop.create(overrides);
+  const notes = loop.notes(run);
+  await loop.drive(run);
+  await loop.until(run, 'a note that says who holds the trainer', async () => notes.some(({ queued }) => queued === `the trainer is leased to ${holder.runId}`));
+  return run;
+}
+
+describe('two runs on one trainer (seed 42)', () => {
+  it('train one after the other, and the second says for whom it waits', async () => {
+    const first = await loop.start(long);
+    await loop.passes(first, 3);
+    const second = await queuedBehind(first);
+    expect(await second.log.status()).toMatchObject({ state: 'queued' });
+    expect(await loop.client.workflow.getHandle(second.runId).query('live')).toMatchObject({ state: 'queued', stage: 'open' });
+    expect(await second.log.head()).toBeUndefined();
+
+    await loop.wish(first, 'stop');
+    await loop.reaches(first, 'stopped');
+    await loop.reaches(second, 'completed');
+    // Neither disturbed the other: the same recipe gave the same states.
+    expect(await loop.states(second)).toEqual((await loop.states(first)).slice(0, 3));
+  });
+
+  it('do so, too, when one is deterministic and the other is not', async () => {
+    const first = await loop.start(long);
+    await loop.passes(first, 1);
+    const second = await queuedBehind(first, { deterministic: false });
+    await loop.wish(first, 'cancel');
+    await loop.reaches(second, 'completed');
+    expect((await second.log.newestTerm())?.record.profile).toMatchObject({ id: 'any', deterministic: false });
+  });
+
+  it('can be told to end while they wait: nothing was made, nothing is saved', async () => {
+    const first = await loop.start(long);
+    await loop.passes(first, 1);
+    const [stopped, cancelled] = [await queuedBehind(first), await queuedBehind(first)];
+    await loop.wish(stopped, 'stop');
+    await loop.wish(cancelled, 'cancel');
+    expect(await loop.ended(stopped)).toEqual({ state: 'stopped', position: 0 });
+    expect(await loop.ended(cancelled)).toEqual({ state: 'cancelled', position: 0 });
+    await loop.wish(first, 'pause');
+    await loop.reaches(first, 'paused');
+    // A paused run gives its trainer back, and one that was stopped while it waited starts from the beginning.
+    await loop.resume(stopped);
+    await loop.reaches(stopped, 'completed');
+    await loop.wish(first, 'cancel');
+    await loop.reaches(first, 'cancelled');
+  });
+});

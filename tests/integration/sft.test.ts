@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { getBlob } from '../../infra/store/blobs.ts';
+import { readDatasetFiles } from '../../infra/store/datasets.ts';
+import { decodeBatch } from '../../models/batch-tensors.ts';
+import { decodeDataset, promptOf, responseOf, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
+import type { Iteration, StartedRun } from '../loop-under-test.ts';
+
+const iterations = 30;
+const maxTokens = 32;
+
+const loop = new LoopUnderTest();
+let run: StartedRun;
+let made: Iteration[];
+beforeAll(async () => {
+  await loop.up();
+  run = await loop.start({
+    kind: 'sft',
+    data: { train_batch_size: 12 },
+    actor: { ppo_max_token_len_per_gpu: maxTokens, optim: { lr: 0.01 } },
+    trainer: { total_training_steps: iterations },
+  });
+  await loop.reaches(run, 'completed');
+  made = await loop.iterations(run);
+});
+afterAll(() => loop.remove());
+
+describe('a supervised run (seed 42)', () => {
+  it('learns: its loss falls', () => {
+    const losses = made.map(({ update }) => Number(update.metrics['train/loss']));
+    expect(losses).toHaveLength(iterations);
+    expect(losses.every(Number.isFinite)).toBe(true);
+    expect(losses.at(-1)).toBeLessThan(0.6 * (losses[0] ?? 0));
+  });
+
+  it('learns responses only: every scored token is one of a response, and no prompt token is', async () => {
+    const { inputs } = await run.log.revision();
+    const [tokens, rows] = await readDatasetFiles(loop.store, inputs.train, [tokensFile, rowsFile]);
+    const dataset = decodeDataset(tokens as Uint8Array, rows as Uint8Array, 'rows');
+    const { batch } = made[0] as Iteration;
+    const tensors = decodeBatch(await getBlob(loop.store, run.runId, batch.tensors), 'batch');
+    batch.draws.forEach(({ row }, b) => {
+      const [prompt, response] = [promptOf(dataset, row), responseOf(dataset, row)];
+      const sample = tensors.tokens_N.subarray(tensors.offsets_B1[b], tensors.offsets_B1[b + 1]);
+      const scored = tensors.scored_T.subarray(tensors.scoredOffsets_B1[b], tensors.scoredOffsets_B1[b + 1]);
+      expect([...sample]).toEqual([...prompt, ...response]);
+      expect([...scored].map((n) => n - (tensors.offsets_B1[b] ?? 0))).toEqual([...response.keys()].map((t) => prompt.length + t));
+      // The end of text is learnt as well.
+      expect(response.at(-1)).toBe(1);
+    });
+  });
+
+  it('packs: no micro-batch is over the token limit, and every row is in exactly one', async () => {
+    for (const { batch } of made.slice(0, 3)) {
+      const tensors = decodeBatch(await getBlob(loop.store, run.runId, batch.tensors), 'batch');
+      const lengthOf = (b: number) => (tensors.offsets_B1[b + 1] ?? 0) - (tensors.offsets_B1[b] ?? 0);
+      const micros = Array.from({ length: tensors.microOffsets_M1.length - 1 }, (_, m) => [...tensors.microSamples.subarray(tensors.microOffsets_M1[m], tensors.microOffsets_M1[m + 1])]);
+      expect(micros.length).toBeGreaterThan(1);
+      expect(Math.max(...micros.map((samples) => samples.reduce((sum, b) => sum + lengthOf(b), 0)))).toBeLessThanOrEqual(maxTokens);
+      expect(micros.flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 12 }, (_, b) => b));
+    }
+  });
+
+  it('makes its batches from rows alone: no responses, no scores', () => {
+    for (const { batch } of made) expect(batch.results.map((jobId) => jobId.split('-')[0])).toEqual(['advantage']);
+  });
+});

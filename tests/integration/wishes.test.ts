@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { LoopUnderTest } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+
+const iterations = 8;
+const recipe = { trainer: { total_training_steps: iterations } };
+
+const loop = new LoopUnderTest();
+let undisturbed: string[];
+beforeAll(async () => {
+  await loop.up();
+  const run = await loop.start(recipe);
+  await loop.reaches(run, 'completed');
+  undisturbed = await loop.states(run);
+});
+afterAll(() => loop.remove());
+
+async function begun(): Promise<StartedRun> {
+  const run = await loop.start(recipe);
+  await loop.passes(run, 2);
+  return run;
+}
+
+describe('a running run (seed 42)', () => {
+  it('that is paused holds at a boundary, and goes on as if nothing had been', async () => {
+    const run = await begun();
+    await loop.wish(run, 'pause');
+    expect(await loop.reaches(run, 'paused')).toMatchObject({ wish: 'pause' });
+    expect(await loop.client.workflow.getHandle(run.runId).query('live')).toMatchObject({ state: 'paused', wish: 'pause' });
+    const head = await run.log.head();
+    expect(head?.pending).toBeUndefined();
+    expect(head?.position).toBeLessThan(iterations);
+    await loop.resume(run);
+    expect((await loop.reaches(run, 'completed')).reason).toBeUndefined();
+    expect(await loop.states(run)).toEqual(undisturbed);
+  });
+
+  it('that is stopped leaves a checkpoint of its last update, and goes on from there to the same weights', async () => {
+    const run = await begun();
+    await loop.wish(run, 'stop');
+    await loop.reaches(run, 'stopped');
+    const head = await run.log.head();
+    expect(await loop.ended(run)).toEqual({ state: 'stopped', position: head?.position });
+    expect(head?.pending).toBeUndefined();
+    expect(head?.position).toBeLessThan(iterations);
+    expect((await run.log.checkpoints()).map(({ record }) => record.stateDigest)).toEqual([head?.stateDigest]);
+    await loop.resume(run);
+    await loop.reaches(run, 'completed');
+    expect(await loop.states(run)).toEqual(undisturbed);
+  });
+
+  it('that is stopped while it is paused ends at once', async () => {
+    const run = await begun();
+    await loop.wish(run, 'pause');
+    await loop.reaches(run, 'paused');
+    await loop.wish(run, 'stop');
+    await loop.reaches(run, 'stopped');
+    expect(await loop.ended(run)).toMatchObject({ state: 'stopped' });
+  });
+
+  it('that is cancelled leaves its log as it is, and no checkpoint', async () => {
+    const run = await begun();
+    await loop.wish(run, 'cancel');
+    await loop.reaches(run, 'cancelled');
+    const head = await run.log.head();
+    expect(await loop.ended(run)).toEqual({ state: 'cancelled', position: head?.position });
+    expect(await loop.states(run)).toEqual(undisturbed.slice(0, head?.position));
+    expect(await run.log.checkpoints()).toEqual([]);
+  });
+
+  it('records its states in order', async () => {
+    const run = await begun();
+    await loop.wish(run, 'pause');
+    await loop.reaches(run, 'paused');
+    await loop.resume(run);
+    await loop.reaches(run, 'completed');
+    expect(await loop.statuses(run)).toEqual(['queued', 'running', 'running, pause', 'paused, pause', 'paused', 'running', 'completed']);
+  });
+});
