@@ -1,0 +1,50 @@
+/** A process that answers a line with a line: our own measurement, or the peer's. */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+export interface LineProcess {
+  /** Its first line. */
+  readonly greeting: Readonly<Record<string, unknown>>;
+  /** Asks for one turn. Throws with the end of its stderr when it dies instead. */
+  ask(): Promise<Readonly<Record<string, unknown>>>;
+  /** Resolves when it has left. */
+  close(): Promise<void>;
+}
+
+const keptErrorBytes = 4_000;
+
+/** Resolves when the process has said its first line: it is warm. */
+export async function startLineProcess(command: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<LineProcess> {
+  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], env });
+  child.stdin.on('error', () => {}); // it died: its answer will say so
+  let errors = '';
+  child.stderr.on('data', (text: Buffer) => (errors = (errors + text.toString()).slice(-keptErrorBytes)));
+  const ended = exitOf(child);
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const next = async (): Promise<Readonly<Record<string, unknown>>> => {
+    for (;;) {
+      const { value, done } = await lines.next();
+      if (done === true) throw new Error(`${command} ended with ${await ended}:\n${errors.trim()}`);
+      if (value.startsWith('{')) return JSON.parse(value) as Record<string, unknown>;
+    }
+  };
+  return {
+    greeting: await next(),
+    ask: () => {
+      child.stdin.write('turn\n');
+      return next();
+    },
+    close: async () => {
+      child.stdin.end();
+      await ended;
+    },
+  };
+}
+
+function exitOf(child: ChildProcess): Promise<string> {
+  return new Promise((resolve) => {
+    child.once('error', (error) => resolve(error.message));
+    child.once('close', (code, signal) => resolve(signal ?? `code ${code}`));
+  });
+}

@@ -1,0 +1,72 @@
+/** The bench's command line. */
+import { parseArgs } from 'node:util';
+import { InvalidInputError } from '../core/errors.ts';
+import { engineInfo } from '../native/index.ts';
+import type { BenchSettings, Measurement } from './measurement.ts';
+
+export const usage = `usage: npm run bench -- [--json] [--only a,b.*] [--peer torch] [--precision fp32|bf16] [--threads N] [--quick] [--write FILE]
+  --only    rows by name, by a pattern with *, or by the beginning of a name (train, decode.S)
+  --peer    run torch on the same work in turn with petrel; PETREL_PYTHON is its Python
+  --quick   tiny shapes: shows that it works, measures nothing
+  --write   put the table between the markers of a document, such as docs/benchmarks.md`;
+
+export interface BenchOptions {
+  readonly json: boolean;
+  readonly only: readonly string[];
+  /** Interpreter of the peer; absent: no peer. */
+  readonly python: string | undefined;
+  readonly write: string | undefined;
+  readonly settings: BenchSettings;
+}
+
+/** Throws InvalidInputError for what makes no sense. */
+export function readOptions(words: readonly string[], env: NodeJS.ProcessEnv): BenchOptions {
+  const values = parse(words);
+  if (values.peer !== undefined && values.peer !== 'torch') throw bad(`--peer ${values.peer}: the only peer is torch`);
+  const python = env['PETREL_PYTHON'];
+  if (values.peer !== undefined && !python) throw bad('--peer torch needs PETREL_PYTHON: a Python that has torch and transformers');
+  const { bf16, threads } = engineInfo();
+  const precision = values.precision ?? (bf16 ? 'bf16' : 'fp32');
+  if (precision !== 'bf16' && precision !== 'fp32') throw bad(`--precision ${precision}: expected fp32 or bf16`);
+  if (precision === 'bf16' && !bf16) throw bad('--precision bf16: this processor has no AVX512_BF16');
+  const team = Number(values.threads ?? threads);
+  if (!Number.isInteger(team) || team < 1) throw bad(`--threads ${values.threads}: expected a whole number from 1`);
+  return {
+    json: values.json,
+    only: (values.only ?? []).flatMap((list) => list.split(',')).filter((name) => name !== ''),
+    python: values.peer === undefined ? undefined : python,
+    write: values.write,
+    settings: { precision, threads: team, quick: values.quick },
+  };
+}
+
+function parse(words: readonly string[]) {
+  const flag = { type: 'boolean', default: false } as const;
+  const text = { type: 'string' } as const;
+  const options = { json: flag, quick: flag, only: { ...text, multiple: true }, peer: text, precision: text, threads: text, write: text } as const;
+  try {
+    return parseArgs({ args: [...words], options }).values;
+  } catch (error) {
+    throw bad((error as Error).message);
+  }
+}
+
+function bad(message: string): InvalidInputError {
+  return new InvalidInputError(message, { hint: usage });
+}
+
+/** Measurements with only the rows that are asked for. Throws InvalidInputError for a pattern that names none. */
+export function chooseRows(measurements: readonly Measurement[], only: readonly string[]): Measurement[] {
+  if (only.length === 0) return [...measurements];
+  const matches = (pattern: string, name: string) => patternOf(pattern).test(name) || name.startsWith(`${pattern}.`);
+  const names = measurements.flatMap(({ rows }) => rows.map(({ name }) => name));
+  const lost = only.find((pattern) => !names.some((name) => matches(pattern, name)));
+  if (lost !== undefined) throw bad(`--only ${lost}: no such row; there are ${names.join(', ')}`);
+  return measurements
+    .map((measurement) => ({ ...measurement, rows: measurement.rows.filter(({ name }) => only.some((pattern) => matches(pattern, name))) }))
+    .filter(({ rows }) => rows.length > 0);
+}
+
+function patternOf(pattern: string): RegExp {
+  return new RegExp(`^${pattern.split('*').map((part) => part.replace(/[.+?^$()|[\]\\{}]/g, '\\$&')).join('.*')}$`);
+}

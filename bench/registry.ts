@@ -1,0 +1,16 @@
+/** Everything that is measured, in the order it is printed. One file and one line each. */
+import type { Measurement } from './measurement.ts';
+import { decodeBatches, decodeThroughput } from './measurements/decode.ts';
+import { trainMemory } from './measurements/memory.ts';
+import { arithmeticRun } from './measurements/run.ts';
+import { trainThroughput } from './measurements/train.ts';
+import { timeToFirstToken } from './measurements/ttft.ts';
+import { sizeNames } from './sizes.ts';
+
+export const MEASUREMENTS: readonly Measurement[] = [
+  ...sizeNames.map(trainThroughput),
+  ...sizeNames.map(trainMemory),
+  ...sizeNames.flatMap((size) => decodeBatches.map((batch) => decodeThroughput(size, batch))),
+  ...sizeNames.map(timeToFirstToken),
+  arithmeticRun,
+];

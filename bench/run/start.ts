@@ -1,0 +1,32 @@
+/** A short run of the quickstart's recipe by the command line, as a user would make it. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { RunId } from '../../core/ids.ts';
+import type { RunState } from '../../core/records/schema.ts';
+import { packageRoot } from '../../infra/home.ts';
+import { openStore } from '../../infra/store/open.ts';
+import { defaultStore } from '../../infra/store/places.ts';
+import { RunLog } from '../../infra/store/run-log.ts';
+import { poll } from '../../infra/wait.ts';
+
+const limitMs = 10 * 60 * 1000;
+const lookMs = 500;
+const over: ReadonlySet<RunState | undefined> = new Set(['completed', 'failed', 'paused', 'stopped', 'cancelled']);
+
+/** Without validations and checkpoints between iterations, so that each is rollout, reward, advantage and update only. */
+const plain = ['data.val_files=null', 'trainer.test_freq=-1', 'trainer.save_freq=-1'];
+
+/** Resolves when the run has completed; the stack of `home` stays up. Throws when it ends in any other way. */
+export async function runArithmetic(home: string, iterations: number): Promise<RunLog> {
+  const recipe = join(packageRoot(), 'examples/01-arithmetic-grpo/recipe.yaml');
+  const words = ['run', recipe, '--detach', '--json', '--name', 'bench', ...plain, `trainer.total_training_steps=${iterations}`];
+  const program = join(packageRoot(), 'cli/bin.mjs');
+  const { stdout } = await promisify(execFile)(process.execPath, [program, ...words], { env: { ...process.env, PETREL_HOME: home }, timeout: limitMs });
+  const { runId } = JSON.parse(stdout) as { readonly runId: RunId };
+  const log = new RunLog(await openStore(defaultStore(home)), runId);
+  const ended = await poll(async () => over.has((await log.status())?.state), { everyMs: lookMs, timeoutMs: limitMs });
+  const status = await log.status();
+  if (ended !== true || status?.state !== 'completed') throw new Error(`the bench's run is ${status?.state}: ${status?.reason?.message ?? 'no reason given'}`);
+  return log;
+}
