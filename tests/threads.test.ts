@@ -1,0 +1,35 @@
+/** What may run on a main thread: only what transports. Arithmetic belongs to the engine's own thread. */
+import { readFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { packageRoot } from '../infra/home.ts';
+
+/** Modules that are loaded together with a file, by its imports of values; threads and programs it starts are not among them. */
+function loadedBy(entry: string): Set<string> {
+  const seen = new Set<string>();
+  const visit = (path: string) => {
+    if (seen.has(path)) return;
+    seen.add(path);
+    const text = readFileSync(join(packageRoot(), path), 'utf8');
+    for (const [, names = '', specifier = ''] of text.matchAll(/^(?:import|export)\s+(?!type\b)([^;'"]*?)(?:from\s+)?'(\.[^']+\.ts)'/gm)) {
+      if (/^\{\s*type\s[^,]*\}\s*$/.test(names)) continue;
+      visit(posix.normalize(posix.join(dirname(path), specifier)));
+    }
+  };
+  visit(entry);
+  return seen;
+}
+
+/** Losses, advantages, log-probs, digests of states, and the engine itself. */
+const heavy = /^(native\/|core\/rl\/(actor-total|aggregate|kl|policy-loss\/|advantages\/|sft-loss|balance\/)|workers\/engine\/(update|loss|advantage|host|recover|checkpoint|generation|micro-batch)\.ts)/;
+
+describe('main threads', () => {
+  it.each(['workers/main.ts', 'workers/control/main.ts'])('of %s load nothing that computes', (entry) => {
+    expect([...loadedBy(entry)].filter((path) => heavy.test(path))).toEqual([]);
+  });
+
+  it('leave it to the engine thread, which does', () => {
+    const loaded = [...loadedBy('workers/engine/thread.ts')].filter((path) => heavy.test(path));
+    expect(loaded).toEqual(expect.arrayContaining(['workers/engine/update.ts', 'workers/engine/advantage.ts', 'core/rl/actor-total.ts', 'native/index.ts']));
+  });
+});
