@@ -40,6 +40,13 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
     load: () => import('./commands/recipe-schema.ts'),
   },
   {
+    name: 'recipe reference',
+    doc: 'Print all keys of a recipe as a Markdown page.',
+    group: 'Recipes and data',
+    examples: ['petrel recipe reference > docs/recipe-keys.md'],
+    load: () => import('./commands/recipe-reference.ts'),
+  },
+  {
     name: 'model init',
     arguments: '<folder>',
     doc: 'Write random weights for the config.json and tokenizer of a folder.',

@@ -10,6 +10,7 @@ export { isTree, mergeTrees, removeAt, setAt, type Tree } from './merge.ts';
 export { applyOverrides, parseOverride, type Override } from './override.ts';
 export { checkRecipe, parseRecipe, type RecipeResult } from './parse.ts';
 export { promises, type Promises } from './promises.ts';
+export { recipeReference } from './reference.ts';
 export { assertRunnable, runIssues } from './runnable.ts';
 export { recipeSchema, type Recipe, type RecipeInput } from './schema.ts';
 export { isSecretReference } from './secrets.ts';

@@ -40,6 +40,9 @@ const SEAMS: readonly Seam[] = [
   { path: 'store', asked: (r) => parseStoreLocation(r.store).type === 's3', today: 'a folder' },
 ];
 
+/** What can be written today, by the path of a key that is not wholly built. */
+export const BUILT_TODAY: Readonly<Record<string, string>> = Object.fromEntries(SEAMS.map(({ path, today }) => [path, today]));
+
 /** An issue for every key that asks for something not built yet. */
 export function notBuiltYet(recipe: Recipe): RecipeIssue[] {
   return SEAMS.filter((seam) => seam.asked(recipe)).map((seam) => ({

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 
 interface JsonType {
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
   readonly anyOf?: readonly JsonType[];
@@ -21,6 +21,7 @@ export function typeText(schema: z.ZodType): string {
 
 function describe(type: JsonType): string {
   if (type.anyOf !== undefined) return alternatives(type.anyOf);
+  if (isList(type.type)) return alternatives(type.type.map((one) => ({ ...type, type: one })));
   if (type.enum !== undefined) return `one of ${type.enum.map(String).join(', ')}`;
   if (type.const !== undefined) return String(type.const);
   if (type.format === 'date') return 'date yyyy-mm-dd';
@@ -34,6 +35,11 @@ function describe(type: JsonType): string {
 function alternatives(types: readonly JsonType[]): string {
   const texts = types.map(describe);
   return texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')}, or ${texts.at(-1) ?? ''}`;
+}
+
+/** Array.isArray does not narrow readonly arrays. */
+function isList(type: JsonType['type']): type is readonly string[] {
+  return Array.isArray(type);
 }
 
 function list(items: JsonType['items']): string {
