@@ -56,18 +56,28 @@ export async function driveRun(carry: RunCarry, makeBatch: MakeBatch): Promise<R
     drive.abandonable.tell(wish);
   });
 
-  for (;;) {
-    try {
-      return await iterate(drive);
-    } catch (error) {
-      const reason = pauseReason(error);
-      if (reason === undefined) return await fail(drive, error);
-      await hold(drive, reason);
-    }
+  while (!historyIsLong()) {
+    const outcome = await untilPausedOrDone(drive);
+    if (outcome !== undefined) return outcome;
+  }
+  return continueAsNew<(carry: RunCarry) => Promise<RunOutcome>>(carry);
+}
+
+const historyIsLong = () => workflowInfo().continueAsNewSuggested;
+
+/** undefined when there is more to do: after a pause, or because the history is long. */
+async function untilPausedOrDone(drive: Drive): Promise<RunOutcome | undefined> {
+  try {
+    return await iterate(drive);
+  } catch (error) {
+    const reason = pauseReason(error);
+    if (reason === undefined) return await fail(drive, error);
+    await hold(drive, reason);
+    return undefined;
   }
 }
 
-async function iterate(drive: Drive): Promise<RunOutcome> {
+async function iterate(drive: Drive): Promise<RunOutcome | undefined> {
   const { carry, progress } = drive;
   const head = await quick.recoverHead(carry);
   Object.assign(progress, { opened: head.term > 0, position: head.position, iterations: head.iterations, wish: head.wish });
@@ -76,16 +86,16 @@ async function iterate(drive: Drive): Promise<RunOutcome> {
   if (head.valOnly && progress.ending === undefined) return end(drive, 'completed');
   if (head.pending && progress.wish !== 'cancel') await update(drive);
 
-  for (;;) {
+  while (!historyIsLong()) {
     const turn = progress.turn();
     if (turn === 'hold') {
       await hold(drive, undefined);
       if (progress.ending === undefined) await running(drive);
     } else if (turn === 'go') {
       if ((await makeBatch(drive)) && progress.wish !== 'cancel') await update(drive);
-      if (workflowInfo().continueAsNewSuggested) await continueAsNew<(carry: RunCarry) => Promise<RunOutcome>>(carry);
     } else return end(drive, turn === 'complete' ? 'completed' : turn === 'stop' ? 'stopped' : 'cancelled');
   }
+  return undefined;
 }
 
 /** A run is queued until a trainer has its base ready. */
