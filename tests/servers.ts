@@ -37,12 +37,12 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
-/** Temporal with its database under `folder`; give it to `connectTemporalClient` and `connectTemporalWorker`. */
-export async function startTemporal(folder: string): Promise<TestServer & HasTemporal> {
+/** Temporal with its database under `folder`; give it to `connectTemporalClient` and `connectTemporalWorker`. `settings`: dynamic ones, `name=value`. */
+export async function startTemporal(folder: string, settings: readonly string[] = []): Promise<TestServer & HasTemporal> {
   const [port] = (await freePorts(1)) as [number];
   const { path } = readTools(petrelHome()).temporal;
   mkdirSync(folder, { recursive: true });
-  const args = temporalArgs({ dbFile: join(folder, 'temporal.db'), port });
+  const args = [...temporalArgs({ dbFile: join(folder, 'temporal.db'), port }), ...settings.flatMap((setting) => ['--dynamic-config-value', setting])];
   const server = await startServer('temporal', folder, path, args, temporalEnv, () => isTemporalReady(path, port));
   return Object.assign(server, { temporal: { address: `${loopback}:${port}` } });
 }

@@ -1,0 +1,231 @@
+/** The workflow alone: a real Temporal server, and activities that keep a run in memory. */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Client } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import type { NativeConnection } from '@temporalio/worker';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Activities, RunRef } from '../../activities/index.ts';
+import { startWorkflow } from '../../cli/runs/start.ts';
+import { PauseError, TerminalError } from '../../core/errors.ts';
+import type { Wish } from '../../core/records/schema.ts';
+import { taskQueue, wishSignalName } from '../../core/wire/workflow.ts';
+import type { RunOutcome } from '../../core/wire/workflow.ts';
+import { builtFile } from '../../infra/home.ts';
+import { connectTemporalClient, connectTemporalWorker } from '../../infra/temporal/connection.ts';
+import { errorToFailure } from '../../infra/temporal/failures.ts';
+import { startTemporal } from '../servers.ts';
+
+const suggestAfterEvents = 250;
+
+/** A run as the store would hold it. */
+class RunInMemory {
+  term = 0;
+  position = 0;
+  pending = false;
+  wish: Wish = 'run';
+  readonly iterations: number;
+  readonly states: string[] = [];
+  recoveries = 0;
+  validated: number[] = [];
+  checkpoints: number[] = [];
+  /** Called by the stages; what it throws, they throw. */
+  at: (stage: string, run: RunInMemory) => void | Promise<void> = () => {};
+
+  constructor(iterations: number) {
+    this.iterations = iterations;
+  }
+}
+
+const runs = new Map<string, RunInMemory>();
+const runOf = ({ runId }: RunRef): RunInMemory => runs.get(runId) as RunInMemory;
+
+async function reach(ref: RunRef, stage: string): Promise<RunInMemory> {
+  const run = runOf(ref);
+  try {
+    await run.at(stage, run);
+  } catch (error) {
+    throw errorToFailure(error);
+  }
+  return run;
+}
+
+const activities: Activities = {
+  async recoverHead(ref) {
+    const run = runOf(ref);
+    run.recoveries += 1;
+    const { term, position, iterations, pending, wish } = run;
+    return { term, position, iterations, pending, wish, evaluationDue: false, valOnly: false };
+  },
+  async openTerm(ref) {
+    const run = await reach(ref, 'open');
+    run.term = 1;
+    return { term: 1 };
+  },
+  async recordState(input) {
+    runOf(input).states.push(input.state);
+  },
+  async rollout(ref) {
+    await reach(ref, 'rollout');
+    return { samples: 1 };
+  },
+  async reward(ref) {
+    await reach(ref, 'reward');
+    return { failed: 0 };
+  },
+  async advantage(ref) {
+    const run = await reach(ref, 'advantage');
+    run.pending = true;
+    return { batch: 'b' };
+  },
+  async update(ref) {
+    // As the real one: the wish is read before the answer travels.
+    const { wish } = runOf(ref);
+    const run = await reach(ref, 'update');
+    if (run.pending) run.position += 1;
+    run.pending = false;
+    return { position: run.position, wish, evaluationDue: run.position % 2 === 0 };
+  },
+  async evaluate(ref) {
+    const run = await reach(ref, 'evaluate');
+    run.validated.push(run.position);
+    return { accuracy: 1 };
+  },
+  async checkpoint(ref) {
+    const run = await reach(ref, 'checkpoint');
+    run.checkpoints.push(run.position);
+    return { manifest: 'm' };
+  },
+};
+
+const folder = mkdtempSync(join(tmpdir(), 'petrel-drive-'));
+let server: Awaited<ReturnType<typeof startTemporal>>;
+let client: Client;
+let connection: NativeConnection;
+let worker: Worker;
+let polling: Promise<void>;
+beforeAll(async () => {
+  // Activities that a workflow left alone report to nobody: the SDK warns of each.
+  Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging: { filter: 'ERROR' } } });
+  server = await startTemporal(folder, [`limit.historyCount.suggestContinueAsNew=${suggestAfterEvents}`]);
+  client = await connectTemporalClient(server);
+  connection = await connectTemporalWorker(server);
+  worker = await Worker.create({ connection, taskQueue, activities, workflowBundle: { code: readFileSync(builtFile('workflow-bundle.js'), 'utf8') } });
+  polling = worker.run();
+});
+afterAll(async () => {
+  worker?.shutdown();
+  await polling;
+  await connection?.close();
+  await client?.connection.close();
+  await server?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+let count = 0;
+interface Driven {
+  readonly run: RunInMemory;
+  readonly outcome: Promise<RunOutcome>;
+  readonly tell: (wish: Wish) => Promise<void>;
+  readonly workflowId: string;
+}
+
+async function drive(iterations: number, prepare: (run: RunInMemory, tell: Driven['tell']) => void = () => {}): Promise<Driven> {
+  const workflowId = `drive-${++count}`;
+  const run = new RunInMemory(iterations);
+  runs.set(workflowId, run);
+  const tell = async (wish: Wish) => {
+    run.wish = wish;
+    await client.workflow.getHandle(workflowId).signal(wishSignalName, wish);
+  };
+  prepare(run, tell);
+  await startWorkflow(client, { runId: workflowId, store: 'file:///nowhere' }, 'rl');
+  return { run, tell, workflowId, outcome: client.workflow.getHandle(workflowId).result() as Promise<RunOutcome> };
+}
+
+/** Resolves at the n-th time that the run comes to a stage, and lets it go on when told. */
+function stopAt(run: RunInMemory, stage: string, n = 1): { readonly reached: Promise<void>; readonly go: () => void } {
+  let [go, arrive] = [() => {}, () => {}];
+  const gate = new Promise<void>((resolve) => (go = resolve));
+  const reached = new Promise<void>((resolve) => (arrive = resolve));
+  let seen = 0;
+  run.at = async (name) => {
+    if (name !== stage || ++seen !== n) return;
+    arrive();
+    await gate;
+  };
+  return { reached, go };
+}
+
+describe('the workflow of a run', () => {
+  it('goes through its iterations, validates when due, and ends with a checkpoint', async () => {
+    const { run, outcome } = await drive(4);
+    expect(await outcome).toEqual({ state: 'completed', position: 4 });
+    expect(run).toMatchObject({ states: ['running', 'completed'], validated: [2, 4], checkpoints: [4], recoveries: 1 });
+  });
+
+  it('goes on in a new history when the old one is long, from what the store says', async () => {
+    const { run, outcome, workflowId } = await drive(24);
+    expect(await outcome).toEqual({ state: 'completed', position: 24 });
+    expect(run.recoveries).toBeGreaterThan(2);
+    expect(run.states.at(-1)).toBe('completed');
+    expect(run.states).not.toContain('failed');
+    const { historyLength } = await client.workflow.getHandle(workflowId).describe();
+    expect(historyLength).toBeLessThan(2 * suggestAfterEvents);
+  });
+
+  it('leaves responses undone when it is to stop, but not a committed batch', async () => {
+    let waiting: ReturnType<typeof stopAt> | undefined;
+    const { run, outcome, tell } = await drive(9, (fresh) => (waiting = stopAt(fresh, 'rollout', 3)));
+    await waiting?.reached;
+    await tell('stop');
+    expect(await outcome).toEqual({ state: 'stopped', position: 2 });
+    expect(run).toMatchObject({ checkpoints: [2], states: ['running', 'stopped'] });
+    waiting?.go();
+  });
+
+  it('finishes the update under way when it is to stop, though the update read an older wish', async () => {
+    let waiting: ReturnType<typeof stopAt> | undefined;
+    const { outcome, tell } = await drive(9, (fresh) => (waiting = stopAt(fresh, 'update', 2)));
+    await waiting?.reached;
+    await tell('stop');
+    waiting?.go();
+    expect(await outcome).toEqual({ state: 'stopped', position: 2 });
+  });
+
+  it.each(['open', 'update', 'evaluate', 'checkpoint'])('does not wait for %s when it is cancelled', async (stage) => {
+    let waiting: ReturnType<typeof stopAt> | undefined;
+    const { run, outcome, tell } = await drive(2, (fresh) => (waiting = stopAt(fresh, stage)));
+    await waiting?.reached;
+    await tell('cancel');
+    expect((await outcome).state).toBe('cancelled');
+    expect(run.states.at(-1)).toBe('cancelled');
+    waiting?.go();
+  });
+
+  it('pauses with the reason when a person must act, and recovers from the store when told to go on', async () => {
+    let failures = 1;
+    const { run, outcome, tell, workflowId } = await drive(3, (fresh) => {
+      fresh.at = (stage) => {
+        if (stage === 'advantage' && failures-- > 0) throw new PauseError('NoSpace', 'the disk is full');
+      };
+    });
+    while (!run.states.includes('paused')) await client.workflow.getHandle(workflowId).query('live');
+    await tell('run');
+    expect(await outcome).toEqual({ state: 'completed', position: 3 });
+    expect(run).toMatchObject({ states: ['running', 'paused', 'running', 'completed'], recoveries: 2 });
+  });
+
+  it('fails with the error when nothing can help', async () => {
+    const { run, outcome } = await drive(3, (fresh) => {
+      fresh.at = (stage) => {
+        if (stage === 'update') throw new TerminalError('Damaged', 'a record is gone');
+      };
+    });
+    await expect(outcome).rejects.toMatchObject({ cause: expect.any(ApplicationFailure) });
+    await expect(outcome).rejects.toMatchObject({ cause: { type: 'Damaged', message: 'a record is gone' } });
+    expect(run.states).toEqual(['running', 'failed']);
+  });
+});

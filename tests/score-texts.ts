@@ -1,0 +1,35 @@
+/** Log-probs of whole texts under a model, by the engine: what check:hf and the real-model test compare with transformers. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { EngineOptions, PackedBatch } from '../core/ports.ts';
+import { readDecoderConfig } from '../models/config.ts';
+import { loadWeights } from '../models/weights.ts';
+import { createTrainer } from '../native/index.ts';
+import type { NativeTrainer } from '../native/index.ts';
+
+/** A model of a Hugging Face folder. */
+export async function openFolder(folder: string, options: EngineOptions, trainable: boolean): Promise<NativeTrainer> {
+  const config = readDecoderConfig(JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')));
+  const trainer = createTrainer(config, { ...options, trainable });
+  await loadWeights(folder, trainer);
+  return trainer;
+}
+
+/** Positions [from, to) of one sequence, each with the token that follows it; the last token of all is followed by token 0. */
+export function oneSequence(ids: readonly number[], from = 0, to = ids.length - 1): PackedBatch {
+  const positions_P = Int32Array.from({ length: to - from }, (_, i) => from + i);
+  return { tokens_N: Int32Array.from(ids), cuSeqlens: Int32Array.of(0, ids.length), positions_P, targets_P: positions_P.map((at) => ids[at + 1] ?? 0) };
+}
+
+/** Log-prob of every token but the first. */
+export function logProbsOf(trainer: NativeTrainer, ids: readonly number[]): Float32Array {
+  return trainer.forward(oneSequence(ids), { temperature: 1, entropy: false, keep: false }).logProbs_P;
+}
+
+/** Largest absolute difference. A NaN anywhere is NaN; lists of unequal length are infinitely far apart. */
+export function largestDifference(got: ArrayLike<number>, want: ArrayLike<number>): number {
+  if (got.length !== want.length) return Number.POSITIVE_INFINITY;
+  let largest = 0;
+  for (let i = 0; i < want.length; i++) largest = Math.max(largest, Math.abs((got[i] ?? Number.NaN) - (want[i] ?? Number.NaN)));
+  return largest;
+}
