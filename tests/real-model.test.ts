@@ -24,8 +24,8 @@ if (missing.length > 0) console.log(`the real-model tests are skipped: ${missing
 const { bf16, threads } = engineInfo();
 /** fp32 sums in another order than float64: rounding alone moves a logit by about this. */
 const fp32Rounding = 2e-4;
-/** bf16 weights and activations through 30 layers; measured, see the test's output. */
-const bf16Rounding = { largest: 0.5, mean: 5e-2 };
+/** bf16 weights and activations through 30 layers. Measured: 0.13 and 0.010. */
+const bf16Rounding = { largest: 0.3, mean: 3e-2 };
 const gradientError = 0.01;
 
 describe.skipIf(missing.length > 0)('SmolLM2-135M-Instruct', () => {
