@@ -29,6 +29,16 @@ describe('a job that is waited for', () => {
     expect(wait.claim(claim('b'), timing.ackWaitMs + 1)).toMatchObject({ answer: 'go', alone: true });
   });
 
+  it('stays with its holder when another worker will not do it, and says why it waits only when nobody does it', () => {
+    const wait = new JobWait('j', timing);
+    const refused = (worker: string): JobEvent => ({ v: wireVersion, type: 'queued', worker, because: `${worker} is leased` });
+    wait.event(refused('b'), 0);
+    expect([wait.holder, wait.queuedBecause]).toEqual([undefined, 'b is leased']);
+    wait.claim(claim('a'), 0);
+    wait.event(refused('b'), 1);
+    expect([wait.holder, wait.queuedBecause]).toEqual(['a', undefined]);
+  });
+
   it('is convicted after ending two workers while it ran alone, and not before', () => {
     const wait = new JobWait('j', timing);
     const later = (n: number) => n * (timing.ackWaitMs + 1);

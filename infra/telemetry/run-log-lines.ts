@@ -18,6 +18,8 @@ export function lineWriter(nc: NatsConnection, runId: string, source: string): S
 
 const flushMs = 1_000;
 const flushLines = 500;
+/** Lines kept of a run whose store is not known here, or does not answer. */
+const keptLines = 5_000;
 
 /** Writes the lines of all runs that this control process drives into chunks under `runs/<id>/logs/`. */
 export class LogCollector {
@@ -49,7 +51,7 @@ export class LogCollector {
       try {
         await store.put(keys.log(runId, name), new TextEncoder().encode(taken.join('\n') + '\n'));
       } catch {
-        lines.unshift(...taken.slice(-flushLines));
+        lines.unshift(...taken);
       }
     }
   }
@@ -64,7 +66,8 @@ export class LogCollector {
     const lines = this.#lines.get(runId) ?? [];
     this.#lines.set(runId, lines);
     lines.push(line);
-    if (lines.length >= flushLines) void this.flush();
+    if (lines.length > keptLines) lines.splice(0, lines.length - keptLines);
+    else if (lines.length === flushLines) void this.flush();
   }
 }
 
