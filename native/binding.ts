@@ -11,6 +11,7 @@ export type NativeHandle = { readonly __nativeModel: never };
 /** The addon's flat functions, as this folder calls them. Arguments are validated before they get here. */
 export interface NativeFunctions {
   engineInfo(): { isa: string; bf16: boolean; onednn: string; build: string; threads: number };
+  ticks(): number;
   trainerCreate(config: object, options: object): NativeHandle;
   trainerParameters(handle: NativeHandle): { name: string; shape: number[]; offset: number; size: number }[];
   trainerBuffers(handle: NativeHandle): [Float32Array, Float32Array, Float32Array, Float32Array];

@@ -25,6 +25,14 @@ export function engineInfo(): EngineInfo {
 }
 
 /**
+ * Rises with every piece of work of every engine in this process (each product, norm, attention …). Never blocks, whatever other
+ * threads compute: a main thread follows its engine thread's progress by it.
+ */
+export function engineTicks(): number {
+  return native().ticks();
+}
+
+/**
  * Everything that decides the bits of a result besides its inputs. Deterministic results do not depend on instruction set or
  * threads, so these are left out there.
  */

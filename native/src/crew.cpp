@@ -128,6 +128,8 @@ class Crew {
   std::vector<std::thread> helpers_;
 };
 
+alignas(64) std::atomic<uint64_t> ticks{0};
+
 thread_local std::unique_ptr<Crew> crewOfThread;
 thread_local int workerInside = -1;  // this thread's place while it does an item
 
@@ -147,6 +149,8 @@ void useThreads(int threads) {
   if (threads > 1) crewOfThread = std::make_unique<Crew>(threads);
 }
 
+uint64_t workTicks() { return ticks.load(std::memory_order_relaxed); }
+
 int teamSize() { return crewOfThread ? crewOfThread->size() : 1; }
 
 namespace crew {
@@ -158,6 +162,7 @@ struct Call {
 
 void run(int64_t n, int64_t chunk, Function function, const void* context) {
   if (n <= 0) return;
+  if (workerInside < 0) ticks.fetch_add(1, std::memory_order_relaxed);
   if (workerInside >= 0 || !crewOfThread || n <= chunk) {
     function(context, 0, n, workerInside < 0 ? 0 : workerInside);
     return;

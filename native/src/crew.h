@@ -7,6 +7,9 @@
 
 namespace petrel {
 
+/** Calls of `shareOut` that work began on since the process started, of all threads: a sign of life. Never blocks. */
+uint64_t workTicks();
+
 /** Number of threads that work handed out by this thread uses from now on, itself included. */
 void useThreads(int threads);
 int teamSize();

@@ -1,9 +1,10 @@
-// engineInfo(): what this build is and what this machine gives it.
+// engineInfo(): what this build is and what this machine gives it. ticks(): whether any engine of this process moves.
 #include <dnnl.h>
 #include <omp.h>
 
 #include "addon.h"
 #include "build_hash.h"
+#include "crew.h"
 #include "isa.h"
 
 namespace petrel {
@@ -20,8 +21,11 @@ Napi::Value engineInfo(const Napi::CallbackInfo& info) {
   return result;
 }
 
+Napi::Value ticks(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), static_cast<double>(workTicks())); }
+
 const Register registration([](Napi::Env env, Napi::Object exports) {
   exports.Set("engineInfo", Napi::Function::New(env, engineInfo));
+  exports.Set("ticks", Napi::Function::New(env, ticks));
 });
 
 }  // namespace
