@@ -30,6 +30,30 @@ void stripe(const GemmBlock& g, int64_t i, int64_t firstPanel, int64_t panels) {
   }
 }
 
+/** to[i][j] = from[j][i] for i < depth ≤ 8 and 8 columns j, 0 where j ≥ rows; rows of `from` are ld apart, of `to` 16. */
+void transpose8(const float* from, int64_t ld, int rows, int depth, float* to) {
+  const __m256i inside = _mm256_cmpgt_epi32(_mm256_set1_epi32(depth), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  __m256 r[8], s[8];
+#pragma GCC unroll 8
+  for (int j = 0; j < 8; ++j) r[j] = j >= rows ? _mm256_setzero_ps() : depth < 8 ? _mm256_maskload_ps(from + j * ld, inside) : _mm256_loadu_ps(from + j * ld);
+#pragma GCC unroll 4
+  for (int j = 0; j < 8; j += 2) {
+    s[j] = _mm256_unpacklo_ps(r[j], r[j + 1]);
+    s[j + 1] = _mm256_unpackhi_ps(r[j], r[j + 1]);
+  }
+#pragma GCC unroll 2
+  for (int j = 0; j < 8; j += 4) {
+    r[j] = _mm256_shuffle_ps(s[j], s[j + 2], 0x44);
+    r[j + 1] = _mm256_shuffle_ps(s[j], s[j + 2], 0xee);
+    r[j + 2] = _mm256_shuffle_ps(s[j + 1], s[j + 3], 0x44);
+    r[j + 3] = _mm256_shuffle_ps(s[j + 1], s[j + 3], 0xee);
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    if (i < depth) _mm256_storeu_ps(to + i * 16, _mm256_permute2f128_ps(r[i % 4], r[i % 4 + 4], i < 4 ? 0x20 : 0x31));
+  }
+}
+
 using Stripe = void (*)(const GemmBlock&, int64_t, int64_t, int64_t);
 #if defined(__AVX512F__)
 constexpr Stripe kStripes[] = {stripe<1>, stripe<2>, stripe<3>, stripe<4>,  stripe<5>,  stripe<6>,
@@ -63,16 +87,12 @@ void packRows(const float* src, int64_t ld, int64_t k, int64_t n, float* dst) {
 }
 
 void packColumns(const float* src, int64_t ld, int64_t k, int64_t n, float* dst) {
-  for (int64_t p = 0; p < n; p += 16) {
+  for (int64_t p = 0; p < n; p += 16, dst += k * 16) {
     const int columns = n - p < 16 ? static_cast<int>(n - p) : 16;
-    for (int64_t i0 = 0; i0 < k; i0 += 16) {
-      const int64_t depth = k - i0 < 16 ? k - i0 : 16;
-      for (int j = 0; j < 16; ++j) {
-        const float* from = src + (p + j) * ld + i0;
-        for (int64_t i = 0; i < depth; ++i) dst[(i0 + i) * 16 + j] = j < columns ? from[i] : 0.0f;
-      }
+    for (int64_t i = 0; i < k; i += 8) {
+      const int depth = k - i < 8 ? static_cast<int>(k - i) : 8;
+      for (int half = 0; half < 16; half += 8) transpose8(src + (p + half) * ld + i, ld, columns - half, depth, dst + i * 16 + half);
     }
-    dst += k * 16;
   }
 }
 
