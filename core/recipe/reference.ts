@@ -6,8 +6,8 @@ const INTRO = `# Recipe keys
 
 Made by \`petrel recipe reference > docs/recipe-keys.md\`; a test keeps it up to date. How recipes work: [recipes.md](recipes.md).
 
-*On resume* says what \`petrel resume <run> key=value\` does with a changed value: **free** takes effect, **ask** changes the
-experiment and needs \`--accept-changes\`, **fixed** would be another run and is refused.
+*On resume* says what a run that goes on may do with a changed value: **free** takes effect, **ask** changes the experiment and
+needs a yes, **fixed** would be another run. (\`petrel resume\` with changed keys is not built yet.)
 *Today* says what petrel can do of a key that is not wholly built; anything else is refused before a run starts.
 `;
 

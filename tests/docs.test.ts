@@ -1,0 +1,172 @@
+/** The docs are true: links lead somewhere, commands exist, examples parse, their files come from the commands beside them. */
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import type { CommandSpec } from '../cli/command.ts';
+import { COMMANDS } from '../cli/commands.ts';
+import { loadRecipe } from '../cli/recipe-file.ts';
+import { checkRecipe, recipeReference, runIssues } from '../core/recipe/index.ts';
+import { packageRoot } from '../infra/home.ts';
+import { cliHome } from './cli.ts';
+import { buildRun } from './run-builder.ts';
+
+const ROOT = packageRoot();
+const SKIPPED = new Set(['node_modules', 'dist', 'build', '.git']);
+
+interface Page {
+  /** From the root. */
+  readonly path: string;
+  readonly text: string;
+}
+
+const pages: readonly Page[] = markdownUnder(ROOT).map((file) => ({ path: relative(ROOT, file), text: readFileSync(file, 'utf8') }));
+/** Those that tell a user what to type; the reference files' own pages speak of other programs. */
+const guides = pages.filter(({ path }) => !path.startsWith('tests/'));
+const page = (path: string): string => pages.find((one) => one.path === path)?.text ?? '';
+const examples = readdirSync(join(ROOT, 'examples'), { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => name);
+
+const cli = cliHome();
+afterAll(() => cli.remove());
+
+describe('links', () => {
+  it.each(guides.map(({ path }) => path))('of %s lead to files and headings that are there', (path) => {
+    expect(linksOf(page(path)).filter((link) => !leadsSomewhere(path, link))).toEqual([]);
+  });
+});
+
+describe('commands in the docs', () => {
+  const commands = guides.flatMap(({ path, text }) => petrelLines(text).map((line) => ({ path, line })));
+
+  it('are in the table of commands, with their options', () => {
+    const wrong = commands.filter(({ line }) => !isCommand(line)).map(({ path, line }) => `${path}: ${line}`);
+    expect(wrong).toEqual([]);
+  });
+
+  it('are all in the README’s table', () => {
+    const readme = page('README.md');
+    const named = (name: string) => new RegExp(`\`(?:petrel )?${name}\\b`).test(readme);
+    expect(COMMANDS.map(({ name }) => name).filter((name) => !named(name))).toEqual([]);
+  });
+
+  it('of npm are scripts of the package', () => {
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { readonly scripts: Readonly<Record<string, string>> };
+    const named = guides.flatMap(({ text }) => [...text.matchAll(/npm run ([a-z:]+)/g)].map((match) => String(match[1])));
+    expect(named.filter((name) => !Object.hasOwn(scripts, name))).toEqual([]);
+    expect(page('README.md')).toContain('npm test');
+  });
+
+  it('are many enough to mean something', () => {
+    expect(commands.length).toBeGreaterThan(50);
+  });
+});
+
+describe('an example', () => {
+  it.each(examples)('%s has a page, and a recipe that can be run', (name) => {
+    expect(page(`examples/${name}/README.md`)).toContain(`petrel run examples/${name}`);
+    expect(page('examples/README.md')).toContain(`(${name}/README.md)`);
+    expect(runIssues(loadRecipe(join(ROOT, 'examples', name), [], ROOT).recipe)).toEqual([]);
+  });
+
+  const made = examples.flatMap((name) => petrelLines(page(`examples/${name}/README.md`)).filter((line) => line.startsWith('petrel data ')).map((line) => ({ name, line })));
+
+  it.each(made)('$name: the file is what `$line` makes', async ({ name, line }) => {
+    const words = line.split(/\s+/).slice(1);
+    const file = words[words.indexOf('--out') + 1] ?? '';
+    await cli.petrel(...words);
+    expect(readFileSync(join(cli.home, file)).equals(readFileSync(join(ROOT, 'examples', name, file)))).toBe(true);
+  });
+
+  it('has such a command for every file of rows', () => {
+    const rows = examples.flatMap((name) => readdirSync(join(ROOT, 'examples', name)).filter((file) => file.endsWith('.jsonl')).map((file) => `${name}/${file}`));
+    expect(made.map(({ name, line }) => `${name}/${/--out (\S+)/.exec(line)?.[1]}`).sort()).toEqual(rows.sort());
+  });
+
+  it('00 starts from weights that its command makes', async () => {
+    const folder = join(ROOT, 'examples/00-arithmetic-sft');
+    await cli.petrel('model', 'init', join(folder, 'base'), '--out', 'fresh', '--seed', '1');
+    expect(page('examples/00-arithmetic-sft/README.md')).toContain('petrel model init base --out fresh --seed 1');
+    expect(readFileSync(join(cli.home, 'fresh/model.safetensors')).equals(readFileSync(join(folder, 'fresh/model.safetensors')))).toBe(true);
+  });
+});
+
+describe('the page on recipes', () => {
+  it('shows a recipe that can be run', () => {
+    const result = checkRecipe(parse(blocks(page('docs/recipes.md'), 'yaml')[0] ?? ''));
+    expect(result.ok && runIssues(result.recipe)).toEqual([]);
+  });
+
+  it('has a reference of all keys that is up to date', () => {
+    expect(page('docs/recipe-keys.md') === recipeReference(), 'run: petrel recipe reference > docs/recipe-keys.md').toBe(true);
+  });
+
+  it('shows what the plan of an example prints', async () => {
+    const { out } = await cli.petrel('plan', join(ROOT, 'examples/01-arithmetic-grpo'));
+    const shown = blocks(page('docs/recipes.md'), '').find((block) => block.startsWith('Arithmetic\n')) ?? '-';
+    expect(out).toContain(shown);
+  });
+});
+
+describe('the page on the store', async () => {
+  const python = process.env['PETREL_PYTHON'] ?? 'python3';
+  const ready = await promisify(execFile)(python, ['-c', 'import numpy, safetensors.numpy']).then(() => true, () => false);
+
+  it.skipIf(!ready)('has a Python program that reads a run', async () => {
+    const { runId } = await buildRun(await cli.store(), { done: 2 });
+    const program = blocks(page('docs/store.md'), 'python')[0] ?? '';
+    const { stdout } = await promisify(execFile)(python, ['-c', program, join(cli.home, 'store/runs', runId)]);
+    expect(stdout).toMatch(/^iteration 2: 4 samples, mean reward -?[\d.]+, applied$/m);
+  });
+});
+
+function markdownUnder(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return SKIPPED.has(entry.name) ? [] : markdownUnder(path);
+    return entry.name.endsWith('.md') ? [path] : [];
+  });
+}
+
+/** Targets of links, outside of code. */
+function linksOf(text: string): string[] {
+  const prose = text.replace(/^```[\s\S]*?^```/gm, '').replace(/`[^`\n]*`/g, '');
+  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => String(match[1]));
+}
+
+function leadsSomewhere(from: string, link: string): boolean {
+  if (/^[a-z]+:/.test(link)) return true;
+  const [path = '', heading] = link.split('#');
+  const target = path === '' ? join(ROOT, from) : resolve(ROOT, dirname(from), path);
+  if (!existsSync(target)) return false;
+  return heading === undefined || headingsOf(readFileSync(target, 'utf8')).includes(heading);
+}
+
+/** As GitHub makes anchors of headings. */
+function headingsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.+)$/gm)].map((match) => String(match[1]).toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-'));
+}
+
+/** Fenced blocks of a language, in order. */
+function blocks(text: string, language: string): string[] {
+  return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].filter((match) => match[1] === language).map((match) => String(match[2]));
+}
+
+/** What stands in code and begins with `petrel `: lines of shell blocks and inline code. */
+function petrelLines(text: string): string[] {
+  const lines = blocks(text, 'sh').flatMap((block) => block.split('\n'));
+  const inline = [...text.replace(/^```[\s\S]*?^```/gm, '').matchAll(/`([^`\n]+)`/g)].map((match) => String(match[1]));
+  return [...lines, ...inline].filter((line) => /^petrel [a-z]/.test(line)).map((line) => line.replace(/\s+#.*$/, ''));
+}
+
+function isCommand(line: string): boolean {
+  const words = line.split(/\s+/).slice(1);
+  const spec = COMMANDS.find(({ name }) => name === words.slice(0, name.split(' ').length).join(' '));
+  if (spec === undefined) return COMMANDS.some(({ name }) => name.startsWith(`${words.join(' ')} `));
+  return words.filter((word) => /^--?[a-z]/.test(word)).every((flag) => hasOption(spec, flag));
+}
+
+function hasOption({ options = [] }: CommandSpec, flag: string): boolean {
+  return flag === '--json' || options.some(({ flags }) => flags.split(/[ ,]+/).includes(flag));
+}
