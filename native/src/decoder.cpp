@@ -10,7 +10,7 @@
 namespace petrel {
 namespace {
 
-struct Pass {  // What both directions of a layer need at hand
+struct Pass {  // What both directions of a layer need at hand, for n rows
   Trainer& t;
   const Model& model;
   const DecoderConfig& c;
@@ -18,8 +18,8 @@ struct Pass {  // What both directions of a layer need at hand
   const Batch& b;
   int64_t n, hidden, q, qkv, ffn;
   int window;
-  Pass(Trainer& t, int i, const Batch& b)
-      : t(t), model(*t.model), c(model.config), layer(model.layers[i]), b(b), n(b.n), hidden(c.hidden), q(c.queryWidth()),
+  Pass(Trainer& t, int i, const Batch& b, int64_t n)
+      : t(t), model(*t.model), c(model.config), layer(model.layers[i]), b(b), n(n), hidden(c.hidden), q(c.queryWidth()),
         qkv(q + 2 * c.kvWidth()), ffn(c.ffn), window(c.windows[i]) {}
   Loan<float> rows(int64_t width) const { return Loan<float>(t.arena, n * width); }
   Loan<float> normed(const float* x, int64_t weight) const {
@@ -32,7 +32,23 @@ struct Pass {  // What both directions of a layer need at hand
   }
 };
 
-void attentionBlock(const Pass& p, SavedLayer& s) {
+/** The rows that go on after attention: all, but in the last layer those of scored positions. */
+Pass afterAttention(Trainer& t, int i, const Batch& b) { return {t, i, b, i + 1 < t.model->config.layers ? b.n : b.scored}; }
+
+/** Rows of the scored positions, side by side. */
+void gather(const Batch& b, const float* x, int64_t width, float* rows) {
+  forEachRow(b.scored, [&](int64_t i) { std::memcpy(rows + i * width, x + b.scoredAt[i] * width, width * sizeof(float)); });
+}
+
+/** The other way; rows of positions that are not scored are 0. */
+Loan<float> scattered(Arena& arena, const Batch& b, const float* rows, int64_t width) {
+  Loan<float> x(arena, b.n * width);
+  forEachRow(b.n, [&](int64_t i) { std::memset(x + i * width, 0, width * sizeof(float)); });
+  forEachRow(b.scored, [&](int64_t i) { std::memcpy(x + b.scoredAt[i] * width, rows + i * width, width * sizeof(float)); });
+  return x;
+}
+
+void attentionBlock(const Pass& p, const Pass& after, SavedLayer& s) {
   s.qkv = p.rows(p.qkv);
   {
     Loan<float> h = p.normed(s.x, p.layer.inputNorm);
@@ -43,9 +59,16 @@ void attentionBlock(const Pass& p, SavedLayer& s) {
   s.att = p.rows(p.q);
   s.lse = p.rows(p.c.heads);
   attentionForward(p.model, p.t.arena, p.window, p.b, qk, s.qkv, s.att, s.lse);
-  s.middle = p.rows(p.hidden);
-  p.copyRows(s.middle, s.x, p.hidden);
-  linearForward(p.model, p.t.arena, p.layer.out, s.att, p.q, p.n, s.middle, p.hidden, true);
+  s.middle = after.rows(p.hidden);
+  Loan<float> some;
+  if (after.n < p.n) {
+    some = after.rows(p.q);
+    gather(p.b, s.att, p.q, some);
+    gather(p.b, s.x, p.hidden, s.middle);
+  } else {
+    p.copyRows(s.middle, s.x, p.hidden);
+  }
+  linearForward(p.model, p.t.arena, p.layer.out, after.n < p.n ? some : s.att, p.q, after.n, s.middle, p.hidden, true);
 }
 
 void gatedBlock(const Pass& p, SavedLayer& s, float* output) {
@@ -78,13 +101,26 @@ void gatedBackward(const Pass& p, SavedLayer& s, float* dx, float* grads) {
   normBackward(arena, s.middle, p.model.at(p.layer.postNorm), p.n, p.hidden, p.c.normEps, h, dx, grads + p.layer.postNorm);
 }
 
-void attentionBlockBackward(const Pass& p, SavedLayer& s, float* dx, float* grads) {
+/** Gradient of attention's output [n][query] from dx, which on return has all n rows too. */
+Loan<float> attentionOutputBackward(const Pass& p, const Pass& after, const SavedLayer& s, Loan<float>& dx, float* grads) {
+  Arena& arena = p.t.arena;
+  Loan<float> dAtt = after.rows(p.q), some;
+  if (after.n < p.n) {
+    some = after.rows(p.q);
+    gather(p.b, s.att, p.q, some);
+  }
+  linearBackwardInput(p.model, arena, p.layer.out, dx, p.hidden, after.n, dAtt, p.q, false);
+  linearBackwardWeight(p.model, arena, p.layer.out, dx, p.hidden, after.n < p.n ? some : s.att, p.q, after.n, grads);
+  if (after.n == p.n) return dAtt;
+  dx = scattered(arena, p.b, dx, p.hidden);
+  return scattered(arena, p.b, dAtt, p.q);
+}
+
+void attentionBlockBackward(const Pass& p, const Pass& after, SavedLayer& s, Loan<float>& dx, float* grads) {
   Arena& arena = p.t.arena;
   Loan<float> dqkv = p.rows(p.qkv);
   {
-    Loan<float> dAtt = p.rows(p.q), qk = p.rows(p.q + p.c.kvWidth());
-    linearBackwardInput(p.model, arena, p.layer.out, dx, p.hidden, p.n, dAtt, p.q, false);
-    linearBackwardWeight(p.model, arena, p.layer.out, dx, p.hidden, s.att, p.q, p.n, grads);
+    Loan<float> dAtt = attentionOutputBackward(p, after, s, dx, grads), qk = p.rows(p.q + p.c.kvWidth());
     headsForward(p.model, p.layer, p.t.rope, p.b, s.qkv, qk);
     attentionBackward(p.model, arena, p.window, p.b, qk, s.qkv, s.att, s.lse, dAtt, dqkv);
   }
@@ -97,16 +133,18 @@ void attentionBlockBackward(const Pass& p, SavedLayer& s, float* dx, float* grad
 
 }  // namespace
 
-void layerForward(Trainer& t, int index, const Batch& batch, SavedLayer& saved, float* output) {
-  const Pass pass(t, index, batch);
-  attentionBlock(pass, saved);
-  gatedBlock(pass, saved, output);
+Loan<float> layerForward(Trainer& t, int index, const Batch& batch, SavedLayer& saved) {
+  const Pass pass(t, index, batch, batch.n), after = afterAttention(t, index, batch);
+  attentionBlock(pass, after, saved);
+  Loan<float> output = after.rows(after.hidden);
+  gatedBlock(after, saved, output);
+  return output;
 }
 
-void layerBackward(Trainer& t, int index, const Batch& batch, SavedLayer& saved, float* dx) {
-  const Pass pass(t, index, batch);
-  gatedBackward(pass, saved, dx, t.grads.as<float>());
-  attentionBlockBackward(pass, saved, dx, t.grads.as<float>());
+void layerBackward(Trainer& t, int index, const Batch& batch, SavedLayer& saved, Loan<float>& dx) {
+  const Pass pass(t, index, batch, batch.n), after = afterAttention(t, index, batch);
+  gatedBackward(after, saved, dx, t.grads.as<float>());
+  attentionBlockBackward(pass, after, saved, dx, t.grads.as<float>());
 }
 
 }  // namespace petrel

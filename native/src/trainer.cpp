@@ -12,25 +12,17 @@
 namespace petrel {
 namespace {
 
-/** Runs the layers; each keeps its part in saved.layers, or hands it back at once when nothing is kept. */
+/** Rows of the scored positions after all layers; each keeps its part in saved.layers, or hands it back when nothing is kept. */
 Loan<float> runLayers(Trainer& t, Saved& saved, bool keep) {
-  const int64_t floats = saved.batch.n * t.model->config.hidden;
-  Loan<float> x(t.arena, floats);
+  Loan<float> x(t.arena, saved.batch.n * t.model->config.hidden);
   embeddingForward(saved.batch, t.model->at(t.model->embedding), t.model->config.hidden, x);
   for (int i = 0; i < t.model->config.layers; ++i) {
     SavedLayer layer;
-    Loan<float> output(t.arena, floats);
     layer.x = std::move(x);
-    layerForward(t, i, saved.batch, layer, output);
-    x = std::move(output);
+    x = layerForward(t, i, saved.batch, layer);
     if (keep) saved.layers.push_back(std::move(layer));
   }
   return x;
-}
-
-/** Rows of the scored positions, side by side. */
-void gather(const Batch& b, const float* x, int64_t width, float* rows) {
-  forEachRow(b.scored, [&](int64_t i) { std::memcpy(rows + i * width, x + b.scoredAt[i] * width, width * sizeof(float)); });
 }
 
 Loan<float> finalNormed(Trainer& t, const float* rows, int64_t n) {
@@ -58,12 +50,8 @@ int64_t Trainer::forward(Batch batch, float scale, bool keep, float* logProbs, f
   Saved s;
   s.batch = std::move(batch);
   s.scale = scale;
-  const int64_t n = s.batch.scored, hidden = model->config.hidden;
-  {
-    Loan<float> x = runLayers(*this, s, keep);
-    s.last = Loan<float>(arena, n * hidden);
-    gather(s.batch, x, hidden, s.last);
-  }
+  const int64_t n = s.batch.scored;
+  s.last = runLayers(*this, s, keep);
   s.scored.resize(n);
   Loan<float> h = finalNormed(*this, s.last, n);
   headScores(*model, arena, h, n, s.batch.targets.data(), scale, logProbs, s.scored.data());
@@ -81,14 +69,12 @@ void Trainer::backward(int64_t handle, const float* dLogProbs, const float* dEnt
   saved.erase(found);
   const int64_t n = s.batch.scored, hidden = model->config.hidden;
   float* g = grads.as<float>();
-  Loan<float> dx(arena, s.batch.n * hidden);
-  forEachRow(s.batch.n, [&](int64_t i) { std::memset(dx + i * hidden, 0, hidden * sizeof(float)); });
+  Loan<float> dx(arena, n * hidden);
   {
-    Loan<float> h = finalNormed(*this, s.last, n), dh(arena, n * hidden), dLast(arena, n * hidden);
+    Loan<float> h = finalNormed(*this, s.last, n), dh(arena, n * hidden);
     headScoresBackward(*model, arena, h, n, s.batch.targets.data(), s.scale, s.scored.data(), dLogProbs, dEntropy, dh, g);
-    forEachRow(n, [&](int64_t i) { std::memset(dLast + i * hidden, 0, hidden * sizeof(float)); });
-    normBackward(arena, s.last, model->at(model->finalNorm), n, hidden, model->config.normEps, dh, dLast, g + model->finalNorm);
-    forEachRow(n, [&](int64_t i) { std::memcpy(dx + s.batch.scoredAt[i] * hidden, dLast + i * hidden, hidden * sizeof(float)); });
+    forEachRow(n, [&](int64_t i) { std::memset(dx + i * hidden, 0, hidden * sizeof(float)); });
+    normBackward(arena, s.last, model->at(model->finalNorm), n, hidden, model->config.normEps, dh, dx, g + model->finalNorm);
   }
   for (int i = model->config.layers - 1; i >= 0; --i) {
     layerBackward(*this, i, s.batch, s.layers[i], dx);

@@ -9,7 +9,7 @@
 
 namespace petrel {
 
-/** What one layer keeps for its backward pass; n tokens. */
+/** What one layer keeps for its backward pass; n tokens. In the last layer `middle` and `gateUp` have rows of scored positions only. */
 struct SavedLayer {
   Loan<float> x;       // [n][hidden] input of the layer
   Loan<float> qkv;     // [n][q | k | v] as projected, before norms and rope
