@@ -15,7 +15,12 @@ import { engineInfo } from '../native/index.ts';
 import { largestDifference, logProbsOf, openFolder } from './score-texts.ts';
 
 const tolerance = 2e-4;
-const texts = ['12+34=46', '7+8=15 99+1=100 45+38=83', 'What is 37 + 45? Answer with just the number. The answer is 82, since 7 + 5 makes 12 and one is carried.'];
+const texts = [
+  '12+34=46',
+  '7+8=15 99+1=100 45+38=83',
+  'What is 37 + 45? Answer with just the number. The answer is 82, since 7 + 5 makes 12 and one is carried.',
+  'The first scene has twice the number of lines as his solo song, so it has 2 * 54 = 108 lines.',
+];
 
 interface Reference {
   readonly about: string;
