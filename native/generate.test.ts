@@ -158,6 +158,21 @@ describe.skipIf(!engineInfo().bf16)('in bf16 compute (skipped where the processo
       expect(resumed.get(1)?.tokens).toHaveLength(20);
     });
   });
+
+  test.each([2, 8, 16, 24, 32, 34, 48])('two threads never touch each other\'s heads (head width %i)', (headDim) => {
+    const { random, config: base } = scene(headDim, 0);
+    const ropeInvFreq = Array.from({ length: headDim / 2 }, (_, i) => 10000 ** ((-2 * i) / headDim));
+    const config = { ...base, heads: 4, kvHeads: 4, headDim, ropeInvFreq, hidden: 64, windows: base.windows.map(() => 0) };
+    const requests = Array.from({ length: 200 }, (_, i) => request(randomPrompt(random, config.vocab, 9), i + 1, 1, { maxNewTokens: 4 }));
+    const responsesWith = (threads: number) => {
+      const trainer = randomModel(config, headDim, { compute: 'bf16', deterministic: false, threads }, 0.3);
+      const responses: Response[] = [];
+      withGenerator(trainer, { maxSeqs: 200, maxModelLen: 13 }, (engine) => responses.push(...generate(engine, requests).values()));
+      return responses;
+    };
+    const alone = responsesWith(1);
+    for (let run = 0; run < 3; run++) expect(responsesWith(2)).toEqual(alone);
+  });
 });
 
 test.each([31, 32, 33, 34])('after random submits, steps and aborts every page is back (seed %i)', (seed) => {

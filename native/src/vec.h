@@ -15,7 +15,8 @@ constexpr int kLanes = 16;
 
 struct v16 { __m512 x; };
 
-static inline __mmask16 firstLanes(int n) { return n >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << n) - 1); }
+/** The first n lanes; none for n <= 0. */
+static inline __mmask16 firstLanes(int n) { return n >= 16 ? (__mmask16)0xffff : n <= 0 ? (__mmask16)0 : (__mmask16)((1u << n) - 1); }
 static inline v16 zero() { return {_mm512_setzero_ps()}; }
 static inline v16 set1(float a) { return {_mm512_set1_ps(a)}; }
 static inline v16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
@@ -42,7 +43,7 @@ static inline v16 exp2i(v16 n) {
 }
 /** a where the lane index is in [from, to), fill elsewhere. */
 static inline v16 keepLanes(v16 a, int from, int to, v16 fill) {
-  __mmask16 m = (__mmask16)(firstLanes(to < 0 ? 0 : to) & ~firstLanes(from < 0 ? 0 : from));
+  __mmask16 m = (__mmask16)(firstLanes(to) & ~firstLanes(from));
   return {_mm512_mask_mov_ps(fill.x, m, a.x)};
 }
 /** 0 where x < limit, a elsewhere (also where x is NaN). */
@@ -70,7 +71,7 @@ struct v16 { __m256 a, b; };
 
 alignas(32) static const int32_t kFirstLanes[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 static inline __m256i firstLanes(int n, int half) {
-  const int k = n >= 16 ? 16 : n;
+  const int k = n >= 16 ? 16 : n <= 0 ? 0 : n;
   return _mm256_loadu_si256((const __m256i*)(kFirstLanes + 16 - k + 8 * half));
 }
 static inline v16 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
