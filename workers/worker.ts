@@ -19,6 +19,7 @@ import { openStore } from '../infra/store/open.ts';
 import { encodeRecord } from '../infra/store/records.ts';
 import { watchLoopDelay } from '../infra/telemetry/loop-delay.ts';
 import { lineWriter } from '../infra/telemetry/run-log-lines.ts';
+import { engineTicks } from '../native/index.ts';
 import { EngineClient } from './engine/client.ts';
 import type { EngineAnswer } from './engine/client.ts';
 import { anyProfile, deterministicProfile } from './engine/profile.ts';
@@ -105,7 +106,7 @@ export class Worker {
         room: profiles.length === 1 ? room : new Slots(slotsOf[role]),
         refuse: (message) => (role === 'trainer' ? this.#lease.refuse(message.runId, Date.now()) : undefined),
         handle: (message, progress, alone) => this.#handle(role, message, progress, alone),
-        ticks: () => (this.#engine?.ticks ?? 0) + this.#rewardTicks,
+        ticks: () => (this.#engine === undefined ? 0 : this.#engine.ticks + engineTicks()) + this.#rewardTicks,
         onSuccess: () => this.#succeeded(),
         onFailure: (message, error) => this.#failed(message, error),
       });
