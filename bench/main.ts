@@ -3,7 +3,7 @@ import { errorToJson, PetrelError } from '../core/errors.ts';
 import { writeDocument } from './document.ts';
 import { describeMachine } from './machine.ts';
 import { measure } from './measure.ts';
-import type { RowResult } from './measurement.ts';
+import type { Measurement, RowResult } from './measurement.ts';
 import { chooseRows, readOptions } from './options.ts';
 import { MEASUREMENTS } from './registry.ts';
 import { renderTable } from './table.ts';
@@ -13,13 +13,23 @@ async function main(words: readonly string[]): Promise<void> {
   const results: RowResult[] = [];
   if (!json) console.error(`${describeMachine(settings)}${settings.quick ? '; tiny shapes, no measurement' : ''}`);
   for (const measurement of chooseRows(MEASUREMENTS, only)) {
-    for (const row of await measure(measurement, settings, python)) {
+    for (const row of await rowsOf(measurement)) {
       results.push(row);
       console.log(JSON.stringify(row));
     }
+    // After every measurement: a long bench that is cut off has not measured for nothing.
+    if (write !== undefined) writeDocument(write, describeMachine(settings), `npm run bench -- ${words.join(' ')}`, renderTable(results));
   }
   if (!json) console.log(`\n${renderTable(results)}`);
-  if (write !== undefined) writeDocument(write, describeMachine(settings), `npm run bench -- ${words.join(' ')}`, renderTable(results));
+
+  /** One that fails leaves the others alone, and the exit code tells. */
+  async function rowsOf(measurement: Measurement): Promise<RowResult[]> {
+    return measure(measurement, settings, python).catch((error: unknown) => {
+      console.error(`${measurement.name}: ${errorToJson(error).message}`);
+      process.exitCode = 1;
+      return [];
+    });
+  }
 }
 
 main(process.argv.slice(2)).catch((error: unknown) => {

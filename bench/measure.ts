@@ -1,7 +1,7 @@
 /** Runs one measurement: ours and the peer's turns one after the other, so that a machine that slows down hits both. */
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { builtFile, packageRoot } from '../infra/home.ts';
-import { join } from 'node:path';
 import { median } from './clock.ts';
 import { startLineProcess } from './line-process.ts';
 import type { BenchSettings, Measurement, RowResult, Values } from './measurement.ts';
@@ -13,7 +13,7 @@ const pauseMs = 300;
 export async function measure(measurement: Measurement, settings: BenchSettings, python: string | undefined): Promise<RowResult[]> {
   const work = python === undefined ? undefined : measurement.peer?.(settings);
   const ours = await startLineProcess(process.execPath, ['--enable-source-maps', builtFile('bench/child.js'), measurement.name, JSON.stringify(settings)]);
-  const peer = work === undefined || python === undefined ? undefined : await startPeer(python, { ...work, ...settings });
+  const peer = work === undefined || python === undefined ? undefined : await startPeer(python, { ...work, ...settings }).catch((error: unknown) => ours.close().then(() => Promise.reject(error)));
   const values: Values[] = [];
   const peerValues: number[] = [];
   try {
