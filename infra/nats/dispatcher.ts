@@ -178,6 +178,8 @@ class WaitSession {
   #over = false;
   #checking = false;
   #checkAgain = false;
+  /** Until then the job is not published again. */
+  #later: NodeJS.Timeout | undefined;
 
   constructor(ports: SessionPorts) {
     this.#ports = ports;
@@ -193,6 +195,7 @@ class WaitSession {
       () => claims.unsubscribe(),
       () => events.unsubscribe(),
       () => clearInterval(watchdog),
+      () => clearTimeout(this.#later),
     );
     void this.#publishIfAbsent();
   }
@@ -241,7 +244,7 @@ class WaitSession {
         this.#checkAgain = false;
         const result = await this.#ports.readResult();
         if (result !== undefined) this.#succeed(result);
-        else if (!this.#wait.heldAt(Date.now())) await this.#lookForWorkers();
+        else if (this.#later === undefined && !this.#wait.heldAt(Date.now())) await this.#lookForWorkers();
       }
     } catch (error) {
       this.#fail(error);
@@ -267,10 +270,16 @@ class WaitSession {
     this.#report();
     if (verdict.type === 'give-up') this.#fail(verdict.error);
     else if (verdict.type === 'read-result') void this.#check();
-    else if (verdict.type === 'publish') {
-      const timer = setTimeout(() => void this.#publishIfAbsent(), verdict.delayMs);
-      this.#closers.push(() => clearTimeout(timer));
-    }
+    else if (verdict.type === 'publish') this.#publishLater(verdict.delayMs);
+  }
+
+  /** The watchdog keeps off meanwhile: a pause is a pause. */
+  #publishLater(delayMs: number): void {
+    clearTimeout(this.#later);
+    this.#later = setTimeout(() => {
+      this.#later = undefined;
+      void this.#check();
+    }, delayMs);
   }
 
   #report(): void {
