@@ -3,17 +3,23 @@
 /** A run that sends its trainer nothing for this long gives it up; that costs a checkpoint load, nothing else. */
 const idleMs = 30_000;
 
+export interface LeaseEvents {
+  /** Taken or given back: others should know at once. */
+  readonly changed: () => void;
+  /** The run gave it back: what is in memory for it can go. */
+  readonly freed: (runId: string) => void;
+}
+
 export class TrainerLease {
-  readonly #freed: (runId: string) => void;
+  readonly #events: LeaseEvents;
   #runId: string | undefined;
   #lastUse = 0;
   #inUse = 0;
   /** Given back while in use: free as soon as that ends. */
   #givenBack = false;
 
-  /** `freed`: a run gave the trainer back, what it holds in memory can go. */
-  constructor(freed: (runId: string) => void) {
-    this.#freed = freed;
+  constructor(events: LeaseEvents) {
+    this.#events = events;
   }
 
   get runId(): string | undefined {
@@ -28,9 +34,11 @@ export class TrainerLease {
 
   /** Takes or keeps the lease for the length of some work. */
   async use<T>(runId: string, work: () => Promise<T>): Promise<T> {
+    const taken = this.#runId !== runId;
     this.#runId = runId;
     this.#givenBack = false;
     this.#inUse += 1;
+    if (taken) this.#events.changed();
     try {
       return await work();
     } finally {
@@ -50,6 +58,12 @@ export class TrainerLease {
     this.#givenBack = this.#inUse > 0;
     if (this.#givenBack) return;
     this.#runId = undefined;
-    this.#freed(runId);
+    this.#events.freed(runId);
+    this.#events.changed();
+  }
+
+  /** Another trainer works for the same run: two states of one run in memory are one too many. */
+  yield(runId: string): void {
+    if (this.#inUse === 0) this.release(runId);
   }
 }

@@ -12,9 +12,9 @@ import type { Store } from '../core/ports.ts';
 import type { RewardInput, Role } from '../core/wire/jobs.ts';
 import { leaseRelease, leaseSubject, wireVersion } from '../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
-import { PresenceBeacon } from '../infra/nats/presence.ts';
+import { PresenceBeacon, watchPresence } from '../infra/nats/presence.ts';
 import { Puller } from '../infra/nats/puller.ts';
-import type { JobProgress } from '../infra/nats/puller.ts';
+import type { JobProgress, Refusal } from '../infra/nats/puller.ts';
 import { openStore } from '../infra/store/open.ts';
 import { encodeRecord } from '../infra/store/records.ts';
 import { watchLoopDelay } from '../infra/telemetry/loop-delay.ts';
@@ -24,6 +24,7 @@ import { EngineClient } from './engine/client.ts';
 import type { EngineAnswer } from './engine/client.ts';
 import { anyProfile, deterministicProfile } from './engine/profile.ts';
 import { TrainerLease } from './lease.ts';
+import { Neighbours } from './neighbours.ts';
 import type { WorkerOptions } from './options.ts';
 import { RewardRole } from './reward/score.ts';
 import { Gate, Slots } from './slots.ts';
@@ -32,6 +33,12 @@ import { Gate, Slots } from './slots.ts';
 const failuresToUnhealthy = 3;
 /** Rollout jobs side by side: their samples share the engine's slots, so a queue of a few keeps it full. */
 const slotsOf: Readonly<Record<Role, number>> = { trainer: 1, rollout: 8, reward: 2 };
+
+/**
+ * How soon a job that is another trainer's is offered again, at random up to twice as late: two trainers that get each
+ * other's jobs in step would hand them to and fro for ever.
+ */
+const handOverMs = 10;
 
 export interface WorkerPorts {
   readonly nc: NatsConnection;
@@ -46,7 +53,11 @@ export class Worker {
   readonly #ports: WorkerPorts;
   readonly #incarnation = randomBytes(6).toString('hex');
   readonly #since = new Date().toISOString();
-  readonly #lease = new TrainerLease((runId) => this.#engine?.release(runId));
+  readonly #lease = new TrainerLease({
+    changed: () => void this.#beacon.tell(),
+    freed: (runId) => this.#engine?.release(runId),
+  });
+  readonly #neighbours: Neighbours;
   readonly #gate = new Gate();
   readonly #reward: RewardRole;
   readonly #beacon: PresenceBeacon;
@@ -65,6 +76,7 @@ export class Worker {
     this.#options = options;
     this.#ports = ports;
     this.#reward = new RewardRole(join(ports.home, 'cache'));
+    this.#neighbours = new Neighbours(this.#incarnation, ports.timing.presenceMs);
     this.#beacon = new PresenceBeacon(ports.nc, ports.timing, () => this.#presence());
   }
 
@@ -75,6 +87,7 @@ export class Worker {
       this.#engine = await EngineClient.start({ threads, cache: join(this.#ports.home, 'cache'), onDeath: this.#ports.die });
     }
     this.#listenForReleases();
+    watchPresence(this.#ports.nc, (entry) => this.#meet(entry));
     for (const role of roles) this.#pull(role);
     this.#state = 'ready';
     this.#loopDelay.restart();
@@ -104,7 +117,7 @@ export class Worker {
         role,
         profile,
         room: profiles.length === 1 ? room : new Slots(slotsOf[role]),
-        refuse: (message) => (role === 'trainer' ? this.#lease.refuse(message.runId, Date.now()) : undefined),
+        refuse: (message) => (role === 'trainer' ? this.#refuseTraining(message.runId) : undefined),
         handle: (message, progress, alone) => this.#handle(role, message, progress, alone),
         ticks: () => (this.#engine === undefined ? 0 : this.#engine.ticks + engineTicks()) + this.#rewardTicks,
         onSuccess: () => this.#succeeded(),
@@ -174,6 +187,20 @@ export class Worker {
     const told = (done: number, total: number) => void Object.assign(progress, { done, total, note: 'scoring' });
     const output = await this.#reward.score(store, message, input, told).finally(() => clearInterval(pulse));
     return { output: { ...output }, seconds: (performance.now() - started) / 1000 };
+  }
+
+  /** A run has one trainer. It goes to that one while it is there; to any free one otherwise. */
+  #refuseTraining(runId: string): Refusal | undefined {
+    const elsewhere = this.#lease.runId !== runId && this.#neighbours.trains(runId, Date.now());
+    if (elsewhere) return { because: undefined, delayMs: handOverMs * (1 + Math.random()) };
+    const because = this.#lease.refuse(runId, Date.now());
+    return because === undefined ? undefined : { because, delayMs: this.#ports.timing.progressMs };
+  }
+
+  #meet(entry: Presence): void {
+    if (entry.incarnation === this.#incarnation) return;
+    this.#neighbours.heard(entry, Date.now());
+    if (entry.lease !== undefined && entry.lease === this.#lease.runId) this.#lease.yield(entry.lease);
   }
 
   #listenForReleases(): void {

@@ -123,6 +123,8 @@ export const logSubject = (runId: RunId) => `log.${runId}`;
 export const liveSubject = (runId: RunId) => `live.${runId}`;
 export const leaseSubject = 'lease.release';
 export const presenceBucket = 'PRESENCE';
+/** The same entries as news, for workers that must know at once what another one does. */
+export const presenceSubject = (worker: string) => `presence.${worker}`;
 
 /** Durations of the dispatch plane, in ms. `local`: one machine. `fleet`: machines apart, clocks apart, real networks. */
 export interface Timing {

@@ -1,7 +1,7 @@
 /** Who is there: workers say so into a bucket whose entries expire. */
 import type { KV } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { presence } from '../../core/wire/messages.ts';
+import { presence, presenceSubject } from '../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
 import { openPresence } from './streams.ts';
 
@@ -27,6 +27,7 @@ export class PresenceBeacon {
   /** Never throws: presence is a hint, and the next beat tries again. */
   async tell(): Promise<void> {
     try {
+      this.#nc.publish(presenceSubject(this.#describe().worker), JSON.stringify(this.#describe()));
       this.#bucket ??= await openPresence(this.#nc, this.#timing);
       const entry = this.#describe();
       await this.#bucket.put(entry.worker, JSON.stringify(entry));
@@ -39,6 +40,16 @@ export class PresenceBeacon {
     clearInterval(this.#timer);
     await this.#bucket?.delete(this.#describe().worker).catch(() => undefined);
   }
+}
+
+/** Hears of every entry as it is told, its own ones too. */
+export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => void): void {
+  nc.subscribe(presenceSubject('*'), {
+    callback: (error, message) => {
+      const parsed = error === null ? presence.safeParse(message.json()) : undefined;
+      if (parsed?.success) onEntry(parsed.data);
+    },
+  });
 }
 
 /** Workers whose entries have not expired, by name. */

@@ -20,6 +20,14 @@ export interface JobProgress {
   note: string;
 }
 
+/** A job that another worker may do, or this one later. */
+export interface Refusal {
+  /** For whoever waits for the job; undefined when it is about to be done elsewhere. */
+  readonly because: string | undefined;
+  /** How soon the job is offered again. */
+  readonly delayMs: number;
+}
+
 export interface PullerPorts {
   readonly nc: NatsConnection;
   readonly timing: Timing;
@@ -30,7 +38,7 @@ export interface PullerPorts {
   /** Resolves when there is room for one more job, and takes it; `leave` gives it back. */
   readonly room: { enter(): Promise<void>; leave(): void };
   /** Why this worker will not do the job now (its trainer is leased to another run); undefined = it will. */
-  readonly refuse: (message: JobMessage) => string | undefined;
+  readonly refuse: (message: JobMessage) => Refusal | undefined;
   /** Does the job and creates its result object. */
   readonly handle: (message: JobMessage, progress: JobProgress, alone: boolean) => Promise<void>;
   /** Rises with committed work of this process; a job whose count stands still is not kept alive. */
@@ -104,8 +112,8 @@ export class Puller {
     if (this.#inHand.has(handKey(message))) return raw.nak(this.#ports.timing.ackWaitMs);
     const refusal = this.#ports.refuse(message);
     if (refusal !== undefined) {
-      this.#tell(message, { v: wireVersion, type: 'queued', worker: this.#ports.worker, because: refusal });
-      return raw.nak(this.#ports.timing.progressMs);
+      if (refusal.because !== undefined) this.#tell(message, { v: wireVersion, type: 'queued', worker: this.#ports.worker, because: refusal.because });
+      return raw.nak(refusal.delayMs);
     }
     const reply = await this.#claim(message);
     if (reply === undefined) {

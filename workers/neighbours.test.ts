@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest';
+import type { Presence } from '../core/wire/messages.ts';
+import { Neighbours } from './neighbours.ts';
+
+const entry = (worker: string, more: Partial<Presence> = {}): Presence => ({
+  v: 1, worker, incarnation: `${worker}-1`, pid: 1, host: 'h', roles: ['trainer'], state: 'ready', isa: 'x', threads: 1, profiles: [], jobs: [], failuresInARow: 0, loopDelayMs: 0, since: '', ...more,
+});
+
+describe('the neighbours of a worker', () => {
+  it('train a run while they say so, take jobs, and are heard of', () => {
+    const neighbours = new Neighbours('own', 100);
+    expect(neighbours.trains('a', 0)).toBe(false);
+    neighbours.heard(entry('w2', { lease: 'a' }), 0);
+    expect(neighbours.trains('a', 50)).toBe(true);
+    expect(neighbours.trains('b', 50)).toBe(false);
+    expect(neighbours.trains('a', 101)).toBe(false);
+    neighbours.heard(entry('w2', { lease: 'a', state: 'draining' }), 110);
+    expect(neighbours.trains('a', 111)).toBe(false);
+    neighbours.heard(entry('w2'), 120);
+    expect(neighbours.trains('a', 121)).toBe(false);
+  });
+
+  it('are others: what a worker says of itself is no news to it', () => {
+    const neighbours = new Neighbours('w1-1', 100);
+    neighbours.heard(entry('w1', { lease: 'a' }), 0);
+    expect(neighbours.trains('a', 1)).toBe(false);
+  });
+});
