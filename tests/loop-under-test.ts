@@ -16,12 +16,13 @@ import type { Tree } from '../core/recipe/index.ts';
 import { keys } from '../core/records/keys.ts';
 import { statusEntry } from '../core/records/schema.ts';
 import type { BatchRecord, RunState, StatusEntry, UpdateRecord, Wish } from '../core/records/schema.ts';
-import { liveNote, liveSubject } from '../core/wire/messages.ts';
+import { liveNote, liveSubject, timings } from '../core/wire/messages.ts';
 import type { LiveMessage } from '../core/wire/messages.ts';
 import { wishSignalName } from '../core/wire/workflow.ts';
 import type { RunOutcome } from '../core/wire/workflow.ts';
 import { packageRoot } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
+import { listWorkers } from '../infra/nats/presence.ts';
 import { strangers } from '../infra/stack/adoption.ts';
 import { ensureStack, readStack, stopStack } from '../infra/stack/index.ts';
 import type { StackInfo, WorkerPool } from '../infra/stack/index.ts';
@@ -39,7 +40,7 @@ import { processOf } from './stack-under-test.ts';
 import { temporaryHome } from './servers.ts';
 
 /** How long anything may take on a loaded machine before a test calls it stuck. */
-export const patienceMs = 90_000;
+export const patienceMs = 60_000;
 
 /** One worker that does everything, as on a laptop. */
 export const onePool: readonly WorkerPool[] = [{ name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'], threads: 1 }];
@@ -170,7 +171,9 @@ export class LoopUnderTest {
   async until<T>(run: StartedRun, what: string, probe: () => Promise<T | undefined | false>): Promise<T> {
     const answer = await poll(probe, { everyMs: 50, timeoutMs: patienceMs });
     if (answer !== undefined && answer !== false) return answer;
-    throw new Error(`${run.runId} did not get to ${what}: ${JSON.stringify(await run.log.status())}\n${(await this.lines(run)).slice(-20).join('\n')}`);
+    const workers = (await listWorkers(this.nc, timings.local)).map(({ worker, state, lease, jobs }) => `${worker} ${state}, lease ${lease ?? 'none'}, jobs ${jobs.join(' ') || 'none'}`);
+    const lines = (await this.lines(run)).slice(-20);
+    throw new Error([`${run.runId} did not get to ${what}: ${JSON.stringify(await run.log.status())}`, ...workers, ...lines].join('\n'));
   }
 
   /** Live notes of a run from now on. */

@@ -216,7 +216,7 @@ describe('a job over NATS', () => {
     const reasons = new Set<string | undefined>();
     const answer = dispatcher.run(request, patient((_, because) => reasons.add(because)));
     await poll(async () => (await queued()) === 1, bounded);
-    const { began } = await work('w1', waits, { refuse: () => (reasons.has('busy') ? undefined : 'busy') });
+    const { began } = await work('w1', waits, { refuse: () => (reasons.has('busy') ? undefined : { because: 'busy', delayMs: 100 }) });
     await poll(() => reasons.has('busy'), bounded);
     await server.kill();
     rmSync(join(folder, 'nats'), { recursive: true });
@@ -231,7 +231,7 @@ describe('a job over NATS', () => {
     const answer = dispatcher.run(request, patient((_, because) => reasons.push(because)));
     await poll(() => reasons.includes('no free worker with the role reward takes it'), bounded);
     let refusal: string | undefined = 'leased to another';
-    await work('w1', waits, { refuse: () => refusal });
+    await work('w1', waits, { refuse: () => (refusal === undefined ? undefined : { because: refusal, delayMs: 50 }) });
     await poll(() => reasons.includes('leased to another'), bounded);
     refusal = undefined;
     await answer;

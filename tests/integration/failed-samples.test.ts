@@ -28,7 +28,7 @@ describe('a scorer that goes wrong costs its own samples', () => {
   it.each([
     ['throws', `if (globalThis.seen === 3) throw new Error('no digits here');`, {}, /no digits here/],
     ['gives no number', `if (globalThis.seen === 3) return NaN;`, {}, /finite number, got NaN/],
-    ['hangs', `if (globalThis.seen === 3) for (;;);`, { timeout: 0.5, max_failed_fraction: 1 }, /within 0\.5 s/],
+    ['hangs', `if (globalThis.seen === 3) for (;;);`, { timeout: 0.4, max_failed_fraction: 1 }, /within 0\.4 s/],
   ])('when it %s (seed 42)', async (name, trouble, reward, reason) => {
     const run = await loop.start(scoredBy(name.replaceAll(' ', '-'), `${counting} ${trouble} return globalThis.seen % 5;`, reward));
     await loop.reaches(run, 'completed');
@@ -41,8 +41,8 @@ describe('a scorer that goes wrong costs its own samples', () => {
   });
 
   it('when it eats memory for one sample, twice (seed 42)', async () => {
-    const eats = `if (extraInfo.index % 8 === 0) { const all = []; for (;;) all.push(new Array(1e6).fill(1.5)); } return solutionStr.length;`;
-    const run = await loop.start(scoredBy('eats', eats, { memory_limit_mb: 200, max_failed_fraction: 1, timeout: 20 }));
+    const eats = `if (extraInfo.index === 2) { const all = []; for (;;) all.push(new Array(1e6).fill(1.5)); } return solutionStr.length;`;
+    const run = await loop.start(scoredBy('eats', eats, { memory_limit_mb: 100, max_failed_fraction: 1, timeout: 20 }, { data: { train_max_samples: 4 }, trainer: { total_training_steps: 1 } }));
     await loop.reaches(run, 'completed');
     const { draws, reasons } = await fates(run);
     expect(reasons.length).toBeGreaterThan(0);
