@@ -10,7 +10,7 @@ constexpr int kPanel = 16;           // columns of a packed panel, positions of 
 constexpr int kAttentionRows = 12;   // most query rows of one attention tile
 
 /**
- * C[m,n] = A·B, or C += A·B: per element one accumulator, fma over k ascending, starting at 0 or at C.
+ * C[m,n] = A·B, or C += A·B: per element one accumulator per block of 128 k, fma over k ascending, blocks added in order.
  * A(i,k) = a[i·aRow + k·aK]. B(k, 16p + j) = b[p·bPanel + k·bRow + j]: packed panels (bPanel = K·16, bRow = 16) or plain
  * rows (bPanel = 16, bRow = leading dimension). Never reads or writes past column n. With a null-terminated choice of
  * `panels` (pointers, one per panel) in place of b, panels may lie anywhere.

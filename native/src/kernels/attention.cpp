@@ -40,14 +40,14 @@ template <int R>
 void scores(const AttentionTile& t, const float* packedQ, int64_t firstPage, int64_t pages, float* s, int64_t lds) {
   constexpr int P = tilePanels(R);
   int64_t p = firstPage;
-  for (; p + P <= pages; p += P) tile<R, P, false>(t.headDim, packedQ, 1, kAttentionRows, t.kPages + p, 16, 16, s + 16 * p, lds, false);
-  for (; p < pages; ++p) tile<R, 1, false>(t.headDim, packedQ, 1, kAttentionRows, t.kPages + p, 16, 16, s + 16 * p, lds, false);
+  for (; p + P <= pages; p += P) tile<R, P, false>(t.headDim, packedQ, 1, kAttentionRows, t.kPages + p, 16, 16, s + 16 * p, lds, Into::replace);
+  for (; p < pages; ++p) tile<R, 1, false>(t.headDim, packedQ, 1, kAttentionRows, t.kPages + p, 16, 16, s + 16 * p, lds, Into::replace);
 }
 
 /** out(r, 16p + j) = Σ s(r, i)·V(i, 16p + j) over runs of adjacent pages; accumulators are stored and loaded between runs. */
 template <int R, int P, bool Masked>
 void values(const AttentionTile& t, Range all, const float* s, int64_t lds, int64_t column, int columns, float* out, int64_t ldo) {
-  bool accumulate = false;
+  Into into = Into::replace;
   for (int64_t i = all.from; i < all.to;) {
     const int64_t page = i / 16;
     int64_t last = page;
@@ -55,8 +55,8 @@ void values(const AttentionTile& t, Range all, const float* s, int64_t lds, int6
     const int64_t end = last * 16 + 16 < all.to ? last * 16 + 16 : all.to;
     const float* b[P];
     for (int p = 0; p < P; ++p) b[p] = t.vPages[page] + (i - page * 16) * t.headDim + column + 16 * p;
-    tile<R, P, Masked>(end - i, s + i, lds, 1, b, t.headDim, columns, out + column, ldo, accumulate);
-    accumulate = true;
+    tile<R, P, Masked>(end - i, s + i, lds, 1, b, t.headDim, columns, out + column, ldo, into);
+    into = Into::resume;
     i = end;
   }
 }

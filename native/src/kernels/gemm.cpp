@@ -13,20 +13,21 @@ void stripe(const GemmBlock& g, int64_t i, int64_t firstPanel, int64_t panels) {
   constexpr int P = tilePanels(R);
   const float* a = g.a + i * g.aRow;
   float* c = g.c + i * g.ldc;
+  const Into into = g.accumulate ? Into::add : Into::replace;
   int64_t p = firstPanel;
   const int64_t full = g.n / 16 < firstPanel + panels ? g.n / 16 : firstPanel + panels;
   const float* b[P];
   for (; p + P <= full; p += P) {
     for (int j = 0; j < P; ++j) b[j] = panelAt(g, p + j);
-    tile<R, P, false>(g.k, a, g.aRow, g.aK, b, g.bRow, 16, c + 16 * p, g.ldc, g.accumulate);
+    tile<R, P, false>(g.k, a, g.aRow, g.aK, b, g.bRow, 16, c + 16 * p, g.ldc, into);
   }
   for (; p < full; ++p) {
     b[0] = panelAt(g, p);
-    tile<R, 1, false>(g.k, a, g.aRow, g.aK, b, g.bRow, 16, c + 16 * p, g.ldc, g.accumulate);
+    tile<R, 1, false>(g.k, a, g.aRow, g.aK, b, g.bRow, 16, c + 16 * p, g.ldc, into);
   }
   if (p < firstPanel + panels && p * 16 < g.n) {
     b[0] = panelAt(g, p);
-    tile<R, 1, true>(g.k, a, g.aRow, g.aK, b, g.bRow, static_cast<int>(g.n - 16 * p), c + 16 * p, g.ldc, g.accumulate);
+    tile<R, 1, true>(g.k, a, g.aRow, g.aK, b, g.bRow, static_cast<int>(g.n - 16 * p), c + 16 * p, g.ldc, into);
   }
 }
 
@@ -64,17 +65,30 @@ constexpr Stripe kStripes[] = {stripe<1>, stripe<2>, stripe<3>, stripe<4>, strip
 
 }  // namespace
 
-/** Panel groups outside, row tiles inside: a group of panels stays in the first caches while the rows pass by. */
+/**
+ * Panel groups outside, row tiles inside: a group of panels stays in the first caches while the rows pass by. Long sums are made
+ * in blocks of kDepth, each from zero, and the blocks are added in order: one order for every m, and the rounding error of a
+ * block instead of the whole length.
+ */
 void gemm(const GemmBlock& g) {
+  constexpr int64_t kDepth = 128;
   const int64_t panels = (g.n + 15) / 16;
   const int64_t tiles = (g.m + kTileRows - 1) / kTileRows;
   const int64_t group = g.m < kTileRows ? panels : 2;
+  const int64_t depth = g.panels != nullptr ? g.k : kDepth;
   for (int64_t p = 0; p < panels; p += group) {
     const int64_t count = p + group <= panels ? group : panels - p;
-    for (int64_t t = 0, i = 0; t < tiles; ++t) {
-      const int64_t rows = (g.m - i + tiles - t - 1) / (tiles - t);
-      kStripes[rows - 1](g, i, p, count);
-      i += rows;
+    GemmBlock block = g;
+    for (int64_t k = 0; k == 0 || k < g.k; k += depth) {
+      block.k = g.k - k < depth ? g.k - k : depth;
+      block.a = g.a + k * g.aK;
+      if (g.panels == nullptr) block.b = g.b + k * g.bRow;
+      block.accumulate = k > 0 || g.accumulate;
+      for (int64_t t = 0, i = 0; t < tiles; ++t) {
+        const int64_t rows = (g.m - i + tiles - t - 1) / (tiles - t);
+        kStripes[rows - 1](block, i, p, count);
+        i += rows;
+      }
     }
   }
 }

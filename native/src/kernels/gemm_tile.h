@@ -26,20 +26,23 @@ struct RowsOfA {
   }
 };
 
+/** What a tile does with the C that is there: overwrite it, go on summing from it, or add its own sum to it. */
+enum class Into { replace, resume, add };
+
 /**
  * C(r, 16p + j) for R rows and P panels; `b[p]` points at panel p's first row, rows are bRow apart. Masked: the last panel has
  * only `columns` columns (P = 1).
  */
 template <int R, int P, bool Masked>
 static inline void tile(int64_t k, const float* a, int64_t aRow, int64_t aK, const float* const* b, int64_t bRow, int columns,
-                        float* c, int64_t ldc, bool accumulate) {
+                        float* c, int64_t ldc, Into into) {
   v16 acc[R][P];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 16
     for (int p = 0; p < P; ++p) {
       const float* from = c + r * ldc + 16 * p;
-      acc[r][p] = !accumulate ? zero() : Masked ? loadN(from, columns) : load(from);
+      acc[r][p] = into != Into::resume ? zero() : Masked ? loadN(from, columns) : load(from);
     }
   }
   const float* panel[P];
@@ -66,8 +69,10 @@ static inline void tile(int64_t k, const float* a, int64_t aRow, int64_t aK, con
 #pragma GCC unroll 16
     for (int p = 0; p < P; ++p) {
       float* to = c + r * ldc + 16 * p;
-      if (Masked) storeN(to, acc[r][p], columns);
-      else store(to, acc[r][p]);
+      v16 sum = acc[r][p];
+      if (into == Into::add) sum = add(Masked ? loadN(to, columns) : load(to), sum);
+      if (Masked) storeN(to, sum, columns);
+      else store(to, sum);
     }
   }
 }
