@@ -104,7 +104,7 @@ class NativeGenerator implements RolloutEngine {
     } catch (cause) {
       if (!(cause instanceof Error) || !cause.message.includes('not finite')) throw cause;
       throw new PauseError('NonFiniteLogits', cause.message, {
-        hint: 'the weights contain NaN or infinities, or overflow in this compute type; roll back to an earlier iteration',
+        hint: 'the weights contain NaN or infinities, or overflow in this compute type: try a lower actor.optim.lr, or model.compute_dtype fp32',
         cause,
       });
     }

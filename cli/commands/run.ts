@@ -39,17 +39,17 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const client = await connectTemporalClient(stack);
   try {
     await startWorkflow(client, { runId: started.runId, store: store.url }, loaded.recipe.kind);
-    printer.notice(`run ${started.runId}`);
-    if (flag(input, 'detach')) {
-      printer.data({ runId: started.runId }, () => started.runId);
-      return EXIT.ok;
-    }
-    const result = client.workflow.getHandle(started.runId).result();
-    return await follow({ started, recipe: loaded.recipe, stack, context, stay: flag(input, 'wait'), ended: result });
   } finally {
     await client.connection.close();
   }
+  printer.notice(`run ${started.runId}`);
+  if (!flag(input, 'detach')) return follow({ started, recipe: loaded.recipe, stack, context, stay: flag(input, 'wait') });
+  printer.data({ runId: started.runId }, () => started.runId);
+  return EXIT.ok;
 }
+
+/** States that a run does not leave by itself. */
+const ended: readonly RunState[] = ['completed', 'stopped', 'failed', 'cancelled'];
 
 interface Following {
   readonly started: Started;
@@ -58,10 +58,9 @@ interface Following {
   readonly context: CommandContext;
   /** Stay to the end, and leave with a code that tells how it ended. */
   readonly stay: boolean;
-  readonly ended: Promise<unknown>;
 }
 
-async function follow({ started, recipe, stack, context, stay, ended }: Following): Promise<ExitCode> {
+async function follow({ started, recipe, stack, context, stay }: Following): Promise<ExitCode> {
   const { printer } = context;
   const leave = new AbortController();
   let detached = false;
@@ -70,7 +69,6 @@ async function follow({ started, recipe, stack, context, stay, ended }: Followin
     leave.abort();
   };
   process.once('SIGINT', onInterrupt);
-  ended.then(() => leave.abort(), () => leave.abort());
   const nc = await connectNats(stack, 'cli');
   try {
     const { inputs } = await started.log.revision();
@@ -82,7 +80,7 @@ async function follow({ started, recipe, stack, context, stay, ended }: Followin
       now: Date.now,
       signal: leave.signal,
       onState: (state: RunState) => {
-        if (state === 'paused' && stay) leave.abort();
+        if (ended.includes(state) || (state === 'paused' && stay)) leave.abort();
       },
     });
   } finally {

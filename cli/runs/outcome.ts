@@ -39,9 +39,9 @@ function outcomeText({ runId, state, iteration, checkpoint, accuracy }: Outcome)
   const lines = [
     `${runId}: ${state} after ${iteration} iterations`,
     ...(checkpoint === null ? [] : [`checkpoint: ${checkpoint}`]),
-    `next: petrel samples ${runId}; petrel metrics ${runId}; petrel ckpt export ${runId} --out ./trained`,
+    ...(state === 'paused' ? [`next: petrel status ${runId}; petrel logs ${runId}; petrel resume ${runId}`] : [`next: petrel samples ${runId}; petrel metrics ${runId}; petrel ckpt export ${runId} --out ./trained`]),
     'the local stack stays up; petrel down stops it',
-    ...(accuracy === null ? [] : [accuracyLine(accuracy)]),
+    ...(accuracy === null || state !== 'completed' ? [] : [accuracyLine(accuracy)]),
   ];
   return lines.join('\n');
 }

@@ -12,6 +12,7 @@ import { modelFolder } from '../../infra/store/model-facts.ts';
 import { decodeDataset, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
 import type { DatasetFact } from '../../models/dataset-fact.ts';
 import { tokenizerOf } from '../tokenizers.ts';
+import { withSecrets } from './secrets.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import { createScorerHost } from '../../rewards/host/scorer-host.ts';
@@ -98,8 +99,8 @@ export class RewardRole {
     const { scorer } = input;
     const spec =
       scorer.type === 'builtin'
-        ? { type: 'builtin' as const, name: scorer.name, settings: input.settings }
-        : { type: 'module' as const, path: await this.#module(store, runId, scorer.module, scorer.fileName), exportName: scorer.exportName, settings: input.settings };
+        ? { type: 'builtin' as const, name: scorer.name, settings: withSecrets(input.settings, process.env) }
+        : { type: 'module' as const, path: await this.#module(store, runId, scorer.module, scorer.fileName), exportName: scorer.exportName, settings: withSecrets(input.settings, process.env) };
     const host = createScorerHost(spec, limits);
     await host.ready();
     return host;
