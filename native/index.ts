@@ -3,6 +3,7 @@ import { native } from './binding.ts';
 
 export { adamw, clipGradients, convertBf16, convertFp16, mapFile, roundBf16, roundFp16 } from './arrays.ts';
 export { createGenerator, type GeneratorOptions } from './generate.ts';
+export { engineTicks } from './ticks.ts';
 export { createTrainer, NativeTrainer, type TrainerOptions } from './trainer.ts';
 
 /** What this build is and what this machine gives it. */
@@ -22,14 +23,6 @@ export interface EngineInfo {
 /** Throws EngineMissing or EngineUnusable (TerminalError) when the addon cannot be loaded. */
 export function engineInfo(): EngineInfo {
   return native().engineInfo() as EngineInfo;
-}
-
-/**
- * Rises with every piece of work of every engine in this process (each product, norm, attention …). Never blocks, whatever other
- * threads compute: a main thread follows its engine thread's progress by it.
- */
-export function engineTicks(): number {
-  return native().ticks();
 }
 
 /**

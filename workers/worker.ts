@@ -19,7 +19,7 @@ import { openStore } from '../infra/store/open.ts';
 import { encodeRecord } from '../infra/store/records.ts';
 import { watchLoopDelay } from '../infra/telemetry/loop-delay.ts';
 import { lineWriter } from '../infra/telemetry/run-log-lines.ts';
-import { engineTicks } from '../native/index.ts';
+import { engineTicks } from '../native/ticks.ts';
 import { EngineClient } from './engine/client.ts';
 import type { EngineAnswer } from './engine/client.ts';
 import { anyProfile, deterministicProfile } from './engine/profile.ts';
