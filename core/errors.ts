@@ -63,6 +63,22 @@ export class InvalidInputError extends TerminalError {
   }
 }
 
+/** The error that another process told of by its kind and JSON form. */
+export function errorOfKind(kind: PetrelErrorKind, code: string, message: string, detail: ErrorDetail = {}): PetrelError {
+  if (code === 'Fenced') return new FencedError(message, detail);
+  if (code === 'InvalidInput') return new InvalidInputError(message, detail);
+  switch (kind) {
+    case 'terminal':
+      return new TerminalError(code, message, detail);
+    case 'retryable':
+      return new RetryableError(code, message, detail);
+    case 'pause':
+      return new PauseError(code, message, detail);
+    case 'preempted':
+      return new PreemptedError(code, message, detail);
+  }
+}
+
 /** The JSON form of an error, as `--json` prints it and the wire carries it. */
 export interface ErrorJson {
   readonly code: string;

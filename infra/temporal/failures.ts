@@ -11,16 +11,7 @@
  * The first detail is always the error as petrel prints it, with its kind, so nothing is lost on the way back.
  */
 import { ActivityFailure, ApplicationFailure, ApplicationFailureCategory, ChildWorkflowFailure, TemporalFailure } from '@temporalio/common';
-import {
-  errorToJson,
-  FencedError,
-  InvalidInputError,
-  PauseError,
-  PetrelError,
-  PreemptedError,
-  RetryableError,
-  TerminalError,
-} from '../../core/errors.ts';
+import { errorOfKind, errorToJson, PetrelError, RetryableError, TerminalError } from '../../core/errors.ts';
 import type { ErrorDetail, ErrorJson, PetrelErrorKind } from '../../core/errors.ts';
 import { pauseType } from '../../core/wire/workflow.ts';
 
@@ -58,18 +49,7 @@ export function failureToError(failure: unknown): PetrelError {
 
 function revive({ kind, code, message, hint, where }: FailureDetail, cause: unknown): PetrelError {
   const detail: ErrorDetail = { cause, ...(hint === undefined ? {} : { hint }), ...(where === undefined ? {} : { where }) };
-  if (code === 'Fenced') return new FencedError(message, detail);
-  if (code === 'InvalidInput') return new InvalidInputError(message, detail);
-  switch (kind) {
-    case 'terminal':
-      return new TerminalError(code, message, detail);
-    case 'retryable':
-      return new RetryableError(code, message, detail);
-    case 'pause':
-      return new PauseError(code, message, detail);
-    case 'preempted':
-      return new PreemptedError(code, message, detail);
-  }
+  return errorOfKind(kind, code, message, detail);
 }
 
 const kinds: ReadonlySet<unknown> = new Set<PetrelErrorKind>(['terminal', 'retryable', 'pause', 'preempted']);

@@ -1,7 +1,7 @@
 /** The main thread's view of the engine thread. */
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { PauseError, PreemptedError, RetryableError, TerminalError } from '../../core/errors.ts';
+import { errorOfKind } from '../../core/errors.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { EngineFacts } from './profile.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
@@ -93,19 +93,8 @@ export class EngineClient {
 
 function revive({ kind, error, stack }: Extract<FromEngine, { type: 'failed' }>): Error {
   const { code, message, ...detail } = error;
-  switch (kind) {
-    case 'terminal':
-      return new TerminalError(code, message, detail);
-    case 'retryable':
-      return new RetryableError(code, message, detail);
-    case 'pause':
-      return new PauseError(code, message, detail);
-    case 'preempted':
-      return new PreemptedError(code, message, detail);
-    case 'unknown': {
-      const unknown = new Error(message);
-      unknown.stack = stack;
-      return unknown;
-    }
-  }
+  if (kind !== 'unknown') return errorOfKind(kind, code, message, detail);
+  const unknown = new Error(message);
+  unknown.stack = stack;
+  return unknown;
 }
