@@ -54,7 +54,7 @@ export class Worker {
   readonly #incarnation = randomBytes(6).toString('hex');
   readonly #since = new Date().toISOString();
   readonly #lease = new TrainerLease({
-    changed: () => void this.#beacon.tell(),
+    changed: () => this.#beacon.tell(),
     freed: (runId) => this.#engine?.release(runId),
   });
   readonly #neighbours: Neighbours;
@@ -97,7 +97,7 @@ export class Worker {
   /** Stops pulling, finishes what is in hand, says goodbye. */
   async stop(): Promise<void> {
     this.#state = 'draining';
-    await this.#beacon.tell();
+    this.#beacon.tell();
     for (const puller of this.#pullers) puller.stop();
     await Promise.all(this.#running);
     await this.#reward.close();
@@ -135,12 +135,12 @@ export class Worker {
 
   async #handle(role: Role, message: JobMessage, progress: JobProgress, alone: boolean): Promise<void> {
     this.#jobs.add(message.jobId);
-    void this.#beacon.tell();
+    this.#beacon.tell();
     try {
       await this.#gate.hold(alone, () => this.#work(role, message, progress));
     } finally {
       this.#jobs.delete(message.jobId);
-      void this.#beacon.tell();
+      this.#beacon.tell();
     }
   }
 
@@ -237,7 +237,7 @@ export class Worker {
     if (this.#failuresInARow < failuresToUnhealthy) return;
     this.#state = 'unhealthy';
     for (const puller of this.#pullers) puller.stop();
-    void this.#beacon.tell();
+    this.#beacon.tell();
   }
 
   #presence(): Presence {

@@ -5,6 +5,9 @@ import { presence, presenceSubject } from '../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
 import { openPresence } from './streams.ts';
 
+/** Changes within this time are one write. */
+const writeAfterMs = 100;
+
 /** Writes this worker's entry now, whenever it changes, and three times per expiry. */
 export class PresenceBeacon {
   readonly #nc: NatsConnection;
@@ -12,6 +15,7 @@ export class PresenceBeacon {
   readonly #describe: () => Presence;
   #bucket: KV | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #due: NodeJS.Timeout | undefined;
 
   constructor(nc: NatsConnection, timing: Timing, describe: () => Presence) {
     this.#nc = nc;
@@ -20,14 +24,22 @@ export class PresenceBeacon {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.tell(), this.#timing.presenceMs / 3);
-    void this.tell();
+    this.#timer = setInterval(() => this.tell(), this.#timing.presenceMs / 3);
+    this.tell();
   }
 
-  /** Never throws: presence is a hint, and the next beat tries again. */
-  async tell(): Promise<void> {
+  /** To the neighbours at once, into the bucket soon: many changes in a row are one entry. Never throws. */
+  tell(): void {
+    if (this.#nc.isClosed()) return;
+    const entry = this.#describe();
+    this.#nc.publish(presenceSubject(entry.worker), JSON.stringify(entry));
+    this.#due ??= setTimeout(() => void this.#write(), writeAfterMs);
+  }
+
+  /** Presence is a hint: what fails now, the next beat tries again. */
+  async #write(): Promise<void> {
+    this.#due = undefined;
     try {
-      this.#nc.publish(presenceSubject(this.#describe().worker), JSON.stringify(this.#describe()));
       this.#bucket ??= await openPresence(this.#nc, this.#timing);
       const entry = this.#describe();
       await this.#bucket.put(entry.worker, JSON.stringify(entry));
@@ -38,6 +50,7 @@ export class PresenceBeacon {
 
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    clearTimeout(this.#due);
     await this.#bucket?.delete(this.#describe().worker).catch(() => undefined);
   }
 }

@@ -1,4 +1,5 @@
 /** The log of one run: who may append, where it ends, what state is there. Everything is derived from the store. */
+import type { z } from 'zod';
 import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import { TerminalError } from '../../core/errors.ts';
@@ -47,9 +48,15 @@ export interface Head extends LogPosition {
 
 const start: Counters = { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 };
 
+/** Enough for an iteration's stages to find what the one before them read. */
+const keptRecords = 16;
+
 export class RunLog {
   readonly store: Store;
   readonly runId: RunId;
+
+  /** Terms, batches and updates never change: those near the end of the log are read and checked once. */
+  readonly #kept = new Map<string, Stored<unknown>>();
 
   constructor(store: Store, runId: RunId) {
     this.store = store;
@@ -68,7 +75,7 @@ export class RunLog {
   /** The newest term; undefined before the run was opened. */
   async newestTerm(): Promise<Stored<TermRecord> | undefined> {
     const term = await this.#newest((n) => keys.term(this.runId, n));
-    return term === 0 ? undefined : needRecord(this.store, keys.term(this.runId, term), termRecord);
+    return term === 0 ? undefined : this.#need(keys.term(this.runId, term), termRecord);
   }
 
   /** undefined before the first term. Throws TerminalError `LogHole` where a record that must be there is not. */
@@ -77,7 +84,7 @@ export class RunLog {
     if (term === undefined) return undefined;
     const position = await this.#lastPosition(term.record);
     const at = await this.at(position, term);
-    const pending = await readRecord(this.store, keys.batch(this.runId, term.record.term, position + 1), batchRecord);
+    const pending = await this.#read(keys.batch(this.runId, term.record.term, position + 1), batchRecord);
     return { ...at, termRecord: term.record, pending };
   }
 
@@ -114,7 +121,7 @@ export class RunLog {
     if (term === undefined) throw new TerminalError('NoTerm', `${this.runId} has no term yet`);
     const owner = (await this.#termOf(k, term)).record.term;
     return {
-      batch: await needRecord(this.store, keys.batch(this.runId, owner, k), batchRecord),
+      batch: await this.#need(keys.batch(this.runId, owner, k), batchRecord),
       update: await this.#update(owner, k),
     };
   }
@@ -182,7 +189,7 @@ export class RunLog {
   }
 
   async #update(term: number, k: number): Promise<Stored<UpdateRecord>> {
-    return needRecord(this.store, keys.update(this.runId, term, k), updateRecord);
+    return this.#need(keys.update(this.runId, term, k), updateRecord);
   }
 
   /** The term whose folder holds position k: the newest one that begins at or before it. */
@@ -190,7 +197,7 @@ export class RunLog {
     let term = newest;
     while (term.record.parent !== undefined && k <= term.record.parent.position) {
       if (k === term.record.parent.position && term === newest) return term;
-      term = await needRecord(this.store, keys.term(this.runId, term.record.parent.term), termRecord);
+      term = await this.#need(keys.term(this.runId, term.record.parent.term), termRecord);
     }
     return term;
   }
@@ -199,7 +206,7 @@ export class RunLog {
   async #lastPosition(term: TermRecord): Promise<number> {
     const first = term.parent?.position ?? 0;
     const committed = async (k: number) => {
-      const update = await readRecord(this.store, keys.update(this.runId, term.term, k), updateRecord);
+      const update = await this.#read(keys.update(this.runId, term.term, k), updateRecord);
       return update !== undefined && update.record.outcome !== 'seal';
     };
     const names = await this.store.children(keys.positions(this.runId, term.term));
@@ -224,5 +231,20 @@ export class RunLog {
       else high = middle;
     }
     return low;
+  }
+
+  async #need<S extends z.ZodType>(key: string, schema: S): Promise<Stored<z.infer<S>>> {
+    return (await this.#read(key, schema)) ?? needRecord(this.store, key, schema);
+  }
+
+  /** A key is always read with the same schema, so what is kept under it has its type. */
+  async #read<S extends z.ZodType>(key: string, schema: S): Promise<Stored<z.infer<S>> | undefined> {
+    const kept = this.#kept.get(key) as Stored<z.infer<S>> | undefined;
+    if (kept !== undefined) return kept;
+    const found = await readRecord(this.store, key, schema);
+    if (found === undefined) return undefined;
+    if (this.#kept.size >= keptRecords) this.#kept.delete(this.#kept.keys().next().value ?? '');
+    this.#kept.set(key, found);
+    return found;
   }
 }
