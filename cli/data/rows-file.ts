@@ -28,7 +28,8 @@ function promptOf(line: string, where: string): string {
   return prompt.map((message: unknown) => (isTree(message) ? String(message['content']) : '')).join('\n');
 }
 
-function parseRow(line: string, where: string): Readonly<Record<string, unknown>> {
+/** One line of a JSONL file. Throws InvalidInputError that names the place. */
+export function parseRow(line: string, where: string): Readonly<Record<string, unknown>> {
   let row: unknown;
   try {
     row = JSON.parse(line);

@@ -2,7 +2,7 @@ import { createReadStream, statSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
-import { isTree } from '../../core/recipe/merge.ts';
+import { parseRow } from '../data/rows-file.ts';
 import type { Finding, Probe } from './checks.ts';
 import { checkRowScorer } from './scorer-probe.ts';
 
@@ -46,7 +46,7 @@ async function countRows(file: string, recipe: Recipe): Promise<number> {
 }
 
 function checkRow(line: string, where: string, recipe: Recipe): void {
-  const row = parseLine(line, where);
+  const row = parseRow(line, where);
   const missing = neededColumns(recipe).find((column) => row[column] === undefined || row[column] === null);
   if (missing !== undefined) {
     throw new InvalidInputError(`the row has no column "${missing}", it has ${Object.keys(row).join(', ')}`, { where });
@@ -63,15 +63,4 @@ function neededColumns({ kind, data, reward }: Recipe): readonly string[] {
   if (kind === 'sft') return [data.prompt_key, data.response_key];
   const chosenByRow = reward.scorer === null && reward.custom_reward_function.path === null;
   return chosenByRow ? [data.prompt_key, data.reward_fn_key] : [data.prompt_key];
-}
-
-function parseLine(line: string, where: string): Readonly<Record<string, unknown>> {
-  let row: unknown;
-  try {
-    row = JSON.parse(line);
-  } catch (cause) {
-    throw new InvalidInputError('the row is not JSON', { where, cause });
-  }
-  if (isTree(row)) return row;
-  throw new InvalidInputError('a row is a JSON object', { where });
 }
