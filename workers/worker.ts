@@ -15,6 +15,7 @@ import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
 import { PresenceBeacon, watchPresence } from '../infra/nats/presence.ts';
 import { Puller } from '../infra/nats/puller.ts';
 import type { JobProgress, Refusal } from '../infra/nats/puller.ts';
+import { faultPoint } from '../infra/faults/index.ts';
 import { openStore } from '../infra/store/open.ts';
 import { encodeRecord } from '../infra/store/records.ts';
 import { watchLoopDelay } from '../infra/telemetry/loop-delay.ts';
@@ -148,6 +149,8 @@ export class Worker {
     const store = await this.#store(message.store);
     const key = keys.result(message.runId, message.jobId);
     if ((await store.head(key)) !== undefined) return;
+    const facts = { kind: 'result', stage: message.stage, runId: message.runId, iteration: message.at.iteration };
+    faultPoint('job.begin', facts);
     const answer = role === 'reward' ? await this.#score(store, message, progress) : await this.#compute(role, message, progress);
     const record: ResultRecord = {
       format: recordFormat,
@@ -157,7 +160,9 @@ export class Worker {
       timings: { [`timing_s/${message.stage}`]: answer.seconds },
       writer: { process: this.#options.name, at: new Date().toISOString() },
     };
+    faultPoint('result.before', facts);
     await store.create(key, encodeRecord(record));
+    faultPoint('result.after', facts);
   }
 
   #compute(role: Role, message: JobMessage, progress: JobProgress): Promise<EngineAnswer> {

@@ -23,6 +23,7 @@ import {
   wireVersion,
 } from '../../core/wire/messages.ts';
 import type { JobMessage, Timing } from '../../core/wire/messages.ts';
+import { faultPoint } from '../faults/index.ts';
 import { digestOf } from '../store/digest.ts';
 import { readRecord } from '../store/records.ts';
 import { ensureStreams } from './streams.ts';
@@ -78,7 +79,15 @@ export class Dispatcher {
     const jobId = jobIdOf(request.stage, request.input);
     const done = await this.#result(request, jobId);
     if (done !== undefined) return done;
-    return this.#session(request, jobId).join(options) as Promise<JobResult<S>>;
+    const facts = { stage: request.stage, iteration: request.at.iteration, runId: request.runId };
+    faultPoint('wait.begin', facts);
+    const onProgress: WaitOptions['onProgress'] = (progress, queued) => {
+      options.onProgress?.(progress, queued);
+      if (progress !== undefined) faultPoint('wait.progress', facts);
+    };
+    const result = (await this.#session(request, jobId).join({ ...options, onProgress })) as JobResult<S>;
+    faultPoint('wait.end', facts);
+    return result;
   }
 
   /** Two activities may wait for one job: they share a session, so that a claim gets one answer. */
@@ -90,6 +99,7 @@ export class Dispatcher {
     const session = new WaitSession({
       runId: request.runId,
       jobId,
+      stage: request.stage,
       needs: `no free worker with the role ${role}${request.profile === anyWorker ? '' : ` and the profile ${request.profile}`} takes it`,
       nc: this.#nc,
       timing: this.#timing,
@@ -120,7 +130,9 @@ export class Dispatcher {
     };
     const subject = jobSubject(roleOfStage[request.stage], request.profile, request.runId, jobId);
     try {
+      faultPoint('publish.before', { stage: request.stage, jobId });
       await this.#js.publish(subject, JSON.stringify(message), { retries: 2, timeout: 2_000 });
+      faultPoint('publish.after', { stage: request.stage, jobId });
     } catch (error) {
       this.#jsm = await ensureStreams(this.#nc);
       throw error;
@@ -153,6 +165,7 @@ const unreachable = 'the message queue is not reachable';
 interface SessionPorts {
   readonly runId: string;
   readonly jobId: string;
+  readonly stage: Stage;
   /** What is said while nobody works on it. */
   readonly needs: string;
   readonly nc: NatsConnection;
@@ -257,7 +270,9 @@ class WaitSession {
     if (error !== null || this.#over) return;
     const request = claimRequest.safeParse(message.json());
     if (!request.success) return;
-    message.respond(JSON.stringify(this.#wait.claim(request.data, Date.now())));
+    const reply = this.#wait.claim(request.data, Date.now());
+    faultPoint('claim.answer', { stage: this.#ports.stage, answer: reply.answer });
+    message.respond(JSON.stringify(reply));
     if (this.#wait.convicted !== undefined) this.#fail(this.#wait.convicted);
     this.#report();
   }

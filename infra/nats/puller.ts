@@ -9,6 +9,7 @@ import { PetrelError, errorToJson } from '../../core/errors.ts';
 import { claimReply, claimSubject, eventSubject, jobMessage, jobStream, wireVersion } from '../../core/wire/messages.ts';
 import type { ClaimReply, JobEvent, JobMessage, Timing } from '../../core/wire/messages.ts';
 import type { Role } from '../../core/wire/jobs.ts';
+import { faultPoint } from '../faults/index.ts';
 import { ensureConsumer, ensureStreams } from './streams.ts';
 
 /** Deliveries without anybody waiting after which a message is dropped: whoever wants the job publishes it again. */
@@ -115,7 +116,9 @@ export class Puller {
       if (refusal.because !== undefined) this.#tell(message, { v: wireVersion, type: 'queued', worker: this.#ports.worker, because: refusal.because });
       return raw.nak(refusal.delayMs);
     }
+    faultPoint('claim.before', factsOf(message));
     const reply = await this.#claim(message);
+    faultPoint('claim.after', factsOf(message));
     if (reply === undefined) {
       return raw.info.deliveryCount >= maxUnclaimed ? raw.term('nobody waits for it') : raw.nak(this.#ports.timing.progressMs);
     }
@@ -144,7 +147,9 @@ export class Puller {
       await this.#ports.handle(message, progress, alone);
       this.#tell(message, { v: wireVersion, type: 'done', worker: this.#ports.worker });
       this.#ports.onSuccess(message);
+      faultPoint('ack.before', factsOf(message));
       raw.ack();
+      faultPoint('ack.after', factsOf(message));
     } catch (error) {
       this.#ports.onFailure(message, error);
       await raw.ackAck().catch(() => false);
@@ -182,4 +187,5 @@ export class Puller {
   }
 }
 
+const factsOf = ({ stage, jobId, runId, at }: JobMessage) => ({ stage, jobId, runId, iteration: at.iteration });
 const handKey = ({ runId, jobId }: JobMessage) => `${runId} ${jobId}`;

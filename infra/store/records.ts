@@ -5,6 +5,7 @@ import { FencedError, TerminalError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import { recordFormat } from '../../core/records/schema.ts';
+import { faultPoint } from '../faults/index.ts';
 import { sha256 } from './digest.ts';
 
 /** A record with the digest of its bytes as stored. */
@@ -46,7 +47,10 @@ export async function decide<S extends z.ZodType>(
   agrees: (existing: z.infer<S>) => boolean,
 ): Promise<Stored<z.infer<S>> & { readonly adopted: boolean }> {
   const bytes = encodeRecord(record);
-  if ((await store.create(key, bytes)) === 'created') {
+  faultPoint('decide.before', decisionFacts(key));
+  const outcome = await store.create(key, bytes);
+  faultPoint('decide.after', decisionFacts(key));
+  if (outcome === 'created') {
     return { key, digest: sha256(bytes), record: parseRecord(key, bytes, schema), adopted: false };
   }
   const existing = await needRecord(store, key, schema);
@@ -57,6 +61,12 @@ export async function decide<S extends z.ZodType>(
     });
   }
   return { ...existing, adopted: true };
+}
+
+/** `runs/<id>/terms/<t>/<k>/batch.json` is the decision `batch` of iteration k. */
+function decisionFacts(key: string) {
+  const names = key.split('/');
+  return { kind: (names.at(-1) ?? '').replace('.json', ''), runId: names[1] ?? '', iteration: Number(names.at(-2)) || 0 };
 }
 
 function parseRecord<S extends z.ZodType>(key: string, bytes: Uint8Array, schema: S): z.infer<S> {

@@ -4,6 +4,7 @@ import type { ParameterInfo, Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ShardInfo } from '../../core/records/schema.ts';
+import { faultPoint } from '../../infra/faults/index.ts';
 import { getBlob, putBlob } from '../../infra/store/blobs.ts';
 import type { StateDigests, StateParts } from '../../infra/store/digest.ts';
 import { stateDigests } from '../../infra/store/digest.ts';
@@ -39,13 +40,16 @@ export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot)
     state: { steps: snapshot.steps },
   };
   const key = keys.checkpoint(place.runId, place.iteration, snapshot.digests.stateDigest);
+  faultPoint('checkpoint.manifest.before', { iteration: place.iteration });
   await place.store.create(key, encodeRecord(manifest));
+  faultPoint('checkpoint.manifest.after', { iteration: place.iteration });
   return key;
 }
 
 async function savePart(place: CheckpointPlace, part: CheckpointPart, flat: Float32Array): Promise<ShardInfo[]> {
   const shards: ShardInfo[] = [];
   for (const { bytes, tensors } of encodeShards(part, flat)) {
+    faultPoint('checkpoint.shard', { iteration: place.iteration });
     shards.push({ blob: await putBlob(place.store, place.runId, bytes), bytes: bytes.byteLength, tensors });
   }
   return shards;

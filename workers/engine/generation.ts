@@ -1,6 +1,7 @@
 /** Continuous batching for one model: samples of many jobs decoded side by side, each job told when its own are done. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PreemptedError } from '../../core/errors.ts';
+import { faultPoint } from '../../infra/faults/index.ts';
 import type { GenerateRequest, RolloutEngine, SamplingSettings } from '../../core/ports.ts';
 
 /** One finished sample. */
@@ -29,6 +30,8 @@ export interface GenerationJob {
 interface Live {
   readonly completion: Completion;
   readonly job: GenerationJob;
+  readonly draw: number;
+  readonly sample: number;
   readonly finished: () => void;
 }
 
@@ -81,7 +84,7 @@ export class Generation {
       completions.push(completion);
       const key = this.#nextKey;
       this.#nextKey = (this.#nextKey % 0x7fffffff) + 1;
-      this.#live.set(key, { completion, job, finished });
+      this.#live.set(key, { completion, job, draw, sample, finished });
       return { key, random: { seed: job.seed, draw, sample, turn: 0 } };
     });
     return { prompt, samples, sampling: job.sampling, maxNewTokens: job.maxNewTokens, stopTokens: job.stopTokens };
@@ -115,6 +118,7 @@ export class Generation {
       live.completion.logProbs.push(decoded.logProbs[i] ?? 0);
       live.completion.samplingLogProbs.push(decoded.samplingLogProbs[i] ?? 0);
       perJob.set(live.job, (perJob.get(live.job) ?? 0) + 1);
+      faultPoint('sample.token', { draw: live.draw, sample: live.sample, position: live.completion.tokens.length });
       const finish = decoded.finish[i] ?? 0;
       if (finish !== 0) this.#finish(key, live, finish);
       else if (live.job.stopsAt?.(live.completion.tokens)) {

@@ -9,6 +9,7 @@ import { keys } from '../../core/records/keys.ts';
 import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
 import type { NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
 import type { StageTypes } from '../../core/wire/jobs.ts';
+import { faultPoint } from '../../infra/faults/index.ts';
 import { getBlob, putBlob } from '../../infra/store/blobs.ts';
 import { readDatasetFiles } from '../../infra/store/datasets.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
@@ -206,7 +207,9 @@ export class EngineHost {
       dtype: 'F32',
       shards: [{ blob, bytes: bytes.byteLength, tensors: [{ name: 'weights', start: 0, end: weights.length }] }],
     };
+    faultPoint('weights.manifest.before', { iteration: context.at.iteration });
     await store.create(key, encodeRecord(manifest));
+    faultPoint('weights.manifest.after', { iteration: context.at.iteration });
     return key;
   }
 

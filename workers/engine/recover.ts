@@ -1,6 +1,7 @@
 /** Bringing a trainer to a committed state: newest verified checkpoint, then replay of batch records, each result compared. */
 import { TerminalError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
+import { faultPoint } from '../../infra/faults/index.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
@@ -53,6 +54,7 @@ async function loadNewest(state: PolicyState, upTo: number, ports: RecoverPorts)
       state.trainer.weightsChanged();
       state.trainer.zeroGrads();
       state.seal(() => ports.tick('verifying a checkpoint', 0, 0));
+      faultPoint('recover.loaded', { iteration: record.iteration });
       ports.say(`loaded checkpoint ${record.iteration}`);
       return record.iteration;
     } catch (error) {
@@ -66,6 +68,7 @@ async function loadNewest(state: PolicyState, upTo: number, ports: RecoverPorts)
 async function replay(state: PolicyState, k: number, ports: RecoverPorts): Promise<void> {
   const { batch, update } = await ports.log.iteration(k);
   if (batch.record.decision !== 'train') return;
+  faultPoint('recover.replay', { iteration: k });
   const tensors = decodeBatch(await getBlob(ports.log.store, ports.log.runId, batch.record.tensors), batch.key);
   const output = applyBatch(state, batch.record, tensors, (done, total) => ports.tick(`replaying iteration ${k}`, done, total));
   if (output.stateDigest !== update.record.stateDigest) {

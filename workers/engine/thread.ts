@@ -3,6 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { PetrelError, RetryableError, errorToJson } from '../../core/errors.ts';
 import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
+import { faultPoint } from '../../infra/faults/index.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import { batchRecord } from '../../core/records/schema.ts';
@@ -102,6 +103,7 @@ function contextOf(id: number, message: JobMessage): JobContext {
     store: message.store,
     progress: (done, total, note) => {
       Atomics.add(ticks, 0, 1);
+      faultPoint('job.progress', { stage: message.stage, iteration: message.at.iteration, runId: message.runId });
       const now = performance.now();
       if (now - told < 100) return;
       told = now;

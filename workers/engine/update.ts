@@ -4,6 +4,7 @@ import type { BatchRecord, OptimizerStep } from '../../core/records/schema.ts';
 import { reduceActorMetrics } from '../../core/rl/actor-total.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import type { UpdateOutput } from '../../core/wire/jobs.ts';
+import { faultPoint } from '../../infra/faults/index.ts';
 import { numberToJson } from './json-numbers.ts';
 import { lossCoefficients, stepTotals } from './loss.ts';
 import { cutMicroBatch } from './micro-batch.ts';
@@ -14,15 +15,18 @@ export function applyBatch(state: PolicyState, record: BatchRecord, batch: Batch
   const total = batch.microOffsets_M1.length - 1;
   let done = 0;
   state.markDirty();
+  faultPoint('write.dirty', { iteration: record.iteration });
   const steps: OptimizerStep[] = [];
   const perStep: Record<string, number>[] = [];
   record.learningRates.forEach((lr, s) => {
     const metrics: Record<string, number>[] = [];
     const finite = accumulate(state.trainer, record, batch, s, metrics, () => tick(++done, total));
     steps.push(optimizerStep(state.trainer, record, lr, finite));
+    faultPoint('write.step', { iteration: record.iteration, step: s });
     perStep.push(reduceActorMetrics(metrics));
   });
   const digests = state.seal(() => tick(done, total));
+  faultPoint('write.sealed', { iteration: record.iteration });
   const taken = steps.some((step) => step.taken);
   const loss = perStep.at(-1)?.['actor/loss'];
   return {

@@ -6,6 +6,7 @@ import { PauseError } from '../../core/errors.ts';
 import type { RewardInput, RewardOutput, ScoreTable } from '../../core/wire/jobs.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { Store } from '../../core/ports.ts';
+import { faultPoint } from '../../infra/faults/index.ts';
 import { getBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { readDatasetFiles } from '../../infra/store/datasets.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
@@ -50,6 +51,7 @@ export class RewardRole {
       for (let start = 0; start < total; start += chunk) {
         scored.push(...(await host.score(range(start, Math.min(start + chunk, total)).map(sample))));
         progress(scored.length, total);
+        faultPoint('score.chunk', { done: scored.length, runId: message.runId });
         await nextTurn();
       }
       return input.deterministic ? withoutAccidents(host, scored, sample) : scored;
