@@ -4,7 +4,7 @@ import type { Dispatcher } from '../infra/nats/dispatcher.ts';
 import type { RunLog } from '../infra/store/run-log.ts';
 import type { StatusChange } from '../infra/store/status.ts';
 import type { decide } from '../infra/store/records.ts';
-import type { getJsonBlob, putJsonBlob } from '../infra/store/blobs.ts';
+import type { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../infra/store/blobs.ts';
 import type { StatusEntry } from '../core/records/schema.ts';
 import type { LogLine, Presence } from '../core/wire/messages.ts';
 
@@ -15,9 +15,11 @@ export interface ActivityPorts {
   readonly openLog: (store: Store, runId: string) => RunLog;
   readonly appendStatus: (log: RunLog, change: StatusChange, at: Date) => Promise<StatusEntry>;
   readonly decide: typeof decide;
+  readonly getBlob: typeof getBlob;
+  readonly putBlob: typeof putBlob;
   readonly getJsonBlob: typeof getJsonBlob;
   readonly putJsonBlob: typeof putJsonBlob;
-  readonly dispatcher: Pick<Dispatcher, 'run' | 'releaseLease'>;
+  readonly dispatcher: Pick<Dispatcher, 'run' | 'settle' | 'releaseLease'>;
   readonly listWorkers: () => Promise<Presence[]>;
   readonly say: (runId: string, level: LogLine['level'], text: string) => void;
   /** What a running stage is doing, for whoever watches. */

@@ -2,11 +2,12 @@
 import type { Digest } from '../core/ids.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
 import type { RolloutOutput } from '../core/wire/jobs.ts';
-import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
+import type { JobRequest, JobResult, WaitOptions } from '../infra/nats/dispatcher.ts';
 import type { Head, LogPosition } from '../infra/store/run-log.ts';
 import { liveNote, needHead } from './head.ts';
 import type { ActivityPorts } from './ports.ts';
 import { rewardJob, rolloutJobs } from './rollout-jobs.ts';
+import { rolloutOrParts } from './suspects.ts';
 import type { Purpose } from './rollout-jobs.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
 
@@ -43,7 +44,7 @@ export function sampling(ports: ActivityPorts): Sampling {
 
   async function runRollout(context: RunContext, head: Head, job: JobRequest<'rollout'>, signal: AbortSignal, told: ReturnType<typeof watch>): Promise<JobResult<'rollout'>> {
     let published = false;
-    return ports.dispatcher.run(job, {
+    const options: WaitOptions = {
       signal,
       onProgress: (progress, queued) => {
         told(job.input.draws[0]?.draw.toString() ?? '', progress?.done ?? 0, progress?.total ?? 0, queued);
@@ -52,7 +53,8 @@ export function sampling(ports: ActivityPorts): Sampling {
           publishWeights(context, head, signal).catch((error: unknown) => ports.say(context.log.runId, 'warn', `publishing weights: ${String(error)}`));
         }
       },
-    });
+    };
+    return rolloutOrParts({ ports, deterministic: context.recipe.deterministic === true, dispatch: (part) => ports.dispatcher.run(part, options) }, job);
   }
 
   /** A rollout worker outside the trainer's process needs them; any trainer can write them. */

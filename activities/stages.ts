@@ -10,6 +10,7 @@ import { writerOf } from './run-context.ts';
 import type { RunContexts, RunRef } from './run-context.ts';
 import { addTimings, headOf, sampling } from './sampling.ts';
 import type { ScoredRollout } from './sampling.ts';
+import { batchConvicted } from './suspects.ts';
 import { algorithmSettings, isDue, isValidationDue } from './settings.ts';
 
 export interface UpdateSummary {
@@ -107,7 +108,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
       }
       const k = head.position + 1;
       const save = isDue(k, recipe.trainer.save_freq) || k === context.iterations;
-      const { output, timings } = await ports.whileHeartbeating((signal) =>
+      const updated = ports.whileHeartbeating((signal) =>
         ports.dispatcher.run(
           {
             stage: 'update',
@@ -120,6 +121,9 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
           { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('update', k, progress, queued)) },
         ),
       );
+      const { output, timings } = await updated.catch((error: unknown) => {
+        throw batchConvicted(error, ref.runId, k);
+      });
       const record: UpdateRecord = {
         format: recordFormat,
         runId: ref.runId,

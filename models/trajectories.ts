@@ -15,8 +15,47 @@ export interface Trajectories {
   readonly responseOffsets_B1: Int32Array;
   readonly logProbs_R: Float32Array;
   readonly samplingLogProbs_R: Float32Array;
-  /** 1 stop token or string, 2 length. */
+  /** 1 stop token or string, 2 length, 3 convicted: it has no tokens, since it ended every worker that sampled it. */
   readonly stopReason_B: Uint8Array;
+}
+
+export const stopReasons = { stop: 1, length: 2, convicted: 3 } as const;
+
+/**
+ * Parts of one job, joined as if it had been done in one piece. They come in order of draws, and of samples within a
+ * draw; `samplesPerDraw` is that of the whole.
+ */
+export function joinTrajectories(parts: readonly Trajectories[], samplesPerDraw: number): Trajectories {
+  // A part of convicted samples only knows no prompt.
+  const prompts = new Map<number, Int32Array>();
+  for (const { draw, tokens } of parts.flatMap(promptsOf)) if ((prompts.get(draw)?.length ?? 0) === 0) prompts.set(draw, tokens);
+  const lengths = parts.flatMap(({ responseOffsets_B1: offsets }) => [...offsets.subarray(1)].map((end, b) => end - (offsets[b] ?? 0)));
+  return {
+    weightsDigest: parts[0]?.weightsDigest ?? '',
+    samplesPerDraw,
+    draw_B: Int32Array.from(parts.flatMap((part) => [...part.draw_B])),
+    row_B: Int32Array.from(parts.flatMap((part) => [...part.row_B])),
+    promptTokens: Int32Array.from([...prompts.values()].flatMap((tokens) => [...tokens])),
+    promptOffsets_D1: offsetsOf([...prompts.values()].map((tokens) => tokens.length)),
+    responseTokens_R: Int32Array.from(parts.flatMap((part) => [...part.responseTokens_R])),
+    responseOffsets_B1: offsetsOf(lengths),
+    logProbs_R: Float32Array.from(parts.flatMap((part) => [...part.logProbs_R])),
+    samplingLogProbs_R: Float32Array.from(parts.flatMap((part) => [...part.samplingLogProbs_R])),
+    stopReason_B: Uint8Array.from(parts.flatMap((part) => [...part.stopReason_B])),
+  };
+}
+
+function promptsOf({ promptTokens, promptOffsets_D1: offsets, draw_B, samplesPerDraw }: Trajectories) {
+  return Array.from({ length: offsets.length - 1 }, (_, d) => ({
+    draw: draw_B[d * samplesPerDraw] ?? -1,
+    tokens: promptTokens.subarray(offsets[d], offsets[d + 1]),
+  }));
+}
+
+export function offsetsOf(lengths: readonly number[]): Int32Array {
+  const offsets = new Int32Array(lengths.length + 1);
+  lengths.forEach((length, i) => (offsets[i + 1] = (offsets[i] ?? 0) + length));
+  return offsets;
 }
 
 export function encodeTrajectories(t: Trajectories): Uint8Array {

@@ -228,6 +228,12 @@ export class LoopUnderTest {
     return processOf(present(readStack(this.home)), name);
   }
 
+  /** undefined while it is being started again. */
+  processIfThere(name: string): ReturnType<typeof processOf> | undefined {
+    const child = readStack(this.home)?.children.find((one) => one.name === name);
+    return child?.pid === undefined ? undefined : this.process(name);
+  }
+
   #recipe(sft: boolean): Tree {
     const train = join(this.#files, sft ? 'sft.jsonl' : 'train.jsonl');
     return {

@@ -16,6 +16,7 @@ const worker = new Worker(options, {
     console.error(error);
     process.exit(1);
   },
+  renew: () => void leave(),
 });
 await worker.start();
 announceReady();

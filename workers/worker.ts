@@ -32,6 +32,8 @@ import { Gate, Slots } from './slots.ts';
 
 /** Failures in a row, of unknown kind, after which a worker stops pulling. */
 const failuresToUnhealthy = 3;
+/** How long an unhealthy worker shows itself before it leaves, so that its supervisor starts a fresh one. */
+const unhealthyMs = 10_000;
 /** Rollout jobs side by side: their samples share the engine's slots, so a queue of a few keeps it full. */
 const slotsOf: Readonly<Record<Role, number>> = { trainer: 1, rollout: 8, reward: 2 };
 
@@ -47,6 +49,8 @@ export interface WorkerPorts {
   readonly home: string;
   /** Ends the process: the engine's memory cannot be trusted any more. */
   readonly die: (error: Error) => void;
+  /** Ends the process in order, for a fresh one in its place. */
+  readonly renew: () => void;
 }
 
 export class Worker {
@@ -243,6 +247,8 @@ export class Worker {
     this.#state = 'unhealthy';
     for (const puller of this.#pullers) puller.stop();
     this.#beacon.tell();
+    console.error(`unhealthy: ${failuresToUnhealthy} jobs in a row failed; last: ${errorToJson(error).message}`);
+    void Promise.all(this.#running).then(() => setTimeout(() => this.#ports.renew(), unhealthyMs));
   }
 
   #presence(): Presence {

@@ -7,6 +7,7 @@ import { flag, textOption, word } from '../options.ts';
 import { driverAfterUp } from '../runs/driver.ts';
 import { findRun } from '../runs/find.ts';
 import { waitForEnd } from '../runs/wait.ts';
+import { skipBatch } from '../runs/skip.ts';
 import { refuseResume, resume } from '../runs/wishes.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
@@ -15,6 +16,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const found = await findRun(word(input, 0), context);
   refuseResume(found, await found.log.status());
   const position = (await found.log.head())?.position ?? 0;
+  if (flag(input, 'skip')) printer.notice(await skipBatch(found));
   const driver = await driverAfterUp(found, petrelHome(env), printer);
   try {
     const entry = await resume(found, driver, new Date());

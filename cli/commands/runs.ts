@@ -82,6 +82,7 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     options: [
       { flags: '--from <k>', doc: 'from this iteration, in a new term; later ones no longer count' },
       { flags: '--accept-changes', doc: 'take changed keys that change the experiment' },
+      { flags: '--skip', doc: 'leave out the batch that waits for its update: it ends every trainer' },
       wait,
     ],
     load: () => import('./resume.ts'),

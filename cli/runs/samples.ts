@@ -16,7 +16,7 @@ import { decodeDataset, rowsFile, tokensFile } from '../../models/dataset-fact.t
 import type { RowFact } from '../../models/dataset-fact.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
 import type { Tokenizer } from '../../models/tokenizer.ts';
-import { decodeTrajectories } from '../../models/trajectories.ts';
+import { decodeTrajectories, stopReasons } from '../../models/trajectories.ts';
 
 /** One response. */
 export interface SampleView {
@@ -37,7 +37,7 @@ export interface SampleView {
   readonly columns: Readonly<Record<string, number | null>>;
   /** Mean over the response's tokens; absent in validations and for samples outside the batch. */
   readonly advantage?: number;
-  readonly stopReason: 'stop' | 'length' | 'unknown';
+  readonly stopReason: 'stop' | 'length' | 'convicted' | 'unknown';
   /** What became of its draw; absent in validations. */
   readonly fate?: DrawRecord['fate'];
   readonly groundTruth?: unknown;
@@ -108,10 +108,15 @@ async function partSamples(trajectories: string, scores: string, iteration: numb
       reward: table.scores[b] ?? null,
       ...(typeof table.reasons[b] === 'string' ? { reason: table.reasons[b] } : {}),
       columns: Object.fromEntries(Object.entries(table.columns).map(([name, values]) => [name, values[b] ?? null])),
-      stopReason: t.stopReason_B[b] === 1 ? 'stop' : t.stopReason_B[b] === 2 ? 'length' : 'unknown',
+      stopReason: nameOfStop(t.stopReason_B[b]),
       ...factsOf(rows[row]),
     };
   });
+}
+
+function nameOfStop(code: number | undefined): SampleView['stopReason'] {
+  const names = Object.keys(stopReasons) as (keyof typeof stopReasons)[];
+  return names.find((name) => stopReasons[name] === code) ?? 'unknown';
 }
 
 function learntRows(batch: BatchRecord, tensors: BatchTensors, rows: readonly RowFact[], tokenizer: Tokenizer): SampleView[] {

@@ -34,6 +34,8 @@ export interface RolloutInput {
   readonly profile: NumericProfile;
   readonly draws: readonly { readonly draw: number; readonly row: number }[];
   readonly samplesPerDraw: number;
+  /** Number of each draw's first sample, when these are not its first ones: a part of a larger job. */
+  readonly firstSample?: number;
   readonly sampling: SamplingSettings;
   readonly maxNewTokens: number;
   readonly maxSequences: number;

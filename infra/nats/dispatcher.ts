@@ -7,8 +7,8 @@ import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import { makeJobId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
-import { resultRecord } from '../../core/records/schema.ts';
-import type { ResultRecord } from '../../core/records/schema.ts';
+import { recordFormat, resultRecord } from '../../core/records/schema.ts';
+import type { ResultRecord, Writer } from '../../core/records/schema.ts';
 import type { Store } from '../../core/ports.ts';
 import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
@@ -25,10 +25,11 @@ import {
 import type { JobMessage, Timing } from '../../core/wire/messages.ts';
 import { faultPoint } from '../faults/index.ts';
 import { digestOf } from '../store/digest.ts';
-import { readRecord } from '../store/records.ts';
+import { decide, readRecord } from '../store/records.ts';
 import { ensureStreams } from './streams.ts';
 import { JobWait } from './wait.ts';
-import type { Progress } from './wait.ts';
+import type { JobWaitOptions, Progress } from './wait.ts';
+import { Workers } from './workers.ts';
 
 export interface JobRequest<S extends Stage> {
   readonly stage: S;
@@ -38,6 +39,10 @@ export interface JobRequest<S extends Stage> {
   /** `any`, or the numeric profile that the worker must reproduce. */
   readonly profile: string;
   readonly input: StageTypes[S]['input'];
+  /** A part of a job that ended its workers: it runs with nothing beside it. */
+  readonly suspect?: boolean;
+  /** When it ends a worker its asker cuts it into parts. */
+  readonly divisible?: boolean;
 }
 
 export interface JobResult<S extends Stage> {
@@ -61,6 +66,7 @@ export class Dispatcher {
   readonly #js: JetStreamClient;
   readonly #timing: Timing;
   readonly #sessions = new Map<string, WaitSession>();
+  readonly #workers: Workers;
   #jsm: JetStreamManager;
 
   private constructor(nc: NatsConnection, jsm: JetStreamManager, timing: Timing) {
@@ -68,6 +74,7 @@ export class Dispatcher {
     this.#js = jetstream(nc);
     this.#jsm = jsm;
     this.#timing = timing;
+    this.#workers = new Workers(nc, timing);
   }
 
   static async open(nc: NatsConnection, timing: Timing): Promise<Dispatcher> {
@@ -103,6 +110,9 @@ export class Dispatcher {
       needs: `no free worker with the role ${role}${request.profile === anyWorker ? '' : ` and the profile ${request.profile}`} takes it`,
       nc: this.#nc,
       timing: this.#timing,
+      ...(request.suspect === undefined ? {} : { suspect: request.suspect }),
+      ...(request.divisible === undefined ? {} : { divisible: request.divisible }),
+      others: (than) => this.#workers.others(role, request.profile, than),
       publish: () => this.#publish(request, jobId),
       stillQueued: () => this.#isQueued(request, jobId),
       readResult: () => this.#result(request, jobId),
@@ -111,6 +121,14 @@ export class Dispatcher {
     this.#sessions.set(key, session);
     session.start();
     return session;
+  }
+
+  /** Decides the job's result in a worker's stead: made of its parts, or that it cannot be done. What was decided before counts. */
+  async settle<S extends Stage>(request: JobRequest<S>, output: StageTypes[S]['output'], timings: ResultRecord['timings'], writer: Writer): Promise<JobResult<S>> {
+    const jobId = jobIdOf(request.stage, request.input);
+    const record: ResultRecord = { format: recordFormat, jobId, stage: request.stage, output: { ...output }, timings, writer };
+    const { record: decided } = await decide(request.store, keys.result(request.runId, jobId), resultRecord, record, () => true);
+    return { jobId, output: decided.output as unknown as StageTypes[S]['output'], timings: decided.timings };
   }
 
   /** The run needs no trainer any more: another may have it. */
@@ -162,7 +180,7 @@ export class Dispatcher {
 const anyWorker = 'any';
 const unreachable = 'the message queue is not reachable';
 
-interface SessionPorts {
+interface SessionPorts extends JobWaitOptions {
   readonly runId: string;
   readonly jobId: string;
   readonly stage: Stage;
@@ -196,7 +214,7 @@ class WaitSession {
 
   constructor(ports: SessionPorts) {
     this.#ports = ports;
-    this.#wait = new JobWait(ports.jobId, ports.timing);
+    this.#wait = new JobWait(ports.jobId, ports.timing, ports);
   }
 
   start(): void {

@@ -63,6 +63,28 @@ describe('a job that is waited for', () => {
     expect(new JobWait('j', timing).event(failed('terminal'), 0)).toMatchObject({ type: 'give-up', error: { kind: 'terminal', code: 'X' } });
   });
 
+  it('of one worker that fails everything are no verdict while another could do it, and that one goes first', () => {
+    let others = true;
+    const wait = new JobWait('j', timing, { others: (than) => others && than.has('a') });
+    wait.claim(claim('a'), 0);
+    for (let i = 0; i < 6; i++) expect(wait.event(failed('unknown'), 10)).toMatchObject({ type: 'publish' });
+    expect(wait.claim(claim('a'), 11).answer).toBe('held');
+    expect(wait.claim(claim('b'), 12).answer).toBe('go');
+    others = false;
+    expect(wait.claim(claim('a'), 12 + 2 * timing.ackWaitMs).answer).toBe('go');
+    expect(wait.event(failed('unknown'), 13)).toMatchObject({ type: 'give-up', error: { code: 'JobFailed' } });
+  });
+
+  it('that can be cut into parts is convicted at its first death alone; its parts run alone from the start', () => {
+    const whole = new JobWait('j', timing, { divisible: true });
+    const later = (n: number) => n * (timing.ackWaitMs + 1);
+    whole.claim(claim('a', 'a1'), later(0));
+    expect(whole.claim(claim('a', 'a2'), later(1))).toMatchObject({ answer: 'go', alone: true });
+    expect(whole.claim(claim('a', 'a3'), later(2)).answer).toBe('drop');
+    const part = new JobWait('k', timing, { suspect: true });
+    expect(part.claim(claim('a', 'a1'), 0)).toMatchObject({ answer: 'go', alone: true });
+  });
+
   it('backs off longer and longer on failures that may pass, up to five seconds', () => {
     const wait = new JobWait('j', timing);
     const delays = Array.from({ length: 12 }, () => wait.event(failed('retryable'), 0)).map((verdict) => (verdict.type === 'publish' ? verdict.delayMs : -1));

@@ -7,10 +7,22 @@ import type { PetrelError } from '../../core/errors.ts';
 import type { ClaimReply, ClaimRequest, JobEvent, Timing } from '../../core/wire/messages.ts';
 import { wireVersion } from '../../core/wire/messages.ts';
 
-/** Unknown errors of one job after which the run pauses. */
+/** Unknown errors of one job after which the run pauses, unless they are all of one worker and others could do it. */
 const maxUnknownFailures = 3;
+/** A worker that failed this job leaves it to others for this long, times its failures. */
+const leaveToOthersMs = 3_000;
 /** Deaths of a worker while the job ran alone after which the job is convicted. */
 const maxDeathsAlone = 2;
+
+/** What the waiter knows of its job and its workers. */
+export interface JobWaitOptions {
+  /** It ended a worker as a part of a larger job: it runs alone from the start. */
+  readonly suspect?: boolean;
+  /** It can be cut into parts, so the first death alone says enough: its parts are tried one by one. */
+  readonly divisible?: boolean;
+  /** Is there a healthy worker, other than these, that could do it? */
+  readonly others?: (than: ReadonlySet<string>) => boolean;
+}
 
 export interface Progress {
   readonly done: number;
@@ -39,6 +51,9 @@ export class JobWait {
   readonly #jobId: string;
   readonly #timing: Timing;
   #holder: Holder | undefined;
+  readonly #options: JobWaitOptions;
+  /** Workers in whose hands it failed for unknown reasons. */
+  readonly #failedAt = new Map<string, { times: number; last: number }>();
   #unknownFailures = 0;
   #retries = 0;
   #deaths = 0;
@@ -47,9 +62,11 @@ export class JobWait {
   progress: Progress | undefined;
   queuedBecause: string | undefined;
 
-  constructor(jobId: string, timing: Timing) {
+  constructor(jobId: string, timing: Timing, options: JobWaitOptions = {}) {
     this.#jobId = jobId;
     this.#timing = timing;
+    this.#options = options;
+    if (options.suspect === true) this.#deaths = 1;
   }
 
   get holder(): string | undefined {
@@ -76,6 +93,7 @@ export class JobWait {
     if (this.#convicted !== undefined) return reply('drop');
     const same = this.#holder?.incarnation === request.incarnation;
     if (this.heldAt(now) && !same) return reply('held');
+    if (this.#leavesToOthers(request.worker, now)) return reply('held');
     if (this.#holder !== undefined && !same) this.#countDeath(this.#holder);
     if (this.#convicted !== undefined) return reply('drop');
     const alone = this.#deaths > 0;
@@ -99,21 +117,30 @@ export class JobWait {
         return wait;
       case 'failed':
         this.#holder = undefined;
-        return this.#failed(event);
+        return this.#failed(event, now);
     }
+  }
+
+  #leavesToOthers(worker: string, now: number): boolean {
+    const failed = this.#failedAt.get(worker);
+    return failed !== undefined && now - failed.last < leaveToOthersMs * failed.times && this.#othersThan(worker);
+  }
+
+  #othersThan(...workers: readonly string[]): boolean {
+    return this.#options.others?.(new Set(workers)) ?? false;
   }
 
   #countDeath(holder: Holder): void {
     this.#deaths += 1;
     if (holder.alone) this.#deathsAlone += 1;
-    if (this.#deathsAlone < maxDeathsAlone) return;
+    if (this.#deathsAlone < (this.#options.divisible === true ? 1 : maxDeathsAlone)) return;
     this.#convicted = new PauseError('JobConvicted', `${this.#jobId} ended ${this.#deathsAlone} workers while it ran alone`, {
       hint: 'See the worker logs (petrel logs); petrel resume tries once more',
       where: holder.worker,
     });
   }
 
-  #failed(event: Extract<JobEvent, { type: 'failed' }>): Verdict {
+  #failed(event: Extract<JobEvent, { type: 'failed' }>, now: number): Verdict {
     const { code, message } = event.error;
     const detail = {
       ...(event.error.hint === undefined ? {} : { hint: event.error.hint }),
@@ -132,7 +159,10 @@ export class JobWait {
         return { type: 'publish', delayMs: Math.min(5_000, 100 * 2 ** Math.min(this.#retries, 6)) };
       case 'unknown':
         this.#unknownFailures += 1;
+        this.#failedAt.set(event.worker, { times: (this.#failedAt.get(event.worker)?.times ?? 0) + 1, last: now });
         if (this.#unknownFailures < maxUnknownFailures) return { type: 'publish', delayMs: 200 };
+        // One worker that fails everything says nothing about the job.
+        if (this.#failedAt.size === 1 && this.#othersThan(event.worker)) return { type: 'publish', delayMs: 200 };
         return {
           type: 'give-up',
           error: new PauseError('JobFailed', `${this.#jobId} failed ${this.#unknownFailures} times; last: ${message}`, detail),

@@ -28,7 +28,8 @@ export type ScoreOutcome =
   | { readonly ok: true; readonly score: number; readonly columns: ScoreColumns }
   | { readonly ok: false; readonly code: ScoreFailure; readonly reason: string };
 
-export type ScoreFailure = 'threw' | 'bad-result' | 'timeout' | 'memory' | 'crashed';
+/** `no-response`: there was nothing to score, and no scorer was asked. */
+export type ScoreFailure = 'threw' | 'bad-result' | 'timeout' | 'memory' | 'crashed' | 'no-response';
 
 export interface ScorerHost {
   /** Starts a process and loads the scorer. @throws InvalidInputError when it can't be loaded. */

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LoopUnderTest } from '../loop-under-test.ts';
+import { kill } from '../stack-under-test.ts';
 
 const loop = new LoopUnderTest();
 beforeAll(() => loop.up());
@@ -25,8 +26,11 @@ describe('an update that cannot be taken (seed 42)', () => {
     expect(made.map(({ update }) => update.after.badSteps)).toEqual([1, 2, 3]);
     expect(made.map(({ update }) => update.after.optimizerSteps)).toEqual([1, 2, 3]);
 
+    // A fresh trainer has to get there by the records: they are followed, not tried again.
+    await kill(loop.process('local-1'));
     await loop.resume(run);
     await loop.passes(run, 4);
+    await loop.said(run, /iteration 3 was skipped: no optimiser step taken/);
     expect((await loop.reaches(run, 'paused')).reason).toMatchObject({ message: expect.stringMatching(/^4 updates in a row/) });
     await loop.wish(run, 'stop');
     await loop.reaches(run, 'stopped');

@@ -306,7 +306,7 @@ describe('a worker', () => {
 
   it('stops pulling and shows itself as unhealthy after three failures in a row that nobody foresaw', async () => {
     const workerNc = await connectNats(server, 'sick');
-    const worker = new Worker({ name: 'sick', roles: ['reward'], threads: 1 }, { nc: workerNc, timing, home: folder, die: () => {} });
+    const worker = new Worker({ name: 'sick', roles: ['reward'], threads: 1 }, { nc: workerNc, timing, home: folder, die: () => {}, renew: () => {} });
     await worker.start();
     // A store that this worker cannot open, in a way that no error class of ours tells.
     const unusable: Store = new Proxy(store, { get: (target, name) => (name === 'url' ? 'file:///dev/null/store' : bound(target, name)) });

@@ -12,7 +12,7 @@ import { connectNats } from '../../infra/nats/connection.ts';
 import { Dispatcher } from '../../infra/nats/dispatcher.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
 import { announceReady, keepStack, stackFromEnv } from '../../infra/stack/index.ts';
-import { getJsonBlob, putJsonBlob } from '../../infra/store/blobs.ts';
+import { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { decide } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
@@ -50,6 +50,8 @@ const ports: ActivityPorts = {
   },
   appendStatus,
   decide,
+  getBlob,
+  putBlob,
   getJsonBlob,
   putJsonBlob,
   dispatcher,

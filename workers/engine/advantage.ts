@@ -12,11 +12,10 @@ import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
 import { promptOf, responseOf } from '../../models/dataset-fact.ts';
 import { encodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
-import { decodeTrajectories } from '../../models/trajectories.ts';
+import { decodeTrajectories, offsetsOf } from '../../models/trajectories.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { numbersToJson } from './json-numbers.ts';
 import { cutMicroBatch } from './micro-batch.ts';
-import { offsetsOf } from './rollout.ts';
 import { compose } from './samples.ts';
 import type { Composition, Sample } from './samples.ts';
 

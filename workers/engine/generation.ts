@@ -18,6 +18,8 @@ export interface GenerationJob {
   /** Draw number of each prompt. */
   readonly draws: readonly number[];
   readonly samplesPerDraw: number;
+  /** Number of each draw's first sample. */
+  readonly firstSample: number;
   readonly sampling: SamplingSettings;
   readonly maxNewTokens: number;
   readonly stopTokens: Int32Array;
@@ -79,7 +81,8 @@ export class Generation {
   }
 
   #request(job: GenerationJob, prompt: Int32Array, draw: number, completions: Completion[], finished: () => void): GenerateRequest {
-    const samples = Array.from({ length: job.samplesPerDraw }, (_, sample) => {
+    const samples = Array.from({ length: job.samplesPerDraw }, (_, i) => {
+      const sample = job.firstSample + i;
       const completion: Completion = { tokens: [], logProbs: [], samplingLogProbs: [], stopReason: 2 };
       completions.push(completion);
       const key = this.#nextKey;

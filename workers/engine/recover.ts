@@ -67,7 +67,8 @@ async function loadNewest(state: PolicyState, upTo: number, ports: RecoverPorts)
 
 async function replay(state: PolicyState, k: number, ports: RecoverPorts): Promise<void> {
   const { batch, update } = await ports.log.iteration(k);
-  if (batch.record.decision !== 'train') return;
+  // The record says that the state stayed as it was: a bad step, or its owner's decision.
+  if (update.record.outcome === 'skipped') return ports.say(`iteration ${k} was skipped: ${update.record.reason ?? ''}`);
   faultPoint('recover.replay', { iteration: k });
   const tensors = decodeBatch(await getBlob(ports.log.store, ports.log.runId, batch.record.tensors), batch.key);
   const output = applyBatch(state, batch.record, tensors, (done, total) => ports.tick(`replaying iteration ${k}`, done, total));

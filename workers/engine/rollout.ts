@@ -3,7 +3,7 @@ import type { RolloutInput, RolloutOutput } from '../../core/wire/jobs.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
 import { promptOf } from '../../models/dataset-fact.ts';
 import type { DatasetFact } from '../../models/dataset-fact.ts';
-import { encodeTrajectories } from '../../models/trajectories.ts';
+import { encodeTrajectories, offsetsOf } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import { tokenizerOf } from '../tokenizers.ts';
 import type { Completion } from './generation.ts';
@@ -20,6 +20,7 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
     prompts,
     draws: input.draws.map(({ draw }) => draw),
     samplesPerDraw: input.samplesPerDraw,
+    firstSample: input.firstSample ?? 0,
     sampling: input.sampling,
     maxNewTokens: input.maxNewTokens,
     stopTokens: Int32Array.from(tokenizer.stopTokens),
@@ -67,10 +68,4 @@ function pack(input: RolloutInput, prompts: readonly Int32Array[], completions: 
     samplingLogProbs_R: Float32Array.from(completions.flatMap((completion) => completion.samplingLogProbs)),
     stopReason_B: Uint8Array.from(completions, (completion) => completion.stopReason),
   };
-}
-
-export function offsetsOf(lengths: readonly number[]): Int32Array {
-  const offsets = new Int32Array(lengths.length + 1);
-  lengths.forEach((length, i) => (offsets[i + 1] = (offsets[i] ?? 0) + length));
-  return offsets;
 }

@@ -15,6 +15,7 @@ import type { DatasetFact } from '../../models/dataset-fact.ts';
 import { tokenizerOf } from '../tokenizers.ts';
 import { withSecrets } from './secrets.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
+import { stopReasons } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import { createScorerHost } from '../../rewards/host/scorer-host.ts';
 import type { ScoreFailure, ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
@@ -49,7 +50,7 @@ export class RewardRole {
     const outcomes = await this.#withHost(store, message.runId, input, async (host) => {
       const scored: ScoreOutcome[] = [];
       for (let start = 0; start < total; start += chunk) {
-        scored.push(...(await host.score(range(start, Math.min(start + chunk, total)).map(sample))));
+        scored.push(...(await scoreSampled(host, trajectories, range(start, Math.min(start + chunk, total)), sample)));
         progress(scored.length, total);
         faultPoint('score.chunk', { done: scored.length, runId: message.runId });
         await nextTurn();
@@ -129,6 +130,16 @@ export class RewardRole {
     await rename(partial, path);
     return path;
   }
+}
+
+const noResponse: ScoreOutcome = { ok: false, code: 'no-response', reason: 'convicted: it ended every worker that sampled it' };
+
+/** What has no response has no score. */
+async function scoreSampled(host: ScorerHost, { stopReason_B }: Trajectories, indices: readonly number[], sample: (b: number) => ScorerInput): Promise<ScoreOutcome[]> {
+  const sampled = indices.filter((b) => stopReason_B[b] !== stopReasons.convicted);
+  const outcomes = await host.score(sampled.map(sample));
+  const byIndex = new Map(sampled.map((b, i) => [b, outcomes[i]]));
+  return indices.map((b) => byIndex.get(b) ?? noResponse);
 }
 
 /**

@@ -1,0 +1,42 @@
+/** The owner's decision that a committed batch is not trained on: an update record that leaves the state as it was. */
+import { TerminalError } from '../../core/errors.ts';
+import { keys } from '../../core/records/keys.ts';
+import { recordFormat, updateRecord } from '../../core/records/schema.ts';
+import type { UpdateRecord, Writer } from '../../core/records/schema.ts';
+import { decide } from './records.ts';
+import type { RunLog } from './run-log.ts';
+
+/**
+ * Decides the update of the batch that waits at the head. An update that was committed meanwhile is adopted: then there
+ * is nothing to skip any more. Throws TerminalError `NothingToSkip` when no batch waits.
+ */
+export async function skipPendingBatch(log: RunLog, reason: string, writer: Writer): Promise<UpdateRecord> {
+  const head = await log.head();
+  const pending = head?.pending;
+  if (head === undefined || pending === undefined || pending.record.decision === 'seal') {
+    throw new TerminalError('NothingToSkip', `${log.runId} has no batch that waits for its update: iteration ${head?.position ?? 0} is complete`, {
+      hint: `petrel resume ${log.runId} goes on`,
+    });
+  }
+  const { record, digest } = pending;
+  const skipped: UpdateRecord = {
+    format: recordFormat,
+    runId: log.runId,
+    term: head.term,
+    iteration: record.iteration,
+    batch: digest,
+    parentState: head.stateDigest,
+    outcome: 'skipped',
+    reason,
+    stateDigest: head.stateDigest,
+    weightsDigest: head.weightsDigest,
+    steps: [],
+    // The schedule and the stream of draws go on as if it had been applied; it is no bad step.
+    after: { ...record.after, badSteps: record.before.badSteps },
+    metrics: { 'training/skipped_steps': record.learningRates.length },
+    timings: {},
+    writer,
+  };
+  const key = keys.update(log.runId, head.term, record.iteration);
+  return (await decide(log.store, key, updateRecord, skipped, (other) => other.batch === digest && other.outcome !== 'seal')).record;
+}

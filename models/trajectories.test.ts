@@ -1,0 +1,57 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { decodeTrajectories, encodeTrajectories, joinTrajectories, offsetsOf } from './trajectories.ts';
+import type { Trajectories } from './trajectories.ts';
+
+/** Sample s of draw d has a response of (d + s) % 4 tokens, all of them d * 100 + s. */
+function made(draws: readonly number[], first: number, n: number): Trajectories {
+  const samples = draws.flatMap((draw) => Array.from({ length: n }, (_, i) => ({ draw, sample: first + i })));
+  const responses = samples.map(({ draw, sample }) => new Array<number>((draw + sample) % 4).fill(draw * 100 + sample));
+  const prompts = draws.map((draw) => [draw, draw + 1]);
+  return {
+    weightsDigest: 'w',
+    samplesPerDraw: n,
+    draw_B: Int32Array.from(samples, ({ draw }) => draw),
+    row_B: Int32Array.from(samples, ({ draw }) => draw * 7),
+    promptTokens: Int32Array.from(prompts.flat()),
+    promptOffsets_D1: offsetsOf(prompts.map((prompt) => prompt.length)),
+    responseTokens_R: Int32Array.from(responses.flat()),
+    responseOffsets_B1: offsetsOf(responses.map((response) => response.length)),
+    logProbs_R: Float32Array.from(responses.flat(), (token) => -token),
+    samplingLogProbs_R: Float32Array.from(responses.flat(), (token) => -token / 2),
+    stopReason_B: Uint8Array.from(samples, ({ sample }) => 1 + (sample % 2)),
+  };
+}
+
+/** All ways of cutting: draws at any place, a single draw's samples at any place. */
+function cut(draws: readonly number[], first: number, n: number, choose: (below: number) => number): Trajectories[] {
+  if (draws.length === 1 && n === 1) return [made(draws, first, n)];
+  const whole = choose(3) === 0;
+  if (whole) return [made(draws, first, n)];
+  if (draws.length > 1) {
+    const at = 1 + choose(draws.length - 1);
+    return [...cut(draws.slice(0, at), first, n, choose), ...cut(draws.slice(at), first, n, choose)];
+  }
+  const at = 1 + choose(n - 1);
+  return [...cut(draws, first, at, choose), ...cut(draws, first + at, n - at, choose)];
+}
+
+describe('trajectories', () => {
+  it('of a job in parts, however it was cut, join to the bytes of the whole', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 5 }), fc.infiniteStream(fc.nat(1000)), (d, n, numbers) => {
+        const draws = Array.from({ length: d }, (_, i) => i + 3);
+        const choose = (below: number) => Number(numbers.next().value) % below;
+        expect(encodeTrajectories(joinTrajectories(cut(draws, 0, n, choose), n))).toEqual(encodeTrajectories(made(draws, 0, n)));
+      }),
+    );
+  });
+
+  it('join around a sample that has none, whose draw keeps its prompt', () => {
+    const convicted: Trajectories = { ...made([5], 0, 1), promptTokens: new Int32Array(0), promptOffsets_D1: Int32Array.of(0, 0), responseTokens_R: new Int32Array(0), responseOffsets_B1: Int32Array.of(0, 0), logProbs_R: new Float32Array(0), samplingLogProbs_R: new Float32Array(0), stopReason_B: Uint8Array.of(3) };
+    const joined = joinTrajectories([convicted, made([5], 1, 2)], 3);
+    expect([...joined.promptTokens]).toEqual([5, 6]);
+    expect([...joined.stopReason_B]).toEqual([3, 2, 1]);
+    expect(decodeTrajectories(encodeTrajectories(joined), 'x')).toEqual(joined);
+  });
+});

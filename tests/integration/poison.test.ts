@@ -1,0 +1,104 @@
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { skipBatch } from '../../cli/runs/skip.ts';
+import { armedFolder, faultsVariable } from '../../infra/faults/index.ts';
+import type { ArmedFault } from '../../infra/faults/index.ts';
+import { readRecord } from '../../infra/store/records.ts';
+import { keys } from '../../core/records/keys.ts';
+import { updateRecord } from '../../core/records/schema.ts';
+import { rmSync } from 'node:fs';
+import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
+import { kill } from '../stack-under-test.ts';
+
+const loop = new LoopUnderTest();
+const faults = join(loop.home, 'faults');
+
+function arm(fault: ArmedFault): void {
+  mkdirSync(armedFolder(faults), { recursive: true });
+  const file = join(armedFolder(faults), fault.id);
+  writeFileSync(file, JSON.stringify(fault));
+  renameSync(file, `${file}.json`);
+}
+
+beforeAll(async () => {
+  process.env[faultsVariable] = faults;
+  await loop.up(separatePools);
+});
+afterEach(() => rmSync(armedFolder(faults), { recursive: true, force: true }));
+afterAll(async () => {
+  delete process.env[faultsVariable];
+  await loop.remove();
+});
+
+describe('a sample that ends every rollout engine (seed 42)', () => {
+  const poisoned: ArmedFault = { id: 'poison', point: 'sample.token', facts: { draw: 6, sample: 2 }, action: 'segv', always: true };
+
+  it('is convicted alone: it alone has no response, and the run goes on', async () => {
+    arm(poisoned);
+    const run = await loop.start({ deterministic: 'replay', trainer: { total_training_steps: 3 } });
+    await loop.reaches(run, 'completed');
+    const draws = (await loop.iterations(run)).flatMap(({ batch }) => batch.draws);
+    expect(draws.map(({ draw, fate }) => `${draw} ${fate}`)).toEqual(Array.from({ length: 12 }, (_, draw) => `${draw} trained`));
+    const lost = draws.flatMap(({ draw, samples }) => samples.flatMap((sample, i) => (typeof sample === 'string' ? [`${draw} ${i}: ${sample}`] : [])));
+    expect(lost).toEqual(['6 2: convicted: it ended every worker that sampled it']);
+    await loop.said(run, /sample 2 of draw 6 \(row \d+\) is convicted/);
+  });
+
+  it('pauses a deterministic run, which goes on to the undisturbed weights when the poison is gone', async () => {
+    const recipe = { trainer: { total_training_steps: 3 } };
+    const undisturbed = await loop.start(recipe);
+    await loop.reaches(undisturbed, 'completed');
+    arm(poisoned);
+    const run = await loop.start(recipe);
+    expect((await loop.reaches(run, 'paused')).reason).toMatchObject({ code: 'SampleConvicted', message: expect.stringMatching(/^sample 2 of draw 6 /), hint: expect.stringContaining('resume') });
+    rmSync(armedFolder(faults), { recursive: true });
+    await loop.resume(run);
+    await loop.reaches(run, 'completed');
+    expect(await loop.states(run)).toEqual(await loop.states(undisturbed));
+  });
+});
+
+describe('a batch that ends every trainer (seed 42)', () => {
+  it('pauses the run with the offer to skip it; skipped by record, it stays skipped when it is replayed', async () => {
+    arm({ id: 'batch', point: 'write.step', facts: { iteration: 2 }, action: 'segv', always: true });
+    const run = await loop.start({ trainer: { total_training_steps: 4 } });
+    expect((await loop.reaches(run, 'paused')).reason).toMatchObject({
+      code: 'BatchConvicted',
+      message: expect.stringMatching(/^the batch of iteration 2 ended every trainer that applied it/),
+      hint: expect.stringContaining(`petrel resume ${run.runId} --skip`),
+    });
+    expect(await skipBatch({ runId: run.runId, log: run.log } as Parameters<typeof skipBatch>[0])).toBe('iteration 2 is skipped: its batch is not trained on');
+    await loop.resume(run);
+    await loop.passes(run, 3);
+    await kill(loop.process('train-1'));
+    await loop.reaches(run, 'completed');
+    const made = await loop.iterations(run);
+    expect(made.map(({ update }) => update.outcome)).toEqual(['applied', 'skipped', 'applied', 'applied']);
+    expect(made[1]?.update).toMatchObject({ reason: "skipped by the run's owner", stateDigest: made[0]?.update.stateDigest, after: { cursor: 8, optimizerSteps: 2, badSteps: 0 } });
+    await loop.said(run, /iteration 2 was skipped: skipped by the run's owner/);
+    const stored = await readRecord(loop.store, keys.update(run.runId, 1, 2), updateRecord);
+    expect(stored?.record.steps).toEqual([]);
+  });
+
+  it('cannot be skipped when none waits, nor while the run is at work', async () => {
+    const run = await loop.start({ trainer: { total_training_steps: 2 } });
+    await loop.reaches(run, 'completed');
+    await expect(skipBatch({ runId: run.runId, log: run.log } as Parameters<typeof skipBatch>[0])).rejects.toMatchObject({ code: 'NothingToSkip' });
+  });
+});
+
+describe('a worker that fails everything (seed 42)', () => {
+  it('stops pulling and shows unhealthy; the run goes on with the others, and a fresh process takes its place', async () => {
+    const before = loop.process('sample-1');
+    arm({ id: 'broken', point: 'job.begin', process: 'sample-1', action: 'throw', always: true });
+    const run = await loop.start({ trainer: { total_training_steps: 6 } });
+    await loop.reaches(run, 'completed');
+    await loop.said(run, /error sample-1: rollout .*injected fault broken/);
+    const again = await loop.until(run, 'a fresh sample-1', async () => {
+      const now = loop.processIfThere('sample-1');
+      return now !== undefined && now.pid !== before.pid ? now : undefined;
+    });
+    expect(again.pid).not.toBe(before.pid);
+  });
+});
