@@ -42,7 +42,7 @@ export async function startTemporal(folder: string, settings: readonly string[] 
   const [port] = (await freePorts(1)) as [number];
   const { path } = readTools(petrelHome()).temporal;
   mkdirSync(folder, { recursive: true });
-  const args = [...temporalArgs({ dbFile: join(folder, 'temporal.db'), port }), ...settings.flatMap((setting) => ['--dynamic-config-value', setting])];
+  const args = temporalArgs({ dbFile: join(folder, 'temporal.db'), port, settings });
   const server = await startServer('temporal', folder, path, args, temporalEnv, () => isTemporalReady(path, port));
   return Object.assign(server, { temporal: { address: `${loopback}:${port}` } });
 }

@@ -45,6 +45,12 @@ interface Drive {
   readonly makeBatch: MakeBatch;
 }
 
+/**
+ * Iterations that one execution of the workflow drives before it continues as new: long before the server asks for it, so
+ * that every run of some length takes this way, and a replay is short.
+ */
+const iterationsPerExecution = 50;
+
 /** Wishes that end the run. */
 const ends: readonly Wish[] = ['stop', 'cancel'];
 
@@ -56,14 +62,16 @@ export async function driveRun(carry: RunCarry, makeBatch: MakeBatch): Promise<R
     drive.abandonable.tell(wish);
   });
 
-  while (!historyIsLong()) {
+  while (!historyIsLong(drive.progress)) {
     const outcome = await untilPausedOrDone(drive);
     if (outcome !== undefined) return outcome;
   }
+  // Nothing is lost here: wishes stand in the store before their signals are sent, and a signal that comes in meanwhile
+  // makes the server refuse this end, so that the handler sees it first.
   return continueAsNew<(carry: RunCarry) => Promise<RunOutcome>>(carry);
 }
 
-const historyIsLong = () => workflowInfo().continueAsNewSuggested;
+const historyIsLong = ({ driven }: RunProgress) => driven >= iterationsPerExecution || workflowInfo().continueAsNewSuggested;
 
 /** undefined when there is more to do: after a pause, or because the history is long. */
 async function untilPausedOrDone(drive: Drive): Promise<RunOutcome | undefined> {
@@ -86,7 +94,7 @@ async function iterate(drive: Drive): Promise<RunOutcome | undefined> {
   if (head.valOnly && progress.ending === undefined) return end(drive, 'completed');
   if (head.pending && progress.wish !== 'cancel') await update(drive);
 
-  while (!historyIsLong()) {
+  while (!historyIsLong(progress)) {
     const turn = progress.turn();
     if (turn === 'hold') {
       await hold(drive, undefined);
@@ -127,6 +135,7 @@ async function update(drive: Drive): Promise<void> {
   await abandonable.run(['cancel'], async () => {
     const done = await stages.update(carry);
     progress.position = done.position;
+    progress.driven += 1;
     // The store's word may be older than a signal that came in meanwhile.
     if (progress.wish === before) progress.wish = done.wish;
     evaluationDue = done.evaluationDue;

@@ -13,6 +13,8 @@ export class RunProgress {
   opened = false;
   position = 0;
   iterations = 0;
+  /** Updates of this execution of the workflow. */
+  driven = 0;
 
   /** What to do at a boundary. A wish to stop or cancel beats being done: it was asked for first. */
   turn(): Turn {

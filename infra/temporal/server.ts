@@ -8,6 +8,8 @@ export interface TemporalServerOptions {
   readonly port: number;
   /** No web page without it. */
   readonly uiPort?: number | undefined;
+  /** Dynamic ones, `name=value`. */
+  readonly settings?: readonly string[] | undefined;
 }
 
 /**
@@ -16,13 +18,14 @@ export interface TemporalServerOptions {
  * WAL and synchronous=NORMAL survive a killed process and cost no fsync per task. The default pace of one queue poll in
  * 50 ms would cost an iteration of four activities 170 ms; at 1,000 polls per second it is 31 ms in all.
  */
-export function temporalArgs({ dbFile, port, uiPort }: TemporalServerOptions): string[] {
+export function temporalArgs({ dbFile, port, uiPort, settings = [] }: TemporalServerOptions): string[] {
   return [
     ...['server', 'start-dev', '--ip', loopback, '--port', String(port), '--db-filename', dbFile, '--log-level', 'warn'],
     ...(uiPort === undefined ? ['--headless'] : ['--ui-ip', loopback, '--ui-port', String(uiPort), '--ui-disable-news-fetch']),
     ...['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=NORMAL'],
     ...['--dynamic-config-value', 'history.transferProcessorMaxPollRPS=1000'],
     ...['--dynamic-config-value', 'history.timerProcessorMaxPollRPS=1000'],
+    ...settings.flatMap((setting) => ['--dynamic-config-value', setting]),
   ];
 }
 

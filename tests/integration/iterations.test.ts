@@ -116,9 +116,6 @@ describe('a run of four iterations (seed 42)', () => {
     const history = await loop.client.workflow.getHandle(run.runId).fetchHistory();
     Runtime.install({ logger: new DefaultLogger('ERROR') });
     await Worker.runReplayHistory({ workflowBundle: { code: readFileSync(builtFile('workflow-bundle.js'), 'utf8') } }, history, run.runId);
-    const bytes = JSON.stringify(history).length;
-    console.log(`history: ${history.events?.length} events, ${Math.round(bytes / iterations)} bytes per iteration as JSON`);
-    expect(bytes / iterations).toBeLessThan(40_000);
   });
 
   it('leaves event loops free: what is heavy is done elsewhere', async () => {
