@@ -64,7 +64,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
         startState: output.stateDigest,
         startWeights: output.weightsDigest,
         profile: output.profile,
-        owner: ports.process,
+        owner: ports.stack,
         reason: 'start',
         skippedDraws: [],
         writer: writerOf(ports),

@@ -11,6 +11,8 @@ import type { LogLine, Presence } from '../core/wire/messages.ts';
 export interface ActivityPorts {
   /** Name of this control process, for records. */
   readonly process: string;
+  /** Name of the stack, for records: who drives a run. */
+  readonly stack: string;
   readonly openStore: (url: string) => Promise<Store>;
   readonly openLog: (store: Store, runId: string) => RunLog;
   readonly appendStatus: (log: RunLog, change: StatusChange, at: Date) => Promise<StatusEntry>;

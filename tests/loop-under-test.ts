@@ -131,7 +131,7 @@ export class LoopUnderTest {
   }
 
   drive({ runId }: StartedRun, kind: 'rl' | 'sft' = 'rl'): Promise<void> {
-    return startWorkflow(this.client, { runId, store: this.store.url }, kind);
+    return startWorkflow(this.client, this.home, { runId, store: this.store.url }, kind);
   }
 
   /** Resolves with the workflow's outcome. */
@@ -221,6 +221,10 @@ export class LoopUnderTest {
       const found = (await this.lines(run)).filter((line) => pattern.test(line));
       return found.length > 0 ? found : undefined;
     });
+  }
+
+  supervisor() {
+    return present(readStack(this.home));
   }
 
   /** A process of the running stack. */

@@ -38,7 +38,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const stack = await ensureStack({ home, ...(pools && { workers: pools }), onProgress: (line) => printer.notice(line) });
   const client = await connectTemporalClient(stack);
   try {
-    await startWorkflow(client, { runId: started.runId, store: store.url }, loaded.recipe.kind);
+    await startWorkflow(client, home, { runId: started.runId, store: store.url }, loaded.recipe.kind);
   } finally {
     await client.connection.close();
   }

@@ -26,17 +26,17 @@ export interface RunDriver {
 /** undefined when the stack is down. */
 export async function driverIfUp(run: FoundRun, home: string): Promise<RunDriver | undefined> {
   const stack = readStack(home);
-  return stack && (await connectDriver(run, stack));
+  return stack && (await connectDriver(run, home, stack));
 }
 
 /** Brings the stack up when it is down. */
 export async function driverAfterUp(run: FoundRun, home: string, printer: Printer): Promise<RunDriver> {
-  return connectDriver(run, await ensureStack({ home, onProgress: printer.notice }));
+  return connectDriver(run, home, await ensureStack({ home, onProgress: printer.notice }));
 }
 
-async function connectDriver(run: FoundRun, stack: StackInfo): Promise<RunDriver> {
+async function connectDriver(run: FoundRun, home: string, stack: StackInfo): Promise<RunDriver> {
   const { connectTemporalClient } = await import('../../infra/temporal/connection.ts');
-  return new WorkflowDriver(run, await connectTemporalClient(stack));
+  return new WorkflowDriver(run, home, await connectTemporalClient(stack));
 }
 
 /** A workflow that has recorded its last state ends within this time. */
@@ -46,11 +46,13 @@ const endedMs = 250;
 
 class WorkflowDriver implements RunDriver {
   readonly #run: FoundRun;
+  readonly #home: string;
   readonly #client: Client;
   #closed = false;
 
-  constructor(run: FoundRun, client: Client) {
+  constructor(run: FoundRun, home: string, client: Client) {
     this.#run = run;
+    this.#home = home;
     this.#client = client;
   }
 
@@ -66,7 +68,7 @@ class WorkflowDriver implements RunDriver {
   async start(ending: boolean): Promise<void> {
     if (ending) await poll(async () => (await this.workflow()) === 'ended', { everyMs: 50, timeoutMs: endingMs });
     const { startWorkflow } = await import('./start.ts');
-    await startWorkflow(this.#client, { runId: this.#run.runId, store: this.#run.log.store.url }, this.#run.record.kind);
+    await startWorkflow(this.#client, this.#home, { runId: this.#run.runId, store: this.#run.log.store.url }, this.#run.record.kind);
   }
 
   /** Short questions instead of one long wait: a connection with a call in flight does not close in peace. */

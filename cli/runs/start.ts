@@ -9,8 +9,8 @@ import type { Recipe } from '../../core/recipe/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
 import type { RevisionRecord, RunRecord } from '../../core/records/schema.ts';
-import { taskQueue } from '../../core/wire/workflow.ts';
 import type { RunCarry } from '../../core/wire/workflow.ts';
+import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { defaultPools } from '../../infra/stack/index.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
@@ -18,6 +18,7 @@ import { probeStore } from '../../infra/store/probe.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { appendStatus } from '../../infra/store/status.ts';
+import { startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { prepareRun } from './prepare.ts';
 import type { PreparePorts } from './prepare.ts';
 
@@ -72,16 +73,10 @@ function withoutPaths(recipe: Recipe): Record<string, unknown> {
   };
 }
 
-/** Starts the run's workflow, or joins the one that runs. The workflow's id is the run's. */
-export async function startWorkflow(client: Client, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
-  await client.workflow.start(kind === 'rl' ? 'trainRun' : 'sftRun', {
-    workflowId: carry.runId,
-    taskQueue,
-    args: [carry],
-    workflowTaskTimeout: '2 s',
-    workflowIdReusePolicy: 'ALLOW_DUPLICATE',
-    workflowIdConflictPolicy: 'USE_EXISTING',
-  });
+/** Starts the run's workflow, or joins the one that runs, and notes that this stack drives the run. */
+export async function startWorkflow(client: Client, home: string, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
+  noteDrivenRun(home, { ...carry, kind });
+  await startRunWorkflow(client, carry, kind);
 }
 
 /** The pools that a recipe asks for; undefined when it asks for nothing special, so that the stack's stay. */

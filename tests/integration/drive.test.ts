@@ -8,7 +8,7 @@ import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import type { NativeConnection } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Activities, RunRef } from '../../activities/index.ts';
-import { startWorkflow } from '../../cli/runs/start.ts';
+import { startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { PauseError, TerminalError } from '../../core/errors.ts';
 import type { Wish } from '../../core/records/schema.ts';
 import { taskQueue, wishSignalName } from '../../core/wire/workflow.ts';
@@ -141,7 +141,7 @@ async function drive(iterations: number, prepare: (run: RunInMemory, tell: Drive
     await client.workflow.getHandle(workflowId).signal(wishSignalName, wish);
   };
   prepare(run, tell);
-  await startWorkflow(client, { runId: workflowId, store: 'file:///nowhere' }, 'rl');
+  await startRunWorkflow(client, { runId: workflowId, store: 'file:///nowhere' }, 'rl');
   return { run, tell, workflowId, outcome: client.workflow.getHandle(workflowId).result() as Promise<RunOutcome> };
 }
 

@@ -11,6 +11,7 @@ import { buildId, builtFile, petrelHome } from '../../infra/home.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { Dispatcher } from '../../infra/nats/dispatcher.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
+import { stackName } from '../../infra/stack/identity.ts';
 import { announceReady, keepStack, stackFromEnv } from '../../infra/stack/index.ts';
 import { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { openStore } from '../../infra/store/open.ts';
@@ -19,9 +20,10 @@ import { RunLog } from '../../infra/store/run-log.ts';
 import { appendStatus } from '../../infra/store/status.ts';
 import { watchLoopDelay } from '../../infra/telemetry/loop-delay.ts';
 import { LogCollector, lineWriter } from '../../infra/telemetry/run-log-lines.ts';
-import { connectTemporalWorker } from '../../infra/temporal/connection.ts';
+import { connectTemporalClient, connectTemporalWorker } from '../../infra/temporal/connection.ts';
 import { mapActivityErrors } from './activity-errors.ts';
 import { heartbeating } from './heartbeat.ts';
+import { keepRunsDriven } from './revive.ts';
 
 const timing = timings.local;
 const name = `control-${process.pid}`;
@@ -36,6 +38,7 @@ const loopDelay = watchLoopDelay();
 
 const ports: ActivityPorts = {
   process: name,
+  stack: stackName(petrelHome()),
   openStore: (url) => {
     let store = stores.get(url);
     if (store === undefined) {
@@ -88,8 +91,15 @@ const running = worker.run();
 void keepStack(petrelHome(), leaving.signal, (line) => console.log(line));
 loopDelay.restart();
 announceReady();
+const client = await connectTemporalClient(stack);
+const driven = keepRunsDriven(
+  { home: petrelHome(), stack: ports.stack, client, openStore: ports.openStore, say: (runId, text) => ports.say(runId, 'warn', text), log: (line) => console.log(line) },
+  leaving.signal,
+);
 await running;
 console.log(`event loop delay p99.9: ${loopDelay.p999Ms()} ms`);
+await driven;
+await client.connection.close();
 await logs.close();
 await nc.close();
 process.exit(0);

@@ -1,0 +1,26 @@
+/** The workflow that drives a run. Its id is the run's. */
+import type { Client } from '@temporalio/client';
+import { taskQueue } from '../../core/wire/workflow.ts';
+import type { RunCarry } from '../../core/wire/workflow.ts';
+
+/** Starts it, or joins the one that runs. */
+export async function startRunWorkflow(client: Client, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
+  await client.workflow.start(kind === 'rl' ? 'trainRun' : 'sftRun', {
+    workflowId: carry.runId,
+    taskQueue,
+    args: [carry],
+    workflowTaskTimeout: '2 s',
+    workflowIdReusePolicy: 'ALLOW_DUPLICATE',
+    workflowIdConflictPolicy: 'USE_EXISTING',
+  });
+}
+
+/** False when it has ended, or was never there. */
+export async function isRunWorkflowRunning(client: Client, runId: string): Promise<boolean> {
+  try {
+    return (await client.workflow.getHandle(runId).describe()).status.name === 'RUNNING';
+  } catch (error) {
+    if (error instanceof Error && error.name === 'WorkflowNotFoundError') return false;
+    throw error;
+  }
+}

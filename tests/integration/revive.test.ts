@@ -1,0 +1,50 @@
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { drivenRuns } from '../../infra/stack/driven-runs.ts';
+import { stackFolder } from '../../infra/stack/state.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
+import { kill } from '../stack-under-test.ts';
+
+const loop = new LoopUnderTest();
+beforeAll(() => loop.up());
+afterAll(() => loop.remove());
+
+/** The Temporal server loses its database while nobody watches over it. */
+async function loseDatabase(): Promise<void> {
+  const { pid } = loop.supervisor();
+  process.kill(pid, 'SIGSTOP');
+  try {
+    await kill(loop.process('temporal'));
+    const folder = stackFolder(loop.home);
+    for (const name of readdirSync(folder).filter((file) => /^temporal\.db(-wal|-shm)?$/.test(file))) rmSync(join(folder, name));
+  } finally {
+    process.kill(pid, 'SIGCONT');
+  }
+}
+
+describe('when the Temporal server loses its database (seed 42)', () => {
+  it('a running and a paused run get their workflows again by themselves, and end with the undisturbed weights', async () => {
+    const recipe = { trainer: { total_training_steps: 6, save_freq: 2 } };
+    const undisturbed = await loop.start(recipe);
+    await loop.reaches(undisturbed, 'completed');
+    const paused = await loop.start(recipe);
+    await loop.passes(paused, 2);
+    await loop.wish(paused, 'pause');
+    await loop.reaches(paused, 'paused');
+    const running = await loop.start(recipe);
+    await loop.passes(running, 2);
+    await loseDatabase();
+    await loop.reaches(running, 'completed');
+    await loop.said(running, /its workflow was gone: started again from the store/);
+    await loop.said(paused, /its workflow was gone: started again from the store/);
+    expect((await paused.log.status())?.state).toBe('paused');
+    await loop.resume(paused);
+    await loop.reaches(paused, 'completed');
+    const wanted = await loop.states(undisturbed);
+    expect(await loop.states(running)).toEqual(wanted);
+    expect(await loop.states(paused)).toEqual(wanted);
+    // Runs that are over are forgotten.
+    await loop.until(running, 'no driven run', async () => drivenRuns(loop.home).length === 0);
+  });
+});

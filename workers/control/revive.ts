@@ -1,0 +1,51 @@
+/**
+ * A run whose workflow is gone (the database of the Temporal server was lost, or an older copy of it put back) is
+ * started again: the store says that it is not over, and that is the truth.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
+import { errorToJson } from '../../core/errors.ts';
+import type { Store } from '../../core/ports.ts';
+import { drivenRuns, forgetDrivenRun } from '../../infra/stack/driven-runs.ts';
+import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
+import { RunLog } from '../../infra/store/run-log.ts';
+import { isRunWorkflowRunning, startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
+
+/** How often it is looked whether every run has its workflow. */
+const everyMs = 3_000;
+
+export interface RevivePorts {
+  readonly home: string;
+  /** Name of this stack: a run that another one took over is that one's. */
+  readonly stack: string;
+  readonly client: Client;
+  readonly openStore: (url: string) => Promise<Store>;
+  readonly say: (runId: string, text: string) => void;
+  readonly log: (line: string) => void;
+}
+
+/** Looks again and again until the signal. A server that is away is asked again. */
+export async function keepRunsDriven(ports: RevivePorts, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    for (const run of drivenRuns(ports.home)) {
+      await revive(ports, run).catch((error: unknown) => ports.log(`${run.runId}: cannot tell whether it is driven: ${errorToJson(error).message}`));
+    }
+    await delay(everyMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function revive(ports: RevivePorts, run: DrivenRun): Promise<void> {
+  if (await isRunWorkflowRunning(ports.client, run.runId)) return;
+  if (!(await isToBeDriven(ports, run))) return forgetDrivenRun(ports.home, run.runId);
+  await startRunWorkflow(ports.client, { runId: run.runId, store: run.store }, run.kind);
+  ports.say(run.runId, 'its workflow was gone: started again from the store');
+}
+
+/** Not one that has ended, was removed, or belongs to another stack by now. */
+async function isToBeDriven({ openStore, stack }: RevivePorts, { runId, store }: DrivenRun): Promise<boolean> {
+  const log = new RunLog(await openStore(store), runId);
+  const status = await log.status();
+  if (status === undefined || !['queued', 'running', 'paused'].includes(status.state)) return false;
+  const term = await log.newestTerm();
+  return term === undefined || term.record.owner === stack;
+}
