@@ -77,7 +77,8 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
     /** The run's state for people; a pause's reason comes with it. */
     async recordState(input: RunRef & { readonly state: 'running' | 'paused' | 'stopped' | 'completed' | 'failed' | 'cancelled'; readonly reason?: unknown }): Promise<void> {
       const { log } = await contexts.get(input);
-      await ports.appendStatus(log, { state: input.state, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now());
+      const hold = input.state === 'paused';
+      await ports.appendStatus(log, { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now());
       ports.say(input.runId, input.reason === undefined ? 'info' : 'warn', `${input.state}${reasonText(input.reason)}`);
       if (input.state !== 'running') ports.dispatcher.releaseLease(input.runId);
     },

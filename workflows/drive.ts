@@ -151,7 +151,7 @@ async function validate({ carry, progress, abandonable }: Drive): Promise<void> 
 
 /** Processes stay; the workflow waits for another wish. */
 async function hold({ carry, progress }: Drive, reason: unknown): Promise<void> {
-  if (reason !== undefined) progress.wish = 'pause';
+  if (progress.wish === 'run') progress.wish = 'pause';
   progress.state = 'paused';
   progress.stage = 'paused';
   await quick.recordState({ ...carry, state: 'paused', ...(reason === undefined ? {} : { reason }) });

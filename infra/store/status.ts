@@ -8,6 +8,8 @@ import type { RunLog } from './run-log.ts';
 
 export interface StatusChange {
   readonly wish?: Wish;
+  /** A wish to run becomes one to pause: a person must act first. Other wishes stay. */
+  readonly hold?: boolean;
   readonly state?: RunState;
   readonly reason?: unknown;
 }
@@ -21,7 +23,7 @@ export async function appendStatus(log: RunLog, change: StatusChange, at: Date):
       runId: log.runId,
       n: (last?.n ?? 0) + 1,
       at: at.toISOString(),
-      wish: change.wish ?? last?.wish ?? 'run',
+      wish: change.wish ?? wishAfter(last?.wish ?? 'run', change.hold),
       state: change.state ?? last?.state ?? 'queued',
       ...reasonOf(change, last),
     };
@@ -30,6 +32,8 @@ export async function appendStatus(log: RunLog, change: StatusChange, at: Date):
   }
   throw new RetryableError('StatusContention', `${log.runId}: many writers change its status at once`);
 }
+
+const wishAfter = (last: Wish, hold: boolean | undefined): Wish => (hold === true && last === 'run' ? 'pause' : last);
 
 /** A new reason replaces the old; a state of good health drops it. */
 function reasonOf(change: StatusChange, last: StatusEntry | undefined): Pick<StatusEntry, 'reason'> {
