@@ -2,11 +2,11 @@
  * What the tests of the run loop share: the real stack with the real engine in a temporary home, a tiny model made on
  * the spot, and recipes that run in seconds.
  */
+import { deepStrictEqual } from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { expect } from 'vitest';
 import { arithmeticRows } from '../cli/data/arithmetic.ts';
 import { createRun, startWorkflow } from '../cli/runs/start.ts';
 import type { RunId } from '../core/ids.ts';
@@ -70,13 +70,19 @@ export class LoopUnderTest {
   readonly #files = join(this.home, 'inputs');
   #client: Client | undefined;
   #nc: NatsConnection | undefined;
+  readonly #storeUrl: string;
   #store: Store | undefined;
+
+  /** `store`: URL or folder; one in the temporary home when absent. */
+  constructor(store?: string) {
+    this.#storeUrl = store ?? join(this.home, 'store');
+  }
 
   /** The stack with these workers, and a model and rows to run with. */
   async up(pools: readonly WorkerPool[] = onePool): Promise<StackInfo> {
     if (this.#store === undefined) {
       await this.#makeInputs();
-      this.#store = await openStore(join(this.home, 'store'));
+      this.#store = await openStore(this.#storeUrl);
     }
     const stack = await ensureStack({ home: this.home, workers: pools });
     await this.#client?.connection.close();
@@ -91,7 +97,7 @@ export class LoopUnderTest {
     await this.#client?.connection.close();
     await this.#nc?.close();
     await stopStack(this.home);
-    expect(strangers(this.home, [])).toEqual([]);
+    deepStrictEqual(strangers(this.home, []), []);
     if (process.env['PETREL_KEEP'] === undefined) this.#temporary.remove();
     else console.log(`kept: ${this.home}`);
   }

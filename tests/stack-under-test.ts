@@ -1,7 +1,7 @@
 /** What the tests of the stack share: a stack in a temporary home whose control and worker processes are small scripts. */
+import { deepStrictEqual, ok } from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect } from 'vitest';
 import { strangers } from '../infra/stack/adoption.ts';
 import { ensureStack, logTail, readStack, stopStack } from '../infra/stack/index.ts';
 import type { StackInfo, WorkerPool } from '../infra/stack/index.ts';
@@ -47,7 +47,7 @@ export class StackUnderTest {
   /** Ends it all and proves that nothing is left. */
   async remove(): Promise<void> {
     await stopStack(this.home);
-    expect(strangers(this.home, [])).toEqual([]);
+    deepStrictEqual(strangers(this.home, []), []);
     this.#temporary.remove();
   }
 
@@ -81,6 +81,6 @@ export const without = (stack: StackInfo, name: string): StackInfo => ({ ...stac
 
 /** SIGKILL, and proof that it hit. */
 export async function kill(process: ProcessIdentity): Promise<void> {
-  expect(signalProcess(process, 'SIGKILL')).toBe(true);
-  expect(await waitForExit(process, 5_000)).toBe(true);
+  ok(signalProcess(process, 'SIGKILL'), `process ${process.pid} was gone already`);
+  ok(await waitForExit(process, 5_000), `process ${process.pid} lives on after SIGKILL`);
 }

@@ -2,7 +2,7 @@
 import { timings } from '../core/wire/messages.ts';
 import { petrelHome } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
-import { announceReady, stackFromEnv } from '../infra/stack/index.ts';
+import { announceReady, keepStack, stackFromEnv } from '../infra/stack/index.ts';
 import { workerOptions } from './options.ts';
 import { Worker } from './worker.ts';
 
@@ -21,7 +21,12 @@ const worker = new Worker(options, {
 await worker.start();
 announceReady();
 
+// Who looks after the stack must not die with the control process: every process of it does.
+const leaving = new AbortController();
+void keepStack(petrelHome(), leaving.signal, (line) => console.log(line));
+
 const leave = async () => {
+  leaving.abort();
   await worker.stop();
   await nc.close();
   process.exit(0);

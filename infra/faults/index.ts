@@ -25,8 +25,8 @@ const armedFault = z.object({
   facts: z.record(z.string(), z.union([z.string(), z.number()])).default({}),
   /** At the how manyth time that a process comes there. */
   nth: z.int().positive().default(1),
-  /** `stand`: the whole process stops (SIGSTOP) until somebody acts on it. */
-  action: z.enum(['stand', 'kill', 'segv', 'throw']),
+  /** `stand`: the whole process stops (SIGSTOP) until somebody acts on it. `note`: it goes on, and that it was here is known. */
+  action: z.enum(['stand', 'note', 'kill', 'segv', 'throw']),
   /** Every time from the nth on, in every process: a poison. Otherwise once in all. */
   always: z.boolean().default(false),
 });
@@ -96,6 +96,7 @@ function writeDown(folder: string, fault: z.infer<typeof armedFault>, facts: Fau
 }
 
 function act({ id, point, action }: z.infer<typeof armedFault>): void {
+  if (action === 'note') return;
   if (action === 'throw') throw new Error(`injected fault ${id} at ${point}`);
   process.kill(process.pid, { stand: 'SIGSTOP', kill: 'SIGKILL', segv: 'SIGSEGV' }[action] as NodeJS.Signals);
   // Another thread of this process may be the one that takes the signal; nothing may be done past the point meanwhile.

@@ -10,10 +10,10 @@ export const faultPoints = [
   'wait.begin',
   'wait.progress',
   'wait.end',
-  // Control: a job message into the queue. Facts stage, jobId.
+  // Control: a job message into the queue. Facts stage, jobId, iteration, runId.
   'publish.before',
   'publish.after',
-  // Control: the answer to a claim. Facts stage, answer.
+  // Control: the answer to a claim. Facts stage, answer, iteration, runId.
   'claim.answer',
   // Worker: asking for a job, having it, its committed work, its result object, its acknowledgement. Facts stage, jobId, iteration.
   'claim.before',
@@ -44,6 +44,8 @@ export const faultPoints = [
   'journal.after',
   // Worker: scores of some samples are there. Facts done.
   'score.chunk',
+  // Scorer process of a test's own module: a sample to score. Facts of its choice.
+  'score.sample',
   // Janitor: between marking and removing. Facts runId.
   'janitor.marked',
   'janitor.remove',

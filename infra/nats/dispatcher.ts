@@ -107,6 +107,7 @@ export class Dispatcher {
       runId: request.runId,
       jobId,
       stage: request.stage,
+      iteration: request.at.iteration,
       needs: `no free worker with the role ${role}${request.profile === anyWorker ? '' : ` and the profile ${request.profile}`} takes it`,
       nc: this.#nc,
       timing: this.#timing,
@@ -147,10 +148,11 @@ export class Dispatcher {
       input: { ...request.input },
     };
     const subject = jobSubject(roleOfStage[request.stage], request.profile, request.runId, jobId);
+    const facts = { stage: request.stage, jobId, iteration: request.at.iteration, runId: request.runId };
     try {
-      faultPoint('publish.before', { stage: request.stage, jobId });
+      faultPoint('publish.before', facts);
       await this.#js.publish(subject, JSON.stringify(message), { retries: 2, timeout: 2_000 });
-      faultPoint('publish.after', { stage: request.stage, jobId });
+      faultPoint('publish.after', facts);
     } catch (error) {
       this.#jsm = await ensureStreams(this.#nc);
       throw error;
@@ -184,6 +186,7 @@ interface SessionPorts extends JobWaitOptions {
   readonly runId: string;
   readonly jobId: string;
   readonly stage: Stage;
+  readonly iteration: number;
   /** What is said while nobody works on it. */
   readonly needs: string;
   readonly nc: NatsConnection;
@@ -289,7 +292,7 @@ class WaitSession {
     const request = claimRequest.safeParse(message.json());
     if (!request.success) return;
     const reply = this.#wait.claim(request.data, Date.now());
-    faultPoint('claim.answer', { stage: this.#ports.stage, answer: reply.answer });
+    faultPoint('claim.answer', { stage: this.#ports.stage, answer: reply.answer, iteration: this.#ports.iteration, runId: this.#ports.runId });
     message.respond(JSON.stringify(reply));
     if (this.#wait.convicted !== undefined) this.#fail(this.#wait.convicted);
     this.#report();

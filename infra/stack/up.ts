@@ -52,7 +52,7 @@ export async function setPools(home: string, workers: readonly WorkerPool[]): Pr
   return await ensureStack({ home, workers });
 }
 
-/** Brings the supervisor back whenever it is gone, until the signal comes. For the control process: the stack heals itself. */
+/** Brings the supervisor back whenever it is gone, until the signal comes. For petrel's own processes of the stack: whoever of them is left heals it. */
 export async function keepStack(home: string, signal: AbortSignal, log: (line: string) => void, everyMs = 1_000): Promise<void> {
   while (!signal.aborted) {
     if (!lockHolder(lockFolder(home))) {

@@ -1,5 +1,6 @@
 /** The run's state as people see it: a dense sequence of small records, the newest counts. */
 import { PetrelError, RetryableError, errorToJson } from '../../core/errors.ts';
+import { faultPoint } from '../faults/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
 import type { RunState, StatusEntry, Wish } from '../../core/records/schema.ts';
@@ -28,7 +29,11 @@ export async function appendStatus(log: RunLog, change: StatusChange, at: Date):
       ...reasonOf(change, last),
     };
     if (last !== undefined && sameStatus(last, entry)) return last;
-    if ((await log.store.create(keys.status(log.runId, entry.n), encodeRecord(entry))) === 'created') return entry;
+    const facts = { kind: 'status', runId: log.runId, iteration: entry.n, state: entry.state };
+    faultPoint('decide.before', facts);
+    const outcome = await log.store.create(keys.status(log.runId, entry.n), encodeRecord(entry));
+    faultPoint('decide.after', facts);
+    if (outcome === 'created') return entry;
   }
   throw new RetryableError('StatusContention', `${log.runId}: many writers change its status at once`);
 }

@@ -1,0 +1,104 @@
+/** What all seeds share: one stack with the injector, the recipe, and what the undisturbed run gave. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { reproducibleMetrics } from '../../core/metrics.ts';
+import type { Tree } from '../../core/recipe/index.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import { builtFile } from '../../infra/home.ts';
+import { Injector } from '../inject.ts';
+import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+import type { Layout } from './pairs.ts';
+import { iterations } from './plan.ts';
+
+/** What two equal runs must agree on, iteration by iteration. */
+export type Essence = readonly unknown[];
+
+export class Bed {
+  readonly loop: LoopUnderTest;
+  readonly injector: Injector;
+  #layout: Layout | undefined;
+  #scorer = '';
+  #reference: Essence | undefined;
+
+  constructor(store?: string) {
+    this.loop = new LoopUnderTest(store);
+    const folder = join(this.loop.home, 'faults');
+    process.env[faultsVariable] = folder; // this process read it when it was loaded: only the stack's processes obey it
+    this.injector = new Injector(this.loop.home, folder);
+  }
+
+  /** The stack in this layout, whole. After the first time also when all of it was killed. */
+  async up(layout: Layout = this.#layout ?? 'one'): Promise<void> {
+    await this.loop.up(layout === 'one' ? onePool : separatePools);
+    this.#layout = layout;
+    if (this.#scorer === '') this.#scorer = this.#writeScorer();
+  }
+
+  /** The run that nobody disturbs: once for all, since layouts give the same bits. */
+  async reference(): Promise<Essence> {
+    if (this.#reference !== undefined) return this.#reference;
+    const run = await this.loop.start(this.recipe());
+    await this.loop.reaches(run, 'completed');
+    this.#reference = await this.essence(run);
+    return this.#reference;
+  }
+
+  /** All stages, two epochs of two steps, checkpoints every second iteration, a validation at the end. */
+  recipe(): Tree {
+    return {
+      name: 'recovery',
+      data: { val_files: this.loop.validationFile, max_response_length: 12 },
+      rollout: { max_num_seqs: 8 },
+      actor: { ppo_mini_batch_size: 2, ppo_epochs: 2, shuffle: true, use_kl_loss: true, kl_loss_coef: 0.05, entropy_coeff: 0.01 },
+      reward: { custom_reward_function: { path: this.#scorer, deterministic: true }, num_workers: 1 },
+      trainer: { total_training_steps: iterations, save_freq: 2 },
+    };
+  }
+
+  async essence(run: StartedRun): Promise<Essence> {
+    const committed = (await this.loop.iterations(run)).map(({ batch, update }) => ({
+      iteration: batch.iteration,
+      tensors: batch.tensors,
+      draws: batch.draws,
+      learningRates: batch.learningRates,
+      counters: update.after,
+      outcome: update.outcome,
+      state: update.stateDigest,
+      weights: update.weightsDigest,
+      steps: update.steps,
+      metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
+    }));
+    const validated = (await run.log.evaluations()).map(({ iteration, accuracy, questions, failed, weightsDigest }) => ({ iteration, accuracy, questions, failed, weightsDigest }));
+    return [...committed, ...validated];
+  }
+
+  async remove(): Promise<void> {
+    this.injector.disarmAll();
+    this.injector.close();
+    delete process.env[faultsVariable];
+    await this.loop.remove();
+  }
+
+  /** The share of sevens, by a scorer process that is a place for faults itself. */
+  #writeScorer(): string {
+    const path = join(this.loop.home, 'inputs', 'sevens-with-faults.mjs');
+    const body = [
+      `import { faultPoint } from ${JSON.stringify(builtFile('infra/faults/index.js'))};`,
+      'export function computeScore({ solutionStr }) {',
+      `  faultPoint('score.sample');`,
+      `  return [...solutionStr].filter((c) => c === '7').length / Math.max(1, solutionStr.length);`,
+      '}',
+    ];
+    writeFileSync(path, `${body.join('\n')}\n`);
+    return path;
+  }
+}
+
+/** undefined when equal; otherwise the first entry that differs, for people. */
+export function difference(made: Essence, expected: Essence): string | undefined {
+  if (made.length !== expected.length) return `${made.length} records instead of ${expected.length}`;
+  const at = made.findIndex((one, i) => !isDeepStrictEqual(one, expected[i]));
+  return at < 0 ? undefined : `record ${at + 1} differs from the undisturbed run's:\n${JSON.stringify(made[at])}\n${JSON.stringify(expected[at])}`;
+}

@@ -1,0 +1,101 @@
+/** What a seed does: which pairs of the list in one run, in which layout, in which iterations, at which visit. */
+import type { ArmedFault, FaultFacts } from '../../infra/faults/index.ts';
+import { pairName, pairs } from './pairs.ts';
+import type { FaultName, Layout, Pair, When } from './pairs.ts';
+import { Seeded } from './seeded.ts';
+
+/** Iterations of every run of the suite; a checkpoint is due after every second one, the validation after the last. */
+export const iterations = 6;
+const perRun = 4;
+
+/** One fault of a run. */
+export interface Strike {
+  readonly pair: Pair;
+  readonly iteration: number;
+  readonly nth: number;
+}
+
+export interface Plan {
+  readonly seed: number;
+  readonly layout: Layout;
+  readonly strikes: readonly Strike[];
+}
+
+/** The iterations in which a pair can be met. The first is left alone: copies of older states are made there. */
+const iterationsOf: Readonly<Record<When, readonly number[]>> = {
+  open: [1],
+  any: [2, 3, 4, 5, 6],
+  saved: [2, 4, 6],
+  // The newest checkpoint is that of two iterations before.
+  replayed: [4, 6],
+  evaluated: [iterations],
+  end: [iterations],
+};
+
+interface Draft {
+  readonly layout: Layout;
+  readonly strikes: Strike[];
+}
+
+/** Plans of the seeds `from` and up. Every so many seeds in a row go once through the whole list, in an order of their own. */
+export function plansOf(from: number, count: number, only?: FaultName): Plan[] {
+  const listed = pairs.filter(({ fault }) => only === undefined || fault === only);
+  const plans: Plan[] = [];
+  for (let cycle = 0, first = 1; first < from + count; cycle++) {
+    const drafts = draft(listed, new Seeded(cycle));
+    drafts.forEach((plan, i) => plans.push({ seed: first + i, ...plan }));
+    first += drafts.length;
+  }
+  return plans.filter(({ seed }) => seed >= from && seed < from + count);
+}
+
+/** Seeds that go once through the whole list. */
+export const seedsPerCycle = (): number => draft(pairs, new Seeded(0)).length;
+
+/** Layouts one after the other: changing them costs the start of new workers. */
+function draft(listed: readonly Pair[], random: Seeded): Draft[] {
+  const drafts: Draft[] = [];
+  for (const pair of random.shuffled(listed)) {
+    const layout = pair.layout ?? random.pick(['one', 'apart'] as const);
+    const nth = 1 + random.below(pair.visits ?? 1);
+    const wishes = random.shuffled(iterationsOf[pair.when]);
+    const place = wishes.map((iteration) => ({ iteration, run: drafts.find((one) => one.layout === layout && hasRoom(one, pair, iteration)) })).find(({ run }) => run !== undefined);
+    const strike = { pair, iteration: place?.iteration ?? (wishes[0] as number), nth };
+    if (place?.run !== undefined) place.run.strikes.push(strike);
+    else drafts.push({ layout, strikes: [strike] });
+  }
+  return ['one', 'apart'].flatMap((layout) => drafts.filter((one) => one.layout === layout));
+}
+
+/** One fault at a time, and none that takes away what another needs. */
+function hasRoom({ strikes }: Draft, pair: Pair, iteration: number): boolean {
+  const fragile = (one: Pair): boolean => one.when === 'saved' || one.when === 'replayed';
+  return (
+    strikes.length < perRun &&
+    strikes.every((strike) => moment(strike.pair, strike.iteration) !== moment(pair, iteration)) &&
+    !(fragile(pair) && strikes.some((strike) => fragile(strike.pair)))
+  );
+}
+
+const moment = ({ when }: Pair, iteration: number): string => (when === 'open' || when === 'evaluated' || when === 'end' ? when : String(iteration));
+
+/** The fault to be armed for a strike. */
+export function armedFault(id: string, { pair, iteration, nth }: Strike, runId: string): ArmedFault {
+  return { id, point: pair.point, facts: { ...factsOf(pair, iteration), ...ownRun(pair, runId) }, nth, action: 'stand' };
+}
+
+export function factsOf({ facts, counts }: Pair, iteration: number): FaultFacts {
+  return counts === 'none' ? facts : { ...facts, iteration: counts === 'from position' ? iteration - 1 : iteration };
+}
+
+/** The engine's own points do not know the run; there is one at a time. */
+function ownRun({ point }: Pair, runId: string): FaultFacts {
+  return /^(decide|wait|publish|claim|job|result|ack)\./.test(point) ? { runId } : {};
+}
+
+/** A line for titles: with the seed it says all. */
+export function planTitle({ seed, layout, strikes }: Plan): string {
+  return `seed ${seed} (${layout}): ${strikes.map((strike) => strikeTitle(strike)).join('; ')}`;
+}
+
+export const strikeTitle = ({ pair, iteration, nth }: Strike): string => `${pairName(pair)} in iteration ${iteration}${nth > 1 ? `, visit ${nth}` : ''}`;

@@ -1,0 +1,131 @@
+/** Doing one fault of a run: arm it, wait until a process stands at the point, act, see when the run is back. */
+import { existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { isAlive } from '../../infra/stack/process.ts';
+import { lockHolder } from '../../infra/stack/lock.ts';
+import { lockFolder } from '../../infra/stack/state.ts';
+import { poll } from '../../infra/wait.ts';
+import type { Standing } from '../inject.ts';
+import { readStack } from '../../infra/stack/index.ts';
+import { isStackReady } from '../../infra/stack/read.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+import type { Bed } from './bed.ts';
+import { faults } from './pairs.ts';
+import type { Fault, Victim } from './pairs.ts';
+import { armedFault, strikeTitle } from './plan.ts';
+import type { Strike } from './plan.ts';
+
+/** What a fault cost, in seconds from the moment it was done. */
+export interface Blow {
+  readonly strike: Strike;
+  /** The process that stood at the point. */
+  readonly stood: string;
+  /** Until every process of the stack served again. */
+  readonly wholeAfterS: number;
+  /** Until the run's next decision or status entry was committed. */
+  readonly committedAfterS: number;
+}
+
+interface Context {
+  readonly bed: Bed;
+  readonly run: StartedRun;
+  /** Aborted when the run has ended, or has got stuck: what has not fired then never will. */
+  readonly signal: AbortSignal;
+  /** One fault is done after the other, whatever comes to its point meanwhile. */
+  readonly alone: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
+export const olderCopy = (bed: Bed): string => join(bed.loop.home, 'older');
+
+/** Must be called before the run is driven. Resolves when the run is seen to be back. */
+export async function doStrike(context: Context, id: string, strike: Strike): Promise<Blow> {
+  const { bed, run, signal, alone } = context;
+  const { pair } = strike;
+  await prepare(context, id, strike);
+  bed.injector.arm(armedFault(id, strike, run.runId));
+  const standing = await bed.injector.stands(id, signal).catch((cause: unknown) => {
+    throw new Error(`did not fire: ${strikeTitle(strike)}`, { cause });
+  });
+  return alone(async () => {
+    const atMs = Date.now();
+    await act(bed, faults[pair.fault], standing);
+    bed.injector.arm({ id: `${id}-back`, point: 'decide.after', facts: { runId: run.runId }, action: 'note' });
+    const committed = bed.injector.fired(`${id}-back`, signal).catch(() => undefined);
+    if (faults[pair.fault].kills.some((victim) => victim === 'everything')) await bed.up();
+    const wholeAt = await whole(bed);
+    const back = await committed;
+    return { strike, stood: standing.process, wholeAfterS: (wholeAt - atMs) / 1000, committedAfterS: ((back?.atMs ?? Date.now()) - atMs) / 1000 };
+  });
+}
+
+/** What must have happened before the fault can be armed. */
+async function prepare({ bed, run, signal, alone }: Context, id: string, { pair, iteration }: Strike): Promise<void> {
+  const { injector } = bed;
+  if (pair.after !== undefined) {
+    injector.arm({ id: `${id}-first`, point: pair.after.point, facts: { ...pair.after.facts, iteration }, action: 'stand' });
+    const standing = await injector.stands(`${id}-first`, signal);
+    await alone(() => act(bed, { kills: ['standing'] }, standing));
+  } else if (pair.counts === 'none' && pair.when !== 'open') {
+    injector.arm({ id: `${id}-before`, point: 'decide.after', facts: { kind: 'update', runId: run.runId, iteration: iteration - 1 }, action: 'note' });
+    await injector.fired(`${id}-before`, signal);
+  }
+}
+
+/** Copies of the servers' files, made while a job of the first iteration is in a worker's hands. */
+export async function copyStates({ bed, run, signal, alone }: Context): Promise<void> {
+  const { injector } = bed;
+  rmSync(olderCopy(bed), { recursive: true, force: true });
+  const id = `${run.runId}-copy`;
+  injector.arm({ id, point: 'job.begin', facts: { stage: 'rollout', iteration: 0, runId: run.runId }, action: 'stand' });
+  const standing = await injector.stands(id, signal);
+  await alone(async () => {
+    for (const server of ['nats', 'temporal'] as const) await injector.copyState(server, join(olderCopy(bed), server));
+    if (standing.identity !== undefined) injector.thaw(standing.identity);
+  });
+}
+
+async function act(bed: Bed, { kills, replaces }: Fault, standing: Standing): Promise<void> {
+  const { injector } = bed;
+  if (replaces !== undefined) {
+    const older = join(olderCopy(bed), replaces.server);
+    if (replaces.by === 'older copy' && !existsSync(older)) throw new Error('there is no older copy yet');
+    await injector.replaceState(replaces.server, replaces.by === 'nothing' ? undefined : older);
+  }
+  if (kills.includes('everything')) return killEverything(bed);
+  await injector.kill(await victimsOf(bed, kills, standing));
+  if (!kills.includes('standing') && standing.identity !== undefined) injector.thaw(standing.identity);
+}
+
+async function victimsOf(bed: Bed, kills: readonly Victim[], { process, identity }: Standing) {
+  // The one who stands may have been taken by another fault of the same moment.
+  const standing = kills.includes('standing') && identity !== undefined && isAlive(identity) ? [{ name: process, identity }] : [];
+  const named = await Promise.all(kills.filter((name) => name !== 'standing').map((name) => bed.injector.victim(name)));
+  return [...standing, ...named];
+}
+
+/** The supervisor is stopped first and killed last, the control process before it: neither brings the others back. */
+async function killEverything(bed: Bed): Promise<void> {
+  const { injector, loop } = bed;
+  const supervisor = await injector.victim('supervisor');
+  injector.freeze(supervisor.identity);
+  const names = (readStack(loop.home)?.children ?? []).map(({ name }) => name);
+  const living = names.flatMap((name) => {
+    const identity = injector.process(name);
+    return identity === undefined ? [] : [{ name, identity }];
+  });
+  await injector.kill([...living, supervisor]);
+}
+
+/** When every process of the stack serves, by the clock. */
+async function whole(bed: Bed): Promise<number> {
+  const { home } = bed.loop;
+  const ready = await poll(
+    () => {
+      const stack = readStack(home);
+      return stack !== undefined && isStackReady(stack) && lockHolder(lockFolder(home)) !== undefined && stack.children.every(({ name }) => bed.injector.process(name) !== undefined);
+    },
+    { everyMs: 20, timeoutMs: 60_000 },
+  );
+  if (ready !== true) throw new Error(`the stack did not become whole again: ${JSON.stringify(readStack(home)?.children)}`);
+  return Date.now();
+}
