@@ -2,7 +2,7 @@
 import type { Store } from '../core/ports.ts';
 import type { Dispatcher } from '../infra/nats/dispatcher.ts';
 import type { RunLog } from '../infra/store/run-log.ts';
-import type { StatusChange } from '../infra/store/status.ts';
+import type { StatusChange, pausesFor } from '../infra/store/status.ts';
 import type { decide } from '../infra/store/records.ts';
 import type { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../infra/store/blobs.ts';
 import type { StatusEntry } from '../core/records/schema.ts';
@@ -16,6 +16,7 @@ export interface ActivityPorts {
   readonly openStore: (url: string) => Promise<Store>;
   readonly openLog: (store: Store, runId: string) => RunLog;
   readonly appendStatus: (log: RunLog, change: StatusChange, at: Date) => Promise<StatusEntry>;
+  readonly pausesFor: typeof pausesFor;
   readonly decide: typeof decide;
   readonly getBlob: typeof getBlob;
   readonly putBlob: typeof putBlob;

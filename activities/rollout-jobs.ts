@@ -45,7 +45,7 @@ function validationDraws(context: RunContext) {
   return Array.from({ length: context.inputs.validationRows ?? 0 }, (_, row) => ({ draw: row, row }));
 }
 
-export function rewardJob(context: RunContext, rollout: JobRequest<'rollout'>, trajectories: string): JobRequest<'reward'> {
+export function rewardJob(context: RunContext, rollout: JobRequest<'rollout'>, trajectories: string, again: number): JobRequest<'reward'> {
   const { recipe, inputs } = context;
   const input: RewardInput = {
     trajectories,
@@ -57,6 +57,7 @@ export function rewardJob(context: RunContext, rollout: JobRequest<'rollout'>, t
     memoryMb: recipe.reward.memory_limit_mb,
     concurrency: recipe.reward.num_workers,
     deterministic: recipe.deterministic === true,
+    ...(again === 0 ? {} : { again }),
   };
   return { stage: 'reward', runId: rollout.runId, at: rollout.at, store: rollout.store, profile: 'any', input };
 }

@@ -93,22 +93,29 @@ export function sampling(ports: ActivityPorts): Sampling {
       const jobs = rolloutJobs(context, head, head.termRecord.profile, purpose);
       const told = watch(context.log.runId, purpose === 'train' ? 'rollout' : 'evaluate', head.position, jobs.length);
       await ensureWeights(context, head, signal);
-      return Promise.all(
-        jobs.map(async (job) => {
-          const rollout = await runRollout(context, head, job, signal, told);
-          const reward = await ports.dispatcher.run(rewardJob(context, job, rollout.output.trajectories), { signal });
-          return {
-            trajectories: rollout.output.trajectories,
-            scores: reward.output.scores,
-            jobs: [rollout.jobId, reward.jobId],
-            rollout: rollout.output,
-            failed: reward.output.failed,
-            timings: addTimings(rollout.timings, reward.timings),
-          };
-        }),
-      );
+      const score = async (job: JobRequest<'rollout'>, again: number): Promise<ScoredRollout> => {
+        const rollout = await runRollout(context, head, job, signal, told);
+        const reward = await ports.dispatcher.run(rewardJob(context, job, rollout.output.trajectories, again), { signal });
+        return {
+          trajectories: rollout.output.trajectories,
+          scores: reward.output.scores,
+          jobs: [rollout.jobId, reward.jobId],
+          rollout: rollout.output,
+          failed: reward.output.failed,
+          timings: addTimings(rollout.timings, reward.timings),
+        };
+      };
+      const scored = await Promise.all(jobs.map((job) => score(job, 0)));
+      const again = purpose === 'train' && tooManyFailed(context, scored) ? await ports.pausesFor(context.log, 'TooManyFailedSamples', `iteration ${head.position + 1}`) : 0;
+      return again === 0 ? scored : Promise.all(jobs.map((job, i) => (scored[i]?.failed === 0 ? scored[i] : score(job, again))));
     },
   };
+}
+
+/** Beyond this the run pauses; when its owner lets it go on, the scorer may have been mended. */
+function tooManyFailed({ recipe }: RunContext, scored: readonly ScoredRollout[]): boolean {
+  const failed = scored.reduce((sum, part) => sum + part.failed, 0);
+  return failed > recipe.reward.max_failed_fraction * scored.reduce((sum, part) => sum + part.rollout.samples, 0);
 }
 
 export function addTimings(...all: readonly ResultRecord['timings'][]): Record<string, number> {

@@ -62,6 +62,8 @@ export interface RewardInput {
   readonly concurrency: number;
   /** Only the sample decides its score: a scorer that ran out of time is no verdict. */
   readonly deterministic: boolean;
+  /** How many times the owner asked for it again, after too many samples had failed. */
+  readonly again?: number;
 }
 export interface RewardOutput {
   /** JSON blob: ScoreTable. */

@@ -2,9 +2,9 @@
 import { PetrelError, RetryableError, errorToJson } from '../../core/errors.ts';
 import { faultPoint } from '../faults/index.ts';
 import { keys } from '../../core/records/keys.ts';
-import { recordFormat } from '../../core/records/schema.ts';
+import { recordFormat, statusEntry } from '../../core/records/schema.ts';
 import type { RunState, StatusEntry, Wish } from '../../core/records/schema.ts';
-import { encodeRecord } from './records.ts';
+import { encodeRecord, needRecord } from './records.ts';
 import type { RunLog } from './run-log.ts';
 
 export interface StatusChange {
@@ -36,6 +36,17 @@ export async function appendStatus(log: RunLog, change: StatusChange, at: Date):
     if (outcome === 'created') return entry;
   }
   throw new RetryableError('StatusContention', `${log.runId}: many writers change its status at once`);
+}
+
+/** How many times the run was paused for this reason at this place. */
+export async function pausesFor(log: RunLog, code: string, where: string): Promise<number> {
+  const newest = (await log.status())?.n ?? 0;
+  let pauses = 0;
+  for (let n = 1; n <= newest; n++) {
+    const { record } = await needRecord(log.store, keys.status(log.runId, n), statusEntry);
+    if (record.state === 'paused' && record.wish === 'pause' && record.reason?.code === code && record.reason.where === where) pauses += 1;
+  }
+  return pauses;
 }
 
 const wishAfter = (last: Wish, hold: boolean | undefined): Wish => (hold === true && last === 'run' ? 'pause' : last);

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
 import { isAlive } from '../../infra/stack/process.ts';
@@ -55,6 +57,21 @@ describe('a scorer that goes wrong costs its own samples', () => {
 });
 
 describe('a scorer that goes wrong too often', () => {
+  it('is asked again when what it needs was mended and the run is told to go on (seed 42)', async () => {
+    const flag = join(loop.home, 'mended');
+    const flaky = `if (!process.getBuiltinModule('node:fs').existsSync(${JSON.stringify(flag)})) throw new Error('the service is away'); return solutionStr.length;`;
+    const run = await loop.start(scoredBy('flaky', flaky));
+    expect((await loop.reaches(run, 'paused')).reason).toMatchObject({ code: 'TooManyFailedSamples', where: 'iteration 1' });
+    await loop.resume(run);
+    await loop.until(run, 'a second pause', async () => (await loop.statuses(run)).filter((entry) => entry === 'paused, pause').length === 2);
+    writeFileSync(flag, '');
+    await loop.resume(run);
+    await loop.reaches(run, 'completed');
+    const { reasons, draws } = await fates(run);
+    expect(reasons).toEqual([]);
+    expect(draws).toHaveLength(8);
+  });
+
   it('pauses the run, which says why and what to do (seed 42)', async () => {
     const run = await loop.start(scoredBy('often', `throw new Error('never works');`));
     const status = await loop.reaches(run, 'paused');

@@ -17,7 +17,7 @@ import { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../../infra/store/bl
 import { openStore } from '../../infra/store/open.ts';
 import { decide } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
-import { appendStatus } from '../../infra/store/status.ts';
+import { appendStatus, pausesFor } from '../../infra/store/status.ts';
 import { watchLoopDelay } from '../../infra/telemetry/loop-delay.ts';
 import { LogCollector, lineWriter } from '../../infra/telemetry/run-log-lines.ts';
 import { connectTemporalClient, connectTemporalWorker } from '../../infra/temporal/connection.ts';
@@ -52,6 +52,7 @@ const ports: ActivityPorts = {
     return new RunLog(store, runId);
   },
   appendStatus,
+  pausesFor,
   decide,
   getBlob,
   putBlob,
