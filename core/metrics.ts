@@ -96,6 +96,9 @@ const OPERATIONAL: readonly Row[] = [
   ['dispatch/jobs/{job}', 'jobs', 'none', 'Jobs of a class that the iteration ran.'],
   ['dispatch/redelivered/{job}', 'jobs', 'down', 'Jobs delivered more than once.'],
   ['dispatch/workers/{role}', 'workers', 'none', 'Workers that held the role.'],
+  ['rollout/decoded_tokens', 'tokens', 'none', 'Response tokens decoded by the workers that finished the rollouts.'],
+  ['rollout/resumed_tokens', 'tokens', 'none', 'Response tokens taken from the journal of a worker that went away.'],
+  ['rollout/resumed_samples', 'samples', 'none', 'Samples that went on from such tokens.'],
   ['store/create_ms', 'ms', 'down', 'Median time of a conditional create.'],
   ['store/written_bytes', 'bytes', 'down', 'Bytes written in the iteration.'],
 ];

@@ -12,6 +12,7 @@ import type { Store } from '../core/ports.ts';
 import type { RewardInput, Role } from '../core/wire/jobs.ts';
 import { leaseRelease, leaseSubject, wireVersion } from '../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
+import { Journal } from '../infra/nats/journal.ts';
 import { PresenceBeacon, watchPresence } from '../infra/nats/presence.ts';
 import { Puller } from '../infra/nats/puller.ts';
 import type { JobProgress, Refusal } from '../infra/nats/puller.ts';
@@ -66,6 +67,7 @@ export class Worker {
   readonly #gate = new Gate();
   readonly #reward: RewardRole;
   readonly #beacon: PresenceBeacon;
+  readonly #journal: Journal;
   readonly #loopDelay = watchLoopDelay();
   readonly #stores = new Map<string, Promise<Store>>();
   readonly #jobs = new Set<string>();
@@ -82,6 +84,7 @@ export class Worker {
     this.#ports = ports;
     this.#reward = new RewardRole(join(ports.home, 'cache'));
     this.#neighbours = new Neighbours(this.#incarnation, ports.timing.presenceMs);
+    this.#journal = new Journal(ports.nc, this.#incarnation, { lost: () => this.#engine?.journalLost() });
     this.#beacon = new PresenceBeacon(ports.nc, ports.timing, () => this.#presence());
   }
 
@@ -89,7 +92,13 @@ export class Worker {
   async start(): Promise<void> {
     const { roles, threads } = this.#options;
     if (roles.some((role) => role !== 'reward')) {
-      this.#engine = await EngineClient.start({ threads, cache: join(this.#ports.home, 'cache'), onDeath: this.#ports.die });
+      this.#engine = await EngineClient.start({
+        threads,
+        cache: join(this.#ports.home, 'cache'),
+        incarnation: this.#incarnation,
+        journalMs: this.#ports.timing.journalMs,
+        onDeath: this.#ports.die,
+      });
     }
     this.#listenForReleases();
     watchPresence(this.#ports.nc, (entry) => this.#meet(entry));
@@ -161,22 +170,25 @@ export class Worker {
       jobId: message.jobId,
       stage: message.stage,
       output: { ...answer.output },
-      timings: { [`timing_s/${message.stage}`]: answer.seconds },
+      timings: { [`timing_s/${message.stage}`]: answer.seconds, ...answer.counts },
       writer: { process: this.#options.name, at: new Date().toISOString() },
     };
     faultPoint('result.before', facts);
     await store.create(key, encodeRecord(record));
     faultPoint('result.after', facts);
+    if (message.stage === 'rollout') this.#journal.purge(message.runId, message.jobId);
   }
 
-  #compute(role: Role, message: JobMessage, progress: JobProgress): Promise<EngineAnswer> {
+  async #compute(role: Role, message: JobMessage, progress: JobProgress): Promise<EngineAnswer> {
     const engine = this.#engine;
     if (engine === undefined) throw new Error(`this worker holds ${this.#options.roles.join(', ')}, not ${role}`);
     const say = lineWriter(this.#ports.nc, message.runId, this.#options.name);
+    const journal = message.stage === 'rollout' ? await this.#journal.read(message.runId, message.jobId) : [];
     const run = () =>
-      engine.run(message, {
+      engine.run(message, journal, {
         progress: (done, total, note) => Object.assign(progress, { done, total, note }),
         say: (text) => say('info', text),
+        journal: (text, tokens) => this.#journal.publish(message.runId, message.jobId, text, tokens),
       });
     if (role === 'trainer') {
       // Asked again: another run's job, of another profile, may have come in since the first time.
@@ -184,7 +196,14 @@ export class Worker {
       if (refusal !== undefined) throw new RetryableError('TrainerLeased', refusal);
       return this.#lease.use(message.runId, run);
     }
-    return run().finally(() => this.#lease.touch(message.runId));
+    try {
+      return await run();
+    } catch (error) {
+      await this.#journal.settled(); // before anybody else gets the job
+      throw error;
+    } finally {
+      this.#lease.touch(message.runId);
+    }
   }
 
   async #score(store: Store, message: JobMessage, progress: JobProgress): Promise<EngineAnswer> {
@@ -195,7 +214,7 @@ export class Worker {
     const pulse = setInterval(() => (this.#rewardTicks += 1), this.#ports.timing.progressMs);
     const told = (done: number, total: number) => void Object.assign(progress, { done, total, note: 'scoring' });
     const output = await this.#reward.score(store, message, input, told).finally(() => clearInterval(pulse));
-    return { output: { ...output }, seconds: (performance.now() - started) / 1000 };
+    return { output: { ...output }, seconds: (performance.now() - started) / 1000, counts: {} };
   }
 
   /** A run has one trainer. It goes to that one while it is there; to any free one otherwise. */

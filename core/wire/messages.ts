@@ -134,6 +134,8 @@ export interface Timing {
   readonly stallMs: number;
   /** How often progress is looked at and told. */
   readonly progressMs: number;
+  /** How often samples in flight are written into the journal: what is decoded twice after a death is at most this. */
+  readonly journalMs: number;
   /** How long a worker waits for the answer to a claim. */
   readonly claimMs: number;
   /** Age at which a presence entry expires; renewed three times in between. */
@@ -144,6 +146,6 @@ export interface Timing {
   readonly heartbeatMs: number;
 }
 export const timings: Readonly<Record<'local' | 'fleet', Timing>> = {
-  local: { ackWaitMs: 2_000, stallMs: 120_000, progressMs: 500, claimMs: 1_000, presenceMs: 3_000, watchdogMs: 2_000, heartbeatMs: 3_000 },
-  fleet: { ackWaitMs: 60_000, stallMs: 300_000, progressMs: 5_000, claimMs: 5_000, presenceMs: 45_000, watchdogMs: 15_000, heartbeatMs: 60_000 },
+  local: { ackWaitMs: 2_000, stallMs: 120_000, progressMs: 500, journalMs: 500, claimMs: 1_000, presenceMs: 3_000, watchdogMs: 2_000, heartbeatMs: 3_000 },
+  fleet: { ackWaitMs: 60_000, stallMs: 300_000, progressMs: 5_000, journalMs: 500, claimMs: 5_000, presenceMs: 45_000, watchdogMs: 15_000, heartbeatMs: 60_000 },
 };

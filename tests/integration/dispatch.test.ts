@@ -24,7 +24,7 @@ import { Slots } from '../../workers/slots.ts';
 import { Worker } from '../../workers/worker.ts';
 import { startNats } from '../servers.ts';
 
-const timing: Timing = { ackWaitMs: 800, stallMs: 1_000, progressMs: 100, claimMs: 400, presenceMs: 1_500, watchdogMs: 200, heartbeatMs: 3_000 };
+const timing: Timing = { ackWaitMs: 800, stallMs: 1_000, progressMs: 100, journalMs: 100, claimMs: 400, presenceMs: 1_500, watchdogMs: 200, heartbeatMs: 3_000 };
 const bounded = { everyMs: 20, timeoutMs: 20_000 };
 const forEver = new Promise<never>(() => {});
 function held(): { readonly wait: Promise<void>; readonly open: () => void } {

@@ -9,6 +9,19 @@ import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
 export interface EngineJobPorts {
   readonly progress: (done: number, total: number, note: string) => void;
   readonly say: (text: string) => void;
+  /** Partial samples, for whoever gets the job next. */
+  readonly journal: (text: string, tokens: number) => void;
+}
+
+export interface EngineClientOptions extends Omit<EngineThreadData, 'ticks'> {
+  /** The thread ended on its own; nothing in this process can be trusted after it. */
+  readonly onDeath: (error: Error) => void;
+}
+
+/** What became of the state in memory when its worker left. */
+export interface LastState {
+  readonly runId?: string;
+  readonly text: string;
 }
 
 interface Pending extends EngineJobPorts {
@@ -19,6 +32,8 @@ interface Pending extends EngineJobPorts {
 export interface EngineAnswer {
   readonly output: Readonly<Record<string, unknown>>;
   readonly seconds: number;
+  /** Operational figures: core/metrics.ts. */
+  readonly counts: Readonly<Record<string, number>>;
 }
 
 export class EngineClient {
@@ -27,6 +42,8 @@ export class EngineClient {
   readonly #ticks: Int32Array;
   readonly #pending = new Map<number, Pending>();
   #nextId = 1;
+  #saveMs: number | undefined;
+  #onLastState: (state: LastState) => void = () => {};
 
   private constructor(thread: Worker, ticks: Int32Array, facts: EngineFacts) {
     this.#thread = thread;
@@ -35,10 +52,9 @@ export class EngineClient {
     thread.on('message', (message: FromEngine) => this.#receive(message));
   }
 
-  /** `onDeath`: the thread ended on its own; nothing in this process can be trusted after it. */
-  static async start(options: { readonly threads: number; readonly cache: string; readonly onDeath: (error: Error) => void }): Promise<EngineClient> {
+  static async start({ onDeath, ...data }: EngineClientOptions): Promise<EngineClient> {
     const ticks = new SharedArrayBuffer(4);
-    const workerData: EngineThreadData = { threads: options.threads, cache: options.cache, ticks };
+    const workerData: EngineThreadData = { ...data, ticks };
     const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
     const thread = new Worker(fileURLToPath(new URL(`./thread${extension}`, import.meta.url)), { workerData });
     const facts = await new Promise<EngineFacts>((resolve, reject) => {
@@ -48,8 +64,8 @@ export class EngineClient {
         else reject(new Error(`expected ready, got ${message.type}`));
       });
     });
-    thread.on('error', options.onDeath);
-    thread.on('exit', (code) => code !== 0 && options.onDeath(new Error(`the engine thread ended with code ${code}`)));
+    thread.on('error', onDeath);
+    thread.on('exit', (code) => code !== 0 && onDeath(new Error(`the engine thread ended with code ${code}`)));
     return new EngineClient(thread, new Int32Array(ticks), facts);
   }
 
@@ -58,16 +74,40 @@ export class EngineClient {
     return Atomics.load(this.#ticks, 0);
   }
 
-  run(message: JobMessage, ports: EngineJobPorts): Promise<EngineAnswer> {
+  /** How long writing the last checkpoint took; undefined before the first. */
+  get saveMs(): number | undefined {
+    return this.#saveMs;
+  }
+
+  /** `journal`: what other workers wrote of the job. */
+  run(message: JobMessage, journal: readonly string[], ports: EngineJobPorts): Promise<EngineAnswer> {
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { ...ports, resolve, reject });
-      this.#send({ type: 'job', id, message });
+      this.#send({ type: 'job', id, message, journal });
     });
   }
 
   release(runId: string): void {
     this.#send({ type: 'release', runId });
+  }
+
+  /** Entries of the journal were lost: what is live is written again. */
+  journalLost(): void {
+    this.#send({ type: 'journal-lost' });
+  }
+
+  /** Samples in flight are written down, and their jobs rejected with PreemptedError. */
+  handBack(): void {
+    this.#send({ type: 'hand-back' });
+  }
+
+  /** After the jobs of a trainer: finishes what is being written, and writes the state in memory if there is time. */
+  saveLast(inTime: boolean): Promise<LastState> {
+    return new Promise((resolve) => {
+      this.#onLastState = resolve;
+      this.#send({ type: 'save-last', inTime });
+    });
   }
 
   async close(): Promise<void> {
@@ -81,12 +121,15 @@ export class EngineClient {
 
   #receive(message: FromEngine): void {
     if (message.type === 'ready') return;
+    if (message.type === 'saved') return void (this.#saveMs = message.ms);
+    if (message.type === 'saved-last') return this.#onLastState(message);
     const pending = this.#pending.get(message.id);
     if (pending === undefined) return;
     if (message.type === 'progress') return pending.progress(message.done, message.total, message.note);
     if (message.type === 'say') return pending.say(message.text);
+    if (message.type === 'journal') return pending.journal(message.text, message.tokens);
     this.#pending.delete(message.id);
-    if (message.type === 'done') pending.resolve({ output: message.output, seconds: message.seconds });
+    if (message.type === 'done') pending.resolve({ output: message.output, seconds: message.seconds, counts: message.counts });
     else pending.reject(revive(message));
   }
 }

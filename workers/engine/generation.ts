@@ -2,14 +2,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PreemptedError } from '../../core/errors.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
-import type { GenerateRequest, RolloutEngine, SamplingSettings } from '../../core/ports.ts';
+import type { GenerateRequest, GenerateSample, RolloutEngine, SamplingSettings } from '../../core/ports.ts';
+import type { TokenRun } from './lineage.ts';
 
-/** One finished sample. */
-export interface Completion {
-  readonly tokens: number[];
-  readonly logProbs: number[];
-  readonly samplingLogProbs: number[];
-  /** 1 stop token or string, 2 length. */
+/** One sample, finished or growing. */
+export interface Completion extends TokenRun {
+  /** 0 growing, 1 stop token or string, 2 length. */
   stopReason: number;
 }
 
@@ -26,6 +24,10 @@ export interface GenerationJob {
   readonly seed: readonly [number, number];
   /** Does the text end here? Called after each token when stop strings are asked for. */
   readonly stopsAt?: (tokens: readonly number[]) => boolean;
+  /** What a sample goes on from: tokens that another worker has made. */
+  readonly prefixOf?: (draw: number, sample: number) => TokenRun | undefined;
+  /** The samples before the first step, in the order of `run`'s answer; they grow from now on. */
+  readonly onBegin?: (completions: readonly Completion[]) => void;
   readonly onTokens: (count: number) => void;
 }
 
@@ -50,8 +52,9 @@ export class Generation {
 
   /** Samples in the order of prompts, samplesPerDraw of each. Rejects with PreemptedError when the weights move. */
   async run(job: GenerationJob): Promise<Completion[]> {
-    const completions: Completion[] = [];
-    let left = job.prompts.length * job.samplesPerDraw;
+    const completions = job.prompts.flatMap((_, i) => Array.from({ length: job.samplesPerDraw }, (_, s) => begun(job, drawOf(job, i), job.firstSample + s)));
+    job.onBegin?.(completions);
+    let left = completions.filter(({ stopReason }) => stopReason === 0).length;
     if (left === 0) return completions;
     await new Promise<void>((resolve, reject) => {
       this.#interrupts.add(reject);
@@ -61,17 +64,20 @@ export class Generation {
         this.#interrupts.delete(reject);
         resolve();
       };
-      job.prompts.forEach((prompt, i) => this.#engine.submit(this.#request(job, prompt, job.draws[i] ?? i, completions, finished)));
+      for (const [i, prompt] of job.prompts.entries()) {
+        const samples = this.#samples(job, drawOf(job, i), completions.slice(i * job.samplesPerDraw, (i + 1) * job.samplesPerDraw), finished);
+        if (samples.length > 0) this.#engine.submit(requestOf(job, prompt, samples));
+      }
       void this.#pump();
     });
     return completions;
   }
 
-  /** The weights are about to change: every sample in flight is dropped and its job told. */
-  interrupt(): void {
+  /** The weights are about to change, or the worker leaves: every sample in flight is dropped and its job told. */
+  interrupt(reason = new PreemptedError('WeightsMoved', 'The weights changed while samples were in flight')): void {
     this.#engine.reset();
     this.#live.clear();
-    for (const reject of this.#interrupts) reject(new PreemptedError('WeightsMoved', 'The weights changed while samples were in flight'));
+    for (const reject of this.#interrupts) reject(reason);
     this.#interrupts.clear();
   }
 
@@ -80,17 +86,16 @@ export class Generation {
     this.#engine.close();
   }
 
-  #request(job: GenerationJob, prompt: Int32Array, draw: number, completions: Completion[], finished: () => void): GenerateRequest {
-    const samples = Array.from({ length: job.samplesPerDraw }, (_, i) => {
+  /** Those that are not finished yet. */
+  #samples(job: GenerationJob, draw: number, completions: readonly Completion[], finished: () => void): GenerateSample[] {
+    return completions.flatMap((completion, i) => {
+      if (completion.stopReason !== 0) return [];
       const sample = job.firstSample + i;
-      const completion: Completion = { tokens: [], logProbs: [], samplingLogProbs: [], stopReason: 2 };
-      completions.push(completion);
       const key = this.#nextKey;
       this.#nextKey = (this.#nextKey % 0x7fffffff) + 1;
       this.#live.set(key, { completion, job, draw, sample, finished });
-      return { key, random: { seed: job.seed, draw, sample, turn: 0 } };
+      return [{ key, random: { seed: job.seed, draw, sample, turn: 0 }, ...(completion.tokens.length > 0 && { prefix: Int32Array.from(completion.tokens) }) }];
     });
-    return { prompt, samples, sampling: job.sampling, maxNewTokens: job.maxNewTokens, stopTokens: job.stopTokens };
   }
 
   /** Decodes until nothing is live, yielding after every step so that messages come in. */
@@ -137,4 +142,24 @@ export class Generation {
     this.#live.delete(key);
     live.finished();
   }
+}
+
+const drawOf = (job: GenerationJob, i: number) => job.draws[i] ?? i;
+
+function requestOf({ sampling, maxNewTokens, stopTokens }: GenerationJob, prompt: Int32Array, samples: readonly GenerateSample[]): GenerateRequest {
+  return { prompt, samples, sampling, maxNewTokens, stopTokens };
+}
+
+/** A sample as it is before the first step; what it goes on from may be all of it. */
+function begun(job: GenerationJob, draw: number, sample: number): Completion {
+  const prefix = job.prefixOf?.(draw, sample);
+  if (prefix === undefined) return { tokens: [], logProbs: [], samplingLogProbs: [], stopReason: 0 };
+  return { ...prefix, stopReason: stopReasonOf(job, prefix.tokens) };
+}
+
+/** In the order in which a step of decoding looks. */
+function stopReasonOf({ stopTokens, maxNewTokens, stopsAt }: GenerationJob, tokens: readonly number[]): number {
+  if (stopTokens.includes(tokens.at(-1) ?? -1)) return 1;
+  if (tokens.length >= maxNewTokens) return 2;
+  return tokens.length > 0 && stopsAt?.(tokens) ? 1 : 0;
 }

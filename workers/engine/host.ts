@@ -2,8 +2,8 @@
  * What one process's engines hold: the policy that this trainer is leased for, a reference, models that only generate.
  * Runs on the engine's own thread; every method is one stage of core/wire/jobs.ts.
  */
-import { RetryableError } from '../../core/errors.ts';
-import type { Digest, RunId } from '../../core/ids.ts';
+import { PreemptedError, RetryableError } from '../../core/errors.ts';
+import type { Digest, JobId, RunId } from '../../core/ids.ts';
 import type { Store, TrainerEngine } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
@@ -28,6 +28,7 @@ import { saveCheckpoint } from './checkpoint.ts';
 import type { Snapshot } from './checkpoint.ts';
 import { Generation } from './generation.ts';
 import type { Completion, GenerationJob } from './generation.ts';
+import type { JournalPorts } from './journal-writer.ts';
 import { engineOptionsOf, resolveProfile } from './profile.ts';
 import type { EngineFacts } from './profile.ts';
 import { bringTo, loadBase } from './recover.ts';
@@ -38,16 +39,26 @@ import { PolicyState } from './state.ts';
 /** Where a job comes from, and how it shows its progress. */
 export interface JobContext {
   readonly runId: RunId;
+  readonly jobId: JobId;
   readonly at: { readonly term: number; readonly iteration: number };
   readonly store: string;
   readonly progress: (done: number, total: number, note: string) => void;
   readonly say: (text: string) => void;
+  /** An operational figure of the job. */
+  readonly count: (name: string, value: number) => void;
+  readonly journal: JournalPorts & {
+    /** What others wrote of this job. */
+    readonly entries: readonly string[];
+    /** Calls back when entries were lost, until the returned function is called. */
+    readonly onLost: (listener: () => void) => () => void;
+  };
 }
 
 export interface HostOptions {
   readonly threads: number;
   /** Folder for copies of remote models. */
   readonly cache: string;
+  readonly onSaved: (ms: number) => void;
 }
 
 /** What a generation must have room for. */
@@ -68,6 +79,10 @@ export class EngineHost {
   readonly #datasets = new Map<Digest, Promise<DatasetFact>>();
   readonly #generations = new Map<TrainerEngine, { readonly generation: Generation; readonly maxSeqs: number; readonly maxModelLen: number }>();
   #policy: { readonly runId: RunId; readonly profile: string; readonly state: PolicyState } | undefined;
+  /** Where in its log the policy stands while it is clean. */
+  #place: { readonly context: JobContext; readonly iteration: number } | undefined;
+  /** Set when this worker leaves: why nothing is sampled any more. */
+  #leaving: PreemptedError | undefined;
   #reference: { readonly key: string; readonly trainer: TrainerEngine } | undefined;
   /** Weights that only generate, when the policy is elsewhere or at another version. */
   readonly #rolloutModel = new SharedPlace<TrainerEngine>();
@@ -116,6 +131,7 @@ export class EngineHost {
     const state = await this.#policyState(context, input.model, profile);
     await loadBase(state, await this.#recoverPorts(context, input.model));
     if (state.tag === undefined) throw new Error('a loaded base is clean');
+    this.standsAt(context, 0);
     return { ...state.tag, profile };
   }
 
@@ -126,12 +142,24 @@ export class EngineHost {
       this.interruptPolicy();
       await bringTo(state, target, context.at.iteration, await this.#recoverPorts(context, model));
     }
+    this.standsAt(context, context.at.iteration);
     return state;
+  }
+
+  /** The policy is at this position of its run's log now. */
+  standsAt(context: JobContext, iteration: number): void {
+    this.#place = { context, iteration };
   }
 
   /** Samples of the policy are dropped before its weights change. */
   interruptPolicy(): void {
     if (this.#policy !== undefined) this.#generations.get(this.#policy.state.trainer)?.generation.interrupt();
+  }
+
+  /** This worker leaves: samples in flight are given up, and none are begun. */
+  handBack(): void {
+    this.#leaving = new PreemptedError('Leaving', 'handed back: this worker leaves');
+    for (const { generation } of this.#generations.values()) generation.interrupt(this.#leaving);
   }
 
   /** A frozen model for reference log-probs. */
@@ -147,13 +175,23 @@ export class EngineHost {
 
   /** Generates with exactly these weights: the policy itself, the published weights, or the base. */
   async generate(context: JobContext, model: Digest, profile: NumericProfile, weights: Digest, room: GenerationRoom, job: GenerationJob): Promise<Completion[]> {
+    if (this.#leaving !== undefined) throw this.#leaving;
     const policy = this.#policy;
     if (policy?.state.tag?.weightsDigest === weights && policy.profile === arithmeticOf(profile)) return this.#generationOf(policy.state.trainer, room).run(job);
     return this.#rolloutModel.use(
       `${weights} ${arithmeticOf(profile)}`,
       (before) => this.#modelWith(context, model, profile, weights, before),
-      (trainer) => this.#generationOf(trainer, room).run(job),
+      (trainer) => {
+        if (this.#leaving !== undefined) throw this.#leaving;
+        return this.#generationOf(trainer, room).run(job);
+      },
     );
+  }
+
+  /** What makes the numbers of a profile here: log-probs of one arithmetic are of no use in another. */
+  arithmetic(profile: NumericProfile): string {
+    const { compute, deterministic } = engineOptionsOf(profile, this.facts, this.options.threads);
+    return deterministic ? profile.id : `${this.facts.build} ${compute}`;
   }
 
   #generationOf(trainer: TrainerEngine, { maxSeqs, maxModelLen }: GenerationRoom): Generation {
@@ -177,8 +215,10 @@ export class EngineHost {
     if (known !== undefined) return known;
     const { weights, m, v, steps, parameters } = state.trainer;
     const snapshot: Snapshot = { weights: weights.slice(), m: m.slice(), v: v.slice(), steps, parameters, digests };
+    const started = performance.now();
     const saving = this.store(context.store)
       .then((store) => saveCheckpoint({ store, runId: context.runId, term: context.at.term, iteration }, snapshot))
+      .finally(() => this.options.onSaved(performance.now() - started))
       .finally(() => this.#saving.delete(id));
     this.#saving.set(id, saving);
     return saving;
@@ -189,6 +229,19 @@ export class EngineHost {
     await this.#saving.get(`${context.at.iteration} ${state}`);
     const key = keys.checkpoint(context.runId, context.at.iteration, state);
     return (await (await this.store(context.store)).head(key)) === undefined ? undefined : key;
+  }
+
+  /** On leaving: what is being written is finished, and the state in memory is written if there is time. */
+  async saveLast(inTime: boolean): Promise<{ readonly runId?: RunId; readonly text: string }> {
+    await Promise.allSettled(this.#saving.values());
+    const [state, place] = [this.#policy?.state, this.#place];
+    if (state?.tag === undefined || place === undefined || place.iteration === 0) return { text: 'nothing to save' };
+    const { runId } = place.context;
+    const at = { ...place.context, at: { ...place.context.at, iteration: place.iteration } };
+    if ((await this.savedCheckpoint(at, state.tag.stateDigest)) !== undefined) return { runId, text: `checkpoint ${place.iteration} is there` };
+    if (!inTime) return { runId, text: `no time to save checkpoint ${place.iteration}` };
+    await this.checkpoint(state, place.context, place.iteration);
+    return { runId, text: `checkpoint ${place.iteration} saved` };
   }
 
   /** Writes the policy's weights for workers outside this process. */
@@ -218,6 +271,7 @@ export class EngineHost {
     if (this.#policy?.runId !== runId) return;
     this.#closeTrainer(this.#policy.state.trainer);
     this.#policy = undefined;
+    this.#place = undefined;
     this.#reference?.trainer.close();
     this.#reference = undefined;
   }

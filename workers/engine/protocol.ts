@@ -4,20 +4,37 @@ import type { JobMessage } from '../../core/wire/messages.ts';
 import type { EngineFacts } from './profile.ts';
 
 export type ToEngine =
-  | { readonly type: 'job'; readonly id: number; readonly message: JobMessage }
+  /** `journal`: what others wrote of the job. */
+  | { readonly type: 'job'; readonly id: number; readonly message: JobMessage; readonly journal: readonly string[] }
+  /** Entries of the journal were lost. */
+  | { readonly type: 'journal-lost' }
+  /** This worker leaves: samples in flight are written down and given up. */
+  | { readonly type: 'hand-back' }
+  /** Checkpoints that are being written are to be finished, and the state in memory saved if there is time. */
+  | { readonly type: 'save-last'; readonly inTime: boolean }
   | { readonly type: 'release'; readonly runId: string }
   | { readonly type: 'close' };
 
 export type FromEngine =
   | { readonly type: 'ready'; readonly facts: EngineFacts }
-  | { readonly type: 'done'; readonly id: number; readonly output: Readonly<Record<string, unknown>>; readonly seconds: number }
+  | { readonly type: 'done'; readonly id: number; readonly output: Readonly<Record<string, unknown>>; readonly seconds: number; readonly counts: Readonly<Record<string, number>> }
   | { readonly type: 'failed'; readonly id: number; readonly kind: PetrelErrorKind | 'unknown'; readonly error: ErrorJson; readonly stack: string }
   | { readonly type: 'progress'; readonly id: number; readonly done: number; readonly total: number; readonly note: string }
-  | { readonly type: 'say'; readonly id: number; readonly text: string };
+  | { readonly type: 'say'; readonly id: number; readonly text: string }
+  /** Partial samples of a job. */
+  | { readonly type: 'journal'; readonly id: number; readonly text: string; readonly tokens: number }
+  /** Writing a checkpoint took so long. */
+  | { readonly type: 'saved'; readonly ms: number }
+  /** The answer to `save-last`; without a run there was nothing to save. */
+  | { readonly type: 'saved-last'; readonly runId?: string; readonly text: string };
 
 export interface EngineThreadData {
   readonly threads: number;
   readonly cache: string;
   /** One Int32: rises with every piece of committed work. */
   readonly ticks: SharedArrayBuffer;
+  /** Of this process, in the journal. */
+  readonly incarnation: string;
+  /** How often samples in flight are written down. */
+  readonly journalMs: number;
 }

@@ -5,18 +5,20 @@ import { promptOf } from '../../models/dataset-fact.ts';
 import type { DatasetFact } from '../../models/dataset-fact.ts';
 import { encodeTrajectories, offsetsOf } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
+import { readDecoderConfig } from '../../models/config.ts';
+import { readConfigJson } from '../../models/weights.ts';
 import { tokenizerOf } from '../tokenizers.ts';
 import type { Completion } from './generation.ts';
 import type { EngineHost, JobContext } from './host.ts';
+import { journalled } from './journalled.ts';
 
 export async function rollout(host: EngineHost, input: RolloutInput, context: JobContext): Promise<RolloutOutput> {
   const dataset = await host.dataset(context, input.dataset);
   const prompts = input.draws.map(({ row }) => promptOf(dataset, row));
   const room = { maxSeqs: input.maxSequences, maxModelLen: longestPrompt(dataset) + input.maxNewTokens };
-  const tokenizer = await tokenizerOf(await host.modelFolder(context, input.model));
-  const total = input.draws.length * input.samplesPerDraw * input.maxNewTokens;
-  let done = 0;
-  const completions = await host.generate(context, input.model, input.profile, input.weights, room, {
+  const folder = await host.modelFolder(context, input.model);
+  const tokenizer = await tokenizerOf(folder);
+  const job = {
     prompts,
     draws: input.draws.map(({ draw }) => draw),
     samplesPerDraw: input.samplesPerDraw,
@@ -28,8 +30,12 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
     ...(input.stopStrings.length > 0 && {
       stopsAt: (tokens: readonly number[]) => endsWithAny(tokenizer.decode([...tokens.slice(-tailTokens)]), input.stopStrings),
     }),
-    onTokens: (count) => context.progress((done += count), total, 'generating'),
-  });
+  };
+  const { vocab } = readDecoderConfig(await readConfigJson(folder));
+  const total = input.draws.length * input.samplesPerDraw * input.maxNewTokens;
+  const completions = await journalled({ input, job, vocab, arithmetic: host.arithmetic(input.profile), total }, context, (whole) =>
+    host.generate(context, input.model, input.profile, input.weights, room, whole),
+  );
   const trajectories = pack(input, prompts, completions);
   const store = await host.store(context.store);
   return {

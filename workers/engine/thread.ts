@@ -32,6 +32,7 @@ const stages: StageFunctions = {
     const state = await host.policyAt(context, input.model, input.profile, input.parentState);
     host.interruptPolicy();
     const output = applyBatch(state, record.record, tensors, (done, total) => context.progress(done, total, 'training'));
+    host.standsAt(context, context.at.iteration + 1);
     if (input.save) saveBeside(host, state, context, context.at.iteration + 1);
     return output;
   },
@@ -59,24 +60,46 @@ const port = parentPort;
 if (port === null) throw new Error('workers/engine/thread.ts runs as a worker thread');
 const data = workerData as EngineThreadData;
 const ticks = new Int32Array(data.ticks);
-const host = new EngineHost({ threads: data.threads, cache: data.cache });
 const tell = (message: FromEngine) => port.postMessage(message);
+const host = new EngineHost({ threads: data.threads, cache: data.cache, onSaved: (ms) => tell({ type: 'saved', ms }) });
+/** Of journal writers: what to do when entries were lost. */
+const onLost = new Set<() => void>();
 /** Trainer stages go one after the other; rollouts run beside each other. */
 let trainerTurn: Promise<unknown> = Promise.resolve();
 
 port.on('message', (message: ToEngine) => {
-  if (message.type === 'release') host.release(message.runId);
-  else if (message.type === 'close') port.close();
-  else if (message.message.stage === 'rollout') void serve(message.id, message.message);
-  else trainerTurn = trainerTurn.then(() => serve(message.id, message.message));
+  switch (message.type) {
+    case 'release':
+      return host.release(message.runId);
+    case 'close':
+      return port.close();
+    case 'journal-lost':
+      return onLost.forEach((listener) => listener());
+    case 'hand-back':
+      return host.handBack();
+    case 'save-last':
+      return void (trainerTurn = trainerTurn.then(() => saveLast(message.inTime)));
+    case 'job':
+      if (message.message.stage === 'rollout') return void serve(message);
+      trainerTurn = trainerTurn.then(() => serve(message));
+  }
 });
 tell({ type: 'ready', facts: host.facts });
 
-async function serve(id: number, message: JobMessage): Promise<void> {
-  const started = performance.now();
+async function saveLast(inTime: boolean): Promise<void> {
   try {
-    const output = await runStage(message, contextOf(id, message));
-    tell({ type: 'done', id, output: { ...output }, seconds: (performance.now() - started) / 1000 });
+    tell({ type: 'saved-last', ...(await host.saveLast(inTime)) });
+  } catch (error) {
+    tell({ type: 'saved-last', text: `the last state could not be saved: ${String(error)}` });
+  }
+}
+
+async function serve({ id, message, journal }: Extract<ToEngine, { type: 'job' }>): Promise<void> {
+  const started = performance.now();
+  const counts: Record<string, number> = {};
+  try {
+    const output = await runStage(message, contextOf(id, message, journal, counts));
+    tell({ type: 'done', id, output: { ...output }, seconds: (performance.now() - started) / 1000, counts });
   } catch (error) {
     tell({
       type: 'failed',
@@ -95,10 +118,11 @@ function runStage(message: JobMessage, context: JobContext): Promise<StageTypes[
   return stage(host, message.input, context);
 }
 
-function contextOf(id: number, message: JobMessage): JobContext {
+function contextOf(id: number, message: JobMessage, entries: readonly string[], counts: Record<string, number>): JobContext {
   let told = 0;
   return {
     runId: message.runId,
+    jobId: message.jobId,
     at: message.at,
     store: message.store,
     progress: (done, total, note) => {
@@ -110,5 +134,17 @@ function contextOf(id: number, message: JobMessage): JobContext {
       tell({ type: 'progress', id, done, total, note });
     },
     say: (text) => tell({ type: 'say', id, text }),
+    count: (name, value) => void (counts[name] = value),
+    journal: {
+      entries,
+      incarnation: data.incarnation,
+      tickMs: data.journalMs,
+      now: () => performance.now(),
+      publish: (text, tokens) => tell({ type: 'journal', id, text, tokens }),
+      onLost: (listener) => {
+        onLost.add(listener);
+        return () => onLost.delete(listener);
+      },
+    },
   };
 }

@@ -1,0 +1,138 @@
+/** The journal's stream: written without waiting, read and purged by job. What is lost is written again or decoded again. */
+import { DiscardPolicy, RetentionPolicy, StorageType, jetstream, jetstreamManager } from '@nats-io/jetstream';
+import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
+import { nanos } from '@nats-io/nats-core';
+import type { NatsConnection } from '@nats-io/nats-core';
+import { journalOfJob, journalStream, journalStreamSubjects, journalSubject } from '../../core/wire/journal.ts';
+import { faultPoint } from '../faults/index.ts';
+
+/** Longer than a job takes: an entry must not age away before its sample is done. */
+const maxAgeMs = 24 * 3600 * 1000;
+/** Of the whole stream; the oldest go first. */
+const maxStreamBytes = 512 * 1024 * 1024;
+/** Bytes on the way to the server beyond which entries are left out rather than kept. */
+const maxOnTheWay = 16 * 1024 * 1024;
+/** An entry that is not stored by then counts as lost. */
+const storedMs = 3_000;
+/** A journal that takes longer to read is not worth it. */
+const readMs = 5_000;
+
+export interface JournalEvents {
+  /** Entries were lost, or may have been: what is live should be written again from its first token. */
+  readonly lost: () => void;
+}
+
+export class Journal {
+  readonly #nc: NatsConnection;
+  readonly #js: JetStreamClient;
+  readonly #incarnation: string;
+  readonly #events: JournalEvents;
+  #manager: JetStreamManager | undefined;
+  #opening: Promise<JetStreamManager> | undefined;
+  readonly #unsettled = new Set<Promise<void>>();
+  #onTheWay = 0;
+  /** An entry was left out or not stored, and nobody was told yet. */
+  #lost = false;
+
+  constructor(nc: NatsConnection, incarnation: string, events: JournalEvents) {
+    this.#nc = nc;
+    this.#js = jetstream(nc);
+    this.#incarnation = incarnation;
+    this.#events = events;
+    void this.#watch();
+  }
+
+  /** Never waits, never throws. */
+  publish(runId: string, jobId: string, text: string, tokens: number): void {
+    const bytes = Buffer.from(text);
+    if (this.#manager === undefined || this.#nc.isClosed() || this.#onTheWay + bytes.length > maxOnTheWay) {
+      this.#lost = true;
+      this.#open().then(() => this.#tellOfLoss(), ignored);
+      return;
+    }
+    faultPoint('journal.before', { tokens });
+    this.#onTheWay += bytes.length;
+    const stored = this.#js.publish(journalSubject(runId, jobId, this.#incarnation), bytes, { timeout: storedMs, retries: 0 }).then(
+      () => faultPoint('journal.after', { tokens }),
+      () => void (this.#lost = true),
+    );
+    this.#unsettled.add(stored);
+    void stored.finally(() => {
+      this.#unsettled.delete(stored);
+      this.#onTheWay -= bytes.length;
+      this.#tellOfLoss();
+    });
+  }
+
+  /** Resolves when the server has all that was published, or does not answer. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#unsettled);
+  }
+
+  /** Entries of a job, oldest first; none when they cannot be had in time. */
+  async read(runId: string, jobId: string): Promise<string[]> {
+    const until = performance.now() + readMs;
+    const texts: string[] = [];
+    try {
+      const manager = await this.#open();
+      const next_by_subj = journalOfJob(runId, jobId);
+      for (let seq = 1; performance.now() < until; ) {
+        const message = await manager.direct.getMessage(journalStream, { seq, next_by_subj });
+        if (message === null) break;
+        texts.push(message.string());
+        seq = message.seq + 1;
+      }
+    } catch {
+      this.#manager = undefined; // some of it is as good as all of it, for those samples
+    }
+    return texts;
+  }
+
+  /** The job is done. */
+  purge(runId: string, jobId: string): void {
+    this.#manager?.streams.purge(journalStream, { filter: journalOfJob(runId, jobId) }).catch(ignored);
+  }
+
+  #open(): Promise<JetStreamManager> {
+    if (this.#manager !== undefined) return Promise.resolve(this.#manager);
+    this.#opening ??= openJournal(this.#nc)
+      .then((manager) => (this.#manager = manager))
+      .finally(() => (this.#opening = undefined));
+    return this.#opening;
+  }
+
+  #tellOfLoss(): void {
+    if (!this.#lost || this.#manager === undefined || this.#onTheWay > 0) return;
+    this.#lost = false;
+    this.#events.lost();
+  }
+
+  /** A server that went may come back without its store. */
+  async #watch(): Promise<void> {
+    for await (const { type } of this.#nc.status()) {
+      if (type === 'disconnect') this.#manager = undefined;
+      if (type !== 'reconnect') continue;
+      this.#lost = true;
+      this.#open().then(() => this.#tellOfLoss(), ignored);
+    }
+  }
+}
+
+/** Idempotent. */
+async function openJournal(nc: NatsConnection): Promise<JetStreamManager> {
+  const manager = await jetstreamManager(nc);
+  await manager.streams.add({
+    name: journalStream,
+    subjects: [journalStreamSubjects],
+    retention: RetentionPolicy.Limits,
+    storage: StorageType.File,
+    discard: DiscardPolicy.Old,
+    max_age: nanos(maxAgeMs),
+    max_bytes: maxStreamBytes,
+    allow_direct: true,
+  });
+  return manager;
+}
+
+/** The journal is a hint: whoever cannot write or read it decodes again. */
+const ignored = () => undefined;

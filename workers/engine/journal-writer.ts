@@ -1,0 +1,98 @@
+/** Writes down the samples of one job while they grow: a message a tick, with what is new since the one before. */
+import { journalVersion, maxTokensPerJournalMessage, tokensPerSegmentHead } from '../../core/wire/journal.ts';
+import type { JournalMessage, JournalSegment } from '../../core/wire/journal.ts';
+import { encodeTokens, Lineage } from './lineage.ts';
+import type { JobIdentity, TokenRun } from './lineage.ts';
+
+export interface JournalPorts {
+  readonly incarnation: string;
+  readonly tickMs: number;
+  /** ms of a clock that never goes back. */
+  readonly now: () => number;
+  readonly publish: (text: string, tokens: number) => void;
+}
+
+/** Which samples a job has: so many of each draw, from `firstSample` on. */
+export interface SampleNumbers {
+  readonly draws: readonly number[];
+  readonly samplesPerDraw: number;
+  readonly firstSample: number;
+}
+
+/** A sample that grows outside. */
+interface Growing {
+  readonly run: TokenRun;
+  readonly draw: number;
+  readonly sample: number;
+  /** Tokens written so far, and their hash. */
+  written: number;
+  lineage: Lineage;
+}
+
+export class JournalWriter {
+  readonly #identity: JobIdentity;
+  readonly #ports: JournalPorts;
+  #growing: Growing[] = [];
+  #dueAt: number | undefined;
+
+  constructor(identity: JobIdentity, ports: JournalPorts) {
+    this.#identity = identity;
+    this.#ports = ports;
+  }
+
+  /** The job's samples, in the order of draws; what they have already is in the journal. */
+  begin(runs: readonly TokenRun[], { draws, samplesPerDraw, firstSample }: SampleNumbers): void {
+    this.#growing = runs.map((run, b) => {
+      const [draw, sample] = [draws[Math.floor(b / samplesPerDraw)] ?? 0, firstSample + (b % samplesPerDraw)];
+      const written = run.tokens.length;
+      return { run, draw, sample, written, lineage: Lineage.of(this.#identity, draw, sample).append(encodeTokens(run, 0, written)) };
+    });
+  }
+
+  /** After every step of decoding. The first tick of a job counts from its first token. */
+  tick(): void {
+    const now = this.#ports.now();
+    this.#dueAt ??= now + this.#ports.tickMs;
+    if (now >= this.#dueAt) this.flush();
+  }
+
+  /** Writes what is not written yet. */
+  flush(): void {
+    this.#dueAt = this.#ports.now() + this.#ports.tickMs;
+    let segments: JournalSegment[] = [];
+    let [tokens, room] = [0, maxTokensPerJournalMessage];
+    for (const growing of this.#growing) {
+      while (growing.written < growing.run.tokens.length) {
+        const count = Math.min(growing.run.tokens.length - growing.written, room);
+        segments.push(this.#segment(growing, count));
+        tokens += count;
+        room -= count + tokensPerSegmentHead;
+        if (room > 0) continue;
+        this.#send(segments, tokens);
+        [segments, tokens, room] = [[], 0, maxTokensPerJournalMessage];
+      }
+    }
+    if (tokens > 0) this.#send(segments, tokens);
+  }
+
+  /** What was written may be lost: the next tick writes it all again. */
+  startOver(): void {
+    for (const growing of this.#growing) {
+      growing.written = 0;
+      growing.lineage = Lineage.of(this.#identity, growing.draw, growing.sample);
+    }
+  }
+
+  #segment(growing: Growing, count: number): JournalSegment {
+    const { run, draw, sample, written, lineage } = growing;
+    const bytes = encodeTokens(run, written, written + count);
+    const before = lineage.value;
+    growing.written += count;
+    return { draw, sample, offset: written, before, after: lineage.append(bytes).value, tokens: bytes.toString('base64') };
+  }
+
+  #send(segments: JournalSegment[], tokens: number): void {
+    const message: JournalMessage = { v: journalVersion, incarnation: this.#ports.incarnation, ...this.#identity, segments };
+    this.#ports.publish(JSON.stringify(message), tokens);
+  }
+}

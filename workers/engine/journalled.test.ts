@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { TrainerEngine } from '../../core/ports.ts';
+import type { RolloutInput } from '../../core/wire/jobs.ts';
+import { createGenerator } from '../../native/index.ts';
+import { decoder, trainerOf } from '../../native/testing/decoders.ts';
+import { Generation } from './generation.ts';
+import type { Completion } from './generation.ts';
+import type { JobContext } from './host.ts';
+import { journalled } from './journalled.ts';
+
+const config = decoder();
+const arithmetic = 'det-test';
+const job = {
+  prompts: [Int32Array.of(5, 6, 7), Int32Array.of(9, 3, 3, 8, 2)],
+  draws: [40, 41],
+  samplesPerDraw: 6,
+  firstSample: 0,
+  sampling: { temperature: 1, topK: 20, topP: 1, minP: 0, repetitionPenalty: 1.1 },
+  maxNewTokens: 60,
+  stopTokens: Int32Array.of(4),
+  seed: [1, 2] as const,
+  // As a stop string: some token right after another.
+  stopsAt: (tokens: readonly number[]) => tokens.length > 1 && tokens.at(-1) === 11 && (tokens.at(-2) ?? 0) > 20,
+};
+const samples = job.prompts.length * job.samplesPerDraw;
+
+let trainer: TrainerEngine;
+beforeAll(() => void (trainer = trainerOf(config, 3, { trainable: false })));
+afterAll(() => trainer.close());
+
+interface Attempt {
+  readonly completions?: Completion[];
+  readonly said: string[];
+  readonly counts: Record<string, number>;
+  /** The journal after it. */
+  readonly entries: string[];
+}
+
+/** One worker's attempt at the job, which ends when it has decoded so many tokens. */
+async function attempt(entries: readonly string[], upTo = Number.POSITIVE_INFINITY, more: { arithmetic?: string; flush?: boolean; tickMs?: number } = {}): Promise<Attempt> {
+  const generation = new Generation(createGenerator(trainer, { maxSeqs: samples, maxModelLen: 80 }));
+  const said: string[] = [];
+  const counts: Record<string, number> = {};
+  const written: string[] = [];
+  let dead = false;
+  let decoded = 0;
+  const context = {
+    runId: 'run',
+    jobId: 'rollout-1',
+    progress: (done: number) => {
+      decoded = done;
+      if (done >= upTo) setImmediate(() => ((dead = more.flush !== true), generation.interrupt()));
+    },
+    say: (text: string) => said.push(text),
+    count: (name: string, value: number) => (counts[name] = value),
+    journal: { entries, incarnation: String(entries.length), tickMs: more.tickMs ?? 5, now: () => decoded, publish: (text: string) => dead || written.push(text), onLost: () => () => {} },
+  } as unknown as JobContext;
+  const work = { input: { weights: 'w' } as RolloutInput, job, vocab: config.vocab, arithmetic: more.arithmetic ?? arithmetic, total: 1 };
+  const completions = await journalled(work, context, (whole) => generation.run(whole)).catch(() => undefined);
+  generation.close();
+  return { ...(completions && { completions }), said, counts, entries: [...entries, ...written] };
+}
+
+const tokensOf = (completions: readonly Completion[] | undefined) => (completions ?? []).reduce((sum, { tokens }) => sum + tokens.length, 0);
+
+describe('a job that is taken up from the journal', () => {
+  it('has samples that end in every way, for what follows', async () => {
+    const { completions = [] } = await attempt([]);
+    expect(new Set(completions.map(({ tokens, stopReason }) => (tokens.at(-1) === 4 ? 'token' : stopReason === 1 ? 'string' : 'length')))).toEqual(new Set(['token', 'string', 'length']));
+  });
+
+  it.each([1, 40, 100, 150, 200, 300])('gives the same samples, log-probs included, when its worker is killed after %i tokens', async (tokens) => {
+    const undisturbed = await attempt([]);
+    const killed = await attempt([], tokens);
+    expect(killed.completions).toBeUndefined();
+    const second = await attempt(killed.entries);
+    expect(second.completions).toEqual(undisturbed.completions);
+    const resumed = second.counts['rollout/resumed_tokens'] ?? 0;
+    expect(resumed + (second.counts['rollout/decoded_tokens'] ?? 0)).toBe(tokensOf(undisturbed.completions));
+    // A tick is 5 tokens here, and a step of decoding up to a token for each sample.
+    expect(tokens - resumed).toBeLessThanOrEqual(5 + 2 * samples);
+  });
+
+  it('decodes nothing twice when the worker before it could write its last tokens', async () => {
+    const undisturbed = await attempt([]);
+    const left = await attempt([], 150, { flush: true });
+    const second = await attempt(left.entries);
+    expect(second.completions).toEqual(undisturbed.completions);
+    expect((left.counts['rollout/decoded_tokens'] ?? 0) + (second.counts['rollout/decoded_tokens'] ?? 0)).toBe(tokensOf(undisturbed.completions));
+    expect(second.said).toEqual([`resumed 12 of 12 samples, ${left.counts['rollout/decoded_tokens']} tokens from the journal`]);
+  });
+
+  it('goes from worker to worker', async () => {
+    let entries: string[] = [];
+    for (const upTo of [60, 120, 180, 240]) entries = (await attempt(entries, upTo)).entries;
+    const last = await attempt(entries);
+    expect(last.completions).toEqual((await attempt([])).completions);
+    expect(last.said[0]).toMatch(/^resumed \d+ of 12 samples/);
+  });
+
+  it('has nothing left to do when all of its samples are there', async () => {
+    const undisturbed = await attempt([], undefined, { tickMs: 0 });
+    const second = await attempt(undisturbed.entries);
+    expect(second.completions).toEqual(undisturbed.completions);
+    expect(second.counts['rollout/decoded_tokens']).toBe(0);
+  });
+
+  it('starts anew, and says so, when the journal is of other arithmetic', async () => {
+    const killed = await attempt([], 200, { arithmetic: 'det-other', flush: true });
+    const second = await attempt(killed.entries);
+    expect(second.completions).toEqual((await attempt([])).completions);
+    expect(second.counts['rollout/resumed_tokens']).toBe(0);
+    expect(second.said).toEqual([expect.stringMatching(/^journal entries not believed: \d+ of other arithmetic$/)]);
+  });
+});

@@ -1,0 +1,70 @@
+/** The tokens of one sample as bytes, and the running hash that links every part of them to all before it. */
+import { createHash } from 'node:crypto';
+import type { Hash } from 'node:crypto';
+import type { Digest, JobId, RunId } from '../../core/ids.ts';
+
+/** Tokens with their log-probs, in step. */
+export interface TokenRun {
+  readonly tokens: number[];
+  readonly logProbs: number[];
+  readonly samplingLogProbs: number[];
+}
+
+/** All that decides what a sample's tokens are, but its draw and number. */
+export interface JobIdentity {
+  readonly runId: RunId;
+  readonly jobId: JobId;
+  readonly weights: Digest;
+  readonly arithmetic: string;
+}
+
+/** i32, f32, f32. */
+export const bytesPerToken = 12;
+
+/** Grows with a sample. Equal for equal tokens and log-probs of the same sample of the same job, however they were cut. */
+export class Lineage {
+  readonly #hash: Hash;
+
+  private constructor(hash: Hash) {
+    this.#hash = hash;
+  }
+
+  static of({ runId, jobId, weights, arithmetic }: JobIdentity, draw: number, sample: number): Lineage {
+    return new Lineage(createHash('sha256').update(JSON.stringify([runId, jobId, weights, arithmetic, draw, sample])));
+  }
+
+  append(bytes: Uint8Array): this {
+    this.#hash.update(bytes);
+    return this;
+  }
+
+  copy(): Lineage {
+    return new Lineage(this.#hash.copy());
+  }
+
+  /** 128 bits against accidents, not against forgers. */
+  get value(): string {
+    return this.#hash.copy().digest('hex').slice(0, 32);
+  }
+}
+
+/** Tokens from `start` to `end`. */
+export function encodeTokens({ tokens, logProbs, samplingLogProbs }: TokenRun, start: number, end: number): Buffer {
+  const bytes = Buffer.alloc((end - start) * bytesPerToken);
+  for (let i = start, at = 0; i < end; i++, at += bytesPerToken) {
+    bytes.writeInt32LE(tokens[i] ?? 0, at);
+    bytes.writeFloatLE(logProbs[i] ?? 0, at + 4);
+    bytes.writeFloatLE(samplingLogProbs[i] ?? 0, at + 8);
+  }
+  return bytes;
+}
+
+export function decodeTokens(bytes: Buffer): TokenRun {
+  const run: TokenRun = { tokens: [], logProbs: [], samplingLogProbs: [] };
+  for (let at = 0; at + bytesPerToken <= bytes.length; at += bytesPerToken) {
+    run.tokens.push(bytes.readInt32LE(at));
+    run.logProbs.push(bytes.readFloatLE(at + 4));
+    run.samplingLogProbs.push(bytes.readFloatLE(at + 8));
+  }
+  return run;
+}

@@ -1,0 +1,163 @@
+/**
+ * Reads a job's journal: the tokens that each sample may go on from. Nothing is believed that is not linked, hash by hash, to
+ * the sample's first token. Where workers contradict each other only one that wrote all of its tokens itself is believed, and
+ * only if no other such one contradicts it.
+ */
+import { journalMessage } from '../../core/wire/journal.ts';
+import type { JournalMessage, JournalSegment } from '../../core/wire/journal.ts';
+import type { SampleNumbers } from './journal-writer.ts';
+import { bytesPerToken, decodeTokens, Lineage } from './lineage.ts';
+import type { JobIdentity, TokenRun } from './lineage.ts';
+
+/** What the journal of a job must be about. */
+export interface ExpectedSamples extends SampleNumbers {
+  readonly identity: JobIdentity;
+  readonly vocab: number;
+  readonly maxNewTokens: number;
+  readonly stopTokens: Int32Array;
+}
+
+/** Why something was not believed. */
+export type Doubt = 'unreadable' | 'of other arithmetic' | 'damaged' | 'impossible' | 'without what comes before' | 'forked';
+
+export interface Prefixes {
+  of(draw: number, sample: number): TokenRun | undefined;
+  /** How often each doubt arose: messages, segments, or samples that are forked. */
+  readonly dropped: ReadonlyMap<Doubt, number>;
+}
+
+/** A segment with its bytes, and who wrote it. */
+interface Piece extends Omit<JournalSegment, 'tokens'> {
+  readonly incarnation: string;
+  readonly bytes: Buffer;
+}
+
+/** A sample up to the end of a piece: reached from its first token by hashes that are all right. */
+interface Reached {
+  readonly offset: number;
+  readonly lineage: Lineage;
+  readonly hash: string;
+  readonly bytes: Buffer;
+  readonly from: Reached | undefined;
+}
+
+export function readPrefixes(texts: readonly string[], expected: ExpectedSamples): Prefixes {
+  const dropped = new Map<Doubt, number>();
+  const doubt = (why: Doubt) => void dropped.set(why, (dropped.get(why) ?? 0) + 1);
+  const pieces = new Map<string, Piece[]>();
+  for (const piece of piecesOf(texts, expected, doubt)) {
+    const name = nameOf(piece.draw, piece.sample);
+    pieces.set(name, [...(pieces.get(name) ?? []), piece]);
+  }
+  const prefixes = new Map<string, TokenRun>();
+  for (const [name, ofSample] of pieces) {
+    const run = lineageOf(ofSample, expected, doubt);
+    if (run !== undefined) prefixes.set(name, run);
+  }
+  return { of: (draw, sample) => prefixes.get(nameOf(draw, sample)), dropped };
+}
+
+const nameOf = (draw: number, sample: number) => `${draw} ${sample}`;
+
+function piecesOf(texts: readonly string[], expected: ExpectedSamples, doubt: (why: Doubt) => void): Piece[] {
+  return texts.flatMap((text) => {
+    const message = parse(text);
+    if (message === undefined || !isOfJob(message, expected.identity)) {
+      doubt('unreadable');
+      return [];
+    }
+    if (message.arithmetic !== expected.identity.arithmetic) {
+      doubt('of other arithmetic');
+      return [];
+    }
+    const pieces = message.segments.map(({ tokens, ...segment }) => ({ ...segment, incarnation: message.incarnation, bytes: Buffer.from(tokens, 'base64') }));
+    return pieces.filter((piece) => isPossible(piece, expected) || doubt('impossible'));
+  });
+}
+
+function parse(text: string): JournalMessage | undefined {
+  try {
+    return journalMessage.parse(JSON.parse(text));
+  } catch {
+    return undefined; // counted by the caller
+  }
+}
+
+function isOfJob({ runId, jobId, weights }: JournalMessage, identity: JobIdentity): boolean {
+  return runId === identity.runId && jobId === identity.jobId && weights === identity.weights;
+}
+
+/** Log-probs are at most 0, but for the rounding of the sum under them. */
+const rounding = 1e-5;
+
+function isPossible({ draw, sample, offset, bytes }: Piece, { draws, samplesPerDraw, firstSample, vocab, maxNewTokens, stopTokens }: ExpectedSamples): boolean {
+  const known = draws.includes(draw) && sample >= firstSample && sample < firstSample + samplesPerDraw;
+  if (!known || bytes.length === 0 || bytes.length % bytesPerToken !== 0) return false;
+  const { tokens, logProbs, samplingLogProbs } = decodeTokens(bytes);
+  return (
+    offset + tokens.length <= maxNewTokens &&
+    tokens.every((token, i) => token >= 0 && token < vocab && (i === tokens.length - 1 || !stopTokens.includes(token))) &&
+    [...logProbs, ...samplingLogProbs].every((logProb) => Number.isFinite(logProb) && logProb <= rounding)
+  );
+}
+
+/** The one lineage of a sample that is believed. */
+function lineageOf(pieces: readonly Piece[], { identity, stopTokens }: ExpectedSamples, doubt: (why: Doubt) => void): TokenRun | undefined {
+  const root = Lineage.of(identity, pieces[0]?.draw ?? 0, pieces[0]?.sample ?? 0);
+  let end = onlyEnd(reach(pieces, root, doubt), root);
+  if (end === 'forked') {
+    const writers = [...new Set(pieces.map(({ incarnation }) => incarnation))];
+    const own = writers.map((writer) => reach(pieces.filter(({ incarnation }) => incarnation === writer), root));
+    const complete = own.filter((reached) => onlyEnd(reached, root) !== 'forked');
+    end = onlyEnd(complete.flat(), root);
+  }
+  if (end === 'forked') doubt('forked');
+  if (end === 'forked' || end === undefined) return undefined;
+  const run = decodeTokens(bytesOf(end));
+  const stop = run.tokens.findIndex((token) => stopTokens.includes(token));
+  if (stop === -1 || stop === run.tokens.length - 1) return run;
+  doubt('impossible'); // it goes on after its end
+  return undefined;
+}
+
+/** All that is linked to the root, in ascending order of length. Equal tokens are one, whoever wrote them, however cut. */
+function reach(pieces: readonly Piece[], root: Lineage, doubt: (why: Doubt) => void = () => {}): Reached[] {
+  const start: Reached = { offset: 0, lineage: root, hash: root.value, bytes: Buffer.alloc(0), from: undefined };
+  const reached = new Map([[`0 ${start.hash}`, start]]);
+  // Behind each piece lies a longer one: in this order its predecessor is known, or never will be.
+  for (const piece of [...pieces].sort((a, b) => a.offset - b.offset)) {
+    const from = reached.get(`${piece.offset} ${piece.before}`);
+    if (from === undefined) {
+      doubt('without what comes before');
+      continue;
+    }
+    const lineage = from.lineage.copy().append(piece.bytes);
+    const hash = lineage.value;
+    const offset = piece.offset + piece.bytes.length / bytesPerToken;
+    if (hash !== piece.after) doubt('damaged');
+    else if (!reached.has(`${offset} ${hash}`)) reached.set(`${offset} ${hash}`, { offset, lineage, hash, bytes: piece.bytes, from });
+  }
+  reached.delete(`0 ${start.hash}`);
+  return [...reached.values()].sort((a, b) => a.offset - b.offset);
+}
+
+/** The longest, if all others are beginnings of it. */
+function onlyEnd(reached: readonly Reached[], root: Lineage): Reached | 'forked' | undefined {
+  const longest = reached.reduce<Reached | undefined>((best, one) => (best === undefined || one.offset > best.offset ? one : best), undefined);
+  if (longest === undefined) return undefined;
+  const bytes = bytesOf(longest);
+  const lineage = root.copy();
+  let at = 0;
+  for (const { offset, hash } of [...reached].sort((a, b) => a.offset - b.offset)) {
+    lineage.append(bytes.subarray(at * bytesPerToken, offset * bytesPerToken));
+    at = offset;
+    if (lineage.value !== hash) return 'forked';
+  }
+  return longest;
+}
+
+function bytesOf(end: Reached): Buffer {
+  const parts: Buffer[] = [];
+  for (let at: Reached | undefined = end; at !== undefined; at = at.from) parts.unshift(at.bytes);
+  return Buffer.concat(parts);
+}
