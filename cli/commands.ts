@@ -1,12 +1,14 @@
 /** Every command, as data. Modules are loaded when they are used. */
 import type { CommandSpec } from './command.ts';
 import { DATA_COMMANDS } from './commands/data/table.ts';
+import { LEDGER_COMMANDS } from './commands/ledger/table.ts';
 import { MACHINE_COMMANDS } from './commands/machine.ts';
 import { RUN_COMMANDS } from './commands/runs.ts';
 
 /** The nouns that group commands. */
 export const NOUNS: Readonly<Record<string, string>> = {
   ckpt: 'Checkpoints of a run: list, verify, export.',
+  ledger: 'The record of what a run trained on.',
   recipe: 'What may stand in a recipe.',
   data: 'Make rows to train on.',
   model: 'Make a model to start from.',
@@ -61,4 +63,4 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
 ];
 
 /** In the order of the help. */
-export const COMMANDS: readonly CommandSpec[] = [...RUN_COMMANDS, ...RECIPE_COMMANDS, ...DATA_COMMANDS, ...MACHINE_COMMANDS];
+export const COMMANDS: readonly CommandSpec[] = [...RUN_COMMANDS, ...LEDGER_COMMANDS, ...RECIPE_COMMANDS, ...DATA_COMMANDS, ...MACHINE_COMMANDS];

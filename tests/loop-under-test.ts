@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { arithmeticRows } from '../cli/data/arithmetic.ts';
+import { verifyLedger } from '../cli/ledger/verify.ts';
+import type { Fault, Verdict } from '../cli/ledger/verify.ts';
 import { createRun, startWorkflow } from '../cli/runs/start.ts';
 import type { RunId } from '../core/ids.ts';
 import type { Store } from '../core/ports.ts';
@@ -68,6 +70,8 @@ export class LoopUnderTest {
   readonly #temporary = temporaryHome();
   readonly home = this.#temporary.home;
   readonly #files = join(this.home, 'inputs');
+  /** Those whose ledgers must be in order at the end; a test that damages a run takes it out. */
+  readonly runs = new Set<StartedRun>();
   #client: Client | undefined;
   #nc: NatsConnection | undefined;
   readonly #storeUrl: string;
@@ -92,7 +96,14 @@ export class LoopUnderTest {
     return stack;
   }
 
-  /** Ends it all and proves that nothing is left. */
+  /** The faults of every run's ledger, found from the objects alone. */
+  async faults(): Promise<readonly Fault[]> {
+    const verdicts: Verdict[] = [];
+    for (const { runId } of this.runs) verdicts.push(await verifyLedger(this.store, runId, { deep: true }));
+    return verdicts.flatMap(({ faults }) => faults);
+  }
+
+  /** Ends it all, proves every ledger and that nothing is left. */
   async remove(): Promise<void> {
     await this.#client?.connection.close();
     await this.#nc?.close();
@@ -133,7 +144,9 @@ export class LoopUnderTest {
     const recipe = parseRecipe(mergeTrees(this.#recipe(overrides['kind'] === 'sft'), overrides));
     const ports = { store: this.store, home: this.home, env: process.env, now: new Date(), say: () => {} };
     const { runId, log } = await createRun(recipe, ports);
-    return { runId, log };
+    const run = { runId, log };
+    this.runs.add(run);
+    return run;
   }
 
   drive({ runId }: StartedRun, kind: 'rl' | 'sft' = 'rl'): Promise<void> {

@@ -9,7 +9,7 @@ import { parseRecipe } from '../core/recipe/index.ts';
 import { keys } from '../core/records/keys.ts';
 import { batchRecord, evalRecord, recordFormat, resultRecord, revisionRecord, runRecord, termRecord, updateRecord } from '../core/records/schema.ts';
 import type { BatchRecord, Counters, NumericProfile, RunInputs, RunState, StatusEntry } from '../core/records/schema.ts';
-import type { ScoreTable } from '../core/wire/jobs.ts';
+import type { AdvantageOutput, ScoreTable } from '../core/wire/jobs.ts';
 import { putBlob, putJsonBlob } from '../infra/store/blobs.ts';
 import { storeDataset } from '../infra/store/datasets.ts';
 import { digestOf, stateDigests } from '../infra/store/digest.ts';
@@ -55,6 +55,7 @@ const profile: NumericProfile = { id: 'p0', compute: 'fp32', deterministic: true
 const prompts = ['What is 2 + 3?', 'What is 4 + 4?'];
 const answers = ['5', '8'];
 const samplesPerDraw = 2;
+const learningRate = 1e-4;
 /** Of the last sample of every iteration. */
 const failure = 'the scorer took longer than 5 s';
 
@@ -109,13 +110,13 @@ class RunWriter {
     const runId = this.#runId;
     const createdAt = this.#createdAt.toISOString();
     await decide(this.#store, keys.run(runId), runRecord, { format: recordFormat, runId, name, kind, createdAt }, () => true);
-    const inputs = await this.#inputs();
+    const inputs = await this.#inputs(kind);
     const recipe = parseRecipe({
       name,
       kind,
       model: { path: './model' },
-      data: { train_files: 'train.jsonl', train_batch_size: prompts.length },
-      actor: { ppo_mini_batch_size: prompts.length },
+      data: { train_files: 'train.jsonl', train_batch_size: prompts.length, shuffle: false },
+      actor: { ppo_mini_batch_size: prompts.length, optim: { lr: learningRate } },
       rollout: { n: samplesPerDraw },
       trainer: { total_training_steps: iterations },
     });
@@ -130,6 +131,17 @@ class RunWriter {
     const runId = this.#runId;
     const results = kind === 'rl' ? await this.#sampled(k, 'train') : [];
     const before = countersAt(k - 1);
+    const draws: BatchRecord['draws'] = prompts.map((_, row) => ({ draw: drawOf(k, row), row, fate: 'trained', samples: kind === 'sft' ? [row] : row === 1 ? [2, failure] : [0, 1] }));
+    const made = {
+      tensors: await putBlob(this.#store, runId, await this.#batchTensors(k, kind)),
+      oldLogProbs: 'on-policy',
+      learningRates: [learningRate],
+      loss: { kind: kind === 'rl' ? 'policy' : 'sft', lossMode: 'vanilla', clipRatioLow: 0.2, clipRatioHigh: 0.2, clipRatioC: 3, lossAggMode: 'token-mean', entropyCoeff: 0, useKlLoss: false, klLossCoef: 0, klLossType: 'k1', temperature: 1, lossScaleFactor: 16 },
+      optimizer: { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01, maxGradNorm: 1 },
+      draws,
+      after: countersAt(k),
+      metrics: { 'critic/score/mean': 0.5, 'training/samples': kind === 'sft' ? 2 : 3 },
+    } satisfies AdvantageOutput;
     const parentState = stateDigests(builtState(k - 1)).stateDigest;
     const batch: BatchRecord = {
       format: recordFormat,
@@ -140,16 +152,9 @@ class RunWriter {
       parentState,
       revision: 1,
       profile: profile.id,
-      tensors: await putBlob(this.#store, runId, this.#batchTensors(k)),
-      oldLogProbs: 'on-policy',
-      learningRates: [1e-4],
-      loss: { kind: kind === 'rl' ? 'policy' : 'sft', lossMode: 'vanilla', clipRatioLow: 0.2, clipRatioHigh: 0.2, clipRatioC: 3, lossAggMode: 'token-mean', entropyCoeff: 0, useKlLoss: false, klLossCoef: 0, klLossType: 'k1', temperature: 1, lossScaleFactor: 16 },
-      optimizer: { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01, maxGradNorm: 1 },
-      results: [...results, makeJobId('advantage', digestOf([runId, k]))],
-      draws: prompts.map((_, row) => ({ draw: drawOf(k, row), row, fate: 'trained', samples: row === 1 && kind === 'rl' ? [2, failure] : [row * samplesPerDraw, row * samplesPerDraw + 1] })),
+      ...made,
+      results: [...results, await this.#result('advantage', k, made)],
       before,
-      after: countersAt(k),
-      metrics: { 'critic/score/mean': 0.5, 'training/samples': 4 },
       timings: { 'timing_s/rollout': 0.25 },
       decision: 'train',
       writer: this.#writer(k),
@@ -164,9 +169,9 @@ class RunWriter {
       parentState,
       outcome: 'applied',
       ...stateDigests(builtState(k)),
-      steps: [{ lr: 1e-4, gradNorm: 1, taken: true }],
+      steps: [{ lr: learningRate, gradNorm: 1, taken: true }],
       after: batch.after,
-      metrics: { 'actor/grad_norm': k, 'actor/lr': 1e-4 },
+      metrics: { 'actor/grad_norm': k, 'actor/lr': learningRate },
       timings: { 'timing_s/update': 0.5 },
       writer: this.#writer(k),
     } as const;
@@ -186,24 +191,26 @@ class RunWriter {
       accuracy,
       metrics: { 'val/accuracy': accuracy },
       timings: { 'timing_s/rollout': 0.125 },
-      results: await this.#sampled(k, 'validate'),
+      results: await this.#sampled(k, 'validate', accuracy),
       writer: this.#writer(k),
     } as const;
     await decide(this.#store, keys.evaluation(this.#runId, 1, k), evalRecord, { ...record, results: [...record.results] }, () => true);
   }
 
   /** The model's files and the rows. */
-  async #inputs(): Promise<RunInputs> {
+  async #inputs(kind: 'rl' | 'sft'): Promise<RunInputs> {
     const folder = mkdtempSync(join(tmpdir(), 'petrel-model-'));
     try {
       cpSync(tokenizerFolder(), folder, { recursive: true });
       writeFileSync(join(folder, 'config.json'), JSON.stringify({ architectures: ['LlamaForCausalLM'], model_type: 'llama', torch_dtype: 'bfloat16' }));
       await writeModelFiles(folder, parameters.map(({ name, shape, offset, size }) => ({ name, shape, data: builtState(0).weights.subarray(offset, offset + size) })), { dtype: 'F32' });
       const tokens = await this.#tokenizer.encodeBatch(prompts);
+      const responses = (await this.#responses()).filter((_, b) => b % samplesPerDraw === 0);
       this.#dataset = {
         rows: prompts.map((prompt, row) => ({ dataSource: 'toy', prompt, groundTruth: answers[row] })),
         promptTokens: Int32Array.from(tokens.flatMap((one) => [...one])),
         promptOffsets: offsetsOf(tokens),
+        ...(kind === 'sft' && { responseTokens: Int32Array.from(responses.flatMap((one) => [...one])), responseOffsets: offsetsOf(responses) }),
       };
       const dataset = await storeDataset(this.#store, { [tokensFile]: encodeDatasetTokens(this.#dataset), [rowsFile]: encodeDatasetRows(this.#dataset) });
       return {
@@ -219,19 +226,23 @@ class RunWriter {
     }
   }
 
-  /** One rollout and one reward result: the first sample of a draw is right, the second says `wrong`. */
-  async #sampled(k: number, purpose: 'train' | 'validate'): Promise<string[]> {
-    const texts = answers.flatMap((answer) => [` ${answer}`, this.#wrong]);
-    const responses = await this.#tokenizer.encodeBatch(texts);
+  /** What the samples say, draw by draw: the first one is right, the second says `wrong`. */
+  #responses(): Promise<Int32Array[]> {
+    return this.#tokenizer.encodeBatch(answers.flatMap((answer) => [` ${answer}`, this.#wrong]));
+  }
+
+  /** One rollout and one reward result. Validations have a column `acc`. */
+  async #sampled(k: number, purpose: 'train' | 'validate', accuracy?: number): Promise<string[]> {
+    const responses = await this.#responses();
     const lengths = responses.reduce((sum, one) => sum + one.length, 0);
     const trajectories = await putBlob(
       this.#store,
       this.#runId,
       encodeTrajectories({
-        weightsDigest: stateDigests(builtState(k)).weightsDigest,
+        weightsDigest: stateDigests(builtState(purpose === 'train' ? k - 1 : k)).weightsDigest,
         samplesPerDraw,
-        draw_B: Int32Array.from(texts, (_, b) => drawOf(k, Math.floor(b / samplesPerDraw))),
-        row_B: Int32Array.from(texts, (_, b) => Math.floor(b / samplesPerDraw)),
+        draw_B: Int32Array.from(responses, (_, b) => (purpose === 'train' ? drawOf(k, 0) : 0) + Math.floor(b / samplesPerDraw)),
+        row_B: Int32Array.from(responses, (_, b) => Math.floor(b / samplesPerDraw)),
         promptTokens: this.#dataset.promptTokens,
         promptOffsets_D1: this.#dataset.promptOffsets,
         responseTokens_R: Int32Array.from(responses.flatMap((one) => [...one])),
@@ -241,10 +252,10 @@ class RunWriter {
         stopReason_B: Uint8Array.of(1, 2, 1, 2),
       }),
     );
-    const table: ScoreTable = { scores: [1, 0, 1, null], reasons: [null, null, null, failure], columns: { acc: [1, 0, 1, null] } };
+    const table: ScoreTable = { scores: [1, 0, 1, null], reasons: [null, null, null, failure], columns: { acc: accuracy === undefined ? [1, 0, 1, null] : [accuracy, accuracy, accuracy, accuracy] } };
     const scores = await putJsonBlob(this.#store, this.#runId, table);
     return [
-      await this.#result('rollout', [purpose, k], { trajectories, samples: texts.length, promptTokens: 1, responseTokens: lengths }),
+      await this.#result('rollout', [purpose, k], { trajectories, samples: responses.length, promptTokens: 1, responseTokens: lengths }),
       await this.#result('reward', [purpose, k], { scores, failed: 1 }),
     ];
   }
@@ -255,20 +266,28 @@ class RunWriter {
     return jobId;
   }
 
-  /** Four samples of a prompt token and a response token each; advantages +1 and −1. */
-  #batchTensors(k: number): Uint8Array {
+  /** The rows to learn, or the samples that could be scored, in one optimiser step; advantages +1 and −1. */
+  async #batchTensors(k: number, kind: 'rl' | 'sft'): Promise<Uint8Array> {
+    const promptOf = (row: number) => this.#dataset.promptTokens.subarray(this.#dataset.promptOffsets[row], this.#dataset.promptOffsets[row + 1]);
+    const all = await this.#responses();
+    const places = kind === 'sft' ? [0, 2] : [0, 1, 2];
+    const samples = places.map((b) => ({ prompt: promptOf(Math.floor(b / samplesPerDraw)), response: all[b] ?? new Int32Array() }));
+    const offsets_B1 = offsetsOf(samples.map(({ prompt, response }) => Int32Array.of(...prompt, ...response)));
+    const scored = samples.flatMap(({ prompt, response }, b) => [...response].map((_, t) => (offsets_B1[b] ?? 0) + prompt.length + t));
+    const advantages_T = Float32Array.from(samples.flatMap(({ response }, b) => [...response].map(() => (b === 1 ? -1 : 1))));
     return encodeBatch({
-      tokens_N: Int32Array.of(k, 1, k, 2, k, 3, k, 4),
-      offsets_B1: Int32Array.of(0, 2, 4, 6, 8),
-      scored_T: Int32Array.of(1, 3, 5, 7),
-      scoredOffsets_B1: Int32Array.of(0, 1, 2, 3, 4),
-      mask_T: new Uint8Array(4).fill(1),
-      advantages_T: Float32Array.of(1, -1, 1, -1),
-      returns_T: Float32Array.of(1, -1, 1, -1),
-      rewards_B: Float32Array.of(1, 0, 1, 0),
+      tokens_N: Int32Array.from(samples.flatMap(({ prompt, response }) => [...prompt, ...response])),
+      offsets_B1,
+      scored_T: Int32Array.from(scored),
+      scoredOffsets_B1: offsetsOf(samples.map(({ response }) => response)),
+      mask_T: new Uint8Array(scored.length).fill(1),
+      advantages_T,
+      returns_T: advantages_T.map((advantage) => advantage * k),
+      rewards_B: kind === 'sft' ? new Float32Array(2) : Float32Array.of(1, 0, 1),
+      ...(kind === 'rl' && { rolloutLogProbs_T: new Float32Array(scored.length) }),
       stepOffsets_S1: Int32Array.of(0, 1),
-      microOffsets_M1: Int32Array.of(0, 4),
-      microSamples: Int32Array.of(0, 1, 2, 3),
+      microOffsets_M1: Int32Array.of(0, samples.length),
+      microSamples: Int32Array.from(samples, (_, b) => b),
     });
   }
 

@@ -1,0 +1,105 @@
+/**
+ * One fate for every draw: the draws of the batches, in order, and those that terms skip, are all numbers from 0 to the
+ * cursor, each once, each with the row that the seed says; every place in a batch is used by one sample.
+ */
+import { DrawRows } from './draw-rows.ts';
+import type { Objects } from './objects.ts';
+import type { Batch, LedgerDraw, Revision, Update } from './records.ts';
+import type { Branch } from './terms.ts';
+import type { FateCounts } from './verdict.ts';
+
+export class FateLedger {
+  readonly #objects: Objects;
+  readonly counts: FateCounts = { trained: 0, filtered: 0, failed: 0, surplus: 0, stale: 0, skipped: 0 };
+  samplesTrained = 0;
+  /** Draws that a term skips and that have not been passed yet. */
+  readonly #skipped = new Set<number>();
+  #next = 0;
+  /** Rows by revision: the newest one that was asked for. */
+  #rows: { readonly revision: Revision; readonly of: DrawRows } | undefined;
+
+  constructor(objects: Objects) {
+    this.#objects = objects;
+  }
+
+  /** Draws from 0 that have their fate. */
+  get cursor(): number {
+    return this.#next;
+  }
+
+  /** The draws that a term skips must still be without a fate. */
+  begin({ term, key }: Branch): void {
+    for (const draw of term.skippedDraws) {
+      if (draw < this.#next) this.#objects.faults.add(key, `to skip draws from ${this.#next} on, which have no fate yet`, `draw ${draw}, which has one`);
+      else this.#skipped.add(draw);
+    }
+  }
+
+  /** A batch and its update, which may be missing or damaged. */
+  add(batch: Batch, update: Update | undefined, revision: Revision | undefined, key: string): void {
+    const { faults } = this.#objects;
+    if (batch.before.cursor !== this.#next) {
+      faults.add(key, `draws from ${this.#next} on: those before have their fate, later ones wait for theirs`, `a cursor at ${batch.before.cursor}`);
+      this.#next = batch.before.cursor;
+    }
+    for (const draw of batch.draws) this.#draw(draw, key, revision);
+    while (this.#next < batch.after.cursor && this.#skipped.has(this.#next)) this.#skip();
+    faults.equal(key, 'after.cursor, the first draw without a fate:', this.#next, batch.after.cursor);
+    this.#next = batch.after.cursor;
+    this.#places(batch, key);
+    this.#count(batch, update);
+  }
+
+  #draw(draw: LedgerDraw, key: string, revision: Revision | undefined): void {
+    const { faults } = this.#objects;
+    while (this.#next < draw.draw && this.#skipped.has(this.#next)) this.#skip();
+    if (draw.draw < this.#next) faults.add(key, `draw ${this.#next}`, `draw ${draw.draw} a second time`);
+    else if (draw.draw > this.#next) faults.add(key, `a fate for draw ${this.#next}`, `draw ${draw.draw} next`);
+    if (this.#skipped.has(draw.draw)) faults.add(key, `nothing of draw ${draw.draw}: a term skips it`, `fate ${draw.fate}`);
+    this.#next = Math.max(this.#next, draw.draw + 1);
+    if (revision === undefined) return;
+    faults.equal(key, `row of draw ${draw.draw}`, this.#rowOf(draw.draw, revision), draw.row);
+    const { kind, rollout } = revision.recipe;
+    faults.equal(key, `samples of draw ${draw.draw}:`, kind === 'sft' ? 1 : rollout.n, draw.samples.length);
+  }
+
+  #skip(): void {
+    this.#skipped.delete(this.#next++);
+    this.counts.skipped++;
+  }
+
+  /** Samples take the places 0, 1, 2 … of the batch, each once; only draws that are trained on have any. */
+  #places({ draws }: Batch, key: string): void {
+    const { faults } = this.#objects;
+    const used = new Set<number>();
+    for (const { draw, fate, reason, samples } of draws) {
+      const places = samples.filter((one) => typeof one === 'number');
+      for (const place of places) {
+        if (used.has(place)) faults.add(key, `place ${place} of the batch used by one sample`, `draw ${draw} uses it a second time`);
+        used.add(place);
+      }
+      if (fate === 'trained' && places.length === 0) faults.add(key, `a sample of draw ${draw}, which was trained`, 'none');
+      if (fate !== 'trained' && places.length > 0) faults.add(key, `no sample of draw ${draw}, whose fate is ${fate}`, `places ${places.join(', ')}`);
+      if (fate !== 'trained' && !reason) faults.add(key, `a reason why draw ${draw} was ${fate}`, 'none');
+    }
+    for (let place = 0; place < used.size; place++) {
+      if (!used.has(place)) return faults.add(key, `the places 0 to ${used.size - 1} of the batch, each used once`, `place ${place} is used by no draw`);
+    }
+  }
+
+  #count({ draws, decision }: Batch, update: Update | undefined): void {
+    const leftOut = decision === 'skip' || update?.outcome === 'skipped';
+    for (const { fate, samples } of draws) {
+      this.counts[fate === 'trained' && leftOut ? 'skipped' : fate]++;
+      if (update?.outcome === 'applied') this.samplesTrained += samples.filter((one) => typeof one === 'number').length;
+    }
+  }
+
+  #rowOf(draw: number, revision: Revision): number {
+    if (this.#rows?.revision !== revision) {
+      const { recipe, inputs } = revision;
+      this.#rows = { revision, of: new DrawRows({ rows: inputs.trainRows, seed: recipe.data.seed ?? recipe.seed, shuffle: recipe.data.shuffle }) };
+    }
+    return this.#rows.of.rowOf(draw);
+  }
+}

@@ -1,0 +1,88 @@
+/** The batch and update records of a branch, one position at a time; holes and what follows a seal are faults. */
+import type { Found, Objects } from './objects.ts';
+import { batchShape, updateShape } from './records.ts';
+import type { Batch, Update } from './records.ts';
+import type { Branch } from './terms.ts';
+import type { AbandonedBranch } from './verdict.ts';
+
+export interface Iteration {
+  readonly k: number;
+  readonly batch: Found<Batch>;
+  readonly update: Found<Update>;
+}
+
+export async function* iterationsOf(objects: Objects, branch: Branch): AsyncGenerator<Iteration> {
+  const t = branch.term.term;
+  // Before the walk: a run at work appends meanwhile, and what it appends is no fault.
+  const listed = await positionsOf(objects, t);
+  for (let k = branch.from + 1; k <= (branch.until ?? Number.POSITIVE_INFINITY); k++) {
+    const iteration = await readIteration(objects, t, k);
+    const { batch, update } = iteration;
+    if (batch.type === 'absent' && update.type === 'absent') {
+      const next = await jumpTo(objects, branch, k, listed);
+      if (next === undefined) return;
+      k = next - 1;
+    } else if (isSeal(iteration)) {
+      if (branch.until !== undefined) objects.faults.add(batch.key, `no seal before position ${branch.until}, on which a later term builds`, `a seal at position ${k}`);
+      return await nothingAfter(objects, t, iteration, listed);
+    } else {
+      yield iteration;
+      if (update.type === 'absent' && (await jumpTo(objects, branch, k, listed)) === undefined) return;
+    }
+  }
+}
+
+/** What older terms hold beyond the position that is built on. They must be sealed, so that nothing is appended any more. */
+export async function abandonedAfter(objects: Objects, term: number, until: number): Promise<AbandonedBranch> {
+  let iterations = 0;
+  for (let k = until + 1; ; k++) {
+    const iteration = await readIteration(objects, term, k);
+    if (isSeal(iteration)) return { term, from: until + 1, iterations };
+    if (iteration.update.type === 'absent') {
+      const free = iteration.batch.type === 'absent' ? iteration.batch.key : iteration.update.key;
+      objects.faults.add(free, `a seal that closes term ${term}: a later term is open`, 'nothing');
+      return { term, from: until + 1, iterations };
+    }
+    iterations++;
+  }
+}
+
+async function readIteration(objects: Objects, t: number, k: number): Promise<Iteration> {
+  const batch = await objects.find(objects.keys.batch(t, k), batchShape);
+  const update = await objects.find(objects.keys.update(t, k), updateShape);
+  // Both may have been written between the two reads.
+  const again = batch.type === 'absent' && update.type !== 'absent';
+  return { k, batch: again ? await objects.find(batch.key, batchShape) : batch, update };
+}
+
+function isSeal({ batch, update }: Iteration): boolean {
+  return (batch.type === 'read' && batch.record.decision === 'seal') || (update.type === 'read' && update.record.outcome === 'seal');
+}
+
+async function positionsOf(objects: Objects, t: number): Promise<number[]> {
+  const names = await objects.store.children(objects.keys.positions(t));
+  return names.map((name) => Number(name.replace('/', ''))).filter((k) => Number.isSafeInteger(k) && k >= 1).sort((a, b) => a - b);
+}
+
+const isThere = async (objects: Objects, t: number, k: number) =>
+  (await objects.size(objects.keys.batch(t, k))) !== undefined || (await objects.size(objects.keys.update(t, k))) !== undefined;
+
+/** The next position that holds a decision although k has none, or no update: a hole. undefined where the branch ends. */
+async function jumpTo(objects: Objects, { term: { term: t }, until }: Branch, k: number, listed: readonly number[]): Promise<number | undefined> {
+  const missing = (await objects.size(objects.keys.batch(t, k))) === undefined ? objects.keys.batch(t, k) : objects.keys.update(t, k);
+  for (const next of listed) {
+    if (next <= k || next > (until ?? Number.POSITIVE_INFINITY) || !(await isThere(objects, t, next))) continue;
+    objects.faults.add(missing, `a record: the log goes on at position ${next}`, 'nothing');
+    return next;
+  }
+  if (until !== undefined) objects.faults.add(missing, `a record: a later term builds on position ${until}`, 'nothing');
+  return undefined;
+}
+
+async function nothingAfter(objects: Objects, t: number, { k, batch, update }: Iteration, listed: readonly number[]): Promise<void> {
+  const seal = batch.type === 'read' && batch.record.decision === 'seal' ? batch.key : update.key;
+  if (seal === batch.key && update.type !== 'absent') objects.faults.add(update.key, `nothing after the seal ${seal}`, 'an update record');
+  for (const later of new Set([k + 1, ...listed.filter((one) => one > k)])) {
+    if (await isThere(objects, t, later)) objects.faults.add(objects.keys.batch(t, later), `nothing after the seal ${seal}`, `records at position ${later}`);
+  }
+}

@@ -1,0 +1,39 @@
+/** Where the objects of a run lie, from core/records/FORMAT.md. Spelled again: a verifier shares nothing with the writers. */
+
+export interface LedgerKeys {
+  readonly run: string;
+  readonly removed: string;
+  readonly terms: string;
+  readonly checkpoints: string;
+  readonly weights: string;
+  revision(n: number): string;
+  status(n: number): string;
+  term(t: number): string;
+  positions(t: number): string;
+  batch(t: number, k: number): string;
+  update(t: number, k: number): string;
+  evaluation(t: number, k: number): string;
+  result(jobId: string): string;
+  blob(digest: string): string;
+}
+
+export function ledgerKeys(runId: string): LedgerKeys {
+  const root = `runs/${runId}`;
+  const term = (t: number) => `${root}/terms/${t}`;
+  return {
+    run: `${root}/run.json`,
+    removed: `${root}/removed.json`,
+    terms: `${root}/terms/`,
+    checkpoints: `${root}/checkpoints/`,
+    weights: `${root}/weights/`,
+    revision: (n) => `${root}/revisions/${n}.json`,
+    status: (n) => `${root}/status/${n}.json`,
+    term: (t) => `${term(t)}/term.json`,
+    positions: (t) => `${term(t)}/`,
+    batch: (t, k) => `${term(t)}/${k}/batch.json`,
+    update: (t, k) => `${term(t)}/${k}/update.json`,
+    evaluation: (t, k) => `${term(t)}/${k}/eval.json`,
+    result: (jobId) => `${root}/results/${jobId}.json`,
+    blob: (digest) => `${root}/blobs/${digest}`,
+  };
+}

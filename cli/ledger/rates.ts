@@ -1,0 +1,45 @@
+/** The learning rate that a recipe gives an optimiser step: written anew from docs/recipe-keys.md, "actor.optim". */
+import type { Objects } from './objects.ts';
+import type { Batch, LedgerRecipe, RateSettings, Revision } from './records.ts';
+
+/** Iterations that a recipe wants. */
+export function wantedIterations({ recipe, inputs }: Pick<Revision, 'recipe' | 'inputs'>): number {
+  const { total_training_steps: steps, total_epochs: epochs } = recipe.trainer;
+  return steps ?? Math.max(1, Math.floor((inputs.trainRows * epochs) / recipe.data.train_batch_size));
+}
+
+/** Every learning rate of a batch is the one of its optimiser step, but for rounding. */
+export function checkRates({ faults }: Objects, batch: Batch, revision: Revision, key: string): void {
+  batch.learningRates.forEach((found, s) => {
+    const step = batch.before.optimizerSteps + s;
+    const expected = rateOf(revision, step);
+    if (!(Math.abs(found - expected) <= 1e-9 * revision.recipe.actor.optim.lr)) faults.add(key, `learning rate ${expected} of optimiser step ${step}`, String(found));
+  });
+}
+
+/** Rate of an optimiser step, counted from 0. */
+export function rateOf(revision: Pick<Revision, 'recipe' | 'inputs'>, step: number): number {
+  const { optim } = revision.recipe.actor;
+  const length = optim.total_training_steps ?? wantedIterations(revision) * stepsOfIteration(revision.recipe);
+  return optim.lr * share(optim, step, length);
+}
+
+function stepsOfIteration({ kind, data, actor }: LedgerRecipe): number {
+  return kind === 'sft' ? 1 : Math.ceil(data.train_batch_size / actor.ppo_mini_batch_size) * actor.ppo_epochs;
+}
+
+/** Share of the peak rate at a step: up in a line, then as the schedule says. */
+function share(optim: RateSettings, at: number, length: number): number {
+  const { lr_scheduler_type: type, lr_warmup_steps: steps, min_lr_ratio: least, num_cycles: cycles } = optim;
+  const warmup = steps > 0 ? steps : Math.floor(optim.lr_warmup_steps_ratio * length);
+  const cosine = type === 'cosine';
+  const step = cosine && !optim.zero_indexed_step ? at + 1 : at;
+  const first = cosine ? (optim.init_lr_ratio ?? 0) : 0;
+  if (step < warmup) return first + ((1 - first) * step) / warmup;
+  if (type === 'constant') return 1;
+  const wave = (begin: number) => (1 + Math.cos(2 * Math.PI * cycles * ((step - begin) / Math.max(1, length - begin)))) / 2;
+  if (cosine) return Math.max(least, least + (1 - least) * wave(warmup));
+  const decay = warmup + Math.floor(Math.max(0, length - warmup) * optim.stable_ratio);
+  if (step < decay) return 1;
+  return step >= length ? least : least + (1 - least) * Math.max(0, wave(decay));
+}

@@ -1,0 +1,122 @@
+/**
+ * What a batch trains on is what was sampled: token by token and bit by bit, every place of the batch against the
+ * trajectory of its draw and sample, or, where rows are learnt, against the row.
+ */
+import type { Objects } from './objects.ts';
+import type { Batch, Scores } from './records.ts';
+import { DamagedTensors, floatBits, integers, octets, offsets } from './tensors.ts';
+import type { Tensors } from './tensors.ts';
+
+/** One sequence as its source has it. */
+export interface Source {
+  readonly row: number;
+  readonly prompt: Int32Array;
+  readonly response: Int32Array;
+  /** As bits; of rows there are none. */
+  readonly logProbs?: Int32Array;
+  /** null: could not be scored, for this reason. */
+  readonly score?: number | null;
+  readonly reason?: string | null;
+}
+
+/** Sources by draw and sample. */
+export type Sources = ReadonlyMap<string, Source>;
+export const sourceName = (draw: number, sample: number): string => `${draw} ${sample}`;
+
+/** Samples of one trajectories object, by draw and sample. */
+export function sourcesOf(trajectories: Tensors, table: Scores): Map<string, Source> {
+  const draws = integers(trajectories, 'draw');
+  const rows = integers(trajectories, 'row');
+  const perDraw = Number(trajectories.metadata['samples_per_draw']);
+  if (!(Number.isSafeInteger(perDraw) && perDraw >= 1 && draws.length % perDraw === 0)) throw new DamagedTensors(`${draws.length} samples, ${perDraw} for each draw`);
+  const [promptTokens, responseTokens] = [integers(trajectories, 'prompt_tokens'), integers(trajectories, 'response_tokens')];
+  const prompts = offsets(trajectories, 'prompt_offsets', promptTokens.length);
+  const responses = offsets(trajectories, 'response_offsets', responseTokens.length);
+  const logProbs = floatBits(trajectories, 'log_probs');
+  const sizes = [rows.length, responses.length - 1, octets(trajectories, 'stop_reason').length, (prompts.length - 1) * perDraw, table.scores.length, table.reasons.length];
+  if (sizes.some((size) => size !== draws.length) || logProbs.length !== responseTokens.length) throw new DamagedTensors(`its lengths disagree: ${[draws.length, ...sizes].join(', ')}`);
+  const found = new Map<string, Source>();
+  draws.forEach((draw, b) => {
+    const d = Math.floor(b / perDraw);
+    const name = sourceName(draw, b % perDraw);
+    if (found.has(name) || draw !== draws[d * perDraw]) throw new DamagedTensors(`sample ${b} is a second one of draw ${draw}`);
+    const [start, end] = [responses[b], responses[b + 1]];
+    found.set(name, {
+      row: rows[b] ?? -1,
+      prompt: promptTokens.subarray(prompts[d], prompts[d + 1]),
+      response: responseTokens.subarray(start, end),
+      logProbs: logProbs.subarray(start, end),
+      score: table.scores[b] ?? null,
+      reason: table.reasons[b] ?? null,
+    });
+  });
+  return found;
+}
+
+/** Returns how many samples were compared. */
+export function compareSequences({ faults }: Objects, batch: Batch, key: string, tensorsKey: string, tensors: Tensors, sources: Sources): number {
+  const layout = layoutOf(tensors);
+  let compared = 0;
+  for (const { draw, row, fate, samples } of batch.draws) {
+    samples.forEach((place, s) => {
+      const source = sources.get(sourceName(draw, s));
+      if (source === undefined) return faults.add(key, `a source of sample ${s} of draw ${draw}`, 'none in the results it names');
+      faults.equal(key, `row of draw ${draw} as sampled:`, source.row, row);
+      if (typeof place === 'string') {
+        if (source.score !== null && fate === 'trained') faults.add(key, `sample ${s} of draw ${draw} in the batch: it has score ${source.score}`, place);
+        if (source.score === null) faults.equal(key, `reason of sample ${s} of draw ${draw}:`, source.reason ?? place, place);
+        return;
+      }
+      compared++;
+      const wrong = differenceOf(layout, place, source);
+      if (wrong !== undefined) faults.add(tensorsKey, `sample ${s} of draw ${draw} at place ${place}, as it was sampled`, wrong);
+    });
+  }
+  const named = batch.draws.reduce((sum, { samples }) => sum + samples.length, 0);
+  faults.equal(key, 'samples in the results that it names:', named, sources.size);
+  return compared;
+}
+
+interface Layout {
+  readonly tokens: Int32Array;
+  readonly offsets: Int32Array;
+  readonly scored: Int32Array;
+  readonly scoredOffsets: Int32Array;
+  readonly mask: Uint8Array;
+  readonly logProbs: Int32Array | undefined;
+  readonly rewards: Int32Array;
+}
+
+function layoutOf(tensors: Tensors): Layout {
+  const tokens = integers(tensors, 'tokens');
+  const scored = integers(tensors, 'scored');
+  return {
+    tokens,
+    offsets: offsets(tensors, 'offsets', tokens.length),
+    scored,
+    scoredOffsets: offsets(tensors, 'scored_offsets', scored.length),
+    mask: octets(tensors, 'mask'),
+    logProbs: tensors.entries.has('rollout_log_probs') ? floatBits(tensors, 'rollout_log_probs') : undefined,
+    rewards: floatBits(tensors, 'rewards'),
+  };
+}
+
+/** What differs, in a few words. */
+function differenceOf(layout: Layout, place: number, source: Source): string | undefined {
+  const [start, end] = [layout.offsets[place] ?? 0, layout.offsets[place + 1] ?? 0];
+  const [scoredStart, scoredEnd] = [layout.scoredOffsets[place] ?? 0, layout.scoredOffsets[place + 1] ?? 0];
+  const responseAt = start + source.prompt.length;
+  if (!same(layout.tokens.subarray(start, responseAt), source.prompt)) return 'another prompt';
+  if (!same(layout.tokens.subarray(responseAt, end), source.response)) return 'another response';
+  const scored = layout.scored.subarray(scoredStart, scoredEnd);
+  if (scored.length !== source.response.length || scored.some((at, t) => at !== responseAt + t)) return 'other tokens are scored';
+  if (layout.mask.subarray(scoredStart, scoredEnd).some((one) => one !== 1)) return 'response tokens are masked';
+  if (source.logProbs === undefined) return undefined;
+  if (layout.logProbs !== undefined && !same(layout.logProbs.subarray(scoredStart, scoredEnd), source.logProbs)) return 'other log-probs';
+  if (source.score === null || source.score === undefined) return 'a sample that has no score';
+  return layout.rewards[place] === bitsOf(source.score) ? undefined : `another reward than ${source.score}`;
+}
+
+const same = (a: Int32Array, b: Int32Array): boolean => a.length === b.length && a.every((value, i) => value === b[i]);
+
+const bitsOf = (value: number): number => new Int32Array(Float32Array.of(value).buffer)[0] ?? 0;

@@ -1,0 +1,81 @@
+/** The terms of a run, and which part of each the newest one builds on. */
+import type { Objects } from './objects.ts';
+import { termShape } from './records.ts';
+import type { Term } from './records.ts';
+
+/** Positions after `from` up to `until` belong to this term; the newest has no end. */
+export interface Branch {
+  readonly term: Term;
+  readonly key: string;
+  readonly digest: string;
+  readonly from: number;
+  readonly until: number | undefined;
+}
+
+export interface Terms {
+  /** The committed log, oldest branch first. */
+  readonly path: readonly Branch[];
+  /** Every older term that could be read, with the position up to which it counts. */
+  readonly older: readonly { readonly term: number; readonly until: number }[];
+  readonly newest: number;
+}
+
+interface StoredTerm {
+  readonly term: Term;
+  readonly key: string;
+  readonly digest: string;
+}
+
+export async function readTerms(objects: Objects, runId: string): Promise<Terms> {
+  const all = await readAll(objects, runId);
+  const newest = Math.max(0, ...all.keys());
+  const path = pathTo(objects, all, newest);
+  const older = [...all.values()].filter(({ term }) => term.term !== newest).map(({ term }) => {
+    const branch = path.find((one) => one.term.term === term.term);
+    return { term: term.term, until: branch?.until ?? term.parent?.position ?? 0 };
+  });
+  return { path, older, newest };
+}
+
+/** Terms are dense from 1; the listing only says where a hole hides more. */
+async function readAll(objects: Objects, runId: string): Promise<Map<number, StoredTerm>> {
+  const listed = (await objects.store.children(objects.keys.terms)).map((name) => Number(name.replace('/', '')));
+  const highest = Math.max(0, ...listed.filter((t) => Number.isSafeInteger(t) && t >= 1));
+  const found = new Map<number, StoredTerm>();
+  for (let t = 1; ; t++) {
+    const stored = await objects.find(objects.keys.term(t), termShape);
+    if (stored.type === 'absent') {
+      if (t > highest) return found;
+      objects.faults.add(stored.key, `the record of term ${t}: terms up to ${highest} hold records`, 'nothing');
+      t = Math.min(...listed.filter((n) => n > t), highest + 1) - 1;
+    } else if (stored.type === 'read') {
+      checkTerm(objects, runId, t, stored.record, stored.key);
+      found.set(t, { term: stored.record, key: stored.key, digest: stored.digest });
+    }
+  }
+}
+
+function checkTerm({ faults }: Objects, runId: string, t: number, term: Term, key: string): void {
+  faults.equal(key, 'runId', runId, term.runId);
+  faults.equal(key, 'term', t, term.term);
+  if (t === 1 && term.parent !== undefined) faults.add(key, 'no parent: it is the first term', `term ${term.parent.term}`);
+  if (t > 1 && !(term.parent !== undefined && term.parent.term < t)) faults.add(key, 'an older term as parent', String(term.parent?.term));
+}
+
+/** From the newest term back along the parents: a parent counts up to the position that is built on. */
+function pathTo(objects: Objects, all: ReadonlyMap<number, StoredTerm>, newest: number): Branch[] {
+  const path: Branch[] = [];
+  let stored = all.get(newest);
+  let until: number | undefined;
+  while (stored !== undefined) {
+    const { parent } = stored.term;
+    const from = Math.min(parent?.position ?? 0, until ?? Number.POSITIVE_INFINITY);
+    path.unshift({ ...stored, from, until });
+    if (parent === undefined || parent.term >= stored.term.term) break;
+    until = from;
+    const before = all.get(parent.term);
+    if (before === undefined) objects.faults.add(stored.key, `a parent: term ${parent.term}`, 'none that can be read');
+    stored = before;
+  }
+  return path;
+}
