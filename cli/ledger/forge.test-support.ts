@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
-import type { BatchRecord, TermRecord, UpdateRecord } from '../../core/records/schema.ts';
+import type { BatchRecord, EvalRecord, TermRecord, UpdateRecord } from '../../core/records/schema.ts';
 import { getBlob, putBlob } from '../../infra/store/blobs.ts';
 import { sha256 } from '../../infra/store/digest.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
@@ -112,6 +112,8 @@ export class Forger {
       const batch = await this.read<BatchRecord>(this.key.batch(k));
       const digest = await this.write(this.key.batch(k, 2), { ...batch, term: 2, parent });
       parent = await this.write(this.key.update(k, 2), { ...(await this.read<UpdateRecord>(this.key.update(k))), term: 2, batch: digest });
+      if ((await this.#store.head(this.key.evaluation(k))) === undefined) continue;
+      await this.write(this.key.evaluation(k, 2), { ...(await this.read<EvalRecord>(this.key.evaluation(k))), term: 2 });
     }
   }
 }

@@ -2,6 +2,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -9,6 +10,7 @@ import type { BatchRecord, CheckpointManifest, EvalRecord, ResultRecord, Revisio
 import { putBlob } from '../../infra/store/blobs.ts';
 import { stateDigests } from '../../infra/store/digest.ts';
 import { openStore } from '../../infra/store/open.ts';
+import { encodeRecord } from '../../infra/store/records.ts';
 import { encodeSafetensors } from '../../models/safetensors.ts';
 import { f32 } from '../../models/trajectories.ts';
 import { builtState, buildRun } from '../../tests/run-builder.ts';
@@ -304,5 +306,114 @@ describe('a lie that all digests agree with', () => {
   it('a status entry under another number', async () => {
     await forger.change<StatusEntry>(forger.key.status(), (entry) => void (entry.n = 2));
     await tellsOnly(forger.key.status(), [/n 1/, /2/]);
+  });
+});
+
+describe('terms', () => {
+  /** The log goes on from position 2 in a second term, in which iterations 3 and 4 were done again. */
+  const redone = async (sealed = true, change: Parameters<Forger['redo']>[2] = () => {}) => {
+    await forger.redo(2, 4, change);
+    if (sealed) await forger.seal(4);
+  };
+
+  it('that go on from a sealed one have no faults; what they left behind is listed, not counted', async () => {
+    await redone();
+    const verdict = await verifyLedger(store, runId, { deep: true });
+    expect(verdict.faults).toEqual([]);
+    expect(verdict).toMatchObject({ terms: 2, position: 4, draws: 8, abandoned: [{ term: 1, from: 3, iterations: 2 }] });
+  });
+
+  it('need the older one to be sealed, and nothing after the seal', async () => {
+    await redone(false);
+    expect(await faults(false)).toEqual([toTell(forger.key.batch(5), /a seal that closes term 1/, /nothing/)]);
+  });
+
+  it('that are sealed hold nothing after the seal', async () => {
+    const update = await forger.read<object>(forger.key.update(4));
+    await forger.seal(4);
+    expect(await faults(false)).toEqual([]);
+    await forger.write(forger.key.update(5), { ...update, iteration: 5 });
+    expect(await faults(false)).toEqual([toTell(forger.key.update(5), /nothing after the seal/, /an update record/)]);
+    forger.remove(forger.key.update(5));
+    await forger.write(forger.key.update(6), { ...update, iteration: 6 });
+    expect(await faults(false)).toEqual([toTell(forger.key.batch(6), /nothing after the seal/, /position 6/)]);
+  });
+
+  it('build on positions before the seal', async () => {
+    await redone();
+    await forger.seal(1);
+    forger.remove(forger.key.update(2));
+    expect(await faults(false)).toContainEqual(toTell(forger.key.batch(2), /no seal before position 2/, /a seal at position 2/));
+  });
+
+  it('begin with the state of their parent, which is there', async () => {
+    await redone(true, (term) => Object.assign(term, { startState: stateAt(1), startWeights: weightsAt(1) }));
+    expect(await faults(false)).toEqual(expect.arrayContaining([toTell(forger.key.term(2), /startState/), toTell(forger.key.term(2), /startWeights/)]));
+    await forger.change<{ parent: object }>(forger.key.term(2), (term) => void (term.parent = { term: 2, position: 2 }));
+    expect(await faults(false)).toContainEqual(toTell(forger.key.term(2), /an older term as parent/));
+    await forger.change<{ parent: object }>(forger.key.term(2), (term) => void (term.parent = { term: 1, position: 9 }));
+    expect(await faults(false)).toContainEqual(toTell(forger.key.batch(5), /seal before position 9|later term builds on position 9/));
+  });
+
+  it('are dense', async () => {
+    await redone();
+    forger.remove(forger.key.term(2));
+    expect(await faults(false)).toContainEqual(toTell(forger.key.term(2), /the record of term 2/, /nothing/));
+  });
+
+  it('give the draws that they skip their fate, which must be the only one', async () => {
+    await redone(true, (term) => void (term.skippedDraws = [4, 5]));
+    expect(await faults(false)).toContainEqual(toTell(forger.key.batch(3, 2), /nothing of draw 4: a term skips it/, /fate trained/));
+    await forger.change<{ skippedDraws: number[] }>(forger.key.term(2), (term) => void (term.skippedDraws = [3]));
+    expect(await faults(false)).toContainEqual(toTell(forger.key.term(2), /to skip draws from 4 on/, /draw 3, which has one/));
+  });
+
+  it('may skip draws between batches', async () => {
+    await redone(true, (term) => void (term.skippedDraws = [8, 9]));
+    await forger.change<BatchRecord>(forger.key.batch(4, 2), ({ after }) => void (after.cursor = 10));
+    const verdict = await verifyLedger(store, runId);
+    expect(verdict.fates).toMatchObject({ trained: 8, skipped: 2 });
+    expect(verdict.draws).toBe(10);
+  });
+});
+
+describe('random damage', () => {
+  /** Without them a bit of a record that no other names cannot be told. */
+  const haveChecks = new TextDecoder().decode(encodeRecord({})).includes('check');
+  const all = async () => (await store.list(`runs/${runId}/`)).filter((key) => !key.includes('/logs/'));
+
+  it.runIf(haveChecks)('of any byte of any object of the run is never passed over, and ends no verification (seed 42)', async () => {
+    const names = await all();
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), fc.nat(), fc.integer({ min: 1, max: 255 }), async (which, where, bits) => {
+        const key = names[which % names.length] ?? '';
+        const path = store.localPath(key) ?? '';
+        const bytes = readFileSync(path);
+        const hurt = Uint8Array.from(bytes, (byte, i) => (i === where % bytes.length ? byte ^ bits : byte));
+        writeFileSync(path, hurt);
+        const found = await faults();
+        writeFileSync(path, bytes);
+        if (found.length === 0) throw new Error(`${key}: byte ${where % bytes.length} of ${bytes.length}, bits ${bits}: ${new TextDecoder().decode(hurt).slice(0, 200)}`);
+      }),
+      { numRuns: 80, seed: 42 },
+    );
+  });
+
+  it.runIf(haveChecks)('by cutting, by doubling, and by putting one object in the place of another, neither (seed 42)', async () => {
+    const names = await all();
+    await fc.assert(
+      fc.asyncProperty(fc.nat(), fc.nat(), fc.double({ min: 0, max: 1, noNaN: true }), fc.constantFrom('cut', 'double', 'swap'), async (which, other, share, how) => {
+        const path = store.localPath(names[which % names.length] ?? '') ?? '';
+        const bytes = readFileSync(path);
+        const stranger = readFileSync(store.localPath(names[other % names.length] ?? '') ?? '');
+        const hurt = how === 'cut' ? bytes.subarray(0, Math.floor((bytes.length - 1) * share)) : how === 'double' ? Buffer.concat([bytes, bytes]) : stranger;
+        if (hurt.equals(bytes)) return;
+        writeFileSync(path, hurt);
+        const found = await faults();
+        writeFileSync(path, bytes);
+        expect(found).not.toEqual([]);
+      }),
+      { numRuns: 40, seed: 42 },
+    );
   });
 });
