@@ -189,8 +189,14 @@ export interface RolloutStats {
 /** The object store. `create` is the only way to decide anything; all else is content-addressed. */
 export interface Store {
   readonly url: string;
-  /** Conditional create: `created` once, `exists` ever after. Durable when it returns. At most a few MiB. */
-  create(key: string, bytes: Uint8Array): Promise<'created' | 'exists'>;
+  /** The url and what it does not say, such as the server that was asked: tells stores apart. */
+  readonly place: string;
+  /**
+   * Conditional create: `created` once, `exists` ever after. Durable when it returns. At most a few MiB. A call whose
+   * own object stands there is told `created`, also when the store had to be asked twice. `hold` is awaited when all has
+   * been sent that does not yet decide: many writers can so be let go at one moment.
+   */
+  create(key: string, bytes: Uint8Array, hold?: () => Promise<void>): Promise<'created' | 'exists'>;
   /** Writes a fact (a key that names its content). Idempotent; readers never see half of it. */
   put(key: string, bytes: Uint8Array | AsyncIterable<Uint8Array>): Promise<void>;
   /** undefined when absent. `range` is [start, end) in bytes. */
@@ -202,6 +208,7 @@ export interface Store {
   list(prefix: string): Promise<string[]>;
   /** Names directly under a prefix that ends in "/", without it; folders end in "/". A hint too. */
   children(prefix: string): Promise<string[]>;
+  /** One object; everything under it when the key ends in "/". Removing what is absent is no error. */
   remove(key: string): Promise<void>;
   /** A local path of the object when the store is a folder, for mapping; undefined elsewhere. */
   localPath(key: string): string | undefined;

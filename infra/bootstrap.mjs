@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 /**
- * Sets petrel up: `node infra/bootstrap.mjs [--quiet] [--build]`. Every npm script runs it first.
+ * Sets petrel up: `node infra/bootstrap.mjs [--quiet] [--build] [--tests]`. Every npm script runs it first.
  *
  * Plain JavaScript without dependencies, since it is what fetches them. Each step knows whether it is pending (a stamp
  * keyed by content), so a second run costs nothing and an interrupted one goes on where it stopped.
  *
  *   --quiet   show only the steps that had work to do, on stderr (stdout belongs to the command that follows)
  *   --build   run the build steps even when nothing changed
+ *   --tests   fetch the servers, too, that only tests need
  */
 
 import { availableParallelism } from 'node:os';
@@ -16,16 +17,17 @@ import { npmStep } from './bootstrap/npm.mjs';
 import { checkPlatform, checkTools } from './bootstrap/platform.mjs';
 import { buildIdStep, typescriptStep, workflowBundleStep } from './bootstrap/typescript.mjs';
 import { Reporter, SetupError, seconds } from './bootstrap/report.mjs';
+import { testServerSteps } from './bootstrap/test-servers.mjs';
 import { oneDnnStep, serverSteps } from './bootstrap/toolchain.mjs';
 import { checkoutRoot, petrelHome } from './bootstrap/places.mjs';
 
 const flags = new Set(process.argv.slice(2));
-const unknown = [...flags].filter((flag) => flag !== '--quiet' && flag !== '--build');
+const unknown = [...flags].filter((flag) => !['--quiet', '--build', '--tests'].includes(flag));
 const report = new Reporter({ quiet: flags.has('--quiet') });
 
 try {
-  if (unknown.length > 0) throw new SetupError(`unknown option ${unknown.join(', ')}`, 'known: --quiet, --build');
-  await setUp({ root: checkoutRoot, home: petrelHome(), force: flags.has('--build'), cores: availableParallelism() });
+  if (unknown.length > 0) throw new SetupError(`unknown option ${unknown.join(', ')}`, 'known: --quiet, --build, --tests');
+  await setUp({ root: checkoutRoot, home: petrelHome(), force: flags.has('--build'), tests: flags.has('--tests'), cores: availableParallelism() });
 } catch (error) {
   if (!(error instanceof SetupError)) throw error;
   report.failure(error);
@@ -43,6 +45,7 @@ async function setUp(context) {
     npmStep(context),
     oneDnnStep(context),
     ...serverSteps(context),
+    ...(context.tests ? testServerSteps(context) : []),
     nativeStep(context),
     typescriptStep(context),
     workflowBundleStep(context),

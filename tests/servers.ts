@@ -57,7 +57,8 @@ export async function startNats(folder: string): Promise<TestServer & HasNats> {
   return Object.assign(server, { nats: { url: `nats://${loopback}:${port}`, token: options.token } });
 }
 
-async function startServer(
+/** Any server of ours; `isReady` is asked until it says yes. */
+export async function startServer(
   name: string,
   folder: string,
   command: string,

@@ -4,8 +4,9 @@ import { availableParallelism, totalmem } from 'node:os';
 import { errorToJson } from '../../core/errors.ts';
 import { builtFile, readTools } from '../../infra/home.ts';
 import { logFile, stackHealth } from '../../infra/stack/index.ts';
+import { checkFences } from '../../infra/store/fencing.ts';
 import { openStore } from '../../infra/store/open.ts';
-import { probeStore } from '../../infra/store/probe.ts';
+import { knownStores } from '../../infra/store/places.ts';
 import { showBytes } from '../printer/quantities.ts';
 import { openLive } from '../runs/live.ts';
 
@@ -83,9 +84,9 @@ function servers(home: string): DoctorResult {
 }
 
 async function store(home: string): Promise<DoctorResult> {
-  const opened = await openStore(`${home}/store`);
-  await probeStore(opened);
-  return green(`${opened.url}: of many writers one wins`);
+  const urls = knownStores(home).flatMap(({ url, there }, index) => (there || index === 0 ? [url] : []));
+  for (const url of urls) await checkFences(await openStore(url));
+  return green(`${urls.join(', ')}: of many writers one wins`);
 }
 
 async function stack(home: string): Promise<DoctorResult> {

@@ -14,7 +14,7 @@ import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { defaultPools } from '../../infra/stack/index.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
-import { probeStore } from '../../infra/store/probe.ts';
+import { ensureFences } from '../../infra/store/fencing.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { appendStatus } from '../../infra/store/status.ts';
@@ -30,7 +30,7 @@ export interface Started {
 
 /** Writes everything down; nothing runs yet. Throws InvalidInputError before anything is claimed. */
 export async function createRun(recipe: Recipe, ports: PreparePorts): Promise<Started> {
-  await probeStore(ports.store);
+  await ensureFences(ports.home, ports.store);
   const prepared = await prepareRun(recipe, ports);
   const runId = await claim(ports.store, recipe, ports.now);
   if (prepared.module !== undefined) await putBlob(ports.store, runId, prepared.module);

@@ -14,5 +14,4 @@ export { recipeReference } from './reference.ts';
 export { assertRunnable, runIssues } from './runnable.ts';
 export { recipeSchema, type Recipe, type RecipeInput } from './schema.ts';
 export { isSecretReference } from './secrets.ts';
-export { parseStoreLocation, type StoreLocation } from './store.ts';
 export { showValue } from './show-value.ts';

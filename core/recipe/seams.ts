@@ -1,7 +1,6 @@
 /** Values that the schema knows and petrel cannot do yet. One line each; building the feature removes the line. */
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
-import { parseStoreLocation } from './store.ts';
 
 interface Seam {
   readonly path: string;
@@ -50,7 +49,6 @@ const SEAMS: readonly Seam[] = [
   { path: 'data.val_batch_size', asked: (r) => r.data.val_batch_size !== null, today: 'null (rollout.max_num_seqs at a time)' },
   { path: 'model.dtype', asked: (r) => r.model.dtype !== 'auto', today: 'auto (petrel ckpt export --dtype chooses)' },
   { path: 'trainer.logger', asked: (r) => r.trainer.logger.some((name) => !['console', 'file'].includes(name)), today: 'console, file' },
-  { path: 'store', asked: (r) => parseStoreLocation(r.store).type === 's3', today: 'a folder' },
 ];
 
 /** What can be written today, by the path of a key that is not wholly built. */

@@ -109,15 +109,15 @@ function isOlder(version, floor) {
 
 const toolsPath = (home) => join(home, 'toolchain', 'tools.json');
 
-function readTools(home) {
+export function readTools(home) {
   return existsSync(toolsPath(home)) ? JSON.parse(readFileSync(toolsPath(home), 'utf8')) : {};
 }
 
-function record(home, name, tool) {
+export function record(home, name, tool) {
   writeAtomically(toolsPath(home), `${JSON.stringify({ ...readTools(home), [name]: tool }, null, 2)}\n`);
 }
 
-function isExecutable(path) {
+export function isExecutable(path) {
   if (!path) return false;
   try {
     accessSync(path, constants.X_OK);

@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { pathToFileURL } from 'node:url';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
+import { checkKey } from './key.ts';
 
 /** statfs magic numbers of file systems whose link(2) or fsync cannot be trusted between machines. */
 const networkFileSystems: Readonly<Record<number, string>> = {
@@ -36,21 +37,24 @@ export async function openFolderStore(folder: string): Promise<Store> {
 
 class FolderStore implements Store {
   readonly url: string;
+  readonly place: string;
   readonly #root: string;
 
   constructor(root: string) {
     this.#root = root;
     this.url = pathToFileURL(root).href;
+    this.place = this.url;
   }
 
   localPath(key: string): string {
     return join(this.#root, checkKey(key));
   }
 
-  async create(key: string, bytes: Uint8Array): Promise<'created' | 'exists'> {
+  async create(key: string, bytes: Uint8Array, hold?: () => Promise<void>): Promise<'created' | 'exists'> {
     const path = this.localPath(key);
     const temporary = await this.#writeTemporary(path, bytes, true);
     try {
+      await hold?.();
       await link(temporary, path);
     } catch (error) {
       if (isErrno(error, 'EEXIST')) return 'exists';
@@ -90,7 +94,8 @@ class FolderStore implements Store {
 
   async head(key: string): Promise<number | undefined> {
     try {
-      return (await stat(this.localPath(key))).size;
+      const found = await stat(this.localPath(key));
+      return found.isFile() ? found.size : undefined;
     } catch (error) {
       return absent(error);
     }
@@ -152,16 +157,8 @@ async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Keys are relative, forward-slashed and never climb. */
-function checkKey(key: string): string {
-  if (key.startsWith('/') || key.split('/').includes('..')) {
-    throw new InvalidInputError(`Not a store key: ${JSON.stringify(key)}`);
-  }
-  return key;
-}
-
 function absent(error: unknown): undefined {
-  if (isErrno(error, 'ENOENT') || isErrno(error, 'ENOTDIR')) return undefined;
+  if (isErrno(error, 'ENOENT') || isErrno(error, 'ENOTDIR') || isErrno(error, 'EISDIR')) return undefined;
   throw error;
 }
 

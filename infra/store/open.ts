@@ -1,17 +1,20 @@
 /** From a recipe's `store` to a store that fences. */
 import { fileURLToPath } from 'node:url';
 import { resolve } from 'node:path';
-import { InvalidInputError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { openFolderStore } from './folder.ts';
 
-/** `where`: a path, `file:///…`, or `s3://bucket/prefix` (not built yet). */
+/** `where`: a path, `file:///…`, or `s3://bucket/prefix`. */
 export async function openStore(where: string): Promise<Store> {
-  if (where.startsWith('s3://')) {
-    throw new InvalidInputError(`store: ${where}: the S3 store is not built yet`, {
-      hint: 'Use a folder: store: ./runs',
-    });
-  }
+  if (where.startsWith('s3://')) return (await import('./s3/store.ts')).openS3Store(where); // the SDK takes its time to load
   if (where.startsWith('file:')) return openFolderStore(fileURLToPath(where));
   return openFolderStore(resolve(where));
+}
+
+/** The same, by connections that nothing else uses, until `close`. */
+export async function openStoreApart(where: string): Promise<{ readonly store: Store; close(): void }> {
+  if (!where.startsWith('s3://')) return { store: await openStore(where), close: () => {} };
+  const [{ openS3Store }, { connectS3 }] = await Promise.all([import('./s3/store.ts'), import('./s3/client.ts')]);
+  const connection = await connectS3();
+  return { store: await openS3Store(where, connection), close: () => connection.client.destroy() };
 }

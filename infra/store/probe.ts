@@ -3,18 +3,62 @@ import { randomBytes } from 'node:crypto';
 import { TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 
-/** Throws TerminalError `StoreDoesNotFence` unless exactly one of `writers` creates wins and its bytes stay. */
-export async function probeStore(store: Store, writers = 8): Promise<void> {
+/** Simultaneous creates of one key: servers that check and then act let several of so many win. */
+export const probeWriters = 32;
+
+/**
+ * Throws TerminalError `StoreDoesNotFence` unless exactly one of `writers` simultaneous creates wins and its bytes are
+ * what `reader` sees, which is the same store by another connection.
+ */
+export async function probeStore(store: Store, reader: Store = store, writers = probeWriters): Promise<void> {
   const key = `probe/${randomBytes(8).toString('hex')}`;
   const bodies = Array.from({ length: writers }, (_, index) => new TextEncoder().encode(`writer ${index}`));
-  const outcomes = await Promise.all(bodies.map((body) => store.create(key, body)));
+  const outcomes = await raceCreates(store, key, bodies);
   const winner = outcomes.indexOf('created');
-  const kept = await store.get(key);
+  const kept = await reader.get(key);
   await store.remove(key);
   const wins = outcomes.filter((outcome) => outcome === 'created').length;
-  if (wins !== 1 || kept === undefined || Buffer.compare(kept, bodies[winner] ?? new Uint8Array()) !== 0) {
-    throw new TerminalError('StoreDoesNotFence', `${store.url}: ${wins} of ${writers} simultaneous creates of one key won; exactly one must`, {
-      hint: 'Use a local folder, or an object store with conditional writes (If-None-Match)',
-    });
+  if (wins !== 1) throw doesNotFence(store, `${wins} of ${writers} simultaneous creates of one key won; exactly one must`);
+  if (kept === undefined || Buffer.compare(kept, bodies[winner] ?? new Uint8Array()) !== 0) {
+    throw doesNotFence(store, `of ${writers} simultaneous creates of one key one won, and another connection reads ${kept === undefined ? 'nothing' : 'what another wrote'}`);
   }
+}
+
+/** Creates one key with each of the bodies, all held before what decides and let go together. Outcomes in their order. */
+export async function raceCreates(store: Store, key: string, bodies: readonly Uint8Array[]): Promise<('created' | 'exists')[]> {
+  const gate = new Gate(bodies.length);
+  try {
+    return await Promise.all(bodies.map((body) => store.create(key, body, () => gate.arrive())));
+  } finally {
+    gate.open(); // one that failed before it arrived must not hold up the others
+  }
+}
+
+/** Opens when so many have arrived. */
+class Gate {
+  readonly #opened: Promise<void>;
+  #open: () => void = () => {};
+  #missing: number;
+
+  constructor(count: number) {
+    this.#missing = count;
+    this.#opened = new Promise((resolve) => (this.#open = resolve));
+  }
+
+  arrive(): Promise<void> {
+    this.#missing -= 1;
+    if (this.#missing <= 0) this.#open();
+    return this.#opened;
+  }
+
+  open(): void {
+    this.#open();
+  }
+}
+
+function doesNotFence({ url }: Store, what: string): TerminalError {
+  return new TerminalError('StoreDoesNotFence', `${url}: ${what}`, {
+    where: url,
+    hint: 'Use a local folder, or an object store with atomic conditional writes (If-None-Match: *); docs/store.md names versions that have them',
+  });
 }

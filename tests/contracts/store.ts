@@ -1,7 +1,10 @@
 /** What every store must do, whatever it is made of. Each adapter's test calls this with a way to open a fresh one. */
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../core/ports.ts';
-import { probeStore } from '../../infra/store/probe.ts';
+import { probeStore, raceCreates } from '../../infra/store/probe.ts';
+import { sha256 } from '../../infra/store/digest.ts';
+import { operations, runOnModel } from './store-model.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const text = (data: Uint8Array | undefined) => (data === undefined ? undefined : new TextDecoder().decode(data));
@@ -15,9 +18,7 @@ export function storeContract(name: string, open: () => Promise<{ readonly store
       expect(text(await store.get('a/b/c'))).toBe('0123456789');
       expect(text(await store.get('a/b/c', [2, 5]))).toBe('234');
       expect(await store.head('a/b/c')).toBe(10);
-      const chunks: Uint8Array[] = [];
-      for await (const chunk of (await store.stream('a/b/c')) ?? []) chunks.push(chunk);
-      expect(text(Buffer.concat(chunks))).toBe('0123456789');
+      expect(text(Buffer.concat(await collect(await store.stream('a/b/c'))))).toBe('0123456789');
     });
 
     it('says undefined of what is absent, and removing it is no error', async () => {
@@ -40,15 +41,66 @@ export function storeContract(name: string, open: () => Promise<{ readonly store
       expect((await store.get('big', [63 << 16, (63 << 16) + 2]))?.[0]).toBe(63);
     });
 
-    it('lets exactly one of 32 simultaneous creates win, and keeps its bytes for every reader', async () => {
+    it('keeps large objects whole, in one piece and as streams', async () => {
+      const { store } = await open();
+      const large = new Uint8Array(21 * 1024 * 1024 + 5).map((_, i) => (i * 31 + (i >> 13)) & 255);
+      async function* pieces() {
+        for (let at = 0; at < large.length; at += 3_000_001) yield large.subarray(at, at + 3_000_001);
+      }
+      await store.put('large/whole', large);
+      await store.put('large/streamed', pieces());
+      const digest = sha256(large);
+      for (const key of ['large/whole', 'large/streamed']) {
+        expect(await store.head(key)).toBe(large.length);
+        expect(sha256((await store.get(key)) ?? '')).toBe(digest);
+        expect(sha256(Buffer.concat(await collect(await store.stream(key))))).toBe(digest);
+      }
+      expect(text(await store.get('large/whole', [large.length - 2, large.length + 9]))).toBe(text(large.subarray(-2)));
+      expect(await store.list('large/')).toEqual(['large/streamed', 'large/whole']);
+    });
+
+    it('shows nothing of a put whose source fails', async () => {
+      const { store } = await open();
+      async function* broken() {
+        for (let i = 0; i < 12; i++) yield new Uint8Array(1 << 20);
+        throw new Error('the source broke off');
+      }
+      await expect(store.put('broken/one', broken())).rejects.toThrow('the source broke off');
+      expect(await store.get('broken/one')).toBeUndefined();
+      expect(await store.list('broken/')).toEqual([]);
+    });
+
+    it('lets exactly one of 32 creates win that are held before what decides and let go together', async () => {
       const { store, again } = await open();
-      const handles = await Promise.all(Array.from({ length: 32 }, () => again()));
-      const outcomes = await Promise.all(handles.map((handle, i) => handle.create('decision', bytes(`writer ${i}`))));
+      const bodies = Array.from({ length: 32 }, (_, i) => bytes(`writer ${i}`));
+      const outcomes = await raceCreates(store, 'decision', bodies);
       expect(outcomes.filter((outcome) => outcome === 'created')).toHaveLength(1);
       const winner = outcomes.indexOf('created');
-      expect(text(await store.get('decision'))).toBe(`writer ${winner}`);
-      expect(await store.create('decision', bytes('late'))).toBe('exists');
       expect(text(await (await again()).get('decision'))).toBe(`writer ${winner}`);
+      expect(await store.create('decision', bytes('late'))).toBe('exists');
+      expect(await store.create('decision', bodies[winner] ?? bytes(''))).toBe('exists');
+      expect(text(await store.get('decision'))).toBe(`writer ${winner}`);
+    });
+
+    it('removes all that lies under a prefix, and nothing beside it', async () => {
+      const { store } = await open();
+      await Promise.all(['x/1', 'x/2/3', 'x1', 'y/1'].map((key) => store.put(key, bytes(key))));
+      await store.remove('x/');
+      await store.remove('nothing/');
+      expect(await store.list('x')).toEqual(['x1']);
+      expect(await store.list('y/')).toEqual(['y/1']);
+    });
+
+    it('answers any sequence of operations as a table of keys and bytes does', async () => {
+      const { store } = await open();
+      let round = 0;
+      await fc.assert(
+        fc.asyncProperty(operations, async (sequence) => {
+          const root = `model/${round++}/`;
+          expect(await runOnModel(store, root, sequence)).toEqual([]);
+        }),
+        { numRuns: 12 },
+      );
     });
 
     it('lists keys ascending and shows no half-written ones', async () => {
@@ -58,10 +110,16 @@ export function storeContract(name: string, open: () => Promise<{ readonly store
       expect(await store.children('r/')).toEqual(['10', '2', 'x/']);
     });
 
-    it('passes the probe that every run starts with', async () => {
-      const { store } = await open();
-      await probeStore(store);
+    it('passes the probe before the first run', async () => {
+      const { store, again } = await open();
+      await probeStore(store, await again());
       expect(await store.list('probe/')).toEqual([]);
     });
   });
+}
+
+async function collect(stream: AsyncIterable<Uint8Array> | undefined): Promise<Uint8Array[]> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stream ?? []) chunks.push(chunk);
+  return chunks;
 }

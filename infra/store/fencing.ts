@@ -1,0 +1,43 @@
+/** Which stores this machine has seen fence: each is probed once, by whoever starts the first run there. */
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { Store } from '../../core/ports.ts';
+import { openStoreApart } from './open.ts';
+import { probeStore } from './probe.ts';
+
+/** Probes the store unless it was seen to fence before. Throws TerminalError `StoreDoesNotFence`. */
+export async function ensureFences(home: string, store: Store): Promise<void> {
+  if (seen(home).includes(store.place)) return;
+  await checkFences(store);
+  remember(home, store.place);
+}
+
+/** Probes the store now, read by another connection. Throws TerminalError `StoreDoesNotFence`. */
+export async function checkFences(store: Store): Promise<void> {
+  const { store: reader, close } = await openStoreApart(store.url);
+  try {
+    await probeStore(store, reader);
+  } finally {
+    close();
+  }
+}
+
+const listSchema = z.object({ places: z.array(z.string()) });
+
+const listFile = (home: string): string => join(home, 'fencing-stores.json');
+
+/** A list that cannot be read is an empty one: probing once more costs a moment. */
+function seen(home: string): readonly string[] {
+  try {
+    return listSchema.parse(JSON.parse(readFileSync(listFile(home), 'utf8'))).places;
+  } catch {
+    return [];
+  }
+}
+
+function remember(home: string, place: string): void {
+  const temporary = `${listFile(home)}.${process.pid}.tmp`;
+  writeFileSync(temporary, `${JSON.stringify({ format: 1, places: [...seen(home), place] }, null, 2)}\n`, { mode: 0o600 });
+  renameSync(temporary, listFile(home));
+}

@@ -1,0 +1,51 @@
+/** A place in a bucket, with the connection to it: what every request to the store needs. */
+import { HeadBucketCommand } from '@aws-sdk/client-s3';
+import type { S3Client } from '@aws-sdk/client-s3';
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { S3Connection } from './client.ts';
+import { describeFailure, statusOf } from './failures.ts';
+import { objectName, showS3Url } from './location.ts';
+import type { S3Location } from './location.ts';
+import { insist } from './patience.ts';
+import type { Patience } from './patience.ts';
+
+export class S3Bucket {
+  readonly client: S3Client;
+  readonly location: S3Location;
+  readonly endpoint: string | undefined;
+  readonly patience: Patience;
+  readonly url: string;
+
+  constructor({ client, endpoint, patience }: S3Connection, location: S3Location) {
+    this.client = client;
+    this.endpoint = endpoint;
+    this.patience = patience;
+    this.location = location;
+    this.url = showS3Url(location);
+  }
+
+  /** Bucket and name of an object, as every command takes them. */
+  at(key: string): { readonly Bucket: string; readonly Key: string } {
+    return { Bucket: this.location.bucket, Key: objectName(this.location, key) };
+  }
+
+  /** Runs `attempt` with the store's patience; `what` names it in errors. */
+  insist<T>(what: string, attempt: () => Promise<T>): Promise<T> {
+    return insist({ what, where: this.url }, this.patience, attempt);
+  }
+
+  /** Throws what a person must mend before anything can be stored: server, bucket, credentials. */
+  async check(): Promise<void> {
+    await this.insist('opening the store', async () => {
+      try {
+        await this.client.send(new HeadBucketCommand({ Bucket: this.location.bucket }));
+      } catch (error) {
+        if (statusOf(error) !== 404) throw error;
+        throw new InvalidInputError(`${this.url}: there is no bucket ${this.location.bucket}${this.endpoint === undefined ? '' : ` at ${this.endpoint}`}`, {
+          hint: `Create it, or mend the name in the recipe (${describeFailure(error)})`,
+          cause: error,
+        });
+      }
+    });
+  }
+}

@@ -1,0 +1,58 @@
+/** The conditional create: the one operation by which anything is decided. */
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+import type { S3Bucket } from './bucket.ts';
+import { isAbsent, statusOf } from './failures.ts';
+
+/** Metadata of an object that names the call that made it. */
+export const writerName = 'petrel-writer';
+
+/**
+ * A single PUT that only succeeds where nothing is. Its reply may be lost, or the request be sent twice by something
+ * between us and the server; then a later attempt finds our own object. So each call signs its object, and a refusal by
+ * an object that bears our name is a success.
+ */
+export async function createObject(bucket: S3Bucket, key: string, bytes: Uint8Array, hold?: () => Promise<void>): Promise<'created' | 'exists'> {
+  const writer = randomUUID();
+  return bucket.insist(`create ${key}`, async () => {
+    const command = new PutObjectCommand({ ...bucket.at(key), Body: bytes, ContentLength: bytes.byteLength, IfNoneMatch: '*', Metadata: { [writerName]: writer } });
+    if (hold !== undefined) holdLastByte(command, bytes, hold);
+    try {
+      await bucket.client.send(command);
+      return 'created';
+    } catch (error) {
+      if (statusOf(error) !== 412) throw error;
+      return (await writerOf(bucket, key)) === writer ? 'created' : 'exists';
+    }
+  });
+}
+
+/** Who made the object, as it says itself; undefined when it is gone or does not say. */
+export async function writerOf(bucket: S3Bucket, key: string): Promise<string | undefined> {
+  return bucket.insist(`head ${key}`, async () => {
+    try {
+      return (await bucket.client.send(new HeadObjectCommand(bucket.at(key)))).Metadata?.[writerName];
+    } catch (error) {
+      if (isAbsent(error)) return undefined;
+      throw error;
+    }
+  });
+}
+
+/** Sends all of the signed request but its last byte, which waits for `hold`. */
+function holdLastByte(command: PutObjectCommand, bytes: Uint8Array, hold: () => Promise<void>): void {
+  command.middlewareStack.add(
+    (next) => async (args) => {
+      (args.request as { body: unknown }).body = Readable.from(held(bytes, hold));
+      return next(args);
+    },
+    { step: 'deserialize', name: 'holdLastByte', priority: 'low' },
+  );
+}
+
+async function* held(bytes: Uint8Array, hold: () => Promise<void>): AsyncGenerator<Uint8Array> {
+  yield bytes.subarray(0, -1);
+  await hold();
+  yield bytes.subarray(-1);
+}

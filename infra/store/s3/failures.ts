@@ -1,0 +1,90 @@
+/** What an S3 failure means: try again, or tell a person what to do. */
+import { InvalidInputError, PetrelError, TerminalError } from '../../../core/errors.ts';
+
+/** What was asked, for the error's text. */
+export interface RequestOf {
+  /** `create runs/x/run.json`. */
+  readonly what: string;
+  /** The store. */
+  readonly where: string;
+}
+
+/** A reply that ended before all its bytes were there, or whose bytes are not those the server meant. */
+export class BrokenTransfer extends Error {}
+
+const transientNames = new Set([
+  'TimeoutError', 'RequestTimeout', 'RequestTimeoutException', 'SlowDown', 'ServiceUnavailable', 'InternalError', 'Throttling', 'ThrottlingException', 'TooManyRequests',
+  'RequestTimeTooSkewed', 'IncompleteBody', 'BadDigest', 'XAmzContentChecksumMismatch', 'XAmzContentSHA256Mismatch',
+]);
+
+const transientCodes = new Set([
+  'ECONNRESET', 'ECONNREFUSED', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EAI_AGAIN', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH', 'ERR_STREAM_PREMATURE_CLOSE',
+]);
+
+const credentialNames = new Set(['CredentialsProviderError', 'TokenProviderError', 'CredentialsError']);
+
+/** 0 when no reply came. */
+export function statusOf(error: unknown): number {
+  return (error as { readonly $metadata?: { readonly httpStatusCode?: number } } | undefined)?.$metadata?.httpStatusCode ?? 0;
+}
+
+/** S3's error code, or the system's, or the class. */
+export function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : String(error);
+}
+
+/** The object is not there. A HEAD has no body that could tell a missing key from a missing bucket. */
+export function isAbsent(error: unknown): boolean {
+  return statusOf(error) === 404 && nameOf(error) !== 'NoSuchBucket' && nameOf(error) !== 'NoSuchUpload';
+}
+
+/** The same request may succeed in a moment. */
+export function isTransient(error: unknown): boolean {
+  if (error instanceof BrokenTransfer) return true;
+  if (!(error instanceof Error) || error instanceof PetrelError || credentialNames.has(error.name)) return false;
+  const status = statusOf(error);
+  if (status === 409 || status === 429 || status === 408 || (status >= 500 && status !== 501)) return true;
+  if (transientNames.has(error.name)) return true;
+  return transientCodes.has(systemCodeOf(error)) || /^(socket hang up|aborted|Checksum mismatch)/.test(error.message);
+}
+
+export function describeFailure(error: unknown): string {
+  const status = statusOf(error);
+  const text = error instanceof Error ? error.message : String(error);
+  const name = [...(status === 0 ? [] : [String(status)]), nameOf(error), systemCodeOf(error)].filter((part) => part !== '' && part !== 'Error').join(' ');
+  return text === '' || text === 'UnknownError' || name.endsWith(text) ? name : `${name}: ${text}`.replace(/^: /, '');
+}
+
+/** A failure that stays: who must do what. */
+export function toPetrelError(error: unknown, { what, where }: RequestOf): PetrelError {
+  if (error instanceof PetrelError) return error;
+  const [status, name] = [statusOf(error), nameOf(error)];
+  const text = `${where}: ${what}: ${describeFailure(error)}`;
+  if (credentialNames.has(name)) {
+    return new InvalidInputError(`${where}: no credentials were found for the store`, {
+      hint: `Set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; ${restart}`,
+      cause: error,
+    });
+  }
+  if (name === 'NoSuchBucket') {
+    return new InvalidInputError(`${where}: there is no such bucket`, { hint: 'Create the bucket, or mend the name in the recipe; see also AWS_ENDPOINT_URL', cause: error });
+  }
+  if (status === 401 || status === 403 || name === 'ExpiredToken') {
+    return new TerminalError('StoreDenied', text, {
+      where,
+      hint: `The credentials must be valid and allow ListBucket, GetObject, PutObject, AbortMultipartUpload and DeleteObject; ${restart}`,
+      cause: error,
+    });
+  }
+  if (status === 501) {
+    return new TerminalError('StoreUnfit', text, { where, hint: 'The server lacks a feature that petrel needs; docs/store.md lists them', cause: error });
+  }
+  return new TerminalError('StoreRefused', text, { where, hint: 'petrel doctor looks at the store', cause: error });
+}
+
+const restart = 'after a change: petrel down and petrel up, since workers keep the environment they were started with';
+
+function systemCodeOf(error: unknown): string {
+  const code = (error as { readonly code?: unknown } | undefined)?.code;
+  return typeof code === 'string' ? code : '';
+}

@@ -1,0 +1,39 @@
+/** Work on a sequence with a bounded number of pieces under way. */
+
+/** Results in the order of the inputs; at most `atOnce` inputs are being worked on or wait to be taken. */
+export async function* inOrder<T, R>(inputs: Iterable<T>, atOnce: number, work: (input: T) => Promise<R>): AsyncGenerator<R> {
+  const underWay: Promise<R>[] = [];
+  const start = (input: T): void => {
+    const result = work(input);
+    result.catch(() => {}); // told when its turn comes, or not at all when an earlier one failed
+    underWay.push(result);
+  };
+  try {
+    for (const input of inputs) {
+      start(input);
+      if (underWay.length >= atOnce) yield await (underWay.shift() as Promise<R>);
+    }
+    while (underWay.length > 0) yield await (underWay.shift() as Promise<R>);
+  } finally {
+    await Promise.allSettled(underWay);
+  }
+}
+
+/** Works on everything that comes, in any order. After the first failure nothing new is begun; it throws when the last has ended. */
+export async function eachOf<T>(inputs: AsyncIterable<T> | Iterable<T>, atOnce: number, work: (input: T) => Promise<void>): Promise<void> {
+  const underWay = new Set<Promise<void>>();
+  let failed: { readonly error: unknown } | undefined;
+  try {
+    for await (const input of inputs) {
+      const one = work(input)
+        .catch((error: unknown) => void (failed ??= { error }))
+        .finally(() => underWay.delete(one));
+      underWay.add(one);
+      if (underWay.size >= atOnce) await Promise.race(underWay);
+      if (failed !== undefined) break;
+    }
+  } finally {
+    await Promise.all(underWay);
+  }
+  if (failed !== undefined) throw failed.error;
+}

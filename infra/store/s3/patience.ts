@@ -1,0 +1,48 @@
+/** How long a request to the store is tried again before the caller hears of it. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { RetryableError } from '../../../core/errors.ts';
+import { describeFailure, isTransient, toPetrelError } from './failures.ts';
+import type { RequestOf } from './failures.ts';
+
+export interface Patience {
+  readonly attempts: number;
+  /** Pauses double from the first to the longest; each is shortened by chance, so that many clients do not come back at once. */
+  readonly firstPauseMs: number;
+  readonly longestPauseMs: number;
+  /** A connection that carries nothing for so long is given up. */
+  readonly idleMs: number;
+  /** From the first byte of a request to the first of its reply. */
+  readonly replyMs: number;
+}
+
+/** About ten seconds of refusals, or a server that is silent for minutes. Longer troubles are the caller's to wait for. */
+export const usualPatience: Patience = { attempts: 8, firstPauseMs: 100, longestPauseMs: 4_000, idleMs: 30_000, replyMs: 120_000 };
+
+/**
+ * Runs `attempt` until it succeeds or fails for good. Every failure comes out as a PetrelError; one that outlasted all
+ * attempts as RetryableError `StoreUnavailable`.
+ */
+export async function insist<T>(request: RequestOf, patience: Patience, attempt: () => Promise<T>): Promise<T> {
+  const started = performance.now();
+  for (let made = 1; ; made++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isTransient(error)) throw toPetrelError(error, request);
+      if (made >= patience.attempts) throw unavailable(error, request, made, performance.now() - started);
+      await delay(pauseMs(patience, made));
+    }
+  }
+}
+
+function pauseMs({ firstPauseMs, longestPauseMs }: Patience, made: number): number {
+  return Math.min(longestPauseMs, firstPauseMs * 2 ** (made - 1)) * (0.5 + Math.random() / 2);
+}
+
+function unavailable(error: unknown, { what, where }: RequestOf, made: number, tookMs: number): RetryableError {
+  return new RetryableError('StoreUnavailable', `${what}: ${made} attempts in ${(tookMs / 1000).toFixed(1)} s, the last: ${describeFailure(error)}`, {
+    where,
+    hint: 'Nothing is lost: it goes on when the store answers again',
+    cause: error,
+  });
+}

@@ -1,0 +1,69 @@
+/** A bucket as object store: create is a PUT that only succeeds where nothing is. */
+import type { Store } from '../../../core/ports.ts';
+import { S3Bucket } from './bucket.ts';
+import { sharedS3 } from './client.ts';
+import type { S3Connection } from './client.ts';
+import { createObject } from './create.ts';
+import { listChildren, listKeys, removeAll, removeObject } from './listing.ts';
+import { parseS3Url } from './location.ts';
+import { readRange, readStream, readWhole, sizeOf } from './read.ts';
+import { putObject } from './write.ts';
+
+/**
+ * Opens `s3://bucket/prefix`, by default with the process's one client. Throws InvalidInputError when bucket or
+ * credentials are missing, TerminalError when they do not suffice, RetryableError when no server answers.
+ */
+export async function openS3Store(url: string, connection?: S3Connection): Promise<Store> {
+  const location = parseS3Url(url);
+  const bucket = new S3Bucket(connection ?? (await sharedS3()), location);
+  await bucket.check();
+  return new S3Store(bucket);
+}
+
+class S3Store implements Store {
+  readonly url: string;
+  readonly place: string;
+  readonly #bucket: S3Bucket;
+
+  constructor(bucket: S3Bucket) {
+    this.#bucket = bucket;
+    this.url = bucket.url;
+    this.place = `${bucket.url} at ${bucket.endpoint ?? 'AWS'}`;
+  }
+
+  create(key: string, bytes: Uint8Array, hold?: () => Promise<void>): Promise<'created' | 'exists'> {
+    return createObject(this.#bucket, key, bytes, hold);
+  }
+
+  put(key: string, bytes: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
+    return putObject(this.#bucket, key, bytes);
+  }
+
+  get(key: string, range?: readonly [number, number]): Promise<Uint8Array | undefined> {
+    return range === undefined ? readWhole(this.#bucket, key) : readRange(this.#bucket, key, range);
+  }
+
+  stream(key: string): Promise<AsyncIterable<Uint8Array> | undefined> {
+    return readStream(this.#bucket, key);
+  }
+
+  head(key: string): Promise<number | undefined> {
+    return sizeOf(this.#bucket, key);
+  }
+
+  list(prefix: string): Promise<string[]> {
+    return listKeys(this.#bucket, prefix);
+  }
+
+  children(prefix: string): Promise<string[]> {
+    return listChildren(this.#bucket, prefix);
+  }
+
+  remove(key: string): Promise<void> {
+    return key.endsWith('/') ? removeAll(this.#bucket, key) : removeObject(this.#bucket, key);
+  }
+
+  localPath(): undefined {
+    return undefined;
+  }
+}

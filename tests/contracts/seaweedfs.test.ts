@@ -1,0 +1,4 @@
+import { startSeaweed } from '../s3-servers.ts';
+import { s3Contract } from './s3.ts';
+
+s3Contract('SeaweedFS', startSeaweed);

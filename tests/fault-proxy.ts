@@ -1,0 +1,142 @@
+/**
+ * An HTTP proxy before a real server, which does by rule what networks and overloaded servers do. Requests go through
+ * unchanged, the Host header too, so that their signatures stay good. Each rule counts how often it fired.
+ */
+import { once } from 'node:events';
+import { createServer, request as httpRequest } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { loopback } from '../infra/ports.ts';
+
+export type Fault =
+  /** Answers in the server's place; the request never gets there. */
+  | { readonly type: 'answer'; readonly status: number; readonly code: string }
+  /** The server does its work; the reply is lost and the connection with it. */
+  | { readonly type: 'lose-reply' }
+  /** The connection ends when this much of the request's body has passed. */
+  | { readonly type: 'cut-upload'; readonly afterBytes: number }
+  /** The connection ends when this much of the reply's body has passed. */
+  | { readonly type: 'cut-download'; readonly afterBytes: number }
+  /** A bit of the body changes on the way. */
+  | { readonly type: 'flip-upload' }
+  | { readonly type: 'flip-download' }
+  /** The request waits for this before it goes on. */
+  | { readonly type: 'wait'; readonly for: () => Promise<unknown> }
+  /** The request gets no answer ever. */
+  | { readonly type: 'silence' }
+  /** Something of the test's own: it answers, or says that the server may. */
+  | { readonly type: 'own'; readonly handle: (request: IncomingMessage, reply: ServerResponse) => Promise<'answered' | 'go on'> };
+
+export interface Rule {
+  readonly fault: Fault;
+  /** Which requests; all when absent. */
+  readonly when?: (request: IncomingMessage) => boolean;
+  /** How often it fires. Once when absent. */
+  readonly times?: number;
+}
+
+export interface FaultProxy {
+  readonly endpoint: string;
+  /** From now on the next requests that match are treated so. Rules that are spent are passed over. */
+  add(rule: Rule): FiredRule;
+  /** All requests since the last call, as `PUT /bucket/key?query`. */
+  seen(): string[];
+  close(): Promise<void>;
+}
+
+export interface FiredRule {
+  readonly fired: number;
+}
+
+/** Answers like `<Error><Code>SlowDown</Code>…`, as S3 does. */
+export const slowDown: Fault = { type: 'answer', status: 503, code: 'SlowDown' };
+export const unavailable: Fault = { type: 'answer', status: 503, code: 'ServiceUnavailable' };
+export const conflict: Fault = { type: 'answer', status: 409, code: 'ConditionalRequestConflict' };
+export const internalError: Fault = { type: 'answer', status: 500, code: 'InternalError' };
+
+export async function startFaultProxy(target: string): Promise<FaultProxy> {
+  const { hostname, port } = new URL(target);
+  const rules: { readonly rule: Rule; fired: number }[] = [];
+  let seen: string[] = [];
+  const server = createServer((request, reply) => {
+    seen.push(`${request.method} ${request.url}`);
+    const hit = rules.find(({ rule, fired }) => fired < (rule.times ?? 1) && (rule.when?.(request) ?? true));
+    if (hit !== undefined) hit.fired += 1;
+    void serve(request, reply, hit?.rule.fault).catch(() => reply.destroy());
+  });
+  server.on('checkContinue', (request, reply) => {
+    reply.writeContinue();
+    server.emit('request', request, reply);
+  });
+  server.keepAliveTimeout = 0; // the client closes: no race between its next request and our time limit
+  server.listen(0, loopback);
+  await once(server, 'listening');
+  return {
+    endpoint: `http://${loopback}:${(server.address() as AddressInfo).port}`,
+    add: (rule) => {
+      const entry = { rule, fired: 0 };
+      rules.push(entry);
+      return entry;
+    },
+    seen: () => seen.splice(0),
+    close: async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+
+  async function serve(request: IncomingMessage, reply: ServerResponse, fault: Fault | undefined): Promise<void> {
+    switch (fault?.type) {
+      case 'answer':
+        for await (const _ of request);
+        return answer(reply, fault.status, fault.code);
+      case 'silence':
+        return;
+      case 'wait':
+        await fault.for();
+        return forward(request, reply, undefined);
+      case 'own':
+        if ((await fault.handle(request, reply)) === 'answered') return;
+        return forward(request, reply, undefined);
+      default:
+        return forward(request, reply, fault);
+    }
+  }
+
+  async function forward(request: IncomingMessage, reply: ServerResponse, fault: Fault | undefined): Promise<void> {
+    const onward = httpRequest({ hostname, port, method: request.method, path: request.url, headers: request.headers, agent: false });
+    onward.on('error', () => reply.destroy());
+    const answered = once(onward, 'response') as Promise<[IncomingMessage]>;
+    answered.catch(() => request.destroy());
+    await pass(request, onward, fault?.type === 'cut-upload' ? fault.afterBytes : Infinity, fault?.type === 'flip-upload');
+    onward.end();
+    const [response] = await answered;
+    if (fault?.type === 'lose-reply') {
+      for await (const _ of response);
+      return void reply.destroy();
+    }
+    reply.writeHead(response.statusCode ?? 500, response.rawHeaders);
+    await pass(response, reply, fault?.type === 'cut-download' ? fault.afterBytes : Infinity, fault?.type === 'flip-download');
+    reply.end();
+  }
+}
+
+export function answer(reply: ServerResponse, status: number, code: string): void {
+  reply.writeHead(status, { 'content-type': 'application/xml' });
+  reply.end(`<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>the test says so</Message></Error>`);
+}
+
+/** Copies a body, perhaps only its beginning, perhaps with a bit that is wrong. */
+async function pass(from: IncomingMessage, to: NodeJS.WritableStream & { destroy(): unknown }, untilByte: number, flip: boolean): Promise<void> {
+  let passed = 0;
+  for await (const chunk of from as AsyncIterable<Buffer>) {
+    const part = chunk.subarray(0, untilByte - passed);
+    if (flip && passed === 0 && part.length > 0) part[0] = (part[0] ?? 0) ^ 1;
+    passed += part.length;
+    if (part.length > 0 && !to.write(part)) await once(to as NodeJS.WritableStream, 'drain');
+    if (passed < untilByte) continue;
+    to.destroy();
+    throw new Error(`cut after ${passed} bytes`);
+  }
+}

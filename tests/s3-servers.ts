@@ -1,0 +1,102 @@
+/** Real S3 servers for tests: SeaweedFS, and versitygw where it could be built (`node infra/bootstrap.mjs --tests`). */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { CreateBucketCommand, HeadBucketCommand } from '@aws-sdk/client-s3';
+import { connectS3 } from '../infra/store/s3/client.ts';
+import type { S3Connection } from '../infra/store/s3/client.ts';
+import { usualPatience } from '../infra/store/s3/patience.ts';
+import type { Patience } from '../infra/store/s3/patience.ts';
+import { petrelHome } from '../infra/home.ts';
+import { freePorts, loopback } from '../infra/ports.ts';
+import { poll } from '../infra/wait.ts';
+import { startServer } from './servers.ts';
+import type { TestServer } from './servers.ts';
+
+/** What the SDK's usual places say on this server. */
+export interface S3Env extends Readonly<Record<string, string>> {
+  readonly AWS_ENDPOINT_URL: string;
+  readonly AWS_REGION: string;
+  readonly AWS_ACCESS_KEY_ID: string;
+  readonly AWS_SECRET_ACCESS_KEY: string;
+}
+
+export interface S3Server extends TestServer {
+  readonly endpoint: string;
+  /** For processes that use the store: `Object.assign(process.env, server.env)` before the stack starts. */
+  readonly env: S3Env;
+  /** A store in the bucket that is there: `s3://petrel-tests/<prefix>`. */
+  url(prefix: string): string;
+  /** A client of this server, or of a proxy before it. */
+  connect(options?: { readonly endpoint?: string; readonly patience?: Patience }): Promise<S3Connection>;
+}
+
+export const testBucket = 'petrel-tests';
+const accessKey = 'petrel';
+const secretKey = 'petrel-secret';
+
+/** A test waits no minutes for a server that is told to be silent. */
+export const shortPatience: Patience = { ...usualPatience, firstPauseMs: 5, longestPauseMs: 50, idleMs: 1_000, replyMs: 20_000 };
+
+/** SeaweedFS with its data under `folder`. It takes half a GiB of memory: one per test file. */
+export async function startSeaweed(folder: string): Promise<S3Server> {
+  const [master, volume, filer, s3, ...grpc] = (await freePorts(8)) as [number, number, number, number, number, number, number, number];
+  mkdirSync(join(folder, 'data'), { recursive: true });
+  const configFile = join(folder, 's3.json');
+  writeFileSync(configFile, JSON.stringify({ identities: [{ name: 'petrel', credentials: [{ accessKey, secretKey }], actions: ['Admin'] }] }));
+  const flags = {
+    ip: loopback, 'ip.bind': loopback, dir: join(folder, 'data'), s3: true, 's3.config': configFile, filer: true, 'volume.max': 20, 'master.volumeSizeLimitMB': 256,
+    'master.telemetry': false, 'master.port': master, 'volume.port': volume, 'filer.port': filer, 's3.port': s3,
+    'master.port.grpc': grpc[0], 'volume.port.grpc': grpc[1], 'filer.port.grpc': grpc[2], 's3.port.grpc': grpc[3], 's3.port.iceberg': 0, 's3.port.lance': 0,
+  };
+  const args = ['server', ...Object.entries(flags).map(([name, value]) => `-${name}=${value}`)];
+  return serve('seaweedfs', folder, args, s3);
+}
+
+/** Why versitygw cannot be had here; undefined when it can. */
+export function versityMissing(): string | undefined {
+  return toolPath('versitygw') === undefined ? 'versitygw is not built: it needs Go and the network (node infra/bootstrap.mjs --tests)' : undefined;
+}
+
+/** versitygw with its data under `folder`. */
+export async function startVersity(folder: string): Promise<S3Server> {
+  const [port] = (await freePorts(1)) as [number];
+  for (const name of ['data', 'sidecar']) mkdirSync(join(folder, name), { recursive: true });
+  const args = ['--port', `${loopback}:${port}`, '--access', accessKey, '--secret', secretKey, '--region', 'us-east-1', '--quiet', 'posix', '--sidecar', join(folder, 'sidecar'), join(folder, 'data')];
+  return serve('versitygw', folder, args, port);
+}
+
+async function serve(name: string, folder: string, args: readonly string[], port: number): Promise<S3Server> {
+  const command = toolPath(name);
+  if (command === undefined) throw new Error(`${name} is not there: node infra/bootstrap.mjs --tests`);
+  const endpoint = `http://${loopback}:${port}`;
+  const env: S3Env = { AWS_ENDPOINT_URL: endpoint, AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: accessKey, AWS_SECRET_ACCESS_KEY: secretKey };
+  Object.assign(process.env, { AWS_ACCESS_KEY_ID: accessKey, AWS_SECRET_ACCESS_KEY: secretKey, AWS_REGION: 'us-east-1' });
+  const server = await startServer(name, folder, command, args, {}, () => answers(endpoint));
+  const connect: S3Server['connect'] = (options = {}) => connectS3({ endpoint, patience: shortPatience, ...options });
+  await makeBucket(await connect());
+  return Object.assign(server, { endpoint, env, url: (prefix: string) => `s3://${testBucket}/${prefix}`, connect });
+}
+
+/** The port is open before the server serves: an answer of its S3 side counts, be it a refusal. */
+async function answers(endpoint: string): Promise<boolean> {
+  return fetch(endpoint).then((reply) => reply.status < 500, () => false);
+}
+
+async function makeBucket({ client }: S3Connection): Promise<void> {
+  const made = await poll(
+    async () => {
+      await client.send(new CreateBucketCommand({ Bucket: testBucket })).catch(() => {}); // not ready yet, or there already: the next line tells
+      return client.send(new HeadBucketCommand({ Bucket: testBucket })).then(() => true, () => false);
+    },
+    { everyMs: 100, timeoutMs: 60_000 },
+  );
+  client.destroy();
+  if (made !== true) throw new Error(`the bucket ${testBucket} could not be made`);
+}
+
+function toolPath(name: string): string | undefined {
+  const file = join(petrelHome(), 'toolchain/tools.json');
+  const tools = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Readonly<Record<string, { readonly path: string }>>) : {};
+  const path = tools[name]?.path;
+  return path !== undefined && existsSync(path) ? path : undefined;
+}
