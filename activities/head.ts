@@ -4,6 +4,7 @@ import { keys } from '../core/records/keys.ts';
 import { recordFormat, termRecord } from '../core/records/schema.ts';
 import type { TermRecord, Wish } from '../core/records/schema.ts';
 import type { ActivityPorts } from './ports.ts';
+import { drivenBy } from './ownership.ts';
 import { writerOf } from './run-context.ts';
 import type { Head } from '../infra/store/run-log.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
@@ -25,14 +26,13 @@ export interface RecoveredHead {
 export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
   return {
     async recoverHead(ref: RunRef): Promise<RecoveredHead> {
-      const context = await contexts.get(ref, true);
-      const head = await context.log.head();
+      const { context, head } = await contexts.head(ref);
       const status = await context.log.status();
       return {
         term: head?.term ?? 0,
         position: head?.position ?? 0,
         iterations: context.iterations,
-        pending: head?.pending !== undefined && head.pending.record.decision !== 'seal',
+        pending: head?.pending !== undefined,
         wish: status?.wish ?? 'run',
         evaluationDue: await isValidationMissing(context, head),
         valOnly: context.recipe.trainer.val_only,
@@ -41,9 +41,9 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
 
     /** Makes the base ready on a trainer and opens the first term. */
     async openTerm(ref: RunRef): Promise<{ readonly term: number }> {
-      const { log, recipe, inputs } = await contexts.get(ref);
-      const existing = await log.newestTerm();
-      if (existing !== undefined) return { term: existing.record.term };
+      const { context, head } = await contexts.head(ref);
+      if (head !== undefined) return { term: head.term };
+      const { log, recipe, inputs } = context;
       const { output } = await ports.whileHeartbeating((signal) =>
         ports.dispatcher.run(
           {
@@ -63,20 +63,34 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
         term: 1,
         startState: output.stateDigest,
         startWeights: output.weightsDigest,
+        revision: 1,
         profile: output.profile,
         owner: ports.stack,
         reason: 'start',
         skippedDraws: [],
         writer: writerOf(ports),
       };
-      const decided = await ports.decide(log.store, keys.term(ref.runId, 1), termRecord, record, (other) => other.startState === record.startState);
+      const decided = await ports.decide(log.store, keys.term(ref.runId, 1), termRecord, record, (other) => {
+        if (other.owner !== record.owner) throw drivenBy(other, record.owner);
+        return other.startState === record.startState;
+      });
       ports.say(ref.runId, 'info', `opened term 1: ${output.profile.compute}${output.profile.deterministic ? ' deterministic' : ''} on ${output.profile.isa}`);
       return { term: decided.record.term };
     },
 
-    /** The run's state for people; a pause's reason comes with it. */
+    /**
+     * The run's state for people; a pause's reason comes with it. That of a run which another stack drives is the other's
+     * to tell: our failure is said here only.
+     */
     async recordState(input: RunRef & { readonly state: 'running' | 'paused' | 'stopped' | 'completed' | 'failed' | 'cancelled'; readonly reason?: unknown }): Promise<void> {
-      const { log } = await contexts.get(input);
+      const log = await contexts.log(input);
+      const term = (await log.newestTerm())?.record;
+      if (term !== undefined && term.owner !== ports.stack) {
+        ports.say(input.runId, 'warn', `${ports.stack} ends its work here${reasonText(input.reason)}`);
+        ports.dispatcher.releaseLease(input.runId);
+        if (input.state === 'failed') return;
+        throw drivenBy(term, ports.stack);
+      }
       const hold = input.state === 'paused';
       await ports.appendStatus(log, { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now());
       ports.say(input.runId, input.reason === undefined ? 'info' : 'warn', `${input.state}${reasonText(input.reason)}`);
@@ -89,7 +103,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
 async function isValidationMissing({ log, recipe, inputs, iterations }: RunContext, head: Head | undefined): Promise<boolean> {
   const position = head?.position ?? 0;
   if (inputs.validation === undefined || !isValidationDue(recipe, position, iterations)) return false;
-  return head === undefined || (await log.store.head(keys.evaluation(log.runId, head.term, position))) === undefined;
+  return head === undefined || !(await log.isEvaluated(position));
 }
 
 export function liveNote(stage: string, iteration: number, progress: { readonly done: number; readonly total: number; readonly note: string } | undefined, queued: string | undefined) {

@@ -1,12 +1,13 @@
-/** What every stage of a run needs again and again: its log, recipe and settings. Parsed once per revision. */
+/** What every stage of a run needs again and again: its log, recipe and settings. Parsed once per term. */
 import { parseRecipe } from '../core/recipe/index.ts';
 import type { Recipe } from '../core/recipe/index.ts';
 import { totalIterations } from '../core/recipe/index.ts';
 import type { Draw } from '../core/rl/draws.ts';
-import { drawsFrom } from '../core/rl/draws.ts';
+import { drawsPast } from '../core/rl/draws.ts';
 import type { Writer } from '../core/records/schema.ts';
-import type { RevisionRecord, RunInputs } from '../core/records/schema.ts';
-import type { RunLog } from '../infra/store/run-log.ts';
+import type { RevisionRecord, RunInputs, TermRecord } from '../core/records/schema.ts';
+import type { Head, RunLog } from '../infra/store/run-log.ts';
+import { refuseForeign } from './ownership.ts';
 import type { ActivityPorts } from './ports.ts';
 
 /** Which run, as activities are told. */
@@ -27,29 +28,39 @@ export interface RunContext {
 
 export class RunContexts {
   readonly #ports: ActivityPorts;
-  readonly #known = new Map<string, RunContext>();
+  readonly #known = new Map<string, { readonly log: RunLog; readonly context: RunContext; readonly term: number }>();
 
   constructor(ports: ActivityPorts) {
     this.#ports = ports;
   }
 
-  /** The newest revision when `fresh`; otherwise the one that is known. */
-  async get(ref: RunRef, fresh = false): Promise<RunContext> {
+  async log({ runId, store }: RunRef): Promise<RunLog> {
+    return this.#known.get(runId)?.log ?? this.#ports.openLog(await this.#ports.openStore(store), runId);
+  }
+
+  /** What holds in this term; without one, what the first will begin with. */
+  async of(ref: RunRef, term: TermRecord | undefined): Promise<RunContext> {
     const known = this.#known.get(ref.runId);
-    if (known !== undefined && !fresh) return known;
-    const log = this.#ports.openLog(await this.#ports.openStore(ref.store), ref.runId);
-    const revision = await log.revision();
-    const context = makeContext(log, revision);
-    this.#known.set(ref.runId, context);
+    if (known !== undefined && known.term === (term?.term ?? 0)) return known.context;
+    const log = await this.log(ref);
+    const context = makeContext(log, await log.revision(term?.revision ?? 1), term?.skippedDraws ?? []);
+    this.#known.set(ref.runId, { log, context, term: term?.term ?? 0 });
     return context;
   }
 
-  forget(runId: string): void {
-    this.#known.delete(runId);
+  /**
+   * Where the log ends, for work on it. Throws FencedError when another stack drives the run, or when its term is closed:
+   * what this process would write is refused anyway, and its owner is to be told by whom.
+   */
+  async head(ref: RunRef): Promise<{ readonly context: RunContext; readonly head: Head | undefined }> {
+    const log = await this.log(ref);
+    const head = await log.head();
+    refuseForeign(head, this.#ports.stack, ref.runId);
+    return { context: await this.of(ref, head?.termRecord), head };
   }
 }
 
-function makeContext(log: RunLog, revision: RevisionRecord): RunContext {
+function makeContext(log: RunLog, revision: RevisionRecord, skipped: TermRecord['skippedDraws']): RunContext {
   const recipe = parseRecipe(revision.recipe);
   const { inputs } = revision;
   const stream = { rows: inputs.trainRows, seed: recipe.data.seed ?? recipe.seed, shuffle: recipe.data.shuffle };
@@ -59,7 +70,7 @@ function makeContext(log: RunLog, revision: RevisionRecord): RunContext {
     revision,
     inputs,
     iterations: totalIterations(recipe, inputs.trainRows),
-    draws: (cursor) => drawsFrom(stream, cursor, recipe.data.train_batch_size),
+    draws: (cursor) => drawsPast(stream, cursor, recipe.data.train_batch_size, skipped),
   };
 }
 

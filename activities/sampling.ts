@@ -124,10 +124,10 @@ export function addTimings(...all: readonly ResultRecord['timings'][]): Record<s
   return sums;
 }
 
-/** The head that a stage works on; refuses when the workflow's idea of it is out of date. */
+/** The head that a stage works on; refuses when it is not ours to go on with. */
 export async function headOf(contexts: RunContexts, ref: RunRef): Promise<{ context: RunContext; head: Head }> {
-  const context = await contexts.get(ref);
-  return { context, head: needHead(await context.log.head(), ref.runId) };
+  const { context, head } = await contexts.head(ref);
+  return { context, head: needHead(head, ref.runId) };
 }
 
 export type { LogPosition };

@@ -3,6 +3,7 @@ import { PauseError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { batchRecord, evalRecord, recordFormat, updateRecord } from '../core/records/schema.ts';
 import type { BatchRecord, EvalRecord, UpdateRecord, Wish } from '../core/records/schema.ts';
+import { cursorAfter } from '../core/rl/draws.ts';
 import type { ScoreTable } from '../core/wire/jobs.ts';
 import { badStepsPause, liveNote } from './head.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -62,7 +63,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
               draws: recipe.kind === 'sft' ? draws.map(({ draw, row }) => ({ draw, row })) : [],
               parts: scored.map(({ trajectories, scores }) => ({ trajectories, scores })),
               before: head.counters,
-              cursorAfter: head.counters.cursor + draws.length,
+              cursorAfter: cursorAfter(head.counters.cursor, draws),
               algorithm: algorithmSettings(recipe, inputs),
             },
           },
@@ -92,7 +93,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
         decision: 'train',
         writer: writerOf(ports),
       };
-      const decided = await ports.decide(log.store, keys.batch(ref.runId, head.term, record.iteration), batchRecord, record, (other) => other.parent === record.parent && other.decision !== 'seal');
+      const decided = await ports.decide(log.store, keys.batch(ref.runId, head.term, record.iteration), batchRecord, record, (other) => other.parent === record.parent);
       return { batch: decided.digest };
     },
 
@@ -141,7 +142,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
         timings: addTimings(timings),
         writer: writerOf(ports),
       };
-      const decided = await ports.decide(log.store, keys.update(ref.runId, head.term, k), updateRecord, record, (other) => other.batch === record.batch && other.outcome !== 'seal');
+      const decided = await ports.decide(log.store, keys.update(ref.runId, head.term, k), updateRecord, record, (other) => other.batch === record.batch);
       sayIteration(ports, decided.record, pending.record);
       if (decided.record.outcome === 'skipped' && output.after.badSteps >= recipe.trainer.max_bad_steps) {
         throw badStepsPause(ref.runId, output.after.badSteps, output.reason);

@@ -4,11 +4,11 @@ import { InvalidInputError } from '../core/errors.ts';
 import type { CommandContext, CommandInput } from './command.ts';
 import { flag } from './options.ts';
 
-/** True with -y, or when the answer is yes. Throws InvalidInputError where nobody can be asked. */
-export async function confirmed(question: string, input: CommandInput, { printer }: CommandContext): Promise<boolean> {
-  if (flag(input, 'yes')) return true;
+/** True with the option that says yes beforehand, or when the answer is yes. Throws InvalidInputError where nobody can be asked. */
+export async function confirmed(question: string, input: CommandInput, { printer }: CommandContext, option: 'yes' | 'accept' = 'yes'): Promise<boolean> {
+  if (flag(input, option)) return true;
   if (!printer.stderr.isTty || process.stdin.isTTY !== true) {
-    throw new InvalidInputError(`nobody can be asked here: ${question}`, { hint: 'add --yes' });
+    throw new InvalidInputError(`nobody can be asked here: ${question}`, { hint: `add --${option}` });
   }
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {

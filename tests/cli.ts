@@ -37,7 +37,8 @@ export function cliHome(): CliHome {
   };
 }
 
-async function runWords(home: string, words: readonly string[]): Promise<CommandResult> {
+/** Runs a command in this home, in this process. */
+export async function runWords(home: string, words: readonly string[]): Promise<CommandResult> {
   const texts = { out: '', err: '' };
   const stdout = { columns: 80, write: (text: string) => void (texts.out += text) };
   const stderr = { columns: 80, write: (text: string) => void (texts.err += text) };

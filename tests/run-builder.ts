@@ -123,7 +123,7 @@ class RunWriter {
     const revision = { format: recordFormat, runId, revision: 1, fromPosition: 0, recipe: { ...recipe }, inputs, createdAt } as const;
     await decide(this.#store, keys.revision(runId, 1), revisionRecord, revision, () => true);
     const { stateDigest, weightsDigest } = stateDigests(builtState(0));
-    const term = { format: recordFormat, runId, term: 1, startState: stateDigest, startWeights: weightsDigest, profile, owner: 'test', reason: 'start', skippedDraws: [], writer: this.#writer(0) } as const;
+    const term = { format: recordFormat, runId, term: 1, startState: stateDigest, startWeights: weightsDigest, revision: 1, profile, owner: 'test', reason: 'start', skippedDraws: [], writer: this.#writer(0) } as const;
     this.#parent = (await decide(this.#store, keys.term(runId, 1), termRecord, { ...term, skippedDraws: [] }, () => true)).digest;
   }
 

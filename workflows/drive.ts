@@ -98,7 +98,8 @@ async function iterate(drive: Drive): Promise<RunOutcome | undefined> {
     const turn = progress.turn();
     if (turn === 'hold') {
       await hold(drive, undefined);
-      if (progress.ending === undefined) await running(drive);
+      // The owner may have opened a new term meanwhile, with another recipe or from an earlier position.
+      if (progress.ending === undefined) return undefined;
     } else if (turn === 'go') {
       if ((await makeBatch(drive)) && progress.wish !== 'cancel') await update(drive);
     } else return end(drive, turn === 'complete' ? 'completed' : turn === 'stop' ? 'stopped' : 'cancelled');

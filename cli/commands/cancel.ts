@@ -15,7 +15,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   refuseWish(found, await found.log.status(), 'cancel');
   const { iteration, latestCheckpoint } = await summaryOf(found);
   const kept = latestCheckpoint === null ? 'it has no checkpoint' : `its newest checkpoint is of iteration ${latestCheckpoint.iteration}`;
-  if (!(await confirmed(`Cancel ${found.runId} after ${iteration} iterations? It cannot be resumed; ${kept}.`, input, context))) {
+  if (!(await confirmed(`Cancel ${found.runId} after ${iteration} iterations? It goes on only with resume --from; ${kept}.`, input, context))) {
     printer.notice('nothing was done; petrel stop ends it with a checkpoint');
     return EXIT.interrupted;
   }

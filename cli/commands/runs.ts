@@ -77,11 +77,12 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
   {
     name: 'resume',
     arguments: '<run> [overrides...]',
-    doc: 'Go on with a paused or stopped run.',
+    doc: 'Go on with a paused or stopped run, or with one of another stack.',
     group: 'Runs',
     options: [
-      { flags: '--from <k>', doc: 'from this iteration, in a new term; later ones no longer count' },
-      { flags: '--accept-changes', doc: 'take changed keys that change the experiment' },
+      { flags: '--from <k>', doc: 'after iteration k, in a new term; later ones no longer count' },
+      { flags: '--skip-draws', doc: 'with --from: never use the draws of the iterations given up again' },
+      { flags: '--accept', doc: 'yes to what is given up, changed or taken over' },
       { flags: '--skip', doc: 'leave out the batch that waits for its update: it ends every trainer' },
       wait,
     ],

@@ -24,6 +24,9 @@ function fakeDriver(workflow: 'running' | 'ended'): RunDriver & { readonly told:
   const told: string[] = [];
   return {
     told,
+    get stack(): never {
+      throw new Error('there is none');
+    },
     workflow: async () => workflow,
     signal: async (what) => void told.push(`signal ${what}`),
     start: async (ending) => void told.push(ending ? 'start after its end' : 'start'),
@@ -56,13 +59,21 @@ describe('with the stack down', () => {
     await expect(cli.petrel('cancel', runId, '-y')).rejects.toMatchObject({ code: 'Conflict' });
   });
 
-  it('resume explains what cannot go on, and what is not built yet', async () => {
-    await expect(cli.petrel('resume', (await fresh({ state: 'completed' })).runId)).rejects.toMatchObject({ code: 'Conflict', message: expect.stringContaining('completed') });
-    await expect(cli.petrel('resume', (await fresh({ state: 'cancelled' })).runId)).rejects.toMatchObject({ code: 'Conflict' });
-    const { runId } = await fresh({ state: 'stopped' });
-    for (const words of [['--from', '1'], ['--accept-changes'], ['actor.optim.lr=1']]) {
-      await expect(cli.petrel('resume', runId, ...words)).rejects.toMatchObject({ code: 'NotBuilt' });
-    }
+  it('resume explains what cannot go on, and how it could', async () => {
+    await expect(cli.petrel('resume', (await fresh({ state: 'completed' })).runId)).rejects.toMatchObject({ code: 'Conflict', message: expect.stringContaining('completed'), hint: expect.stringContaining('total_training_steps') });
+    await expect(cli.petrel('resume', (await fresh({ state: 'cancelled' })).runId)).rejects.toMatchObject({ code: 'Conflict', hint: expect.stringContaining('--from') });
+  });
+
+  it('resume --from names what is given up, and wants --accept where nobody can be asked', async () => {
+    const { runId, log } = await fresh({ state: 'stopped' });
+    await expect(cli.petrel('resume', runId, '--from', '2')).rejects.toMatchObject({ code: 'NotFound', hint: '--from takes 0 to 1' });
+    await expect(cli.petrel('resume', runId, '--skip-draws')).rejects.toMatchObject({ code: 'InvalidInput' });
+    await expect(cli.petrel('resume', runId, '--from', '0')).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('iteration 1 no longer counts'), hint: 'add --accept' });
+    expect((await log.head())?.term).toBe(1);
+  });
+
+  it('resume wants --accept to take a run from another stack that may be at work', async () => {
+    await expect(cli.petrel('resume', (await fresh()).runId)).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('test drives it (running'), hint: 'add --accept' });
   });
 });
 

@@ -13,6 +13,7 @@ import type { FoundRun } from './find.ts';
 export type WorkflowState = 'running' | 'ended';
 
 export interface RunDriver {
+  readonly stack: StackInfo;
   workflow(): Promise<WorkflowState>;
   /** The store holds the wish already: the signal makes it quick. */
   signal(wish: Wish): Promise<void>;
@@ -36,7 +37,7 @@ export async function driverAfterUp(run: FoundRun, home: string, printer: Printe
 
 async function connectDriver(run: FoundRun, home: string, stack: StackInfo): Promise<RunDriver> {
   const { connectTemporalClient } = await import('../../infra/temporal/connection.ts');
-  return new WorkflowDriver(run, home, await connectTemporalClient(stack));
+  return new WorkflowDriver(run, home, stack, await connectTemporalClient(stack));
 }
 
 /** A workflow that has recorded its last state ends within this time. */
@@ -45,12 +46,14 @@ const endingMs = 15_000;
 const endedMs = 250;
 
 class WorkflowDriver implements RunDriver {
+  readonly stack: StackInfo;
   readonly #run: FoundRun;
   readonly #home: string;
   readonly #client: Client;
   #closed = false;
 
-  constructor(run: FoundRun, home: string, client: Client) {
+  constructor(run: FoundRun, home: string, stack: StackInfo, client: Client) {
+    this.stack = stack;
     this.#run = run;
     this.#home = home;
     this.#client = client;

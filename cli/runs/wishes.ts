@@ -4,6 +4,7 @@ import type { StatusEntry, Wish } from '../../core/records/schema.ts';
 import { appendStatus } from '../../infra/store/status.ts';
 import type { RunDriver } from './driver.ts';
 import type { FoundRun } from './find.ts';
+import type { TermWish } from './next-term.ts';
 import { endedStates } from './summary.ts';
 
 /** What a wish met. */
@@ -30,11 +31,10 @@ export async function fulfil(run: FoundRun, what: 'cancel' | 'pause', now: Date)
 
 /**
  * Starts or joins the workflow of a run that may go on. A run that had ended is queued again, so that nobody takes the
- * old end for the new one. Throws TerminalError `Conflict` for one that cannot go on.
+ * old end for the new one. `refuseResume` comes first.
  */
 export async function resume(run: FoundRun, driver: RunDriver, now: Date): Promise<StatusEntry> {
   const before = await run.log.status();
-  refuseResume(run, before);
   const ended = before !== undefined && endedStates.has(before.state);
   const entry = await appendStatus(run.log, { wish: 'run', ...(ended ? { state: 'queued' as const } : {}) }, now);
   await driver.start(ended);
@@ -42,13 +42,15 @@ export async function resume(run: FoundRun, driver: RunDriver, now: Date): Promi
   return entry;
 }
 
-/** Asked before the stack is brought up, too. */
-export function refuseResume({ runId }: FoundRun, status: StatusEntry | undefined): void {
-  if (status?.state === 'completed') {
-    throw new TerminalError('Conflict', `${runId} is completed: all its iterations are done`, { hint: `petrel ckpt export ${runId} --out ./trained` });
+/** A run that is done goes on only from an earlier iteration or with a changed recipe, one that was cancelled only with --from. */
+export function refuseResume({ runId }: FoundRun, status: StatusEntry | undefined, { from, changed }: Pick<TermWish, 'from' | 'changed'>): void {
+  if (status?.state === 'completed' && from === undefined && changed === undefined) {
+    throw new TerminalError('Conflict', `${runId} is completed: all its iterations are done`, {
+      hint: `petrel resume ${runId} trainer.total_training_steps=… goes on for longer; petrel ckpt export ${runId} --out ./trained`,
+    });
   }
-  if (status?.state === 'cancelled') {
-    throw new TerminalError('Conflict', `${runId} was cancelled: it could go on with --from only, which is not built yet`, { hint: `petrel rm ${runId}, or start another run` });
+  if (status?.state === 'cancelled' && from === undefined) {
+    throw new TerminalError('Conflict', `${runId} was cancelled: it goes on only from an iteration that you name`, { hint: `petrel resume ${runId} --from <k>` });
   }
 }
 

@@ -16,6 +16,9 @@ export const keys = {
   update: (runId: RunId, term: number, iteration: number) => `${position(runId, term, iteration)}/update.json`,
   evaluation: (runId: RunId, term: number, iteration: number) => `${position(runId, term, iteration)}/eval.json`,
   result: (runId: RunId, jobId: JobId) => `${run(runId)}/results/${jobId}.json`,
+  /** `by`: the run id of a fork that still reads this run. */
+  pin: (runId: RunId, by: RunId) => `${run(runId)}/pins/${by}.json`,
+  pins: (runId: RunId) => `${run(runId)}/pins/`,
   checkpoints: (runId: RunId) => `${run(runId)}/checkpoints/`,
   checkpoint: (runId: RunId, iteration: number, state: Digest) => `${run(runId)}/checkpoints/${iteration}-${state}.json`,
   weights: (runId: RunId, weights: Digest) => `${run(runId)}/weights/${weights}.json`,

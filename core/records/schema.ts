@@ -77,24 +77,6 @@ export const numericProfile = z.object({
 });
 export type NumericProfile = z.infer<typeof numericProfile>;
 
-export const termRecord = z.object({
-  format,
-  runId: z.string(),
-  term: z.int().positive(),
-  /** Undefined for the first term. */
-  parent: z.object({ term: z.int().positive(), position: count }).optional(),
-  /** State at the parent's position: the base for term 1. */
-  startState: digest,
-  startWeights: digest,
-  profile: numericProfile,
-  owner: z.string(),
-  reason: z.string(),
-  /** Draw numbers that a redo must not use again. */
-  skippedDraws: z.array(count),
-  writer,
-});
-export type TermRecord = z.infer<typeof termRecord>;
-
 /** Everything that changes from iteration to iteration besides the weights. */
 export const counters = z.object({
   /** Next draw number. */
@@ -107,6 +89,34 @@ export const counters = z.object({
   klCoef: z.number(),
 });
 export type Counters = z.infer<typeof counters>;
+
+const drawRange = z.tuple([count, count]);
+
+export const termRecord = z.object({
+  format,
+  runId: z.string(),
+  term: z.int().positive(),
+  /**
+   * Where the log goes on: the record of a committed position, its digest, and the term that holds it. Undefined for the
+   * first term.
+   */
+  parent: z.object({ term: z.int().positive(), position: count, record: digest }).optional(),
+  /** Only in the first term of a fork: it counts on from its origin's position. Absent: position 0, all counters zero. */
+  base: z.object({ position: count, counters }).optional(),
+  /** State at the position where the term begins. */
+  startState: digest,
+  startWeights: digest,
+  /** The recipe revision that its batches are made with. */
+  revision: z.int().positive().default(1),
+  profile: numericProfile,
+  /** The stack that drives the run: only its control processes go on in this term. */
+  owner: z.string(),
+  reason: z.string(),
+  /** Draw numbers that no batch of this term uses: half-open ranges, ascending. */
+  skippedDraws: z.array(drawRange),
+  writer,
+});
+export type TermRecord = z.infer<typeof termRecord>;
 
 export const drawFate = z.enum(['trained', 'filtered', 'failed', 'surplus', 'stale']);
 
@@ -174,10 +184,28 @@ export const batchRecord = z.object({
   metrics: metricValues,
   timings: metricValues,
   /** `skip`: a person decided that this batch is not trained on. */
-  decision: z.enum(['train', 'skip', 'seal']),
+  decision: z.enum(['train', 'skip']),
   writer,
 });
 export type BatchRecord = z.infer<typeof batchRecord>;
+
+/** In place of the record that would have come next: whoever was about to write it is too late. */
+const seal = {
+  format,
+  runId: z.string(),
+  term: z.int().positive(),
+  iteration: z.int().positive(),
+  /** Digest of the last record before it. */
+  parent: digest,
+  /** Who closed the term, and what for. */
+  owner: z.string(),
+  reason: z.string(),
+  writer,
+};
+export const batchSeal = z.object({ ...seal, decision: z.literal('seal') });
+export type BatchSeal = z.infer<typeof batchSeal>;
+/** What may lie at a batch key. */
+export const batchDecision = z.discriminatedUnion('decision', [batchRecord, batchSeal]);
 
 export const optimizerStep = z.object({
   lr: z.number(),
@@ -194,7 +222,7 @@ export const updateRecord = z.object({
   /** Digest of the batch record. */
   batch: digest,
   parentState: digest,
-  outcome: z.enum(['applied', 'skipped', 'seal']),
+  outcome: z.enum(['applied', 'skipped']),
   reason: z.string().optional(),
   stateDigest: digest,
   weightsDigest: digest,
@@ -205,6 +233,12 @@ export const updateRecord = z.object({
   writer,
 });
 export type UpdateRecord = z.infer<typeof updateRecord>;
+
+/** Closes a term whose last batch is not applied: that batch no longer counts. */
+export const updateSeal = z.object({ ...seal, outcome: z.literal('seal') });
+export type UpdateSeal = z.infer<typeof updateSeal>;
+/** What may lie at an update key. */
+export const updateDecision = z.discriminatedUnion('outcome', [updateRecord, updateSeal]);
 
 export const evalRecord = z.object({
   format,
@@ -274,6 +308,20 @@ export const statusEntry = z.object({
     .optional(),
 });
 export type StatusEntry = z.infer<typeof statusEntry>;
+
+/**
+ * A fork of this run is being made and reads what leads to a position: nothing of it may be removed. It holds from its
+ * creation until the fork has its first term (`runs/<by>/terms/1/term.json`) or is deleted (`runs/<by>/removed.json`).
+ */
+export const pin = z.object({
+  format,
+  runId: z.string(),
+  /** Run id of the fork, in the same store. */
+  by: z.string(),
+  position: count,
+  at: z.string(),
+});
+export type Pin = z.infer<typeof pin>;
 
 /** What is left of a run that was deleted, beside its run record. */
 export const tombstone = z.object({

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { drawAt, drawsFrom } from './draws.ts';
+import { cursorAfter, drawAt, drawsFrom, drawsPast, mergeRanges } from './draws.ts';
 import { permute, permutedRange } from './permutation.ts';
 
 describe('the keyed permutation', () => {
@@ -63,5 +63,32 @@ describe('the stream of draws', () => {
   test('answers for any draw at once', () => {
     expect(drawAt({ rows: 1000, seed: 3, shuffle: true }, 123_456_789_012).epoch).toBe(123_456_789);
     expect(() => drawAt({ rows: 1000, seed: 3, shuffle: true }, -1)).toThrow(/whole number/);
+  });
+});
+
+describe('skipped draws', () => {
+  const stream = { rows: 7, seed: 3, shuffle: true };
+  const ranges = fc.array(fc.tuple(fc.nat(40), fc.nat(40)).map(([a, b]): [number, number] => [a, a + b]), { maxLength: 5 });
+  const holds = (all: readonly (readonly [number, number])[], draw: number) => all.some(([start, end]) => start <= draw && draw < end);
+
+  test('are passed over, and nothing else is', () => {
+    fc.assert(
+      fc.property(ranges, fc.nat(30), fc.integer({ min: 1, max: 20 }), (skipped, cursor, count) => {
+        const draws = drawsPast(stream, cursor, count, skipped);
+        const wanted = drawsFrom(stream, cursor, count + 300).filter(({ draw }) => !holds(skipped, draw)).slice(0, count);
+        expect(draws).toEqual(wanted);
+        expect(cursorAfter(cursor, draws)).toBe(draws.at(-1)!.draw + 1);
+      }),
+    );
+  });
+
+  test('merge to the same set, ascending and apart', () => {
+    fc.assert(
+      fc.property(ranges, fc.nat(30), (all, from) => {
+        const merged = mergeRanges(all, from);
+        for (let draw = 0; draw < 90; draw++) expect(holds(merged, draw)).toBe(draw >= from && holds(all, draw));
+        for (const [i, [start]] of merged.entries()) if (i > 0) expect(start).toBeGreaterThan(merged[i - 1]![1]);
+      }),
+    );
   });
 });

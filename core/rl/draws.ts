@@ -37,3 +37,34 @@ export function drawAt(stream: DrawStream, draw: number): Draw {
 export function drawsFrom(stream: DrawStream, cursor: number, count: number): Draw[] {
   return Array.from({ length: count }, (_, i) => drawAt(stream, cursor + i));
 }
+
+/** Draw numbers from the first (included) to the second (not included). */
+export type DrawRange = readonly [number, number];
+
+/** `count` draws from a cursor on, those in `skipped` passed over. */
+export function drawsPast(stream: DrawStream, cursor: number, count: number, skipped: readonly DrawRange[]): Draw[] {
+  const draws: Draw[] = [];
+  for (let draw = cursor; draws.length < count; draw++) {
+    const range = skipped.find(([start, end]) => start <= draw && draw < end);
+    if (range !== undefined) draw = range[1] - 1;
+    else draws.push(drawAt(stream, draw));
+  }
+  return draws;
+}
+
+/** The cursor after these draws: behind the last of them. */
+export function cursorAfter(cursor: number, draws: readonly Pick<Draw, 'draw'>[]): number {
+  return Math.max(cursor, ...draws.map(({ draw }) => draw + 1));
+}
+
+/** The union of ranges, ascending, with nothing below `from`. */
+export function mergeRanges(ranges: readonly DrawRange[], from = 0): [number, number][] {
+  const merged: [number, number][] = [];
+  const ascending = ranges.map(([start, end]): [number, number] => [Math.max(start, from), end]).filter(([start, end]) => start < end);
+  for (const [start, end] of ascending.sort((a, b) => a[0] - b[0])) {
+    const last = merged.at(-1);
+    if (last !== undefined && start <= last[1]) last[1] = Math.max(last[1], end);
+    else merged.push([start, end]);
+  }
+  return merged;
+}

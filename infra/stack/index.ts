@@ -9,3 +9,4 @@ export { announceReady } from './ready.ts';
 export { logFile, logTail } from './logs.ts';
 export { defaultPools } from './state.ts';
 export type { ChildState, StackInfo, WorkerPool } from './state.ts';
+export { stackName } from './identity.ts';

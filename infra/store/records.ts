@@ -1,10 +1,10 @@
 /** Reading and deciding records: parse at the edge, digest as stored, adopt or be fenced. */
-import type { z } from 'zod';
+import { z } from 'zod';
 import { canonicalJson } from '../../core/canonical.ts';
 import { FencedError, TerminalError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
-import { recordFormat } from '../../core/records/schema.ts';
+import { batchSeal, recordFormat, updateSeal } from '../../core/records/schema.ts';
 import { faultPoint } from '../faults/index.ts';
 import { sha256 } from './digest.ts';
 
@@ -47,12 +47,10 @@ export async function decide<S extends z.ZodType>(
   agrees: (existing: z.infer<S>) => boolean,
 ): Promise<Stored<z.infer<S>> & { readonly adopted: boolean }> {
   const bytes = encodeRecord(record);
-  faultPoint('decide.before', decisionFacts(key));
-  const outcome = await store.create(key, bytes);
-  faultPoint('decide.after', decisionFacts(key));
-  if (outcome === 'created') {
+  if ((await createDecision(store, key, bytes)) === 'created') {
     return { key, digest: sha256(bytes), record: parseRecord(key, bytes, schema), adopted: false };
   }
+  await refuseSealed(store, key);
   const existing = await needRecord(store, key, schema);
   if (!agrees(existing.record)) {
     throw new FencedError(`${key} was decided by another writer and differs from ours`, {
@@ -61,6 +59,26 @@ export async function decide<S extends z.ZodType>(
     });
   }
   return { ...existing, adopted: true };
+}
+
+const sealOrOther = z.union([batchSeal, updateSeal, z.unknown().transform(() => undefined)]);
+
+/** A term that is closed at this key takes no record, whatever the writer wanted to say. */
+async function refuseSealed(store: Store, key: string): Promise<void> {
+  const seal = (await needRecord(store, key, sealOrOther)).record;
+  if (seal === undefined) return;
+  throw new FencedError(`${seal.runId} was taken from this writer: ${seal.owner} closed term ${seal.term} (${seal.reason})`, {
+    where: key,
+    hint: `petrel status ${seal.runId} tells who drives it now`,
+  });
+}
+
+/** The conditional create of a decision, with the places before and after it where a process may die. */
+export async function createDecision(store: Store, key: string, bytes: Uint8Array): Promise<'created' | 'exists'> {
+  faultPoint('decide.before', decisionFacts(key));
+  const outcome = await store.create(key, bytes);
+  faultPoint('decide.after', decisionFacts(key));
+  return outcome;
 }
 
 /** `runs/<id>/terms/<t>/<k>/batch.json` is the decision `batch` of iteration k. */

@@ -13,7 +13,7 @@ import type { RunLog } from './run-log.ts';
 export async function skipPendingBatch(log: RunLog, reason: string, writer: Writer): Promise<UpdateRecord> {
   const head = await log.head();
   const pending = head?.pending;
-  if (head === undefined || pending === undefined || pending.record.decision === 'seal') {
+  if (head === undefined || pending === undefined || head.seal !== undefined) {
     throw new TerminalError('NothingToSkip', `${log.runId} has no batch that waits for its update: iteration ${head?.position ?? 0} is complete`, {
       hint: `petrel resume ${log.runId} goes on`,
     });
@@ -38,5 +38,5 @@ export async function skipPendingBatch(log: RunLog, reason: string, writer: Writ
     writer,
   };
   const key = keys.update(log.runId, head.term, record.iteration);
-  return (await decide(log.store, key, updateRecord, skipped, (other) => other.batch === digest && other.outcome !== 'seal')).record;
+  return (await decide(log.store, key, updateRecord, skipped, (other) => other.batch === digest)).record;
 }

@@ -1,0 +1,340 @@
+/** Terms on a folder store: every reader with logs of several terms, and random interleavings of all who write. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { makeRunId } from '../../core/ids.ts';
+import type { Store } from '../../core/ports.ts';
+import { keys } from '../../core/records/keys.ts';
+import { batchDecision, batchRecord, recordFormat, termRecord, updateDecision, updateRecord } from '../../core/records/schema.ts';
+import type { BatchRecord, Counters, NumericProfile, UpdateRecord } from '../../core/records/schema.ts';
+import { cursorAfter, drawsPast } from '../../core/rl/draws.ts';
+import { digestOf } from './digest.ts';
+import { openFolderStore } from './folder.ts';
+import { decide, readRecord } from './records.ts';
+import { RunLog } from './run-log.ts';
+import type { Head } from './run-log.ts';
+import { openNextTerm } from './terms.ts';
+import type { WantedTerm } from './terms.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'petrel-terms-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+let runs = 0;
+
+const batchSize = 2;
+const stream = { rows: 5, seed: 1, shuffle: true };
+const writer = { process: 'test', at: '2026-01-02T03:04:05.000Z' };
+const zero: Counters = { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 };
+const profile: NumericProfile = { id: 'p0', compute: 'fp32', deterministic: true, isa: 'avx2', engine: 'test', maxTokensPerMicroBatch: 64 };
+
+async function freshStore(): Promise<Store> {
+  return openFolderStore(join(folder, String(runs++)));
+}
+
+/** A log with its first term, owned by `a`. */
+async function freshLog(store?: Store): Promise<RunLog> {
+  const runId = makeRunId('toy', new Date(writer.at), '0001');
+  const log = new RunLog(store ?? (await freshStore()), runId);
+  const state = digestOf('base');
+  await decide(
+    log.store,
+    keys.term(runId, 1),
+    termRecord,
+    { format: recordFormat, runId, term: 1, startState: state, startWeights: state, revision: 1, profile, owner: 'a', reason: 'start', skippedDraws: [], writer },
+    () => true,
+  );
+  return log;
+}
+
+async function headOf(log: RunLog): Promise<Head> {
+  const head = await log.head();
+  if (head === undefined) throw new Error('it has a term');
+  return head;
+}
+
+/** What a control process commits next after this head; `mark` makes its batch another than everybody else's. */
+async function commitBatch(log: RunLog, head: Head, mark: string): Promise<void> {
+  const { runId } = log;
+  const draws = drawsPast(stream, head.counters.cursor, batchSize, head.termRecord.skippedDraws);
+  const record: BatchRecord = {
+    format: recordFormat, runId, term: head.term, iteration: head.position + 1, parent: head.parent, parentState: head.stateDigest,
+    revision: head.termRecord.revision, profile: profile.id, tensors: digestOf(mark), oldLogProbs: 'on-policy', learningRates: [1],
+    loss: { kind: 'policy', lossMode: 'vanilla', clipRatioLow: 0.2, clipRatioHigh: 0.2, clipRatioC: 3, lossAggMode: 'token-mean', entropyCoeff: 0, useKlLoss: false, klLossCoef: 0, klLossType: 'k1', temperature: 1, lossScaleFactor: 1 },
+    optimizer: { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0, maxGradNorm: 1 },
+    results: [], draws: draws.map(({ draw, row }) => ({ draw, row, fate: 'trained', samples: [] })),
+    before: head.counters, after: { ...head.counters, cursor: cursorAfter(head.counters.cursor, draws), optimizerSteps: head.counters.optimizerSteps + 1 },
+    metrics: {}, timings: {}, decision: 'train', writer,
+  };
+  await decide(log.store, keys.batch(runId, head.term, record.iteration), batchRecord, record, (other) => other.parent === record.parent);
+}
+
+async function commitUpdate(log: RunLog, head: Head): Promise<void> {
+  const pending = head.pending;
+  if (pending === undefined) throw new Error('no batch waits');
+  const state = digestOf([head.stateDigest, pending.record.tensors]);
+  const record: UpdateRecord = {
+    format: recordFormat, runId: log.runId, term: head.term, iteration: head.position + 1, batch: pending.digest, parentState: head.stateDigest,
+    outcome: 'applied', stateDigest: state, weightsDigest: state, steps: [], after: pending.record.after, metrics: {}, timings: {}, writer,
+  };
+  await decide(log.store, keys.update(log.runId, head.term, record.iteration), updateRecord, record, (other) => other.batch === record.batch);
+}
+
+const append = (log: RunLog, head: Head, mark: string) => (head.pending === undefined ? commitBatch(log, head, mark) : commitUpdate(log, head));
+
+/** Whole iterations. */
+async function iterate(log: RunLog, count: number, mark = 'a'): Promise<void> {
+  for (let i = 0; i < 2 * count; i++) await append(log, await headOf(log), mark);
+}
+
+function wanted(after: number, more: Partial<WantedTerm> = {}): WantedTerm {
+  return { after, skipDraws: false, owner: 'a', reason: 'redo', writer, ...more };
+}
+
+/** Walks the log from its first term to its end; fails where a record does not follow from the one before it. */
+async function expectOneChain(log: RunLog): Promise<void> {
+  const terms = (await log.chain()).reverse();
+  const head = await headOf(log);
+  let before = { digest: terms[0]!.digest, state: terms[0]!.record.startState, counters: zero, position: 0 };
+  for (const [i, term] of terms.entries()) {
+    if (i > 0) {
+      expect(term.record.parent).toEqual({ term: term.record.parent!.term, position: before.position, record: before.digest });
+      expect(term.record.startState).toBe(before.state);
+      before = { ...before, digest: term.digest };
+    }
+    const until = terms[i + 1]?.record.parent?.position ?? head.position;
+    for (let k = before.position + 1; k <= until; k++) {
+      const { batch, update } = await log.iteration(k);
+      expect([batch.record.term, batch.record.parent, batch.record.parentState, batch.record.before]).toEqual([term.record.term, before.digest, before.state, before.counters]);
+      expect([update.record.batch, update.record.parentState]).toEqual([batch.digest, before.state]);
+      expect((await log.at(k - 1)).parent).toBe(batch.record.parent);
+      before = { digest: update.digest, state: update.record.stateDigest, counters: update.record.after, position: k };
+    }
+    // The parent of a later term is the record that made the state, not a term that began there and was given up.
+    if (terms[i + 1] !== undefined && until === 0) before = { ...before, digest: terms[0]!.digest };
+  }
+  expect(await log.at(head.position)).toMatchObject({ position: head.position, stateDigest: before.state, counters: before.counters });
+}
+
+/** Every draw below the cursor is in exactly one reachable batch, or skipped by a reachable term. */
+async function expectOneFateEach(log: RunLog): Promise<void> {
+  const fates = new Map<number, number>();
+  const count = (draw: number) => fates.set(draw, (fates.get(draw) ?? 0) + 1);
+  for await (const { batch } of log.iterations()) batch.record.draws.forEach(({ draw }) => count(draw));
+  const { cursor } = (await headOf(log)).counters;
+  const skipped = (await log.chain()).flatMap(({ record }) => record.skippedDraws);
+  for (let draw = 0; draw < cursor; draw++) {
+    const isSkipped = skipped.some(([start, end]) => start <= draw && draw < end);
+    expect([draw, (fates.get(draw) ?? 0) + (isSkipped ? 1 : 0)]).toEqual([draw, 1]);
+  }
+}
+
+describe('a term after the first', () => {
+  it('goes on from an earlier position; what came after it no longer counts', async () => {
+    const log = await freshLog();
+    await iterate(log, 4);
+    const abandoned = (await log.iteration(3)).update.digest;
+    const term = await openNextTerm(log, wanted(1, { position: 2 }));
+    expect(term.record).toMatchObject({ term: 2, parent: { term: 1, position: 2 }, skippedDraws: [], owner: 'a' });
+    expect(await log.head()).toMatchObject({ term: 2, position: 2, pending: undefined, seal: undefined, counters: { cursor: 4 } });
+    expect((await log.iteration(2)).update.record.term).toBe(1);
+    await iterate(log, 2);
+    expect((await log.iteration(3)).update.digest).not.toBe(abandoned);
+    expect((await log.iteration(3)).update.record.stateDigest).toBe((await readRecord(log.store, keys.update(log.runId, 1, 3), updateRecord))?.record.stateDigest);
+    await expectOneChain(log);
+    await expectOneFateEach(log);
+  });
+
+  it('begins at position 0 as well, and as the first record of another', async () => {
+    const log = await freshLog();
+    await openNextTerm(log, wanted(1));
+    await openNextTerm(log, wanted(2));
+    expect((await log.chain()).map(({ record }) => [record.term, record.parent?.position])).toEqual([[3, 0], [1, undefined]]);
+    await iterate(log, 1);
+    await openNextTerm(log, wanted(3, { position: 0 }));
+    expect(await log.head()).toMatchObject({ term: 4, position: 0, counters: zero });
+    await iterate(log, 2);
+    await expectOneChain(log);
+  });
+
+  it('may begin before its predecessor began: that one drops out of the chain', async () => {
+    const log = await freshLog();
+    await iterate(log, 5);
+    await openNextTerm(log, wanted(1, { position: 3 }));
+    await iterate(log, 2);
+    await openNextTerm(log, wanted(2, { position: 2 }));
+    await iterate(log, 1);
+    expect((await log.chain()).map(({ record }) => record.term)).toEqual([3, 1]);
+    await openNextTerm(log, wanted(3, { position: 3 }));
+    await openNextTerm(log, wanted(4, { position: 3, reason: 'again' }));
+    await iterate(log, 2);
+    expect((await log.chain()).map(({ record }) => [record.term, record.parent?.term, record.parent?.position])).toEqual([[5, 3, 3], [3, 1, 2], [1, undefined, undefined]]);
+    await expectOneChain(log);
+    await expectOneFateEach(log);
+  });
+
+  it('closes the old one at the update when a batch waits: that batch no longer counts', async () => {
+    const log = await freshLog();
+    await iterate(log, 1);
+    const stale = await headOf(log);
+    await commitBatch(log, stale, 'a');
+    const zombie = await headOf(log);
+    await openNextTerm(log, wanted(1, { owner: 'b', reason: 'taken over' }));
+    await expect(commitUpdate(log, zombie)).rejects.toMatchObject({ code: 'Fenced', message: expect.stringContaining('b closed term 1 (taken over)') });
+    expect(await log.head()).toMatchObject({ term: 2, position: 1, pending: undefined, counters: { cursor: 2 } });
+    await iterate(log, 1, 'b');
+    await expectOneChain(log);
+  });
+
+  it('fences the batch of a late writer', async () => {
+    const log = await freshLog();
+    const zombie = await headOf(log);
+    await openNextTerm(log, wanted(1, { owner: 'b' }));
+    await expect(commitBatch(log, zombie, 'a')).rejects.toMatchObject({ code: 'Fenced' });
+  });
+
+  it('is opened once: the same wish is adopted, another is told who won', async () => {
+    const log = await freshLog();
+    await iterate(log, 3);
+    const first = await openNextTerm(log, wanted(1, { position: 1 }));
+    expect((await openNextTerm(log, wanted(1, { position: 1 }))).digest).toBe(first.digest);
+    await expect(openNextTerm(log, wanted(1, { position: 2 }))).rejects.toMatchObject({ code: 'Fenced', message: expect.stringContaining('term 2') });
+    await expect(openNextTerm(log, wanted(1, { position: 1, owner: 'b' }))).rejects.toMatchObject({ code: 'Fenced', message: expect.stringContaining('opened by a') });
+    expect((await headOf(log)).seal).toBeUndefined();
+  });
+
+  it('needs a committed position', async () => {
+    const log = await freshLog();
+    await iterate(log, 2);
+    await expect(openNextTerm(log, wanted(1, { position: 3 }))).rejects.toMatchObject({ code: 'InvalidInput', hint: 'it can go on from 0 to 2' });
+    expect((await headOf(log)).seal).toBeUndefined();
+  });
+
+  it('passes over the draws that a redo gives up, and so do the terms after it', async () => {
+    const log = await freshLog();
+    await iterate(log, 4);
+    await commitBatch(log, await headOf(log), 'a');
+    expect((await openNextTerm(log, wanted(1, { position: 2, skipDraws: true }))).record.skippedDraws).toEqual([[4, 10]]);
+    await iterate(log, 1);
+    expect((await log.iteration(3)).batch.record.draws.map(({ draw }) => draw)).toEqual([10, 11]);
+    await expectOneFateEach(log);
+    // A redo of the redo repeats its numbers: what was skipped stays skipped.
+    expect((await openNextTerm(log, wanted(2, { position: 1 }))).record.skippedDraws).toEqual([[4, 10]]);
+    await iterate(log, 2);
+    expect((await log.iteration(3)).batch.record.draws.map(({ draw }) => draw)).toEqual([10, 11]);
+    expect((await openNextTerm(log, wanted(3))).record.skippedDraws).toEqual([]);
+    await iterate(log, 1);
+    await expectOneChain(log);
+    await expectOneFateEach(log);
+  });
+});
+
+class Died extends Error {}
+
+/** A store whose every operation waits until the scheduler lets it go. After `operations` of them whoever uses it is dead. */
+function scheduled(store: Store, scheduler: fc.Scheduler, operations = Number.POSITIVE_INFINITY): Store {
+  let done = 0;
+  const turn = async (label: string) => {
+    if (done++ >= operations) throw new Died();
+    await scheduler.schedule(Promise.resolve(), label);
+  };
+  return {
+    ...store,
+    url: store.url,
+    create: async (key, bytes) => (await turn(`create ${key}`), store.create(key, bytes)),
+    get: async (key, range) => (await turn(`get ${key}`), store.get(key, range)),
+    head: async (key) => (await turn(`head ${key}`), store.head(key)),
+    children: async (key) => (await turn(`children ${key}`), store.children(key)),
+    put: (key, bytes) => store.put(key, bytes),
+    stream: (key) => store.stream(key),
+    list: (key) => store.list(key),
+    remove: (key) => store.remove(key),
+    localPath: (key) => store.localPath(key),
+  };
+}
+
+/** Appends until it has done its part or is fenced; a control process that knows nothing of the others. */
+async function control(store: Store, runId: string, mark: string, steps: number): Promise<void> {
+  const log = new RunLog(store, runId);
+  for (let i = 0; i < steps; i++) {
+    const head = await headOf(log);
+    if (head.seal !== undefined) return;
+    try {
+      await append(log, head, mark);
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'Fenced') throw error;
+    }
+  }
+}
+
+/** Opens a term after the newest that it sees; being told that another was quicker is an answer. */
+async function opener(store: Store, runId: string, more: Partial<WantedTerm>): Promise<void> {
+  const log = new RunLog(store, runId);
+  try {
+    const after = (await headOf(log)).term;
+    await openNextTerm(log, wanted(after, more));
+  } catch (error) {
+    if (!(error instanceof Died) && !['Fenced', 'InvalidInput'].includes((error as { code?: string }).code ?? '')) throw error;
+  }
+}
+
+/** Everything that lies in the folder of a term is one run of iterations, closed by at most one seal. */
+async function expectClosedOnce(log: RunLog, term: number, begin: number, isNewest: boolean): Promise<number> {
+  let k = begin;
+  let sealed = false;
+  for (; !sealed; k++) {
+    const batch = await readRecord(log.store, keys.batch(log.runId, term, k + 1), batchDecision);
+    if (batch === undefined) break;
+    sealed = batch.record.decision === 'seal';
+    const update = sealed ? undefined : await readRecord(log.store, keys.update(log.runId, term, k + 1), updateDecision);
+    if (!sealed && update === undefined) break;
+    sealed ||= update?.record.outcome === 'seal';
+    if (sealed) break;
+  }
+  expect([term, sealed]).toEqual([term, !isNewest || sealed]);
+  expect((await log.store.children(keys.positions(log.runId, term))).filter((name) => Number(name.replace('/', '')) > k + 1)).toEqual([]);
+  return k;
+}
+
+describe('whoever writes, and in whatever order', () => {
+  it('the log stays one chain, and nothing committed before a seal is lost', { timeout: 300_000 }, async () => {
+    const opening = fc.record({
+      owner: fc.constantFrom('b', 'c'),
+      skipDraws: fc.boolean(),
+      position: fc.option(fc.nat(2), { nil: undefined }),
+      diesAfter: fc.option(fc.nat(40), { nil: Number.POSITIVE_INFINITY }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.scheduler(), fc.array(opening, { minLength: 1, maxLength: 3 }), fc.integer({ min: 1, max: 5 }), async (scheduler, openings, steps) => {
+        const log = await freshLog();
+        const store = scheduled(log.store, scheduler);
+        const all = Promise.all([
+          control(store, log.runId, 'a', steps),
+          control(store, log.runId, 'zombie', steps),
+          ...openings.map(({ position, diesAfter, ...more }, i) =>
+            opener(scheduled(log.store, scheduler, diesAfter), log.runId, { ...more, reason: `wish ${i}`, ...(position === undefined ? {} : { position }) }),
+          ),
+        ]);
+        await scheduler.waitFor(all);
+        // Whatever was left half done, the next one finishes it.
+        await opener(log.store, log.runId, { owner: 'd', reason: 'the last' });
+        const terms = [];
+        for (let t = 1; ; t++) {
+          const term = await readRecord(log.store, keys.term(log.runId, t), termRecord);
+          if (term === undefined) break;
+          terms.push(term.record);
+        }
+        expect(terms.length).toBeGreaterThan(1);
+        for (const [i, term] of terms.entries()) {
+          const end = await expectClosedOnce(log, term.term, term.parent?.position ?? 0, i === terms.length - 1);
+          const next = terms[i + 1];
+          const position = next && openings[Number(next.reason.replace('wish ', ''))]?.position; // none for the last
+          if (next !== undefined) expect(next.parent?.position).toBe(position ?? end);
+        }
+        await expectOneChain(log);
+        await expectOneFateEach(log);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});

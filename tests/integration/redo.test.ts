@@ -1,0 +1,93 @@
+/** resume --from on the real stack: what is given up no longer counts, and a redo gives the same numbers or others, as asked. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keys } from '../../core/records/keys.ts';
+import { runWords } from '../cli.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+
+const iterations = 6;
+const recipe = { trainer: { total_training_steps: iterations, save_freq: 2 } };
+
+const loop = new LoopUnderTest();
+let undisturbed: string[];
+beforeAll(async () => {
+  await loop.up();
+  const run = await loop.start(recipe);
+  await loop.reaches(run, 'completed');
+  undisturbed = await loop.states(run);
+});
+afterAll(() => loop.remove());
+
+const petrel = (...words: string[]) => runWords(loop.home, words);
+const drawsOf = async (run: StartedRun) => (await loop.iterations(run)).map(({ batch }) => batch.draws.map(({ draw }) => draw));
+
+async function completed(): Promise<StartedRun> {
+  const run = await loop.start(recipe);
+  await loop.reaches(run, 'completed');
+  return run;
+}
+
+describe('resume --from (seed 42)', () => {
+  it('lists what is given up, needs --accept, and repeats the numbers', async () => {
+    const run = await completed();
+    await expect(petrel('resume', run.runId, '--from', '3')).rejects.toMatchObject({ message: expect.stringContaining('iterations 4 to 6 no longer count'), hint: 'add --accept' });
+    const resumed = await petrel('resume', run.runId, '--from', '3', '--accept', '--wait', '--json');
+    expect(resumed.err).toMatch(/ITERATION +REWARD +CHECKPOINT\n *4 +[\d.]+ +out of reach\n *5 +[\d.]+ +-\n *6 +[\d.]+ +out of reach/);
+    expect(resumed.json()).toMatchObject({ iteration: iterations, term: 2, state: 'completed', reason: 'redo from iteration 3', abandoned: [{ iteration: 4, checkpoint: true }, { iteration: 5 }, { iteration: 6 }] });
+    expect(await loop.states(run)).toEqual(undisturbed);
+    expect((await loop.iterations(run)).map(({ update }) => update.term)).toEqual([1, 1, 1, 2, 2, 2]);
+    expect((await petrel('metrics', run.runId, '--json')).json<{ iteration: number; term: number }[]>().map(({ iteration, term }) => [iteration, term])).toEqual([[1, 1], [2, 1], [3, 1], [4, 2], [5, 2], [6, 2]]);
+    expect((await petrel('samples', run.runId, '-i', '4', '--json')).json()).toHaveLength(8);
+    expect((await petrel('ckpt', 'verify', run.runId, '--json')).code).toBe(0);
+    expect((await petrel('status', run.runId, '--json')).json()).toMatchObject({ term: 2, state: 'completed', iteration: iterations });
+  });
+
+  it('begins with the base again, and a redo of a redo may go back further', async () => {
+    const run = await completed();
+    await petrel('resume', run.runId, '--from', '4', '--accept', '--wait');
+    await petrel('resume', run.runId, '--from', '0', '--accept', '--wait');
+    expect((await run.log.chain()).map(({ record }) => record.term)).toEqual([3, 1]);
+    expect(await loop.states(run)).toEqual(undisturbed);
+  });
+
+  it('with --skip-draws trains on others, and every draw has one fate', async () => {
+    const run = await completed();
+    await petrel('resume', run.runId, '--from', '2', '--skip-draws', '--accept', '--wait');
+    const draws = await drawsOf(run);
+    expect(draws.slice(0, 3)).toEqual([[0, 1, 2, 3], [4, 5, 6, 7], [24, 25, 26, 27]]);
+    expect((await run.log.newestTerm())?.record.skippedDraws).toEqual([[8, 24]]);
+    const states = await loop.states(run);
+    expect(states.slice(0, 2)).toEqual(undisturbed.slice(0, 2));
+    expect(states[2]).not.toBe(undisturbed[2]);
+  });
+
+  it('is the only way on for a run that was cancelled', async () => {
+    const run = await loop.start(recipe);
+    await loop.passes(run, 2);
+    await loop.wish(run, 'cancel');
+    await loop.reaches(run, 'cancelled');
+    await expect(petrel('resume', run.runId)).rejects.toMatchObject({ code: 'Conflict' });
+    await petrel('resume', run.runId, '--from', '1', '--accept', '--wait');
+    expect(await loop.states(run)).toEqual(undisturbed);
+  });
+
+  it('goes on in a paused run, whose workflow finds itself in the new term', async () => {
+    const run = await loop.start(recipe);
+    await loop.passes(run, 2);
+    await loop.wish(run, 'pause');
+    await loop.reaches(run, 'paused');
+    await petrel('resume', run.runId, '--from', '1', '--accept', '--wait');
+    expect(await loop.states(run)).toEqual(undisturbed);
+    expect((await loop.iterations(run)).map(({ update }) => update.term)).toEqual([1, 2, 2, 2, 2, 2]);
+  });
+
+  it('is refused while the run is at work, as a second resume is', async () => {
+    const run = await loop.start(recipe);
+    await loop.reaches(run, 'running');
+    await expect(petrel('resume', run.runId, '--from', '0', '--accept')).rejects.toMatchObject({ code: 'Conflict', hint: expect.stringContaining('petrel stop') });
+    await expect(petrel('resume', run.runId)).rejects.toMatchObject({ code: 'Conflict', message: expect.stringContaining('runs already: driven by') });
+    await loop.reaches(run, 'completed');
+    expect(await loop.states(run)).toEqual(undisturbed);
+    expect(await run.log.store.children(keys.positions(run.runId, 1))).not.toContain(`${iterations + 1}/`);
+  });
+});
