@@ -15,11 +15,18 @@ export interface Standing {
   readonly counters: LedgerCounters | undefined;
 }
 
-export const beforeAll: Standing = { position: 0, digest: undefined, state: undefined, weights: undefined, counters: { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 } };
+/** Before the first term: a fork takes over the counters of its origin. */
+export function beforeFirst(first: Branch | undefined): Standing {
+  const base = first?.term.base;
+  return base === undefined ? beforeAll : { ...beforeAll, ...base };
+}
+
+const beforeAll: Standing = { position: 0, digest: undefined, state: undefined, weights: undefined, counters: { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 } };
 
 /** A term goes on from the state at its parent's position. */
 export function beginTerm({ faults }: Objects, { term, key, digest, from }: Branch, before: Standing): Standing {
   faults.equal(key, 'a parent position that is committed:', before.position, from);
+  if (term.parent !== undefined && before.digest !== undefined) faults.equal(key, 'parent.record, the digest of the record at that position:', before.digest, term.parent.record);
   if (before.state !== undefined) faults.equal(key, `startState, the state at position ${from}:`, before.state, term.startState);
   if (before.weights !== undefined) faults.equal(key, `startWeights, the weights at position ${from}:`, before.weights, term.startWeights);
   return { position: from, digest, state: term.startState, weights: term.startWeights, counters: before.counters };

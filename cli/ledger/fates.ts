@@ -27,9 +27,14 @@ export class FateLedger {
     return this.#next;
   }
 
+  /** A fork leaves the draws before its base to its origin. */
+  startAt(cursor: number): void {
+    this.#next = cursor;
+  }
+
   /** The draws that a term skips must still be without a fate. */
   begin({ term, key }: Branch): void {
-    for (const draw of term.skippedDraws) {
+    for (const draw of term.skippedDraws.flatMap(([start = 0, end = 0]) => Array.from({ length: end - start }, (_, i) => start + i))) {
       if (draw < this.#next) this.#objects.faults.add(key, `to skip draws from ${this.#next} on, which have no fate yet`, `draw ${draw}, which has one`);
       else this.#skipped.add(draw);
     }

@@ -98,14 +98,16 @@ export class Forger {
   /** Nothing can be appended to the term after position k. */
   async seal(k: number, term = 1): Promise<void> {
     const last = await this.read<BatchRecord>(this.key.batch(k, term));
-    await this.write(this.key.batch(k + 1, term), { ...last, iteration: k + 1, draws: [], results: [], learningRates: [], decision: 'seal' });
+    const { format, runId, writer } = last;
+    const parent = sha256((await this.#store.get(this.key.update(k, term))) ?? '');
+    await this.write(this.key.batch(k + 1, term), { format, runId, term, iteration: k + 1, parent, owner: 'test', reason: 'redo', writer, decision: 'seal' });
   }
 
   /** A term that goes on from a position of term 1, with the batches that follow it there, up to `until`. */
   async redo(position: number, until: number, change: Change<TermRecord> = () => {}): Promise<void> {
     const first = await this.read<TermRecord>(this.key.term(1));
     const at = await this.read<UpdateRecord>(this.key.update(position));
-    const record = { ...first, term: 2, parent: { term: 1, position }, startState: at.stateDigest, startWeights: at.weightsDigest, reason: 'redo' };
+    const record = { ...first, term: 2, parent: { term: 1, position, record: sha256((await this.#store.get(this.key.update(position))) ?? '') }, startState: at.stateDigest, startWeights: at.weightsDigest, reason: 'redo' };
     change(record);
     let parent = await this.write(this.key.term(2), record);
     for (let k = position + 1; k <= until; k++) {

@@ -272,11 +272,11 @@ describe('a lie that all digests agree with', () => {
     expect(await faults()).toEqual([toTell(forger.key.update(2), /lr of step 0/, /0.0001/), toTell(forger.key.batch(2), /learning rate 0.0001 of optimiser step 1/, /0.0002/)]);
   });
 
-  it('another profile, a recipe revision that is not there, one that is not valid yet', async () => {
+  it('another profile, a recipe revision that is not there, one that its term does not go by', async () => {
     await forger.batch(2, (batch) => Object.assign(batch, { profile: 'p1', revision: 2 }));
     expect(await faults()).toEqual(expect.arrayContaining([toTell(forger.key.batch(2), /profile of its term: p0/, /p1/), toTell(forger.key.batch(2), /a revision from 1 to 1/, /2/)]));
     await forger.write(forger.key.revision(2), { ...(await forger.read<RevisionRecord>(forger.key.revision(1))), revision: 2, fromPosition: 2 });
-    expect(await faults()).toContainEqual(toTell(forger.key.batch(2), /valid for iteration 2/, /after position 2/));
+    expect(await faults()).toContainEqual(toTell(forger.key.batch(2), /revision of its term: 1/, /2/));
     expect(await faults()).toContainEqual(toTell(forger.key.batch(3), /revision 2 or newer/, /1/));
   });
 

@@ -1,7 +1,9 @@
 /** The batch and update records of a branch, one position at a time; holes and what follows a seal are faults. */
 import type { Found, Objects } from './objects.ts';
-import { batchShape, updateShape } from './records.ts';
+import { batchSealShape, batchShape, updateSealShape, updateShape } from './records.ts';
 import type { Batch, Update } from './records.ts';
+import { either } from './shape.ts';
+import type { Of } from './shape.ts';
 import type { Branch } from './terms.ts';
 import type { AbandonedBranch } from './verdict.ts';
 
@@ -10,6 +12,16 @@ export interface Iteration {
   readonly batch: Found<Batch>;
   readonly update: Found<Update>;
 }
+
+/** What lies at a position: an iteration, or the end of the term. */
+interface Position {
+  readonly k: number;
+  readonly batch: Found<Of<typeof batchSealShape> | Batch>;
+  readonly update: Found<Of<typeof updateSealShape> | Update>;
+}
+
+const batchOrSeal = either(batchSealShape, batchShape);
+const updateOrSeal = either(updateSealShape, updateShape);
 
 export async function* iterationsOf(objects: Objects, branch: Branch): AsyncGenerator<Iteration> {
   const t = branch.term.term;
@@ -22,7 +34,7 @@ export async function* iterationsOf(objects: Objects, branch: Branch): AsyncGene
       const next = await jumpTo(objects, branch, k, listed);
       if (next === undefined) return;
       k = next - 1;
-    } else if (isSeal(iteration)) {
+    } else if (!isOpen(iteration)) {
       if (branch.until !== undefined) objects.faults.add(batch.key, `no seal before position ${branch.until}, on which a later term builds`, `a seal at position ${k}`);
       return await nothingAfter(objects, t, iteration, listed);
     } else {
@@ -37,7 +49,7 @@ export async function abandonedAfter(objects: Objects, term: number, until: numb
   let iterations = 0;
   for (let k = until + 1; ; k++) {
     const iteration = await readIteration(objects, term, k);
-    if (isSeal(iteration)) return { term, from: until + 1, iterations };
+    if (!isOpen(iteration)) return { term, from: until + 1, iterations };
     if (iteration.update.type === 'absent') {
       const free = iteration.batch.type === 'absent' ? iteration.batch.key : iteration.update.key;
       objects.faults.add(free, `a seal that closes term ${term}: a later term is open`, 'nothing');
@@ -47,16 +59,18 @@ export async function abandonedAfter(objects: Objects, term: number, until: numb
   }
 }
 
-async function readIteration(objects: Objects, t: number, k: number): Promise<Iteration> {
-  const batch = await objects.find(objects.keys.batch(t, k), batchShape);
-  const update = await objects.find(objects.keys.update(t, k), updateShape);
+async function readIteration(objects: Objects, t: number, k: number): Promise<Position> {
+  const batch = await objects.find(objects.keys.batch(t, k), batchOrSeal);
+  const update = await objects.find(objects.keys.update(t, k), updateOrSeal);
   // Both may have been written between the two reads.
   const again = batch.type === 'absent' && update.type !== 'absent';
-  return { k, batch: again ? await objects.find(batch.key, batchShape) : batch, update };
+  return { k, batch: again ? await objects.find(batch.key, batchOrSeal) : batch, update };
 }
 
-function isSeal({ batch, update }: Iteration): boolean {
-  return (batch.type === 'read' && batch.record.decision === 'seal') || (update.type === 'read' && update.record.outcome === 'seal');
+/** Not closed by a seal here. */
+function isOpen(position: Position): position is Iteration {
+  const { batch, update } = position;
+  return !(batch.type === 'read' && batch.record.decision === 'seal') && !(update.type === 'read' && update.record.outcome === 'seal');
 }
 
 async function positionsOf(objects: Objects, t: number): Promise<number[]> {
@@ -79,7 +93,7 @@ async function jumpTo(objects: Objects, { term: { term: t }, until }: Branch, k:
   return undefined;
 }
 
-async function nothingAfter(objects: Objects, t: number, { k, batch, update }: Iteration, listed: readonly number[]): Promise<void> {
+async function nothingAfter(objects: Objects, t: number, { k, batch, update }: Position, listed: readonly number[]): Promise<void> {
   const seal = batch.type === 'read' && batch.record.decision === 'seal' ? batch.key : update.key;
   if (seal === batch.key && update.type !== 'absent') objects.faults.add(update.key, `nothing after the seal ${seal}`, 'an update record');
   for (const later of new Set([k + 1, ...listed.filter((one) => one > k)])) {

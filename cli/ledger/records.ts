@@ -43,23 +43,26 @@ const recipe = object({
 });
 export type LedgerRecipe = Of<typeof recipe>;
 
-export const revisionShape = object({ format, runId: text, revision: positive, fromPosition: count, recipe, inputs });
+export const revisionShape = object({ format, runId: text, revision: positive, recipe, inputs });
 export type Revision = Of<typeof revisionShape>;
+
+export const countersShape = object({ cursor: count, optimizerSteps: count, badSteps: count, klCoef: number });
+export type LedgerCounters = Of<typeof countersShape>;
 
 export const termShape = object({
   format,
   runId: text,
   term: positive,
-  parent: optional(object({ term: positive, position: count })),
+  parent: optional(object({ term: positive, position: count, record: digest })),
+  base: optional(object({ position: count, counters: countersShape })),
+  revision: optional(positive),
   startState: digest,
   startWeights: digest,
   profile: object({ id: text }),
-  skippedDraws: list(count),
+  /** Half-open ranges. */
+  skippedDraws: list(list(count)),
 });
 export type Term = Of<typeof termShape>;
-
-export const countersShape = object({ cursor: count, optimizerSteps: count, badSteps: count, klCoef: number });
-export type LedgerCounters = Of<typeof countersShape>;
 
 const drawShape = object({
   draw: count,
@@ -89,9 +92,14 @@ export const batchShape = object({
   before: countersShape,
   after: countersShape,
   metrics: tree,
-  decision: oneOf('train', 'skip', 'seal'),
+  decision: oneOf('train', 'skip'),
 });
 export type Batch = Of<typeof batchShape>;
+
+/** In place of a batch or an update: nothing can be appended to the term. */
+const sealFields = { format, runId: text, term: positive, iteration: positive, parent: digest, owner: text, reason: text };
+export const batchSealShape = object({ ...sealFields, decision: oneOf('seal') });
+export const updateSealShape = object({ ...sealFields, outcome: oneOf('seal') });
 
 export const updateShape = object({
   format,
@@ -100,7 +108,7 @@ export const updateShape = object({
   iteration: positive,
   batch: digest,
   parentState: digest,
-  outcome: oneOf('applied', 'skipped', 'seal'),
+  outcome: oneOf('applied', 'skipped'),
   reason: optional(text),
   stateDigest: digest,
   weightsDigest: digest,

@@ -1,7 +1,8 @@
-/** The recipe revisions of a run: dense from 1, each valid after a position. */
+/** The recipe revisions of a run: dense from 1, in force in the terms that name them. */
 import type { Objects } from './objects.ts';
 import { revisionShape } from './records.ts';
 import type { Batch, Revision } from './records.ts';
+import type { Branch } from './terms.ts';
 
 export class Revisions {
   readonly #objects: Objects;
@@ -25,29 +26,25 @@ export class Revisions {
       if (found.type !== 'read') continue;
       objects.faults.equal(found.key, 'runId', runId, found.record.runId);
       objects.faults.equal(found.key, 'revision', n, found.record.revision);
-      if (n === 1) objects.faults.equal(found.key, 'fromPosition', 0, found.record.fromPosition);
     }
   }
 
-  /** The newest one that can be read. */
-  get newest(): Revision | undefined {
-    return [...this.#all.values()].findLast((one) => one !== undefined);
+  /** What the newest term goes by: one that nobody took up is a newer number, and means nothing. */
+  inForce(newest: Branch | undefined): Revision | undefined {
+    return this.#all.get(newest?.term.revision ?? 1);
   }
 
   get every(): readonly Revision[] {
     return [...this.#all.values()].filter((one) => one !== undefined);
   }
 
-  /** The revision that a batch names. Along the log they only go up, and none is used before it is valid. */
-  of(batch: Batch, key: string): Revision | undefined {
+  /** The revision that a batch names: its term's. Along the log they only go up. */
+  of(batch: Batch, { term }: Branch, key: string): Revision | undefined {
     const { faults } = this.#objects;
+    faults.equal(key, 'revision of its term:', term.revision ?? 1, batch.revision);
     if (!this.#all.has(batch.revision)) faults.add(key, `a revision from 1 to ${this.#all.size}`, String(batch.revision));
     if (batch.revision < this.#used) faults.add(key, `revision ${this.#used} or newer, as in the batches before`, String(batch.revision));
     this.#used = Math.max(this.#used, batch.revision);
-    const revision = this.#all.get(batch.revision);
-    if (revision !== undefined && batch.iteration <= revision.fromPosition) {
-      faults.add(key, `a revision that is valid for iteration ${batch.iteration}`, `revision ${batch.revision}, valid after position ${revision.fromPosition}`);
-    }
-    return revision;
+    return this.#all.get(batch.revision);
   }
 }

@@ -32,7 +32,7 @@ export async function readTerms(objects: Objects, runId: string): Promise<Terms>
   const path = pathTo(objects, all, newest);
   const older = [...all.values()].filter(({ term }) => term.term !== newest).map(({ term }) => {
     const branch = path.find((one) => one.term.term === term.term);
-    return { term: term.term, until: branch?.until ?? term.parent?.position ?? 0 };
+    return { term: term.term, until: branch?.until ?? beginOf(term) };
   });
   return { path, older, newest };
 }
@@ -59,8 +59,13 @@ function checkTerm({ faults }: Objects, runId: string, t: number, term: Term, ke
   faults.equal(key, 'runId', runId, term.runId);
   faults.equal(key, 'term', t, term.term);
   if (t === 1 && term.parent !== undefined) faults.add(key, 'no parent: it is the first term', `term ${term.parent.term}`);
+  if (t > 1 && term.base !== undefined) faults.add(key, 'no base: only the first term of a fork has one', `position ${term.base.position}`);
+  for (const [start = 0, end = 0] of term.skippedDraws) if (start >= end) faults.add(key, 'ranges of draws to skip', `from ${start} to ${end}`);
   if (t > 1 && !(term.parent !== undefined && term.parent.term < t)) faults.add(key, 'an older term as parent', String(term.parent?.term));
 }
+
+/** A fork counts on from its origin. */
+const beginOf = ({ parent, base }: Term): number => parent?.position ?? base?.position ?? 0;
 
 /** From the newest term back along the parents: a parent counts up to the position that is built on. */
 function pathTo(objects: Objects, all: ReadonlyMap<number, StoredTerm>, newest: number): Branch[] {
@@ -69,7 +74,7 @@ function pathTo(objects: Objects, all: ReadonlyMap<number, StoredTerm>, newest: 
   let until: number | undefined;
   while (stored !== undefined) {
     const { parent } = stored.term;
-    const from = Math.min(parent?.position ?? 0, until ?? Number.POSITIVE_INFINITY);
+    const from = Math.min(beginOf(stored.term), until ?? Number.POSITIVE_INFINITY);
     path.unshift({ ...stored, from, until });
     if (parent === undefined || parent.term >= stored.term.term) break;
     until = from;

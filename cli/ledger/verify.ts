@@ -4,7 +4,7 @@
  * core/records/FORMAT.md, read anew.
  */
 import type { Store } from '../../core/ports.ts';
-import { beginTerm, beforeAll, follow } from './chain.ts';
+import { beginTerm, beforeFirst, follow } from './chain.ts';
 import type { Standing } from './chain.ts';
 import { checkComposition } from './composition.ts';
 import { checkEvaluations } from './evaluations.ts';
@@ -15,6 +15,7 @@ import type { Iteration } from './iterations.ts';
 import { Objects } from './objects.ts';
 import { checkRates, wantedIterations } from './rates.ts';
 import { runShape } from './records.ts';
+import type { Revision } from './records.ts';
 import { Results } from './results.ts';
 import { Revisions } from './revisions.ts';
 import { checkStates } from './states.ts';
@@ -74,9 +75,10 @@ class Verification {
     const states = await checkStates(objects, this.#runId, this.#committed, this.#deep);
     const evaluations = await checkEvaluations(this.#ports(), terms.path, this.#committed);
     const abandoned = await this.#abandoned(terms);
-    const retired = this.#retire(revisions, states.checkpoints);
-    const iterations = revisions.newest === undefined ? 0 : wantedIterations(revisions.newest);
-    if (state === 'completed') this.#checkEnd(end, iterations, revisions, states.checkpoints, evaluations);
+    const revision = revisions.inForce(terms.path.at(-1));
+    const retired = this.#retire(revision, states.checkpoints);
+    const iterations = revision === undefined ? 0 : wantedIterations(revision);
+    if (state === 'completed') this.#checkEnd(end, iterations, revision, states.checkpoints, evaluations);
     objects.tellUnchecked();
     const faults = objects.faults.all;
     return {
@@ -110,7 +112,8 @@ class Verification {
 
   /** The committed log from its beginning; where it stands at its end. */
   async #walk({ path }: Terms, revisions: Revisions): Promise<Standing> {
-    let standing = beforeAll;
+    let standing = beforeFirst(path[0]);
+    this.#fates.startAt(standing.counters?.cursor ?? 0);
     for (const branch of path) {
       standing = beginTerm(this.#objects, branch, standing);
       this.#fates.begin(branch);
@@ -129,7 +132,7 @@ class Verification {
     this.#commit(after);
     this.#pending = update.type === 'absent';
     if (batch.type !== 'read') return after;
-    const revision = revisions.of(batch.record, batch.key);
+    const revision = revisions.of(batch.record, branch, batch.key);
     this.#fates.add(batch.record, update.type === 'read' ? update.record : undefined, revision, batch.key);
     if (revision !== undefined) checkRates(this.#objects, batch.record, revision, batch.key);
     this.#samplesCompared += await checkComposition(this.#ports(), batch.record, batch.key, revision, before.weights);
@@ -147,21 +150,21 @@ class Verification {
   }
 
   /** What an old iteration was made of may go once no recovery needs it; all else that is absent is a fault. */
-  #retire(revisions: Revisions, checkpoints: readonly number[]): number {
-    const kept = revisions.newest?.recipe.trainer.keep_batches === 'all';
+  #retire(revision: Revision | undefined, checkpoints: readonly number[]): number {
+    const kept = revision?.recipe.trainer.keep_batches === 'all';
     const oldest = kept ? 0 : (checkpoints[0] ?? 0);
     const retired = this.#absent.filter(({ k }) => k <= oldest);
     for (const { k, key, why } of this.#absent) if (k > oldest) this.#objects.faults.add(key, `an object: ${why} names it`, 'nothing');
     return new Set(retired.map(({ key }) => key)).size;
   }
 
-  #checkEnd(end: Standing, iterations: number, revisions: Revisions, checkpoints: readonly number[], evaluations: readonly number[]): void {
+  #checkEnd(end: Standing, iterations: number, revision: Revision | undefined, checkpoints: readonly number[], evaluations: readonly number[]): void {
     const { faults, keys } = this.#objects;
-    const valOnly = revisions.newest?.recipe.trainer.val_only === true;
+    const valOnly = revision?.recipe.trainer.val_only === true;
     if (!valOnly) faults.equal(keys.terms, 'iterations of a completed run:', iterations, end.position);
     if (this.#pending) faults.add(keys.terms, 'no batch that waits for its update: the run is completed', `one after iteration ${end.position}`);
     if (!checkpoints.includes(end.position)) faults.add(keys.checkpoints, `a checkpoint of iteration ${end.position}: the run is completed`, `those of ${checkpoints.join(', ') || 'none'}`);
-    if (revisions.newest?.inputs.validation !== undefined && !valOnly && !evaluations.includes(end.position)) {
+    if (revision?.inputs.validation !== undefined && !valOnly && !evaluations.includes(end.position)) {
       faults.add(keys.terms, `a validation of iteration ${end.position}: the run is completed`, `those of ${evaluations.join(', ') || 'none'}`);
     }
   }

@@ -1,5 +1,6 @@
 /** resume --from on the real stack: what is given up no longer counts, and a redo gives the same numbers or others, as asked. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { verifyLedger } from '../../cli/ledger/verify.ts';
 import { keys } from '../../core/records/keys.ts';
 import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
@@ -21,6 +22,12 @@ afterAll(() => loop.remove());
 const petrel = (...words: string[]) => runWords(loop.home, words);
 const drawsOf = async (run: StartedRun) => (await loop.iterations(run)).map(({ batch }) => batch.draws.map(({ draw }) => draw));
 
+/** The run's states, once the ledger has been proven. */
+async function provenStates(run: StartedRun): Promise<string[]> {
+  expect((await verifyLedger(loop.store, run.runId, { deep: true })).faults).toEqual([]);
+  return loop.states(run);
+}
+
 async function completed(): Promise<StartedRun> {
   const run = await loop.start(recipe);
   await loop.reaches(run, 'completed');
@@ -34,7 +41,7 @@ describe('resume --from (seed 42)', () => {
     const resumed = await petrel('resume', run.runId, '--from', '3', '--accept', '--wait', '--json');
     expect(resumed.err).toMatch(/ITERATION +REWARD +CHECKPOINT\n *4 +[\d.]+ +out of reach\n *5 +[\d.]+ +-\n *6 +[\d.]+ +out of reach/);
     expect(resumed.json()).toMatchObject({ iteration: iterations, term: 2, state: 'completed', reason: 'redo from iteration 3', abandoned: [{ iteration: 4, checkpoint: true }, { iteration: 5 }, { iteration: 6 }] });
-    expect(await loop.states(run)).toEqual(undisturbed);
+    expect(await provenStates(run)).toEqual(undisturbed);
     expect((await loop.iterations(run)).map(({ update }) => update.term)).toEqual([1, 1, 1, 2, 2, 2]);
     expect((await petrel('metrics', run.runId, '--json')).json<{ iteration: number; term: number }[]>().map(({ iteration, term }) => [iteration, term])).toEqual([[1, 1], [2, 1], [3, 1], [4, 2], [5, 2], [6, 2]]);
     expect((await petrel('samples', run.runId, '-i', '4', '--json')).json()).toHaveLength(8);
@@ -47,7 +54,7 @@ describe('resume --from (seed 42)', () => {
     await petrel('resume', run.runId, '--from', '4', '--accept', '--wait');
     await petrel('resume', run.runId, '--from', '0', '--accept', '--wait');
     expect((await run.log.chain()).map(({ record }) => record.term)).toEqual([3, 1]);
-    expect(await loop.states(run)).toEqual(undisturbed);
+    expect(await provenStates(run)).toEqual(undisturbed);
   });
 
   it('with --skip-draws trains on others, and every draw has one fate', async () => {
@@ -56,7 +63,7 @@ describe('resume --from (seed 42)', () => {
     const draws = await drawsOf(run);
     expect(draws.slice(0, 3)).toEqual([[0, 1, 2, 3], [4, 5, 6, 7], [24, 25, 26, 27]]);
     expect((await run.log.newestTerm())?.record.skippedDraws).toEqual([[8, 24]]);
-    const states = await loop.states(run);
+    const states = await provenStates(run);
     expect(states.slice(0, 2)).toEqual(undisturbed.slice(0, 2));
     expect(states[2]).not.toBe(undisturbed[2]);
   });
@@ -68,7 +75,7 @@ describe('resume --from (seed 42)', () => {
     await loop.reaches(run, 'cancelled');
     await expect(petrel('resume', run.runId)).rejects.toMatchObject({ code: 'Conflict' });
     await petrel('resume', run.runId, '--from', '1', '--accept', '--wait');
-    expect(await loop.states(run)).toEqual(undisturbed);
+    expect(await provenStates(run)).toEqual(undisturbed);
   });
 
   it('goes on in a paused run, whose workflow finds itself in the new term', async () => {
@@ -77,7 +84,7 @@ describe('resume --from (seed 42)', () => {
     await loop.wish(run, 'pause');
     await loop.reaches(run, 'paused');
     await petrel('resume', run.runId, '--from', '1', '--accept', '--wait');
-    expect(await loop.states(run)).toEqual(undisturbed);
+    expect(await provenStates(run)).toEqual(undisturbed);
     expect((await loop.iterations(run)).map(({ update }) => update.term)).toEqual([1, 2, 2, 2, 2, 2]);
   });
 
@@ -87,7 +94,7 @@ describe('resume --from (seed 42)', () => {
     await expect(petrel('resume', run.runId, '--from', '0', '--accept')).rejects.toMatchObject({ code: 'Conflict', hint: expect.stringContaining('petrel stop') });
     await expect(petrel('resume', run.runId)).rejects.toMatchObject({ code: 'Conflict', message: expect.stringContaining('runs already: driven by') });
     await loop.reaches(run, 'completed');
-    expect(await loop.states(run)).toEqual(undisturbed);
+    expect(await provenStates(run)).toEqual(undisturbed);
     expect(await run.log.store.children(keys.positions(run.runId, 1))).not.toContain(`${iterations + 1}/`);
   });
 });
