@@ -349,9 +349,9 @@ describe('terms', () => {
   it('begin with the state of their parent, which is there', async () => {
     await redone(true, (term) => Object.assign(term, { startState: stateAt(1), startWeights: weightsAt(1) }));
     expect(await faults(false)).toEqual(expect.arrayContaining([toTell(forger.key.term(2), /startState/), toTell(forger.key.term(2), /startWeights/)]));
-    await forger.change<{ parent: object }>(forger.key.term(2), (term) => void (term.parent = { term: 2, position: 2 }));
+    await forger.change<{ parent: object }>(forger.key.term(2), (term) => void (term.parent = { term: 2, position: 2, record: stateAt(1) }));
     expect(await faults(false)).toContainEqual(toTell(forger.key.term(2), /an older term as parent/));
-    await forger.change<{ parent: object }>(forger.key.term(2), (term) => void (term.parent = { term: 1, position: 9 }));
+    await forger.change<{ parent: object }>(forger.key.term(2), (term) => void (term.parent = { term: 1, position: 9, record: stateAt(1) }));
     expect(await faults(false)).toContainEqual(toTell(forger.key.batch(5), /seal before position 9|later term builds on position 9/));
   });
 
@@ -362,14 +362,14 @@ describe('terms', () => {
   });
 
   it('give the draws that they skip their fate, which must be the only one', async () => {
-    await redone(true, (term) => void (term.skippedDraws = [4, 5]));
+    await redone(true, (term) => void (term.skippedDraws = [[4, 6]]));
     expect(await faults(false)).toContainEqual(toTell(forger.key.batch(3, 2), /nothing of draw 4: a term skips it/, /fate trained/));
-    await forger.change<{ skippedDraws: number[] }>(forger.key.term(2), (term) => void (term.skippedDraws = [3]));
+    await forger.change<{ skippedDraws: number[][] }>(forger.key.term(2), (term) => void (term.skippedDraws = [[3, 4]]));
     expect(await faults(false)).toContainEqual(toTell(forger.key.term(2), /to skip draws from 4 on/, /draw 3, which has one/));
   });
 
   it('may skip draws between batches', async () => {
-    await redone(true, (term) => void (term.skippedDraws = [8, 9]));
+    await redone(true, (term) => void (term.skippedDraws = [[8, 10]]));
     await forger.change<BatchRecord>(forger.key.batch(4, 2), ({ after }) => void (after.cursor = 10));
     const verdict = await verifyLedger(store, runId);
     expect(verdict.fates).toMatchObject({ trained: 8, skipped: 2 });
