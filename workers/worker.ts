@@ -236,7 +236,9 @@ export class Worker {
       callback: (error, raw) => {
         if (error !== null) return;
         const message = leaseRelease.safeParse(raw.json());
-        if (message.success) this.#lease.release(message.data.runId);
+        if (!message.success) return;
+        this.#engine?.abandon(message.data.runId);
+        this.#lease.release(message.data.runId);
       },
     });
   }

@@ -93,7 +93,7 @@ export const logLine = z.object({
 });
 export type LogLine = z.infer<typeof logLine>;
 
-/** Control → trainers: the run does not need its lease any more. */
+/** Control → workers: the run does not go on for now. It needs no trainer, and nobody waits for its samples. */
 export const leaseRelease = z.object({ v: version, runId: z.string() });
 
 /** Control → whoever watches: what a stage of a run is doing. Lost when nobody listens. */

@@ -37,7 +37,7 @@ export const faultPoints = [
   'checkpoint.manifest.after',
   'weights.manifest.before',
   'weights.manifest.after',
-  // Engine thread: a token of a sample. Facts draw, sample, position.
+  // Engine thread: a token of a sample. Facts runId, draw, sample, position.
   'sample.token',
   // Worker: partial tokens into the journal. Facts tokens.
   'journal.before',

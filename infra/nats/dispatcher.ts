@@ -5,6 +5,7 @@
 import { jetstream } from '@nats-io/jetstream';
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
+import { PreemptedError } from '../../core/errors.ts';
 import { makeJobId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, resultRecord } from '../../core/records/schema.ts';
@@ -132,8 +133,9 @@ export class Dispatcher {
     return { jobId, output: decided.output as unknown as StageTypes[S]['output'], timings: decided.timings };
   }
 
-  /** The run needs no trainer any more: another may have it. */
+  /** The run does not go on for now: nobody waits for its jobs, and its trainer and slots are for others. */
   releaseLease(runId: string): void {
+    for (const session of [...this.#sessions.values()]) session.leave(runId);
     this.#nc.publish(leaseSubject, JSON.stringify({ v: wireVersion, runId }));
   }
 
@@ -316,6 +318,11 @@ class WaitSession {
       this.#later = undefined;
       void this.#check();
     }, delayMs);
+  }
+
+  /** When it is a session of this run: whoever still waits was left behind by its workflow. */
+  leave(runId: string): void {
+    if (this.#ports.runId === runId) this.#fail(new PreemptedError('RunAtRest', `${runId} does not go on for now`));
   }
 
   #report(): void {

@@ -1,19 +1,30 @@
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { LoopUnderTest } from '../loop-under-test.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import { Injector } from '../inject.ts';
+import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 
 const iterations = 8;
 const recipe = { trainer: { total_training_steps: iterations } };
 
 const loop = new LoopUnderTest();
+const faults = join(loop.home, 'faults');
+let injector: Injector;
 let undisturbed: string[];
 beforeAll(async () => {
+  injector = new Injector(loop.home, faults);
+  process.env[faultsVariable] = faults;
   await loop.up();
   const run = await loop.start(recipe);
   await loop.reaches(run, 'completed');
   undisturbed = await loop.states(run);
 });
-afterAll(() => loop.remove());
+afterAll(async () => {
+  delete process.env[faultsVariable];
+  injector.close();
+  await loop.remove();
+});
 
 async function begun(): Promise<StartedRun> {
   const run = await loop.start(recipe);
@@ -67,6 +78,16 @@ describe('a running run (seed 42)', () => {
     expect(states.length).toBeLessThan(iterations);
     expect(states).toEqual(undisturbed.slice(0, states.length));
     expect(await run.log.checkpoints()).toEqual([]);
+  });
+
+  it('that is cancelled while responses grow frees their worker at once', async () => {
+    const run = await loop.start(recipe);
+    injector.arm({ id: 'growing', point: 'sample.token', facts: { runId: run.runId, position: 3 }, action: 'stand' });
+    const { identity } = await injector.stands('growing', AbortSignal.timeout(patienceMs));
+    await loop.wish(run, 'cancel');
+    await loop.reaches(run, 'cancelled');
+    expect(identity && injector.thaw(identity)).toBe(true);
+    await loop.said(run, /^warn local-1: rollout .* does not go on for now/);
   });
 
   it('records its states in order', async () => {

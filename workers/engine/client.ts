@@ -97,6 +97,11 @@ export class EngineClient {
     this.#send({ type: 'journal-lost' });
   }
 
+  /** Samples of this run are given up: nobody waits for them. */
+  abandon(runId: string): void {
+    this.#send({ type: 'abandon', runId });
+  }
+
   /** Samples in flight are written down, and their jobs rejected with PreemptedError. */
   handBack(): void {
     this.#send({ type: 'hand-back' });

@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PreemptedError } from '../../core/errors.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
+import type { RunId } from '../../core/ids.ts';
 import type { GenerateRequest, GenerateSample, RolloutEngine, SamplingSettings } from '../../core/ports.ts';
 import type { TokenRun } from './lineage.ts';
 
@@ -12,6 +13,7 @@ export interface Completion extends TokenRun {
 }
 
 export interface GenerationJob {
+  readonly runId: RunId;
   readonly prompts: readonly Int32Array[];
   /** Draw number of each prompt. */
   readonly draws: readonly number[];
@@ -42,7 +44,7 @@ interface Live {
 export class Generation {
   readonly #engine: RolloutEngine;
   readonly #live = new Map<number, Live>();
-  readonly #interrupts = new Set<(error: Error) => void>();
+  readonly #interrupts = new Map<GenerationJob, (error: Error) => void>();
   #nextKey = 1;
   #pumping = false;
 
@@ -57,11 +59,11 @@ export class Generation {
     let left = completions.filter(({ stopReason }) => stopReason === 0).length;
     if (left === 0) return completions;
     await new Promise<void>((resolve, reject) => {
-      this.#interrupts.add(reject);
+      this.#interrupts.set(job, reject);
       const finished = () => {
         left -= 1;
         if (left > 0) return;
-        this.#interrupts.delete(reject);
+        this.#interrupts.delete(job);
         resolve();
       };
       for (const [i, prompt] of job.prompts.entries()) {
@@ -77,8 +79,22 @@ export class Generation {
   interrupt(reason = new PreemptedError('WeightsMoved', 'The weights changed while samples were in flight')): void {
     this.#engine.reset();
     this.#live.clear();
-    for (const reject of this.#interrupts) reject(reason);
+    for (const reject of this.#interrupts.values()) reject(reason);
     this.#interrupts.clear();
+  }
+
+  /** Nobody waits for this run's samples any more: their slots are free for others. */
+  abandon(runId: RunId): void {
+    for (const [key, { job }] of this.#live) {
+      if (job.runId !== runId) continue;
+      this.#engine.abort(key);
+      this.#live.delete(key);
+    }
+    for (const [job, reject] of this.#interrupts) {
+      if (job.runId !== runId) continue;
+      this.#interrupts.delete(job);
+      reject(new PreemptedError('Abandoned', `${runId} does not go on for now`));
+    }
   }
 
   close(): void {
@@ -110,7 +126,7 @@ export class Generation {
     } catch (error) {
       this.#live.clear();
       this.#engine.reset();
-      for (const reject of this.#interrupts) reject(error instanceof Error ? error : new Error(String(error)));
+      for (const reject of this.#interrupts.values()) reject(error instanceof Error ? error : new Error(String(error)));
       this.#interrupts.clear();
     } finally {
       this.#pumping = false;
@@ -126,7 +142,7 @@ export class Generation {
       live.completion.logProbs.push(decoded.logProbs[i] ?? 0);
       live.completion.samplingLogProbs.push(decoded.samplingLogProbs[i] ?? 0);
       perJob.set(live.job, (perJob.get(live.job) ?? 0) + 1);
-      faultPoint('sample.token', { draw: live.draw, sample: live.sample, position: live.completion.tokens.length });
+      faultPoint('sample.token', { runId: live.job.runId, draw: live.draw, sample: live.sample, position: live.completion.tokens.length });
       const finish = decoded.finish[i] ?? 0;
       if (finish !== 0) this.#finish(key, live, finish);
       else if (live.job.stopsAt?.(live.completion.tokens)) {

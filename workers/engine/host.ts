@@ -162,6 +162,11 @@ export class EngineHost {
     for (const { generation } of this.#generations.values()) generation.interrupt(this.#leaving);
   }
 
+  /** Samples of a run that does not go on for now are given up. */
+  abandon(runId: RunId): void {
+    for (const { generation } of this.#generations.values()) generation.abandon(runId);
+  }
+
   /** A frozen model for reference log-probs. */
   async reference(context: JobContext, model: Digest, profile: NumericProfile): Promise<TrainerEngine> {
     const key = `${model} ${arithmeticOf(profile)}`;

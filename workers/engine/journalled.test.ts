@@ -11,6 +11,7 @@ import { journalled } from './journalled.ts';
 const config = decoder();
 const arithmetic = 'det-test';
 const job = {
+  runId: 'run-1',
   prompts: [Int32Array.of(5, 6, 7), Int32Array.of(9, 3, 3, 8, 2)],
   draws: [40, 41],
   samplesPerDraw: 6,

@@ -10,6 +10,7 @@ export type ToEngine =
   | { readonly type: 'journal-lost' }
   /** This worker leaves: samples in flight are written down and given up. */
   | { readonly type: 'hand-back' }
+  | { readonly type: 'abandon'; readonly runId: string }
   /** Checkpoints that are being written are to be finished, and the state in memory saved if there is time. */
   | { readonly type: 'save-last'; readonly inTime: boolean }
   | { readonly type: 'release'; readonly runId: string }

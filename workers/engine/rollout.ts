@@ -19,6 +19,7 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
   const folder = await host.modelFolder(context, input.model);
   const tokenizer = await tokenizerOf(folder);
   const job = {
+    runId: context.runId,
     prompts,
     draws: input.draws.map(({ draw }) => draw),
     samplesPerDraw: input.samplesPerDraw,

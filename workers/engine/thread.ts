@@ -75,6 +75,8 @@ port.on('message', (message: ToEngine) => {
       return port.close();
     case 'journal-lost':
       return onLost.forEach((listener) => listener());
+    case 'abandon':
+      return host.abandon(message.runId);
     case 'hand-back':
       return host.handBack();
     case 'save-last':
