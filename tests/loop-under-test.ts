@@ -109,8 +109,10 @@ export class LoopUnderTest {
     await this.#nc?.close();
     await stopStack(this.home);
     deepStrictEqual(strangers(this.home, []), []);
+    const faults = await this.faults();
     if (process.env['PETREL_KEEP'] === undefined) this.#temporary.remove();
     else console.log(`kept: ${this.home}`);
+    deepStrictEqual(faults, []);
   }
 
   get client(): Client {

@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+import { growthOf } from './growth.ts';
+import type { ProcessSample } from './processes.ts';
+
+/** A process that lives from one round to another, with so much memory in each. */
+const life = (incarnation: string, from: number, levels: readonly number[]): ProcessSample[] =>
+  levels.map((residentMiB, i) => ({ round: from + i, kind: 'worker', incarnation, residentMiB, handles: 20 + (i % 2), threads: 9 }));
+
+describe('growth over rounds', () => {
+  it('is seen through restarts, each of which begins anew at a lower level', () => {
+    const leaking = (incarnation: string, from: number) => life(incarnation, from, [100, 104, 108, 112, 116, 120, 124, 128]);
+    const [growth] = growthOf([...leaking('a', 1), ...leaking('b', 9), ...leaking('c', 17)]);
+    expect(growth).toMatchObject({ kind: 'worker', incarnations: 3, samples: 24, MiBPerRound: 4 });
+    expect(Math.abs(growth?.handlesPerRound ?? 1)).toBeLessThan(0.25);
+  });
+
+  it('is not the warming up of its first rounds', () => {
+    expect(growthOf(life('a', 1, [60, 90, 110, 120, 120, 120, 120, 120]))[0]?.MiBPerRound).toBe(0);
+  });
+
+  it('is unknown where no process lived long enough', () => {
+    expect(growthOf([...life('a', 1, [1, 2, 3, 4, 5, 6]), ...life('b', 7, [1, 2])])[0]?.MiBPerRound).toBeUndefined();
+  });
+});

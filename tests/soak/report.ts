@@ -1,0 +1,99 @@
+/** What a soak found, as tables, and what of it is a failure. */
+import { growthOf } from './growth.ts';
+import type { Growth } from './growth.ts';
+import { diskGroups } from './disk.ts';
+import { victims } from './blows.ts';
+import type { Rest, SoakResult } from './soak.ts';
+
+export interface Check {
+  readonly name: string;
+  /** undefined: too short a soak to tell. */
+  readonly ok: boolean | undefined;
+  readonly why: string;
+}
+
+/** Garbage-collected heaps go up and down by more than this from one round to the next; a leak goes up in every one. */
+const mostMiBPerRound = 1;
+/** A socket that is never closed shows as one in a round. */
+const mostHandlesPerRound = 0.25;
+const mostProcessLogBytes = 64 * 1024 * 1024;
+
+export function checksOf(result: SoakResult): Check[] {
+  const growth = growthOf(result.rests.flatMap(({ census }) => census.samples));
+  const orphans = result.rests.flatMap(({ round, census }) => census.orphans.map((orphan) => `after round ${round}: ${orphan}`));
+  const last = result.rests.at(-1);
+  const temporary = last?.disk.temporary ?? [];
+  return [
+    ...growth.map((one) => growthCheck(`memory of ${one.kind}`, one.MiBPerRound, mostMiBPerRound, 'MiB')),
+    ...growth.map((one) => growthCheck(`handles of ${one.kind}`, one.handlesPerRound, mostHandlesPerRound, 'handles')),
+    countsCheck('processes', result.rests, ({ census }) => census.samples.filter(({ kind }) => kind !== 'scorer').length),
+    countsCheck('listening ports', result.rests, ({ census }) => census.ports.length),
+    { name: 'to its end', ok: result.broken.length === 0, why: result.broken.join('; ') || 'yes' },
+    { name: 'orphans', ok: orphans.length === 0, why: orphans.join('; ') || 'none' },
+    { name: 'left after the stack was stopped', ok: result.left.length === 0, why: result.left.join('; ') || 'nothing' },
+    { name: 'temporary files', ok: temporary.length === 0, why: temporary.slice(0, 5).join(', ') || 'none' },
+    { name: 'process logs', ok: (last?.disk.bytes['process logs'] ?? 0) < mostProcessLogBytes, why: `${mebibytes(last?.disk.bytes['process logs'] ?? 0)} MiB` },
+  ];
+}
+
+function growthCheck(name: string, found: number | undefined, most: number, unit: string): Check {
+  if (found === undefined) return { name, ok: undefined, why: 'no process lived long enough to tell' };
+  return { name, ok: found <= most, why: `${found.toFixed(3)} ${unit} a round, at most ${most}` };
+}
+
+/** The same number at every rest. */
+function countsCheck(name: string, rests: readonly Rest[], count: (rest: Rest) => number): Check {
+  const counts = [...new Set(rests.map(count))];
+  return { name, ok: counts.length <= 1, why: counts.join(', ') };
+}
+
+export function renderSoak(result: SoakResult, checks: readonly Check[]): string {
+  return [trainingRows(result), faultRows(result), growthRows(growthOf(result.rests.flatMap(({ census }) => census.samples))), diskRows(result.rests), checkRows(checks)].join('\n\n');
+}
+
+function trainingRows({ trainings }: SoakResult): string {
+  const names = [...new Set(trainings.map(({ training }) => training))].sort();
+  const rows = names.map((name) => {
+    const own = trainings.filter(({ training }) => training === name);
+    const seconds = own.map((one) => one.seconds).sort((a, b) => a - b);
+    const good = own.filter(({ problems }) => problems.length === 0).length;
+    return [name, own.length, own.reduce((sum, { blows }) => sum + blows.length, 0), good, (seconds[Math.floor((seconds.length - 1) / 2)] ?? 0).toFixed(1)];
+  });
+  return table(['training', 'runs', 'faults', 'complete, proven, equal to the undisturbed', 'median s'], rows);
+}
+
+/** Survived: done to runs that ended as the undisturbed ones. */
+function faultRows({ trainings }: SoakResult): string {
+  const rows = victims.map((victim) => {
+    const of = (results: typeof trainings): number => results.reduce((sum, { blows }) => sum + blows.filter((blow) => blow.victim === victim).length, 0);
+    return [victim, of(trainings), of(trainings.filter(({ problems }) => problems.length === 0))];
+  });
+  return table(['killed', 'times', 'survived'], rows.filter(([, times]) => times !== 0));
+}
+
+function growthRows(growth: readonly Growth[]): string {
+  const rate = (value: number | undefined): string => (value === undefined ? '–' : value.toFixed(3));
+  const rows = growth.map((one) => [one.kind, one.incarnations, one.samples, one.firstMiB.toFixed(0), one.lastMiB.toFixed(0), rate(one.MiBPerRound), one.firstHandles, one.lastHandles, rate(one.handlesPerRound)]);
+  return table(['processes', 'lives', 'samples', 'first MiB', 'last MiB', 'MiB a round', 'first handles', 'last handles', 'handles a round'], rows);
+}
+
+function diskRows(rests: readonly Rest[]): string {
+  const [first, last] = [rests[0], rests.at(-1)];
+  if (first === undefined || last === undefined) return 'no round';
+  const runs = last.runs - first.runs;
+  const rows = diskGroups.map((group) => {
+    const growth = last.disk.bytes[group] - first.disk.bytes[group];
+    return [group, mebibytes(first.disk.bytes[group]), mebibytes(last.disk.bytes[group]), runs === 0 ? '–' : (growth / runs / 1024).toFixed(1), last.disk.files[group]];
+  });
+  return table(['on disk', 'first MiB', 'last MiB', 'KiB a run', 'files'], rows);
+}
+
+function checkRows(checks: readonly Check[]): string {
+  return table(['check', 'verdict', 'found'], checks.map(({ name, ok, why }) => [name, ok === undefined ? 'cannot tell' : ok ? 'ok' : 'FAILED', why]));
+}
+
+const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(2);
+
+function table(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}

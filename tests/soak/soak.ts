@@ -1,0 +1,185 @@
+/** Trainings one after another, sometimes two at once, under random faults; the stack is measured at rest after each round. */
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { verifyLedger } from '../../cli/ledger/verify.ts';
+import { lockHolder } from '../../infra/stack/lock.ts';
+import { isStackReady, readStack } from '../../infra/stack/read.ts';
+import { lockFolder } from '../../infra/stack/state.ts';
+import { poll } from '../../infra/wait.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+import { Bed, difference } from '../recovery/bed.ts';
+import type { Essence } from '../recovery/bed.ts';
+import { Seeded } from '../recovery/seeded.ts';
+import { chooseBlows, soakPools, strike } from './blows.ts';
+import type { Blow } from './blows.ts';
+import { diskUse } from './disk.ts';
+import type { DiskUse } from './disk.ts';
+import { listeningPorts, takeCensus } from './processes.ts';
+import type { Census } from './processes.ts';
+import { chooseTrainings, trainings } from './trainings.ts';
+import type { Training } from './trainings.ts';
+
+export interface TrainingResult {
+  readonly round: number;
+  readonly training: string;
+  readonly runId: string;
+  readonly blows: readonly Blow[];
+  readonly seconds: number;
+  /** What is wrong with it; empty when it is complete, proven, and equal to the undisturbed one. */
+  readonly problems: readonly string[];
+}
+
+/** The stack at rest after a round. */
+export interface Rest {
+  readonly round: number;
+  readonly runs: number;
+  readonly census: Census;
+  readonly disk: DiskUse;
+}
+
+export interface SoakResult {
+  readonly trainings: readonly TrainingResult[];
+  readonly rests: readonly Rest[];
+  /** Processes and ports that are still there after the stack was stopped. */
+  readonly left: readonly string[];
+  /** Why it ended before its time. */
+  readonly broken: readonly string[];
+}
+
+export interface SoakOptions {
+  readonly minutes: number;
+  readonly seed: number;
+  readonly store?: string;
+  readonly say: (line: string) => void;
+}
+
+const patienceMs = 300_000;
+
+export async function soak({ minutes, seed, store, say }: SoakOptions): Promise<SoakResult> {
+  const bed = new Bed(store);
+  // What processes leave in the machine's temporary folder is found, too.
+  process.env['TMPDIR'] = join(bed.loop.home, 'tmp');
+  mkdirSync(process.env['TMPDIR'], { recursive: true });
+  await bed.loop.up(soakPools);
+  const table = trainings(bed.loop.validationFile);
+  const references = new Map<string, Essence>();
+  const results: TrainingResult[] = [];
+  const rests: Rest[] = [];
+  const until = performance.now() + minutes * 60_000;
+  const stopped = interruption();
+  const broken: string[] = [];
+  try {
+    for (let round = 1; performance.now() < until && !stopped.aborted; round++) {
+      const seeded = new Seeded(seed * 100_003 + round);
+      const chosen = chooseTrainings(table, seeded);
+      for (const training of chosen) if (!references.has(training.name)) references.set(training.name, await undisturbed(bed, training));
+      const alone = oneAtATime();
+      const made = await Promise.all(chosen.map((training) => disturbed({ bed, round, alone, reference: references.get(training.name) ?? [] }, training, chooseBlows(training, seeded))));
+      for (const result of made) say(line(result));
+      results.push(...made);
+      rests.push(await atRest(bed, round, results.length + references.size));
+    }
+  } catch (error) {
+    broken.push(`it ended before its time: ${messageOf(error)}`);
+  }
+  return { trainings: results, rests, left: await removed(bed, rests), broken };
+}
+
+async function undisturbed(bed: Bed, training: Training): Promise<Essence> {
+  const run = await bed.loop.start(training.recipe);
+  const state = await ended(run);
+  if (state !== 'completed') throw new Error(`${run.runId}: nothing disturbs it, and it is ${state}: ${JSON.stringify((await run.log.status())?.reason)}`);
+  return bed.essence(run);
+}
+
+interface Round {
+  readonly bed: Bed;
+  readonly round: number;
+  readonly reference: Essence;
+  /** One fault is done after the other. */
+  readonly alone: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
+async function disturbed({ bed, round, reference, alone }: Round, training: Training, blows: readonly Blow[]): Promise<TrainingResult> {
+  const startedAt = performance.now();
+  const over = new AbortController();
+  const run = await bed.loop.create(training.recipe);
+  const done = strike(bed, run.runId, blows, over.signal, alone);
+  // The servers may be away because of a fault of the run beside it.
+  await alone(() => bed.loop.drive(run, training.kind));
+  const state = await ended(run);
+  over.abort(new Error('the run has ended'));
+  const problems: string[] = [];
+  const struck = await done.catch((error: unknown) => {
+    problems.push(`a fault could not be done: ${messageOf(error)}`);
+    return [];
+  });
+  if (state !== 'completed') problems.push(`it is ${state}: ${JSON.stringify((await run.log.status())?.reason)}\n${(await bed.loop.lines(run)).slice(-15).join('\n')}`);
+  const verdict = await verifyLedger(bed.loop.store, run.runId, { deep: true });
+  problems.push(...verdict.faults.map(({ key, expected, found }) => `ledger: ${key}: expected ${expected}, found ${found}`));
+  const unlike = state === 'completed' ? difference(await bed.essence(run), reference) : undefined;
+  if (unlike !== undefined) problems.push(unlike);
+  return { round, training: training.name, runId: run.runId, blows: struck, seconds: (performance.now() - startedAt) / 1000, problems };
+}
+
+/** The store alone tells, whatever is dead meanwhile. */
+async function ended({ log }: StartedRun): Promise<string> {
+  const state = await poll(
+    async () => {
+      const status = await log.status();
+      return status !== undefined && ['completed', 'failed', 'cancelled', 'stopped', 'paused'].includes(status.state) ? status.state : undefined;
+    },
+    { everyMs: 100, timeoutMs: patienceMs },
+  );
+  return state ?? `stuck in state ${(await log.status())?.state}`;
+}
+
+/** Every process serves again, and nothing is under way. */
+async function atRest(bed: Bed, round: number, runs: number): Promise<Rest> {
+  const { home } = bed.loop;
+  bed.injector.disarmAll();
+  const whole = await poll(
+    () => {
+      const stack = readStack(home);
+      return stack !== undefined && isStackReady(stack) && lockHolder(lockFolder(home)) !== undefined && stack.children.every(({ name }) => bed.injector.process(name) !== undefined);
+    },
+    { everyMs: 50, timeoutMs: 60_000 },
+  );
+  if (whole !== true) throw new Error(`the stack did not become whole again after round ${round}: ${JSON.stringify(readStack(home)?.children)}`);
+  // What a process that died left behind may be ended a moment later, by its own rule: only what stays is a leak.
+  const calm = await poll(() => {
+    const census = takeCensus(home, round);
+    return census.orphans.length === 0 ? census : undefined;
+  }, { everyMs: 100, timeoutMs: 15_000 });
+  return { round, runs, census: calm ?? takeCensus(home, round), disk: diskUse(home) };
+}
+
+async function removed(bed: Bed, rests: readonly Rest[]): Promise<readonly string[]> {
+  const pids = rests.flatMap(({ census }) => census.samples.map(({ incarnation }) => Number(incarnation.split('-')[0])));
+  const problem = await bed.remove().then(() => [], (error: unknown) => [messageOf(error)]);
+  const ports = listeningPorts([...new Set(pids)].filter((pid) => existsSync(`/proc/${pid}`)));
+  return [...problem, ...ports.map((port) => `port ${port}`)];
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** A first Ctrl-C ends the soak after the round, with its tables. */
+function interruption(): AbortSignal {
+  const controller = new AbortController();
+  process.once('SIGINT', () => controller.abort());
+  return controller.signal;
+}
+
+function oneAtATime(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const mine = last.then(work);
+    last = mine.catch(() => undefined);
+    return mine;
+  };
+}
+
+function line({ round, training, blows, seconds, problems }: TrainingResult): string {
+  const struck = blows.map(({ victim, iteration, moment }) => `${victim} at ${moment.title} ${iteration}`).join(', ') || 'undisturbed';
+  return `${problems.length === 0 ? 'ok    ' : 'FAILED'} round ${round} ${training} ${seconds.toFixed(1)} s: ${struck}${problems.map((problem) => `\n  ${problem}`).join('')}`;
+}
