@@ -174,7 +174,9 @@ export class Worker {
       writer: { process: this.#options.name, at: new Date().toISOString() },
     };
     faultPoint('result.before', facts);
-    await store.create(key, encodeRecord(record));
+    const outcome = await store.create(key, encodeRecord(record));
+    // Another did it meanwhile, this process was thought dead: what is there counts, and nothing else of this job is kept.
+    if (outcome !== 'created') this.#say(message, 'warn', `${message.stage} ${message.jobId}: late result refused, another worker's is there`);
     faultPoint('result.after', facts);
     if (message.stage === 'rollout') this.#journal.purge(message.runId, message.jobId);
   }
@@ -256,11 +258,14 @@ export class Worker {
     this.#failuresInARow = 0;
   }
 
+  #say({ runId }: JobMessage, level: 'info' | 'warn' | 'error', text: string): void {
+    lineWriter(this.#ports.nc, runId, this.#options.name)(level, text);
+    console.error(`${runId} ${text}`);
+  }
+
   #failed(message: JobMessage, error: unknown): void {
-    const say = lineWriter(this.#ports.nc, message.runId, this.#options.name);
     const text = error instanceof PetrelError || !(error instanceof Error) ? errorToJson(error).message : (error.stack ?? error.message);
-    say(error instanceof PetrelError && error.kind !== 'terminal' ? 'warn' : 'error', `${message.stage} ${message.jobId}: ${text}`);
-    console.error(`${message.runId} ${message.stage} ${message.jobId}: ${text}`);
+    this.#say(message, error instanceof PetrelError && error.kind !== 'terminal' ? 'warn' : 'error', `${message.stage} ${message.jobId}: ${text}`);
     this.#lastError = errorToJson(error);
     if (error instanceof PetrelError) return;
     this.#failuresInARow += 1;

@@ -67,9 +67,19 @@ function armedAt(folder: string, point: FaultPoint, facts: FaultFacts): z.infer<
   const here = process.env[childVariable] ?? '';
   return namesIn(armedFolder(folder))
     .filter((name) => name.endsWith('.json'))
-    .map((name) => armedFault.parse(JSON.parse(readFileSync(join(armedFolder(folder), name), 'utf8'))))
+    .flatMap((name) => readArmed(join(armedFolder(folder), name)))
     .filter((fault) => fault.point === point && (fault.process ?? here) === here)
     .filter((fault) => Object.entries(fault.facts).every(([name, value]) => facts[name] === value));
+}
+
+/** None when it was disarmed just now. */
+function readArmed(path: string): z.infer<typeof armedFault>[] {
+  try {
+    return [armedFault.parse(JSON.parse(readFileSync(path, 'utf8')))];
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
 }
 
 function namesIn(folder: string): string[] {

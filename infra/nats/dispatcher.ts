@@ -27,6 +27,8 @@ import type { JobMessage, Timing } from '../../core/wire/messages.ts';
 import { faultPoint } from '../faults/index.ts';
 import { digestOf } from '../store/digest.ts';
 import { decide, readRecord } from '../store/records.ts';
+import { linkOf } from './link.ts';
+import type { Link } from './link.ts';
 import { ensureStreams } from './streams.ts';
 import { JobWait } from './wait.ts';
 import type { JobWaitOptions, Progress } from './wait.ts';
@@ -68,6 +70,7 @@ export class Dispatcher {
   readonly #timing: Timing;
   readonly #sessions = new Map<string, WaitSession>();
   readonly #workers: Workers;
+  readonly #link: Link;
   #jsm: JetStreamManager;
 
   private constructor(nc: NatsConnection, jsm: JetStreamManager, timing: Timing) {
@@ -75,7 +78,9 @@ export class Dispatcher {
     this.#js = jetstream(nc);
     this.#jsm = jsm;
     this.#timing = timing;
-    this.#workers = new Workers(nc, timing);
+    this.#workers = new Workers(nc, timing, ({ worker, incarnation }) => this.#sessions.forEach((session) => session.replaced(worker, incarnation)));
+    this.#link = linkOf(nc);
+    this.#link.onBack(() => this.#sessions.forEach((session) => session.reconnected()));
   }
 
   static async open(nc: NatsConnection, timing: Timing): Promise<Dispatcher> {
@@ -153,10 +158,10 @@ export class Dispatcher {
     const facts = { stage: request.stage, jobId, iteration: request.at.iteration, runId: request.runId };
     try {
       faultPoint('publish.before', facts);
-      await this.#js.publish(subject, JSON.stringify(message), { retries: 2, timeout: 2_000 });
+      await this.#link.orLost(this.#js.publish(subject, JSON.stringify(message), { retries: 2, timeout: 2_000 }));
       faultPoint('publish.after', facts);
     } catch (error) {
-      this.#jsm = await ensureStreams(this.#nc);
+      this.#jsm = await this.#link.orLost(ensureStreams(this.#nc));
       throw error;
     }
   }
@@ -165,10 +170,10 @@ export class Dispatcher {
     const role = roleOfStage[request.stage];
     const last_by_subj = jobSubject(role, request.profile, request.runId, jobId);
     try {
-      return (await this.#jsm.streams.getMessage(jobStream(role), { last_by_subj })) !== null;
+      return (await this.#link.orLost(this.#jsm.streams.getMessage(jobStream(role), { last_by_subj }))) !== null;
     } catch {
       // The queue itself may be gone: it is declared again, and holds nothing.
-      this.#jsm = await ensureStreams(this.#nc);
+      this.#jsm = await this.#link.orLost(ensureStreams(this.#nc));
       return false;
     }
   }
@@ -183,6 +188,8 @@ export class Dispatcher {
 /** Profile of jobs that any worker may do. */
 const anyWorker = 'any';
 const unreachable = 'the message queue is not reachable';
+/** How soon a queue that did not answer is asked again. */
+const unreachableMs = 200;
 
 interface SessionPorts extends JobWaitOptions {
   readonly runId: string;
@@ -257,10 +264,30 @@ class WaitSession {
       if (!(await this.#ports.stillQueued()) && !this.#over) await this.#ports.publish();
       if (this.#wait.queuedBecause === unreachable) this.#wait.queuedBecause = undefined;
     } catch {
-      // The watchdog tries again, and the waiter shows why nothing moves.
+      // Tried again soon, and the waiter shows why nothing moves.
       this.#wait.queuedBecause = unreachable;
       this.#report();
+      if (!this.#over) this.#publishLater(unreachableMs);
     }
+  }
+
+  /** Its worker died and another is there in its place: a copy of the message now, since the old one returns only after the ack wait. */
+  replaced(worker: string, incarnation: string): void {
+    if (this.#wait.replaced(worker, incarnation)) this.#again();
+  }
+
+  /** What was on its way when the server died is lost, in both directions. */
+  reconnected(): void {
+    if (!this.#wait.heldAt(Date.now())) this.#again();
+    else void this.#check();
+  }
+
+  /** Publishes whether or not an older message is still there: its second claim finds the job held, or done. */
+  #again(): void {
+    this.#ports.publish().then(
+      () => void this.#check(),
+      () => !this.#over && this.#publishLater(unreachableMs),
+    );
   }
 
   /** Nobody works on it: it may have been lost with the queue, or there is no worker for it. */

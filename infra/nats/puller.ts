@@ -10,10 +10,13 @@ import { claimReply, claimSubject, eventSubject, jobMessage, jobStream, wireVers
 import type { ClaimReply, JobEvent, JobMessage, Timing } from '../../core/wire/messages.ts';
 import type { Role } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../faults/index.ts';
+import { linkOf } from './link.ts';
 import { ensureConsumer, ensureStreams } from './streams.ts';
 
 /** Deliveries without anybody waiting after which a message is dropped: whoever wants the job publishes it again. */
 const maxUnclaimed = 5;
+/** Between two tries of a queue that is being made or read back. */
+const refusedMs = 50;
 
 export interface JobProgress {
   done: number;
@@ -51,6 +54,7 @@ export interface PullerPorts {
 export class Puller {
   readonly #ports: PullerPorts;
   #stopped = false;
+  readonly #leaving = deferred();
   readonly #running = new Set<Promise<void>>();
   /** Jobs being done, by run and job. */
   readonly #inHand = new Set<string>();
@@ -66,8 +70,8 @@ export class Puller {
       await this.#ports.room.enter();
       let message: JsMsg | null = null;
       try {
-        consumer ??= await this.#open();
-        message = this.#stopped ? null : await consumer.next({ expires: 2_000 });
+        consumer ??= await linkOf(this.#ports.nc).orLost(this.#open());
+        message = this.#stopped ? null : await linkOf(this.#ports.nc).orLost(consumer.next({ expires: 2_000 }));
       } catch {
         // Lost connection, or the queue is gone: declare it again when the server is back.
         consumer = undefined;
@@ -85,6 +89,7 @@ export class Puller {
 
   stop(): void {
     this.#stopped = true;
+    this.#leaving.resolve();
   }
 
   async #open(): Promise<Consumer> {
@@ -94,10 +99,10 @@ export class Puller {
     return jetstream(nc).consumers.get(jobStream(role), name);
   }
 
-  /** A round trip to the server: resolves when it answers again. */
+  /** Resolves when there is a server to ask, and not at once when it is there and refuses. */
   async #reconnected(): Promise<void> {
-    await this.#ports.nc.flush().catch(() => undefined);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await Promise.race([linkOf(this.#ports.nc).connected(), this.#leaving.promise]);
+    await new Promise((resolve) => setTimeout(resolve, refusedMs));
   }
 
   #track(work: Promise<void>): void {
@@ -131,7 +136,7 @@ export class Puller {
     const { nc, worker, incarnation, timing } = this.#ports;
     try {
       const request = JSON.stringify({ v: wireVersion, jobId: message.jobId, worker, incarnation });
-      const answer = await nc.request(claimSubject(message.runId, message.jobId), request, { timeout: timing.claimMs });
+      const answer = await linkOf(nc).orLost(nc.request(claimSubject(message.runId, message.jobId), request, { timeout: timing.claimMs }));
       return claimReply.parse(answer.json());
     } catch {
       // No responders, or no answer in time: nobody waits now. The message goes back to the queue.
@@ -185,6 +190,12 @@ export class Puller {
     if (this.#ports.nc.isClosed()) return; // leaving: the result object, if there is one, tells it
     this.#ports.nc.publish(eventSubject(message.runId, message.jobId), JSON.stringify(event));
   }
+}
+
+function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = (): void => {};
+  const promise = new Promise<void>((settle) => (resolve = settle));
+  return { promise, resolve };
 }
 
 const factsOf = ({ stage, jobId, runId, at }: JobMessage) => ({ stage, jobId, runId, iteration: at.iteration });

@@ -82,6 +82,13 @@ export class JobWait {
     return this.#convicted;
   }
 
+  /** A process of this name is there anew: true when it held the job before, which is nobody's now. */
+  replaced(worker: string, incarnation: string): boolean {
+    if (this.#holder === undefined || this.#holder.worker !== worker || this.#holder.incarnation === incarnation) return false;
+    this.#holder.lastSeen = Number.NEGATIVE_INFINITY;
+    return true;
+  }
+
   /** A worker asks whether it may start. */
   claim(request: ClaimRequest, now: number): ClaimReply {
     const reply = (answer: ClaimReply['answer'], alone = false): ClaimReply => ({
@@ -92,6 +99,7 @@ export class JobWait {
     });
     if (this.#convicted !== undefined) return reply('drop');
     const same = this.#holder?.incarnation === request.incarnation;
+    this.replaced(request.worker, request.incarnation);
     if (this.heldAt(now) && !same) return reply('held');
     if (this.#leavesToOthers(request.worker, now)) return reply('held');
     if (this.#holder !== undefined && !same) this.#countDeath(this.#holder);

@@ -8,9 +8,14 @@ export class Workers {
   readonly #known = new Map<string, { readonly entry: Presence; readonly heard: number }>();
   readonly #timing: Timing;
 
-  constructor(nc: NatsConnection, timing: Timing) {
+  /** `came`: a process is there that was not, perhaps in the place of one that held jobs. */
+  constructor(nc: NatsConnection, timing: Timing, came: (entry: Presence) => void) {
     this.#timing = timing;
-    watchPresence(nc, (entry) => this.#known.set(entry.worker, { entry, heard: Date.now() }));
+    watchPresence(nc, (entry) => {
+      const before = this.#known.get(entry.worker)?.entry.incarnation;
+      this.#known.set(entry.worker, { entry, heard: Date.now() });
+      if (before !== entry.incarnation) came(entry);
+    });
   }
 
   /** Is there a healthy worker with this role and profile whose name is not among these? */

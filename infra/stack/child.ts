@@ -10,8 +10,11 @@ import { identify, isAlive, signalGroup, terminate } from './process.ts';
 import type { ProcessIdentity } from './process.ts';
 import type { ChildState } from './state.ts';
 
-/** The first death is answered at once; then pauses double, until a process has lived `settledMs`. */
-const backoff = { firstMs: 100, longestMs: 10_000, settledMs: 10_000 } as const;
+/**
+ * The first death is answered at once; then pauses double, until a process has lived `settledMs`. One that had been ready
+ * was killed rather than broken: work waits for it, so it never waits long.
+ */
+const backoff = { firstMs: 100, longestMs: 10_000, longestOnceReadyMs: 400, settledMs: 10_000 } as const;
 const readyPollMs = 25;
 const adoptedPollMs = 100;
 
@@ -174,12 +177,13 @@ export class Child {
   }
 
   #died(how: string): void {
-    if (this.#state !== 'ready') this.#failures += 1;
+    const served = this.#state === 'ready';
+    if (!served) this.#failures += 1;
     const lived = this.#process ? performance.now() - this.#bornMs : 0;
     this.#unsettled = lived >= backoff.settledMs ? 0 : this.#unsettled + 1;
     this.#lastExit = how;
     this.#process = undefined;
-    const pauseMs = this.#unsettled <= 1 ? 0 : Math.min(backoff.firstMs * 2 ** (this.#unsettled - 2), backoff.longestMs);
+    const pauseMs = this.#unsettled <= 1 ? 0 : Math.min(backoff.firstMs * 2 ** (this.#unsettled - 2), served ? backoff.longestOnceReadyMs : backoff.longestMs);
     this.#hooks.log(`${this.name}: ${how}; starting again ${pauseMs === 0 ? 'at once' : `in ${pauseMs} ms`}`);
     this.#become('waiting');
     this.#restartTimer = setTimeout(() => {

@@ -6,10 +6,10 @@ import { reproducibleMetrics } from '../../core/metrics.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
 import { builtFile } from '../../infra/home.ts';
+import type { WorkerPool } from '../../infra/stack/index.ts';
 import { Injector } from '../inject.ts';
-import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
+import { LoopUnderTest, onePool } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
-import type { Layout } from './pairs.ts';
 import { iterations } from './plan.ts';
 
 /** What two equal runs must agree on, iteration by iteration. */
@@ -18,7 +18,7 @@ export type Essence = readonly unknown[];
 export class Bed {
   readonly loop: LoopUnderTest;
   readonly injector: Injector;
-  #layout: Layout | undefined;
+  #pools: readonly WorkerPool[] = onePool;
   #scorer = '';
   #reference: Essence | undefined;
 
@@ -29,10 +29,10 @@ export class Bed {
     this.injector = new Injector(this.loop.home, folder);
   }
 
-  /** The stack in this layout, whole. After the first time also when all of it was killed. */
-  async up(layout: Layout = this.#layout ?? 'one'): Promise<void> {
-    await this.loop.up(layout === 'one' ? onePool : separatePools);
-    this.#layout = layout;
+  /** The stack with these workers, whole; with those it had when all of it was killed. */
+  async up(pools: readonly WorkerPool[] = this.#pools): Promise<void> {
+    this.#pools = pools;
+    await this.loop.up(pools);
     if (this.#scorer === '') this.#scorer = this.#writeScorer();
   }
 

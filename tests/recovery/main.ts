@@ -16,6 +16,7 @@ async function main(args: readonly string[]): Promise<number> {
   const results: SeedResult[] = [];
   let failed = 0;
   let bed = new Bed(store);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void bed.remove().finally(() => process.exit(130)));
   for (const plan of plansOf(from, seeds, fault)) {
     try {
       const result = await runSeed(bed, plan);

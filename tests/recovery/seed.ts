@@ -1,5 +1,6 @@
 /** One seed: a run with the faults of its plan, and everything that must be true of it afterwards. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { onePool, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { difference } from './bed.ts';
 import type { Bed } from './bed.ts';
@@ -18,7 +19,7 @@ export interface SeedResult {
 
 /** How often the run's state is looked at: it ends by itself, which the store alone tells whatever else is dead. */
 const lookMs = 100;
-const patienceMs = 120_000;
+const patienceMs = 60_000;
 
 /** Throws an error that names the seed and what was wrong. */
 export async function runSeed(bed: Bed, plan: Plan): Promise<SeedResult> {
@@ -34,7 +35,7 @@ export async function runSeed(bed: Bed, plan: Plan): Promise<SeedResult> {
 
 async function disturb(bed: Bed, plan: Plan): Promise<SeedResult> {
   const startedAt = performance.now();
-  await bed.up(plan.layout);
+  await bed.up(plan.layout === 'one' ? onePool : separatePools);
   const expected = await bed.reference();
   const run = await bed.loop.create(bed.recipe());
   const over = new AbortController();

@@ -46,16 +46,17 @@ export async function doStrike(context: Context, id: string, strike: Strike): Pr
   const standing = await bed.injector.stands(id, signal).catch((cause: unknown) => {
     throw new Error(`did not fire: ${strikeTitle(strike)}`, { cause });
   });
-  return alone(async () => {
-    const atMs = Date.now();
+  const atMs = await alone(async () => {
+    const now = Date.now();
     await act(bed, faults[pair.fault], standing);
     bed.injector.arm({ id: `${id}-back`, point: 'decide.after', facts: { runId: run.runId }, action: 'note' });
-    const committed = bed.injector.fired(`${id}-back`, signal).catch(() => undefined);
     if (faults[pair.fault].kills.some((victim) => victim === 'everything')) await bed.up();
-    const wholeAt = await whole(bed);
-    const back = await committed;
-    return { strike, stood: standing.process, wholeAfterS: (wholeAt - atMs) / 1000, committedAfterS: ((back?.atMs ?? Date.now()) - atMs) / 1000 };
+    return now;
   });
+  const committed = bed.injector.fired(`${id}-back`, signal).catch(() => undefined);
+  const wholeAt = await whole(bed);
+  const back = await committed;
+  return { strike, stood: standing.process, wholeAfterS: (wholeAt - atMs) / 1000, committedAfterS: ((back?.atMs ?? Date.now()) - atMs) / 1000 };
 }
 
 /** What must have happened before the fault can be armed. */

@@ -23,6 +23,7 @@ import { LogCollector, lineWriter } from '../../infra/telemetry/run-log-lines.ts
 import { connectTemporalClient, connectTemporalWorker } from '../../infra/temporal/connection.ts';
 import { mapActivityErrors } from './activity-errors.ts';
 import { heartbeating } from './heartbeat.ts';
+import { handBack, temporalIdentity } from './predecessor.ts';
 import { keepRunsDriven } from './revive.ts';
 
 const timing = timings.local;
@@ -53,7 +54,12 @@ const ports: ActivityPorts = {
   },
   appendStatus,
   pausesFor,
-  decide,
+  decide: async (store, key, schema, record, agrees) => {
+    const decided = await decide(store, key, schema, record, agrees);
+    // Somebody thought this process dead and did its work: what is there counts.
+    if (decided.adopted) ports.say(key.split('/')[1] ?? '', 'warn', `${key}: late decision refused, another's is there and agrees`);
+    return decided;
+  },
   getBlob,
   putBlob,
   getJsonBlob,
@@ -66,15 +72,22 @@ const ports: ActivityPorts = {
   whileHeartbeating: (work) => heartbeating(Context.current(), timing.heartbeatMs, work),
 };
 
+const client = await connectTemporalClient(stack);
+void handBack(client, petrelHome(), (line) => console.log(line));
+
 const logs = new LogCollector(nc, String(process.pid), (runId) => runStores.get(runId));
 const worker = await Worker.create({
   connection: await connectTemporalWorker(stack),
   namespace: 'default',
+  identity: temporalIdentity(),
   taskQueue,
   workflowBundle: { code: await readFile(builtFile('workflow-bundle.js'), 'utf8') },
   activities: mapActivityErrors(createActivities(ports)),
   // In every third event of a history; the one that is made without it is 84 characters long.
   buildId: buildId().slice(0, 12),
+  // After an older copy of Temporal's database was put back a history may not fit what this process remembers of it. Such a
+  // workflow ends, and is begun anew from the store; otherwise its task would fail for ever.
+  workflowFailureErrorTypes: { '*': ['NondeterminismError'] },
   maxConcurrentActivityTaskExecutions: 1000,
   shutdownGraceTime: '2 s',
   shutdownForceTime: '5 s',
@@ -92,7 +105,6 @@ const running = worker.run();
 void keepStack(petrelHome(), leaving.signal, (line) => console.log(line));
 loopDelay.restart();
 announceReady();
-const client = await connectTemporalClient(stack);
 const driven = keepRunsDriven(
   { home: petrelHome(), stack: ports.stack, client, openStore: ports.openStore, say: (runId, text) => ports.say(runId, 'warn', text), log: (line) => console.log(line) },
   leaving.signal,

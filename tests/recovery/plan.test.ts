@@ -1,0 +1,20 @@
+import { expect, it } from 'vitest';
+import { pairName, pairs } from './pairs.ts';
+import { planTitle, plansOf, seedsPerCycle } from './plan.ts';
+
+it('a seed gives the same plan whatever is asked for beside it', () => {
+  const all = plansOf(1, 90).map(planTitle);
+  expect(plansOf(40, 3).map(planTitle)).toEqual(all.slice(39, 42));
+});
+
+it('every pair is named once in the list', () => {
+  const names = pairs.map(pairName);
+  expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
+});
+
+it('the seeds of a cycle do each pair once, in another order each time', () => {
+  const [first, second] = [plansOf(1, seedsPerCycle()), plansOf(1, 200)];
+  expect(first.flatMap(({ strikes }) => strikes)).toHaveLength(pairs.length);
+  const titles = second.map((plan) => planTitle(plan).replace(/^seed \d+ /, ''));
+  expect(new Set(titles).size).toBeGreaterThan(190);
+});
