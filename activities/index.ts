@@ -2,6 +2,7 @@
 import { headActivities } from './head.ts';
 import type { ActivityPorts } from './ports.ts';
 import { RunContexts } from './run-context.ts';
+import { scheduleActivities } from './schedules.ts';
 import { stageActivities } from './stages.ts';
 
 export type { ActivityPorts, LiveNote } from './ports.ts';
@@ -11,7 +12,7 @@ export type { UpdateSummary } from './stages.ts';
 
 export function createActivities(ports: ActivityPorts) {
   const contexts = new RunContexts(ports);
-  return { ...headActivities(ports, contexts), ...stageActivities(ports, contexts) };
+  return { ...headActivities(ports, contexts), ...stageActivities(ports, contexts), ...scheduleActivities(ports) };
 }
 
 export type Activities = ReturnType<typeof createActivities>;

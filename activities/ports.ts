@@ -6,6 +6,7 @@ import type { StatusChange, pausesFor } from '../infra/store/status.ts';
 import type { decide } from '../infra/store/records.ts';
 import type { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../infra/store/blobs.ts';
 import type { StatusEntry } from '../core/records/schema.ts';
+import type { SchedulePorts } from './schedules.ts';
 import type { LogLine, Presence } from '../core/wire/messages.ts';
 
 export interface ActivityPorts {
@@ -24,6 +25,7 @@ export interface ActivityPorts {
   readonly putJsonBlob: typeof putJsonBlob;
   readonly dispatcher: Pick<Dispatcher, 'run' | 'settle' | 'releaseLease'>;
   readonly listWorkers: () => Promise<Presence[]>;
+  readonly schedules: SchedulePorts;
   readonly say: (runId: string, level: LogLine['level'], text: string) => void;
   /** What a running stage is doing, for whoever watches. */
   readonly live: (runId: string, note: LiveNote) => void;

@@ -4,9 +4,11 @@ import { DATA_COMMANDS } from './commands/data/table.ts';
 import { LEDGER_COMMANDS } from './commands/ledger/table.ts';
 import { MACHINE_COMMANDS } from './commands/machine.ts';
 import { RUN_COMMANDS } from './commands/runs.ts';
+import { SCHEDULE_COMMANDS } from './commands/schedule/table.ts';
 
 /** The nouns that group commands. */
 export const NOUNS: Readonly<Record<string, string>> = {
+  schedule: 'Start runs by the clock: add, list, pause, trigger, remove.',
   ckpt: 'Checkpoints of a run: list, verify, export.',
   ledger: 'The record of what a run trained on.',
   recipe: 'What may stand in a recipe.',
@@ -63,4 +65,4 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
 ];
 
 /** In the order of the help. */
-export const COMMANDS: readonly CommandSpec[] = [...RUN_COMMANDS, ...LEDGER_COMMANDS, ...RECIPE_COMMANDS, ...DATA_COMMANDS, ...MACHINE_COMMANDS];
+export const COMMANDS: readonly CommandSpec[] = [...RUN_COMMANDS, ...SCHEDULE_COMMANDS, ...LEDGER_COMMANDS, ...RECIPE_COMMANDS, ...DATA_COMMANDS, ...MACHINE_COMMANDS];

@@ -141,6 +141,13 @@ export class LoopUnderTest {
     return run;
   }
 
+  /** The recipe of the small run as a file, for commands. */
+  recipeFile(name: string, overrides: Tree = {}): string {
+    const path = join(this.#files, `${name}.json`);
+    writeFileSync(path, JSON.stringify(mergeTrees(this.#recipe(overrides['kind'] === 'sft'), { ...overrides, name })));
+    return path;
+  }
+
   /** Writes a run down without starting its workflow. */
   async create(overrides: Tree = {}): Promise<StartedRun> {
     const recipe = parseRecipe(mergeTrees(this.#recipe(overrides['kind'] === 'sft'), overrides));

@@ -1,3 +1,4 @@
 /** Everything that is bundled for the workflow sandbox. */
 export { trainRun } from './train-run.ts';
 export { sftRun } from './sft-run.ts';
+export { scheduledRun } from './scheduled-run.ts';

@@ -6,18 +6,13 @@ import { makeRunId } from '../../core/ids.ts';
 import type { RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
-import { keys } from '../../core/records/keys.ts';
-import { recordFormat } from '../../core/records/schema.ts';
-import type { RevisionRecord, RunRecord } from '../../core/records/schema.ts';
 import type { RunCarry } from '../../core/wire/workflow.ts';
 import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { defaultPools } from '../../infra/stack/index.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
-import { putBlob } from '../../infra/store/blobs.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
-import { encodeRecord } from '../../infra/store/records.ts';
+import { claimRun, writeRun } from '../../infra/store/new-run.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
-import { appendStatus } from '../../infra/store/status.ts';
 import { startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { prepareRun } from './prepare.ts';
 import type { PreparePorts } from './prepare.ts';
@@ -32,35 +27,22 @@ export interface Started {
 export async function createRun(recipe: Recipe, ports: PreparePorts): Promise<Started> {
   await ensureFences(ports.home, ports.store);
   const prepared = await prepareRun(recipe, ports);
-  const runId = await claim(ports.store, recipe, ports.now);
-  if (prepared.module !== undefined) await putBlob(ports.store, runId, prepared.module);
-  const revision: RevisionRecord = {
-    format: recordFormat,
-    runId,
-    revision: 1,
-    fromPosition: 0,
-    recipe: withoutPaths(recipe),
-    inputs: prepared.inputs,
-    createdAt: ports.now.toISOString(),
-  };
-  await ports.store.create(keys.revision(runId, 1), encodeRecord(revision));
-  const log = new RunLog(ports.store, runId);
-  await appendStatus(log, { wish: 'run', state: 'queued' }, ports.now);
-  return { runId, log, notes: prepared.notes };
+  const log = await claim(ports.store, recipe, ports.now);
+  await writeRun(log, { recipe: withoutPaths(recipe), ...prepared }, ports.now);
+  return { runId: log.runId, log, notes: prepared.notes };
 }
 
 /** One attempt per nonce: an id that is taken is not ours. */
-async function claim(store: Store, recipe: Recipe, now: Date): Promise<RunId> {
+async function claim(store: Store, recipe: Recipe, now: Date): Promise<RunLog> {
   for (let attempt = 0; attempt < 5; attempt++) {
-    const runId = makeRunId(recipe.name, now, randomBytes(2).toString('hex'));
-    const record: RunRecord = { format: recordFormat, runId, name: recipe.name, kind: recipe.kind, createdAt: now.toISOString() };
-    if ((await store.create(keys.run(runId), encodeRecord(record))) === 'created') return runId;
+    const log = new RunLog(store, makeRunId(recipe.name, now, randomBytes(2).toString('hex')));
+    if (await claimRun(log, { name: recipe.name, kind: recipe.kind, createdAt: now.toISOString() })) return log;
   }
   throw new TerminalError('Conflict', `could not claim an id for ${recipe.name}`);
 }
 
 /** Records hold digests, never machine paths: what lay where is replaced by its file names. */
-function withoutPaths(recipe: Recipe): Record<string, unknown> {
+export function withoutPaths(recipe: Recipe): Record<string, unknown> {
   const name = (path: string) => (path.startsWith('/') ? `./${path.slice(path.lastIndexOf('/') + 1)}` : path);
   const names = (files: string | readonly string[]) => (typeof files === 'string' ? name(files) : files.map(name));
   const { custom_reward_function: custom } = recipe.reward;

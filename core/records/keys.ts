@@ -28,6 +28,10 @@ export const keys = {
   log: (runId: RunId, source: string) => `${run(runId)}/logs/${source}`,
   logs: (runId: RunId) => `${run(runId)}/logs/`,
   all: (runId: RunId) => `${run(runId)}/`,
+  schedules: 'schedules/',
+  schedule: (name: string, n: number) => `schedules/${name}/records/${n}.json`,
+  firing: (name: string, n: number) => `schedules/${name}/firings/${n}.json`,
+  scheduleBlob: (name: string, digest: Digest) => `schedules/${name}/blobs/${digest}`,
   model: (digest: Digest, file: string) => `models/${digest}/${file}`,
   dataset: (digest: Digest, file: string) => `datasets/${digest}/${file}`,
 } as const;

@@ -3,6 +3,7 @@
  * All records carry `format: 1`; readers refuse newer formats. Unknown fields of format 1 are kept out by `strip`.
  */
 import { z } from 'zod';
+import { overlapPolicies } from '../schedules/policies.ts';
 
 export const recordFormat = 1;
 
@@ -22,6 +23,8 @@ export const runRecord = z.object({
   name: z.string(),
   kind: z.enum(['rl', 'sft']),
   createdAt: z.string(),
+  /** The firing of a schedule that made it. */
+  schedule: z.object({ name: z.string(), generation: z.int().positive(), time: z.string() }).optional(),
 });
 export type RunRecord = z.infer<typeof runRecord>;
 
@@ -344,3 +347,58 @@ export const resultRecord = z.object({
   writer,
 });
 export type ResultRecord = z.infer<typeof resultRecord>;
+
+/** What a schedule starts, and when. Frozen when it was added: files are not read again. */
+export const scheduleDefinition = z.object({
+  /** When it was added: times before are a backfill's. */
+  since: z.string(),
+  times: z.discriminatedUnion('type', [
+    z.object({ type: z.literal('every'), everyMs: z.int().positive() }),
+    z.object({ type: z.literal('cron'), cron: z.string(), timezone: z.string() }),
+  ]),
+  overlap: z.enum(overlapPolicies),
+  jitterMs: z.int().positive().optional(),
+  until: z.string().optional(),
+  catchUpMs: z.int().positive(),
+  backfill: z.object({ from: z.string(), to: z.string() }).optional(),
+  kind: z.enum(['rl', 'sft']),
+  /** As in a run's revision. A user's scorer module is a blob of the schedule. */
+  recipe: z.record(z.string(), z.unknown()),
+  inputs: runInputs,
+});
+export type ScheduleDefinition = z.infer<typeof scheduleDefinition>;
+
+/** A schedule as its owner wants it. The newest entry of a dense sequence counts. */
+export const scheduleRecord = z.object({
+  format,
+  schedule: z.string(),
+  n: z.int().positive(),
+  at: z.string(),
+  state: z.enum(['active', 'paused', 'removed']),
+  note: z.string().optional(),
+  /** The stack that fires it: the one that wrote this entry. */
+  owner: z.string(),
+  /** Entry that brought the definition: times are counted anew from there. */
+  generation: z.int().positive(),
+  definition: scheduleDefinition,
+});
+export type ScheduleRecord = z.infer<typeof scheduleRecord>;
+
+/** What became of one time of a schedule. A dense sequence; a time that had to wait has a second entry. */
+export const firingRecord = z.object({
+  format,
+  schedule: z.string(),
+  n: z.int().positive(),
+  at: z.string(),
+  generation: z.int().positive(),
+  /** The time it stands for, without jitter or delay. */
+  time: z.string(),
+  kind: z.enum(['scheduled', 'triggered', 'backfill']),
+  outcome: z.enum(['started', 'waiting', 'skipped', 'failed']),
+  /** Of one that was started. */
+  runId: z.string().optional(),
+  /** Runs that made it wait or be skipped. */
+  by: z.array(z.string()).optional(),
+  why: z.string().optional(),
+});
+export type FiringRecord = z.infer<typeof firingRecord>;

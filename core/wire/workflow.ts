@@ -30,3 +30,23 @@ export interface RunOutcome {
   readonly state: RunState;
   readonly position: number;
 }
+
+/** Workflow of one time of a schedule. */
+export const firingWorkflow = 'scheduledRun';
+
+/** What a Temporal Schedule starts its workflow with; what a person or the control process starts has its time with it. */
+export interface FiringCarry {
+  readonly schedule: string;
+  /** Store URL. */
+  readonly store: string;
+  readonly generation: number;
+  /** ISO, full seconds. */
+  readonly time?: string;
+  readonly triggered?: boolean;
+}
+
+export interface FiringOutcome {
+  readonly outcome: 'started' | 'skipped' | 'failed' | 'dropped';
+  readonly runId?: string;
+  readonly why?: string;
+}

@@ -3,7 +3,7 @@
  * faults that names no real place is refused. The facts that come with a point are those behind its name.
  */
 export const faultPoints = [
-  // A decision or a result object: facts kind (term, batch, update, evaluation, status, result), runId, iteration.
+  // A decision or a result object: facts kind (run, firing, term, batch, update, evaluation, status, result), runId, iteration.
   'decide.before',
   'decide.after',
   // Control: a stage's wait. Facts stage, iteration, runId.

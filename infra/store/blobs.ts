@@ -14,8 +14,20 @@ export async function putBlob(store: Store, runId: RunId, bytes: Uint8Array): Pr
 }
 
 /** Throws TerminalError `DamagedBlob` when the bytes do not match their name, RetryableError when absent. */
-export async function getBlob(store: Store, runId: RunId, digest: Digest): Promise<Uint8Array> {
-  const key = keys.blob(runId, digest);
+export function getBlob(store: Store, runId: RunId, digest: Digest): Promise<Uint8Array> {
+  return getByDigest(store, keys.blob(runId, digest), digest);
+}
+
+/** A scorer's module that a schedule keeps for the runs that it will start. */
+export async function putScheduleModule(store: Store, name: string, bytes: Uint8Array): Promise<void> {
+  await store.put(keys.scheduleBlob(name, sha256(bytes)), bytes);
+}
+
+export function getScheduleModule(store: Store, name: string, digest: Digest): Promise<Uint8Array> {
+  return getByDigest(store, keys.scheduleBlob(name, digest), digest);
+}
+
+async function getByDigest(store: Store, key: string, digest: Digest): Promise<Uint8Array> {
   const bytes = await store.get(key);
   if (bytes === undefined) throw new RetryableError('MissingBlob', `${key}: expected an object, found nothing`, { where: key });
   if (sha256(bytes) !== digest) {

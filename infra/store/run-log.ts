@@ -27,6 +27,7 @@ import type {
   UpdateRecord,
   UpdateSeal,
 } from '../../core/records/schema.ts';
+import { newestOf } from './dense.ts';
 import { needRecord, readRecord } from './records.ts';
 import type { Stored } from './records.ts';
 
@@ -96,12 +97,12 @@ export class RunLog {
 
   /** Highest number of a revision, in force or not. */
   newestRevision(): Promise<number> {
-    return this.#newest((n) => keys.revision(this.runId, n));
+    return newestOf(this.store, (n) => keys.revision(this.runId, n));
   }
 
   /** The newest term; undefined before the run was opened. */
   async newestTerm(): Promise<Stored<TermRecord> | undefined> {
-    const term = await this.#newest((n) => keys.term(this.runId, n));
+    const term = await newestOf(this.store, (n) => keys.term(this.runId, n));
     return term === 0 ? undefined : this.#need(keys.term(this.runId, term), termRecord);
   }
 
@@ -224,7 +225,7 @@ export class RunLog {
 
   /** Newest state entry; undefined before the run was started. */
   async status(): Promise<StatusEntry | undefined> {
-    const n = await this.#newest((index) => keys.status(this.runId, index));
+    const n = await newestOf(this.store, (index) => keys.status(this.runId, index));
     return n === 0 ? undefined : (await needRecord(this.store, keys.status(this.runId, n), statusEntry)).record;
   }
 
@@ -288,23 +289,6 @@ export class RunLog {
     while (k > first && !(await committed(k))) k--;
     while (await committed(k + 1)) k++;
     return k;
-  }
-
-  /** Highest n ≥ 1 of a dense sequence of keys; 0 when empty. Galloping, then halving. */
-  async #newest(key: (n: number) => string): Promise<number> {
-    const there = async (n: number) => (await this.store.head(key(n))) !== undefined;
-    let low = 0;
-    let high = 1;
-    while (await there(high)) {
-      low = high;
-      high *= 2;
-    }
-    while (high - low > 1) {
-      const middle = (low + high) >> 1;
-      if (await there(middle)) low = middle;
-      else high = middle;
-    }
-    return low;
   }
 
   async #need<S extends z.ZodType>(key: string, schema: S): Promise<Stored<z.infer<S>>> {

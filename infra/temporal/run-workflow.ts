@@ -1,6 +1,7 @@
 /** The workflow that drives a run. Its id is the run's. */
 import type { Client } from '@temporalio/client';
-import { taskQueue } from '../../core/wire/workflow.ts';
+import type { Wish } from '../../core/records/schema.ts';
+import { taskQueue, wishSignalName } from '../../core/wire/workflow.ts';
 import type { RunCarry } from '../../core/wire/workflow.ts';
 
 /** Starts it, or joins the one that runs. */
@@ -19,6 +20,17 @@ export async function startRunWorkflow(client: Client, carry: RunCarry, kind: 'r
 export async function isRunWorkflowRunning(client: Client, runId: string): Promise<boolean> {
   try {
     return (await client.workflow.getHandle(runId).describe()).status.name === 'RUNNING';
+  } catch (error) {
+    if (error instanceof Error && error.name === 'WorkflowNotFoundError') return false;
+    throw error;
+  }
+}
+
+/** Of a wish that the store holds already. False when no workflow drives the run. */
+export async function tellRunWorkflow(client: Client, runId: string, wish: Wish): Promise<boolean> {
+  try {
+    await client.workflow.getHandle(runId).signal(wishSignalName, wish);
+    return true;
   } catch (error) {
     if (error instanceof Error && error.name === 'WorkflowNotFoundError') return false;
     throw error;

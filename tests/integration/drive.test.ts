@@ -52,7 +52,7 @@ async function reach(ref: RunRef, stage: string): Promise<RunInMemory> {
   return run;
 }
 
-const activities: Activities = {
+const activities: Omit<Activities, 'fireSchedule'> = {
   async recoverHead(ref) {
     const run = runOf(ref);
     run.recoveries += 1;

@@ -11,18 +11,23 @@ import { buildId, builtFile, petrelHome } from '../../infra/home.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { Dispatcher } from '../../infra/nats/dispatcher.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
+import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { stackName } from '../../infra/stack/identity.ts';
 import { announceReady, keepStack, stackFromEnv } from '../../infra/stack/index.ts';
-import { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../../infra/store/blobs.ts';
+import { getBlob, getJsonBlob, getScheduleModule, putBlob, putJsonBlob } from '../../infra/store/blobs.ts';
+import { claimRun, writeRun } from '../../infra/store/new-run.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { decide } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
+import { ScheduleLog } from '../../infra/store/schedule-log.ts';
 import { appendStatus, pausesFor } from '../../infra/store/status.ts';
 import { watchLoopDelay } from '../../infra/telemetry/loop-delay.ts';
 import { LogCollector, lineWriter } from '../../infra/telemetry/run-log-lines.ts';
 import { connectTemporalClient, connectTemporalWorker } from '../../infra/temporal/connection.ts';
+import { startRunWorkflow, tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { mapActivityErrors } from './activity-errors.ts';
 import { heartbeating } from './heartbeat.ts';
+import { keepSchedules } from './keep-schedules.ts';
 import { handBack, temporalIdentity } from './predecessor.ts';
 import { keepRunsDriven } from './revive.ts';
 
@@ -36,6 +41,14 @@ const dispatcher = await Dispatcher.open(nc, timing);
 const stores = new Map<string, Promise<Store>>();
 const runStores = new Map<string, Store>();
 const loopDelay = watchLoopDelay();
+
+const scheduleLogs = new Map<string, ScheduleLog>();
+const openScheduleLog = (store: Store, name: string): ScheduleLog => {
+  const key = `${store.url} ${name}`;
+  const log = scheduleLogs.get(key) ?? new ScheduleLog(store, name);
+  scheduleLogs.set(key, log);
+  return log;
+};
 
 const ports: ActivityPorts = {
   process: name,
@@ -66,6 +79,17 @@ const ports: ActivityPorts = {
   putJsonBlob,
   dispatcher,
   listWorkers: () => listWorkers(nc, timing),
+  schedules: {
+    openScheduleLog,
+    readModule: getScheduleModule,
+    claimRun,
+    writeRun,
+    startRun: async (carry, kind) => {
+      noteDrivenRun(petrelHome(), { ...carry, kind });
+      await startRunWorkflow(client, carry, kind);
+    },
+    tellRun: async (runId, wish) => tellRunWorkflow(client, runId, wish),
+  },
   say: (runId, level, text) => lineWriter(nc, runId, 'control')(level, text),
   live: (runId, note) => nc.publish(liveSubject(runId), JSON.stringify({ v: wireVersion, ...note })),
   now: () => new Date(),
@@ -105,13 +129,16 @@ const running = worker.run();
 void keepStack(petrelHome(), leaving.signal, (line) => console.log(line));
 loopDelay.restart();
 announceReady();
+const kept = { home: petrelHome(), stack: ports.stack, client: client, openStore: ports.openStore, log: (line: string) => console.log(line) };
 const driven = keepRunsDriven(
-  { home: petrelHome(), stack: ports.stack, client, openStore: ports.openStore, say: (runId, text) => ports.say(runId, 'warn', text), log: (line) => console.log(line) },
+  { ...kept, say: (runId, text) => ports.say(runId, 'warn', text) },
   leaving.signal,
 );
+const schedules = keepSchedules({ ...kept, openScheduleLog }, leaving.signal);
 await running;
 console.log(`event loop delay p99.9: ${loopDelay.p999Ms()} ms`);
 await driven;
+await schedules;
 await client.connection.close();
 await logs.close();
 await nc.close();

@@ -1,0 +1,142 @@
+/** A time of a schedule has come: what becomes of it is decided in the store, then the run is made and started. */
+import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { errorToJson, PetrelError, TerminalError } from '../core/errors.ts';
+import { makeRunId } from '../core/ids.ts';
+import type { Digest, RunId } from '../core/ids.ts';
+import type { Store } from '../core/ports.ts';
+import { keys } from '../core/records/keys.ts';
+import type { FiringRecord, RunState, ScheduleRecord } from '../core/records/schema.ts';
+import { decideFiring, isOf, isoSeconds, kindOf } from '../core/schedules/decide.ts';
+import type { Decision, Firing } from '../core/schedules/decide.ts';
+import type { FiringCarry, FiringOutcome, RunCarry } from '../core/wire/workflow.ts';
+import type { claimRun, writeRun } from '../infra/store/new-run.ts';
+import type { ScheduleLog } from '../infra/store/schedule-log.ts';
+import type { ActivityPorts } from './ports.ts';
+
+export interface SchedulePorts {
+  /** The same one for the same schedule: it remembers what it read. */
+  readonly openScheduleLog: (store: Store, name: string) => ScheduleLog;
+  readonly readModule: (store: Store, name: string, digest: Digest) => Promise<Uint8Array>;
+  readonly claimRun: typeof claimRun;
+  readonly writeRun: typeof writeRun;
+  /** Starts the run's workflow, or joins it. */
+  readonly startRun: (carry: RunCarry, kind: 'rl' | 'sft') => Promise<void>;
+  /** Tells the run's workflow of a wish that the store holds. False when there is none. */
+  readonly tellRun: (runId: RunId, wish: 'cancel') => Promise<boolean>;
+}
+
+const ended: readonly RunState[] = ['stopped', 'completed', 'failed', 'cancelled'];
+/** How often a time that waits looks whether it is its turn. */
+const lookMs = 1_000;
+
+export function scheduleActivities(ports: ActivityPorts) {
+  return {
+    /** Repeating it changes nothing: the same time gives the same run. Waits as long as the overlap policy says. */
+    async fireSchedule({ schedule, store, generation, time, triggered = false }: FiringCarry & { readonly time: string }): Promise<FiringOutcome> {
+      const log = ports.schedules.openScheduleLog(await ports.openStore(store), schedule);
+      const firing: Firing = { generation, time: isoSeconds(new Date(time)), triggered };
+      return ports.whileHeartbeating(async (signal) => {
+        const decided = await decide(ports, log, firing, signal);
+        if (decided === undefined) return { outcome: 'dropped' };
+        return begin(ports, log, decided);
+      });
+    },
+  };
+}
+
+/** The entry that says what became of this time; undefined when nothing is to become of it here. */
+async function decide(ports: ActivityPorts, log: ScheduleLog, firing: Firing, signal: AbortSignal): Promise<FiringRecord | undefined> {
+  const asked = new Set<RunId>();
+  for (;;) {
+    signal.throwIfAborted();
+    const view = await log.view();
+    if (view.record !== undefined && view.record.owner !== ports.stack) return undefined; // another stack fires it
+    const decision = decideFiring(view, firing);
+    if (decision.type === 'decided') return decision.firing;
+    if (decision.type === 'drop' || view.record === undefined) return undefined;
+    const known = view.firings.some((one) => isOf(one, firing));
+    if (decision.type !== 'wait' || !known) {
+      await log.appendFiring(view.after, { at: ports.now().toISOString(), ...firingOf(firing, view.record), ...(await outcomeOf(decision, log, firing)) });
+      continue; // what was written last, by whomever, is what counts
+    }
+    if (decision.cancel) for (const runId of decision.by) await cancel(ports, log.store, runId, asked);
+    await delay(lookMs, undefined, { signal });
+  }
+}
+
+function firingOf(firing: Firing, record: ScheduleRecord): Pick<FiringRecord, 'generation' | 'time' | 'kind'> {
+  return { generation: firing.generation, time: firing.time, kind: kindOf(record, firing) };
+}
+
+async function outcomeOf(decision: Extract<Decision, { type: 'start' | 'skip' | 'wait' }>, log: ScheduleLog, firing: Firing): Promise<Pick<FiringRecord, 'outcome' | 'runId' | 'by' | 'why'>> {
+  if (decision.type === 'start') return { outcome: 'started', runId: await freeRunId(log, firing) };
+  const { why, by } = decision;
+  return { outcome: decision.type === 'skip' ? 'skipped' : 'waiting', why, ...(by.length === 0 ? {} : { by: [...by] }) };
+}
+
+/** From schedule and time alone, so that a repeated attempt finds its own; the next nonce when somebody else has that id. */
+async function freeRunId({ store, name }: ScheduleLog, { generation, time }: Firing): Promise<RunId> {
+  for (let attempt = 0; attempt < 16; attempt++) {
+    const nonce = createHash('sha256').update(`${name} ${generation} ${time} ${attempt}`).digest('hex').slice(0, 4);
+    const runId = makeRunId(name, new Date(time), nonce);
+    if ((await store.head(keys.run(runId))) === undefined) return runId;
+  }
+  throw new TerminalError('Conflict', `no id is free for the run of ${name} at ${time}`);
+}
+
+/** The wish goes to the store first, as everywhere. A run that nobody drives ends here. */
+async function cancel(ports: ActivityPorts, store: Store, runId: RunId, asked: Set<RunId>): Promise<void> {
+  const log = ports.openLog(store, runId);
+  const status = await log.status();
+  if (status === undefined || ended.includes(status.state) || (status.wish === 'cancel' && asked.has(runId))) return;
+  await ports.appendStatus(log, { wish: 'cancel' }, ports.now());
+  asked.add(runId);
+  if (await ports.schedules.tellRun(runId, 'cancel')) return;
+  const after = await log.status();
+  if (after !== undefined && !ended.includes(after.state)) await ports.appendStatus(log, { state: 'cancelled' }, ports.now());
+}
+
+/** Makes and starts the run of an entry that says so. What trying again cannot mend is written down. */
+async function begin(ports: ActivityPorts, log: ScheduleLog, firing: FiringRecord): Promise<FiringOutcome> {
+  const { runId, why } = firing;
+  if (firing.outcome !== 'started' || runId === undefined) {
+    return { outcome: firing.outcome === 'failed' ? 'failed' : 'skipped', ...(why === undefined ? {} : { why }) };
+  }
+  try {
+    await makeRun(ports, log, firing, runId);
+    return { outcome: 'started', runId };
+  } catch (error) {
+    if (!(error instanceof PetrelError) || error.kind !== 'terminal') throw error;
+    await recordFailure(ports, log, firing, error);
+    return { outcome: 'failed', why: errorToJson(error).message };
+  }
+}
+
+async function makeRun(ports: ActivityPorts, schedule: ScheduleLog, { generation, time }: FiringRecord, runId: RunId): Promise<void> {
+  const { store, name } = schedule;
+  const { kind, recipe, inputs } = await definitionOf(schedule, generation);
+  const log = ports.openLog(store, runId);
+  const origin = { name, generation, time };
+  if (!(await ports.schedules.claimRun(log, { name, kind, createdAt: ports.now().toISOString(), schedule: origin }))) {
+    const { schedule: other } = await log.run();
+    if (other?.name !== name || other.generation !== generation || other.time !== time) throw new TerminalError('Conflict', `${runId} is another run`);
+    if ((await store.head(keys.tombstone(runId))) !== undefined) return;
+  }
+  const module = inputs.scorer?.type === 'module' ? { module: await ports.schedules.readModule(store, name, inputs.scorer.module) } : {};
+  await ports.schedules.writeRun(log, { recipe, inputs, ...module }, ports.now());
+  const state = (await log.status())?.state;
+  if (state === undefined || ended.includes(state)) return; // it has come and gone
+  await ports.schedules.startRun({ runId, store: store.url }, kind);
+  ports.say(runId, 'info', `started by the schedule ${name} for ${time}`);
+}
+
+/** Its definition may have been replaced since: the entry that brought it is still there. */
+async function definitionOf(log: ScheduleLog, generation: number): Promise<ScheduleRecord['definition']> {
+  return (await log.recordAt(generation)).definition;
+}
+
+async function recordFailure(ports: ActivityPorts, log: ScheduleLog, { generation, time, kind }: FiringRecord, error: PetrelError): Promise<void> {
+  const entry = { at: ports.now().toISOString(), generation, time, kind, outcome: 'failed' as const, why: error.message };
+  while (!(await log.appendFiring((await log.entries()).length, entry)));
+}

@@ -1,0 +1,11 @@
+/** What happens when a schedule fires and a run of it is still active. */
+export const overlapPolicies = ['skip', 'buffer', 'cancel', 'all'] as const;
+export type OverlapPolicy = (typeof overlapPolicies)[number];
+
+/** For help and for `schedule show`. */
+export const overlapDocs: Readonly<Record<OverlapPolicy, string>> = {
+  skip: 'do not start',
+  buffer: 'start when it has ended; one waits at most',
+  cancel: 'cancel it, then start',
+  all: 'start beside it',
+};

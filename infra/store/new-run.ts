@@ -1,0 +1,32 @@
+/** Writing down a run that is to be started: its id claimed first, then recipe, inputs and state. Each step may be repeated. */
+import { keys } from '../../core/records/keys.ts';
+import { recordFormat } from '../../core/records/schema.ts';
+import type { RevisionRecord, RunRecord } from '../../core/records/schema.ts';
+import { faultPoint } from '../faults/index.ts';
+import { putBlob } from './blobs.ts';
+import { encodeRecord } from './records.ts';
+import type { RunLog } from './run-log.ts';
+import { appendStatus } from './status.ts';
+
+/** What a run is made from, besides its id. */
+export interface NewRun extends Pick<RevisionRecord, 'recipe' | 'inputs'> {
+  /** The user's scorer. */
+  readonly module?: Uint8Array;
+}
+
+/** False when the id is taken. */
+export async function claimRun(log: RunLog, record: Omit<RunRecord, 'format' | 'runId'>): Promise<boolean> {
+  const claim: RunRecord = { format: recordFormat, runId: log.runId, ...record };
+  const outcome = await log.store.create(keys.run(log.runId), encodeRecord(claim));
+  faultPoint('decide.after', { kind: 'run', runId: log.runId, iteration: 0 });
+  return outcome === 'created';
+}
+
+/** For whoever holds the claim. A run that has a state already is left as it is. */
+export async function writeRun(log: RunLog, { recipe, inputs, module }: NewRun, now: Date): Promise<void> {
+  const { store, runId } = log;
+  if (module !== undefined) await putBlob(store, runId, module);
+  const revision: RevisionRecord = { format: recordFormat, runId, revision: 1, fromPosition: 0, recipe, inputs, createdAt: now.toISOString() };
+  await store.create(keys.revision(runId, 1), encodeRecord(revision));
+  if ((await log.status()) === undefined) await appendStatus(log, { wish: 'run', state: 'queued' }, now);
+}

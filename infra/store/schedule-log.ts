@@ -1,0 +1,151 @@
+/** The records of one schedule: what its owner wants, and what became of its times. Entries never change and are read once. */
+import { RetryableError } from '../../core/errors.ts';
+import type { RunId } from '../../core/ids.ts';
+import type { Store } from '../../core/ports.ts';
+import { keys } from '../../core/records/keys.ts';
+import { firingRecord, recordFormat, scheduleRecord } from '../../core/records/schema.ts';
+import type { FiringRecord, RunState, ScheduleDefinition, ScheduleRecord } from '../../core/records/schema.ts';
+import type { ScheduleView } from '../../core/schedules/decide.ts';
+import { faultPoint } from '../faults/index.ts';
+import { newestOf } from './dense.ts';
+import { encodeRecord, needRecord } from './records.ts';
+import { RunLog } from './run-log.ts';
+
+/** What a new entry changes; all else is taken over. A definition begins a new generation. */
+export interface ScheduleChange {
+  readonly state: ScheduleRecord['state'];
+  readonly note?: string;
+  /** The stack that is to fire it from now on. */
+  readonly owner: string;
+  readonly definition?: ScheduleDefinition;
+}
+
+/** Where a run of a schedule stands. `starting`: decided, and not written down yet. */
+export type ScheduledRunState = RunState | 'starting' | 'removed';
+
+const endedStates: ReadonlySet<ScheduledRunState> = new Set(['stopped', 'completed', 'failed', 'cancelled', 'removed']);
+/** Requests to the store at a time. */
+const readAtOnce = 16;
+
+export class ScheduleLog {
+  readonly store: Store;
+  readonly name: string;
+  #record: ScheduleRecord | undefined;
+  readonly #firings: FiringRecord[] = [];
+  /** Newest status of each run that was asked for: the next look needs only to see whether there is a newer one. */
+  readonly #states = new Map<RunId, { readonly n: number; readonly state: ScheduledRunState }>();
+
+  constructor(store: Store, name: string) {
+    this.store = store;
+    this.name = name;
+  }
+
+  /** The newest entry; undefined when there never was one. */
+  async record(): Promise<ScheduleRecord | undefined> {
+    const known = this.#record?.n ?? 0;
+    const n = await newestOf(this.store, (index) => keys.schedule(this.name, index), known);
+    if (n > known) this.#record = (await needRecord(this.store, keys.schedule(this.name, n), scheduleRecord)).record;
+    return this.#record;
+  }
+
+  /** The entry that began a generation. */
+  async recordAt(n: number): Promise<ScheduleRecord> {
+    return (await needRecord(this.store, keys.schedule(this.name, n), scheduleRecord)).record;
+  }
+
+  /** Appends an entry when the newest is still `last`; undefined when another was faster. */
+  async append(last: ScheduleRecord | undefined, { state, note, owner, definition }: ScheduleChange, at: Date): Promise<ScheduleRecord | undefined> {
+    const kept = definition ?? last?.definition;
+    if (kept === undefined) throw new Error('the first entry of a schedule brings its definition');
+    const n = (last?.n ?? 0) + 1;
+    const record: ScheduleRecord = {
+      format: recordFormat,
+      schedule: this.name,
+      n,
+      at: at.toISOString(),
+      state,
+      ...(note === undefined ? {} : { note }),
+      owner,
+      generation: definition === undefined ? (last?.generation ?? n) : n,
+      definition: kept,
+    };
+    return (await this.store.create(keys.schedule(this.name, n), encodeRecord(record))) === 'created' ? record : undefined;
+  }
+
+  /** All entries, oldest first. */
+  async entries(): Promise<readonly FiringRecord[]> {
+    const newest = await newestOf(this.store, (n) => keys.firing(this.name, n), this.#firings.length);
+    while (this.#firings.length < newest) {
+      const first = this.#firings.length + 1;
+      const count = Math.min(readAtOnce, newest - this.#firings.length);
+      const read = await Promise.all(Array.from({ length: count }, (_, i) => needRecord(this.store, keys.firing(this.name, first + i), firingRecord)));
+      // Another caller may have read the same ones meanwhile.
+      for (const { record } of read) if (record.n === this.#firings.length + 1) this.#firings.push(record);
+    }
+    return this.#firings;
+  }
+
+  /** Appends what became of a time behind the `after` entries that it was decided on. False when another came first. */
+  async appendFiring(after: number, firing: Omit<FiringRecord, 'format' | 'schedule' | 'n'>): Promise<boolean> {
+    const record: FiringRecord = { format: recordFormat, schedule: this.name, n: after + 1, ...firing };
+    const facts = { kind: 'firing', runId: record.runId ?? '', iteration: 0 };
+    faultPoint('decide.before', facts);
+    const outcome = await this.store.create(keys.firing(this.name, record.n), encodeRecord(record));
+    faultPoint('decide.after', facts);
+    return outcome === 'created';
+  }
+
+  /** Everything that a decision looks at. `after`: number of entries it is based on. */
+  async view(): Promise<ScheduleView & { readonly after: number }> {
+    const entries = await this.entries();
+    const after = entries.length;
+    const firings = newestOfEach(entries.slice(0, after));
+    const runs = firings.flatMap(({ runId }) => runId ?? []);
+    const states = await this.runStates(runs);
+    return { record: await this.record(), firings, active: runs.filter((runId) => !endedStates.has(states.get(runId) ?? 'starting')), after };
+  }
+
+  async runStates(runIds: readonly RunId[]): Promise<ReadonlyMap<RunId, ScheduledRunState>> {
+    for (let first = 0; first < runIds.length; first += readAtOnce) {
+      await Promise.all(runIds.slice(first, first + readAtOnce).map((runId) => this.#look(runId)));
+    }
+    return new Map(runIds.map((runId) => [runId, this.#states.get(runId)?.state ?? 'starting']));
+  }
+
+  async #look(runId: RunId): Promise<void> {
+    const known = this.#states.get(runId);
+    if (known?.state === 'removed') return;
+    const n = await newestOf(this.store, (index) => keys.status(runId, index), known?.n);
+    if (known !== undefined && n === known.n) return;
+    if (n === 0) {
+      // A deleted run has no entries any more.
+      if ((await this.store.head(keys.tombstone(runId))) !== undefined) this.#states.set(runId, { n, state: 'removed' });
+      return;
+    }
+    const status = await new RunLog(this.store, runId).status();
+    if (status !== undefined) this.#states.set(runId, { n: status.n, state: status.state });
+  }
+}
+
+/** Names of the schedules of a store, removed ones among them. */
+export async function listScheduleNames(store: Store): Promise<string[]> {
+  return (await store.children(keys.schedules)).filter((name) => name.endsWith('/')).map((name) => name.slice(0, -1));
+}
+
+/** Appends an entry made from the newest one, until nobody else was faster. `change` may throw to refuse. */
+export async function changeSchedule(log: ScheduleLog, change: (last: ScheduleRecord | undefined) => ScheduleChange | undefined, at: Date): Promise<ScheduleRecord> {
+  for (let attempt = 0; attempt < 20; attempt++) {
+    const last = await log.record();
+    const wanted = change(last);
+    if (wanted === undefined && last !== undefined) return last;
+    const appended = wanted && (await log.append(last, wanted, at));
+    if (appended !== undefined) return appended;
+  }
+  throw new RetryableError('ScheduleContention', `many writers change the schedule ${log.name} at once`);
+}
+
+function newestOfEach(entries: readonly FiringRecord[]): FiringRecord[] {
+  const newest = new Map<string, FiringRecord>();
+  for (const entry of entries) newest.set(`${entry.generation} ${entry.time}`, entry);
+  return [...newest.values()];
+}
