@@ -12,8 +12,9 @@ export class FateLedger {
   readonly #objects: Objects;
   readonly counts: FateCounts = { trained: 0, filtered: 0, failed: 0, surplus: 0, stale: 0, skipped: 0 };
   samplesTrained = 0;
-  /** Draws that a term skips and that have not been passed yet. */
-  readonly #skipped = new Set<number>();
+  /** Draws that a term skips: half-open ranges, inherited ones again. */
+  readonly #skipped: { readonly start: number; readonly end: number }[] = [];
+  #first = 0;
   #next = 0;
   /** Rows by revision: the newest one that was asked for. */
   #rows: { readonly revision: Revision; readonly of: DrawRows } | undefined;
@@ -22,21 +23,21 @@ export class FateLedger {
     this.#objects = objects;
   }
 
-  /** Draws from 0 that have their fate. */
-  get cursor(): number {
-    return this.#next;
+  /** Draws that have their fate. */
+  get draws(): number {
+    return this.#next - this.#first;
   }
 
   /** A fork leaves the draws before its base to its origin. */
   startAt(cursor: number): void {
-    this.#next = cursor;
+    this.#first = this.#next = cursor;
   }
 
   /** The draws that a term skips must still be without a fate. */
   begin({ term, key }: Branch): void {
-    for (const draw of term.skippedDraws.flatMap(([start = 0, end = 0]) => Array.from({ length: end - start }, (_, i) => start + i))) {
-      if (draw < this.#next) this.#objects.faults.add(key, `to skip draws from ${this.#next} on, which have no fate yet`, `draw ${draw}, which has one`);
-      else this.#skipped.add(draw);
+    for (const [start = 0, end = 0] of term.skippedDraws) {
+      if (start < this.#next) this.#objects.faults.add(key, `to skip draws from ${this.#next} on, which have no fate yet`, `draw ${start}, which has one`);
+      this.#skipped.push({ start, end });
     }
   }
 
@@ -48,7 +49,7 @@ export class FateLedger {
       this.#next = batch.before.cursor;
     }
     for (const draw of batch.draws) this.#draw(draw, key, revision);
-    while (this.#next < batch.after.cursor && this.#skipped.has(this.#next)) this.#skip();
+    this.#skipUpTo(batch.after.cursor);
     faults.equal(key, 'after.cursor, the first draw without a fate:', this.#next, batch.after.cursor);
     this.#next = batch.after.cursor;
     this.#places(batch, key);
@@ -57,10 +58,10 @@ export class FateLedger {
 
   #draw(draw: LedgerDraw, key: string, revision: Revision | undefined): void {
     const { faults } = this.#objects;
-    while (this.#next < draw.draw && this.#skipped.has(this.#next)) this.#skip();
+    this.#skipUpTo(draw.draw);
     if (draw.draw < this.#next) faults.add(key, `draw ${this.#next}`, `draw ${draw.draw} a second time`);
     else if (draw.draw > this.#next) faults.add(key, `a fate for draw ${this.#next}`, `draw ${draw.draw} next`);
-    if (this.#skipped.has(draw.draw)) faults.add(key, `nothing of draw ${draw.draw}: a term skips it`, `fate ${draw.fate}`);
+    if (this.#rangeOf(draw.draw) !== undefined) faults.add(key, `nothing of draw ${draw.draw}: a term skips it`, `fate ${draw.fate}`);
     this.#next = Math.max(this.#next, draw.draw + 1);
     if (revision === undefined) return;
     faults.equal(key, `row of draw ${draw.draw}`, this.#rowOf(draw.draw, revision), draw.row);
@@ -68,9 +69,17 @@ export class FateLedger {
     faults.equal(key, `samples of draw ${draw.draw}:`, kind === 'sft' ? 1 : rollout.n, draw.samples.length);
   }
 
-  #skip(): void {
-    this.#skipped.delete(this.#next++);
-    this.counts.skipped++;
+  /** Passes over draws below `limit` that terms skip. */
+  #skipUpTo(limit: number): void {
+    for (let range = this.#rangeOf(this.#next); range !== undefined && this.#next < limit; range = this.#rangeOf(this.#next)) {
+      const to = Math.min(range.end, limit);
+      this.counts.skipped += to - this.#next;
+      this.#next = to;
+    }
+  }
+
+  #rangeOf(draw: number): { readonly start: number; readonly end: number } | undefined {
+    return this.#skipped.find(({ start, end }) => start <= draw && draw < end);
   }
 
   /** Samples take the places 0, 1, 2 … of the batch, each once; only draws that are trained on have any. */

@@ -374,6 +374,14 @@ describe('terms', () => {
     const verdict = await verifyLedger(store, runId);
     expect(verdict.fates).toMatchObject({ trained: 8, skipped: 2 });
     expect(verdict.draws).toBe(10);
+    await forger.change<{ skippedDraws: number[][] }>(forger.key.term(2), (term) => void (term.skippedDraws = [[8, 2 ** 50]]));
+    expect((await verifyLedger(store, runId)).fates.skipped).toBe(2);
+  });
+
+  it('are closed by a seal that is of its place in the chain', async () => {
+    await redone();
+    await forger.change<BatchRecord>(forger.key.batch(5), (seal) => Object.assign(seal, { parent: stateAt(1), term: 2 }));
+    expect(await faults(false)).toEqual([toTell(forger.key.batch(5), /term 1/, /2/), toTell(forger.key.batch(5), /parent, the digest of the record before it/)]);
   });
 });
 

@@ -1,10 +1,11 @@
 /** The batch and update records of a branch, one position at a time; holes and what follows a seal are faults. */
+import { digestOfBytes } from './objects.ts';
 import type { Found, Objects } from './objects.ts';
 import { batchSealShape, batchShape, updateSealShape, updateShape } from './records.ts';
 import type { Batch, Update } from './records.ts';
 import { either } from './shape.ts';
 import type { Of } from './shape.ts';
-import type { Branch } from './terms.ts';
+import type { Branch, OlderTerm } from './terms.ts';
 import type { AbandonedBranch } from './verdict.ts';
 
 export interface Iteration {
@@ -45,11 +46,14 @@ export async function* iterationsOf(objects: Objects, branch: Branch): AsyncGene
 }
 
 /** What older terms hold beyond the position that is built on. They must be sealed, so that nothing is appended any more. */
-export async function abandonedAfter(objects: Objects, term: number, until: number): Promise<AbandonedBranch> {
+export async function abandonedAfter(objects: Objects, { term, from, until }: OlderTerm): Promise<AbandonedBranch> {
   let iterations = 0;
   for (let k = until + 1; ; k++) {
     const iteration = await readIteration(objects, term, k);
-    if (!isOpen(iteration)) return { term, from: until + 1, iterations };
+    if (!isOpen(iteration)) {
+      await checkSeal(objects, term, from, iteration);
+      return { term, from: until + 1, iterations };
+    }
     if (iteration.update.type === 'absent') {
       const free = iteration.batch.type === 'absent' ? iteration.batch.key : iteration.update.key;
       objects.faults.add(free, `a seal that closes term ${term}: a later term is open`, 'nothing');
@@ -91,6 +95,16 @@ async function jumpTo(objects: Objects, { term: { term: t }, until }: Branch, k:
   }
   if (until !== undefined) objects.faults.add(missing, `a record: a later term builds on position ${until}`, 'nothing');
   return undefined;
+}
+
+/** Its parent is what it closes: the batch that waits, or the update before it, or the term itself. */
+async function checkSeal(objects: Objects, t: number, from: number, { k, batch, update }: Position): Promise<void> {
+  const [seal, closed] = batch.type === 'read' && 'owner' in batch.record ? [batch, k - 1 === from ? objects.keys.term(t) : objects.keys.update(t, k - 1)] : [update, batch.key];
+  if (seal.type !== 'read' || !('owner' in seal.record)) return;
+  objects.faults.equal(seal.key, 'term', t, seal.record.term);
+  objects.faults.equal(seal.key, 'iteration', k, seal.record.iteration);
+  const bytes = await objects.get(closed);
+  if (bytes !== undefined) objects.faults.equal(seal.key, 'parent, the digest of the record before it:', digestOfBytes(bytes), seal.record.parent);
 }
 
 async function nothingAfter(objects: Objects, t: number, { k, batch, update }: Position, listed: readonly number[]): Promise<void> {

@@ -12,11 +12,17 @@ export interface Branch {
   readonly until: number | undefined;
 }
 
+/** A term that could be read and is not the newest: it begins after `from` and counts up to `until`. */
+export interface OlderTerm {
+  readonly term: number;
+  readonly from: number;
+  readonly until: number;
+}
+
 export interface Terms {
   /** The committed log, oldest branch first. */
   readonly path: readonly Branch[];
-  /** Every older term that could be read, with the position up to which it counts. */
-  readonly older: readonly { readonly term: number; readonly until: number }[];
+  readonly older: readonly OlderTerm[];
   readonly newest: number;
 }
 
@@ -32,7 +38,7 @@ export async function readTerms(objects: Objects, runId: string): Promise<Terms>
   const path = pathTo(objects, all, newest);
   const older = [...all.values()].filter(({ term }) => term.term !== newest).map(({ term }) => {
     const branch = path.find((one) => one.term.term === term.term);
-    return { term: term.term, until: branch?.until ?? beginOf(term) };
+    return { term: term.term, from: beginOf(term), until: branch?.until ?? beginOf(term) };
   });
   return { path, older, newest };
 }

@@ -40,7 +40,7 @@ export interface Verdict {
   readonly iterations: number;
   /** A batch is committed that no update has applied yet. */
   readonly pending: boolean;
-  /** Draws from 0 to the cursor. */
+  /** Draws from 0 to the cursor; of a fork from where it begins. */
   readonly draws: number;
   readonly fates: Readonly<FateCounts>;
   /** Samples that an applied update learnt from; those of pending and skipped batches are not among them. */

@@ -90,7 +90,7 @@ class Verification {
       position: end.position,
       iterations,
       pending: this.#pending,
-      draws: this.#fates.cursor,
+      draws: this.#fates.draws,
       fates: this.#fates.counts,
       samplesTrained: this.#fates.samplesTrained,
       samplesCompared: this.#samplesCompared,
@@ -145,7 +145,7 @@ class Verification {
 
   async #abandoned({ older }: Terms): Promise<AbandonedBranch[]> {
     const branches: AbandonedBranch[] = [];
-    for (const { term, until } of older) branches.push(await abandonedAfter(this.#objects, term, until));
+    for (const term of older) branches.push(await abandonedAfter(this.#objects, term));
     return branches.filter(({ iterations }) => iterations > 0);
   }
 
