@@ -5,8 +5,9 @@
 import { TerminalError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import type { CheckpointManifest, ShardInfo } from '../core/records/schema.ts';
-import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
-import { f32, f32Of } from './trajectories.ts';
+import { readSafetensorsStream, safetensorsPieces } from './safetensors.ts';
+import type { TensorSink } from './safetensors.ts';
+import { f32 } from './trajectories.ts';
 
 /** Master weights, first and second moments. */
 export const checkpointParts = ['weights', 'm', 'v'] as const;
@@ -16,36 +17,50 @@ export type CheckpointPart = (typeof checkpointParts)[number];
 const shardBytes = 256 * 1024 * 1024;
 
 export interface EncodedShard {
-  readonly bytes: Uint8Array;
+  /** The file, lying in the flat part itself: it must not change before they are written. */
+  readonly pieces: readonly Uint8Array[];
+  readonly bytes: number;
   readonly tensors: ShardInfo['tensors'];
 }
 
-/** One shard at a time, so that a large state is never held twice. */
+/** One shard at a time; nothing is copied. */
 export function* encodeShards(part: CheckpointPart, flat: Float32Array): Generator<EncodedShard> {
   const perShard = shardBytes / 4;
   for (let start = 0; start < flat.length; start += perShard) {
     const end = Math.min(start + perShard, flat.length);
-    yield { bytes: encodeSafetensors({ [part]: f32(flat.subarray(start, end)) }), tensors: [{ name: part, start, end }] };
+    const pieces = safetensorsPieces({ [part]: f32(flat.subarray(start, end)) });
+    yield { pieces, bytes: pieces.reduce((sum, piece) => sum + piece.byteLength, 0), tensors: [{ name: part, start, end }] };
   }
 }
 
+/** Elements [start, end) of a flat part. */
 export interface ShardPiece {
   readonly part: CheckpointPart;
-  /** First element of the piece in the flat part. */
   readonly start: number;
-  readonly data: Float32Array;
+  readonly end: number;
 }
 
-/** The pieces of one shard. Throws TerminalError `DamagedCheckpoint` when it does not hold what the manifest says. */
-export function decodeShard(manifest: CheckpointManifest, shard: ShardInfo, bytes: Uint8Array): ShardPiece[] {
-  const file = decodeSafetensors(bytes, shard.blob);
-  return shard.tensors.map(({ name, start, end }) => {
+/**
+ * Gives the pieces of one shard to the sinks that `sinkOf` has for them, as the file comes. Throws TerminalError
+ * `DamagedShard` when it does not hold what the manifest says; what was given until then is no state.
+ */
+export async function readShard(shard: ShardInfo, file: AsyncIterable<Uint8Array>, sinkOf: (piece: ShardPiece) => TensorSink): Promise<void> {
+  const missing = new Map(shard.tensors.map((tensor) => [tensor.name, tensor]));
+  await readSafetensorsStream(file, shard.bytes, shard.blob, ({ name, dtype, begin, end: dataEnd }) => {
+    const tensor = missing.get(name);
     const part = checkpointParts.find((one) => one === name);
-    if (part === undefined) throw damagedCheckpoint(manifest, `unknown part ${name}`);
-    const data = f32Of(file, name, shard.blob);
-    if (data.length !== end - start) throw damagedCheckpoint(manifest, `${name} ${start}–${end} holds ${data.length} values`);
-    return { part, start, data };
+    if (tensor === undefined || part === undefined) throw damagedShard(shard, `${name} is not in the manifest`);
+    const { start, end } = tensor;
+    if (dtype !== 'F32' || dataEnd - begin !== 4 * (end - start)) throw damagedShard(shard, `${name} ${start}–${end} holds ${dataEnd - begin} bytes of ${dtype}`);
+    missing.delete(name);
+    return sinkOf({ part, start, end });
   });
+  const [absent] = missing.keys();
+  if (absent !== undefined) throw damagedShard(shard, `${absent} is not in it`);
+}
+
+function damagedShard({ blob }: ShardInfo, why: string): TerminalError {
+  return new TerminalError('DamagedShard', `${blob}: ${why}`, { where: blob });
 }
 
 /** Elements of each flat part. */

@@ -22,8 +22,9 @@ export interface S3Env extends Readonly<Record<string, string>> {
 
 export interface S3Server extends TestServer {
   readonly endpoint: string;
-  /** For processes that use the store: `Object.assign(process.env, server.env)` before the stack starts. */
   readonly env: S3Env;
+  /** From now on this process, and the stacks that it starts, find this server in the usual places. Returns `url(prefix)`. */
+  use(prefix: string): string;
   /** A store in the bucket that is there: `s3://petrel-tests/<prefix>`. */
   url(prefix: string): string;
   /** A client of this server, or of a proxy before it. */
@@ -74,7 +75,12 @@ async function serve(name: string, folder: string, args: readonly string[], port
   const server = await startServer(name, folder, command, args, {}, () => answers(endpoint));
   const connect: S3Server['connect'] = (options = {}) => connectS3({ endpoint, patience: shortPatience, ...options });
   await makeBucket(await connect());
-  return Object.assign(server, { endpoint, env, url: (prefix: string) => `s3://${testBucket}/${prefix}`, connect });
+  const url = (prefix: string) => `s3://${testBucket}/${prefix}`;
+  const use = (prefix: string) => {
+    Object.assign(process.env, env);
+    return url(prefix);
+  };
+  return Object.assign(server, { endpoint, env, url, use, connect });
 }
 
 /** The port is open before the server serves: an answer of its S3 side counts, be it a refusal. */

@@ -1,11 +1,12 @@
 /** A checkpoint as a Hugging Face folder. Only the weights are read, a shard at a time. */
 import { TerminalError } from '../../core/errors.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
-import { getBlob } from '../../infra/store/blobs.ts';
+import { streamBlob } from '../../infra/store/blobs.ts';
 import { treeDigest } from '../../infra/store/digest.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
-import { checkpointElements, damagedCheckpoint, decodeShard } from '../../models/checkpoint.ts';
+import { checkpointElements, damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
+import { filling } from '../../models/safetensors.ts';
 import type { FloatTensor } from '../../models/safetensors.ts';
 import { readConfigJson, saveHuggingFace } from '../../models/weights.ts';
 
@@ -39,9 +40,7 @@ async function weightsOf(manifest: CheckpointManifest, { store, runId }: RunLog)
   const flat = new Float32Array(checkpointElements(manifest));
   for (const shard of manifest.shards) {
     if (!shard.tensors.some(({ name }) => name === 'weights')) continue;
-    for (const { part, start, data } of decodeShard(manifest, shard, await getBlob(store, runId, shard.blob))) {
-      if (part === 'weights') flat.set(data, start);
-    }
+    await readShard(shard, streamBlob(store, runId, shard.blob), ({ part, start, end }) => (part === 'weights' ? filling(flat.subarray(start, end)) : () => {}));
   }
   const digest = treeDigest(flat);
   if (digest !== manifest.weightsDigest) throw damagedCheckpoint(manifest, `its weights hash to ${digest}`);

@@ -5,12 +5,12 @@
 import { errorToJson } from '../../core/errors.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
-import { getBlob } from '../../infra/store/blobs.ts';
+import { getBlob, streamBlob } from '../../infra/store/blobs.ts';
 import { stateDigestsOf, TreeDigest } from '../../infra/store/digest.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
-import { checkpointElements, checkpointParts, damagedCheckpoint, decodeShard } from '../../models/checkpoint.ts';
+import { checkpointElements, checkpointParts, damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
 import type { CheckpointPart } from '../../models/checkpoint.ts';
 import { noSuchIteration } from '../runs/samples.ts';
 
@@ -78,14 +78,15 @@ async function rootOf(manifest: CheckpointManifest, part: CheckpointPart, elemen
   const tree = new TreeDigest(elements * 4);
   let next = 0;
   for (const shard of shards) {
-    const bytes = await getBlob(log.store, log.runId, shard.blob);
-    read(bytes.byteLength);
-    for (const piece of decodeShard(manifest, shard, bytes)) {
-      if (piece.part !== part) continue;
+    await readShard(shard, streamBlob(log.store, log.runId, shard.blob), (piece) => {
+      if (piece.part !== part) return (bytes) => read(bytes.byteLength);
       if (piece.start !== next) throw damagedCheckpoint(manifest, `${part}: elements ${next} to ${piece.start} are in no shard`);
-      tree.add(piece.data);
-      next += piece.data.length;
-    }
+      next = piece.end;
+      return (bytes) => {
+        tree.add(bytes);
+        read(bytes.byteLength);
+      };
+    });
   }
   if (next !== elements) throw damagedCheckpoint(manifest, `${part}: ${next} of ${elements} elements are there`);
   return tree.root();

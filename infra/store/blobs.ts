@@ -4,13 +4,29 @@ import { RetryableError, TerminalError } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
-import { sha256 } from './digest.ts';
+import { checked, digestOfPieces, sha256 } from './digest.ts';
 
 export async function putBlob(store: Store, runId: RunId, bytes: Uint8Array): Promise<Digest> {
   const digest = sha256(bytes);
   const key = keys.blob(runId, digest);
   if ((await store.head(key)) !== bytes.byteLength) await store.put(key, bytes);
   return digest;
+}
+
+/**
+ * Stores a large blob that lies in pieces, without a second copy of it. The pieces must not change meanwhile. Other work
+ * gets its turn while they are hashed.
+ */
+export async function putLargeBlob(store: Store, runId: RunId, pieces: readonly Uint8Array[]): Promise<Digest> {
+  const digest = await digestOfPieces(pieces);
+  const key = keys.blob(runId, digest);
+  const bytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
+  if ((await store.head(key)) !== bytes) await store.put(key, oneByOne(pieces));
+  return digest;
+}
+
+async function* oneByOne(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  yield* pieces;
 }
 
 /** Throws TerminalError `DamagedBlob` when the bytes do not match their name, RetryableError when absent. */
@@ -29,14 +45,31 @@ export function getScheduleModule(store: Store, name: string, digest: Digest): P
 
 async function getByDigest(store: Store, key: string, digest: Digest): Promise<Uint8Array> {
   const bytes = await store.get(key);
-  if (bytes === undefined) throw new RetryableError('MissingBlob', `${key}: expected an object, found nothing`, { where: key });
-  if (sha256(bytes) !== digest) {
-    throw new TerminalError('DamagedBlob', `${key}: its bytes do not match its name`, {
-      where: key,
-      hint: 'petrel ckpt verify lists what is damaged; restore the object from a copy of the store',
-    });
-  }
+  if (bytes === undefined) throw missing(key);
+  if (sha256(bytes) !== digest) throw damaged(key);
   return bytes;
+}
+
+/**
+ * A large blob piece by piece. The last step throws TerminalError `DamagedBlob` when the bytes do not match their name:
+ * what was made of them counts only when the stream has ended without an error.
+ */
+export async function* streamBlob(store: Store, runId: RunId, digest: Digest): AsyncGenerator<Uint8Array> {
+  const key = keys.blob(runId, digest);
+  const stream = await store.stream(key);
+  if (stream === undefined) throw missing(key);
+  yield* checked(stream, digest, () => damaged(key));
+}
+
+function missing(key: string): RetryableError {
+  return new RetryableError('MissingBlob', `${key}: expected an object, found nothing`, { where: key });
+}
+
+function damaged(key: string): TerminalError {
+  return new TerminalError('DamagedBlob', `${key}: its bytes do not match its name`, {
+    where: key,
+    hint: 'petrel ckpt verify lists what is damaged; restore the object from a copy of the store',
+  });
 }
 
 export async function putJsonBlob(store: Store, runId: RunId, value: unknown): Promise<Digest> {

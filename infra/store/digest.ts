@@ -1,6 +1,7 @@
 /** SHA-256 of bytes, of streams, and of large states as a tree over fixed blocks. */
 import { createHash } from 'node:crypto';
 import type { Hash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import { canonicalJson } from '../../core/canonical.ts';
 import type { Digest } from '../../core/ids.ts';
 
@@ -9,6 +10,28 @@ export const blockBytes = 8 * 1024 * 1024;
 
 export function sha256(bytes: Uint8Array | string): Digest {
   return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** SHA-256 of bytes in pieces; the event loop gets a turn after every few MiB. */
+export async function digestOfPieces(pieces: readonly Uint8Array[]): Promise<Digest> {
+  const hash = createHash('sha256');
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.byteLength; at += blockBytes) {
+      hash.update(piece.subarray(at, at + blockBytes));
+      if (piece.byteLength > blockBytes) await setImmediate();
+    }
+  }
+  return hash.digest('hex');
+}
+
+/** Passes a stream on, and throws `error` at its end when its bytes have another digest. */
+export async function* checked(stream: AsyncIterable<Uint8Array>, digest: Digest, error: () => Error): AsyncGenerator<Uint8Array> {
+  const hash = createHash('sha256');
+  for await (const chunk of stream) {
+    hash.update(chunk);
+    yield chunk;
+  }
+  if (hash.digest('hex') !== digest) throw error();
 }
 
 /** Digest of a value by its canonical JSON. */
@@ -41,7 +64,8 @@ export class TreeDigest {
     this.#root = createHash('sha256').update(`petrel tree 1 ${bytes}\n`);
   }
 
-  add(piece: Float32Array): void {
+  /** Values, or their bytes cut anywhere. */
+  add(piece: Float32Array | Uint8Array): void {
     const bytes = new Uint8Array(piece.buffer, piece.byteOffset, piece.byteLength);
     for (let start = 0; start < bytes.byteLength; ) {
       const end = Math.min(start + blockBytes - this.#inBlock, bytes.byteLength);

@@ -1,15 +1,14 @@
 /** A model folder as a fact of the store: the files that matter, under the digest of their digests. */
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, readdir, rename, stat } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { TerminalError } from '../../core/errors.ts';
+import { InvalidInputError, TerminalError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
-import { digestOf } from './digest.ts';
+import { checked, digestOf } from './digest.ts';
 
 const manifestName = 'manifest.json';
 
@@ -40,35 +39,71 @@ export async function storeModelFolder(store: Store, folder: string, tokenizerFo
   }
   const facts: FileFact[] = files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 }));
   const digest = digestOf({ format: 1, files: facts });
-  for (const { path, name, bytes } of files) {
+  for (const { path, name, bytes, sha256 } of files) {
     const key = keys.model(digest, name);
-    if ((await store.head(key)) !== bytes) await store.put(key, createReadStream(path, { highWaterMark: 4 << 20 }));
+    if ((await store.head(key)) !== bytes) await store.put(key, checked(createReadStream(path, { highWaterMark: 4 << 20 }), sha256, () => changed(path)));
   }
   await store.put(keys.model(digest, manifestName), new TextEncoder().encode(JSON.stringify({ format: 1, files: facts })));
   return digest;
 }
 
-/** A local folder with the model's files: the store's own when it is a folder, a copy under `cache` otherwise. */
-export async function modelFolder(store: Store, digest: Digest, cache: string): Promise<string> {
-  const manifest = await store.get(keys.model(digest, manifestName));
+/** Folders that were made ready by this process, by store, model and cache. */
+const ready = new Map<string, Promise<string>>();
+
+/**
+ * A local folder with the model's files: the store's own when it is a folder, a copy under `cache` otherwise, each file
+ * compared with its digest before it gets its name. Throws TerminalError `MissingModel` or `DamagedModel`.
+ */
+export function modelFolder(store: Store, digest: Digest, cache: string): Promise<string> {
+  const id = `${store.place} ${digest} ${cache}`;
+  let folder = ready.get(id);
+  if (folder === undefined) {
+    folder = makeReady(store, digest, cache);
+    folder.catch(() => ready.delete(id));
+    if (store.localPath(manifestName) === undefined) ready.set(id, folder);
+  }
+  return folder;
+}
+
+async function makeReady(store: Store, digest: Digest, cache: string): Promise<string> {
+  const key = keys.model(digest, manifestName);
+  const manifest = await store.get(key);
   if (manifest === undefined) throw new TerminalError('MissingModel', `models/${digest}: not in the store ${store.url}`);
-  const own = store.localPath(keys.model(digest, manifestName));
+  const own = store.localPath(key);
   if (own !== undefined) return dirname(own);
-  const files = (JSON.parse(new TextDecoder().decode(manifest)) as { files: FileFact[] }).files;
+  const { files } = JSON.parse(new TextDecoder().decode(manifest)) as { readonly files: readonly FileFact[] };
+  if (digestOf({ format: 1, files }) !== digest) throw damaged(key);
   const folder = join(cache, 'models', digest);
   await mkdir(folder, { recursive: true });
   for (const file of files) await copyDown(store, digest, file, folder);
   return folder;
 }
 
+/** A file that has its name was whole when it got it. Several processes may do this at once: each writes its own copy. */
 async function copyDown(store: Store, digest: Digest, file: FileFact, folder: string): Promise<void> {
   const path = join(folder, file.name);
   if ((await stat(path).catch(() => undefined))?.size === file.bytes) return;
-  const stream = await store.stream(keys.model(digest, file.name));
-  if (stream === undefined) throw new TerminalError('MissingModel', `models/${digest}/${file.name}: not in the store`);
-  const partial = `${path}.${process.pid}.partial`;
-  await pipeline(Readable.from(stream), createWriteStream(partial));
-  await rename(partial, path);
+  const key = keys.model(digest, file.name);
+  const stream = await store.stream(key);
+  if (stream === undefined) throw new TerminalError('MissingModel', `${key}: not in the store ${store.url}`);
+  const partial = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.partial`;
+  try {
+    await pipeline(checked(stream, file.sha256, () => damaged(key)), createWriteStream(partial, { flush: true }));
+    await rename(partial, path);
+  } finally {
+    await rm(partial, { force: true });
+  }
+}
+
+function damaged(key: string): TerminalError {
+  return new TerminalError('DamagedModel', `${key}: its bytes do not match its digest`, {
+    where: key,
+    hint: 'Restore the object from a copy of the store, or remove it and start a run with the same model, which writes it anew',
+  });
+}
+
+function changed(path: string): InvalidInputError {
+  return new InvalidInputError(`${path}: it changed while it was stored`, { where: path, hint: 'Start the run again when nothing writes to the model folder' });
 }
 
 async function fileDigest(path: string): Promise<Digest> {

@@ -14,6 +14,18 @@ export type MemoryTensor = TensorData & { readonly shape: readonly number[] };
 
 /** The same tensors and metadata give the same bytes, whatever the order of the keys. */
 export function encodeSafetensors(tensors: Readonly<Record<string, MemoryTensor>>, metadata: Readonly<Record<string, string>> = {}): Uint8Array {
+  const pieces = safetensorsPieces(tensors, metadata);
+  const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.byteLength, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.byteLength;
+  }
+  return bytes;
+}
+
+/** The same file as pieces that lie where the tensors do: nothing is copied, so the tensors must not change before it is written. */
+export function safetensorsPieces(tensors: Readonly<Record<string, MemoryTensor>>, metadata: Readonly<Record<string, string>> = {}): Uint8Array[] {
   const specs = Object.entries(tensors).map(([name, { dtype, shape, data }]) => {
     if (elements(shape) !== data.length) {
       throw new InvalidInputError(`safetensors: tensor ${name} of shape [${shape.join(', ')}] needs ${elements(shape)} values, found ${data.length}`);
@@ -21,13 +33,8 @@ export function encodeSafetensors(tensors: Readonly<Record<string, MemoryTensor>
     return { name, dtype, shape };
   });
   const { header, tensors: placed } = layOut(specs, metadata);
-  const bytes = new Uint8Array(header.length + (placed.at(-1)?.end ?? 0));
-  bytes.set(header);
-  for (const { name, begin } of placed) {
-    const { data } = tensors[name] as MemoryTensor;
-    bytes.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), header.length + begin);
-  }
-  return bytes;
+  const data = placed.map(({ name }) => (tensors[name] as MemoryTensor).data);
+  return [header, ...data.map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength))];
 }
 
 export interface DecodedSafetensors {

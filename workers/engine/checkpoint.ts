@@ -5,12 +5,14 @@ import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ShardInfo } from '../../core/records/schema.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
-import { getBlob, putBlob } from '../../infra/store/blobs.ts';
+import { putLargeBlob, streamBlob } from '../../infra/store/blobs.ts';
 import type { StateDigests, StateParts } from '../../infra/store/digest.ts';
 import { stateDigests } from '../../infra/store/digest.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
-import { checkpointParts, damagedCheckpoint, decodeShard, encodeShards } from '../../models/checkpoint.ts';
+import { checkpointParts, damagedCheckpoint, encodeShards, readShard } from '../../models/checkpoint.ts';
 import type { CheckpointPart } from '../../models/checkpoint.ts';
+import { filling } from '../../models/safetensors.ts';
+import type { TensorSink } from '../../models/safetensors.ts';
 
 /** A copy of a state that nobody writes to. */
 export interface Snapshot extends StateParts {
@@ -18,11 +20,14 @@ export interface Snapshot extends StateParts {
   readonly digests: StateDigests;
 }
 
-export interface CheckpointPlace {
+export interface ShardPlace {
   readonly store: Store;
   readonly runId: RunId;
-  readonly term: number;
   readonly iteration: number;
+}
+
+export interface CheckpointPlace extends ShardPlace {
+  readonly term: number;
 }
 
 /** Writes shards, then the manifest that makes them true. Returns the manifest's key. */
@@ -46,23 +51,31 @@ export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot)
   return key;
 }
 
-async function savePart(place: CheckpointPlace, part: CheckpointPart, flat: Float32Array): Promise<ShardInfo[]> {
+/** Writes one part of a state, which must not change meanwhile. */
+export async function savePart(place: ShardPlace, part: CheckpointPart, flat: Float32Array): Promise<ShardInfo[]> {
   const shards: ShardInfo[] = [];
-  for (const { bytes, tensors } of encodeShards(part, flat)) {
+  for (const { pieces, bytes, tensors } of encodeShards(part, flat)) {
     faultPoint('checkpoint.shard', { iteration: place.iteration });
-    shards.push({ blob: await putBlob(place.store, place.runId, bytes), bytes: bytes.byteLength, tensors });
+    shards.push({ blob: await putLargeBlob(place.store, place.runId, pieces), bytes, tensors });
   }
   return shards;
 }
 
-/** Reads every shard by digest into the flat buffers and checks the whole. Throws TerminalError `DamagedCheckpoint`. */
+/** Streams every shard by digest into the flat buffers and checks the whole. Throws TerminalError `DamagedCheckpoint`. */
 export async function loadCheckpoint(store: Store, runId: RunId, manifest: CheckpointManifest, into: StateParts & { steps: number }, onBlock: () => void): Promise<StateDigests> {
   for (const shard of manifest.shards) {
-    for (const { part, start, data } of decodeShard(manifest, shard, await getBlob(store, runId, shard.blob))) into[part].set(data, start);
-    onBlock();
+    await readShard(shard, streamBlob(store, runId, shard.blob), ({ part, start, end }) => showing(onBlock, filling(into[part].subarray(start, end))));
   }
   into.steps = Number(manifest.state['steps']);
   const digests = stateDigests(into, onBlock);
   if (digests.stateDigest !== manifest.stateDigest) throw damagedCheckpoint(manifest, `its state hashes to ${digests.stateDigest}`);
   return digests;
+}
+
+/** A sink whose every piece is a sign of progress. */
+function showing(onBlock: () => void, sink: TensorSink): TensorSink {
+  return (piece) => {
+    sink(piece);
+    onBlock();
+  };
 }

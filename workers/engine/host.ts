@@ -10,21 +10,21 @@ import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
 import type { NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
 import type { StageTypes } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
-import { getBlob, putBlob } from '../../infra/store/blobs.ts';
+import { streamBlob } from '../../infra/store/blobs.ts';
 import { readDatasetFiles } from '../../infra/store/datasets.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { encodeRecord, readRecord } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { treeDigest } from '../../infra/store/digest.ts';
+import { readShard } from '../../models/checkpoint.ts';
 import { readDecoderConfig } from '../../models/config.ts';
 import { decodeDataset, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
 import type { DatasetFact } from '../../models/dataset-fact.ts';
-import { decodeSafetensors, encodeSafetensors } from '../../models/safetensors.ts';
-import { f32, f32Of } from '../../models/trajectories.ts';
+import { filling } from '../../models/safetensors.ts';
 import { loadWeights, readConfigJson } from '../../models/weights.ts';
 import { createGenerator, createTrainer, engineInfo } from '../../native/index.ts';
-import { saveCheckpoint } from './checkpoint.ts';
+import { saveCheckpoint, savePart } from './checkpoint.ts';
 import type { Snapshot } from './checkpoint.ts';
 import { Generation } from './generation.ts';
 import type { Completion, GenerationJob } from './generation.ts';
@@ -256,15 +256,9 @@ export class EngineHost {
     const store = await this.store(context.store);
     const key = keys.weights(context.runId, tag.weightsDigest);
     if ((await store.head(key)) !== undefined) return key;
-    const { weights } = state.trainer;
-    const bytes = encodeSafetensors({ weights: f32(weights) });
-    const blob = await putBlob(store, context.runId, bytes);
-    const manifest: WeightsManifest = {
-      format: recordFormat,
-      weightsDigest: tag.weightsDigest,
-      dtype: 'F32',
-      shards: [{ blob, bytes: bytes.byteLength, tensors: [{ name: 'weights', start: 0, end: weights.length }] }],
-    };
+    const copy = state.trainer.weights.slice(); // what is written while it is hashed and sent must not change
+    const shards = await savePart({ store, runId: context.runId, iteration: context.at.iteration }, 'weights', copy);
+    const manifest: WeightsManifest = { format: recordFormat, weightsDigest: tag.weightsDigest, dtype: 'F32', shards };
     faultPoint('weights.manifest.before', { iteration: context.at.iteration });
     await store.create(key, encodeRecord(manifest));
     faultPoint('weights.manifest.after', { iteration: context.at.iteration });
@@ -309,8 +303,7 @@ export class EngineHost {
     }
     const trainer = await this.#loadModel(context, model, profile);
     for (const shard of manifest?.record.shards ?? []) {
-      const file = decodeSafetensors(await getBlob(store, context.runId, shard.blob), shard.blob);
-      for (const { name, start } of shard.tensors) trainer.weights.set(f32Of(file, name, shard.blob), start);
+      await readShard(shard, streamBlob(store, context.runId, shard.blob), ({ start, end }) => filling(trainer.weights.subarray(start, end)));
     }
     trainer.weightsChanged();
     const found = treeDigest(trainer.weights);

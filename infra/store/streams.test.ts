@@ -1,0 +1,75 @@
+import { mkdtemp, readFile, readdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Store } from '../../core/ports.ts';
+import { keys } from '../../core/records/keys.ts';
+import { getBlob, putBlob, putLargeBlob, streamBlob } from './blobs.ts';
+import { sha256 } from './digest.ts';
+import { openFolderStore } from './folder.ts';
+import { modelFolder, storeModelFolder } from './model-facts.ts';
+
+const fresh = () => mkdtemp(join(tmpdir(), 'petrel-streams-'));
+const bytes = new Uint8Array(9 * 1024 * 1024).map((_, i) => (i * 5 + (i >> 9)) & 255);
+
+/** The same store as seen by whoever cannot map its files. */
+function remote(store: Store): Store {
+  return new Proxy(store, {
+    get: (target, name) => {
+      if (name === 'localPath') return () => undefined;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+async function drain(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+describe('a large blob', () => {
+  it('has the same name in pieces and whole, and comes back as a stream', async () => {
+    const store = await openFolderStore(await fresh());
+    const digest = await putLargeBlob(store, 'run', [bytes.subarray(0, 10), bytes.subarray(10)]);
+    expect(digest).toBe(await putBlob(store, 'run', bytes));
+    expect(sha256(await drain(streamBlob(store, 'run', digest)))).toBe(digest);
+    expect(sha256(await getBlob(store, 'run', digest))).toBe(digest);
+  });
+
+  it('fails at the end of its stream when a bit is wrong, and at its beginning when it is gone', async () => {
+    const store = await openFolderStore(await fresh());
+    const digest = await putLargeBlob(store, 'run', [bytes]);
+    const path = store.localPath(keys.blob('run', digest)) ?? '';
+    const stored = await readFile(path);
+    stored[stored.length - 1] = (stored.at(-1) ?? 0) ^ 1;
+    await writeFile(path, stored);
+    let seen = 0;
+    const reading = (async () => {
+      for await (const chunk of streamBlob(store, 'run', digest)) seen += chunk.length;
+    })();
+    await expect(reading).rejects.toMatchObject({ code: 'DamagedBlob', kind: 'terminal' });
+    expect(seen).toBe(bytes.length);
+    await store.remove(keys.blob('run', digest));
+    await expect(drain(streamBlob(store, 'run', digest))).rejects.toMatchObject({ code: 'MissingBlob', kind: 'retryable' });
+  });
+});
+
+describe('a model of a remote store', () => {
+  it('is copied once, and a copy gets its name only when it is whole', async () => {
+    const [source, cache] = [await fresh(), await fresh()];
+    for (const name of ['config.json', 'model.safetensors']) await writeFile(join(source, name), name === 'config.json' ? '{}' : bytes);
+    const store = remote(await openFolderStore(await fresh()));
+    const digest = await storeModelFolder(store, source);
+    const key = keys.model(digest, 'model.safetensors');
+    await store.put(key, bytes.subarray(0, bytes.length - 1));
+    await expect(modelFolder(store, digest, cache)).rejects.toMatchObject({ code: 'DamagedModel' });
+    expect(await readdir(join(cache, 'models', digest))).toEqual(['config.json']);
+    await storeModelFolder(store, source);
+    const folder = await modelFolder(store, digest, cache);
+    expect(sha256(await readFile(join(folder, 'model.safetensors')))).toBe(sha256(bytes));
+    await store.remove(`models/${digest}/`);
+    expect(await modelFolder(store, digest, cache)).toBe(folder);
+  });
+});

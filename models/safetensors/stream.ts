@@ -1,0 +1,84 @@
+/** Reading a file as it comes: each byte goes to where its tensor is wanted, and nothing is held but the header. */
+import { InvalidInputError } from '../../core/errors.ts';
+import { headerLength, parseHeader } from './header.ts';
+import type { Header, TensorEntry } from './header.ts';
+
+/** Takes a tensor's data, piece by piece and in order. Pieces may end in the middle of a value. */
+export type TensorSink = (bytes: Uint8Array) => void;
+
+/** Fills `target` with what comes. */
+export function filling(target: Float32Array): TensorSink {
+  const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
+  let at = 0;
+  return (piece) => {
+    bytes.set(piece, at);
+    at += piece.byteLength;
+  };
+}
+
+/**
+ * Gives each tensor of a file to the sink that `sinkOf` has for it, asked in the order of the data. Throws
+ * InvalidInputError for what is no whole, valid file of `fileBytes` bytes.
+ */
+export async function readSafetensorsStream(chunks: AsyncIterable<Uint8Array>, fileBytes: number, where: string, sinkOf: (tensor: TensorEntry) => TensorSink): Promise<void> {
+  const reader = new Reader(fileBytes, where, sinkOf);
+  for await (const chunk of chunks) reader.take(chunk);
+  reader.end();
+}
+
+class Reader {
+  readonly #fileBytes: number;
+  readonly #where: string;
+  readonly #sinkOf: (tensor: TensorEntry) => TensorSink;
+  /** What came before the header was whole. */
+  #early = new Uint8Array();
+  #header: Header | undefined;
+  /** Bytes of data that were given away, and the tensor that comes next. */
+  #given = 0;
+  #next = 0;
+  #sink: TensorSink | undefined;
+
+  constructor(fileBytes: number, where: string, sinkOf: (tensor: TensorEntry) => TensorSink) {
+    this.#fileBytes = fileBytes;
+    this.#where = where;
+    this.#sinkOf = sinkOf;
+  }
+
+  take(chunk: Uint8Array): void {
+    if (this.#header !== undefined) return this.#give(chunk);
+    const early = this.#early.byteLength === 0 ? chunk : Buffer.concat([this.#early, chunk]);
+    const length = early.byteLength < 8 ? undefined : headerLength(early.subarray(0, 8), this.#fileBytes, this.#where);
+    if (length === undefined || early.byteLength < 8 + length) {
+      this.#early = early.slice();
+      return;
+    }
+    this.#header = parseHeader(early.subarray(8, 8 + length), this.#fileBytes - 8 - length, this.#where);
+    this.#early = new Uint8Array();
+    this.#give(early.subarray(8 + length));
+  }
+
+  end(): void {
+    const size = (this.#header?.dataStart ?? this.#early.byteLength) + this.#given;
+    if (this.#header === undefined || size !== this.#fileBytes) throw this.#damaged(`${size} bytes came where ${this.#fileBytes} were expected`);
+  }
+
+  #give(data: Uint8Array): void {
+    const tensors = this.#header?.tensors ?? [];
+    for (let at = 0; at < data.byteLength; ) {
+      const tensor = tensors[this.#next];
+      if (tensor === undefined) throw this.#damaged('bytes came after its last tensor');
+      this.#sink ??= this.#sinkOf(tensor);
+      const piece = data.subarray(at, at + tensor.end - this.#given);
+      this.#sink(piece);
+      at += piece.byteLength;
+      this.#given += piece.byteLength;
+      if (this.#given < tensor.end) continue;
+      this.#sink = undefined;
+      this.#next += 1;
+    }
+  }
+
+  #damaged(reason: string): InvalidInputError {
+    return new InvalidInputError(`${this.#where}: not a valid safetensors file: ${reason}`, { where: this.#where });
+  }
+}

@@ -1,0 +1,66 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { reproducibleMetrics } from '../../core/metrics.ts';
+import type { Tree } from '../../core/recipe/index.ts';
+import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
+import type { Iteration, StartedRun } from '../loop-under-test.ts';
+import { kill } from '../stack-under-test.ts';
+import { startSeaweed } from '../s3-servers.ts';
+import type { S3Server } from '../s3-servers.ts';
+
+const recipe: Tree = { deterministic: true, trainer: { total_training_steps: 4, save_freq: 2 } };
+
+const folder = mkdtempSync(join(tmpdir(), 'petrel-s3-run-'));
+const onFolder = new LoopUnderTest();
+let server: S3Server;
+let onS3: LoopUnderTest;
+let [inFolder, inBucket]: (StartedRun | undefined)[] = [];
+beforeAll(async () => {
+  server = await startSeaweed(folder);
+  onS3 = new LoopUnderTest(server.use('team/runs'));
+  await onFolder.up(onePool);
+  inFolder = await onFolder.start(recipe);
+  await onFolder.reaches(inFolder, 'completed');
+  await onS3.up(separatePools);
+  inBucket = await onS3.start(recipe);
+  await onS3.passes(inBucket, 2);
+  await kill(onS3.process('train-1'));
+  await onS3.reaches(inBucket, 'completed');
+});
+afterAll(async () => {
+  await Promise.all([onFolder.remove(), onS3?.remove()]);
+  await server?.stop();
+  rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+});
+
+/** What two equal runs agree on, wherever their records lie. */
+const essence = ({ batch, update }: Iteration) => ({
+  tensors: batch.tensors,
+  state: update.stateDigest,
+  weights: update.weightsDigest,
+  metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
+});
+
+describe('a deterministic run in a bucket, with every role in a process of its own and a trainer that is killed', () => {
+  it('gives the states, batches and metrics that it gives in a folder', async () => {
+    const wanted = (await onFolder.iterations(inFolder as StartedRun)).map(essence);
+    expect(wanted).toHaveLength(4);
+    expect((await onS3.iterations(inBucket as StartedRun)).map(essence)).toEqual(wanted);
+  });
+
+  it('leaves the same objects there, and no secret in any of them', async () => {
+    const kinds = async ({ store }: LoopUnderTest, { runId }: StartedRun) =>
+      [...new Set((await store.list(`runs/${runId}/`)).map((key) => key.slice(`runs/${runId}/`.length).replace(/(?<=^(blobs|results|logs|weights)\/).*/, '…')))].filter((key) => !/^(status|weights|checkpoints\/2-)/.test(key));
+    expect(await kinds(onS3, inBucket as StartedRun)).toEqual(await kinds(onFolder, inFolder as StartedRun));
+    for (const key of await onS3.store.list('runs/')) {
+      const text = Buffer.from((await onS3.store.get(key)) ?? []).toString('latin1');
+      for (const secret of [server.env.AWS_SECRET_ACCESS_KEY, server.env.AWS_ENDPOINT_URL]) expect(text.includes(secret), key).toBe(false);
+    }
+  });
+
+  it('has a ledger in order', async () => {
+    expect(await onS3.faults()).toEqual([]);
+  });
+});
