@@ -28,7 +28,7 @@ beforeAll(async () => {
   await onS3.passes(inBucket, 2);
   await kill(onS3.process('train-1'));
   await onS3.reaches(inBucket, 'completed');
-});
+}, 300_000); // two stacks and a server, one after the other
 afterAll(async () => {
   await Promise.all([onFolder.remove(), onS3?.remove()]);
   await server?.stop();
