@@ -1,8 +1,11 @@
 /** Entry of a worker process of the fleet. */
 import { timings } from '../core/wire/messages.ts';
+import { ec2Notice, metadataVariable } from '../infra/fleet/ec2-notice.ts';
+import { firstNotice, signalNotice } from '../infra/fleet/notice.ts';
+import type { Notice } from '../infra/fleet/notice.ts';
 import { petrelHome } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
-import { announceReady, keepStack, stackFromEnv } from '../infra/stack/index.ts';
+import { announceReady, keepStack, stackFromEnv, workerGraceMs } from '../infra/stack/index.ts';
 import { workerOptions } from './options.ts';
 import { Worker } from './worker.ts';
 
@@ -25,11 +28,12 @@ announceReady();
 const leaving = new AbortController();
 void keepStack(petrelHome(), leaving.signal, (line) => console.log(line));
 
-const leave = async () => {
+const leave = async (notice?: Notice) => {
   leaving.abort();
-  await worker.stop();
+  await worker.stop(notice);
   await nc.close();
   process.exit(0);
 };
-process.once('SIGTERM', () => void leave());
-process.once('SIGINT', () => void leave());
+const notices = [signalNotice(workerGraceMs)];
+if (options.notice === 'ec2') notices.push(ec2Notice({ endpoint: process.env[metadataVariable], log: (line) => console.log(line) }));
+firstNotice(notices)((notice) => void leave(notice));

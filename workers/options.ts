@@ -1,21 +1,25 @@
-/** Command line of a worker process: `main.js --name N --roles trainer,rollout,reward [--threads T]`. */
+/** Command line of a worker process: `main.js --name N --roles trainer,rollout,reward [--threads T] [--notice ec2]`. */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { InvalidInputError } from '../core/errors.ts';
 import { roles as knownRoles } from '../core/wire/jobs.ts';
 import type { Role } from '../core/wire/jobs.ts';
+import { noticeSources } from '../infra/fleet/notice.ts';
+import type { NoticeSource } from '../infra/fleet/notice.ts';
 
 export interface WorkerOptions {
   readonly name: string;
   readonly roles: readonly Role[];
   /** Compute threads of the engine. */
   readonly threads: number;
+  /** Who tells, besides signals, that this machine is about to be taken away. */
+  readonly notice?: NoticeSource;
 }
 
 export function workerOptions(args: readonly string[]): WorkerOptions {
   const { values } = parseArgs({
     args: [...args],
-    options: { name: { type: 'string' }, pool: { type: 'string' }, roles: { type: 'string' }, threads: { type: 'string' } },
+    options: { name: { type: 'string' }, pool: { type: 'string' }, roles: { type: 'string' }, threads: { type: 'string' }, notice: { type: 'string' } },
   });
   const roles = (values.roles ?? knownRoles.join(',')).split(',').map((role) => {
     const known = knownRoles.find((name) => name === role);
@@ -24,5 +28,7 @@ export function workerOptions(args: readonly string[]): WorkerOptions {
   });
   const threads = values.threads === undefined ? availableParallelism() : Number(values.threads);
   if (!Number.isInteger(threads) || threads < 1) throw new InvalidInputError(`--threads: expected a whole number from 1, got ${values.threads}`);
-  return { name: values.name ?? `worker-${process.pid}`, roles, threads };
+  const notice = noticeSources.find((source) => source === values.notice);
+  if (values.notice !== undefined && notice === undefined) throw new InvalidInputError(`--notice: unknown source "${values.notice}"`, { hint: `one of ${noticeSources.join(', ')}` });
+  return { name: values.name ?? `worker-${process.pid}`, roles, threads, ...(notice && { notice }) };
 }

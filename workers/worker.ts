@@ -3,15 +3,16 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { errorToJson, PetrelError, RetryableError } from '../core/errors.ts';
+import { errorToJson, PetrelError, PreemptedError, RetryableError } from '../core/errors.ts';
 import type { ErrorJson } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { recordFormat } from '../core/records/schema.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
 import type { Store } from '../core/ports.ts';
-import type { RewardInput, Role } from '../core/wire/jobs.ts';
+import type { RewardInput, Role, Stage } from '../core/wire/jobs.ts';
 import { leaseRelease, leaseSubject, wireVersion } from '../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
+import type { Notice } from '../infra/fleet/notice.ts';
 import { Journal } from '../infra/nats/journal.ts';
 import { PresenceBeacon, watchPresence } from '../infra/nats/presence.ts';
 import { Puller } from '../infra/nats/puller.ts';
@@ -22,6 +23,7 @@ import { encodeRecord } from '../infra/store/records.ts';
 import { watchLoopDelay } from '../infra/telemetry/loop-delay.ts';
 import { lineWriter } from '../infra/telemetry/run-log-lines.ts';
 import { engineTicks } from '../native/ticks.ts';
+import { drain, goodbyeMs, InHand, within } from './drain.ts';
 import { EngineClient } from './engine/client.ts';
 import type { EngineAnswer } from './engine/client.ts';
 import { anyProfile, deterministicProfile } from './engine/profile.ts';
@@ -71,6 +73,10 @@ export class Worker {
   readonly #loopDelay = watchLoopDelay();
   readonly #stores = new Map<string, Promise<Store>>();
   readonly #jobs = new Set<string>();
+  readonly #hands = new Set<InHand>();
+  /** How long the last job of each stage took. */
+  readonly #usualMs = new Map<Stage, number>();
+  #leaving: Notice | undefined;
   #pullers: Puller[] = [];
   #running: Promise<void>[] = [];
   #engine: EngineClient | undefined;
@@ -108,15 +114,41 @@ export class Worker {
     this.#beacon.start();
   }
 
-  /** Stops pulling, finishes what is in hand, says goodbye. */
-  async stop(): Promise<void> {
+  /** Stops pulling, finishes what can be finished in time, hands back the rest, says goodbye: all inside the grace. */
+  async stop(notice: Notice = { reason: 'told to stop', graceMs: 20_000 }): Promise<void> {
+    const until = performance.now() + notice.graceMs - goodbyeMs;
+    this.#leaving = notice;
     this.#state = 'draining';
     this.#beacon.tell();
+    console.log(`leaving: ${notice.reason}; ${(notice.graceMs / 1000).toFixed(1)} s, ${this.#hands.size} jobs in hand`);
     for (const puller of this.#pullers) puller.stop();
-    await Promise.all(this.#running);
+    this.#engine?.handBack(notice.reason);
+    await drain(notice, until, {
+      hands: () => this.#hands,
+      ended: Promise.all(this.#running),
+      usualMs: (stage) => this.#usualMs.get(stage),
+      saveMs: () => this.#engine?.saveMs,
+      now: () => performance.now(),
+    });
+    await this.#saveLast(until);
+    await within(goodbyeMs, this.#sayGoodbye());
+  }
+
+  /** A trainer whose job was handed back is in the midst of it still: it has no state to save. */
+  async #saveLast(until: number): Promise<void> {
+    const engine = this.#engine;
+    const left = until - performance.now();
+    if (engine === undefined || !this.#options.roles.includes('trainer') || [...this.#hands].some(({ role }) => role === 'trainer')) return;
+    const last = await within(left, engine.saveLast((engine.saveMs ?? 0) < left));
+    if (last?.runId !== undefined) lineWriter(this.#ports.nc, last.runId, this.#options.name)('info', `leaving: ${last.text}`);
+    console.log(`leaving: ${last?.text ?? 'no time to save the last state'}`);
+  }
+
+  async #sayGoodbye(): Promise<void> {
+    await this.#beacon.stop();
+    await this.#ports.nc.flush().catch(() => undefined);
     await this.#reward.close();
     await this.#engine?.close();
-    await this.#beacon.stop();
   }
 
   #pull(role: Role): void {
@@ -148,14 +180,27 @@ export class Worker {
   }
 
   async #handle(role: Role, message: JobMessage, progress: JobProgress, alone: boolean): Promise<void> {
+    if (this.#leaving !== undefined) throw new PreemptedError('Leaving', `handed back: ${this.#leaving.reason}`);
+    const hand = new InHand(role, message.stage, progress);
     this.#jobs.add(message.jobId);
+    this.#hands.add(hand);
     this.#beacon.tell();
+    const work = this.#gate.hold(alone, () => this.#begin(hand, role, message, progress)).finally(() => this.#hands.delete(hand));
     try {
-      await this.#gate.hold(alone, () => this.#work(role, message, progress));
+      await Promise.race([work, hand.handedBack]);
     } finally {
       this.#jobs.delete(message.jobId);
       this.#beacon.tell();
     }
+  }
+
+  /** Its turn has come, unless it was handed back meanwhile. */
+  async #begin(hand: InHand, role: Role, message: JobMessage, progress: JobProgress): Promise<void> {
+    if (hand.isOver) return;
+    const began = performance.now();
+    hand.begin(began);
+    await this.#work(role, message, progress);
+    this.#usualMs.set(message.stage, performance.now() - began);
   }
 
   async #work(role: Role, message: JobMessage, progress: JobProgress): Promise<void> {

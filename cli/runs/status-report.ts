@@ -59,6 +59,7 @@ export function waitsFor(
   if (able.length === 0) return `no worker with role ${role}`;
   if (able.every(({ state }) => state === 'unhealthy')) return `all workers with role ${role} are unhealthy`;
   if (able.every(({ state }) => state === 'starting')) return `the workers with role ${role} are starting`;
+  if (able.every(({ state }) => state === 'draining')) return `the workers with role ${role} are leaving`;
   const leases = able.map(({ lease }) => lease).filter((lease) => lease !== undefined && lease !== run.runId);
   return role === 'trainer' && leases.length === able.length ? `the trainer works for ${leases.join(', ')}` : undefined;
 }

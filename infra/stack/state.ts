@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
 import { roles } from '../../core/wire/jobs.ts';
+import { noticeSources } from '../fleet/notice.ts';
 
 const poolSchema = z.object({
   name: z.string().regex(/^[a-z0-9][a-z0-9-]*$/, 'a pool name has small letters, digits and -'),
@@ -12,6 +13,8 @@ const poolSchema = z.object({
   roles: z.array(z.enum(roles)).min(1).readonly(),
   /** Compute threads per engine; the machine's cores are shared out when absent. */
   threads: z.int().min(1).optional(),
+  /** Who tells, besides signals, that a machine of the pool is about to be taken away. */
+  notice: z.enum(noticeSources).optional(),
 });
 
 /** Equal worker processes of the local fleet. */

@@ -42,6 +42,7 @@ export class EngineClient {
   readonly #ticks: Int32Array;
   readonly #pending = new Map<number, Pending>();
   #nextId = 1;
+  #closing = false;
   #saveMs: number | undefined;
   #onLastState: (state: LastState) => void = () => {};
 
@@ -65,8 +66,10 @@ export class EngineClient {
       });
     });
     thread.on('error', onDeath);
-    thread.on('exit', (code) => code !== 0 && onDeath(new Error(`the engine thread ended with code ${code}`)));
-    return new EngineClient(thread, new Int32Array(ticks), facts);
+    const client = new EngineClient(thread, new Int32Array(ticks), facts);
+    // One that is ended has code 1 too.
+    thread.on('exit', (code) => code !== 0 && !client.#closing && onDeath(new Error(`the engine thread ended with code ${code}`)));
+    return client;
   }
 
   /** Rises with committed work. */
@@ -103,8 +106,8 @@ export class EngineClient {
   }
 
   /** Samples in flight are written down, and their jobs rejected with PreemptedError. */
-  handBack(): void {
-    this.#send({ type: 'hand-back' });
+  handBack(because: string): void {
+    this.#send({ type: 'hand-back', because });
   }
 
   /** After the jobs of a trainer: finishes what is being written, and writes the state in memory if there is time. */
@@ -116,6 +119,7 @@ export class EngineClient {
   }
 
   async close(): Promise<void> {
+    this.#closing = true;
     this.#send({ type: 'close' });
     await this.#thread.terminate();
   }

@@ -157,8 +157,8 @@ export class EngineHost {
   }
 
   /** This worker leaves: samples in flight are given up, and none are begun. */
-  handBack(): void {
-    this.#leaving = new PreemptedError('Leaving', 'handed back: this worker leaves');
+  handBack(because: string): void {
+    this.#leaving = new PreemptedError('Leaving', `handed back: ${because}`);
     for (const { generation } of this.#generations.values()) generation.interrupt(this.#leaving);
   }
 

@@ -8,9 +8,10 @@ export type ToEngine =
   | { readonly type: 'job'; readonly id: number; readonly message: JobMessage; readonly journal: readonly string[] }
   /** Entries of the journal were lost. */
   | { readonly type: 'journal-lost' }
-  /** This worker leaves: samples in flight are written down and given up. */
-  | { readonly type: 'hand-back' }
+  /** The run does not go on: its samples in flight are given up. */
   | { readonly type: 'abandon'; readonly runId: string }
+  /** This worker leaves: samples in flight are written down and given up. */
+  | { readonly type: 'hand-back'; readonly because: string }
   /** Checkpoints that are being written are to be finished, and the state in memory saved if there is time. */
   | { readonly type: 'save-last'; readonly inTime: boolean }
   | { readonly type: 'release'; readonly runId: string }

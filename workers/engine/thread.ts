@@ -78,7 +78,7 @@ port.on('message', (message: ToEngine) => {
     case 'abandon':
       return host.abandon(message.runId);
     case 'hand-back':
-      return host.handBack();
+      return host.handBack(message.because);
     case 'save-last':
       return void (trainerTurn = trainerTurn.then(() => saveLast(message.inTime)));
     case 'job':

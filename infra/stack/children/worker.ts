@@ -1,16 +1,19 @@
-/** A worker process of the local fleet: `main.js --name N --pool P --roles trainer,rollout [--threads T]`. */
+/** A worker process of the local fleet: `main.js --name N --pool P --roles trainer,rollout [--threads T] [--notice ec2]`. */
 import type { ChildSpec } from '../child-spec.ts';
 import type { WorkerPool } from '../state.ts';
 import { nodeChild } from './node.ts';
 
 /** SIGTERM is a preemption notice: long enough to flush and hand back, and for a trainer to save a small model. */
 const stopGraceMs = 20_000;
+/** What of it a worker may count on: signals and clocks are not exact. */
+export const workerGraceMs = stopGraceMs - 1_000;
 
 export const workerName = (pool: WorkerPool, index: number): string => `${pool.name}-${index + 1}`;
 
 export function workerChild(home: string, program: string, pool: WorkerPool, index: number): ChildSpec {
   const name = workerName(pool, index);
   const threads = pool.threads === undefined ? [] : ['--threads', String(pool.threads)];
-  const args = ['--name', name, '--pool', pool.name, '--roles', pool.roles.join(','), ...threads];
+  const notice = pool.notice === undefined ? [] : ['--notice', pool.notice];
+  const args = ['--name', name, '--pool', pool.name, '--roles', pool.roles.join(','), ...threads, ...notice];
   return nodeChild(home, { name, kind: 'worker', program, args, stopGraceMs });
 }

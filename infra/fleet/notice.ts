@@ -1,0 +1,39 @@
+/** Words that this machine or process will be taken away soon: the port, and the two ways in which they come. */
+
+/** Sources that a pool may name. Signals always count. */
+export const noticeSources = ['ec2'] as const;
+export type NoticeSource = (typeof noticeSources)[number];
+
+/** Durations, not moments: clocks differ. */
+export interface Notice {
+  readonly reason: string;
+  /** How long there is from now on. */
+  readonly graceMs: number;
+}
+
+/** Calls back at most once. Returns what ends the watch. */
+export type NoticeWatch = (onNotice: (notice: Notice) => void) => () => void;
+
+/** SIGTERM, or Ctrl-C in a terminal: whoever sends it waits this long before it kills. */
+export function signalNotice(graceMs: number, signals: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT']): NoticeWatch {
+  return (onNotice) => {
+    const listeners = signals.map((signal) => [signal, () => onNotice({ reason: signal, graceMs })] as const);
+    for (const [signal, listener] of listeners) process.once(signal, listener);
+    return () => listeners.forEach(([signal, listener]) => process.off(signal, listener));
+  };
+}
+
+/** The first of several. */
+export function firstNotice(watches: readonly NoticeWatch[]): NoticeWatch {
+  return (onNotice) => {
+    let noticed = false;
+    const ends = watches.map((watch) =>
+      watch((notice) => {
+        if (noticed) return;
+        noticed = true;
+        onNotice(notice);
+      }),
+    );
+    return () => ends.forEach((end) => end());
+  };
+}

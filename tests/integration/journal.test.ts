@@ -1,0 +1,153 @@
+import { join } from 'node:path';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { keys } from '../../core/records/keys.ts';
+import { resultRecord } from '../../core/records/schema.ts';
+import type { RolloutOutput } from '../../core/wire/jobs.ts';
+import { journalMessage, journalStream, journalSubject } from '../../core/wire/journal.ts';
+import type { JournalMessage } from '../../core/wire/journal.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import { Journal } from '../../infra/nats/journal.ts';
+import { getBlob } from '../../infra/store/blobs.ts';
+import { needRecord } from '../../infra/store/records.ts';
+import { decodeTrajectories } from '../../models/trajectories.ts';
+import { JournalWriter } from '../../workers/engine/journal-writer.ts';
+import { decodeTokens } from '../../workers/engine/lineage.ts';
+import type { TokenRun } from '../../workers/engine/lineage.ts';
+import { Injector } from '../inject.ts';
+import type { Standing } from '../inject.ts';
+import { LoopUnderTest, patienceMs, separatePools } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+import { longRecipe, makeLongModel } from '../long-model.ts';
+import { kill } from '../stack-under-test.ts';
+
+/** Where in a response the workers are killed: well beyond 100 tokens, well before 512. */
+const killedAt = 200;
+
+const loop = new LoopUnderTest();
+const faults = join(loop.home, 'faults');
+const inject = new Injector(loop.home, faults);
+let model: string;
+let undisturbed: Rollouts;
+
+interface Rollouts {
+  readonly trajectories: readonly string[];
+  readonly states: readonly string[];
+  /** Draws and lengths of the responses of each job. */
+  readonly jobs: readonly { readonly draws: readonly number[]; readonly lengths: readonly number[] }[];
+  readonly resumedSamples: number;
+  readonly resumedTokens: number;
+  readonly decodedTokens: number;
+  /** Of the fastest job. */
+  readonly tokensPerSecond: number;
+}
+
+beforeAll(async () => {
+  process.env[faultsVariable] = faults;
+  await loop.up(separatePools);
+  model = await makeLongModel(loop.home);
+  const run = await loop.start(longRecipe(model));
+  await loop.reaches(run, 'completed');
+  undisturbed = await rolloutsOf(run);
+});
+afterEach(() => inject.disarmAll());
+afterAll(async () => {
+  inject.close();
+  delete process.env[faultsVariable];
+  await loop.remove();
+});
+
+async function rolloutsOf(run: StartedRun): Promise<Rollouts> {
+  const [first] = await loop.iterations(run);
+  const ids = (first?.batch.results ?? []).filter((id) => id.startsWith('rollout'));
+  const results = await Promise.all(ids.map(async (id) => (await needRecord(loop.store, keys.result(run.runId, id), resultRecord)).record));
+  const trajectories = results.map(({ output }) => (output as unknown as RolloutOutput).trajectories);
+  const decoded = await Promise.all(trajectories.map(async (digest) => decodeTrajectories(await getBlob(loop.store, run.runId, digest), digest)));
+  const figure = (name: string) => results.map(({ timings }) => Number(timings[name]));
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  return {
+    trajectories,
+    states: await loop.states(run),
+    jobs: decoded.map(({ draw_B, responseOffsets_B1: offsets }) => ({ draws: [...draw_B], lengths: [...offsets.subarray(1)].map((end, b) => end - (offsets[b] ?? 0)) })),
+    resumedSamples: sum(figure('rollout/resumed_samples')),
+    resumedTokens: sum(figure('rollout/resumed_tokens')),
+    decodedTokens: sum(figure('rollout/decoded_tokens')),
+    tokensPerSecond: Math.max(...figure('rollout/decoded_tokens').map((tokens, i) => tokens / (figure('timing_s/rollout')[i] ?? 0))),
+  };
+}
+
+function stands(id: string): Promise<Standing> {
+  return inject.stands(id, AbortSignal.timeout(patienceMs));
+}
+
+/** What the journal has of the job that this draw belongs to. */
+async function journalOf(runId: string, draw: unknown): Promise<JournalMessage[]> {
+  const { state } = await (await jetstreamManager(loop.nc)).streams.info(journalStream, { subjects_filter: `journal.${runId}.>` });
+  const journal = new Journal(loop.nc, 'reader', { lost: () => {} });
+  for (const jobId of new Set(Object.keys(state.subjects ?? {}).map((subject) => subject.split('.')[2] ?? ''))) {
+    const messages = (await journal.read(runId, jobId)).map((text) => journalMessage.parse(JSON.parse(text)));
+    if (messages[0]?.segments.some((segment) => segment.draw === draw)) return messages;
+  }
+  throw new Error(`nothing is written of draw ${String(draw)}`);
+}
+
+describe('with responses of 512 tokens', () => {
+  it.each(['sample-1', 'sample-2'])('%s is killed: others go on with its samples, and decode at most a second of them again', async (victim) => {
+    inject.arm({ id: victim, point: 'sample.token', process: victim, facts: { position: killedAt }, action: 'stand' });
+    const run = await loop.start(longRecipe(model));
+    const draw = (await stands(victim)).facts['draw'];
+    await kill(loop.process(victim));
+    await loop.reaches(run, 'completed');
+    const rollouts = await rolloutsOf(run);
+    const inFlight = rollouts.jobs.find((job) => job.draws.includes(Number(draw)))?.lengths ?? [];
+    const decodedByTheKilled = inFlight.reduce((sum, length) => sum + Math.min(length, killedAt), 0);
+    const twice = decodedByTheKilled - rollouts.resumedTokens;
+    console.log(`resumed ${rollouts.resumedSamples} of ${inFlight.length} samples, ${rollouts.resumedTokens} tokens; decoded twice ${twice} tokens, ${(twice / rollouts.tokensPerSecond).toFixed(2)} s`);
+    expect(rollouts.resumedSamples).toBeGreaterThanOrEqual(0.8 * inFlight.length);
+    expect(twice).toBeLessThanOrEqual(rollouts.tokensPerSecond);
+    expect(rollouts.resumedTokens + rollouts.decodedTokens).toBe(rollouts.jobs.flatMap(({ lengths }) => lengths).reduce((sum, length) => sum + length, 0));
+    expect([rollouts.trajectories, rollouts.states]).toEqual([undisturbed.trajectories, undisturbed.states]);
+    expect(await loop.said(run, /resumed 8 of 8 samples, \d+ tokens from the journal$/)).toHaveLength(1);
+  });
+
+  it('a damaged or forked journal is dropped, not believed', async () => {
+    inject.arm({ id: 'forged', point: 'sample.token', process: 'sample-1', facts: { position: killedAt }, action: 'stand' });
+    const run = await loop.start(longRecipe(model));
+    const [first] = await journalOf(run.runId, (await stands('forged')).facts['draw']);
+    if (first === undefined) throw new Error('a job with no entries was found');
+    const { jobId } = first;
+    const forgeries = [forked(first), bitFlipped(first), { ...first, arithmetic: 'another' }, { ...first, segments: first.segments.map((segment) => ({ ...segment, offset: 450 })) }];
+    for (const forgery of forgeries) await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, 'forger'), JSON.stringify(forgery));
+    await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, 'forger'), 'no journal at all');
+    await kill(loop.process('sample-1'));
+    await loop.reaches(run, 'completed');
+    const rollouts = await rolloutsOf(run);
+    expect([rollouts.trajectories, rollouts.states]).toEqual([undisturbed.trajectories, undisturbed.states]);
+    // One sample was contradicted from its first token on: it alone starts anew.
+    expect(await loop.said(run, /resumed 7 of 8 samples/)).toHaveLength(1);
+    expect(await loop.said(run, /not believed: (?=.*1 unreadable)(?=.*1 of other arithmetic)(?=.*1 damaged)(?=.*1 forked)(?=.*8 without what comes before)/)).toHaveLength(1);
+  });
+});
+
+/** Another story of the first sample, told as one tells a true one. */
+function forked({ runId, jobId, weights, arithmetic, segments }: JournalMessage): JournalMessage {
+  const [segment] = segments;
+  if (segment === undefined) throw new Error('the first message has segments');
+  const run: TokenRun = decodeTokens(Buffer.from(segment.tokens, 'base64'));
+  run.tokens[0] = ((run.tokens[0] ?? 0) + 7) % 2000;
+  const texts: string[] = [];
+  const writer = new JournalWriter({ runId, jobId, weights, arithmetic }, { incarnation: 'forger', tickMs: 0, now: () => 0, publish: (text) => texts.push(text) });
+  writer.begin([run], { draws: [segment.draw], samplesPerDraw: 1, firstSample: segment.sample });
+  writer.startOver();
+  writer.flush();
+  return journalMessage.parse(JSON.parse(texts[0] ?? ''));
+}
+
+/** The lowest bit of a log-prob of the second sample. */
+function bitFlipped(message: JournalMessage): JournalMessage {
+  const [, segment] = message.segments;
+  if (segment === undefined) throw new Error('the first message has segments');
+  const bytes = Buffer.from(segment.tokens, 'base64');
+  bytes[4] = (bytes[4] ?? 0) ^ 1;
+  return { ...message, segments: [{ ...segment, tokens: bytes.toString('base64') }] };
+}

@@ -1,0 +1,172 @@
+import { createServer } from 'node:http';
+import type { Server } from 'node:http';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Presence } from '../../core/wire/messages.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import { metadataVariable } from '../../infra/fleet/ec2-notice.ts';
+import { watchPresence } from '../../infra/nats/presence.ts';
+import { freePorts, loopback } from '../../infra/ports.ts';
+import { logTail } from '../../infra/stack/index.ts';
+import { signalProcess } from '../../infra/stack/process.ts';
+import { Injector } from '../inject.ts';
+import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+import { longRecipe, makeLongModel } from '../long-model.ts';
+
+/** Where in a response a rollout worker is told to leave. */
+const toldAt = 200;
+
+const loop = new LoopUnderTest();
+const faults = join(loop.home, 'faults');
+const inject = new Injector(loop.home, faults);
+const heard: Presence[] = [];
+let metadata: MetadataService;
+let model: string;
+
+interface MetadataService {
+  readonly endpoint: string;
+  readonly server: Server;
+  /** `spot/instance-action`; absent: the machine stays. */
+  action: string | undefined;
+}
+
+beforeAll(async () => {
+  metadata = await metadataService();
+  process.env[faultsVariable] = faults;
+  process.env[metadataVariable] = metadata.endpoint;
+  await loop.up([
+    { name: 'train', count: 1, roles: ['trainer'], threads: 1 },
+    { name: 'sample', count: 1, roles: ['rollout'], threads: 1 },
+    { name: 'spot', count: 1, roles: ['rollout'], threads: 1, notice: 'ec2' },
+    { name: 'score', count: 1, roles: ['reward'], threads: 1 },
+  ]);
+  watchPresence(loop.nc, (entry) => heard.push(entry));
+  model = await makeLongModel(loop.home);
+});
+afterEach(() => inject.disarmAll());
+afterAll(async () => {
+  inject.close();
+  delete process.env[faultsVariable];
+  delete process.env[metadataVariable];
+  await loop.remove();
+  await new Promise((resolve) => (metadata.server.closeAllConnections(), metadata.server.close(resolve)));
+});
+
+async function metadataService(): Promise<MetadataService> {
+  const [port] = (await freePorts(1)) as [number];
+  const service: MetadataService = {
+    endpoint: `http://${loopback}:${port}`,
+    action: undefined,
+    server: createServer((request, response) => {
+      if (request.url === '/latest/api/token') response.writeHead(200).end('token');
+      else response.writeHead(service.action === undefined ? 404 : 200).end(service.action);
+    }),
+  };
+  await new Promise<void>((resolve) => service.server.listen(port, loopback, resolve));
+  return service;
+}
+
+/** The process comes to the armed point, is told to leave while it stands there, and goes on. */
+async function whenItStands(id: string, tell: (process: NonNullable<ReturnType<Injector['process']>>) => void): Promise<void> {
+  const { identity } = await inject.stands(id, AbortSignal.timeout(patienceMs));
+  if (identity === undefined) throw new Error(`${id} is gone`);
+  tell(identity);
+  inject.disarmAll();
+}
+
+/** It said that it leaves, and then ended by itself. */
+async function left(run: StartedRun, worker: string, restarts: number): Promise<void> {
+  await loop.until(run, `${worker} has left`, async () => (inject.child(worker)?.restarts ?? 0) > restarts);
+  expect(inject.child(worker)?.lastExit).toBe('exit code 0');
+  expect(heard.some((entry) => entry.worker === worker && entry.state === 'draining')).toBe(true);
+}
+
+const restartsOf = (worker: string) => inject.child(worker)?.restarts ?? 0;
+
+describe('a rollout worker that is told to leave in the midst of its samples', () => {
+  let undisturbed: string[];
+  beforeAll(async () => {
+    const run = await loop.start(longRecipe(model));
+    await loop.reaches(run, 'completed');
+    undisturbed = await loop.states(run);
+  });
+
+  it.each([
+    ['sample-1', 'SIGTERM', (process: Parameters<typeof signalProcess>[0]) => void signalProcess(process, 'SIGTERM')],
+    ['spot-1', 'EC2 means to terminate', () => void (metadata.action = JSON.stringify({ action: 'terminate', time: new Date(Date.now() + 15_000).toISOString() }))],
+  ])('%s (%s) leaves them to others, who decode nothing again', async (worker, reason, tell) => {
+    const restarts = restartsOf(worker);
+    inject.arm({ id: worker, point: 'sample.token', process: worker, facts: { position: toldAt }, action: 'stand' });
+    const run = await loop.start(longRecipe(model));
+    await whenItStands(worker, tell);
+    const [back] = await loop.said(run, /handed back/);
+    metadata.action = undefined;
+    await left(run, worker, restarts);
+    await loop.reaches(run, 'completed');
+    expect(back).toMatch(new RegExp(`^warn ${worker}: rollout rollout-\\w+: handed back: ${reason}`));
+    const [resumed] = await loop.said(run, /resumed 8 of 8 samples, \d+ tokens/);
+    // All that it had decoded, up to the moment when it heard of it: seven of its samples were this far at least.
+    expect(Number(/(\d+) tokens/.exec(resumed ?? '')?.[1])).toBeGreaterThanOrEqual(6 * (toldAt - 1));
+    const [first] = await loop.iterations(run);
+    const timings = first?.batch.timings ?? {};
+    expect(Number(timings['rollout/resumed_tokens']) + Number(timings['rollout/decoded_tokens'])).toBe(responseTokens(first?.batch.metrics ?? {}));
+    expect(await loop.states(run)).toEqual(undisturbed);
+  });
+});
+
+/** 16 samples a batch. */
+const responseTokens = (metrics: Readonly<Record<string, number | string>>) => Math.round(16 * Number(metrics['response_length/mean']));
+
+describe('with a small model', () => {
+  const recipe = { actor: { ppo_mini_batch_size: 2, ppo_epochs: 50 }, trainer: { total_training_steps: 4, save_freq: -1 } };
+  let undisturbed: string[];
+  beforeAll(async () => {
+    const run = await loop.start(recipe);
+    await loop.reaches(run, 'completed');
+    undisturbed = await loop.states(run);
+  });
+
+  it('a trainer that is told to leave in the midst of an update finishes it and saves: nothing is replayed', async () => {
+    const restarts = restartsOf('train-1');
+    inject.arm({ id: 'updating', point: 'write.step', process: 'train-1', facts: { iteration: 3, step: 10 }, action: 'stand' });
+    const run = await loop.start(recipe);
+    await whenItStands('updating', (process) => void signalProcess(process, 'SIGTERM'));
+    await left(run, 'train-1', restarts);
+    await loop.reaches(run, 'completed');
+    expect(await loop.states(run)).toEqual(undisturbed);
+    await loop.said(run, /^info train-1: leaving: checkpoint 3 saved$/);
+    await loop.said(run, /^info train-1: loaded checkpoint 3$/);
+    expect((await run.log.checkpoints()).map(({ record }) => record.iteration)).toEqual([4, 3]);
+    expect((await loop.lines(run)).filter((line) => line.includes('replayed') || line.includes('handed back'))).toEqual([]);
+  });
+
+  it('a trainer that is told to leave between updates saves what it has', async () => {
+    const restarts = restartsOf('train-1');
+    inject.arm({ id: 'between', point: 'sample.token', facts: { draw: 9, sample: 0, position: 2 }, action: 'stand' });
+    const run = await loop.start(recipe);
+    await inject.stands('between', AbortSignal.timeout(patienceMs));
+    const trainer = inject.process('train-1');
+    if (trainer === undefined) throw new Error('there is no trainer');
+    signalProcess(trainer, 'SIGTERM');
+    await left(run, 'train-1', restarts);
+    inject.disarmAll();
+    await loop.reaches(run, 'completed');
+    expect(await loop.states(run)).toEqual(undisturbed);
+    await loop.said(run, /^info train-1: leaving: checkpoint 2 saved$/);
+    await loop.said(run, /^info train-1: loaded checkpoint 2$/);
+    expect((await loop.lines(run)).filter((line) => line.includes('replayed'))).toEqual([]);
+  });
+
+  it('a reward worker that is told to leave finishes the samples in hand', async () => {
+    const restarts = restartsOf('score-1');
+    inject.arm({ id: 'scoring', point: 'job.begin', process: 'score-1', facts: { stage: 'reward', iteration: 1 }, action: 'stand' });
+    const run = await loop.start(recipe);
+    await whenItStands('scoring', (process) => void signalProcess(process, 'SIGTERM'));
+    await left(run, 'score-1', restarts);
+    await loop.reaches(run, 'completed');
+    expect(await loop.states(run)).toEqual(undisturbed);
+    expect((await loop.lines(run)).filter((line) => line.includes('handed back: SIGTERM:'))).toEqual([]);
+    expect(logTail(loop.home, 'score-1', 50)).toMatch(/leaving: SIGTERM; 19.0 s, [12] jobs in hand/);
+  });
+});
