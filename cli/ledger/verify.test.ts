@@ -1,5 +1,5 @@
 /** The verifier against runs that are in order, and against each thing that may be wrong with one. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -9,6 +9,7 @@ import { parseRecipe } from '../../core/recipe/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { drawAt } from '../../core/rl/draws.ts';
 import { lrFactor, resolveWarmupSteps } from '../../core/rl/lr-schedule.ts';
+import { packageRoot } from '../../infra/home.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { cliHome } from '../../tests/cli.ts';
 import { buildRun } from '../../tests/run-builder.ts';
@@ -96,6 +97,17 @@ describe('draws', () => {
       }),
       { numRuns: 300, seed: 42 },
     );
+  });
+});
+
+describe('the verifier', () => {
+  it('shares no code with what writes the records: of the rest it knows the port of the store, and how to print', () => {
+    const folderOfIt = join(packageRoot(), 'cli/ledger');
+    const sources = readdirSync(folderOfIt).filter((name) => name.endsWith('.ts') && !/\.test/.test(name));
+    expect(sources.length).toBeGreaterThan(15);
+    const imports = sources.flatMap((name) => [...readFileSync(join(folderOfIt, name), 'utf8').matchAll(/^import (type )?.* from '([^']+)'/gm)].map(([, type = '', from = '']) => `${type}${from}`));
+    const known = /^(type )?\.\/|^node:crypto$|^type node:crypto$|^type \.\.\/\.\.\/core\/ports\.ts$|^(type )?\.\.\/printer\//;
+    expect([...new Set(imports)].filter((one) => !known.test(one))).toEqual([]);
   });
 });
 

@@ -1,6 +1,13 @@
 /** Does something grow? Slopes over rounds, each process for itself, so that a restart does not look like a drop. */
 import type { ProcessSample } from './processes.ts';
 
+/** In MiB or handles a round. */
+export interface Slope {
+  readonly perRound: number;
+  /** Standard error of it. */
+  readonly error: number;
+}
+
 export interface Growth {
   readonly kind: string;
   /** Processes that were measured at least once. */
@@ -9,8 +16,8 @@ export interface Growth {
   readonly firstMiB: number;
   readonly lastMiB: number;
   /** Over all processes with enough samples; undefined when there was none. */
-  readonly MiBPerRound: number | undefined;
-  readonly handlesPerRound: number | undefined;
+  readonly memory: Slope | undefined;
+  readonly handles: Slope | undefined;
   readonly firstHandles: number;
   readonly lastHandles: number;
 }
@@ -32,8 +39,8 @@ export function growthOf(samples: readonly ProcessSample[]): Growth[] {
       samples: own.length,
       firstMiB: own[0]?.residentMiB ?? 0,
       lastMiB: own.at(-1)?.residentMiB ?? 0,
-      MiBPerRound: slope(settled, ({ residentMiB }) => residentMiB),
-      handlesPerRound: slope(settled, ({ handles }) => handles),
+      memory: slope(settled, ({ residentMiB }) => residentMiB),
+      handles: slope(settled, ({ handles }) => handles),
       firstHandles: own[0]?.handles ?? 0,
       lastHandles: own.at(-1)?.handles ?? 0,
     };
@@ -41,15 +48,23 @@ export function growthOf(samples: readonly ProcessSample[]): Growth[] {
 }
 
 /** Least squares with one slope for all lives and a level for each. */
-function slope(lives: readonly (readonly ProcessSample[])[], of: (sample: ProcessSample) => number): number | undefined {
-  let [products, squares] = [0, 0];
-  for (const life of lives) {
+function slope(lives: readonly (readonly ProcessSample[])[], of: (sample: ProcessSample) => number): Slope | undefined {
+  const points = lives.flatMap((life) => {
     const mean = (value: (sample: ProcessSample) => number): number => life.reduce((sum, sample) => sum + value(sample), 0) / life.length;
     const [round, level] = [mean((sample) => sample.round), mean(of)];
-    for (const sample of life) {
-      products += (sample.round - round) * (of(sample) - level);
-      squares += (sample.round - round) ** 2;
-    }
-  }
-  return squares === 0 ? undefined : products / squares;
+    return life.map((sample) => ({ x: sample.round - round, y: of(sample) - level }));
+  });
+  const freedom = points.length - lives.length - 1;
+  if (freedom < 1) return undefined;
+  const total = (term: (point: { x: number; y: number }) => number): number => points.reduce((sum, point) => sum + term(point), 0);
+  const squares = total(({ x }) => x * x);
+  const perRound = total(({ x, y }) => x * y) / squares;
+  return { perRound, error: Math.sqrt(total(({ x, y }) => (y - perRound * x) ** 2) / freedom / squares) };
+}
+
+/** Is the slope below `most`? undefined while twice its error leaves that open. */
+export function judge(slope: Slope | undefined, most: number): boolean | undefined {
+  if (slope === undefined) return undefined;
+  if (slope.perRound + 2 * slope.error <= most) return true;
+  return slope.perRound - 2 * slope.error > most ? false : undefined;
 }

@@ -1,6 +1,6 @@
 /** What a soak found, as tables, and what of it is a failure. */
-import { growthOf } from './growth.ts';
-import type { Growth } from './growth.ts';
+import { growthOf, judge } from './growth.ts';
+import type { Growth, Slope } from './growth.ts';
 import { diskGroups } from './disk.ts';
 import { victims } from './blows.ts';
 import type { Rest, SoakResult } from './soak.ts';
@@ -24,8 +24,8 @@ export function checksOf(result: SoakResult): Check[] {
   const last = result.rests.at(-1);
   const temporary = last?.disk.temporary ?? [];
   return [
-    ...growth.map((one) => growthCheck(`memory of ${one.kind}`, one.MiBPerRound, mostMiBPerRound, 'MiB')),
-    ...growth.map((one) => growthCheck(`handles of ${one.kind}`, one.handlesPerRound, mostHandlesPerRound, 'handles')),
+    ...growth.map((one) => growthCheck(`memory of ${one.kind}`, one.memory, mostMiBPerRound, 'MiB')),
+    ...growth.map((one) => growthCheck(`handles of ${one.kind}`, one.handles, mostHandlesPerRound, 'handles')),
     countsCheck('processes', result.rests, ({ census }) => census.samples.filter(({ kind }) => kind !== 'scorer').length),
     countsCheck('listening ports', result.rests, ({ census }) => census.ports.length),
     { name: 'to its end', ok: result.broken.length === 0, why: result.broken.join('; ') || 'yes' },
@@ -36,10 +36,12 @@ export function checksOf(result: SoakResult): Check[] {
   ];
 }
 
-function growthCheck(name: string, found: number | undefined, most: number, unit: string): Check {
+function growthCheck(name: string, found: Slope | undefined, most: number, unit: string): Check {
   if (found === undefined) return { name, ok: undefined, why: 'no process lived long enough to tell' };
-  return { name, ok: found <= most, why: `${found.toFixed(3)} ${unit} a round, at most ${most}` };
+  return { name, ok: judge(found, most), why: `${rate(found)} ${unit} a round, at most ${most}` };
 }
+
+const rate = (slope: Slope | undefined): string => (slope === undefined ? '–' : `${slope.perRound.toFixed(3)} ± ${(2 * slope.error).toFixed(3)}`);
 
 /** The same number at every rest. */
 function countsCheck(name: string, rests: readonly Rest[], count: (rest: Rest) => number): Check {
@@ -72,8 +74,7 @@ function faultRows({ trainings }: SoakResult): string {
 }
 
 function growthRows(growth: readonly Growth[]): string {
-  const rate = (value: number | undefined): string => (value === undefined ? '–' : value.toFixed(3));
-  const rows = growth.map((one) => [one.kind, one.incarnations, one.samples, one.firstMiB.toFixed(0), one.lastMiB.toFixed(0), rate(one.MiBPerRound), one.firstHandles, one.lastHandles, rate(one.handlesPerRound)]);
+  const rows = growth.map((one) => [one.kind, one.incarnations, one.samples, one.firstMiB.toFixed(0), one.lastMiB.toFixed(0), rate(one.memory), one.firstHandles, one.lastHandles, rate(one.handles)]);
   return table(['processes', 'lives', 'samples', 'first MiB', 'last MiB', 'MiB a round', 'first handles', 'last handles', 'handles a round'], rows);
 }
 
