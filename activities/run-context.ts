@@ -26,11 +26,21 @@ export interface RunContext {
   readonly draws: (cursor: number) => readonly Draw[];
 }
 
-export class RunContexts {
-  readonly #ports: ActivityPorts;
-  readonly #known = new Map<string, { readonly log: RunLog; readonly context: RunContext; readonly term: number }>();
+interface KnownRun {
+  readonly log: RunLog;
+  readonly context: RunContext;
+  readonly term: number;
+}
 
-  constructor(ports: ActivityPorts) {
+/** More than a machine drives at once. A control process lives for months: what ended long ago is let go. */
+const keptRuns = 32;
+
+export class RunContexts {
+  readonly #ports: Pick<ActivityPorts, 'openLog' | 'openStore' | 'stack'>;
+  /** The run that was asked for last comes last. */
+  readonly #known = new Map<string, KnownRun>();
+
+  constructor(ports: Pick<ActivityPorts, 'openLog' | 'openStore' | 'stack'>) {
     this.#ports = ports;
   }
 
@@ -41,11 +51,17 @@ export class RunContexts {
   /** What holds in this term; without one, what the first will begin with. */
   async of(ref: RunRef, term: TermRecord | undefined): Promise<RunContext> {
     const known = this.#known.get(ref.runId);
-    if (known !== undefined && known.term === (term?.term ?? 0)) return known.context;
+    if (known !== undefined && known.term === (term?.term ?? 0)) return this.#keep(ref.runId, known);
     const log = await this.log(ref);
     const context = makeContext(log, await log.revision(term?.revision ?? 1), term?.skippedDraws ?? []);
-    this.#known.set(ref.runId, { log, context, term: term?.term ?? 0 });
-    return context;
+    return this.#keep(ref.runId, { log, context, term: term?.term ?? 0 });
+  }
+
+  #keep(runId: string, known: KnownRun): RunContext {
+    this.#known.delete(runId);
+    this.#known.set(runId, known);
+    if (this.#known.size > keptRuns) this.#known.delete(this.#known.keys().next().value ?? '');
+    return known.context;
   }
 
   /**

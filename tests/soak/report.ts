@@ -12,8 +12,11 @@ export interface Check {
   readonly why: string;
 }
 
-/** Garbage-collected heaps go up and down by more than this from one round to the next; a leak goes up in every one. */
-const mostMiBPerRound = 1;
+/**
+ * Garbage-collected heaps go up and down by more than this from one round to the next; a leak goes up in every one. The
+ * Temporal server keeps what it knows of workflows in caches that a soak does not fill.
+ */
+const mostMiBPerRound = (kind: string): number => (kind === 'temporal' ? 3 : 1);
 /** A socket that is never closed shows as one in a round. */
 const mostHandlesPerRound = 0.25;
 const mostProcessLogBytes = 64 * 1024 * 1024;
@@ -24,7 +27,7 @@ export function checksOf(result: SoakResult): Check[] {
   const last = result.rests.at(-1);
   const temporary = last?.disk.temporary ?? [];
   return [
-    ...growth.map((one) => growthCheck(`memory of ${one.kind}`, one.memory, mostMiBPerRound, 'MiB')),
+    ...growth.map((one) => growthCheck(`memory of ${one.kind}`, one.memory, mostMiBPerRound(one.kind), 'MiB')),
     ...growth.map((one) => growthCheck(`handles of ${one.kind}`, one.handles, mostHandlesPerRound, 'handles')),
     countsCheck('processes', result.rests, ({ census }) => census.samples.filter(({ kind }) => kind !== 'scorer').length),
     countsCheck('listening ports', result.rests, ({ census }) => census.ports.length),
