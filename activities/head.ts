@@ -1,12 +1,13 @@
 /** Where a run stands: derived from the store whenever a workflow starts, resumes or was rolled back. */
-import { PauseError, TerminalError } from '../core/errors.ts';
+import { damage, isDamage } from '../core/damage.ts';
+import { PauseError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { recordFormat, termRecord } from '../core/records/schema.ts';
 import type { TermRecord, Wish } from '../core/records/schema.ts';
 import type { ActivityPorts } from './ports.ts';
 import { drivenBy } from './ownership.ts';
 import { writerOf } from './run-context.ts';
-import type { Head } from '../infra/store/run-log.ts';
+import type { Head, RunLog } from '../infra/store/run-log.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
 import { engineSettings, isValidationDue } from './settings.ts';
 
@@ -27,6 +28,8 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
   return {
     async recoverHead(ref: RunRef): Promise<RecoveredHead> {
       const { context, head } = await contexts.head(ref);
+      const hole = await ports.findHole(context.log, head);
+      if (hole !== undefined) throw hole;
       const status = await context.log.status();
       return {
         term: head?.term ?? 0,
@@ -84,7 +87,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
      */
     async recordState(input: RunRef & { readonly state: 'running' | 'paused' | 'stopped' | 'completed' | 'failed' | 'cancelled'; readonly reason?: unknown }): Promise<void> {
       const log = await contexts.log(input);
-      const term = (await log.newestTerm())?.record;
+      const term = (await newestIfReadable(log))?.record;
       if (term !== undefined && term.owner !== ports.stack) {
         ports.say(input.runId, 'warn', `${ports.stack} ends its work here${reasonText(input.reason)}`);
         ports.dispatcher.releaseLease(input.runId);
@@ -97,6 +100,16 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
       if (input.state !== 'running') ports.dispatcher.releaseLease(input.runId);
     },
   };
+}
+
+/** A pause must be written down even when the term's record is what was damaged. */
+async function newestIfReadable(log: RunLog): Promise<Awaited<ReturnType<RunLog['newestTerm']>>> {
+  try {
+    return await log.newestTerm();
+  } catch (error) {
+    if (isDamage(error)) return undefined;
+    throw error;
+  }
 }
 
 /** What a stop or a crash left undone between an update and its validation is found here. */
@@ -117,9 +130,9 @@ export function liveNote(stage: string, iteration: number, progress: { readonly 
   };
 }
 
-/** Throws what keeps a log from going on: a missing position is a hole, never a fresh start. */
+/** Stages come after openTerm: without a term its record was lost, and that is never a fresh start. */
 export function needHead<T>(head: T | undefined, runId: string): T {
-  if (head === undefined) throw new TerminalError('NoTerm', `${runId} has no term: openTerm comes first`);
+  if (head === undefined) throw damage('MissingRecord', keys.term(runId, 1), 'expected the record of the first term, found nothing');
   return head;
 }
 

@@ -1,7 +1,8 @@
 /** What activities need of the world. Given by the control process; faked in tests at these seams only. */
+import type { PauseError } from '../core/errors.ts';
 import type { Store } from '../core/ports.ts';
-import type { Dispatcher } from '../infra/nats/dispatcher.ts';
-import type { RunLog } from '../infra/store/run-log.ts';
+import type { Dispatcher, jobIdOf } from '../infra/nats/dispatcher.ts';
+import type { Head, RunLog } from '../infra/store/run-log.ts';
 import type { StatusChange, pausesFor } from '../infra/store/status.ts';
 import type { decide } from '../infra/store/records.ts';
 import type { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../infra/store/blobs.ts';
@@ -15,6 +16,8 @@ export interface ActivityPorts {
   /** Name of the stack, for records: who drives a run. */
   readonly stack: string;
   readonly openStore: (url: string) => Promise<Store>;
+  /** What the newest records tell of lost ones. */
+  readonly findHole: (log: RunLog, head: Head | undefined) => Promise<PauseError | undefined>;
   readonly openLog: (store: Store, runId: string) => RunLog;
   readonly appendStatus: (log: RunLog, change: StatusChange, at: Date) => Promise<StatusEntry>;
   readonly pausesFor: typeof pausesFor;
@@ -24,6 +27,7 @@ export interface ActivityPorts {
   readonly getJsonBlob: typeof getJsonBlob;
   readonly putJsonBlob: typeof putJsonBlob;
   readonly dispatcher: Pick<Dispatcher, 'run' | 'settle' | 'releaseLease'>;
+  readonly jobIdOf: typeof jobIdOf;
   readonly listWorkers: () => Promise<Presence[]>;
   readonly schedules: SchedulePorts;
   readonly say: (runId: string, level: LogLine['level'], text: string) => void;

@@ -1,5 +1,7 @@
 /** Rollouts and rewards of a position: dispatched, waited for, joined when others wait too. */
+import { damage } from '../core/damage.ts';
 import type { Digest } from '../core/ids.ts';
+import { keys } from '../core/records/keys.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
 import type { RolloutOutput } from '../core/wire/jobs.ts';
 import type { JobRequest, JobResult, WaitOptions } from '../infra/nats/dispatcher.ts';
@@ -8,6 +10,7 @@ import { liveNote, needHead } from './head.ts';
 import type { ActivityPorts } from './ports.ts';
 import { rewardJob, rolloutJobs } from './rollout-jobs.ts';
 import { rolloutOrParts } from './suspects.ts';
+import type { MadeBy, Remakes } from './remakes.ts';
 import type { Purpose } from './rollout-jobs.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
 
@@ -20,14 +23,17 @@ export interface ScoredRollout {
   /** Samples without a score. */
   readonly failed: number;
   readonly timings: ResultRecord['timings'];
+  /** What the next stage reads of it, and who made it. */
+  readonly facts: readonly MadeBy[];
 }
 
 export interface Sampling {
   rollouts(context: RunContext, head: Head, purpose: Purpose, signal: AbortSignal): Promise<JobResult<'rollout'>[]>;
-  scored(context: RunContext, head: Head, purpose: Purpose, signal: AbortSignal): Promise<ScoredRollout[]>;
+  /** What `use` makes of the scored rollouts of a position. Those of them that it finds lost are made again, and it is asked anew. */
+  scored<T>(context: RunContext, head: Head, purpose: Purpose, signal: AbortSignal, use: (scored: readonly ScoredRollout[]) => Promise<T>): Promise<T>;
 }
 
-export function sampling(ports: ActivityPorts): Sampling {
+export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
   /** Weights that every worker can have, as far as is known, by run. */
   const ensured = new Map<string, Digest>();
 
@@ -43,33 +49,58 @@ export function sampling(ports: ActivityPorts): Sampling {
   }
 
   async function runRollout(context: RunContext, head: Head, job: JobRequest<'rollout'>, signal: AbortSignal, told: ReturnType<typeof watch>): Promise<JobResult<'rollout'>> {
-    let published = false;
+    const failed = new AbortController();
+    const supply = weightsSupply((again) => publishWeights(context, head, signal, again), (error) => failed.abort(error));
     const options: WaitOptions = {
-      signal,
+      signal: AbortSignal.any([signal, failed.signal]),
       onProgress: (progress, queued) => {
         told(job.input.draws[0]?.draw.toString() ?? '', progress?.done ?? 0, progress?.total ?? 0, queued);
-        if (queued?.startsWith('WeightsMissing') && !published) {
-          published = true;
-          publishWeights(context, head, signal).catch((error: unknown) => ports.say(context.log.runId, 'warn', `publishing weights: ${String(error)}`));
-        }
+        supply(queued);
       },
     };
-    return rolloutOrParts({ ports, deterministic: context.recipe.deterministic === true, dispatch: (part) => ports.dispatcher.run(part, options) }, job);
+    const dispatch = (part: JobRequest<'rollout'>) => ports.dispatcher.run(part, options);
+    return remakes.runBy(job, (current) => rolloutOrParts({ ports, deterministic: context.recipe.deterministic === true, dispatch }, current));
   }
 
   /** A rollout worker outside the trainer's process needs them; any trainer can write them. */
-  async function publishWeights(context: RunContext, head: Head, signal: AbortSignal): Promise<void> {
-    await ports.dispatcher.run(
-      {
-        stage: 'weights',
-        runId: context.log.runId,
-        at: { term: head.term, iteration: head.position },
-        store: context.log.store,
-        profile: head.termRecord.profile.id,
-        input: { weights: head.weightsDigest, state: head.stateDigest, model: context.inputs.model, profile: head.termRecord.profile },
-      },
-      { signal },
-    );
+  async function publishWeights(context: RunContext, head: Head, signal: AbortSignal, again = false): Promise<void> {
+    const request: JobRequest<'weights'> = {
+      stage: 'weights',
+      runId: context.log.runId,
+      at: { term: head.term, iteration: head.position },
+      store: context.log.store,
+      profile: head.termRecord.profile.id,
+      input: { weights: head.weightsDigest, state: head.stateDigest, model: context.inputs.model, profile: head.termRecord.profile },
+    };
+    const { jobId } = await remakes.run(request, { signal });
+    if (!again) return;
+    const because = `weights ${head.weightsDigest.slice(0, 12)} are damaged`;
+    if (!remakes.again(request, jobId, because)) throw damage('DamagedBlob', keys.weights(context.log.runId, head.weightsDigest), because);
+    await remakes.run(request, { signal });
+  }
+
+  async function scoredRollout(context: RunContext, head: Head, job: JobRequest<'rollout'>, again: number, signal: AbortSignal, told: ReturnType<typeof watch>): Promise<ScoredRollout> {
+    for (;;) {
+      const rollout = await runRollout(context, head, job, signal, told);
+      const { trajectories } = rollout.output;
+      const made: MadeBy = { fact: trajectories, request: job, jobId: rollout.jobId };
+      const rewards = rewardJob(context, job, trajectories, again);
+      try {
+        const reward = await remakes.run(rewards, { signal });
+        const { scores, failed } = reward.output;
+        return {
+          trajectories,
+          scores,
+          jobs: [rollout.jobId, reward.jobId],
+          rollout: rollout.output,
+          failed,
+          timings: addTimings(rollout.timings, reward.timings),
+          facts: [made, { fact: scores, request: rewards, jobId: reward.jobId }],
+        };
+      } catch (error) {
+        if (!remakes.lost(error, [made])) throw error;
+      }
+    }
   }
 
   /** Whoever asks for responses first sees to it: rollout and reward are started together. */
@@ -89,25 +120,21 @@ export function sampling(ports: ActivityPorts): Sampling {
       return Promise.all(jobs.map((job) => runRollout(context, head, job, signal, told)));
     },
 
-    async scored(context, head, purpose, signal) {
+    async scored(context, head, purpose, signal, use) {
       const jobs = rolloutJobs(context, head, head.termRecord.profile, purpose);
       const told = watch(context.log.runId, purpose === 'train' ? 'rollout' : 'evaluate', head.position, jobs.length);
       await ensureWeights(context, head, signal);
-      const score = async (job: JobRequest<'rollout'>, again: number): Promise<ScoredRollout> => {
-        const rollout = await runRollout(context, head, job, signal, told);
-        const reward = await ports.dispatcher.run(rewardJob(context, job, rollout.output.trajectories, again), { signal });
-        return {
-          trajectories: rollout.output.trajectories,
-          scores: reward.output.scores,
-          jobs: [rollout.jobId, reward.jobId],
-          rollout: rollout.output,
-          failed: reward.output.failed,
-          timings: addTimings(rollout.timings, reward.timings),
-        };
-      };
-      const scored = await Promise.all(jobs.map((job) => score(job, 0)));
-      const again = purpose === 'train' && tooManyFailed(context, scored) ? await ports.pausesFor(context.log, 'TooManyFailedSamples', `iteration ${head.position + 1}`) : 0;
-      return again === 0 ? scored : Promise.all(jobs.map((job, i) => (scored[i]?.failed === 0 ? scored[i] : score(job, again))));
+      const score = (job: JobRequest<'rollout'>, again: number) => scoredRollout(context, head, job, again, signal, told);
+      for (;;) {
+        const first = await Promise.all(jobs.map((job) => score(job, 0)));
+        const again = purpose === 'train' && tooManyFailed(context, first) ? await ports.pausesFor(context.log, 'TooManyFailedSamples', `iteration ${head.position + 1}`) : 0;
+        const scored = again === 0 ? first : await Promise.all(jobs.map((job, i) => (first[i]?.failed === 0 ? first[i] : score(job, again))));
+        try {
+          return await use(scored);
+        } catch (error) {
+          if (!remakes.lost(error, scored.flatMap(({ facts }) => facts))) throw error;
+        }
+      }
     },
   };
 }
@@ -116,6 +143,22 @@ export function sampling(ports: ActivityPorts): Sampling {
 function tooManyFailed({ recipe }: RunContext, scored: readonly ScoredRollout[]): boolean {
   const failed = scored.reduce((sum, part) => sum + part.failed, 0);
   return failed > recipe.reward.max_failed_fraction * scored.reduce((sum, part) => sum + part.rollout.samples, 0);
+}
+
+/**
+ * Told why a rollout waits: has the weights written when a worker lacks them, and written anew when it still lacks them
+ * after that, or found them damaged. A worker says why once; what stands there until another one has tried is old.
+ */
+function weightsSupply(publish: (again: boolean) => Promise<void>, failed: (error: unknown) => void): (queued: string | undefined) => void {
+  let state: 'new' | 'publishing' | 'published' | 'tried' = 'new';
+  return (queued) => {
+    const [, lack] = /^Weights(Missing|Damaged)/.exec(queued ?? '') ?? [];
+    if (state === 'published' && lack === undefined) state = 'tried';
+    if (lack === undefined || state === 'publishing' || state === 'published') return;
+    const again = lack === 'Damaged' || state === 'tried';
+    state = 'publishing';
+    publish(again).then(() => void (state = 'published'), failed);
+  };
 }
 
 export function addTimings(...all: readonly ResultRecord['timings'][]): Record<string, number> {

@@ -1,18 +1,22 @@
 /** The four stages of an iteration, and the validation: each one object in, one small object out. */
-import { PauseError } from '../core/errors.ts';
+import { isLostBlob, logHole } from '../core/damage.ts';
+import { errorToJson, PauseError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { batchRecord, evalRecord, recordFormat, updateRecord } from '../core/records/schema.ts';
 import type { BatchRecord, EvalRecord, UpdateRecord, Wish } from '../core/records/schema.ts';
-import { cursorAfter } from '../core/rl/draws.ts';
 import type { ScoreTable } from '../core/wire/jobs.ts';
 import { badStepsPause, liveNote } from './head.ts';
 import type { ActivityPorts } from './ports.ts';
+import { advantageJob } from './advantage-job.ts';
+import { Remakes } from './remakes.ts';
 import { writerOf } from './run-context.ts';
-import type { RunContexts, RunRef } from './run-context.ts';
+import type { RunContext, RunContexts, RunRef } from './run-context.ts';
 import { addTimings, headOf, sampling } from './sampling.ts';
 import type { ScoredRollout } from './sampling.ts';
 import { batchConvicted } from './suspects.ts';
-import { algorithmSettings, isDue, isValidationDue } from './settings.ts';
+import type { WaitOptions } from '../infra/nats/dispatcher.ts';
+import type { Head } from '../infra/store/run-log.ts';
+import { isDue, isValidationDue } from './settings.ts';
 
 export interface UpdateSummary {
   readonly position: number;
@@ -21,7 +25,8 @@ export interface UpdateSummary {
 }
 
 export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
-  const sample = sampling(ports);
+  const remakes = new Remakes(ports);
+  const sample = sampling(ports, remakes);
   return {
     /** Responses for every draw of the iteration. */
     async rollout(ref: RunRef): Promise<{ readonly samples: number }> {
@@ -33,7 +38,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
     /** Scores of every response; started together with rollout. */
     async reward(ref: RunRef): Promise<{ readonly failed: number }> {
       const { context, head } = await headOf(contexts, ref);
-      const scored = await ports.whileHeartbeating((signal) => sample.scored(context, head, 'train', signal));
+      const scored = await ports.whileHeartbeating((signal) => sample.scored(context, head, 'train', signal, async (all) => all));
       return { failed: scored.reduce((sum, part) => sum + part.failed, 0) };
     },
 
@@ -41,35 +46,9 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
     async advantage(ref: RunRef): Promise<{ readonly batch: string }> {
       const { context, head } = await headOf(contexts, ref);
       if (head.pending !== undefined) return { batch: head.pending.digest };
-      const { log, recipe, inputs, revision } = context;
-      const draws = context.draws(head.counters.cursor);
+      const { log, revision } = context;
       const profile = head.termRecord.profile;
-      const scored = recipe.kind === 'sft' ? [] : await ports.whileHeartbeating((signal) => sample.scored(context, head, 'train', signal));
-      const { output, timings, jobId } = await ports.whileHeartbeating((signal) =>
-        ports.dispatcher.run(
-          {
-            stage: 'advantage',
-            runId: ref.runId,
-            at: { term: head.term, iteration: head.position },
-            store: log.store,
-            profile: profile.id,
-            input: {
-              kind: recipe.kind,
-              iteration: head.position + 1,
-              parentState: head.stateDigest,
-              weights: head.weightsDigest,
-              inputs,
-              profile,
-              draws: recipe.kind === 'sft' ? draws.map(({ draw, row }) => ({ draw, row })) : [],
-              parts: scored.map(({ trajectories, scores }) => ({ trajectories, scores })),
-              before: head.counters,
-              cursorAfter: cursorAfter(head.counters.cursor, draws),
-              algorithm: algorithmSettings(recipe, inputs),
-            },
-          },
-          { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('advantage', head.position + 1, progress, queued)) },
-        ),
-      );
+      const { scored, output, timings, jobId } = await ports.whileHeartbeating((signal) => makeBatch(context, head, signal));
       const record: BatchRecord = {
         format: recordFormat,
         runId: ref.runId,
@@ -110,16 +89,18 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
       const k = head.position + 1;
       const save = isDue(k, recipe.trainer.save_freq) || k === context.iterations;
       const updated = ports.whileHeartbeating((signal) =>
-        ports.dispatcher.run(
-          {
-            stage: 'update',
-            runId: ref.runId,
-            at: { term: head.term, iteration: head.position },
-            store: log.store,
-            profile: head.termRecord.profile.id,
-            input: { parentState: head.stateDigest, batch: pending.digest, model: inputs.model, profile: head.termRecord.profile, save },
-          },
-          { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('update', k, progress, queued)) },
+        withBatch(context, head, pending.record, signal, () =>
+          remakes.run(
+            {
+              stage: 'update',
+              runId: ref.runId,
+              at: { term: head.term, iteration: head.position },
+              store: log.store,
+              profile: head.termRecord.profile.id,
+              input: { parentState: head.stateDigest, batch: pending.digest, model: inputs.model, profile: head.termRecord.profile, save },
+            },
+            { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('update', k, progress, queued)) },
+          ),
         ),
       );
       const { output, timings } = await updated.catch((error: unknown) => {
@@ -155,8 +136,12 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
       const { context, head } = await headOf(contexts, ref);
       const { log, inputs } = context;
       if (inputs.validation === undefined) return { accuracy: null };
-      const scored = await ports.whileHeartbeating((signal) => sample.scored(context, head, 'validate', signal));
-      const tables = await Promise.all(scored.map(async (part) => (await ports.getJsonBlob(log.store, ref.runId, part.scores)) as ScoreTable));
+      const { scored, tables } = await ports.whileHeartbeating((signal) =>
+        sample.scored(context, head, 'validate', signal, async (scored) => ({
+          scored,
+          tables: await Promise.all(scored.map(async (part) => (await ports.getJsonBlob(log.store, ref.runId, part.scores)) as ScoreTable)),
+        })),
+      );
       const record = evaluation(ref, head.term, head.position, head.weightsDigest, scored, tables);
       const decided = await ports.decide(
         log.store,
@@ -173,7 +158,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
     async checkpoint(ref: RunRef): Promise<{ readonly manifest: string }> {
       const { context, head } = await headOf(contexts, ref);
       const { output } = await ports.whileHeartbeating((signal) =>
-        ports.dispatcher.run(
+        remakes.run(
           {
             stage: 'checkpoint',
             runId: ref.runId,
@@ -188,6 +173,30 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
       return output;
     },
   };
+
+  /** Scored samples, and what the advantage job makes of them. */
+  function makeBatch(context: RunContext, head: Head, signal: AbortSignal) {
+    const learn = async (scored: readonly ScoredRollout[]) => {
+      const onProgress: WaitOptions['onProgress'] = (progress, queued) => ports.live(context.log.runId, liveNote('advantage', head.position + 1, progress, queued));
+      const request = advantageJob(context, head, scored);
+      return { scored, request, ...(await remakes.run(request, { signal, onProgress })) };
+    };
+    return context.recipe.kind === 'sft' ? learn([]) : sample.scored(context, head, 'train', signal, learn);
+  }
+
+  /** Work that reads a committed batch. Lost tensors are made again; they must come out as the record names them. */
+  async function withBatch<T>(context: RunContext, head: Head, record: BatchRecord, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isLostBlob(error, context.log.runId, record.tensors)) throw error;
+        const { request, jobId } = await makeBatch(context, head, signal);
+        if (!remakes.again(request, jobId, String(error))) throw error;
+        if ((await makeBatch(context, head, signal)).output.tensors !== record.tensors) throw logHole(context.log.runId, head.position, keys.blob(context.log.runId, record.tensors), errorToJson(error).message);
+      }
+    }
+  }
 
   function summary(position: number, context: Awaited<ReturnType<typeof headOf>>['context'], wish: Wish): UpdateSummary {
     return {

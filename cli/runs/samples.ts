@@ -53,7 +53,7 @@ export interface SamplePorts {
 /** Samples of what iteration k trains on, in draw order; of kind sft, the rows that it learns. */
 export async function trainingSamples(batch: BatchRecord, { log, cache }: SamplePorts): Promise<SampleView[]> {
   const { inputs, recipe } = (await needRecord(log.store, keys.revision(log.runId, batch.revision), revisionRecord)).record;
-  const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache));
+  const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache, 'text'));
   const tensors = await getBlob(log.store, log.runId, batch.tensors).then((bytes) => decodeBatch(bytes, batch.tensors));
   const rows = await rowFacts(log.store, inputs.train);
   if (recipe['kind'] === 'sft') return learntRows(batch, tensors, rows, tokenizer);
@@ -73,7 +73,7 @@ export async function trainingSamples(batch: BatchRecord, { log, cache }: Sample
 /** Samples of a validation record. */
 export async function validationSamples(evaluation: { readonly iteration: number; readonly results: readonly string[] }, { log, cache }: SamplePorts): Promise<SampleView[]> {
   const { inputs } = await log.revision();
-  const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache));
+  const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache, 'text'));
   return scoredSamples(evaluation.results, evaluation.iteration, await rowFacts(log.store, inputs.validation ?? inputs.train), tokenizer, log);
 }
 

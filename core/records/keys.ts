@@ -11,6 +11,7 @@ export const keys = {
   revision: (runId: RunId, n: number) => `${run(runId)}/revisions/${n}.json`,
   revisions: (runId: RunId) => `${run(runId)}/revisions/`,
   term: (runId: RunId, term: number) => `${run(runId)}/terms/${term}/term.json`,
+  terms: (runId: RunId) => `${run(runId)}/terms/`,
   positions: (runId: RunId, term: number) => `${run(runId)}/terms/${term}/`,
   batch: (runId: RunId, term: number, iteration: number) => `${position(runId, term, iteration)}/batch.json`,
   update: (runId: RunId, term: number, iteration: number) => `${position(runId, term, iteration)}/update.json`,

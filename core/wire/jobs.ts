@@ -7,6 +7,14 @@ import type { Digest } from '../ids.ts';
 import type { SamplingSettings } from '../ports.ts';
 import type { LrSchedule } from '../rl/lr-schedule.ts';
 
+/**
+ * A result is a decision and stays. When what it names is missing or damaged the job is done again, as the next generation
+ * of itself, under an id of its own: whoever meets the same damage comes to the same job. Absent: the first.
+ */
+export interface Remakeable {
+  readonly generation?: number;
+}
+
 /** How an engine for a run is to be made. Part of every job that touches weights. */
 export interface EngineSettings {
   readonly compute: 'auto' | 'fp32' | 'bf16';
@@ -15,7 +23,7 @@ export interface EngineSettings {
 }
 
 /** Makes the base model ready and says what it is: state 0 of the log. */
-export interface OpenInput {
+export interface OpenInput extends Remakeable {
   readonly model: Digest;
   readonly engine: EngineSettings;
 }
@@ -26,7 +34,7 @@ export interface OpenOutput {
 }
 
 /** Samples responses for some draws from exactly these weights. */
-export interface RolloutInput {
+export interface RolloutInput extends Remakeable {
   readonly purpose: 'train' | 'validate';
   readonly model: Digest;
   readonly dataset: Digest;
@@ -51,7 +59,7 @@ export interface RolloutOutput {
 }
 
 /** Scores every sample of a trajectories object. */
-export interface RewardInput {
+export interface RewardInput extends Remakeable {
   readonly trajectories: Digest;
   readonly model: Digest;
   readonly dataset: Digest;
@@ -80,7 +88,7 @@ export interface ScoreTable {
 }
 
 /** Turns scored trajectories (RL) or dataset rows (SFT) into a closed batch. */
-export interface AdvantageInput {
+export interface AdvantageInput extends Remakeable {
   readonly kind: 'rl' | 'sft';
   readonly iteration: number;
   readonly parentState: Digest;
@@ -129,7 +137,7 @@ export interface AdvantageOutput {
 }
 
 /** Applies one batch record to its parent state. */
-export interface UpdateInput {
+export interface UpdateInput extends Remakeable {
   readonly parentState: Digest;
   readonly batch: Digest;
   readonly model: Digest;
@@ -148,7 +156,7 @@ export interface UpdateOutput {
 }
 
 /** Writes the state at a position as a verified checkpoint. */
-export interface CheckpointInput {
+export interface CheckpointInput extends Remakeable {
   /** A skipped update leaves the state as it was: two positions may have one state, and each its checkpoint. */
   readonly iteration: number;
   readonly state: Digest;
@@ -160,7 +168,7 @@ export interface CheckpointOutput {
 }
 
 /** Writes weights for rollout workers outside the trainer's process. */
-export interface WeightsInput {
+export interface WeightsInput extends Remakeable {
   readonly weights: Digest;
   readonly state: Digest;
   readonly model: Digest;

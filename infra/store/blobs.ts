@@ -1,6 +1,7 @@
 /** Facts of a run by digest: written once, checked on every read. */
+import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical.ts';
-import { RetryableError, TerminalError } from '../../core/errors.ts';
+import { damage } from '../../core/damage.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -9,7 +10,7 @@ import { checked, digestOfPieces, sha256 } from './digest.ts';
 export async function putBlob(store: Store, runId: RunId, bytes: Uint8Array): Promise<Digest> {
   const digest = sha256(bytes);
   const key = keys.blob(runId, digest);
-  if ((await store.head(key)) !== bytes.byteLength) await store.put(key, bytes);
+  if (!(await isIntact(store, key, bytes.byteLength, digest))) await store.put(key, bytes);
   return digest;
 }
 
@@ -21,7 +22,7 @@ export async function putLargeBlob(store: Store, runId: RunId, pieces: readonly 
   const digest = await digestOfPieces(pieces);
   const key = keys.blob(runId, digest);
   const bytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
-  if ((await store.head(key)) !== bytes) await store.put(key, oneByOne(pieces));
+  if (!(await isIntact(store, key, bytes, digest))) await store.put(key, oneByOne(pieces));
   return digest;
 }
 
@@ -29,7 +30,15 @@ async function* oneByOne(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Arr
   yield* pieces;
 }
 
-/** Throws TerminalError `DamagedBlob` when the bytes do not match their name, RetryableError when absent. */
+/** An object that is there already is believed when it has been read: a damaged one is written anew. */
+export async function isIntact(store: Store, key: string, bytes: number, digest: Digest): Promise<boolean> {
+  if ((await store.head(key)) !== bytes) return false;
+  const hash = createHash('sha256');
+  for await (const piece of (await store.stream(key)) ?? []) hash.update(piece);
+  return hash.digest('hex') === digest;
+}
+
+/** Throws PauseError `DamagedBlob` when the bytes do not match their name, `MissingBlob` when there are none. */
 export function getBlob(store: Store, runId: RunId, digest: Digest): Promise<Uint8Array> {
   return getByDigest(store, keys.blob(runId, digest), digest);
 }
@@ -51,7 +60,7 @@ async function getByDigest(store: Store, key: string, digest: Digest): Promise<U
 }
 
 /**
- * A large blob piece by piece. The last step throws TerminalError `DamagedBlob` when the bytes do not match their name:
+ * A large blob piece by piece. The last step throws PauseError `DamagedBlob` when the bytes do not match their name:
  * what was made of them counts only when the stream has ended without an error.
  */
 export async function* streamBlob(store: Store, runId: RunId, digest: Digest): AsyncGenerator<Uint8Array> {
@@ -61,16 +70,8 @@ export async function* streamBlob(store: Store, runId: RunId, digest: Digest): A
   yield* checked(stream, digest, () => damaged(key));
 }
 
-function missing(key: string): RetryableError {
-  return new RetryableError('MissingBlob', `${key}: expected an object, found nothing`, { where: key });
-}
-
-function damaged(key: string): TerminalError {
-  return new TerminalError('DamagedBlob', `${key}: its bytes do not match its name`, {
-    where: key,
-    hint: 'petrel ckpt verify lists what is damaged; restore the object from a copy of the store',
-  });
-}
+const missing = (key: string) => damage('MissingBlob', key, 'expected an object, found nothing');
+const damaged = (key: string) => damage('DamagedBlob', key, 'its bytes do not match its name');
 
 export async function putJsonBlob(store: Store, runId: RunId, value: unknown): Promise<Digest> {
   return putBlob(store, runId, new TextEncoder().encode(canonicalJson(value)));

@@ -4,7 +4,9 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { InvalidInputError, TerminalError } from '../../core/errors.ts';
+import { z } from 'zod';
+import { damage } from '../../core/damage.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -12,7 +14,7 @@ import { checked, digestOf } from './digest.ts';
 
 const manifestName = 'manifest.json';
 
-interface FileFact {
+export interface FileFact {
   readonly name: string;
   readonly bytes: number;
   readonly sha256: Digest;
@@ -41,65 +43,98 @@ export async function storeModelFolder(store: Store, folder: string, tokenizerFo
   const digest = digestOf({ format: 1, files: facts });
   for (const { path, name, bytes, sha256 } of files) {
     const key = keys.model(digest, name);
-    if ((await store.head(key)) !== bytes) await store.put(key, checked(createReadStream(path, { highWaterMark: 4 << 20 }), sha256, () => changed(path)));
+    if (!(await isThere(store, key, bytes, sha256))) await store.put(key, checked(createReadStream(path, { highWaterMark: 4 << 20 }), sha256, () => changed(path)));
   }
   await store.put(keys.model(digest, manifestName), new TextEncoder().encode(JSON.stringify({ format: 1, files: facts })));
   return digest;
 }
 
-/** Folders that were made ready by this process, by store, model and cache. */
-const ready = new Map<string, Promise<string>>();
+/** In a folder a file is believed when it has been read; an object store keeps checksums of its own. */
+async function isThere(store: Store, key: string, bytes: number, sha256: Digest): Promise<boolean> {
+  if ((await store.head(key)) !== bytes) return false;
+  const path = store.localPath(key);
+  return path === undefined || (await fileDigest(path)) === sha256;
+}
+
+/** What of a model is about to be read: `text` leaves out the weights, which are dear to hash. */
+export type ModelPart = 'all' | 'text';
 
 /**
- * A local folder with the model's files: the store's own when it is a folder, a copy under `cache` otherwise, each file
- * compared with its digest before it gets its name. Throws TerminalError `MissingModel` or `DamagedModel`.
+ * A local folder with the model's files: the store's own when it is a folder, a copy under `cache` otherwise. Every file of
+ * `part` has been hashed once by this process. Throws PauseError `MissingModel` or `DamagedModel`.
  */
-export function modelFolder(store: Store, digest: Digest, cache: string): Promise<string> {
-  const id = `${store.place} ${digest} ${cache}`;
-  let folder = ready.get(id);
-  if (folder === undefined) {
-    folder = makeReady(store, digest, cache);
-    folder.catch(() => ready.delete(id));
-    if (store.localPath(manifestName) === undefined) ready.set(id, folder);
-  }
-  return folder;
-}
-
-async function makeReady(store: Store, digest: Digest, cache: string): Promise<string> {
-  const key = keys.model(digest, manifestName);
-  const manifest = await store.get(key);
-  if (manifest === undefined) throw new TerminalError('MissingModel', `models/${digest}: not in the store ${store.url}`);
-  const own = store.localPath(key);
-  if (own !== undefined) return dirname(own);
-  const { files } = JSON.parse(new TextDecoder().decode(manifest)) as { readonly files: readonly FileFact[] };
-  if (digestOf({ format: 1, files }) !== digest) throw damaged(key);
-  const folder = join(cache, 'models', digest);
+export async function modelFolder(store: Store, digest: Digest, cache: string, part: ModelPart = 'all'): Promise<string> {
+  const files = (await readModelManifest(store, digest)).filter(({ name }) => part === 'all' || !name.endsWith('.safetensors'));
+  const own = store.localPath(keys.model(digest, manifestName));
+  const folder = own === undefined ? join(cache, 'models', digest) : dirname(own);
   await mkdir(folder, { recursive: true });
-  for (const file of files) await copyDown(store, digest, file, folder);
+  for (const file of files) await once(`${store.place} ${folder} ${file.name}`, () => makeSure(store, digest, file, folder, own !== undefined));
   return folder;
 }
 
-/** A file that has its name was whole when it got it. Several processes may do this at once: each writes its own copy. */
-async function copyDown(store: Store, digest: Digest, file: FileFact, folder: string): Promise<void> {
+/** The names, sizes and digests of a model's files; the list itself is checked against the model's name. */
+export async function readModelManifest(store: Store, digest: Digest): Promise<readonly FileFact[]> {
+  const key = keys.model(digest, manifestName);
+  const bytes = await store.get(key);
+  if (bytes === undefined) throw damage('MissingModel', key, `not in the store ${store.url}`, howToRestore);
+  const files = parseManifest(bytes);
+  if (files === undefined || digestOf({ format: 1, files }) !== digest) throw damage('DamagedModel', key, 'it does not match its name', howToRestore);
+  return files;
+}
+
+/** Throws PauseError `DamagedModel` or `MissingModel` unless the file in the store is what the manifest says. */
+export async function checkModelFile(store: Store, digest: Digest, { name, bytes, sha256 }: FileFact): Promise<void> {
+  const key = keys.model(digest, name);
+  const stream = await store.stream(key);
+  if (stream === undefined) throw damage('MissingModel', key, `not in the store ${store.url}`, howToRestore);
+  const hash = createHash('sha256');
+  let read = 0;
+  for await (const chunk of stream) {
+    hash.update(chunk);
+    read += chunk.byteLength;
+  }
+  if (read !== bytes) throw damage('DamagedModel', key, `${bytes} bytes expected, ${read} found`, howToRestore);
+  if (hash.digest('hex') !== sha256) throw damage('DamagedModel', key, 'its bytes do not match its digest', howToRestore);
+}
+
+const howToRestore = 'Restore the folder from a copy of the store, or start any run with the same model, which writes it anew; then petrel resume';
+
+const manifestSchema = z.object({ files: z.array(z.object({ name: z.string().regex(/^[^/]+$/), bytes: z.int().nonnegative(), sha256: z.string() })) });
+
+function parseManifest(bytes: Uint8Array): readonly FileFact[] | undefined {
+  try {
+    return manifestSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes))).data?.files;
+  } catch {
+    return undefined; // not JSON: it does not match its name either
+  }
+}
+
+/** Files that this process has found to be right, or is looking at. */
+const known = new Map<string, Promise<void>>();
+
+function once(name: string, check: () => Promise<void>): Promise<void> {
+  const checking = known.get(name) ?? check();
+  known.set(name, checking);
+  checking.catch(() => known.delete(name));
+  return checking;
+}
+
+/** The store's own file is hashed in its place; a copy is hashed on its way down. */
+async function makeSure(store: Store, digest: Digest, file: FileFact, folder: string, own: boolean): Promise<void> {
+  if (own) return checkModelFile(store, digest, file);
   const path = join(folder, file.name);
-  if ((await stat(path).catch(() => undefined))?.size === file.bytes) return;
+  if ((await stat(path).catch(() => undefined))?.size === file.bytes && (await fileDigest(path)) === file.sha256) return;
   const key = keys.model(digest, file.name);
   const stream = await store.stream(key);
-  if (stream === undefined) throw new TerminalError('MissingModel', `${key}: not in the store ${store.url}`);
+  if (stream === undefined) throw damage('MissingModel', key, `not in the store ${store.url}`, howToRestore);
+  // Several processes may do this at once: each writes its own copy.
   const partial = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.partial`;
   try {
-    await pipeline(checked(stream, file.sha256, () => damaged(key)), createWriteStream(partial, { flush: true }));
+    await pipeline(checked(stream, file.sha256, () => damage('DamagedModel', key, 'its bytes do not match its digest', howToRestore)), createWriteStream(partial, { flush: true }));
     await rename(partial, path);
   } finally {
     await rm(partial, { force: true });
   }
-}
-
-function damaged(key: string): TerminalError {
-  return new TerminalError('DamagedModel', `${key}: its bytes do not match its digest`, {
-    where: key,
-    hint: 'Restore the object from a copy of the store, or remove it and start a run with the same model, which writes it anew',
-  });
 }
 
 function changed(path: string): InvalidInputError {

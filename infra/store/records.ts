@@ -1,12 +1,13 @@
 /** Reading and deciding records: parse at the edge, digest as stored, adopt or be fenced. */
 import { z } from 'zod';
 import { canonicalJson } from '../../core/canonical.ts';
+import { damage } from '../../core/damage.ts';
 import { FencedError, TerminalError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import { batchSeal, recordFormat, updateSeal } from '../../core/records/schema.ts';
 import { faultPoint } from '../faults/index.ts';
-import { sha256 } from './digest.ts';
+import { digestOf, sha256 } from './digest.ts';
 
 /** A record with the digest of its bytes as stored. */
 export interface Stored<T> {
@@ -15,24 +16,23 @@ export interface Stored<T> {
   readonly record: T;
 }
 
-/** undefined when absent. Throws TerminalError `NewerFormat` or `DamagedRecord`. */
+/** undefined when absent. Throws TerminalError `NewerFormat`, PauseError `DamagedRecord`. */
 export async function readRecord<S extends z.ZodType>(store: Store, key: string, schema: S): Promise<Stored<z.infer<S>> | undefined> {
   const bytes = await store.get(key);
   if (bytes === undefined) return undefined;
   return { key, digest: sha256(bytes), record: parseRecord(key, bytes, schema) };
 }
 
-/** As readRecord; an absent record is a TerminalError `MissingRecord`. */
+/** As readRecord; an absent record is a PauseError `MissingRecord`. */
 export async function needRecord<S extends z.ZodType>(store: Store, key: string, schema: S): Promise<Stored<z.infer<S>>> {
   const found = await readRecord(store, key, schema);
-  if (found === undefined) {
-    throw new TerminalError('MissingRecord', `${key}: expected a record, found nothing`, { where: key });
-  }
+  if (found === undefined) throw damage('MissingRecord', key, 'expected a record, found nothing');
   return found;
 }
 
-export function encodeRecord(record: unknown): Uint8Array {
-  return new TextEncoder().encode(canonicalJson(record) + '\n');
+/** Canonical JSON with a `check`, the digest of the record without it: a record's name does not tell its content. */
+export function encodeRecord(record: object): Uint8Array {
+  return new TextEncoder().encode(canonicalJson({ ...record, check: digestOf(record) }) + '\n');
 }
 
 /**
@@ -46,7 +46,7 @@ export async function decide<S extends z.ZodType>(
   record: z.infer<S>,
   agrees: (existing: z.infer<S>) => boolean,
 ): Promise<Stored<z.infer<S>> & { readonly adopted: boolean }> {
-  const bytes = encodeRecord(record);
+  const bytes = encodeRecord(Object(record));
   if ((await createDecision(store, key, bytes)) === 'created') {
     return { key, digest: sha256(bytes), record: parseRecord(key, bytes, schema), adopted: false };
   }
@@ -92,7 +92,7 @@ function parseRecord<S extends z.ZodType>(key: string, bytes: Uint8Array, schema
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (cause) {
-    throw new TerminalError('DamagedRecord', `${key}: not JSON`, { where: key, cause });
+    throw damage('DamagedRecord', key, 'not JSON', undefined, cause);
   }
   const format = typeof value === 'object' && value !== null && 'format' in value ? value.format : undefined;
   if (typeof format === 'number' && format > recordFormat) {
@@ -101,10 +101,20 @@ function parseRecord<S extends z.ZodType>(key: string, bytes: Uint8Array, schema
       hint: 'Use the petrel version that wrote it, or a newer one',
     });
   }
+  if (!passesCheck(value)) throw damage('DamagedRecord', key, 'its content does not match its check');
   const parsed = schema.safeParse(value);
-  if (!parsed.success) {
-    const first = parsed.error.issues[0];
-    throw new TerminalError('DamagedRecord', `${key}: ${first?.path.join('.') ?? ''}: ${first?.message ?? 'not a record'}`, { where: key });
+  if (parsed.success) return parsed.data;
+  const first = parsed.error.issues[0];
+  throw damage('DamagedRecord', key, `${first?.path.join('.') ?? ''}: ${first?.message ?? 'not a record'}`);
+}
+
+/** Records of the first weeks have none. */
+function passesCheck(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || !('check' in value)) return true;
+  const { check, ...record } = value;
+  try {
+    return check === digestOf(record);
+  } catch {
+    return false; // what has no canonical form was never written by us
   }
-  return parsed.data;
 }

@@ -2,12 +2,14 @@
 import type { z } from 'zod';
 import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
-import { TerminalError } from '../../core/errors.ts';
+import { damage, isDamage } from '../../core/damage.ts';
+import { errorToJson, TerminalError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
 import {
   batchDecision,
   checkpointManifest,
   evalRecord,
+  recordFormat,
   revisionRecord,
   runRecord,
   statusEntry,
@@ -51,6 +53,13 @@ export interface Head extends LogPosition {
   readonly seal: Stored<BatchSeal> | Stored<UpdateSeal> | undefined;
 }
 
+/** A checkpoint that belongs to the log, by its name. */
+export interface CheckpointName {
+  readonly iteration: number;
+  readonly stateDigest: Digest;
+  readonly key: string;
+}
+
 const start: Counters = { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 };
 
 /** Position at which a term begins; its first iteration is the next one. */
@@ -67,7 +76,7 @@ function isUpdateSeal(stored: Stored<UpdateRecord> | Stored<UpdateSeal>): stored
 }
 
 function missing(key: string): never {
-  throw new TerminalError('MissingRecord', `${key}: expected a record, found nothing`, { where: key });
+  throw damage('MissingRecord', key, 'expected a record, found nothing');
 }
 
 /** Enough for an iteration's stages to find what the one before them read. */
@@ -195,17 +204,15 @@ export class RunLog {
   async checkpoints(upTo = Number.POSITIVE_INFINITY): Promise<Stored<CheckpointManifest>[]> {
     const found: Stored<CheckpointManifest>[] = [];
     for (const { key } of await this.checkpointNames(upTo)) {
-      const manifest = await readRecord(this.store, key, checkpointManifest).catch((error: unknown) => {
-        if (error instanceof TerminalError && error.code === 'DamagedRecord') return undefined;
-        throw error;
-      });
-      if (manifest !== undefined) found.push(manifest);
+      const manifest = await unlessDamaged(readRecord(this.store, key, checkpointManifest));
+      const { runId, iteration, stateDigest } = manifest?.record ?? { runId: '', iteration: 0, stateDigest: '' };
+      if (manifest !== undefined && keys.checkpoint(runId, iteration, stateDigest) === key) found.push(manifest);
     }
     return found;
   }
 
   /** Names of the checkpoints of the committed log, newest first; nothing of them is read. */
-  async checkpointNames(upTo = Number.POSITIVE_INFINITY): Promise<{ readonly iteration: number; readonly stateDigest: Digest; readonly key: string }[]> {
+  async checkpointNames(upTo = Number.POSITIVE_INFINITY): Promise<CheckpointName[]> {
     const candidates = (await this.store.children(keys.checkpoints(this.runId)))
       .map((name) => /^(\d+)-([0-9a-f]{64})\.json$/.exec(name))
       .filter((match) => match !== null)
@@ -214,19 +221,25 @@ export class RunLog {
       .sort((a, b) => b.iteration - a.iteration);
     const head = candidates.length === 0 ? undefined : await this.head();
     const first = head === undefined ? 0 : await this.first();
-    const found: { iteration: number; stateDigest: Digest; key: string }[] = [];
+    const found: CheckpointName[] = [];
     for (const { iteration, stateDigest } of candidates) {
       if (head === undefined || iteration > head.position || iteration < first) continue;
-      if ((await this.at(iteration)).stateDigest !== stateDigest) continue;
+      if ((await unlessDamaged(this.at(iteration)))?.stateDigest !== stateDigest) continue;
       found.push({ iteration, stateDigest, key: keys.checkpoint(this.runId, iteration, stateDigest) });
     }
     return found;
   }
 
-  /** Newest state entry; undefined before the run was started. */
+  /** Newest state entry; undefined before the run was started. One that cannot be read counts as a wish to pause: what was wished is not known. */
   async status(): Promise<StatusEntry | undefined> {
     const n = await newestOf(this.store, (index) => keys.status(this.runId, index));
-    return n === 0 ? undefined : (await needRecord(this.store, keys.status(this.runId, n), statusEntry)).record;
+    if (n === 0) return undefined;
+    try {
+      return (await needRecord(this.store, keys.status(this.runId, n), statusEntry)).record;
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return { format: recordFormat, runId: this.runId, n, at: new Date(0).toISOString(), wish: 'pause', state: 'paused', reason: errorToJson(error) };
+    }
   }
 
   async #update(term: number, k: number): Promise<Stored<UpdateRecord>> {
@@ -304,5 +317,15 @@ export class RunLog {
     if (this.#kept.size >= keptRecords) this.#kept.delete(this.#kept.keys().next().value ?? '');
     this.#kept.set(key, found);
     return found;
+  }
+}
+
+/** For what the log can do without. */
+async function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isDamage(error)) return undefined;
+    throw error;
   }
 }

@@ -9,13 +9,14 @@ import { liveSubject, timings, wireVersion } from '../../core/wire/messages.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';
 import { buildId, builtFile, petrelHome } from '../../infra/home.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
-import { Dispatcher } from '../../infra/nats/dispatcher.ts';
+import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
 import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { stackName } from '../../infra/stack/identity.ts';
 import { announceReady, keepStack, stackFromEnv } from '../../infra/stack/index.ts';
 import { getBlob, getJsonBlob, getScheduleModule, putBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
+import { findHole } from '../../infra/store/log-holes.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { decide } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
@@ -61,6 +62,7 @@ const ports: ActivityPorts = {
     }
     return store;
   },
+  findHole,
   openLog: (store, runId) => {
     runStores.set(runId, store);
     return new RunLog(store, runId);
@@ -78,6 +80,7 @@ const ports: ActivityPorts = {
   getJsonBlob,
   putJsonBlob,
   dispatcher,
+  jobIdOf,
   listWorkers: () => listWorkers(nc, timing),
   schedules: {
     openScheduleLog,

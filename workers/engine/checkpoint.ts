@@ -1,14 +1,14 @@
 /** A state as shards in the store, and back. What a shard is stands in models/checkpoint.ts. */
+import { isDamage } from '../../core/damage.ts';
 import type { RunId } from '../../core/ids.ts';
 import type { ParameterInfo, Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
-import { recordFormat } from '../../core/records/schema.ts';
+import { checkpointManifest, recordFormat } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ShardInfo } from '../../core/records/schema.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { putLargeBlob, streamBlob } from '../../infra/store/blobs.ts';
 import type { StateDigests, StateParts } from '../../infra/store/digest.ts';
-import { stateDigests } from '../../infra/store/digest.ts';
-import { encodeRecord } from '../../infra/store/records.ts';
+import { encodeRecord, readRecord } from '../../infra/store/records.ts';
 import { checkpointParts, damagedCheckpoint, encodeShards, readShard } from '../../models/checkpoint.ts';
 import type { CheckpointPart } from '../../models/checkpoint.ts';
 import { filling } from '../../models/safetensors.ts';
@@ -46,7 +46,8 @@ export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot)
   };
   const key = keys.checkpoint(place.runId, place.iteration, snapshot.digests.stateDigest);
   faultPoint('checkpoint.manifest.before', { iteration: place.iteration });
-  await place.store.create(key, encodeRecord(manifest));
+  // A fact: what a damaged one of this name held is known again.
+  if (!(await isCheckpoint(place.store, key))) await place.store.put(key, encodeRecord(manifest));
   faultPoint('checkpoint.manifest.after', { iteration: place.iteration });
   return key;
 }
@@ -61,15 +62,42 @@ export async function savePart(place: ShardPlace, part: CheckpointPart, flat: Fl
   return shards;
 }
 
-/** Streams every shard by digest into the flat buffers and checks the whole. Throws TerminalError `DamagedCheckpoint`. */
-export async function loadCheckpoint(store: Store, runId: RunId, manifest: CheckpointManifest, into: StateParts & { steps: number }, onBlock: () => void): Promise<StateDigests> {
+/** Is there a manifest under this name that can be read and is the name's? Its shards are not looked at. */
+export async function isCheckpoint(store: Store, key: string): Promise<boolean> {
+  const found = await readRecord(store, key, checkpointManifest).catch((error: unknown) => {
+    if (isDamage(error)) return undefined;
+    throw error;
+  });
+  return found !== undefined && keys.checkpoint(found.record.runId, found.record.iteration, found.record.stateDigest) === key;
+}
+
+/** What a checkpoint is loaded into. */
+export type LoadTarget = StateParts & { steps: number; readonly parameters: readonly ParameterInfo[] };
+
+/**
+ * Streams every shard by digest into the flat buffers. The whole is to be hashed by the caller, who knows which state it must
+ * be. Throws TerminalError `DamagedCheckpoint` for one that does not fit.
+ */
+export async function loadCheckpoint(store: Store, runId: RunId, manifest: CheckpointManifest, into: LoadTarget, onBlock: () => void): Promise<void> {
+  checkFit(manifest, into);
   for (const shard of manifest.shards) {
     await readShard(shard, streamBlob(store, runId, shard.blob), ({ part, start, end }) => showing(onBlock, filling(into[part].subarray(start, end))));
   }
   into.steps = Number(manifest.state['steps']);
-  const digests = stateDigests(into, onBlock);
-  if (digests.stateDigest !== manifest.stateDigest) throw damagedCheckpoint(manifest, `its state hashes to ${digests.stateDigest}`);
-  return digests;
+}
+
+/** Before the first byte is read: the parameters are this model's, and every piece lies inside its part. */
+function checkFit(manifest: CheckpointManifest, { parameters, weights }: LoadTarget): void {
+  const shapes = (all: readonly { readonly name: string; readonly shape: readonly number[] }[]) => all.map(({ name, shape }) => `${name} ${shape.join('×')}`);
+  const [expected, found] = [shapes(parameters), shapes(manifest.parameters)];
+  const other = expected.findIndex((text, i) => text !== found[i]);
+  if (other >= 0 || expected.length !== found.length) {
+    throw damagedCheckpoint(manifest, `parameter ${other}: expected ${expected[other] ?? 'none'}, found ${found[other] ?? 'none'}`);
+  }
+  for (const { name, start, end } of manifest.shards.flatMap(({ tensors }) => tensors)) {
+    if (start > end || end > weights.length) throw damagedCheckpoint(manifest, `${name} ${start}–${end} lies outside of ${weights.length} elements`);
+  }
+  if (!Number.isInteger(manifest.state['steps'])) throw damagedCheckpoint(manifest, `steps: expected a number, found ${String(manifest.state['steps'])}`);
 }
 
 /** A sink whose every piece is a sign of progress. */

@@ -2,7 +2,8 @@
  * What one process's engines hold: the policy that this trainer is leased for, a reference, models that only generate.
  * Runs on the engine's own thread; every method is one stage of core/wire/jobs.ts.
  */
-import { PreemptedError, RetryableError } from '../../core/errors.ts';
+import { damage } from '../../core/damage.ts';
+import { errorToJson, InvalidInputError, PreemptedError, RetryableError } from '../../core/errors.ts';
 import type { Digest, JobId, RunId } from '../../core/ids.ts';
 import type { Store, TrainerEngine } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -10,9 +11,10 @@ import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
 import type { NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
 import type { StageTypes } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
-import { streamBlob } from '../../infra/store/blobs.ts';
+import { isIntact, streamBlob } from '../../infra/store/blobs.ts';
 import { readDatasetFiles } from '../../infra/store/datasets.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
+import type { ModelPart } from '../../infra/store/model-facts.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { encodeRecord, readRecord } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
@@ -24,7 +26,7 @@ import type { DatasetFact } from '../../models/dataset-fact.ts';
 import { filling } from '../../models/safetensors.ts';
 import { loadWeights, readConfigJson } from '../../models/weights.ts';
 import { createGenerator, createTrainer, engineInfo } from '../../native/index.ts';
-import { saveCheckpoint, savePart } from './checkpoint.ts';
+import { isCheckpoint, saveCheckpoint, savePart } from './checkpoint.ts';
 import type { Snapshot } from './checkpoint.ts';
 import { Generation } from './generation.ts';
 import type { Completion, GenerationJob } from './generation.ts';
@@ -121,8 +123,8 @@ export class EngineHost {
     return loading;
   }
 
-  async modelFolder(context: JobContext, model: Digest): Promise<string> {
-    return modelFolder(await this.store(context.store), model, this.options.cache);
+  async modelFolder(context: JobContext, model: Digest, part: ModelPart = 'all'): Promise<string> {
+    return modelFolder(await this.store(context.store), model, this.options.cache, part);
   }
 
   /** Makes the base ready and says what it is. */
@@ -233,7 +235,7 @@ export class EngineHost {
   async savedCheckpoint(context: JobContext, state: Digest): Promise<string | undefined> {
     await this.#saving.get(`${context.at.iteration} ${state}`);
     const key = keys.checkpoint(context.runId, context.at.iteration, state);
-    return (await (await this.store(context.store)).head(key)) === undefined ? undefined : key;
+    return (await isCheckpoint(await this.store(context.store), key)) ? key : undefined;
   }
 
   /** On leaving: what is being written is finished, and the state in memory is written if there is time. */
@@ -255,12 +257,12 @@ export class EngineHost {
     if (tag === undefined) throw new Error('only clean weights are published');
     const store = await this.store(context.store);
     const key = keys.weights(context.runId, tag.weightsDigest);
-    if ((await store.head(key)) !== undefined) return key;
+    if (await this.#weightsAreThere(store, context.runId, tag.weightsDigest)) return key;
     const copy = state.trainer.weights.slice(); // what is written while it is hashed and sent must not change
     const shards = await savePart({ store, runId: context.runId, iteration: context.at.iteration }, 'weights', copy);
     const manifest: WeightsManifest = { format: recordFormat, weightsDigest: tag.weightsDigest, dtype: 'F32', shards };
     faultPoint('weights.manifest.before', { iteration: context.at.iteration });
-    await store.create(key, encodeRecord(manifest));
+    await store.put(key, encodeRecord(manifest));
     faultPoint('weights.manifest.after', { iteration: context.at.iteration });
     return key;
   }
@@ -279,7 +281,7 @@ export class EngineHost {
     const key = arithmeticOf(profile);
     if (this.#policy?.runId === context.runId && this.#policy.profile === key && this.#policy.state.model === model) return this.#policy.state;
     if (this.#policy !== undefined) this.release(this.#policy.runId);
-    const config = readDecoderConfig(await readConfigJson(await this.modelFolder(context, model)));
+    const config = readDecoderConfig(await readConfigJson(await this.modelFolder(context, model, 'text')));
     const trainer = createTrainer(config, { ...engineOptionsOf(profile, this.facts, this.options.threads), trainable: true });
     this.#policy = { runId: context.runId, profile: key, state: new PolicyState(trainer, model) };
     return this.#policy.state;
@@ -297,19 +299,37 @@ export class EngineHost {
   async #modelWith(context: JobContext, model: Digest, profile: NumericProfile, weights: Digest, before: TrainerEngine | undefined): Promise<TrainerEngine> {
     if (before !== undefined) this.#closeTrainer(before);
     const store = await this.store(context.store);
-    const manifest = await readRecord(store, keys.weights(context.runId, weights), weightsManifest);
-    if (manifest === undefined && context.at.iteration > 0) {
+    if (context.at.iteration > 0 && (await store.head(keys.weights(context.runId, weights))) === undefined) {
       throw new RetryableError('WeightsMissing', `WeightsMissing: ${weights.slice(0, 12)} are not published yet`);
     }
     const trainer = await this.#loadModel(context, model, profile);
+    try {
+      await this.#readWeights(store, context.runId, weights, trainer);
+      const found = treeDigest(trainer.weights);
+      if (found !== weights) throw new InvalidInputError(`weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
+      return trainer;
+    } catch (error) {
+      trainer.close();
+      if (context.at.iteration === 0) throw damage('DamagedModel', `models/${model}`, errorToJson(error).message);
+      throw new RetryableError('WeightsDamaged', `WeightsDamaged: ${errorToJson(error).message}`);
+    }
+  }
+
+  /** Into an engine that holds the base; without a manifest it stays at that. */
+  async #readWeights(store: Store, runId: RunId, weights: Digest, trainer: TrainerEngine): Promise<void> {
+    const manifest = await readRecord(store, keys.weights(runId, weights), weightsManifest);
     for (const shard of manifest?.record.shards ?? []) {
-      await readShard(shard, streamBlob(store, context.runId, shard.blob), ({ start, end }) => filling(trainer.weights.subarray(start, end)));
+      await readShard(shard, streamBlob(store, runId, shard.blob), ({ start, end }) => filling(trainer.weights.subarray(start, end)));
     }
     trainer.weightsChanged();
-    const found = treeDigest(trainer.weights);
-    if (found === weights) return trainer;
-    trainer.close();
-    throw new RetryableError('WeightsMissing', `weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
+  }
+
+  /** A manifest, and everything that it names as it was written. */
+  async #weightsAreThere(store: Store, runId: RunId, weights: Digest): Promise<boolean> {
+    const manifest = await readRecord(store, keys.weights(runId, weights), weightsManifest).catch(() => undefined);
+    if (manifest === undefined) return false;
+    const intact = manifest.record.shards.map(({ blob, bytes }) => isIntact(store, keys.blob(runId, blob), bytes, blob));
+    return (await Promise.all(intact)).every(Boolean);
   }
 
   #closeTrainer(trainer: TrainerEngine): void {

@@ -1,9 +1,13 @@
 /** Bringing a trainer to a committed state: newest verified checkpoint, then replay of batch records, each result compared. */
-import { TerminalError } from '../../core/errors.ts';
+import { damage, isDamage, logHole } from '../../core/damage.ts';
+import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
+import { keys } from '../../core/records/keys.ts';
+import { checkpointManifest } from '../../core/records/schema.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
+import { needRecord } from '../../infra/store/records.ts';
+import type { CheckpointName, RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { loadWeights } from '../../models/weights.ts';
 import { loadCheckpoint } from './checkpoint.ts';
@@ -38,39 +42,57 @@ export async function bringTo(state: PolicyState, target: Digest, position: numb
 /** The state in memory may be a committed one a few updates back. */
 async function positionOf(state: PolicyState, upTo: number, log: RunLog): Promise<number | undefined> {
   if (state.tag === undefined) return undefined;
-  const newest = (await log.checkpoints(upTo))[0]?.record.iteration ?? 0;
+  const newest = (await log.checkpointNames(upTo))[0]?.iteration ?? 0;
   for (let k = upTo; k >= newest && k >= upTo - 50; k--) {
-    if ((await log.at(k)).stateDigest === state.tag.stateDigest) return k;
+    const there = await log.at(k).catch((error: unknown) => {
+      if (isDamage(error)) return undefined; // a hole: replaying comes to it, and says what can be done
+      throw error;
+    });
+    if (there?.stateDigest === state.tag.stateDigest) return k;
   }
   return undefined;
 }
 
 /** A damaged checkpoint is reported and passed over; the base is always there. */
 async function loadNewest(state: PolicyState, upTo: number, ports: RecoverPorts): Promise<number> {
-  for (const { record, key } of await ports.log.checkpoints(upTo)) {
+  for (const name of await ports.log.checkpointNames(upTo)) {
     try {
-      state.markDirty();
-      await loadCheckpoint(ports.log.store, ports.log.runId, record, state.trainer, () => ports.tick('loading a checkpoint', 0, 0));
-      state.trainer.weightsChanged();
-      state.trainer.zeroGrads();
-      state.seal(() => ports.tick('verifying a checkpoint', 0, 0));
-      faultPoint('recover.loaded', { iteration: record.iteration });
-      ports.say(`loaded checkpoint ${record.iteration}`);
-      return record.iteration;
+      await loadNamed(state, name, ports);
+      ports.say(`loaded checkpoint ${name.iteration}`);
+      return name.iteration;
     } catch (error) {
-      ports.say(`checkpoint ${key} cannot be used: ${error instanceof Error ? error.message : String(error)}`);
+      if (error instanceof RetryableError) throw error; // a store that does not answer says nothing about the checkpoint
+      state.markDirty();
+      ports.say(`checkpoint ${name.iteration} cannot be used, an older one will do: ${errorToJson(error).message}`);
     }
   }
+  const first = await ports.log.first();
+  if (first > 0) throw damage('MissingRecord', keys.checkpoints(ports.log.runId), `no checkpoint can be used, and this fork has no base but that of iteration ${first}`);
   await loadBase(state, ports);
+  const { stateDigest } = await ports.log.at(0);
+  if (state.tag?.stateDigest !== stateDigest) {
+    throw damage('DamagedModel', `models/${state.model}`, `the base in memory is state ${state.tag?.stateDigest}; the first term says ${stateDigest}`);
+  }
   return 0;
 }
 
+/** The log says which state lies at the position, and the name repeats it: what is loaded must be that one. */
+async function loadNamed(state: PolicyState, { iteration, stateDigest, key }: CheckpointName, { log, tick }: RecoverPorts): Promise<void> {
+  const { record } = await needRecord(log.store, key, checkpointManifest);
+  state.markDirty();
+  await loadCheckpoint(log.store, log.runId, record, state.trainer, () => tick('loading a checkpoint', 0, 0));
+  state.trainer.weightsChanged();
+  state.trainer.zeroGrads();
+  const found = state.seal(() => tick('verifying a checkpoint', 0, 0));
+  if (found.stateDigest !== stateDigest) throw damage('DamagedRecord', key, `its state hashes to ${found.stateDigest}`);
+  faultPoint('recover.loaded', { iteration });
+}
+
 async function replay(state: PolicyState, k: number, ports: RecoverPorts): Promise<void> {
-  const { batch, update } = await ports.log.iteration(k);
+  const { batch, update, tensors } = await readIteration(k, ports.log);
   // The record says that the state stayed as it was: a bad step, or its owner's decision.
-  if (update.record.outcome === 'skipped') return ports.say(`iteration ${k} was skipped: ${update.record.reason ?? ''}`);
+  if (tensors === undefined) return ports.say(`iteration ${k} was skipped: ${update.record.reason ?? ''}`);
   faultPoint('recover.replay', { iteration: k });
-  const tensors = decodeBatch(await getBlob(ports.log.store, ports.log.runId, batch.record.tensors), batch.key);
   const output = applyBatch(state, batch.record, tensors, (done, total) => ports.tick(`replaying iteration ${k}`, done, total));
   if (output.stateDigest !== update.record.stateDigest) {
     throw new TerminalError('DivergentReplay', `Iteration ${k} replayed to state ${output.stateDigest}; its record says ${update.record.stateDigest}`, {
@@ -79,4 +101,16 @@ async function replay(state: PolicyState, k: number, ports: RecoverPorts): Promi
     });
   }
   ports.say(`replayed iteration ${k}`);
+}
+
+/** What replaying iteration k reads; no tensors when it is not trained. Throws PauseError `LogHole` when something of it is lost. */
+async function readIteration(k: number, log: RunLog) {
+  try {
+    const { batch, update } = await log.iteration(k);
+    if (update.record.outcome === 'skipped') return { batch, update, tensors: undefined };
+    return { batch, update, tensors: decodeBatch(await getBlob(log.store, log.runId, batch.record.tensors), batch.key) };
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    throw logHole(log.runId, k - 1, error.where ?? keys.all(log.runId), `iteration ${k} cannot be replayed: ${error.message}`);
+  }
 }

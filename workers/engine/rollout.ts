@@ -16,7 +16,7 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
   const dataset = await host.dataset(context, input.dataset);
   const prompts = input.draws.map(({ row }) => promptOf(dataset, row));
   const room = { maxSeqs: input.maxSequences, maxModelLen: longestPrompt(dataset) + input.maxNewTokens };
-  const folder = await host.modelFolder(context, input.model);
+  const folder = await host.modelFolder(context, input.model, 'text');
   const tokenizer = await tokenizerOf(folder);
   const job = {
     runId: context.runId,

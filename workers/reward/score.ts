@@ -44,7 +44,7 @@ export class RewardRole {
   async score(store: Store, message: JobMessage, input: RewardInput, progress: (done: number, total: number) => void): Promise<RewardOutput> {
     const trajectories = decodeTrajectories(await getBlob(store, message.runId, input.trajectories), input.trajectories);
     const dataset = await this.#dataset(store, input.dataset);
-    const tokenizer = await tokenizerOf(await modelFolder(store, input.model, this.#cache));
+    const tokenizer = await tokenizerOf(await modelFolder(store, input.model, this.#cache, 'text'));
     const total = trajectories.row_B.length;
     const sample = (b: number) => inputOf(trajectories, dataset, b, (ids) => tokenizer.decode(ids, { skipSpecial: true }));
     const outcomes = await this.#withHost(store, message.runId, input, async (host) => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../../core/records/keys.ts';
 import { stateDigests } from '../../../infra/store/digest.ts';
+import { encodeRecord } from '../../../infra/store/records.ts';
 import { openSafetensors } from '../../../models/safetensors.ts';
 import { cliHome } from '../../../tests/cli.ts';
 import { builtState, buildRun } from '../../../tests/run-builder.ts';
@@ -84,8 +85,7 @@ describe('ckpt verify', () => {
   it('finds a manifest that names other digests, or is no JSON any more', async () => {
     const hurt = await fresh();
     const [newest, oldest] = await hurt.log.checkpoints();
-    const path = pathOf(hurt, newest?.key ?? '');
-    writeFileSync(path, readFileSync(path, 'utf8').replace('"steps":3', '"steps":4'));
+    writeFileSync(pathOf(hurt, newest?.key ?? ''), encodeRecord({ ...newest?.record, state: { steps: 4 } }));
     writeFileSync(pathOf(hurt, oldest?.key ?? ''), '{');
     const { report } = await verify(hurt);
     expect(report.checkpoints[0]?.problem).toContain('not JSON');

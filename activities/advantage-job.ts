@@ -1,0 +1,35 @@
+/** The job that makes an iteration's batch of its scored samples, or of rows to learn: derived, so that it can be asked for again. */
+import { cursorAfter } from '../core/rl/draws.ts';
+import type { JobRequest } from '../infra/nats/dispatcher.ts';
+import type { Head } from '../infra/store/run-log.ts';
+import type { RunContext } from './run-context.ts';
+import { algorithmSettings } from './settings.ts';
+
+export function advantageJob(
+  { log, recipe, inputs, draws: drawsFrom }: RunContext,
+  head: Head,
+  parts: readonly { readonly trajectories: string; readonly scores: string }[],
+): JobRequest<'advantage'> {
+  const draws = drawsFrom(head.counters.cursor);
+  const { profile } = head.termRecord;
+  return {
+    stage: 'advantage',
+    runId: log.runId,
+    at: { term: head.term, iteration: head.position },
+    store: log.store,
+    profile: profile.id,
+    input: {
+      kind: recipe.kind,
+      iteration: head.position + 1,
+      parentState: head.stateDigest,
+      weights: head.weightsDigest,
+      inputs,
+      profile,
+      draws: recipe.kind === 'sft' ? draws.map(({ draw, row }) => ({ draw, row })) : [],
+      parts: parts.map(({ trajectories, scores }) => ({ trajectories, scores })),
+      before: head.counters,
+      cursorAfter: cursorAfter(head.counters.cursor, draws),
+      algorithm: algorithmSettings(recipe, inputs),
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { keys } from '../../core/records/keys.ts';
+import { harm } from '../../tests/damage.ts';
+import { buildRun } from '../../tests/run-builder.ts';
+import { openFolderStore } from './folder.ts';
+import { findHole } from './log-holes.ts';
+import { RunLog } from './run-log.ts';
+
+/** A run of four iterations, checkpoints of 1 and 4 and a validation of 4, that loses these. */
+async function after(...lost: ((runId: string) => string)[]): Promise<string | undefined> {
+  const folder = await mkdtemp(join(tmpdir(), 'petrel-holes-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const store = await openFolderStore(folder);
+  const { runId } = await buildRun(store, { done: 4, checkpoints: [1, 4], evaluations: [4] });
+  const all = await store.list(keys.all(runId));
+  for (const keyOf of lost) harm(store, all.find((key) => key.startsWith(keyOf(runId))) ?? keyOf(runId), 'loss');
+  const log = new RunLog(store, runId);
+  return (await findHole(log, await log.head()))?.message.replace(`runs/${runId}/`, '');
+}
+
+const batch = (k: number) => (runId: string) => keys.batch(runId, 1, k);
+const update = (k: number) => (runId: string) => keys.update(runId, 1, k);
+const evaluation = (runId: string) => keys.evaluation(runId, 1, 4);
+const checkpoint = (runId: string) => `${keys.checkpoints(runId)}4-`;
+
+describe('the end of a log', () => {
+  it('is believed when nothing tells of more', async () => {
+    expect(await after()).toBeUndefined();
+    expect(await after(update(4), evaluation)).toBeUndefined(); // a checkpoint may be written before its update is committed
+    expect(await after(batch(4), update(4), evaluation, checkpoint)).toBeUndefined();
+  });
+
+  it('is a hole when what followed from the lost records is there', async () => {
+    expect(await after(update(3), update(4))).toBe('terms/1/3/update.json: missing, although iteration 4 was begun');
+    expect(await after(update(4))).toBe('terms/1/4/update.json: missing, although policy 4 was validated');
+    expect(await after(batch(4), update(4), evaluation)).toBe('terms/1/4/batch.json: missing, although there is a checkpoint of iteration 4');
+    expect(await after((runId) => keys.term(runId, 1))).toBe('terms/1/term.json: missing, although term 1 was written to');
+  });
+});

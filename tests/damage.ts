@@ -1,0 +1,28 @@
+/** Ways to damage an object of a folder store, as a disk does it. Each proves that it did. */
+import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import type { Store } from '../core/ports.ts';
+
+export type Harm = 'bit flip' | 'truncation' | 'loss';
+export const harms: readonly Harm[] = ['bit flip', 'truncation', 'loss'];
+
+/** `at`: which part of the file, from 0 to 1. */
+export function harm(store: Store, key: string, how: Harm, at = 0.5): void {
+  const path = store.localPath(key);
+  if (path === undefined) throw new Error('only the objects of a folder can be damaged');
+  const bytes = readFileSync(path);
+  if (bytes.length === 0) throw new Error(`${key} is empty: nothing can be damaged`);
+  const byte = Math.min(bytes.length - 1, Math.floor(bytes.length * at));
+  if (how === 'loss') rmSync(path);
+  else if (how === 'truncation') truncateSync(path, byte);
+  else {
+    bytes[byte] = (bytes[byte] ?? 0) ^ 1;
+    writeFileSync(path, bytes);
+  }
+}
+
+/** Puts back what `harm` took: the copy of the store that somebody had. */
+export function keepCopy(store: Store, key: string): () => void {
+  const path = store.localPath(key) ?? '';
+  const bytes = readFileSync(path);
+  return () => writeFileSync(path, bytes);
+}

@@ -1,0 +1,232 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { keys } from '../../core/records/keys.ts';
+import { checkpointManifest, resultRecord, weightsManifest } from '../../core/records/schema.ts';
+import type { StatusEntry } from '../../core/records/schema.ts';
+import { armedFolder, faultsVariable, firedFolder } from '../../infra/faults/index.ts';
+import type { ArmedFault, FiredFault } from '../../infra/faults/index.ts';
+import { encodeRecord, needRecord } from '../../infra/store/records.ts';
+import { harm, keepCopy } from '../damage.ts';
+import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+import { kill } from '../stack-under-test.ts';
+
+const recipe = { actor: { ppo_mini_batch_size: 2, ppo_epochs: 3 }, trainer: { total_training_steps: 5, save_freq: 2 } };
+
+const loop = new LoopUnderTest();
+const faults = join(loop.home, 'faults');
+let undisturbed: string[];
+let restore: (() => void)[] = [];
+
+beforeAll(async () => {
+  process.env[faultsVariable] = faults;
+  await loop.up(onePool);
+  const run = await loop.start(recipe);
+  await loop.reaches(run, 'completed');
+  undisturbed = await loop.states(run);
+});
+afterEach(() => {
+  rmSync(armedFolder(faults), { recursive: true, force: true });
+  restore.forEach((put) => put());
+  restore = [];
+});
+afterAll(async () => {
+  delete process.env[faultsVariable];
+  await loop.remove();
+});
+
+/** A run that is held after iteration k, with its checkpoints written. */
+async function heldAt(k: number): Promise<StartedRun> {
+  const run = await loop.create(recipe);
+  arm({ id: `at-${run.runId}`, point: 'decide.after', process: 'control', facts: { kind: 'update', runId: run.runId, iteration: k }, action: 'stand' });
+  await loop.drive(run);
+  const control = await standsAt(run, `at-${run.runId}`);
+  await loop.wish(run, 'pause');
+  process.kill(control.pid, 'SIGCONT');
+  await loop.reaches(run, 'paused');
+  expect((await run.log.head())?.position).toBe(k);
+  const saved = k - (k % 2);
+  await loop.until(run, `checkpoint ${saved}`, async () => (await run.log.checkpoints())[0]?.record.iteration === saved);
+  return run;
+}
+
+function arm(fault: ArmedFault): void {
+  mkdirSync(armedFolder(faults), { recursive: true });
+  const file = join(armedFolder(faults), fault.id);
+  writeFileSync(file, JSON.stringify(fault));
+  renameSync(file, `${file}.json`);
+}
+
+/** Resolves when a process stands there. */
+async function standsAt(run: StartedRun, id: string): Promise<FiredFault> {
+  const file = join(firedFolder(faults), `${id}.json`);
+  await loop.until(run, `fault ${id}`, async () => existsSync(file));
+  return JSON.parse(readFileSync(file, 'utf8')) as FiredFault;
+}
+
+/** Keeps a copy that is put back after the test, and harms the object. */
+function hurt(key: string, how: Parameters<typeof harm>[2]): () => void {
+  const put = keepCopy(loop.store, key);
+  restore.push(put);
+  harm(loop.store, key, how);
+  return put;
+}
+
+async function goesOnAlike(run: StartedRun): Promise<void> {
+  await loop.reaches(run, 'completed');
+  expect(await loop.states(run)).toEqual(undisturbed);
+}
+
+async function pausesFor(run: StartedRun, code: string): Promise<NonNullable<StatusEntry['reason']>> {
+  const reason = await loop.until(run, `a pause for ${code}`, async () => {
+    const status = await run.log.status();
+    if (status?.state === 'failed') throw new Error(`failed: ${JSON.stringify(status.reason)}`);
+    return status?.state === 'paused' && status.reason?.code === code ? status.reason : undefined;
+  });
+  expect(reason.hint).toContain('petrel resume');
+  return reason;
+}
+
+describe('a damaged checkpoint (seed 42)', () => {
+  const shardOf = async (run: StartedRun) => {
+    const [newest] = await run.log.checkpoints();
+    return keys.blob(run.runId, newest?.record.shards[1]?.blob ?? '');
+  };
+  const manifestOf = async (run: StartedRun) => (await run.log.checkpointNames())[0]?.key ?? '';
+
+  it.each([
+    ['a bit of a shard has flipped', async (run: StartedRun) => hurt(await shardOf(run), 'bit flip')],
+    ['a shard is cut short', async (run: StartedRun) => hurt(await shardOf(run), 'truncation')],
+    ['a shard is lost', async (run: StartedRun) => hurt(await shardOf(run), 'loss')],
+    ['the manifest is cut short', async (run: StartedRun) => hurt(await manifestOf(run), 'truncation')],
+    ['a bit of the manifest has flipped', async (run: StartedRun) => hurt(await manifestOf(run), 'bit flip')],
+    [
+      'the manifest is well-formed and speaks of other parameters and sizes',
+      async (run: StartedRun) => {
+        const key = await manifestOf(run);
+        const { record } = await needRecord(loop.store, key, checkpointManifest);
+        const shards = record.shards.map((shard) => ({ ...shard, tensors: shard.tensors.map((tensor) => ({ ...tensor, start: 2 ** 40, end: 2 ** 40 + tensor.end })) }));
+        writeFileSync(loop.store.localPath(key) ?? '', encodeRecord({ ...record, shards }));
+      },
+    ],
+  ])('is passed over when %s: the one before it is used, and the weights come out the same', async (_, damage) => {
+    const run = await heldAt(4);
+    await damage(run);
+    await kill(loop.process('local-1'));
+    await loop.resume(run);
+    await goesOnAlike(run);
+    await loop.said(run, /checkpoint 4 cannot be used, an older one will do: .{20}/);
+    await loop.said(run, /: loaded checkpoint 2$/);
+  });
+});
+
+describe('work whose results are lost before a batch is made of them (seed 42)', () => {
+  it('is done again, and makes the same: trajectories, scores, a result record', async () => {
+    const run = await loop.create({ ...recipe, rollout: { n: 4, max_num_seqs: 4 } });
+    arm({ id: `lost-${run.runId}`, point: 'wait.begin', process: 'control', facts: { stage: 'advantage', runId: run.runId, iteration: 2 }, action: 'stand' });
+    await loop.drive(run);
+    const { pid } = await standsAt(run, `lost-${run.runId}`);
+    const made = await resultsOf(run, 2);
+    hurt(keys.blob(run.runId, String(made.rollout[0]?.output['trajectories'])), 'bit flip');
+    hurt(keys.blob(run.runId, String(made.rollout[1]?.output['trajectories'])), 'loss');
+    hurt(keys.blob(run.runId, String(made.reward[2]?.output['scores'])), 'truncation');
+    hurt(keys.result(run.runId, made.rollout[3]?.jobId ?? ''), 'bit flip');
+    restore = [];
+    process.kill(pid, 'SIGCONT');
+    await loop.reaches(run, 'completed');
+    expect(await loop.states(run)).toEqual(undisturbed);
+    const said = await loop.said(run, /is done again: /);
+    expect(said.filter((line) => /rollout is done again/.test(line)).length).toBeGreaterThanOrEqual(3);
+    expect(said.filter((line) => /reward is done again/.test(line)).length).toBeGreaterThanOrEqual(1);
+  });
+});
+
+describe('a committed batch whose tensors are lost (seed 42)', () => {
+  it('is made again, since it comes out as its record names it', async () => {
+    const run = await loop.create(recipe);
+    arm({ id: `batch-${run.runId}`, point: 'wait.begin', process: 'control', facts: { stage: 'update', runId: run.runId, iteration: 2 }, action: 'stand' });
+    await loop.drive(run);
+    const { pid } = await standsAt(run, `batch-${run.runId}`);
+    const pending = (await run.log.head())?.pending;
+    hurt(keys.blob(run.runId, pending?.record.tensors ?? ''), 'bit flip');
+    restore = [];
+    process.kill(pid, 'SIGCONT');
+    await goesOnAlike(run);
+    await loop.said(run, /advantage is done again: /);
+  });
+});
+
+describe('a hole in the log (seed 42)', () => {
+  it.each([
+    ['the tensors of a batch to be replayed', async (run: StartedRun) => keys.blob(run.runId, (await run.log.iteration(3)).batch.record.tensors), 'LogHole', '--from 2'],
+    ['an update record that later ones follow', async (run: StartedRun) => keys.update(run.runId, 1, 3), 'LogHole', '--from 2'],
+    ['the record of the term', async (run: StartedRun) => keys.term(run.runId, 1), 'MissingRecord', 'copy of the store'],
+    ['the recipe revision', async (run: StartedRun) => keys.revision(run.runId, 1), 'MissingRecord', 'copy of the store'],
+  ])('pauses the run with its options when it lost %s, and resume goes on once it is back', async (_, keyOf, code, option) => {
+    const run = await heldAt(4);
+    for (const { key } of await run.log.checkpointNames()) if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
+    const back = hurt(await keyOf(run), 'loss');
+    await Promise.all([kill(loop.process('local-1')), kill(loop.process('control'))]);
+    await loop.resume(run);
+    expect((await pausesFor(run, code)).hint).toContain(option);
+    back();
+    await loop.resume(run);
+    await goesOnAlike(run);
+  });
+
+  it('pauses the run when a record of it was changed', async () => {
+    const run = await heldAt(4);
+    for (const { key } of await run.log.checkpointNames()) if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
+    const back = hurt(keys.update(run.runId, 1, 3), 'bit flip');
+    await kill(loop.process('local-1'));
+    await loop.resume(run);
+    await pausesFor(run, 'LogHole');
+    back();
+    await loop.resume(run);
+    await goesOnAlike(run);
+  });
+});
+
+describe('what a run reads besides its records (seed 42)', () => {
+  it.each([
+    ['the weights of the model', async ({ log }: StartedRun) => keys.model((await log.revision()).inputs.model, 'model.safetensors'), 'DamagedModel'],
+    ['its tokenizer', async ({ log }: StartedRun) => keys.model((await log.revision()).inputs.model, 'tokenizer.json'), 'DamagedModel'],
+    ['the rows', async ({ log }: StartedRun) => keys.dataset((await log.revision()).inputs.train, 'rows.jsonl'), 'DamagedDataset'],
+  ])('is checked by every process before it is used: a run pauses when a bit of %s has flipped', async (_, keyOf, code) => {
+    const run = await loop.create(recipe);
+    const back = hurt(await keyOf(run), 'bit flip');
+    await kill(loop.process('local-1'));
+    await loop.drive(run);
+    await pausesFor(run, code);
+    back();
+    await loop.resume(run);
+    await goesOnAlike(run);
+  });
+});
+
+describe('weights for other processes that are damaged (seed 42)', () => {
+  it('are written anew by a trainer', async () => {
+    await loop.up(separatePools);
+    const run = await loop.create(recipe);
+    arm({ id: `weights-${run.runId}`, point: 'wait.begin', process: 'control', facts: { stage: 'rollout', runId: run.runId, iteration: 2 }, action: 'stand' });
+    await loop.drive(run);
+    const { pid } = await standsAt(run, `weights-${run.runId}`);
+    const { weightsDigest } = await run.log.at(2);
+    const { record } = await needRecord(loop.store, keys.weights(run.runId, weightsDigest), weightsManifest);
+    hurt(keys.blob(run.runId, record.shards[0]?.blob ?? ''), 'bit flip');
+    restore = [];
+    process.kill(pid, 'SIGCONT');
+    await goesOnAlike(run);
+    await loop.said(run, /weights is done again: weights [0-9a-f]{12} are damaged/);
+  });
+});
+
+/** The finished rollouts of an iteration, in order of their draws, and their rewards. */
+async function resultsOf(run: StartedRun, iteration: number) {
+  const names = await loop.store.children(`runs/${run.runId}/results/`);
+  const all = await Promise.all(names.map(async (name) => (await needRecord(loop.store, `runs/${run.runId}/results/${name}`, resultRecord)).record));
+  const before = new Set((await loop.iterations(run)).filter(({ batch }) => batch.iteration <= iteration).flatMap(({ batch }) => batch.results));
+  const now = all.filter(({ jobId }) => !before.has(jobId));
+  return { rollout: now.filter(({ stage }) => stage === 'rollout'), reward: now.filter(({ stage }) => stage === 'reward') };
+}
