@@ -64,7 +64,8 @@ export type ModelPart = 'all' | 'text';
  * `part` has been hashed once by this process. Throws PauseError `MissingModel` or `DamagedModel`.
  */
 export async function modelFolder(store: Store, digest: Digest, cache: string, part: ModelPart = 'all'): Promise<string> {
-  const files = (await readModelManifest(store, digest)).filter(({ name }) => part === 'all' || !name.endsWith('.safetensors'));
+  const manifest = await once(`${store.place} ${digest}`, () => readModelManifest(store, digest));
+  const files = manifest.filter(({ name }) => part === 'all' || !name.endsWith('.safetensors'));
   const own = store.localPath(keys.model(digest, manifestName));
   const folder = own === undefined ? join(cache, 'models', digest) : dirname(own);
   await mkdir(folder, { recursive: true });
@@ -109,11 +110,11 @@ function parseManifest(bytes: Uint8Array): readonly FileFact[] | undefined {
   }
 }
 
-/** Files that this process has found to be right, or is looking at. */
-const known = new Map<string, Promise<void>>();
+/** What this process has found to be right, or is looking at: a name always stands for the same check. */
+const known = new Map<string, Promise<unknown>>();
 
-function once(name: string, check: () => Promise<void>): Promise<void> {
-  const checking = known.get(name) ?? check();
+function once<T>(name: string, check: () => Promise<T>): Promise<T> {
+  const checking = (known.get(name) as Promise<T> | undefined) ?? check();
   known.set(name, checking);
   checking.catch(() => known.delete(name));
   return checking;

@@ -49,10 +49,10 @@ describe('a large blob', () => {
     const reading = (async () => {
       for await (const chunk of streamBlob(store, 'run', digest)) seen += chunk.length;
     })();
-    await expect(reading).rejects.toMatchObject({ code: 'DamagedBlob', kind: 'terminal' });
+    await expect(reading).rejects.toMatchObject({ code: 'DamagedBlob', kind: 'pause' });
     expect(seen).toBe(bytes.length);
     await store.remove(keys.blob('run', digest));
-    await expect(drain(streamBlob(store, 'run', digest))).rejects.toMatchObject({ code: 'MissingBlob', kind: 'retryable' });
+    await expect(drain(streamBlob(store, 'run', digest))).rejects.toMatchObject({ code: 'MissingBlob', kind: 'pause' });
   });
 });
 
