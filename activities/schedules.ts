@@ -61,7 +61,8 @@ async function decide(ports: ActivityPorts, log: ScheduleLog, firing: Firing, si
       continue; // what was written last, by whomever, is what counts
     }
     if (decision.cancel) for (const runId of decision.by) await cancel(ports, log.store, runId, asked);
-    await delay(lookMs, undefined, { signal });
+    do await delay(lookMs, undefined, { signal });
+    while (await log.stands(view, decision.by));
   }
 }
 

@@ -3,7 +3,7 @@
  * settled. Done again and again by whoever looks, so that nothing is lost with a Temporal database.
  */
 import type { Client } from '@temporalio/client';
-import { missingBackfill } from '../../core/schedules/decide.ts';
+import { missingBackfill, mostBackfilled } from '../../core/schedules/decide.ts';
 import type { FiringRecord, ScheduleRecord } from '../../core/records/schema.ts';
 import { firingWorkflow, taskQueue } from '../../core/wire/workflow.ts';
 import type { FiringCarry } from '../../core/wire/workflow.ts';
@@ -17,6 +17,9 @@ export interface TendPorts {
   /** Name of this stack. */
   readonly stack: string;
 }
+
+/** Times of a backfill that wait in line at once: whoever looks next fills it up. */
+const inLine = 2;
 
 /** `others`: another stack fires it, so it is not in our Temporal. */
 export type Tended = Ensured | 'removed' | 'others';
@@ -69,10 +72,12 @@ async function unsettled(log: ScheduleLog, record: ScheduleRecord): Promise<{ ge
   const { firings } = await log.view();
   const runs = firings.flatMap(({ runId }) => runId ?? []);
   const states = await log.runStates(runs);
+  const waiting = firings.filter(({ outcome, kind }) => outcome === 'waiting' && kind === 'backfill').length;
+  const room = record.definition.overlap === 'all' ? mostBackfilled : Math.max(0, inLine - waiting);
   const isOpen = ({ outcome, runId }: FiringRecord) => outcome === 'waiting' || (runId !== undefined && states.get(runId) === 'starting');
   return [
     ...firings.filter(isOpen).map(({ generation, time, kind }) => ({ generation, time, triggered: kind === 'triggered' })),
-    ...missingBackfill(record, firings).map((time) => ({ generation: record.generation, time, triggered: false })),
+    ...missingBackfill(record, firings).slice(0, room).map((time) => ({ generation: record.generation, time, triggered: false })),
   ];
 }
 

@@ -105,6 +105,13 @@ export class ScheduleLog {
     return { record: await this.record(), firings, active: runs.filter((runId) => !endedStates.has(states.get(runId) ?? 'starting')), after };
   }
 
+  /** True while nothing has happened that could change a decision to wait: cheap to ask again and again. */
+  async stands({ after, record }: { readonly after: number; readonly record: ScheduleRecord | undefined }, by: readonly RunId[]): Promise<boolean> {
+    if ((await this.entries()).length !== after || (await this.record())?.n !== record?.n) return false;
+    const states = await this.runStates(by);
+    return by.every((runId) => !endedStates.has(states.get(runId) ?? 'starting'));
+  }
+
   async runStates(runIds: readonly RunId[]): Promise<ReadonlyMap<RunId, ScheduledRunState>> {
     for (let first = 0; first < runIds.length; first += readAtOnce) {
       await Promise.all(runIds.slice(first, first + readAtOnce).map((runId) => this.#look(runId)));

@@ -132,7 +132,7 @@ const running = worker.run();
 void keepStack(petrelHome(), leaving.signal, (line) => console.log(line));
 loopDelay.restart();
 announceReady();
-const kept = { home: petrelHome(), stack: ports.stack, client: client, openStore: ports.openStore, log: (line: string) => console.log(line) };
+const kept = { home: petrelHome(), stack: ports.stack, client, openStore: ports.openStore, log: (line: string) => console.log(line) };
 const driven = keepRunsDriven(
   { ...kept, say: (runId, text) => ports.say(runId, 'warn', text) },
   leaving.signal,
