@@ -3,9 +3,13 @@ import type { Measurement } from './measurement.ts';
 import { decodeBatches, decodeThroughput } from './measurements/decode.ts';
 import { trainMemory } from './measurements/memory.ts';
 import { arithmeticRun } from './measurements/run.ts';
+import { bucketStore, folderStore } from './measurements/store.ts';
 import { trainThroughput } from './measurements/train.ts';
 import { timeToFirstToken } from './measurements/ttft.ts';
 import { sizeNames } from './sizes.ts';
+
+/** Where to measure S3: its rows are there when this names a place in a bucket. */
+const bucket = process.env['PETREL_BENCH_S3'];
 
 export const MEASUREMENTS: readonly Measurement[] = [
   ...sizeNames.map(trainThroughput),
@@ -13,4 +17,6 @@ export const MEASUREMENTS: readonly Measurement[] = [
   ...sizeNames.flatMap((size) => decodeBatches.map((batch) => decodeThroughput(size, batch))),
   ...sizeNames.map(timeToFirstToken),
   arithmeticRun,
+  folderStore,
+  ...(bucket === undefined ? [] : [bucketStore(bucket)]),
 ];

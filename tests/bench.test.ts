@@ -53,6 +53,13 @@ describe('the bench', () => {
     expect(median?.ratio).toBeCloseTo((median?.value ?? 0) / (bare?.value ?? 0), 2);
   });
 
+  it('moves objects and records through the store, beside cp', async () => {
+    const { rows } = await bench('--json', '--only', 'store.folder');
+    expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual(['store.folder.put MiB/s', 'store.folder.get MiB/s', 'store.folder.cp MiB/s', 'store.folder.creates records/s']);
+    for (const { value } of rows) expect(value).toBeGreaterThan(0);
+    expect(rows[0]).toMatchObject({ peer: 'store.folder.cp' });
+  });
+
   it('ends with a table, and puts it between the markers of a document', async () => {
     const document = join(folder, 'figures.md');
     writeFileSync(document, '# Figures\n\n<!-- bench:begin -->\nold\n<!-- bench:end -->\n\nafter\n');

@@ -18,7 +18,7 @@ import { PresenceBeacon, watchPresence } from '../infra/nats/presence.ts';
 import { Puller } from '../infra/nats/puller.ts';
 import type { JobProgress, Refusal } from '../infra/nats/puller.ts';
 import { faultPoint } from '../infra/faults/index.ts';
-import { openStore } from '../infra/store/open.ts';
+import { storesByUrl } from '../infra/store/open-stores.ts';
 import { encodeRecord } from '../infra/store/records.ts';
 import { watchLoopDelay } from '../infra/telemetry/loop-delay.ts';
 import { lineWriter } from '../infra/telemetry/run-log-lines.ts';
@@ -71,7 +71,7 @@ export class Worker {
   readonly #beacon: PresenceBeacon;
   readonly #journal: Journal;
   readonly #loopDelay = watchLoopDelay();
-  readonly #stores = new Map<string, Promise<Store>>();
+  readonly #stores = storesByUrl();
   readonly #jobs = new Set<string>();
   readonly #hands = new Set<InHand>();
   /** How long the last job of each stage took. */
@@ -291,12 +291,7 @@ export class Worker {
   }
 
   #store(url: string): Promise<Store> {
-    let store = this.#stores.get(url);
-    if (store === undefined) {
-      store = openStore(url);
-      this.#stores.set(url, store);
-    }
-    return store;
+    return this.#stores(url);
   }
 
   #succeeded(): void {

@@ -35,11 +35,11 @@ export async function lossOf({ runId, log: { store } }: FoundRun): Promise<Loss>
 export async function removeRun({ runId, log: { store } }: FoundRun, { state, iteration }: Pick<RunSummary, 'state' | 'iteration'>, now: Date): Promise<void> {
   const record: Tombstone = { format: recordFormat, runId, removedAt: now.toISOString(), state, iterations: iteration };
   await store.create(keys.tombstone(runId), encodeRecord(record));
-  for (const key of await removable({ runId, log: { store } })) await store.remove(key);
-  for (const name of await store.children(keys.all(runId))) if (name.endsWith('/')) await store.remove(keys.all(runId) + name); // empty folders
+  for (const name of await store.children(keys.all(runId))) if (!kept(runId).has(keys.all(runId) + name)) await store.remove(keys.all(runId) + name);
 }
 
 async function removable({ runId, log: { store } }: { readonly runId: string; readonly log: Pick<FoundRun['log'], 'store'> }): Promise<string[]> {
-  const kept = new Set([keys.run(runId), keys.tombstone(runId)]);
-  return (await store.list(keys.all(runId))).filter((key) => !kept.has(key));
+  return (await store.list(keys.all(runId))).filter((key) => !kept(runId).has(key));
 }
+
+const kept = (runId: string): ReadonlySet<string> => new Set([keys.run(runId), keys.tombstone(runId)]);

@@ -17,7 +17,7 @@ import { announceReady, keepStack, stackFromEnv } from '../../infra/stack/index.
 import { getBlob, getJsonBlob, getScheduleModule, putBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
 import { findHole } from '../../infra/store/log-holes.ts';
-import { openStore } from '../../infra/store/open.ts';
+import { storesByUrl } from '../../infra/store/open-stores.ts';
 import { decide } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { ScheduleLog } from '../../infra/store/schedule-log.ts';
@@ -39,7 +39,6 @@ Runtime.install({ logger: new DefaultLogger('WARN') });
 
 const nc = await connectNats(stack, name);
 const dispatcher = await Dispatcher.open(nc, timing);
-const stores = new Map<string, Promise<Store>>();
 const runStores = new Map<string, Store>();
 const loopDelay = watchLoopDelay();
 
@@ -54,14 +53,7 @@ const openScheduleLog = (store: Store, name: string): ScheduleLog => {
 const ports: ActivityPorts = {
   process: name,
   stack: stackName(petrelHome()),
-  openStore: (url) => {
-    let store = stores.get(url);
-    if (store === undefined) {
-      store = openStore(url);
-      stores.set(url, store);
-    }
-    return store;
-  },
+  openStore: storesByUrl(),
   findHole,
   openLog: (store, runId) => {
     runStores.set(runId, store);

@@ -15,7 +15,7 @@ import { isIntact, streamBlob } from '../../infra/store/blobs.ts';
 import { readDatasetFiles } from '../../infra/store/datasets.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import type { ModelPart } from '../../infra/store/model-facts.ts';
-import { openStore } from '../../infra/store/open.ts';
+import { storesByUrl } from '../../infra/store/open-stores.ts';
 import { encodeRecord, readRecord } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { treeDigest } from '../../infra/store/digest.ts';
@@ -77,7 +77,7 @@ const arithmeticOf = ({ compute, deterministic }: NumericProfile) => `${compute}
 export class EngineHost {
   readonly options: HostOptions;
   readonly facts: EngineFacts;
-  readonly #stores = new Map<string, Promise<Store>>();
+  readonly #stores = storesByUrl();
   readonly #datasets = new Map<Digest, Promise<DatasetFact>>();
   readonly #generations = new Map<TrainerEngine, { readonly generation: Generation; readonly maxSeqs: number; readonly maxModelLen: number }>();
   #policy: { readonly runId: RunId; readonly profile: string; readonly state: PolicyState } | undefined;
@@ -97,12 +97,7 @@ export class EngineHost {
   }
 
   store(url: string): Promise<Store> {
-    let store = this.#stores.get(url);
-    if (store === undefined) {
-      store = openStore(url);
-      this.#stores.set(url, store);
-    }
-    return store;
+    return this.#stores(url);
   }
 
   async log(context: JobContext): Promise<RunLog> {
