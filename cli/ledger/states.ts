@@ -105,7 +105,7 @@ async function checkShard(objects: Objects, manifest: string, part: string, { bl
     objects.faults.add(key, `${bytes} bytes: ${manifest} names them`, size === undefined ? 'nothing' : `${size} bytes`);
     return false;
   }
-  const first = (await objects.get(key, [0, Math.min(8, size)])) ?? new Uint8Array();
+  const first = size < 8 ? new Uint8Array() : ((await objects.get(key, [0, 8])) ?? new Uint8Array());
   const length = objects.tried(key, 'safetensors', () => headerOf(first, size));
   const json = length === undefined ? undefined : await objects.get(key, [8, 8 + length]);
   const tensors = json && objects.tried(key, 'safetensors', () => readTensors(json, { length: json.byteLength, size }));

@@ -26,7 +26,7 @@ const maxHeader = 100_000_000;
 export function headerOf(first: Uint8Array, size: number): number {
   if (first.byteLength < 8) throw new DamagedTensors(`${size} bytes: too short`);
   const length = new DataView(first.buffer, first.byteOffset, 8).getBigUint64(0, true);
-  if (length > BigInt(Math.min(maxHeader, size - 8))) throw new DamagedTensors(`its header claims ${length} bytes of ${size}`);
+  if (length < 2n || length > BigInt(Math.min(maxHeader, size - 8))) throw new DamagedTensors(`its header claims ${length} bytes of ${size}`);
   return Number(length);
 }
 
