@@ -10,7 +10,6 @@ import type { BatchRecord, CheckpointManifest, EvalRecord, ResultRecord, Revisio
 import { putBlob } from '../../infra/store/blobs.ts';
 import { stateDigests } from '../../infra/store/digest.ts';
 import { openStore } from '../../infra/store/open.ts';
-import { encodeRecord } from '../../infra/store/records.ts';
 import { encodeSafetensors } from '../../models/safetensors.ts';
 import { f32 } from '../../models/trajectories.ts';
 import { builtState, buildRun } from '../../tests/run-builder.ts';
@@ -129,8 +128,7 @@ describe('what is missing or damaged', () => {
     ['published weights', () => forger.key.weights(weightsAt(2))],
   ])('a bit of the record of %s', async (_, key) => {
     flip(key(), 0.7);
-    // A term that differs in nothing but a bit is told of by the batch that names its digest.
-    expect(await faults(false)).not.toEqual([]);
+    expect((await faults(false)).map((fault) => fault.key)).toContain(key());
   });
 
   it('a bit of a blob that a batch, a result or a checkpoint names', async () => {
@@ -386,11 +384,9 @@ describe('terms', () => {
 });
 
 describe('random damage', () => {
-  /** Without them a bit of a record that no other names cannot be told. */
-  const haveChecks = new TextDecoder().decode(encodeRecord({})).includes('check');
   const all = async () => (await store.list(`runs/${runId}/`)).filter((key) => !key.includes('/logs/'));
 
-  it.runIf(haveChecks)('of any byte of any object of the run is never passed over, and ends no verification (seed 42)', async () => {
+  it('of any byte of any object of the run is never passed over, and ends no verification (seed 42)', async () => {
     const names = await all();
     await fc.assert(
       fc.asyncProperty(fc.nat(), fc.nat(), fc.integer({ min: 1, max: 255 }), async (which, where, bits) => {
@@ -403,11 +399,11 @@ describe('random damage', () => {
         writeFileSync(path, bytes);
         if (found.length === 0) throw new Error(`${key}: byte ${where % bytes.length} of ${bytes.length}, bits ${bits}: ${new TextDecoder().decode(hurt).slice(0, 200)}`);
       }),
-      { numRuns: 80, seed: 42 },
+      { numRuns: 50, seed: 42 },
     );
   });
 
-  it.runIf(haveChecks)('by cutting, by doubling, and by putting one object in the place of another, neither (seed 42)', async () => {
+  it('by cutting, by doubling, and by putting one object in the place of another, neither (seed 42)', async () => {
     const names = await all();
     await fc.assert(
       fc.asyncProperty(fc.nat(), fc.nat(), fc.double({ min: 0, max: 1, noNaN: true }), fc.constantFrom('cut', 'double', 'swap'), async (which, other, share, how) => {
@@ -421,7 +417,7 @@ describe('random damage', () => {
         writeFileSync(path, bytes);
         expect(found).not.toEqual([]);
       }),
-      { numRuns: 40, seed: 42 },
+      { numRuns: 25, seed: 42 },
     );
   });
 });

@@ -1,18 +1,21 @@
-/** `npm run soak -- --minutes N [--seed S] [--store <folder or s3://…>]`: exit 1 when anything leaked or went wrong. */
+/**
+ * `npm run soak -- --minutes N [--seed S] [--store <folder or s3://…>] [--calm]`: exit 1 when anything leaked or went wrong.
+ * `--calm`: no faults, so that every process lives from the first round to the last.
+ */
 import { parseArgs } from 'node:util';
 import { errorToJson, InvalidInputError } from '../../core/errors.ts';
 import { checksOf, renderSoak } from './report.ts';
 import { soak } from './soak.ts';
 
-const usage = 'usage: npm run soak -- --minutes N [--seed S] [--store <folder or s3://…>]';
+const usage = 'usage: npm run soak -- --minutes N [--seed S] [--store <folder or s3://…>] [--calm]';
 
 async function main(args: readonly string[]): Promise<number> {
   const text = { type: 'string' } as const;
-  const { values } = parseArgs({ args: [...args], options: { minutes: text, seed: text, store: text } });
+  const { values } = parseArgs({ args: [...args], options: { minutes: text, seed: text, store: text, calm: { type: 'boolean' } } });
   const minutes = numberOf('minutes', values.minutes ?? '3', /^\d+(\.\d+)?$/);
   const seed = numberOf('seed', values.seed ?? '1', /^\d+$/);
   console.log(`a soak of ${minutes} minutes, seed ${seed}`);
-  const result = await soak({ minutes, seed, ...(values.store === undefined ? {} : { store: values.store }), say: (line) => console.log(line) });
+  const result = await soak({ minutes, seed, calm: values.calm === true, ...(values.store === undefined ? {} : { store: values.store }), say: (line) => console.log(line) });
   const checks = checksOf(result);
   console.log(`\n${renderSoak(result, checks)}`);
   const bad = result.trainings.filter(({ problems }) => problems.length > 0).length;

@@ -49,13 +49,15 @@ export interface SoakResult {
 export interface SoakOptions {
   readonly minutes: number;
   readonly seed: number;
+  /** No faults at all. */
+  readonly calm: boolean;
   readonly store?: string;
   readonly say: (line: string) => void;
 }
 
 const patienceMs = 300_000;
 
-export async function soak({ minutes, seed, store, say }: SoakOptions): Promise<SoakResult> {
+export async function soak({ minutes, seed, calm, store, say }: SoakOptions): Promise<SoakResult> {
   const bed = new Bed(store);
   // What processes leave in the machine's temporary folder is found, too.
   process.env['TMPDIR'] = join(bed.loop.home, 'tmp');
@@ -74,7 +76,7 @@ export async function soak({ minutes, seed, store, say }: SoakOptions): Promise<
       const chosen = chooseTrainings(table, seeded);
       for (const training of chosen) if (!references.has(training.name)) references.set(training.name, await undisturbed(bed, training));
       const alone = oneAtATime();
-      const made = await Promise.all(chosen.map((training) => disturbed({ bed, round, alone, reference: references.get(training.name) ?? [] }, training, isCalm(round) ? [] : chooseBlows(training, seeded))));
+      const made = await Promise.all(chosen.map((training) => disturbed({ bed, round, alone, reference: references.get(training.name) ?? [] }, training, calm || isCalm(round) ? [] : chooseBlows(training, seeded))));
       for (const result of made) say(line(result));
       results.push(...made);
       rests.push(await atRest(bed, round, results.length + references.size));
