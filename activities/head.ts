@@ -1,6 +1,6 @@
 /** Where a run stands: derived from the store whenever a workflow starts, resumes or was rolled back. */
 import { damage, isDamage } from '../core/damage.ts';
-import { PauseError } from '../core/errors.ts';
+import { PauseError, RetryableError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { recordFormat, termRecord } from '../core/records/schema.ts';
 import type { TermRecord, Wish } from '../core/records/schema.ts';
@@ -95,11 +95,21 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
         throw drivenBy(term, ports.stack);
       }
       const hold = input.state === 'paused';
-      await ports.appendStatus(log, { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now());
+      await whenThereIsRoom(() => ports.appendStatus(log, { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now()));
       ports.say(input.runId, input.reason === undefined ? 'info' : 'warn', `${input.state}${reasonText(input.reason)}`);
       if (input.state !== 'running') ports.dispatcher.releaseLease(input.runId);
     },
   };
+}
+
+/** A state that cannot be written for want of room is written when there is some: Temporal asks again. */
+async function whenThereIsRoom<T>(write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (error instanceof PauseError && error.code === 'DiskFull') throw new RetryableError(error.code, error.message, { cause: error });
+    throw error;
+  }
 }
 
 /** A pause must be written down even when the term's record is what was damaged. */

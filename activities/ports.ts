@@ -18,6 +18,8 @@ export interface ActivityPorts {
   readonly openStore: (url: string) => Promise<Store>;
   /** What the newest records tell of lost ones. */
   readonly findHole: (log: RunLog, head: Head | undefined) => Promise<PauseError | undefined>;
+  /** Throws PauseError `DiskFull` when there is too little room for new work. */
+  readonly admitWork: (store: Store) => Promise<void>;
   readonly openLog: (store: Store, runId: string) => RunLog;
   readonly appendStatus: (log: RunLog, change: StatusChange, at: Date) => Promise<StatusEntry>;
   readonly pausesFor: typeof pausesFor;

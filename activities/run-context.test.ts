@@ -13,7 +13,7 @@ it('the runs that were asked for last are kept at hand, those before them are re
   const contexts = new RunContexts({
     stack: 'test',
     openStore: () => Promise.resolve(store),
-    openLog: () => {
+    admitWork: async () => {}, openLog: () => {
       opened++;
       return log;
     },

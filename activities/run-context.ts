@@ -36,11 +36,11 @@ interface KnownRun {
 const keptRuns = 32;
 
 export class RunContexts {
-  readonly #ports: Pick<ActivityPorts, 'openLog' | 'openStore' | 'stack'>;
+  readonly #ports: Pick<ActivityPorts, 'openLog' | 'openStore' | 'stack' | 'admitWork'>;
   /** The run that was asked for last comes last. */
   readonly #known = new Map<string, KnownRun>();
 
-  constructor(ports: Pick<ActivityPorts, 'openLog' | 'openStore' | 'stack'>) {
+  constructor(ports: Pick<ActivityPorts, 'openLog' | 'openStore' | 'stack' | 'admitWork'>) {
     this.#ports = ports;
   }
 
@@ -70,6 +70,7 @@ export class RunContexts {
    */
   async head(ref: RunRef): Promise<{ readonly context: RunContext; readonly head: Head | undefined }> {
     const log = await this.log(ref);
+    await this.#ports.admitWork(log.store);
     const head = await log.head();
     refuseForeign(head, this.#ports.stack, ref.runId);
     return { context: await this.of(ref, head?.termRecord), head };

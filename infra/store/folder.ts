@@ -8,6 +8,8 @@ import { pipeline } from 'node:stream/promises';
 import { pathToFileURL } from 'node:url';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
+import { ballastName, releaseBallast } from './ballast.ts';
+import { diskFull, freeSpaceFloor, isFull } from './free-space.ts';
 import { checkKey } from './key.ts';
 
 /** statfs magic numbers of file systems whose link(2) or fsync cannot be trusted between machines. */
@@ -50,8 +52,29 @@ class FolderStore implements Store {
     return join(this.#root, checkKey(key));
   }
 
+  /** A full disk gives way once: records are small, and one of them says that it is full. */
   async create(key: string, bytes: Uint8Array, hold?: () => Promise<void>): Promise<'created' | 'exists'> {
     const path = this.localPath(key);
+    try {
+      return await this.#create(path, bytes, hold);
+    } catch (error) {
+      if (!isFull(error)) throw error;
+      if (!(await releaseBallast(this.#root))) throw await diskFull('the store', this.#root, bytes.byteLength, error);
+      return this.create(key, bytes, hold);
+    }
+  }
+
+  async put(key: string, bytes: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
+    const path = this.localPath(key);
+    try {
+      await rename(await this.#writeTemporary(path, bytes, false), path);
+    } catch (error) {
+      if (!isFull(error)) throw error;
+      throw await diskFull('the store', this.#root, freeSpaceFloor() + (bytes instanceof Uint8Array ? bytes.byteLength : 0), error);
+    }
+  }
+
+  async #create(path: string, bytes: Uint8Array, hold?: () => Promise<void>): Promise<'created' | 'exists'> {
     const temporary = await this.#writeTemporary(path, bytes, true);
     try {
       await hold?.();
@@ -64,11 +87,6 @@ class FolderStore implements Store {
     }
     await syncFolder(dirname(path));
     return 'created';
-  }
-
-  async put(key: string, bytes: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
-    const path = this.localPath(key);
-    await rename(await this.#writeTemporary(path, bytes, false), path);
   }
 
   async get(key: string, range?: readonly [number, number]): Promise<Uint8Array | undefined> {
@@ -105,7 +123,7 @@ class FolderStore implements Store {
     const base = this.localPath(prefix.slice(0, prefix.lastIndexOf('/') + 1) || '.');
     const found: string[] = [];
     for (const entry of await readdir(base, { recursive: true, withFileTypes: true }).catch(() => [])) {
-      if (!entry.isFile() || entry.name.startsWith(temporaryPrefix)) continue;
+      if (!entry.isFile() || isHidden(entry.name)) continue;
       const key = relative(this.#root, join(entry.parentPath, entry.name)).split(sep).join('/');
       if (key.startsWith(prefix)) found.push(key);
     }
@@ -115,7 +133,7 @@ class FolderStore implements Store {
   async children(prefix: string): Promise<string[]> {
     const entries = await readdir(this.localPath(prefix), { withFileTypes: true }).catch((error: unknown) => absent(error) ?? []);
     return entries
-      .filter((entry) => !entry.name.startsWith(temporaryPrefix))
+      .filter((entry) => !isHidden(entry.name))
       .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
       .sort();
   }
@@ -146,6 +164,10 @@ class FolderStore implements Store {
     }
     return temporary;
   }
+}
+
+function isHidden(name: string): boolean {
+  return name.startsWith(temporaryPrefix) || name.startsWith(ballastName);
 }
 
 async function syncFolder(folder: string): Promise<void> {

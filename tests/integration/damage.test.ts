@@ -105,6 +105,7 @@ describe('a damaged checkpoint (seed 42)', () => {
       'the manifest is well-formed and speaks of other parameters and sizes',
       async (run: StartedRun) => {
         const key = await manifestOf(run);
+        restore.push(keepCopy(loop.store, key));
         const { record } = await needRecord(loop.store, key, checkpointManifest);
         const shards = record.shards.map((shard) => ({ ...shard, tensors: shard.tensors.map((tensor) => ({ ...tensor, start: 2 ** 40, end: 2 ** 40 + tensor.end })) }));
         writeFileSync(loop.store.localPath(key) ?? '', encodeRecord({ ...record, shards }));

@@ -16,6 +16,7 @@ import { stackName } from '../../infra/stack/identity.ts';
 import { announceReady, keepStack, stackFromEnv } from '../../infra/stack/index.ts';
 import { getBlob, getJsonBlob, getScheduleModule, putBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
+import { admitHere, watchRoom } from '../../infra/store/admission.ts';
 import { findHole } from '../../infra/store/log-holes.ts';
 import { storesByUrl } from '../../infra/store/open-stores.ts';
 import { decide } from '../../infra/store/records.ts';
@@ -55,6 +56,7 @@ const ports: ActivityPorts = {
   stack: stackName(petrelHome()),
   openStore: storesByUrl(),
   findHole,
+  admitWork: (store) => admitHere(store, petrelHome()),
   openLog: (store, runId) => {
     runStores.set(runId, store);
     return new RunLog(store, runId);
@@ -121,6 +123,7 @@ const leave = () => {
 process.once('SIGTERM', leave);
 process.once('SIGINT', leave);
 const running = worker.run();
+watchRoom(petrelHome(), (line) => console.log(line));
 void keepStack(petrelHome(), leaving.signal, (line) => console.log(line));
 loopDelay.restart();
 announceReady();

@@ -1,0 +1,51 @@
+/**
+ * Room on the disks that a run needs. Below a floor no new work is admitted: what is under way can then be finished, and
+ * the pause be written down.
+ */
+import { statfs } from 'node:fs/promises';
+import { InvalidInputError, PauseError } from '../../core/errors.ts';
+
+/** MiB that must be free before new work begins. */
+export const floorVariable = 'PETREL_FREE_SPACE_MB';
+const defaultFloorMb = 256;
+
+const mib = 2 ** 20;
+
+/** Bytes. Throws InvalidInputError for a floor that is no number. */
+export function freeSpaceFloor(env: NodeJS.ProcessEnv = process.env): number {
+  const text = env[floorVariable];
+  if (text === undefined || text === '') return defaultFloorMb * mib;
+  const value = Number(text);
+  if (Number.isFinite(value) && value >= 0) return value * mib;
+  throw new InvalidInputError(`${floorVariable}: expected a number of MiB, found ${text}`);
+}
+
+/** Bytes that an ordinary user may still write where this path lies. */
+export async function freeBytes(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
+}
+
+/** No room for `needed` bytes; `what`: the store, petrel's home. */
+export async function diskFull(what: string, path: string, needed: number, cause?: unknown): Promise<PauseError> {
+  const free = await freeBytes(path);
+  return new PauseError('DiskFull', `${what} ${path} is full: ${showMib(free)} MiB are free, ${showMib(needed)} MiB are needed`, {
+    where: path,
+    hint: `Make room there (petrel rm deletes old runs), then petrel resume; ${floorVariable} sets how much must be free`,
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** Throws PauseError `DiskFull` when less than the floor is free. */
+export async function admitWork(what: string, path: string, floor = freeSpaceFloor()): Promise<void> {
+  if ((await freeBytes(path)) < floor) throw await diskFull(what, path, floor);
+}
+
+/** The disk, or the user's share of it, is used up. */
+export function isFull(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
+}
+
+function showMib(bytes: number): string {
+  return bytes < mib ? (bytes / mib).toFixed(2) : Math.round(bytes / mib).toString();
+}

@@ -1,0 +1,114 @@
+/**
+ * Full disks, on a small file system of its own: this file runs itself once more inside a user namespace, where it may
+ * mount one. Skipped where the machine forbids such namespaces.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, readdirSync, rmSync, symlinkSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { packageRoot } from '../../infra/home.ts';
+import { ballastName } from '../../infra/store/ballast.ts';
+import { floorVariable } from '../../infra/store/free-space.ts';
+import { openStore } from '../../infra/store/open.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
+
+/** Folder of the small file system; set inside the namespace only. */
+const diskVariable = 'PETREL_SMALL_DISK';
+const disk = process.env[diskVariable];
+const namespaces = spawnSync('unshare', ['-Urm', 'true']).status === 0;
+
+if (disk === undefined) {
+  describe('in a user namespace', () => {
+    it.skipIf(!namespaces)('everything below holds (skipped where user namespaces are forbidden)', async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'petrel-disk-'));
+      const script = 'mount -t tmpfs -o size=64m none "$PETREL_SMALL_DISK" && exec "$0" node_modules/vitest/vitest.mjs run tests/integration/full-disk.test.ts';
+      const inside = spawn('unshare', ['-Urm', 'sh', '-c', script, process.execPath], { cwd: packageRoot(), env: { ...process.env, [diskVariable]: folder, VITEST: undefined, [floorVariable]: '8' } });
+      const said: Buffer[] = [];
+      inside.stdout.on('data', (chunk: Buffer) => said.push(chunk));
+      inside.stderr.on('data', (chunk: Buffer) => said.push(chunk));
+      const [code] = (await once(inside, 'exit')) as [number | null];
+      rmSync(folder, { recursive: true });
+      expect(code, Buffer.concat(said).toString()).toBe(0);
+      expect(Buffer.concat(said).toString()).toMatch(/Tests.*\d+ passed/);
+    });
+  });
+} else {
+  inside(disk);
+}
+
+function inside(folder: string): void {
+  const filler = join(folder, 'filler');
+  const recipe = { actor: { ppo_mini_batch_size: 2, ppo_epochs: 60 }, trainer: { total_training_steps: 6, save_freq: 2 } };
+  afterEach(() => rmSync(filler, { force: true }));
+
+  /** Leaves nothing. */
+  function fill(): void {
+    const file = openSync(filler, 'a');
+    for (const size of [2 ** 20, 4096, 1]) {
+      const block = Buffer.alloc(size, 'x');
+      try {
+        while (writeSync(file, block) === size);
+      } catch (error) {
+        expect((error as NodeJS.ErrnoException).code).toBe('ENOSPC');
+      }
+    }
+    closeSync(file);
+  }
+
+  describe('a full folder store', () => {
+    it('keeps what it has, takes a small record by giving up its ballast, and leaves no half-written file', async () => {
+      const store = await openStore(join(folder, 'alone'));
+      const { keepBallast } = await import('../../infra/store/ballast.ts');
+      await store.put('runs/a', new Uint8Array(10));
+      expect(await keepBallast(join(folder, 'alone'))).toBe(true);
+      fill();
+      await expect(store.put('runs/b', new Uint8Array(1 << 20))).rejects.toMatchObject({ kind: 'pause', code: 'DiskFull', message: expect.stringMatching(/is full: 0.00 MiB are free, 9 MiB are needed/) });
+      await expect(store.put('runs/c', (async function* () { yield new Uint8Array(1 << 20); })())).rejects.toMatchObject({ code: 'DiskFull' });
+      expect(await store.create('runs/status', new Uint8Array(500))).toBe('created');
+      expect(readdirSync(join(folder, 'alone')).sort()).toEqual(['runs']);
+      fill();
+      await expect(store.create('runs/more', new Uint8Array(500_000))).rejects.toMatchObject({ code: 'DiskFull' });
+      expect(await store.list('')).toEqual(['runs/a', 'runs/status']);
+      expect(readdirSync(join(folder, 'alone', 'runs')).sort()).toEqual(['a', 'status']);
+      rmSync(join(folder, 'alone'), { recursive: true });
+    });
+  });
+
+  describe.each(['the store', "petrel's home"])('a run (seed 42) with %s on a disk that fills up', (place) => {
+    let loop: LoopUnderTest;
+    let undisturbed: string[];
+    const before = process.env['TMPDIR'];
+    beforeAll(async () => {
+      if (place !== 'the store') process.env['TMPDIR'] = folder;
+      loop = new LoopUnderTest();
+      if (place === 'the store') symlinkSync(folder, join(loop.home, 'store'));
+      await loop.up();
+      const run = await loop.start(recipe);
+      await loop.reaches(run, 'completed');
+      undisturbed = await loop.states(run);
+    });
+    afterAll(async () => {
+      await loop.remove();
+      if (before === undefined) delete process.env['TMPDIR'];
+      else process.env['TMPDIR'] = before;
+    });
+
+    it('pauses with the reason, and goes on to the same weights when there is room', async () => {
+      const run = await loop.start(recipe);
+      await loop.passes(run, 2);
+      fill();
+      // Where the servers' own files lie on the full disk nothing can be written down before there is a little room.
+      if (place !== 'the store') rmSync(filler);
+      if (place !== 'the store') spawnSync('fallocate', ['-l', String(40 * 2 ** 20), filler]);
+      const { reason } = await loop.reaches(run, 'paused');
+      expect(reason).toMatchObject({ code: 'DiskFull', message: expect.stringContaining('is full: '), hint: expect.stringContaining('petrel resume') });
+      rmSync(filler);
+      await loop.resume(run);
+      await loop.reaches(run, 'completed');
+      expect(await loop.states(run)).toEqual(undisturbed);
+      expect(readdirSync(place === 'the store' ? folder : loop.home)).toContain(ballastName);
+    });
+  });
+}
