@@ -30,6 +30,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
       const { context, head } = await contexts.head(ref);
       const hole = await ports.findHole(context.log, head);
       if (hole !== undefined) throw hole;
+      await ports.endSweep(context.log, ports.now());
       const status = await context.log.status();
       return {
         term: head?.term ?? 0,

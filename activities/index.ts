@@ -1,5 +1,6 @@
 /** All activities of a control process, made from its ports. */
 import { headActivities } from './head.ts';
+import { janitorActivities } from './janitor.ts';
 import type { ActivityPorts } from './ports.ts';
 import { RunContexts } from './run-context.ts';
 import { scheduleActivities } from './schedules.ts';
@@ -12,7 +13,7 @@ export type { UpdateSummary } from './stages.ts';
 
 export function createActivities(ports: ActivityPorts) {
   const contexts = new RunContexts(ports);
-  return { ...headActivities(ports, contexts), ...stageActivities(ports, contexts), ...scheduleActivities(ports) };
+  return { ...headActivities(ports, contexts), ...stageActivities(ports, contexts), ...scheduleActivities(ports), ...janitorActivities(ports) };
 }
 
 export type Activities = ReturnType<typeof createActivities>;

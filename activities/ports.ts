@@ -1,6 +1,7 @@
 /** What activities need of the world. Given by the control process; faked in tests at these seams only. */
 import type { PauseError } from '../core/errors.ts';
 import type { Store } from '../core/ports.ts';
+import type { Sweep } from '../infra/retention/sweep.ts';
 import type { Dispatcher, jobIdOf } from '../infra/nats/dispatcher.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';
 import type { StatusChange, pausesFor } from '../infra/store/status.ts';
@@ -35,6 +36,10 @@ export interface ActivityPorts {
   readonly say: (runId: string, level: LogLine['level'], text: string) => void;
   /** What a running stage is doing, for whoever watches. */
   readonly live: (runId: string, note: LiveNote) => void;
+  /** Ends what a janitor began: from now on the run is worked on. */
+  readonly endSweep: (log: RunLog, now: Date) => Promise<void>;
+  /** A janitor's pass over a store; says what it removed from a run. */
+  readonly sweepStore: (store: Store, say: (runId: string, text: string) => void, now: Date) => Promise<Sweep>;
   readonly now: () => Date;
   /** Runs a wait while telling Temporal that this waiter lives; gives up when the activity is cancelled. */
   readonly whileHeartbeating: <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;

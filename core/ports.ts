@@ -210,6 +210,8 @@ export interface Store {
   children(prefix: string): Promise<string[]>;
   /** One object; everything under it when the key ends in "/". Removing what is absent is no error. */
   remove(key: string): Promise<void>;
+  /** Removes what writers that died left before then, and nobody ever sees: temporary files, unfinished uploads. How many. */
+  removeLeftovers?(before: Date): Promise<number>;
   /** A local path of the object when the store is a folder, for mapping; undefined elsewhere. */
   localPath(key: string): string | undefined;
 }

@@ -23,8 +23,14 @@ export interface BatchTensors {
   readonly microSamples: Int32Array;
 }
 
-export function encodeBatch(batch: BatchTensors): Uint8Array {
-  return encodeSafetensors({
+/** What a batch belongs to: two iterations never share an object, so that one's can be removed whatever is being written. */
+export interface BatchOrigin {
+  readonly iteration: number;
+  readonly parentState: string;
+}
+
+export function encodeBatch(batch: BatchTensors, { iteration, parentState }: BatchOrigin): Uint8Array {
+  const tensors = {
     tokens: i32(batch.tokens_N),
     offsets: i32(batch.offsets_B1),
     scored: i32(batch.scored_T),
@@ -39,7 +45,8 @@ export function encodeBatch(batch: BatchTensors): Uint8Array {
     step_offsets: i32(batch.stepOffsets_S1),
     micro_offsets: i32(batch.microOffsets_M1),
     micro_samples: i32(batch.microSamples),
-  });
+  };
+  return encodeSafetensors(tensors, { iteration: String(iteration), parent_state: parentState });
 }
 
 export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {

@@ -23,12 +23,15 @@ export interface EncodedShard {
   readonly tensors: ShardInfo['tensors'];
 }
 
-/** One shard at a time; nothing is copied. */
-export function* encodeShards(part: CheckpointPart, flat: Float32Array): Generator<EncodedShard> {
+/**
+ * One shard at a time; nothing is copied. `origin` stands in the shard's metadata: what it belongs to. Two checkpoints never
+ * share a shard, so that one can be removed whatever is being written.
+ */
+export function* encodeShards(part: CheckpointPart, flat: Float32Array, origin: Readonly<Record<string, string>>): Generator<EncodedShard> {
   const perShard = shardBytes / 4;
   for (let start = 0; start < flat.length; start += perShard) {
     const end = Math.min(start + perShard, flat.length);
-    const pieces = safetensorsPieces({ [part]: f32(flat.subarray(start, end)) });
+    const pieces = safetensorsPieces({ [part]: f32(flat.subarray(start, end)) }, origin);
     yield { pieces, bytes: pieces.reduce((sum, piece) => sum + piece.byteLength, 0), tensors: [{ name: part, start, end }] };
   }
 }

@@ -252,7 +252,7 @@ class RunWriter {
         stopReason_B: Uint8Array.of(1, 2, 1, 2),
       }),
     );
-    const table: ScoreTable = { scores: [1, 0, 1, null], reasons: [null, null, null, failure], columns: { acc: accuracy === undefined ? [1, 0, 1, null] : [accuracy, accuracy, accuracy, accuracy] } };
+    const table: ScoreTable = { trajectories, scores: [1, 0, 1, null], reasons: [null, null, null, failure], columns: { acc: accuracy === undefined ? [1, 0, 1, null] : [accuracy, accuracy, accuracy, accuracy] } };
     const scores = await putJsonBlob(this.#store, this.#runId, table);
     return [
       await this.#result('rollout', [purpose, k], { trajectories, samples: responses.length, promptTokens: 1, responseTokens: lengths }),
@@ -288,7 +288,7 @@ class RunWriter {
       stepOffsets_S1: Int32Array.of(0, 1),
       microOffsets_M1: Int32Array.of(0, samples.length),
       microSamples: Int32Array.from(samples, (_, b) => b),
-    });
+    }, { iteration: k, parentState: stateDigests(builtState(k - 1)).stateDigest });
   }
 
   #writer(k: number) {

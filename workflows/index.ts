@@ -2,3 +2,4 @@
 export { trainRun } from './train-run.ts';
 export { sftRun } from './sft-run.ts';
 export { scheduledRun } from './scheduled-run.ts';
+export { janitor } from './janitor.ts';

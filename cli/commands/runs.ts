@@ -91,6 +91,17 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
   { name: 'stop', arguments: RUN_WORD, doc: 'Finish the update, write a checkpoint and end. resume goes on.', group: 'Runs', options: [wait], load: () => import('./stop.ts') },
   { name: 'cancel', arguments: RUN_WORD, doc: 'End a run where it is.', group: 'Runs', options: [yes], load: () => import('./cancel.ts') },
   { name: 'rm', arguments: RUN_WORD, doc: 'Delete a run that has ended, with all it made.', group: 'Runs', options: [yes], load: () => import('./rm.ts') },
+  {
+    name: 'gc',
+    doc: 'Remove what no run needs any more. The janitor does it every ten minutes while the stack is up.',
+    group: 'Runs',
+    options: [
+      { flags: '--dry-run', doc: 'show what would go; change nothing' },
+      { flags: '--grace <duration>', doc: 'remove what was found superfluous this long ago', default: '10m' },
+    ],
+    examples: ['petrel gc --dry-run'],
+    load: () => import('./gc.ts'),
+  },
   { name: 'ckpt ls', arguments: RUN_WORD, doc: 'List the checkpoints of a run.', group: 'Checkpoints', load: () => import('./ckpt/ls.ts') },
   {
     name: 'ckpt verify',

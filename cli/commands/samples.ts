@@ -17,7 +17,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const draw = integerOption(input, 'prompt', 0);
   const found = await findRun(word(input, 0), context);
   const ports: SamplePorts = { log: found.log, cache: join(petrelHome(env), 'cache') };
-  const all = flag(input, 'validation') ? await ofValidation(found, wanted, ports) : await trainingSamples(await batchOf(found, wanted), ports);
+  const all = await (flag(input, 'validation') ? ofValidation(found, wanted, ports) : batchOf(found, wanted).then((batch) => trainingSamples(batch, ports)));
   const chosen = draw === undefined ? all : all.filter((sample) => sample.draw === draw);
   if (draw !== undefined && chosen.length === 0) throw noSuchIteration('draw', draw, [...new Set(all.map((sample) => sample.draw))]);
   const shown = chosen.slice(0, limit);

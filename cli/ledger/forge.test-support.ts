@@ -78,8 +78,8 @@ export class Forger {
 
   /** Other tensors for a batch. */
   async tensors(k: number, change: (tensors: BatchTensors) => BatchTensors): Promise<void> {
-    const { tensors } = await this.read<BatchRecord>(this.key.batch(k));
-    const bytes = encodeBatch(change(decodeBatch(await getBlob(this.#store, this.#runId, tensors), tensors)));
+    const { tensors, iteration, parentState } = await this.read<BatchRecord>(this.key.batch(k));
+    const bytes = encodeBatch(change(decodeBatch(await getBlob(this.#store, this.#runId, tensors), tensors)), { iteration, parentState });
     const digest = await putBlob(this.#store, this.#runId, bytes);
     await this.batch(k, (record) => void (record.tensors = digest));
   }

@@ -1,10 +1,11 @@
 /** Samples of an iteration or a validation, put together from result records, trajectories, scores and the batch. */
-import { TerminalError } from '../../core/errors.ts';
+import { PetrelError, TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord, revisionRecord } from '../../core/records/schema.ts';
 import type { BatchRecord, DrawRecord } from '../../core/records/schema.ts';
 import type { RewardOutput, RolloutOutput, ScoreTable } from '../../core/wire/jobs.ts';
+import { readRetention, removedByRetention } from '../../infra/retention/entries.ts';
 import { getBlob, getJsonBlob } from '../../infra/store/blobs.ts';
 import { readDatasetFiles } from '../../infra/store/datasets.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
@@ -54,10 +55,10 @@ export interface SamplePorts {
 export async function trainingSamples(batch: BatchRecord, { log, cache }: SamplePorts): Promise<SampleView[]> {
   const { inputs, recipe } = (await needRecord(log.store, keys.revision(log.runId, batch.revision), revisionRecord)).record;
   const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache, 'text'));
-  const tensors = await getBlob(log.store, log.runId, batch.tensors).then((bytes) => decodeBatch(bytes, batch.tensors));
+  const tensors = await kept(log, batch.iteration, getBlob(log.store, log.runId, batch.tensors)).then((bytes) => decodeBatch(bytes, batch.tensors));
   const rows = await rowFacts(log.store, inputs.train);
   if (recipe['kind'] === 'sft') return learntRows(batch, tensors, rows, tokenizer);
-  const views = await scoredSamples(batch.results, batch.iteration, rows, tokenizer, log);
+  const views = await kept(log, batch.iteration, scoredSamples(batch.results, batch.iteration, rows, tokenizer, log));
   const draws = new Map(batch.draws.map((draw) => [draw.draw, draw]));
   return views.map((view) => {
     const draw = draws.get(view.draw);
@@ -74,7 +75,18 @@ export async function trainingSamples(batch: BatchRecord, { log, cache }: Sample
 export async function validationSamples(evaluation: { readonly iteration: number; readonly results: readonly string[] }, { log, cache }: SamplePorts): Promise<SampleView[]> {
   const { inputs } = await log.revision();
   const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache, 'text'));
-  return scoredSamples(evaluation.results, evaluation.iteration, await rowFacts(log.store, inputs.validation ?? inputs.train), tokenizer, log);
+  return kept(log, evaluation.iteration, scoredSamples(evaluation.results, evaluation.iteration, await rowFacts(log.store, inputs.validation ?? inputs.train), tokenizer, log));
+}
+
+/** What is absent at or before the floor was removed on purpose. Throws TerminalError `RemovedByRetention` then. */
+async function kept<T>(log: RunLog, iteration: number, reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (!(error instanceof PetrelError) || error.code !== 'MissingBlob') throw error;
+    const { floor } = await readRetention(log);
+    throw iteration <= floor ? removedByRetention(log.runId, `the samples of iteration ${iteration}`, floor) : error;
+  }
 }
 
 /** Result records stand in pairs, rollout then reward; those of other stages are passed over. */

@@ -8,6 +8,7 @@ import type { Store } from '../../core/ports.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { RunCarry } from '../../core/wire/workflow.ts';
 import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
+import { keepInputs } from '../../infra/retention/inputs.ts';
 import { defaultPools } from '../../infra/stack/index.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
@@ -15,7 +16,7 @@ import { claimRun, writeRun } from '../../infra/store/new-run.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { prepareRun } from './prepare.ts';
-import type { PreparePorts } from './prepare.ts';
+import type { Prepared, PreparePorts } from './prepare.ts';
 
 export interface Started {
   readonly runId: RunId;
@@ -26,10 +27,18 @@ export interface Started {
 /** Writes everything down; nothing runs yet. Throws InvalidInputError before anything is claimed. */
 export async function createRun(recipe: Recipe, ports: PreparePorts): Promise<Started> {
   await ensureFences(ports.home, ports.store);
-  const prepared = await prepareRun(recipe, ports);
+  const prepared = await storedInputs(recipe, ports);
   const log = await claim(ports.store, recipe, ports.now);
   await writeRun(log, { recipe: withoutPaths(recipe), ...prepared }, ports.now);
   return { runId: log.runId, log, notes: prepared.notes };
+}
+
+/** Stored, and kept from the janitor until the run names them. */
+async function storedInputs(recipe: Recipe, ports: PreparePorts): Promise<Prepared> {
+  for (;;) {
+    const prepared = await prepareRun(recipe, ports);
+    if (await keepInputs(ports.store, prepared.inputs)) return prepared;
+  }
 }
 
 /** One attempt per nonce: an id that is taken is not ours. */

@@ -16,7 +16,7 @@ export function runStatusText(run: RunStatus, printer: Printer, now: Date): stri
     ['reward', run.reward?.toFixed(3)],
     ['loss', run.loss === null ? undefined : showNumber(run.loss)],
     ['accuracy', run.accuracy === null ? undefined : `${run.accuracy.toFixed(3)} (policy version ${run.accuracyVersion})`],
-    ['checkpoint', run.latestCheckpoint === null ? 'none yet' : `iteration ${run.latestCheckpoint.iteration}`],
+    ['checkpoint', checkpointText(run)],
     ['numerics', profileText(run)],
     ['changed', showMoment(new Date(run.changedAt), now)],
     ['store', run.store],
@@ -37,6 +37,11 @@ export function reasonText(reason: NonNullable<RunStatus['reason']>): string {
 export function doingText({ stage, progress }: Pick<RunStatus, 'stage' | 'progress'>): string | undefined {
   if (stage === undefined || progress === undefined) return stage;
   return `${stage} ${Math.min(100, Math.round((100 * progress.done) / progress.total))} %`;
+}
+
+function checkpointText({ latestCheckpoint, retentionFloor }: RunStatus): string {
+  if (latestCheckpoint === null) return 'none yet';
+  return `iteration ${latestCheckpoint.iteration}${retentionFloor === 0 ? '' : `; what came before ${retentionFloor} is removed by retention`}`;
 }
 
 function profileText({ profile }: RunStatus): string | undefined {

@@ -1,6 +1,7 @@
 /** Where a run stands, from the store alone: works whether or not anything is up. */
 import { parseRecipe, totalIterations } from '../../core/recipe/index.ts';
 import type { NumericProfile, RunState, StatusEntry, Wish } from '../../core/records/schema.ts';
+import { readRetention } from '../../infra/retention/entries.ts';
 import type { FoundRun } from './find.ts';
 
 export interface RunSummary {
@@ -28,6 +29,8 @@ export interface RunSummary {
   readonly changedAt: string;
   readonly profile: NumericProfile | null;
   readonly latestCheckpoint: { readonly iteration: number; readonly stateDigest: string } | null;
+  /** What only iterations up to here had may have been removed; 0: nothing was. */
+  readonly retentionFloor: number;
   readonly store: string;
 }
 
@@ -35,7 +38,7 @@ export interface RunSummary {
 export const endedStates: ReadonlySet<RunState> = new Set(['stopped', 'completed', 'failed', 'cancelled']);
 
 export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSummary> {
-  const [status, head, iterations] = await Promise.all([log.status(), log.head(), iterationsOf(log)]);
+  const [status, head, iterations, { floor }] = await Promise.all([log.status(), log.head(), iterationsOf(log), readRetention(log)]);
   const [newest, evaluations, [checkpoint]] = await Promise.all([
     head === undefined || head.position === 0 ? undefined : log.iteration(head.position),
     log.evaluations(),
@@ -62,6 +65,7 @@ export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSu
     changedAt: changes.at(-1) ?? record.createdAt,
     profile: head?.termRecord.profile ?? null,
     latestCheckpoint: checkpoint === undefined ? null : { iteration: checkpoint.iteration, stateDigest: checkpoint.stateDigest },
+    retentionFloor: floor,
     store: log.store.url,
   };
 }

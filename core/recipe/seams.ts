@@ -35,7 +35,6 @@ const SEAMS: readonly Seam[] = [
   { path: 'reward.sandbox_fusion.url', asked: (r) => r.reward.sandbox_fusion.url !== null, today: 'null' },
   { path: 'trainer.engine', asked: (r) => r.trainer.engine !== 'native', today: 'native' },
   { path: 'trainer.critic_warmup', asked: (r) => r.trainer.critic_warmup > 0, today: '0' },
-  { path: 'trainer.max_actor_ckpt_to_keep', asked: (r) => r.trainer.max_actor_ckpt_to_keep !== null, today: 'null (all are kept)' },
   { path: 'trainer.virtual_shards', asked: (r) => r.trainer.virtual_shards !== 1, today: '1' },
   { path: 'trainer.log_val_generations', asked: (r) => r.trainer.log_val_generations > 0, today: '0 (petrel samples --validation shows them)' },
   { path: 'actor.use_dynamic_bsz', asked: (r) => !r.actor.use_dynamic_bsz, today: 'true' },

@@ -22,14 +22,14 @@ export const trainerSection = section('How long to train, how often to save and 
   }),
   val_before_train: key(z.boolean(), true, { doc: 'Validate the base model first.', change: 'free' }),
   val_only: key(z.boolean(), false, { doc: 'Validate and end.', change: 'free' }),
-  max_actor_ckpt_to_keep: key(count.nullable(), null, { doc: 'Newest checkpoints kept; null: all.', unit: 'checkpoints', change: 'free' }),
+  max_actor_ckpt_to_keep: key(count.nullable(), null, { doc: 'Newest verified checkpoints kept, at least 2; null: all, and the way back to the base.', unit: 'checkpoints', change: 'free' }),
   max_bad_steps: key(count, 3, {
     doc: 'Skipped updates in a row (non-finite loss or gradient) after which the run pauses.',
     unit: 'iterations',
     change: 'free',
   }),
   keep_batches: key(z.enum(['since_oldest_checkpoint', 'all']), 'since_oldest_checkpoint', {
-    doc: 'How long batch records keep their tensors.',
+    doc: 'Which iterations keep their samples and batches: those after the oldest checkpoint that is kept, or all.',
     change: 'free',
   }),
   virtual_shards: key(count, 1, {

@@ -24,10 +24,14 @@ export const keys = {
   checkpoint: (runId: RunId, iteration: number, state: Digest) => `${run(runId)}/checkpoints/${iteration}-${state}.json`,
   weights: (runId: RunId, weights: Digest) => `${run(runId)}/weights/${weights}.json`,
   blob: (runId: RunId, digest: Digest) => `${run(runId)}/blobs/${digest}`,
+  retention: (runId: RunId, n: number) => `${run(runId)}/retention/${n}.json`,
   status: (runId: RunId, n: number) => `${run(runId)}/status/${n}.json`,
   statuses: (runId: RunId) => `${run(runId)}/status/`,
   log: (runId: RunId, source: string) => `${run(runId)}/logs/${source}`,
   logs: (runId: RunId) => `${run(runId)}/logs/`,
+  blobs: (runId: RunId) => `${run(runId)}/blobs/`,
+  allWeights: (runId: RunId) => `${run(runId)}/weights/`,
+  results: (runId: RunId) => `${run(runId)}/results/`,
   all: (runId: RunId) => `${run(runId)}/`,
   schedules: 'schedules/',
   schedule: (name: string, n: number) => `schedules/${name}/records/${n}.json`,
@@ -35,4 +39,6 @@ export const keys = {
   scheduleBlob: (name: string, digest: Digest) => `schedules/${name}/blobs/${digest}`,
   model: (digest: Digest, file: string) => `models/${digest}/${file}`,
   dataset: (digest: Digest, file: string) => `datasets/${digest}/${file}`,
+  /** What the janitor has decided about models and datasets. */
+  inputs: (n: number) => `janitor/${n}.json`,
 } as const;

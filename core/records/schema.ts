@@ -337,6 +337,47 @@ export const tombstone = z.object({
 });
 export type Tombstone = z.infer<typeof tombstone>;
 
+/** A position that somebody relies on for a time: an export, a redo. */
+export const timedPin = z.object({ id: z.string(), position: count, why: z.string(), until: z.string() });
+export type TimedPin = z.infer<typeof timedPin>;
+
+/**
+ * What of a run may be gone, and what holds that back. A dense sequence, the newest counts: pins and removals are
+ * decisions at one key, so they cannot pass each other.
+ */
+export const retentionEntry = z.object({
+  format,
+  runId: z.string(),
+  n: count,
+  at: z.string(),
+  /** Nobody goes back before this position any more: what only earlier ones need may be removed. It never falls. */
+  floor: count,
+  /** What positions up to here had is condemned, or removed. */
+  cleared: count,
+  pins: z.array(timedPin),
+  /** Keys that nothing can need again, since the moment `condemnedAt`. A later pass removes them. */
+  condemned: z.array(z.string()),
+  condemnedAt: z.string(),
+  /** Below the floor, but something above it has them too: looked at again in every pass. */
+  shared: z.array(z.string()),
+  /** Checkpoints whose every shard was read and found whole. */
+  verified: z.array(z.string()),
+  /** Blobs that no record names, found when the run had ended with the status entry `status`. */
+  strays: z.object({ status: count, keys: z.array(z.string()), since: z.string(), removing: z.boolean() }).optional(),
+});
+export type RetentionEntry = z.infer<typeof retentionEntry>;
+
+/** Models and datasets that no run names. Dense, the newest counts. */
+export const inputsEntry = z.object({
+  format,
+  n: count,
+  /** Folders with the moment since when nothing names them. */
+  unnamed: z.array(z.object({ folder: z.string(), since: z.string() })),
+  /** Being removed at this moment: whoever wants one of them waits, and stores it again. */
+  removing: z.array(z.string()),
+});
+export type InputsEntry = z.infer<typeof inputsEntry>;
+
 /** What a finished job left. `output` is by stage; see core/wire/jobs.ts. */
 export const resultRecord = z.object({
   format,

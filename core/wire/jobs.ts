@@ -80,6 +80,8 @@ export interface RewardOutput {
 }
 /** One entry per sample of the trajectories object, in its order. */
 export interface ScoreTable {
+  /** What was scored: no two tables are one object. */
+  readonly trajectories: Digest;
   readonly scores: readonly (number | null)[];
   /** Why a score is null. */
   readonly reasons: readonly (string | null)[];

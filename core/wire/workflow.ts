@@ -13,6 +13,11 @@ export interface RunCarry {
   readonly store: string;
 }
 
+/** What starts a janitor: the store that it goes over. */
+export interface JanitorCarry {
+  readonly store: string;
+}
+
 /** Signal: what the owner wishes. The store holds it already; the signal makes it quick. */
 export const wishSignalName = 'wish';
 /** Query: where the workflow is. */

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir } from 'node:fs/promises';
+import { mkdtemp, readdir, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -27,6 +27,20 @@ describe('a folder store', () => {
     const store = await openFolderStore(folder);
     await Promise.all(Array.from({ length: 8 }, () => store.create('k', new Uint8Array(10))));
     expect(await readdir(folder)).toEqual(['k']);
+  });
+});
+
+describe('what writers that died left in a folder', () => {
+  it('is removed when it is old, and nothing else is', async () => {
+    const folder = await fresh();
+    const store = await openFolderStore(folder);
+    await store.put('a/b', new Uint8Array(1));
+    for (const [name, at] of [['.tmp-old', '2026-01-01'], ['.tmp-new', '2026-01-03'], ['old', '2026-01-01']] as const) {
+      await writeFile(join(folder, 'a', name), '');
+      await utimes(join(folder, 'a', name), new Date(at), new Date(at));
+    }
+    expect(await store.removeLeftovers?.(new Date('2026-01-02'))).toBe(1);
+    expect((await readdir(join(folder, 'a'))).sort()).toEqual(['.tmp-new', 'b', 'old']);
   });
 });
 

@@ -142,6 +142,19 @@ class FolderStore implements Store {
     await rm(this.localPath(key), { force: true, recursive: key.endsWith('/') });
   }
 
+  async removeLeftovers(before: Date): Promise<number> {
+    let removed = 0;
+    for (const entry of await readdir(this.#root, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile() || !entry.name.startsWith(temporaryPrefix)) continue;
+      const path = join(entry.parentPath, entry.name);
+      const found = await stat(path).catch(absent);
+      if (found === undefined || found.mtime >= before) continue;
+      await rm(path, { force: true });
+      removed += 1;
+    }
+    return removed;
+  }
+
   /** Writes beside the final name, so that link and rename stay inside one file system. */
   async #writeTemporary(path: string, bytes: Uint8Array | AsyncIterable<Uint8Array>, sync: boolean): Promise<string> {
     const temporary = join(dirname(path), temporaryPrefix + randomBytes(8).toString('hex'));

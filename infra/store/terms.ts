@@ -9,6 +9,7 @@ import { recordFormat, termRecord } from '../../core/records/schema.ts';
 import type { BatchRecord, BatchSeal, TermRecord, UpdateSeal, Writer } from '../../core/records/schema.ts';
 import { mergeRanges } from '../../core/rl/draws.ts';
 import type { DrawRange } from '../../core/rl/draws.ts';
+import { pinPosition } from '../retention/entries.ts';
 import { createDecision, decide, encodeRecord } from './records.ts';
 import type { Stored } from './records.ts';
 import { beginOf } from './run-log.ts';
@@ -37,6 +38,18 @@ export async function openNextTerm(log: RunLog, wanted: WantedTerm): Promise<Sto
   if (newest.record.term === wanted.after + 1 && isOurs(newest.record, wanted)) return newest;
   if (newest.record.term !== wanted.after) throw openedBy(newest.record);
   await refusePosition(log, wanted);
+  const unpin = wanted.position === undefined ? undefined : await pinPosition(log, { position: wanted.position, why: wanted.reason, forMs: openingMs }, () => new Date());
+  try {
+    return await decideTerm(log, wanted);
+  } finally {
+    await unpin?.();
+  }
+}
+
+/** Longer than it takes to decide a term. */
+const openingMs = 10 * 60_000;
+
+async function decideTerm(log: RunLog, wanted: WantedTerm): Promise<Stored<TermRecord>> {
   const head = await sealTerm(log, wanted);
   const record = await nextTerm(log, head, wanted);
   return decide(log.store, keys.term(log.runId, record.term), termRecord, record, (other) => {

@@ -64,6 +64,9 @@ const activities: Omit<Activities, 'fireSchedule'> = {
     run.term = 1;
     return { term: 1 };
   },
+  async sweep() {
+    throw new Error('no janitor comes here');
+  },
   async recordState(input) {
     runOf(input).states.push(input.state);
   },

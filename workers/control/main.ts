@@ -14,6 +14,8 @@ import { listWorkers } from '../../infra/nats/presence.ts';
 import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { stackName } from '../../infra/stack/identity.ts';
 import { announceReady, keepStack, stackFromEnv } from '../../infra/stack/index.ts';
+import { endSweep } from '../../infra/retention/strays.ts';
+import { defaultGraceMs, sayPass, sweepStore } from '../../infra/retention/sweep.ts';
 import { getBlob, getJsonBlob, getScheduleModule, putBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
 import { admitHere, watchRoom } from '../../infra/store/admission.ts';
@@ -29,6 +31,7 @@ import { connectTemporalClient, connectTemporalWorker } from '../../infra/tempor
 import { startRunWorkflow, tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { mapActivityErrors } from './activity-errors.ts';
 import { heartbeating } from './heartbeat.ts';
+import { keepJanitors } from './janitors.ts';
 import { keepSchedules } from './keep-schedules.ts';
 import { handBack, temporalIdentity } from './predecessor.ts';
 import { keepRunsDriven } from './revive.ts';
@@ -89,6 +92,8 @@ const ports: ActivityPorts = {
   },
   say: (runId, level, text) => lineWriter(nc, runId, 'control')(level, text),
   live: (runId, note) => nc.publish(liveSubject(runId), JSON.stringify({ v: wireVersion, ...note })),
+  endSweep,
+  sweepStore: (store, say, now) => sweepStore(store, { now, graceMs: defaultGraceMs }, (pass) => sayPass(pass, (text) => say(pass.runId, text))),
   now: () => new Date(),
   whileHeartbeating: (work) => heartbeating(Context.current(), timing.heartbeatMs, work),
 };
@@ -133,10 +138,11 @@ const driven = keepRunsDriven(
   leaving.signal,
 );
 const schedules = keepSchedules({ ...kept, openScheduleLog }, leaving.signal);
+const janitors = keepJanitors({ home: petrelHome(), client, log: (line) => console.log(line) }, leaving.signal);
 await running;
 console.log(`event loop delay p99.9: ${loopDelay.p999Ms()} ms`);
 await driven;
-await schedules;
+await Promise.all([schedules, janitors]);
 await client.connection.close();
 await logs.close();
 await nc.close();

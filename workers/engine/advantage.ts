@@ -27,7 +27,7 @@ export async function advantage(host: EngineHost, input: AdvantageInput, context
   const batch = { ...scored, ...advantagesOf(input, composition.samples, scored) };
   const store = await host.store(context.store);
   return {
-    tensors: await putBlob(store, context.runId, encodeBatch(batch)),
+    tensors: await putBlob(store, context.runId, encodeBatch(batch, input)),
     oldLogProbs: batch.oldLogProbs_T === undefined ? 'on-policy' : 'stored',
     learningRates: plan.steps.map((_, s) => input.algorithm.schedule.lr * lrFactor(input.algorithm.schedule, input.before.optimizerSteps + s)),
     loss: input.algorithm.loss,

@@ -33,7 +33,7 @@ export interface CheckpointPlace extends ShardPlace {
 /** Writes shards, then the manifest that makes them true. Returns the manifest's key. */
 export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot): Promise<string> {
   const shards: ShardInfo[] = [];
-  for (const part of checkpointParts) shards.push(...(await savePart(place, part, snapshot[part])));
+  for (const part of checkpointParts) shards.push(...(await savePart(place, part, snapshot[part], { iteration: String(place.iteration) })));
   const manifest: CheckpointManifest = {
     format: recordFormat,
     runId: place.runId,
@@ -52,10 +52,10 @@ export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot)
   return key;
 }
 
-/** Writes one part of a state, which must not change meanwhile. */
-export async function savePart(place: ShardPlace, part: CheckpointPart, flat: Float32Array): Promise<ShardInfo[]> {
+/** Writes one part of a state, which must not change meanwhile. `origin`: what the shards belong to, so that nothing else has the same ones. */
+export async function savePart(place: ShardPlace, part: CheckpointPart, flat: Float32Array, origin: Readonly<Record<string, string>>): Promise<ShardInfo[]> {
   const shards: ShardInfo[] = [];
-  for (const { pieces, bytes, tensors } of encodeShards(part, flat)) {
+  for (const { pieces, bytes, tensors } of encodeShards(part, flat, origin)) {
     faultPoint('checkpoint.shard', { iteration: place.iteration });
     shards.push({ blob: await putLargeBlob(place.store, place.runId, pieces), bytes, tensors });
   }

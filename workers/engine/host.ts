@@ -254,7 +254,7 @@ export class EngineHost {
     const key = keys.weights(context.runId, tag.weightsDigest);
     if (await this.#weightsAreThere(store, context.runId, tag.weightsDigest)) return key;
     const copy = state.trainer.weights.slice(); // what is written while it is hashed and sent must not change
-    const shards = await savePart({ store, runId: context.runId, iteration: context.at.iteration }, 'weights', copy);
+    const shards = await savePart({ store, runId: context.runId, iteration: context.at.iteration }, 'weights', copy, { weights: tag.weightsDigest });
     const manifest: WeightsManifest = { format: recordFormat, weightsDigest: tag.weightsDigest, dtype: 'F32', shards };
     faultPoint('weights.manifest.before', { iteration: context.at.iteration });
     await store.put(key, encodeRecord(manifest));

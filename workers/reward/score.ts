@@ -57,7 +57,7 @@ export class RewardRole {
       }
       return input.deterministic ? withoutAccidents(host, scored, sample) : scored;
     });
-    const table = tabulate(outcomes);
+    const table: ScoreTable = { trajectories: input.trajectories, ...tabulate(outcomes) };
     return { scores: await putJsonBlob(store, message.runId, table), failed: outcomes.filter((outcome) => !outcome.ok).length };
   }
 
@@ -173,7 +173,7 @@ function inputOf(t: Trajectories, dataset: DatasetFact, b: number, decode: (ids:
   };
 }
 
-function tabulate(outcomes: readonly ScoreOutcome[]): ScoreTable {
+function tabulate(outcomes: readonly ScoreOutcome[]): Omit<ScoreTable, 'trajectories'> {
   const names = new Set(outcomes.flatMap((outcome) => (outcome.ok ? Object.keys(outcome.columns) : [])));
   const column = (name: string) =>
     outcomes.map((outcome) => {

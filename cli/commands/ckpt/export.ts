@@ -1,6 +1,7 @@
 /** `petrel ckpt export <run> [iteration] --out DIR [--dtype]`. */
 import { join, resolve } from 'node:path';
 import { petrelHome } from '../../../infra/home.ts';
+import { pinPosition } from '../../../infra/retention/entries.ts';
 import { exportCheckpoint } from '../../checkpoints/export.ts';
 import type { ExportDtype } from '../../checkpoints/export.ts';
 import { chooseCheckpoint } from '../../checkpoints/list.ts';
@@ -16,12 +17,16 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const { runId, log } = await findRun(word(input, 0), context);
   const { record: manifest } = await chooseCheckpoint(log, iteration);
   const cache = join(petrelHome(env), 'cache');
-  const dtype = await exportCheckpoint({ log, manifest, folder, dtype: dtypeOption(input), cache });
+  const unpin = await pinPosition(log, { position: manifest.iteration, why: 'an export', forMs: exportMs }, () => new Date());
+  const dtype = await exportCheckpoint({ log, manifest, folder, dtype: dtypeOption(input), cache }).finally(unpin);
   const answer = { runId, iteration: manifest.iteration, digest: manifest.weightsDigest, dtype, folder };
   printer.data(answer, () => folder);
   if (!printer.json) printer.notice(`the policy after iteration ${manifest.iteration} as a Hugging Face folder, ${dtype}`);
   return undefined;
 }
+
+/** One that takes longer has died. */
+const exportMs = 6 * 3_600_000;
 
 /** commander has checked it against the choices. */
 function dtypeOption(input: CommandInput): ExportDtype {

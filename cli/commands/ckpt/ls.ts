@@ -1,5 +1,6 @@
 /** `petrel ckpt ls <run>`. */
 import { checkpointRows } from '../../checkpoints/list.ts';
+import { readRetention } from '../../../infra/retention/entries.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { word } from '../../options.ts';
 import { showBytes } from '../../printer/quantities.ts';
@@ -21,6 +22,8 @@ export async function run(input: CommandInput, context: CommandContext): Promise
           { head: 'shards', value: ({ shards, complete }) => (complete ? shards : printer.style('red', `${shards}, not all there`)) },
         ]),
   );
+  const { floor } = await readRetention(log);
+  if (floor > 0 && !printer.json) printer.notice(`\nretention keeps what follows iteration ${floor}; older checkpoints are removed`);
   if (rows.length > 0 && !printer.json) printer.notice(`\npetrel ckpt verify ${runId} reads and compares them; petrel ckpt export ${runId} --out ./trained writes a Hugging Face folder`);
   return undefined;
 }

@@ -8,6 +8,7 @@ import { listChildren, listKeys, removeAll, removeObject } from './listing.ts';
 import { parseS3Url } from './location.ts';
 import { readRange, readStream, readWhole, sizeOf } from './read.ts';
 import { putObject } from './write.ts';
+import { abortUnfinished } from './unfinished.ts';
 
 /**
  * Opens `s3://bucket/prefix`, by default with the process's one client. Throws InvalidInputError when bucket or
@@ -61,6 +62,10 @@ class S3Store implements Store {
 
   remove(key: string): Promise<void> {
     return key.endsWith('/') ? removeAll(this.#bucket, key) : removeObject(this.#bucket, key);
+  }
+
+  removeLeftovers(before: Date): Promise<number> {
+    return abortUnfinished(this.#bucket, before);
   }
 
   localPath(): undefined {

@@ -1,0 +1,104 @@
+/** How far back a run can go: to the oldest of the newest verified checkpoints that its recipe keeps. */
+import { createHash } from 'node:crypto';
+import { isDamage } from '../../core/damage.ts';
+import type { Digest } from '../../core/ids.ts';
+import { parseRecipe } from '../../core/recipe/index.ts';
+import { keys } from '../../core/records/keys.ts';
+import { checkpointManifest, pin } from '../../core/records/schema.ts';
+import type { Pin, RetentionEntry } from '../../core/records/schema.ts';
+import { readRecord } from '../store/records.ts';
+import type { RunLog } from '../store/run-log.ts';
+import { livePins } from './entries.ts';
+
+/** One checkpoint alone would be lost with its first damaged byte. */
+const fewestCheckpoints = 2;
+
+export interface RetentionRule {
+  /** Newest verified checkpoints that are kept; null: all of them, and the base. */
+  readonly checkpoints: number | null;
+  readonly batches: 'since_oldest_checkpoint' | 'all';
+}
+
+export async function ruleOf(log: RunLog): Promise<RetentionRule> {
+  const { trainer } = parseRecipe((await log.revision()).recipe);
+  return { checkpoints: trainer.max_actor_ckpt_to_keep && Math.max(fewestCheckpoints, trainer.max_actor_ckpt_to_keep), batches: trainer.keep_batches };
+}
+
+/** The floor as it should be, and the checkpoints that were read for it. It never falls, and no pin lies below it. */
+export async function floorOf(log: RunLog, rule: RetentionRule, entry: RetentionEntry, now: Date): Promise<Pick<RetentionEntry, 'floor' | 'verified'>> {
+  const unchanged = { floor: entry.floor, verified: entry.verified };
+  if (rule.checkpoints === null) return unchanged;
+  const names = await log.checkpointNames();
+  if ((names[rule.checkpoints - 1]?.iteration ?? 0) <= entry.floor) return unchanged;
+  const whole = new WholeCheckpoints(log, names, entry.verified);
+  const newest = await whole.upTo(Number.POSITIVE_INFINITY, rule.checkpoints);
+  if (newest.length < rule.checkpoints) return { floor: entry.floor, verified: whole.keys(entry.floor) };
+  const reached = [newest.at(-1)];
+  for (const { position } of [...livePins(entry, now), ...(await forksInTheMaking(log))]) reached.push((await whole.upTo(position, 1))[0]);
+  const floor = Math.max(entry.floor, Math.min(...reached.map((one) => one?.iteration ?? 0)));
+  return { floor, verified: whole.keys(floor) };
+}
+
+/** A fork that is being made reads what leads to its position. */
+async function forksInTheMaking({ store, runId }: RunLog): Promise<Pin[]> {
+  const pins = await Promise.all((await store.children(keys.pins(runId))).map((name) => readRecord(store, keys.pins(runId) + name, pin)));
+  const done = async (by: string) => (await store.head(keys.term(by, 1))) !== undefined || (await store.head(keys.tombstone(by))) !== undefined;
+  const live = await Promise.all(pins.map(async (one) => (one === undefined || (await done(one.record.by)) ? [] : [one.record])));
+  return live.flat();
+}
+
+type CheckpointName = Awaited<ReturnType<RunLog['checkpointNames']>>[number];
+
+/** Each is read once in its life. */
+class WholeCheckpoints {
+  readonly #log: RunLog;
+  readonly #names: readonly CheckpointName[];
+  readonly #known: Map<string, boolean>;
+
+  constructor(log: RunLog, names: readonly CheckpointName[], verified: readonly string[]) {
+    this.#log = log;
+    this.#names = names;
+    this.#known = new Map(verified.map((key) => [key, true]));
+  }
+
+  /** The newest `count` of them at or before a position. */
+  async upTo(position: number, count: number): Promise<CheckpointName[]> {
+    const found: CheckpointName[] = [];
+    for (const name of this.#names) {
+      if (found.length === count) break;
+      if (name.iteration <= position && (await this.#isWhole(name.key))) found.push(name);
+    }
+    return found;
+  }
+
+  /** Those that were read and are kept. */
+  keys(floor: number): string[] {
+    return this.#names.filter(({ iteration, key }) => iteration >= floor && this.#known.get(key) === true).map(({ key }) => key);
+  }
+
+  async #isWhole(key: string): Promise<boolean> {
+    const whole = this.#known.get(key) ?? (await isWhole(this.#log, key));
+    this.#known.set(key, whole);
+    return whole;
+  }
+}
+
+/** Reads every shard of a checkpoint and compares it with its name. */
+async function isWhole({ store, runId }: RunLog, key: string): Promise<boolean> {
+  const manifest = await readRecord(store, key, checkpointManifest).catch((error: unknown) => {
+    if (isDamage(error)) return undefined;
+    throw error;
+  });
+  if (manifest === undefined) return false;
+  for (const { blob } of manifest.record.shards) if ((await digestOfBlob(store, runId, blob)) !== blob) return false;
+  return true;
+}
+
+/** Piece by piece: a shard may be large, and whoever asks has other things to do. */
+async function digestOfBlob(store: RunLog['store'], runId: string, digest: Digest): Promise<Digest | undefined> {
+  const stream = await store.stream(keys.blob(runId, digest));
+  if (stream === undefined) return undefined;
+  const hash = createHash('sha256');
+  for await (const piece of stream) hash.update(piece);
+  return hash.digest('hex');
+}

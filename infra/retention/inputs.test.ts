@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import { keys } from '../../core/records/keys.ts';
+import { recordFormat } from '../../core/records/schema.ts';
+import { MemoryStore } from '../../tests/memory-store.ts';
+import { digestOf } from '../store/digest.ts';
+import { encodeRecord } from '../store/records.ts';
+import { keepInputs, passOverInputs } from './inputs.ts';
+
+const graceMs = 60_000;
+const at = (minutes: number) => new Date(Date.parse('2026-01-02T03:04:05Z') + minutes * 60_000);
+const inputs = { model: digestOf('model'), train: digestOf('rows'), trainRows: 4 };
+const folders = [`datasets/${inputs.train}/`, `models/${inputs.model}/`];
+
+async function stored(): Promise<MemoryStore> {
+  const store = new MemoryStore();
+  await store.put(keys.model(inputs.model, 'config.json'), new Uint8Array(1));
+  await store.put(keys.dataset(inputs.train, 'rows.jsonl'), new Uint8Array(1));
+  return store;
+}
+
+async function named(store: MemoryStore): Promise<void> {
+  const record = { format: recordFormat, runId: 'toy-1', revision: 1, fromPosition: 0, recipe: {}, inputs, createdAt: '' };
+  await store.create(keys.revision('toy-1', 1), encodeRecord(record));
+}
+
+describe('models and datasets', () => {
+  it('go when no run has named them for the whole grace', async () => {
+    const store = await stored();
+    expect((await passOverInputs(store, { now: at(0), graceMs })).removed).toEqual([]);
+    expect((await passOverInputs(store, { now: at(0.5), graceMs })).removed).toEqual([]);
+    expect([...(await passOverInputs(store, { now: at(2), graceMs })).removed].sort()).toEqual(folders);
+    expect([...store.objects.keys()].filter((key) => !key.startsWith('janitor/'))).toEqual([]);
+  });
+
+  it('stay while a run names them, and go once it was deleted', async () => {
+    const store = await stored();
+    await named(store);
+    for (const minute of [0, 2, 4]) expect(await passOverInputs(store, { now: at(minute), graceMs })).toEqual({ removed: [], unnamed: [] });
+    await store.create(keys.tombstone('toy-1'), new Uint8Array());
+    await passOverInputs(store, { now: at(6), graceMs });
+    expect((await passOverInputs(store, { now: at(8), graceMs })).removed).toHaveLength(2);
+  });
+
+  it('are kept for a run that is being started from them, also when a listing does not show it yet', async () => {
+    const store = await stored();
+    await passOverInputs(store, { now: at(0), graceMs });
+    expect(await keepInputs(store, inputs)).toBe(true);
+    expect((await passOverInputs(store, { now: at(2), graceMs })).removed).toEqual([]);
+    store.holdListings();
+    await named(store);
+    expect((await passOverInputs(store, { now: at(2.5), graceMs })).removed).toEqual([]);
+    store.refresh();
+    expect(await passOverInputs(store, { now: at(9), graceMs })).toEqual({ removed: [], unnamed: [] });
+  });
+
+  it('that are being removed at this moment are waited for, and stored again', async () => {
+    const store = await stored();
+    await passOverInputs(store, { now: at(0), graceMs });
+    let asked: Promise<boolean> | undefined;
+    store.beforeChange = (key) => {
+      if (folders.includes(key)) asked ??= keepInputs(store, inputs);
+    };
+    await passOverInputs(store, { now: at(2), graceMs });
+    expect(await asked).toBe(false);
+    expect(await keepInputs(store, inputs)).toBe(true);
+  });
+
+  it('of a janitor that died while removing are removed by the next', async () => {
+    const store = await stored();
+    await passOverInputs(store, { now: at(0), graceMs });
+    store.beforeChange = (key) => {
+      if (folders.includes(key)) throw new Error('died');
+    };
+    await expect(passOverInputs(store, { now: at(2), graceMs })).rejects.toThrow('died');
+    store.beforeChange = () => {};
+    await expect(keepInputs(store, inputs, 50)).rejects.toMatchObject({ code: 'InputsBeingRemoved' });
+    await passOverInputs(store, { now: at(3), graceMs });
+    expect(await store.list('models/')).toEqual([]);
+    expect(await keepInputs(store, inputs)).toBe(true);
+  });
+});

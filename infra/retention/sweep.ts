@@ -1,0 +1,51 @@
+/** The janitor: one pass over everything that a store holds. May run at any time, and several at once. */
+import type { Store } from '../../core/ports.ts';
+import { runIdPattern } from '../../core/ids.ts';
+import { keys } from '../../core/records/keys.ts';
+import { RunLog } from '../store/run-log.ts';
+import { passOverInputs } from './inputs.ts';
+import type { InputsPass } from './inputs.ts';
+import { passOver } from './pass.ts';
+import type { PassOptions, RunPass } from './pass.ts';
+
+/** Long enough for a listing to catch up, and for whoever reads samples or loads a checkpoint at this moment. */
+export const defaultGraceMs = 10 * 60_000;
+/** Inputs are dear to store again, and a run that is being started does not name them yet. */
+const inputsGraceMs = 24 * 3_600_000;
+/** A writer that is slower than this is dead. */
+const leftoverAgeMs = 24 * 3_600_000;
+
+export interface Sweep {
+  readonly runs: readonly RunPass[];
+  readonly inputs: InputsPass;
+  /** Temporary files and unfinished uploads of writers that died. */
+  readonly leftovers: number;
+}
+
+export async function sweepStore(store: Store, options: PassOptions, done: (pass: RunPass) => void = () => {}): Promise<Sweep> {
+  const runs: RunPass[] = [];
+  for (const name of await store.children(keys.runs)) {
+    const runId = name.replace('/', '');
+    if (!runIdPattern.test(runId)) continue;
+    const pass = await passOver(new RunLog(store, runId), options);
+    runs.push(pass);
+    done(pass);
+  }
+  const graceMs = options.graceMs === 0 ? 0 : Math.max(options.graceMs, inputsGraceMs);
+  const inputs = await passOverInputs(store, { ...options, graceMs });
+  const before = new Date(options.now.getTime() - leftoverAgeMs);
+  return { runs, inputs, leftovers: options.dryRun === true ? 0 : ((await store.removeLeftovers?.(before)) ?? 0) };
+}
+
+export function sayPass(pass: RunPass, say: (text: string) => void): void {
+  const text = passText(pass);
+  if (text !== undefined) say(text);
+}
+
+/** What a pass did, for the run's log; undefined when it did nothing that anybody would miss. */
+export function passText({ floor, removed, problem }: RunPass): string | undefined {
+  if (problem !== undefined) return `retention: nothing was removed: ${problem}`;
+  if (removed.objects === 0) return undefined;
+  const checkpoints = removed.checkpoints.length === 0 ? '' : `checkpoints ${removed.checkpoints.join(', ')}, `;
+  return `retention: removed ${checkpoints}${removed.objects} objects, ${(removed.bytes / 2 ** 20).toFixed(1)} MiB; kept is what follows iteration ${floor}`;
+}

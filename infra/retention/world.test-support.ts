@@ -1,0 +1,272 @@
+/** A run in a store as its workers and its owner change it, step by step, and what must hold after every step. */
+import { digestOf } from '../store/digest.ts';
+import { putBlob } from '../store/blobs.ts';
+import { encodeRecord } from '../store/records.ts';
+import { RunLog } from '../store/run-log.ts';
+import { openNextTerm } from '../store/terms.ts';
+import { appendStatus } from '../store/status.ts';
+import { MemoryStore } from '../../tests/memory-store.ts';
+import { keys } from '../../core/records/keys.ts';
+import { recordFormat } from '../../core/records/schema.ts';
+import type { RunState } from '../../core/records/schema.ts';
+import { parseRecipe } from '../../core/recipe/index.ts';
+import { livePins, pinPosition, readRetention } from './entries.ts';
+import { passOver } from './pass.ts';
+import type { RunPass } from './pass.ts';
+import { endSweep } from './strays.ts';
+
+export const graceMs = 60_000;
+const runId = 'toy-20260102-030405-abcd';
+const writer = { process: 'test', at: '' };
+const counters = { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 };
+const bytes = (text: string) => new TextEncoder().encode(text);
+/** The writer died. */
+class Crash extends Error {}
+
+export class World {
+  readonly store = new MemoryStore();
+  readonly log = new RunLog(this.store, runId);
+  #now = Date.parse('2026-01-02T03:04:05Z');
+  #term = 1;
+  #position = 0;
+  #pending = false;
+  #state = '';
+  #parent = '';
+  /** Tells things apart that are made twice. */
+  #nonce = 0;
+  readonly #unpin: (() => Promise<void>)[] = [];
+
+  now = (): Date => new Date(this.#now);
+
+  async begin(keep: number | null, batches: 'since_oldest_checkpoint' | 'all'): Promise<void> {
+    const recipe = parseRecipe({
+      name: 'toy',
+      model: { path: './m' },
+      data: { train_files: 't.jsonl' },
+      trainer: { total_training_steps: 100, max_actor_ckpt_to_keep: keep, keep_batches: batches },
+    });
+    const inputs = { model: digestOf('model'), train: digestOf('rows'), trainRows: 4 };
+    await this.#create(keys.run(runId), { format: recordFormat, runId, name: 'toy', kind: 'rl', createdAt: '' });
+    await this.#create(keys.revision(runId, 1), { format: recordFormat, runId, revision: 1, fromPosition: 0, recipe, inputs, createdAt: '' });
+    this.#state = digestOf('base');
+    await this.#openTerm();
+    await this.becomes('running');
+  }
+
+  /** Rollout, reward and advantage. `until`: where the worker dies. */
+  async commitBatch(until: 'blob' | 'result' | 'batch'): Promise<void> {
+    if (this.#pending) return;
+    const k = this.#position + 1;
+    const name = `${this.#term === 1 || until === 'batch' ? '' : this.#nonce++} ${k} ${this.#state}`;
+    const trajectories = await putBlob(this.store, runId, bytes(`trajectories ${name}`));
+    if (until === 'blob') return;
+    const jobs = [await this.#result('rollout', name, { trajectories }), await this.#result('reward', name, { scores: await putBlob(this.store, runId, bytes(`scores ${name}`)) })];
+    if (until === 'result') return;
+    await this.#create(keys.batch(runId, this.#term, k), {
+      ...{ format: recordFormat, runId, term: this.#term, iteration: k, parent: this.#parent, parentState: this.#state, revision: 1, profile: 'p' },
+      tensors: await putBlob(this.store, runId, bytes(`tensors ${name}`)),
+      ...{ oldLogProbs: 'stored', learningRates: [], results: jobs, draws: [], before: counters, after: counters, metrics: {}, timings: {}, decision: 'train', writer },
+      loss: { kind: 'policy', lossMode: '', clipRatioLow: 0, clipRatioHigh: 0, clipRatioC: 0, lossAggMode: '', entropyCoeff: 0, useKlLoss: false, klLossCoef: 0, klLossType: '', temperature: 1, lossScaleFactor: 1 },
+      optimizer: { beta1: 0, beta2: 0, eps: 0, weightDecay: 0, maxGradNorm: 0 },
+    });
+    this.#pending = true;
+  }
+
+  /** A skipped one leaves the state as it was. */
+  async commitUpdate(skipped: boolean): Promise<void> {
+    if (!this.#pending) return;
+    const k = this.#position + 1;
+    const state = skipped ? this.#state : digestOf(['state', k, this.#state]);
+    const record = {
+      ...{ format: recordFormat, runId, term: this.#term, iteration: k, batch: digestOf(k), parentState: this.#state, outcome: skipped ? 'skipped' : 'applied' },
+      ...{ stateDigest: state, weightsDigest: digestOf(['weights', state]), steps: [], after: counters, metrics: {}, timings: {}, writer },
+    };
+    await this.#create(keys.update(runId, this.#term, k), record);
+    this.#parent = digestOf(record);
+    [this.#position, this.#state, this.#pending] = [k, state, false];
+  }
+
+  /** `until`: how many shards are written before the trainer dies; all of them, and the manifest, for 3. */
+  async saveCheckpoint(until: number): Promise<void> {
+    if (this.#position === 0) return;
+    const k = this.#position;
+    const shards = [];
+    for (const part of ['weights', 'm', 'v'].slice(0, until)) {
+      const content = bytes(`${part} ${k} ${this.#state}`);
+      shards.push({ blob: await putBlob(this.store, runId, content), bytes: content.byteLength, tensors: [] });
+    }
+    if (until < 3) return;
+    await this.#create(keys.checkpoint(runId, k, this.#state), {
+      ...{ format: recordFormat, runId, term: this.#term, iteration: k, stateDigest: this.#state, weightsDigest: digestOf(['weights', this.#state]), shards, parameters: [], state: {} },
+    });
+  }
+
+  /** A bit of the newest checkpoint flips, before anybody has read it: a disk that rots later is found by `ckpt verify` only. */
+  async damageCheckpoint(): Promise<void> {
+    const [newest] = await this.log.checkpoints();
+    if (newest === undefined || (await readRetention(this.log)).verified.includes(newest.key)) return;
+    const key = keys.blob(runId, newest?.record.shards[1]?.blob ?? '');
+    if (this.store.objects.has(key)) this.store.objects.set(key, bytes('damaged'));
+  }
+
+  async publishWeights(): Promise<void> {
+    const weightsDigest = digestOf(['weights', this.#state]);
+    const content = bytes(`weights object ${weightsDigest}`);
+    const shards = [{ blob: await putBlob(this.store, runId, content), bytes: content.byteLength, tensors: [] }];
+    await this.#create(keys.weights(runId, weightsDigest), { format: recordFormat, weightsDigest, dtype: 'F32', shards });
+  }
+
+  /** The same weights give the same jobs. */
+  async evaluate(): Promise<void> {
+    const weightsDigest = digestOf(['weights', this.#state]);
+    const trajectories = await this.#once('rollout', `validate ${weightsDigest}`, 'trajectories');
+    const scores = await this.#once('reward', `validate ${weightsDigest}`, 'scores');
+    await this.#create(keys.evaluation(runId, this.#term, this.#position), {
+      ...{ format: recordFormat, runId, term: this.#term, iteration: this.#position, weightsDigest, questions: 1, failed: 0, accuracy: 1, metrics: {}, timings: {}, results: [trajectories, scores], writer },
+    });
+  }
+
+  /** An export or a fork begins. */
+  async pin(back: number): Promise<void> {
+    const position = Math.max(0, this.#position - back);
+    const unpin = await pinPosition(this.log, { position, why: 'a test', forMs: 10 * graceMs }, this.now).catch(refused);
+    if (unpin !== undefined) this.#unpin.push(unpin);
+  }
+
+  async unpin(): Promise<void> {
+    await this.#unpin.shift()?.();
+  }
+
+  /** `resume --from`. */
+  async redoFrom(back: number): Promise<void> {
+    const position = Math.max(0, this.#position - back);
+    const opened = await openNextTerm(this.log, { after: this.#term, position, skipDraws: false, owner: 'test', reason: 'a redo', writer }).catch(refused);
+    if (opened === undefined) return;
+    await this.becomes('running');
+    const head = await this.log.head();
+    [this.#term, this.#position, this.#state, this.#parent, this.#pending] = [opened.record.term, position, opened.record.startState, head?.parent ?? '', false];
+  }
+
+  async becomes(state: RunState): Promise<void> {
+    if (state === 'running') await endSweep(this.log, this.now());
+    await appendStatus(this.log, { state }, this.now());
+  }
+
+  wait(ms: number): void {
+    this.#now += ms;
+  }
+
+  /** `dieAfter`: changes to the store after which the janitor dies. */
+  async janitor(dieAfter = Number.POSITIVE_INFINITY): Promise<RunPass> {
+    let left = dieAfter;
+    this.store.beforeChange = () => {
+      if (left-- <= 0) throw new Crash();
+    };
+    try {
+      return await passOver(new RunLog(this.store, runId), { now: this.now(), graceMs });
+    } finally {
+      this.store.beforeChange = () => {};
+    }
+  }
+
+  /** Two control processes, each with its janitor. */
+  async twoJanitors(): Promise<void> {
+    await Promise.all([passOver(new RunLog(this.store, runId), { now: this.now(), graceMs }), passOver(new RunLog(this.store, runId), { now: this.now(), graceMs })]);
+  }
+
+  /** Everything that somebody may still need; what is missing of it. */
+  async lost(): Promise<string[]> {
+    const log = new RunLog(this.store, runId);
+    const entry = await readRetention(log);
+    const whole = (await log.checkpoints()).filter(({ record }) => record.shards.every(({ blob }) => digestOf([...(this.store.objects.get(keys.blob(runId, blob)) ?? [])]) !== digestOf([...bytes('damaged')])));
+    const missing: string[] = [];
+    const need = (key: string, why: string) => void (this.store.objects.has(key) || missing.push(`${why}: ${key}`));
+    for (const { record } of await log.checkpoints()) for (const { blob } of record.shards) need(keys.blob(runId, blob), `shard of checkpoint ${record.iteration}`);
+    const from = (position: number) => whole.find(({ record }) => record.iteration <= position)?.record.iteration ?? 0;
+    const pinned = livePins(entry, this.now()).map((pin) => pin.position);
+    // A pin says nothing any more when a redo has taken its position away.
+    for (const position of [this.#position, entry.floor, ...pinned.filter((one) => one <= this.#position)]) {
+      if (from(position) < entry.floor) missing.push(`no way to position ${position}: the floor is ${entry.floor}`);
+      for (let k = from(position) + 1; k <= position; k++) need(keys.blob(runId, (await log.iteration(k)).batch.record.tensors), `batch ${k} on the way to ${position}`);
+    }
+    for (const [key, why] of await this.#namedAbove(log, entry.floor)) need(key, why);
+    return missing;
+  }
+
+  /** Blobs and manifests that nobody can need. */
+  async superfluous(): Promise<string[]> {
+    const log = new RunLog(this.store, runId);
+    const { floor, condemned } = await readRetention(log);
+    const allowed = new Set((await this.#namedAbove(log, floor)).map(([key]) => key));
+    for (const { key, record } of await log.checkpoints()) for (const one of [key, ...record.shards.map(({ blob }) => keys.blob(runId, blob))]) allowed.add(one);
+    const abandoned = (key: string) => key.startsWith(keys.checkpoints(runId)) && Number.parseInt(key.slice(keys.checkpoints(runId).length), 10) >= floor;
+    const shardsOfAbandoned = [...this.store.objects].filter(([key]) => abandoned(key)).flatMap(([, content]) => [...new TextDecoder().decode(content).matchAll(/[0-9a-f]{64}/g)].map(([digest]) => keys.blob(runId, digest)));
+    for (const key of shardsOfAbandoned) allowed.add(key);
+    const removable = [...this.store.objects.keys()].filter((key) => [keys.blobs(runId), keys.checkpoints(runId), keys.allWeights(runId)].some((prefix) => key.startsWith(prefix)));
+    return [...removable.filter((key) => !allowed.has(key) && !abandoned(key)), ...condemned];
+  }
+
+  /** What records above the floor name: batches of every term, validations, work in flight, and the weights of the head. */
+  async #namedAbove(log: RunLog, floor: number): Promise<[string, string][]> {
+    const named: [string, string][] = [];
+    const inBatches = new Set<string>();
+    const results = async (jobs: readonly string[], why: string) => {
+      for (const job of jobs) {
+        const { output } = JSON.parse(new TextDecoder().decode(await this.store.get(keys.result(runId, job)))) as { output: Record<string, string> };
+        for (const digest of Object.values(output)) named.push([keys.blob(runId, digest), why]);
+      }
+    };
+    for (const [key, content] of [...this.store.objects]) {
+      const match = /terms\/\d+\/(\d+)\/(batch|eval)\.json$/.exec(key);
+      if (match === null) continue;
+      const record = JSON.parse(new TextDecoder().decode(content)) as { results?: string[]; tensors?: string };
+      if (record.results === undefined) continue; // a seal
+      for (const job of record.results) inBatches.add(job);
+      if (Number(match[1]) <= floor && !(floor === 0 && match[1] === '0')) continue;
+      if (record.tensors !== undefined) named.push([keys.blob(runId, record.tensors), `tensors of ${key}`]);
+      await results(record.results, `results of ${key}`);
+    }
+    await results((await log.evaluations()).at(-1)?.results ?? [], 'the newest validation');
+    const flying = [...this.store.objects.keys()].filter((key) => key.startsWith(keys.results(runId))).map((key) => key.slice(keys.results(runId).length, -5));
+    await results(flying.filter((job) => !inBatches.has(job)), 'in flight');
+    const head = await log.head();
+    for (const weights of new Set([head?.weightsDigest, head?.termRecord.startWeights, (await log.at(Math.max(0, this.#position - 1)).catch(() => undefined))?.weightsDigest])) {
+      if (weights === undefined) continue;
+      const manifest = this.store.objects.get(keys.weights(runId, weights));
+      if (manifest === undefined) continue;
+      named.push([keys.weights(runId, weights), 'weights'], ...[...new TextDecoder().decode(manifest).matchAll(/"blob":"([0-9a-f]{64})"/g)].map(([, digest]): [string, string] => [keys.blob(runId, digest ?? ''), 'weights of the head']));
+    }
+    return named;
+  }
+
+  async #openTerm(): Promise<void> {
+    const record = {
+      ...{ format: recordFormat, runId, term: 1, startState: this.#state, startWeights: digestOf(['weights', this.#state]) },
+      ...{ profile: { id: 'p', compute: 'fp32', deterministic: true, isa: 'avx2', engine: 'test', maxTokensPerMicroBatch: 1 }, owner: 'test', reason: 'test', skippedDraws: [], writer, revision: 1 },
+    };
+    await this.#create(keys.term(runId, 1), record);
+    this.#parent = digestOf(record);
+  }
+
+  async #once(stage: string, input: string, field: string): Promise<string> {
+    const job = `${stage}-${digestOf(input).slice(0, 32)}`;
+    if (this.store.objects.has(keys.result(runId, job))) return job;
+    return this.#result(stage, input, { [field]: await putBlob(this.store, runId, bytes(`${field} ${input}`)) });
+  }
+
+  async #result(stage: string, input: string, output: Record<string, string>): Promise<string> {
+    const jobId = `${stage}-${digestOf(input).slice(0, 32)}`;
+    await this.#create(keys.result(runId, jobId), { format: recordFormat, jobId, stage, output, timings: {}, writer });
+    return jobId;
+  }
+
+  #create(key: string, record: object): Promise<'created' | 'exists'> {
+    return this.store.create(key, encodeRecord(record));
+  }
+}
+
+/** A floor that was decided before. */
+function refused(error: unknown): undefined {
+  if (error instanceof Error && 'code' in error && error.code === 'RemovedByRetention') return undefined;
+  throw error;
+}

@@ -1,0 +1,20 @@
+/** Uploads that their writers never ended: nobody sees them, and they are paid for. */
+import { AbortMultipartUploadCommand, ListMultipartUploadsCommand } from '@aws-sdk/client-s3';
+import type { S3Bucket } from './bucket.ts';
+
+/** Aborts those that were begun before then. How many. */
+export async function abortUnfinished(bucket: S3Bucket, before: Date): Promise<number> {
+  const { Bucket, Key: Prefix } = bucket.at('');
+  let aborted = 0;
+  let place: { KeyMarker?: string | undefined; UploadIdMarker?: string | undefined } = {};
+  for (;;) {
+    const page = await bucket.insist('list unfinished uploads', () => bucket.client.send(new ListMultipartUploadsCommand({ Bucket, Prefix, ...place })));
+    for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
+      if (Initiated === undefined || Initiated >= before) continue;
+      await bucket.insist(`abort the upload of ${Key}`, () => bucket.client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId })));
+      aborted += 1;
+    }
+    if (page.IsTruncated !== true) return aborted;
+    place = { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker };
+  }
+}

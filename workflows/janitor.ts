@@ -1,0 +1,11 @@
+/** One pass over a store. A Schedule of every stack starts it; several at once do no harm. */
+import { proxyActivities } from '@temporalio/workflow';
+import type { Activities } from '../activities/index.ts';
+import type { JanitorCarry } from '../core/wire/workflow.ts';
+
+/** Reading whole checkpoints takes its time. The next pass does what this one could not. */
+const { sweep } = proxyActivities<Activities>({ startToCloseTimeout: '6 hours', heartbeatTimeout: '3 s', retry: { maximumAttempts: 3 } });
+
+export async function janitor(carry: JanitorCarry): Promise<void> {
+  await sweep(carry);
+}
