@@ -87,8 +87,11 @@ async function untilPausedOrDone(drive: Drive): Promise<RunOutcome | undefined> 
 
 async function iterate(drive: Drive): Promise<RunOutcome | undefined> {
   const { carry, progress } = drive;
+  const before = progress.wish;
   const head = await quick.recoverHead(carry);
-  Object.assign(progress, { opened: head.term > 0, position: head.position, iterations: head.iterations, wish: head.wish });
+  Object.assign(progress, { opened: head.term > 0, position: head.position, iterations: head.iterations });
+  // The store's word may be older than a signal that came in meanwhile.
+  if (progress.wish === before) progress.wish = head.wish;
   if (progress.ending === undefined) await open(drive);
   if (progress.ending === undefined && head.evaluationDue) await validate(drive);
   if (head.valOnly && progress.ending === undefined) return end(drive, 'completed');

@@ -57,6 +57,7 @@ const activities: Omit<Activities, 'fireSchedule'> = {
     const run = runOf(ref);
     run.recoveries += 1;
     const { term, position, iterations, pending, wish } = run;
+    await reach(ref, 'recover');
     return { term, position, iterations, pending, wish, evaluationDue: false, valOnly: false };
   },
   async openTerm(ref) {
@@ -196,6 +197,16 @@ describe('the workflow of a run', () => {
     await tell('stop');
     waiting?.go();
     expect(await outcome).toEqual({ state: 'stopped', position: 2 });
+  });
+
+  it('hears a wish that comes while it recovers, though the store was read before', async () => {
+    let waiting: ReturnType<typeof stopAt> | undefined;
+    const { run, outcome, tell } = await drive(9, (fresh) => (waiting = stopAt(fresh, 'recover')));
+    await waiting?.reached;
+    await tell('cancel');
+    waiting?.go();
+    expect(await outcome).toEqual({ state: 'cancelled', position: 0 });
+    expect(run.states).toEqual(['cancelled']);
   });
 
   it.each(['open', 'update', 'evaluate', 'checkpoint'])('does not wait for %s when it is cancelled', async (stage) => {
