@@ -7,19 +7,21 @@ const life = (incarnation: string, from: number, levels: readonly number[]): Pro
   levels.map((residentMiB, i) => ({ round: from + i, kind: 'worker', incarnation, residentMiB, handles: 20 + (i % 2), threads: 9 }));
 
 describe('growth over rounds', () => {
+  const warm = Array.from({ length: 18 }, (_, i) => 60 + i * 5);
+
   it('is seen through restarts, each of which begins anew at a lower level', () => {
-    const leaking = (incarnation: string, from: number) => life(incarnation, from, [100, 104, 108, 112, 116, 120, 124, 128]);
-    const [growth] = growthOf([...leaking('a', 1), ...leaking('b', 9), ...leaking('c', 17)]);
-    expect(growth).toMatchObject({ kind: 'worker', incarnations: 3, samples: 24, memory: { perRound: 4, error: 0 } });
+    const leaking = (incarnation: string, from: number) => life(incarnation, from, [...warm, 100, 104, 108, 112, 116, 120, 124, 128]);
+    const [growth] = growthOf([...leaking('a', 1), ...leaking('b', 27), ...leaking('c', 53)]);
+    expect(growth).toMatchObject({ kind: 'worker', incarnations: 3, samples: 78, memory: { perRound: 4, error: 0 } });
     expect(Math.abs(growth?.handles?.perRound ?? 1)).toBeLessThan(0.25);
   });
 
   it('is not the warming up of its first rounds', () => {
-    expect(growthOf(life('a', 1, [60, 90, 110, 120, 120, 120, 120, 120]))[0]?.memory?.perRound).toBe(0);
+    expect(growthOf(life('a', 1, [...warm, ...Array.from({ length: 8 }, () => 120)]))[0]?.memory?.perRound).toBe(0);
   });
 
   it('is as uncertain as its samples are scattered', () => {
-    const [growth] = growthOf(life('a', 1, [0, 0, 0, 100, 140, 102, 139, 101, 141, 100]));
+    const [growth] = growthOf(life('a', 1, [...warm, 100, 140, 102, 139, 101, 141, 100, 140]));
     expect(growth?.memory?.error).toBeGreaterThan(2);
     expect(judge(growth?.memory, 1)).toBeUndefined();
     expect(judge({ perRound: 4, error: 0.5 }, 1)).toBe(false);

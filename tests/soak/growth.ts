@@ -22,25 +22,27 @@ export interface Growth {
   readonly lastHandles: number;
 }
 
-/** A process warms up in its first rounds: code is compiled, caches fill, pools grow to their size. */
-const warmUpRounds = 3;
-/** Fewer say nothing about a slope. */
-const leastSamples = 4;
+/**
+ * A heap grows until its first great collection, which the control process reaches after some sixteen rounds; handles
+ * are all open after a few. Fewer samples than `least` say nothing about a slope.
+ */
+const settledMemory = { after: 18, least: 8 };
+const settledHandles = { after: 3, least: 4 };
 
 export function growthOf(samples: readonly ProcessSample[]): Growth[] {
   const kinds = [...new Set(samples.map(({ kind }) => kind))].sort();
   return kinds.map((kind) => {
     const own = samples.filter((sample) => sample.kind === kind);
     const lives = [...new Set(own.map(({ incarnation }) => incarnation))].map((one) => own.filter(({ incarnation }) => incarnation === one));
-    const settled = lives.map((life) => life.slice(warmUpRounds)).filter((life) => life.length >= leastSamples);
+    const settled = ({ after, least }: typeof settledMemory) => lives.map((life) => life.slice(after)).filter((life) => life.length >= least);
     return {
       kind,
       incarnations: lives.length,
       samples: own.length,
       firstMiB: own[0]?.residentMiB ?? 0,
       lastMiB: own.at(-1)?.residentMiB ?? 0,
-      memory: slope(settled, ({ residentMiB }) => residentMiB),
-      handles: slope(settled, ({ handles }) => handles),
+      memory: slope(settled(settledMemory), ({ residentMiB }) => residentMiB),
+      handles: slope(settled(settledHandles), ({ handles }) => handles),
       firstHandles: own[0]?.handles ?? 0,
       lastHandles: own.at(-1)?.handles ?? 0,
     };

@@ -12,11 +12,8 @@ export interface Check {
   readonly why: string;
 }
 
-/**
- * Garbage-collected heaps go up and down by more than this from one round to the next; a leak goes up in every one. The
- * Temporal server keeps what it knows of workflows in caches that a soak does not fill.
- */
-const mostMiBPerRound = (kind: string): number => (kind === 'temporal' ? 3 : 1);
+/** Garbage-collected heaps go up and down by more than this from one round to the next; a leak goes up in every one. */
+const mostMiBPerRound = 1;
 /** A socket that is never closed shows as one in a round. */
 const mostHandlesPerRound = 0.25;
 const mostProcessLogBytes = 64 * 1024 * 1024;
@@ -25,16 +22,15 @@ export function checksOf(result: SoakResult): Check[] {
   const growth = growthOf(result.rests.flatMap(({ census }) => census.samples));
   const orphans = result.rests.flatMap(({ round, census }) => census.orphans.map((orphan) => `after round ${round}: ${orphan}`));
   const last = result.rests.at(-1);
-  const temporary = last?.disk.temporary ?? [];
   return [
-    ...growth.map((one) => growthCheck(`memory of ${one.kind}`, one.memory, mostMiBPerRound(one.kind), 'MiB')),
+    ...growth.map((one) => growthCheck(`memory of ${one.kind}`, one.memory, mostMiBPerRound, 'MiB')),
     ...growth.map((one) => growthCheck(`handles of ${one.kind}`, one.handles, mostHandlesPerRound, 'handles')),
     countsCheck('processes', result.rests, ({ census }) => census.samples.filter(({ kind }) => kind !== 'scorer').length),
     countsCheck('listening ports', result.rests, ({ census }) => census.ports.length),
     { name: 'to its end', ok: result.broken.length === 0, why: result.broken.join('; ') || 'yes' },
     { name: 'orphans', ok: orphans.length === 0, why: orphans.join('; ') || 'none' },
     { name: 'left after the stack was stopped', ok: result.left.length === 0, why: result.left.join('; ') || 'nothing' },
-    { name: 'temporary files', ok: temporary.length === 0, why: temporary.slice(0, 5).join(', ') || 'none' },
+    { name: 'temporary files', ok: result.temporary.length === 0, why: result.temporary.slice(0, 5).join(', ') || `none after the janitor took ${result.leftovers}` },
     { name: 'process logs', ok: (last?.disk.bytes['process logs'] ?? 0) < mostProcessLogBytes, why: `${mebibytes(last?.disk.bytes['process logs'] ?? 0)} MiB` },
   ];
 }

@@ -40,6 +40,9 @@ export interface Rest {
 export interface SoakResult {
   readonly trainings: readonly TrainingResult[];
   readonly rests: readonly Rest[];
+  /** Halves of files whose writers died: how many the store removed, and what was left. */
+  readonly leftovers: number;
+  readonly temporary: readonly string[];
   /** Processes and ports that are still there after the stack was stopped. */
   readonly left: readonly string[];
   /** Why it ended before its time. */
@@ -84,11 +87,14 @@ export async function soak({ minutes, seed, calm, store, say }: SoakOptions): Pr
   } catch (error) {
     broken.push(`it ended before its time: ${messageOf(error)}`);
   }
-  return { trainings: results, rests, left: await removed(bed, rests), broken };
+  // What writers that died left behind is the janitor's; it waits for hours, so that no slow writer is hurt.
+  const leftovers = (await bed.loop.store.removeLeftovers?.(new Date())) ?? 0;
+  const { temporary } = diskUse(bed.loop.home);
+  return { trainings: results, rests, leftovers, temporary, left: await removed(bed, rests), broken };
 }
 
-/** Ten rounds without faults, so that processes live long enough to show what grows in them; then five with. */
-const isCalm = (round: number): boolean => (round - 1) % 15 < 10;
+/** Fifteen rounds with faults, then thirty without, so that processes live long enough to show what grows in them. */
+const isCalm = (round: number): boolean => (round - 1) % 45 >= 15;
 
 async function undisturbed(bed: Bed, training: Training): Promise<Essence> {
   const run = await bed.loop.start(training.recipe);
