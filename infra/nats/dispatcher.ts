@@ -221,6 +221,8 @@ class WaitSession {
   #over = false;
   #checking = false;
   #checkAgain = false;
+  /** A message that is still there is as good as lost. */
+  #anyway = false;
   /** Until then the job is not published again. */
   #later: NodeJS.Timeout | undefined;
 
@@ -261,7 +263,10 @@ class WaitSession {
   /** A predecessor may have published it; a message that still waits is not doubled. */
   async #publishIfAbsent(): Promise<void> {
     try {
-      if (!(await this.#ports.stillQueued()) && !this.#over) await this.#ports.publish();
+      if ((this.#anyway || !(await this.#ports.stillQueued())) && !this.#over) {
+        this.#anyway = false;
+        await this.#ports.publish();
+      }
       if (this.#wait.queuedBecause === unreachable) this.#wait.queuedBecause = undefined;
     } catch {
       // Tried again soon, and the waiter shows why nothing moves.
@@ -273,21 +278,21 @@ class WaitSession {
 
   /** Its worker died and another is there in its place: a copy of the message now, since the old one returns only after the ack wait. */
   replaced(worker: string, incarnation: string): void {
-    if (this.#wait.replaced(worker, incarnation)) this.#again();
+    if (this.#wait.replaced(worker, incarnation)) this.#publishAnyway();
   }
 
   /** What was on its way when the server died is lost, in both directions. */
   reconnected(): void {
-    if (!this.#wait.heldAt(Date.now())) this.#again();
-    else void this.#check();
+    if (this.#wait.heldAt(Date.now())) void this.#check();
+    else this.#publishAnyway();
   }
 
-  /** Publishes whether or not an older message is still there: its second claim finds the job held, or done. */
-  #again(): void {
-    this.#ports.publish().then(
-      () => void this.#check(),
-      () => !this.#over && this.#publishLater(unreachableMs),
-    );
+  /** Whether or not an older message is still there: its second claim finds the job held, or done. */
+  #publishAnyway(): void {
+    this.#anyway = true;
+    clearTimeout(this.#later);
+    this.#later = undefined;
+    void this.#check();
   }
 
   /** Nobody works on it: it may have been lost with the queue, or there is no worker for it. */

@@ -121,6 +121,16 @@ export class Puller {
       if (refusal.because !== undefined) this.#tell(message, { v: wireVersion, type: 'queued', worker: this.#ports.worker, because: refusal.because });
       return raw.nak(refusal.delayMs);
     }
+    // From before the claim on: of two copies of a message one must not overtake the other's.
+    this.#inHand.add(handKey(message));
+    try {
+      await this.#claimAndWork(raw, message);
+    } finally {
+      this.#inHand.delete(handKey(message));
+    }
+  }
+
+  async #claimAndWork(raw: JsMsg, message: JobMessage): Promise<void> {
     faultPoint('claim.before', factsOf(message));
     const reply = await this.#claim(message);
     faultPoint('claim.after', factsOf(message));
@@ -128,7 +138,7 @@ export class Puller {
       return raw.info.deliveryCount >= maxUnclaimed ? raw.term('nobody waits for it') : raw.nak(this.#ports.timing.progressMs);
     }
     if (reply.answer === 'drop') return raw.term('dropped by its waiter');
-    if (reply.answer === 'held') return raw.nak(this.#ports.timing.ackWaitMs);
+    if (reply.answer === 'held') return raw.nak(this.#ports.timing.progressMs);
     await this.#work(raw, message, reply.alone);
   }
 
@@ -147,7 +157,6 @@ export class Puller {
   async #work(raw: JsMsg, message: JobMessage, alone: boolean): Promise<void> {
     const progress: JobProgress = { done: 0, total: 0, note: '' };
     const pulse = this.#keepAlive(raw, message, progress);
-    this.#inHand.add(handKey(message));
     try {
       await this.#ports.handle(message, progress, alone);
       this.#tell(message, { v: wireVersion, type: 'done', worker: this.#ports.worker });
@@ -166,7 +175,6 @@ export class Puller {
         error: errorToJson(error),
       });
     } finally {
-      this.#inHand.delete(handKey(message));
       clearInterval(pulse);
     }
   }

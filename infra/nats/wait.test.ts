@@ -29,6 +29,15 @@ describe('a job that is waited for', () => {
     expect(wait.claim(claim('b'), timing.ackWaitMs + 1)).toMatchObject({ answer: 'go', alone: true });
   });
 
+  it('is anyone’s as soon as another process is there in the place of its holder, and runs alone', () => {
+    const wait = new JobWait('j', timing);
+    wait.claim(claim('a', 'first'), 0);
+    expect([wait.replaced('b', 'other'), wait.replaced('a', 'first')]).toEqual([false, false]);
+    expect(wait.claim(claim('b'), 1)).toMatchObject({ answer: 'held' });
+    expect(wait.replaced('a', 'second')).toBe(true);
+    expect(wait.claim(claim('b'), 1)).toMatchObject({ answer: 'go', alone: true });
+  });
+
   it('stays with its holder when another worker will not do it, and says why it waits only when nobody does it', () => {
     const wait = new JobWait('j', timing);
     const refused = (worker: string): JobEvent => ({ v: wireVersion, type: 'queued', worker, because: `${worker} is leased` });

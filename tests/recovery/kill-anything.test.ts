@@ -7,6 +7,9 @@ import { runSeed } from './seed.ts';
 /** The seeds that go once through the list; `npm run test:recovery` plays any other. */
 const plans = plansOf(1, seedsPerCycle());
 
+/** Of a loaded machine: a run that is stuck is found out long before. */
+const patienceMs = 600_000;
+
 let bed = new Bed();
 afterAll(() => bed.remove());
 
@@ -21,7 +24,7 @@ describe('whatever is killed, a deterministic run goes on by itself to the same 
       bed = new Bed();
       throw error;
     }
-  });
+  }, patienceMs);
 
   it('and these seeds did every fault in every stage of the list', () => {
     const planned = new Set(plans.flatMap(({ strikes }) => strikes.map(({ pair }) => pairName(pair))));

@@ -105,6 +105,8 @@ const recovering = (point: FaultPoint): Place => ({ ...engine('recovery', point,
 /** Rollouts and rewards at the last position serve nothing but its validation. */
 const evaluating = (point: FaultPoint, jobStage = 'rollout'): Place => ({ ...job('evaluate', point, jobStage, { when: 'evaluated' }), counts: 'from iteration' });
 const evaluation = (point: 'decide.before' | 'decide.after'): Place => decision('evaluate', point, 'eval', { when: 'evaluated' });
+/** Entries for people, which workflows write between stages. */
+const status = (state: string, when: 'open' | 'end'): Place => ({ ...decision(when, 'decide.before', 'status', { when, facts: { state } }), counts: 'none' });
 const ending = (point: FaultPoint): Place => ({ ...job('end', point, 'checkpoint', { when: 'end' }), counts: 'from iteration' });
 
 const all = (fault: FaultName, ...places: Place[]): Pair[] => places.map((place) => ({ fault, ...place }));
@@ -132,6 +134,7 @@ export const pairs: readonly Pair[] = [
   ...all('control', update('publish.after'), update('claim.answer'), update('wait.end')),
   ...all('control', decision('update decision', 'decide.before', 'update'), decision('update decision', 'decide.after', 'update')),
   ...all('control', weights('wait.begin'), evaluating('wait.begin'), evaluation('decide.before'), evaluation('decide.after'), ending('wait.begin')),
+  ...all('control', status('running', 'open'), status('completed', 'end')),
 
   ...all('nats', opening('job.begin'), decoding, reward('job.begin'), advantage('job.begin'), stepping, saving('checkpoint.shard')),
   ...all('nats', writingWeights('weights.manifest.before'), evaluating('job.begin'), ending('job.begin'), update('publish.before')),

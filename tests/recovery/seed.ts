@@ -1,9 +1,10 @@
 /** One seed: a run with the faults of its plan, and everything that must be true of it afterwards. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { verifyLedger } from '../../cli/ledger/verify.ts';
 import { onePool, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { difference } from './bed.ts';
-import type { Bed } from './bed.ts';
+import type { Bed, Essence } from './bed.ts';
 import { faults } from './pairs.ts';
 import type { Fault } from './pairs.ts';
 import { planTitle } from './plan.ts';
@@ -17,6 +18,7 @@ export interface SeedResult {
   readonly seconds: number;
 }
 
+const restStates = ['completed', 'failed', 'cancelled', 'stopped', 'paused'];
 /** How often the run's state is looked at: it ends by itself, which the store alone tells whatever else is dead. */
 const lookMs = 100;
 const patienceMs = 60_000;
@@ -44,36 +46,43 @@ async function disturb(bed: Bed, plan: Plan): Promise<SeedResult> {
   const work = [...plan.strikes.map((strike, i) => doStrike(context, `${run.runId}-${i + 1}`, strike)), ...(needsCopies ? [copyStates(context)] : [])];
   const settled = Promise.allSettled(work);
   await bed.loop.drive(run);
-  const state = await ended(bed, run, over, settled);
+  const state = await ended(run, over, work);
   const failures = (await settled).flatMap((one) => (one.status === 'rejected' ? [String(one.reason instanceof Error ? one.reason.message : one.reason)] : []));
   if (state !== 'completed') failures.unshift(`the run is ${state}: ${JSON.stringify((await run.log.status())?.reason)}`);
-  const fault = await faultOf(bed, run, expected, state);
-  if (fault !== undefined) failures.push(fault);
+  else failures.push(...(await faultsOf(bed, run, expected)));
   if (failures.length > 0) throw new Error(`${run.runId}:\n${failures.join('\n')}\n${(await bed.loop.lines(run)).slice(-25).join('\n')}`);
   const blows = (await Promise.all(work)).filter((blow): blow is Blow => blow !== undefined);
   return { plan, blows, seconds: (performance.now() - startedAt) / 1000 };
 }
 
-/** The run's last state. A fault that has not fired by then never will. */
-async function ended(bed: Bed, run: StartedRun, over: AbortController, settled: Promise<unknown>): Promise<string> {
-  const deadline = performance.now() + patienceMs;
-  let state = 'queued';
+/** The run's last state. A fault that has not fired by then never will. A run is stuck when nothing of it moves for long. */
+async function ended(run: StartedRun, over: AbortController, blows: readonly Promise<unknown>[]): Promise<string> {
+  let settled = 0;
+  for (const blow of blows) blow.then(() => settled++, () => settled++);
+  let seen = '';
+  let movedAt = performance.now();
   try {
-    while (performance.now() < deadline) {
-      state = (await run.log.status())?.state ?? 'queued';
-      if (['completed', 'failed', 'cancelled', 'stopped', 'paused'].includes(state)) return state;
+    for (;;) {
+      const state = (await run.log.status())?.state ?? 'queued';
+      if (restStates.includes(state)) return state;
+      const now = `${state} ${(await run.log.head())?.position} ${settled}`;
+      if (now !== seen) movedAt = performance.now();
+      seen = now;
+      if (performance.now() - movedAt > patienceMs) return `stuck in state ${state}`;
       await delay(lookMs);
     }
-    return `stuck in state ${state}`;
   } finally {
     // What was armed for the last moments may be firing just now.
-    await Promise.race([settled, delay(500)]);
-    over.abort(new Error(`the run is ${state}`));
+    await Promise.race([Promise.allSettled(blows), delay(500)]);
+    over.abort(new Error('the run has ended'));
   }
 }
 
-async function faultOf(bed: Bed, run: StartedRun, expected: readonly unknown[], state: string): Promise<string | undefined> {
-  return state === 'completed' ? difference(await bed.essence(run), expected) : undefined;
+/** What is wrong with what the run left, by its own objects and by those of the undisturbed run. */
+async function faultsOf(bed: Bed, run: StartedRun, expected: Essence): Promise<string[]> {
+  const { faults: found } = await verifyLedger(bed.loop.store, run.runId, { deep: true });
+  const unlike = difference(await bed.essence(run), expected);
+  return [...found.map(({ key, expected: wanted, found: is }) => `ledger: ${key}: expected ${wanted}, found ${is}`), ...(unlike === undefined ? [] : [unlike])];
 }
 
 function oneAtATime(): <T>(work: () => Promise<T>) => Promise<T> {

@@ -30,11 +30,10 @@ export async function handBack(client: Client, home: string, log: (line: string)
 
 async function handBackRun(client: Client, runId: string): Promise<void> {
   const execution = { workflowId: runId };
+  // Its next task would wait for a while in the queue of its own that the dead process kept.
+  await client.workflowService.resetStickyTaskQueue({ namespace, execution });
   const { pendingActivities } = await client.workflowService.describeWorkflowExecution({ namespace, execution });
   const orphans = (pendingActivities ?? []).filter(({ lastWorkerIdentity }) => isDead(lastWorkerIdentity ?? ''));
-  if (orphans.length === 0) return;
-  // Its next task would wait in the queue of its own that the dead process kept.
-  await client.workflowService.resetStickyTaskQueue({ namespace, execution });
   const failure = ApplicationFailure.create({ message: 'the control process that waited for it is gone', type: 'PreemptedError', nextRetryDelay: '1 ms' });
   for (const { activityId } of orphans) {
     // One that has timed out meanwhile is being tried again anyway.
