@@ -3,6 +3,7 @@ import type { KV } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { presence, presenceSubject } from '../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
+import { linkOf } from './link.ts';
 import { openPresence } from './streams.ts';
 
 /** Changes within this time are one write. */
@@ -65,8 +66,12 @@ export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => 
   });
 }
 
-/** Workers whose entries have not expired, by name. */
-export async function listWorkers(nc: NatsConnection, timing: Timing): Promise<Presence[]> {
+/** Workers whose entries have not expired, by name. Rejects with `NatsLost` when the connection is lost meanwhile. */
+export function listWorkers(nc: NatsConnection, timing: Timing): Promise<Presence[]> {
+  return linkOf(nc).orLost(readEntries(nc, timing));
+}
+
+async function readEntries(nc: NatsConnection, timing: Timing): Promise<Presence[]> {
   const bucket = await openPresence(nc, timing);
   const names: string[] = [];
   for await (const name of await bucket.keys()) names.push(name);
