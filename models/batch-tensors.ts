@@ -1,4 +1,5 @@
 /** The tensors of a batch: core/records/FORMAT.md, "Batch tensors". Everything that an update reads. */
+import { checkIndices, checkLengths, checkOffsets } from './shape-check.ts';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
 import { f32, f32Of, i32, i32Of, u8, u8Of } from './trajectories.ts';
 
@@ -55,7 +56,7 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
   const oldLogProbs_T = optional('old_log_probs');
   const refLogProbs_T = optional('ref_log_probs');
   const rolloutLogProbs_T = optional('rollout_log_probs');
-  return {
+  const batch: BatchTensors = {
     tokens_N: i32Of(file, 'tokens', where),
     offsets_B1: i32Of(file, 'offsets', where),
     scored_T: i32Of(file, 'scored', where),
@@ -71,4 +72,20 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
     microOffsets_M1: i32Of(file, 'micro_offsets', where),
     microSamples: i32Of(file, 'micro_samples', where),
   };
+  checkShapes(batch, where);
+  return batch;
+}
+
+function checkShapes(batch: BatchTensors, where: string): void {
+  const samples = batch.rewards_B.length;
+  const scored = batch.scored_T.length;
+  checkOffsets(where, 'offsets', batch.offsets_B1, samples, batch.tokens_N.length);
+  checkOffsets(where, 'scored_offsets', batch.scoredOffsets_B1, samples, scored);
+  checkIndices(where, 'scored', batch.scored_T, batch.tokens_N.length);
+  checkLengths(where, scored, { mask: batch.mask_T, advantages: batch.advantages_T, returns: batch.returns_T });
+  checkLengths(where, scored, { old_log_probs: batch.oldLogProbs_T, ref_log_probs: batch.refLogProbs_T, rollout_log_probs: batch.rolloutLogProbs_T });
+  const micros = batch.microOffsets_M1.length - 1;
+  checkOffsets(where, 'micro_offsets', batch.microOffsets_M1, micros, batch.microSamples.length);
+  checkOffsets(where, 'step_offsets', batch.stepOffsets_S1, batch.stepOffsets_S1.length - 1, micros);
+  checkIndices(where, 'micro_samples', batch.microSamples, samples);
 }

@@ -1,5 +1,6 @@
 /** Tokenised rows as a fact of the store, so that a resumed run cannot see changed ones: tokens beside what scorers read. */
-import { TerminalError } from '../core/errors.ts';
+import { z } from 'zod';
+import { checkOffsets, misshapen } from './shape-check.ts';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
 import { i32, i32Of } from './trajectories.ts';
 
@@ -40,19 +41,42 @@ export function encodeDatasetRows(dataset: DatasetFact): Uint8Array {
 export function decodeDataset(tokens: Uint8Array, rows: Uint8Array, where: string): DatasetFact {
   const file = decodeSafetensors(tokens, where);
   const promptOffsets = i32Of(file, 'prompt_offsets', where);
-  const facts = new TextDecoder().decode(rows).split('\n').filter(Boolean).map((line) => JSON.parse(line) as RowFact);
-  if (facts.length !== promptOffsets.length - 1) {
-    throw new TerminalError('DamagedRecord', `${where}: ${facts.length} rows beside ${promptOffsets.length - 1} prompts`, { where });
+  const facts = decodeRows(rows, where);
+  if (facts.length !== promptOffsets.length - 1) throw misshapen(where, `${facts.length} rows beside ${promptOffsets.length - 1} prompts`);
+  const promptTokens = i32Of(file, 'prompt_tokens', where);
+  checkOffsets(where, 'prompt_offsets', promptOffsets, facts.length, promptTokens.length);
+  if (file.tensors.has('response_tokens')) {
+    checkOffsets(where, 'response_offsets', i32Of(file, 'response_offsets', where), facts.length, i32Of(file, 'response_tokens', where).length);
   }
   return {
     rows: facts,
-    promptTokens: i32Of(file, 'prompt_tokens', where),
+    promptTokens,
     promptOffsets,
     ...(file.tensors.has('response_tokens') && {
       responseTokens: i32Of(file, 'response_tokens', where),
       responseOffsets: i32Of(file, 'response_offsets', where),
     }),
   };
+}
+
+const rowSchema = z.object({ dataSource: z.string(), prompt: z.string(), groundTruth: z.unknown(), extraInfo: z.unknown() }).partial({ groundTruth: true, extraInfo: true });
+
+function decodeRows(bytes: Uint8Array, where: string): RowFact[] {
+  const lines = new TextDecoder().decode(bytes).split('\n').filter(Boolean);
+  return lines.map((line, i) => {
+    const row = rowSchema.safeParse(jsonOf(line));
+    if (!row.success) throw misshapen(where, `row ${i} is no row`);
+    return row.data;
+  });
+}
+
+/** undefined for what is no JSON. */
+function jsonOf(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
 }
 
 /** Tokens of a row's prompt. Throws RangeError outside the dataset. */

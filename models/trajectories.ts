@@ -1,5 +1,6 @@
 /** The tensors of a rollout's trajectories: core/records/FORMAT.md, "Trajectory tensors". */
-import { TerminalError } from '../core/errors.ts';
+import type { PauseError } from '../core/errors.ts';
+import { checkLengths, checkOffsets, misshapen } from './shape-check.ts';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
 import type { DecodedSafetensors, MemoryTensor } from './safetensors.ts';
 
@@ -77,7 +78,7 @@ export function encodeTrajectories(t: Trajectories): Uint8Array {
 
 export function decodeTrajectories(bytes: Uint8Array, where: string): Trajectories {
   const file = decodeSafetensors(bytes, where);
-  return {
+  const t: Trajectories = {
     weightsDigest: file.metadata['weights'] ?? '',
     samplesPerDraw: Number(file.metadata['samples_per_draw']),
     draw_B: i32Of(file, 'draw', where),
@@ -90,7 +91,19 @@ export function decodeTrajectories(bytes: Uint8Array, where: string): Trajectori
     samplingLogProbs_R: f32Of(file, 'sampling_log_probs', where),
     stopReason_B: u8Of(file, 'stop_reason', where),
   };
+  checkShapes(t, where);
+  return t;
 }
+
+function checkShapes(t: Trajectories, where: string): void {
+  const samples = t.draw_B.length;
+  if (!Number.isInteger(t.samplesPerDraw) || t.samplesPerDraw < 1) throw misshapen(where, `samples_per_draw: expected a number of samples, found ${t.samplesPerDraw}`);
+  checkLengths(where, samples, { row: t.row_B, stop_reason: t.stopReason_B });
+  checkOffsets(where, 'prompt_offsets', t.promptOffsets_D1, samples / t.samplesPerDraw, t.promptTokens.length);
+  checkOffsets(where, 'response_offsets', t.responseOffsets_B1, samples, t.responseTokens_R.length);
+  checkLengths(where, t.responseTokens_R.length, { log_probs: t.logProbs_R, sampling_log_probs: t.samplingLogProbs_R });
+}
+
 
 export function i32(data: Int32Array): MemoryTensor {
   return { dtype: 'I32', data, shape: [data.length] };
@@ -118,6 +131,6 @@ export function u8Of(file: DecodedSafetensors, name: string, where: string): Uin
   return tensor.data;
 }
 
-function damaged(where: string, name: string, expected: string, found: string | undefined): TerminalError {
-  return new TerminalError('DamagedRecord', `${where}: tensor ${name}: expected ${expected}, found ${found ?? 'none'}`, { where });
+function damaged(where: string, name: string, expected: string, found: string | undefined): PauseError {
+  return misshapen(where, `tensor ${name}: expected ${expected}, found ${found ?? 'none'}`);
 }

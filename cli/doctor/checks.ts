@@ -8,6 +8,10 @@ import { checkFences } from '../../infra/store/fencing.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { knownStores } from '../../infra/store/places.ts';
 import { showBytes } from '../printer/quantities.ts';
+import { findHole } from '../../infra/store/log-holes.ts';
+import { readModelManifest } from '../../infra/store/model-facts.ts';
+import { listRunIds, openKnownStores, openRun } from '../runs/find.ts';
+import { freeSpaceFloor } from '../../infra/store/free-space.ts';
 import { openLive } from '../runs/live.ts';
 
 export interface DoctorResult {
@@ -26,6 +30,7 @@ export interface DoctorCheck {
 }
 
 const LEAST_FREE_BYTES = 2 * 2 ** 30;
+const NEWEST_RUNS = 10;
 
 /** In the order they are shown: what others rest on comes first. */
 export function doctorChecks(home: string): readonly DoctorCheck[] {
@@ -37,6 +42,7 @@ export function doctorChecks(home: string): readonly DoctorCheck[] {
     { name: 'build', check: async () => await attempt(() => green(`built: ${builtFile('cli/main.js')}`)) },
     { name: 'servers', check: async () => await attempt(() => servers(home)) },
     { name: 'store', check: async () => await attempt(async () => await store(home)) },
+    { name: 'runs', check: async () => await attempt(async () => await runs(home)) },
     { name: 'stack', check: async () => await stack(home) },
     { name: 'workers', check: async () => await workers(home) },
   ];
@@ -75,6 +81,7 @@ function freeSpace(home: string): DoctorResult {
   const { bavail, bsize } = statfsSync(home);
   const free = bavail * bsize;
   const detail = `${home}: ${showBytes(free)} free`;
+  if (free < freeSpaceFloor()) return { status: 'red', detail: `${detail}: no new work is admitted below ${showBytes(freeSpaceFloor())}`, fix: 'petrel rm old runs' };
   return free >= LEAST_FREE_BYTES ? green(detail) : { status: 'yellow', detail, fix: 'checkpoints need room: petrel rm old runs' };
 }
 
@@ -87,6 +94,27 @@ async function store(home: string): Promise<DoctorResult> {
   const urls = knownStores(home).flatMap(({ url, there }, index) => (there || index === 0 ? [url] : []));
   for (const url of urls) await checkFences(await openStore(url));
   return green(`${urls.join(', ')}: of many writers one wins`);
+}
+
+/** The ends of the logs of the newest runs, and what they begin with. What lies between is read by `ckpt verify`. */
+async function runs(home: string): Promise<DoctorResult> {
+  const ids = (await listRunIds(await openKnownStores(home, () => {}))).slice(0, NEWEST_RUNS);
+  const problems: string[] = [];
+  for (const listed of ids) {
+    try {
+      const run = await openRun(listed);
+      if (run === undefined) continue;
+      const status = await run.log.status();
+      if (status?.reason?.code === 'DamagedRecord') problems.push(status.reason.message);
+      await readModelManifest(run.log.store, (await run.log.revision()).inputs.model);
+      const hole = await findHole(run.log, await run.log.head());
+      if (hole !== undefined) problems.push(hole.message);
+    } catch (error) {
+      problems.push(errorToJson(error).message);
+    }
+  }
+  if (problems.length === 0) return green(`the newest ${ids.length} end as they should`);
+  return { status: 'red', detail: problems.join('; '), fix: 'petrel ckpt verify <run> reads all of a run; docs/operations.md says what to do' };
 }
 
 async function stack(home: string): Promise<DoctorResult> {

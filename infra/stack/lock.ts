@@ -7,12 +7,13 @@
  */
 import { linkSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
+import { TerminalError } from '../../core/errors.ts';
 import { isAlive, ownIdentity } from './process.ts';
 import type { ProcessIdentity } from './process.ts';
 
-interface LockFile extends ProcessIdentity {
-  readonly released: boolean;
-}
+const lockFile = z.object({ pid: z.int(), startTime: z.string(), released: z.boolean() });
+type LockFile = Readonly<z.infer<typeof lockFile>>;
 
 export interface HeldLock {
   release(): void;
@@ -75,11 +76,18 @@ function numbers(folder: string): number[] {
 }
 
 function read(path: string): LockFile | undefined {
+  let text: string;
   try {
-    return JSON.parse(readFileSync(path, 'utf8')) as LockFile;
+    text = readFileSync(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // long superseded
     throw error;
+  }
+  try {
+    return lockFile.parse(JSON.parse(text));
+  } catch (cause) {
+    // Who holds it is not known: nobody may take it for free.
+    throw new TerminalError('DamagedLock', `${path}: it does not say who holds the lock`, { where: path, hint: 'When no petrel process runs on this home, remove the file', cause });
   }
 }
 

@@ -108,7 +108,7 @@ export function writeConfig(home: string, config: StackConfig): void {
 export const readEndpoints = (home: string): Endpoints | undefined => readJson(endpointsFile(home), endpointsSchema);
 export const writeEndpoints = (home: string, endpoints: Endpoints): void => writeJson(endpointsFile(home), endpoints);
 
-/** Undefined when the file is absent or of another petrel's format: both mean that nothing is known. */
+/** Undefined when the file is absent, damaged or of another petrel's format: all mean that nothing is known. */
 function readJson<T>(path: string, schema: z.ZodType<T>): T | undefined {
   let text: string;
   try {
@@ -117,7 +117,11 @@ function readJson<T>(path: string, schema: z.ZodType<T>): T | undefined {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
-  return schema.safeParse(JSON.parse(text)).data;
+  try {
+    return schema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined; // not JSON
+  }
 }
 
 /** Readers meet the old file or the new one; 0600, since tokens are in it. */

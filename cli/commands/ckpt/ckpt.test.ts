@@ -6,6 +6,7 @@ import { keys } from '../../../core/records/keys.ts';
 import { stateDigests } from '../../../infra/store/digest.ts';
 import { encodeRecord } from '../../../infra/store/records.ts';
 import { openSafetensors } from '../../../models/safetensors.ts';
+import { harm, keepCopy } from '../../../tests/damage.ts';
 import { cliHome } from '../../../tests/cli.ts';
 import { builtState, buildRun } from '../../../tests/run-builder.ts';
 import type { BuiltRun } from '../../../tests/run-builder.ts';
@@ -91,6 +92,22 @@ describe('ckpt verify', () => {
     expect(report.checkpoints[0]?.problem).toContain('not JSON');
     expect(report.checkpoints[1]?.problem).toContain('its state hashes to');
     expect((await cli.petrel('ckpt', 'ls', hurt.runId, '--json')).json<CheckpointRow[]>().map(({ iteration }) => iteration)).toEqual([3]);
+  });
+
+  it('finds a damaged model, damaged rows, and records that were lost before others', async () => {
+    const hurt = await fresh();
+    const { inputs } = await hurt.log.revision();
+    const [model, rows] = [keys.model(inputs.model, 'manifest.json'), keys.dataset(inputs.train, 'rows.jsonl')];
+    const put = [model, rows].map((key) => keepCopy(hurt.log.store, key));
+    [model, rows].forEach((key) => harm(hurt.log.store, key, 'bit flip'));
+    for (const lost of ['update', 'batch'] as const) harm(hurt.log.store, keys[lost](hurt.runId, 1, 4), 'loss');
+    harm(hurt.log.store, keys.update(hurt.runId, 1, 3), 'loss');
+    const { json, out } = await cli.petrel('ckpt', 'verify', hurt.runId, '--json').finally(() => put.forEach((back) => back()));
+    expect(json<{ inputs: unknown; hole: unknown }>(), out).toMatchObject({
+      ok: false,
+      inputs: [{ what: 'model', ok: false }, { what: 'training rows', ok: false }, { what: 'validation rows', ok: false }],
+      hole: { code: 'LogHole', hint: expect.stringContaining('--from 2') },
+    });
   });
 
   it('finds a batch whose tensors are damaged, and a chain that is broken', async () => {

@@ -1,4 +1,9 @@
 /** `petrel ckpt verify <run> [iteration]`: exit 1 when anything is damaged. */
+import { errorToJson } from '../../../core/errors.ts';
+import type { PetrelError } from '../../../core/errors.ts';
+import { findHole } from '../../../infra/store/log-holes.ts';
+import { verifyInputs } from '../../checkpoints/verify-inputs.ts';
+import type { InputVerdict } from '../../checkpoints/verify-inputs.ts';
 import { verifyBatches, verifyCheckpoints } from '../../checkpoints/verify.ts';
 import type { Verdict } from '../../checkpoints/verify.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
@@ -18,16 +23,23 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const checkpoints = await verifyCheckpoints(log, iteration, say);
   const oldest = iteration ?? checkpoints[0]?.iteration ?? 0;
   const batches = await verifyBatches(log, oldest, say);
-  const damaged = [...checkpoints, ...batches].filter(({ ok }) => !ok).length;
-  printer.data({ runId, ok: damaged === 0, checkpoints, batches }, () => text(checkpoints, batches, damaged, printer));
+  const inputs = await verifyInputs({ log, say });
+  const hole = errorOrNone(await findHole(log, await log.head()));
+  const damaged = [...checkpoints, ...batches, ...inputs].filter(({ ok }) => !ok).length + (hole === undefined ? 0 : 1);
+  printer.data({ runId, ok: damaged === 0, checkpoints, batches, inputs, ...(hole === undefined ? {} : { hole }) }, () =>
+    [text(checkpoints, batches, inputs, damaged, printer), ...(hole === undefined ? [] : [`${hole.message}\n${hole.hint ?? ''}`])].join('\n'),
+  );
   return damaged === 0 ? EXIT.ok : EXIT.internal;
 }
 
+const errorOrNone = (error: PetrelError | undefined) => (error === undefined ? undefined : errorToJson(error));
+
 /** Checkpoints one by one; batches only where something is wrong. */
-function text(checkpoints: readonly Verdict[], batches: readonly Verdict[], damaged: number, printer: Printer): string {
+function text(checkpoints: readonly Verdict[], batches: readonly Verdict[], inputs: readonly InputVerdict[], damaged: number, printer: Printer): string {
   const verdicts = [
     ...checkpoints.map((verdict) => ({ what: `checkpoint ${verdict.iteration}`, ...verdict })),
     ...batches.filter(({ ok }) => !ok).map((verdict) => ({ what: `batch ${verdict.iteration}`, ...verdict })),
+    ...inputs,
   ];
   const table = renderTable(verdicts, [
     { head: 'what', value: ({ what }) => what },
