@@ -1,0 +1,39 @@
+/** Workflow histories as files: plain JSON, a line for each event, with bytes in base64. */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../infra/home.ts';
+
+const root = join(packageRoot(), 'tests/histories');
+
+export interface StoredHistory {
+  /** `1/rl-with-validation`: the version of the workflows, and what happens in it. */
+  readonly name: string;
+  readonly history: { readonly events: readonly object[] };
+}
+
+export function storedHistories(): StoredHistory[] {
+  return readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.json'))
+    .sort()
+    .map((path) => ({ name: path.slice(0, -'.json'.length), history: JSON.parse(readFileSync(join(root, path), 'utf8'), revive) as StoredHistory['history'] }));
+}
+
+/** `events`: as a client fetches them. */
+export function storeHistory(version: string, name: string, events: readonly object[]): void {
+  mkdirSync(join(root, version), { recursive: true });
+  const lines = events.map((event) => JSON.stringify(plain(event)));
+  writeFileSync(join(root, version, `${name}.json`), `{"events":[\n${lines.join(',\n')}\n]}\n`);
+}
+
+/** Without classes and absent fields. */
+function plain(value: unknown): unknown {
+  if (value instanceof Uint8Array) return { base64: Buffer.from(value).toString('base64') };
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== 'object' || value === null) return value;
+  if ('toNumber' in value && typeof value.toNumber === 'function') return value.toNumber() as number;
+  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null && one !== undefined).map(([key, one]) => [key, plain(one)]));
+}
+
+function revive(_key: string, value: unknown): unknown {
+  return typeof value === 'object' && value !== null && 'base64' in value ? new Uint8Array(Buffer.from(String(value.base64), 'base64')) : value;
+}

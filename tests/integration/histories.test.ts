@@ -1,0 +1,126 @@
+/**
+ * Workflows that run while petrel is replaced by a newer one go on with the new code: so the new code must make the
+ * decisions that old histories hold. `npm run record:histories` records one of each kind of run as a new version; stored
+ * ones are never changed.
+ */
+import { readFileSync } from 'node:fs';
+import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stopStack } from '../../infra/stack/index.ts';
+import { sweepStore } from '../../infra/retention/sweep.ts';
+import { builtFile } from '../../infra/home.ts';
+import { taskQueue } from '../../core/wire/workflow.ts';
+import { storedHistories, storeHistory } from '../history-files.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+import { kill } from '../stack-under-test.ts';
+
+const version = process.env['PETREL_RECORD_HISTORIES'];
+const advice = [
+  'The workflow code decides otherwise than it did when this history was recorded: runs in progress would break on upgrade.',
+  "Guard the change with patched('name') of @temporalio/workflow, so that old histories take the old way;",
+  'once no run of that version can be in progress, delete its folder under tests/histories.',
+].join('\n');
+
+describe.skipIf(version !== undefined)('workflow histories of every version', () => {
+  const histories = storedHistories();
+
+  it('are there', () => expect(histories.length).toBeGreaterThanOrEqual(8));
+
+  it.each(histories)('$name is replayed by the workflows of today', async ({ name, history }) => {
+    Runtime.install({ logger: new DefaultLogger('ERROR') });
+    const code = readFileSync(builtFile('workflow-bundle.js'), 'utf8');
+    await Worker.runReplayHistory({ workflowBundle: { code } }, history, name).catch((cause: unknown) => {
+      throw new Error(`${name}: ${advice}`, { cause });
+    });
+  });
+
+  it('would not be, had the workflow decided otherwise', async () => {
+    Runtime.install({ logger: new DefaultLogger('ERROR') });
+    const code = readFileSync(builtFile('workflow-bundle.js'), 'utf8').replaceAll('stages.advantage(', 'stages.evaluate(');
+    const rl = histories.find(({ name }) => name.endsWith('/rl'));
+    await expect(Worker.runReplayHistory({ workflowBundle: { code } }, rl?.history, 'changed')).rejects.toThrow();
+  });
+});
+
+describe.runIf(version !== undefined)(`recording histories as version ${version}`, () => {
+  const loop = new LoopUnderTest();
+  beforeAll(() => loop.up());
+  afterAll(() => loop.remove());
+
+  async function record(name: string, run: Pick<StartedRun, 'runId'>, execution?: string): Promise<void> {
+    const { events } = await loop.client.workflow.getHandle(run.runId, execution).fetchHistory();
+    storeHistory(version ?? '', name, events ?? []);
+  }
+
+  async function recordEnded(name: string, run: StartedRun): Promise<void> {
+    await loop.ended(run).catch(() => undefined); // a run that failed has a history too
+    await record(name, run);
+  }
+
+  it('rl', async () => {
+    const run = await loop.start({ data: { val_files: loop.validationFile }, trainer: { val_before_train: true, test_freq: 2, save_freq: 2 } });
+    await loop.reaches(run, 'completed');
+    await recordEnded('rl', run);
+  });
+
+  it('sft', async () => {
+    const run = await loop.start({ kind: 'sft' });
+    await loop.reaches(run, 'completed');
+    await recordEnded('sft', run);
+  });
+
+  it('pause, resume, stop, cancel', async () => {
+    const long = { trainer: { total_training_steps: 100 } };
+    const run = await loop.start(long);
+    await loop.passes(run, 1);
+    await loop.wish(run, 'pause');
+    await loop.reaches(run, 'paused');
+    await loop.wish(run, 'run');
+    await loop.passes(run, 4);
+    await loop.wish(run, 'stop');
+    await loop.reaches(run, 'stopped');
+    await recordEnded('paused-resumed-stopped', run);
+    await loop.resume(run);
+    await loop.passes(run, 7);
+    await loop.wish(run, 'cancel');
+    await loop.reaches(run, 'cancelled');
+    await recordEnded('resumed-cancelled', run);
+  });
+
+  it('a run that a failure paused', async () => {
+    const run = await loop.start({ reward: { custom_reward_function: { path: loop.scorer('broken', "throw new Error('broken');"), deterministic: true } } });
+    await loop.reaches(run, 'paused');
+    await loop.wish(run, 'cancel');
+    await loop.reaches(run, 'cancelled');
+    await recordEnded('failure-paused-cancelled', run);
+  });
+
+  it('activities that were tried again', async () => {
+    const run = await loop.start({ actor: { ppo_mini_batch_size: 2, ppo_epochs: 100 } });
+    await loop.passes(run, 1);
+    await kill(loop.process('control'));
+    await loop.passes(run, 2);
+    await kill(loop.process('local-1'));
+    await loop.reaches(run, 'completed');
+    await recordEnded('killed-and-retried', run);
+  });
+
+  it('janitor', async () => {
+    await sweepStore(loop.store, { now: new Date(), graceMs: 0 });
+    const workflowId = 'janitor-recorded';
+    await loop.client.workflow.execute('janitor', { workflowId, taskQueue, args: [{ store: loop.store.url }] });
+    await record('janitor', { runId: workflowId });
+  });
+
+  it('continue as new', async () => {
+    await stopStack(loop.home);
+    process.env['PETREL_TEMPORAL_SETTINGS'] = 'limit.historyCount.suggestContinueAsNew=80';
+    await loop.up();
+    const run = await loop.start({ trainer: { total_training_steps: 5 } });
+    const { runId: first } = await loop.client.workflow.getHandle(run.runId).describe();
+    await loop.reaches(run, 'completed');
+    await recordEnded('continued', run);
+    await record('continues-as-new', run, first);
+  });
+});
