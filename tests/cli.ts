@@ -1,5 +1,5 @@
 /** Commands run in a test: a home of their own, what they print, and how they end. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { COMMANDS } from '../cli/commands.ts';
@@ -8,6 +8,7 @@ import { runProgram } from '../cli/program.ts';
 import type { Store } from '../core/ports.ts';
 import { openStore } from '../infra/store/open.ts';
 import { defaultStore } from '../infra/store/places.ts';
+import { builtOwner } from './run-builder.ts';
 
 export interface CommandResult {
   readonly code: number;
@@ -29,6 +30,7 @@ export interface CliHome {
 /** A PETREL_HOME without a stack. */
 export function cliHome(): CliHome {
   const home = mkdtempSync(join(tmpdir(), 'petrel-cli-'));
+  writeFileSync(join(home, 'stack-name'), `${builtOwner}\n`); // what buildRun makes is this stack's
   return {
     home,
     store: () => openStore(defaultStore(home)),

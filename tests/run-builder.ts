@@ -37,10 +37,15 @@ export interface BuiltRunOptions {
   readonly done?: number;
   readonly checkpoints?: readonly number[];
   readonly evaluations?: readonly number[];
+  /** The stack that drives it; that of `cliHome` when left out. */
+  readonly owner?: string;
   /** What the second sample of every draw says. */
   readonly wrongAnswer?: string;
   readonly status?: Partial<Pick<StatusEntry, 'wish' | 'state' | 'reason'>>;
 }
+
+/** Name of the stack that built runs belong to. */
+export const builtOwner = 'test';
 
 export interface BuiltRun {
   readonly runId: RunId;
@@ -71,7 +76,7 @@ export async function buildRun(store: Store, options: BuiltRunOptions = {}): Pro
   const runId = makeRunId(name, createdAt, digestOf([name, createdAt.toISOString(), kind]).slice(0, 4));
   const tokenizer = await openTokenizer(tokenizerFolder());
   const run = new RunWriter(store, runId, createdAt, tokenizer, options.wrongAnswer ?? '7');
-  await run.begin(name, kind, iterations);
+  await run.begin(name, kind, iterations, options.owner ?? builtOwner);
   const evaluations = options.evaluations ?? [];
   const checkpoints = options.checkpoints ?? [];
   for (let k = 0; k <= done; k++) {
@@ -106,7 +111,7 @@ class RunWriter {
     this.#wrong = wrong;
   }
 
-  async begin(name: string, kind: 'rl' | 'sft', iterations: number): Promise<void> {
+  async begin(name: string, kind: 'rl' | 'sft', iterations: number, owner: string): Promise<void> {
     const runId = this.#runId;
     const createdAt = this.#createdAt.toISOString();
     await decide(this.#store, keys.run(runId), runRecord, { format: recordFormat, runId, name, kind, createdAt }, () => true);
@@ -123,7 +128,7 @@ class RunWriter {
     const revision = { format: recordFormat, runId, revision: 1, fromPosition: 0, recipe: { ...recipe }, inputs, createdAt } as const;
     await decide(this.#store, keys.revision(runId, 1), revisionRecord, revision, () => true);
     const { stateDigest, weightsDigest } = stateDigests(builtState(0));
-    const term = { format: recordFormat, runId, term: 1, startState: stateDigest, startWeights: weightsDigest, revision: 1, profile, owner: 'test', reason: 'start', skippedDraws: [], writer: this.#writer(0) } as const;
+    const term = { format: recordFormat, runId, term: 1, startState: stateDigest, startWeights: weightsDigest, revision: 1, profile, owner, reason: 'start', skippedDraws: [], writer: this.#writer(0) } as const;
     this.#parent = (await decide(this.#store, keys.term(runId, 1), termRecord, { ...term, skippedDraws: [] }, () => true)).digest;
   }
 

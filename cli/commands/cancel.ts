@@ -1,5 +1,6 @@
 /** `petrel cancel <run>`: end where it is. */
 import { petrelHome } from '../../infra/home.ts';
+import { stackName } from '../../infra/stack/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { confirmed } from '../confirm.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
@@ -7,7 +8,8 @@ import { word } from '../options.ts';
 import { driverIfUp } from '../runs/driver.ts';
 import { findRun } from '../runs/find.ts';
 import { summaryOf } from '../runs/summary.ts';
-import { fulfil, refuseWish, wish } from '../runs/wishes.ts';
+import { elsewhereText, fulfil, refuseWish, wish } from '../runs/wishes.ts';
+import type { Met } from '../runs/wishes.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer, env } = context;
@@ -21,17 +23,17 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   }
   const driver = await driverIfUp(found, petrelHome(env));
   try {
-    const { met } = await wish(found, 'cancel', driver, new Date());
+    const { met, owner } = await wish(found, 'cancel', driver, stackName(petrelHome(env)), new Date());
     if (met === 'nobody') await fulfil(found, 'cancel', new Date());
     const state = (await found.log.status())?.state ?? 'queued';
-    printer.data({ runId: found.runId, state, wish: 'cancel', met }, () => text(found.runId, met));
+    printer.data({ runId: found.runId, state, wish: 'cancel', met }, () => (owner === undefined ? text(found.runId, met) : elsewhereText(found.runId, owner)));
     return EXIT.ok;
   } finally {
     await driver?.close();
   }
 }
 
-function text(runId: string, met: 'told' | 'nobody' | 'stack-down'): string {
+function text(runId: string, met: Met): string {
   if (met === 'nobody') return `${runId} is cancelled`;
   return met === 'told' ? `${runId} ends where it is` : `noted: ${runId} ends when the local stack is up again (petrel up)`;
 }

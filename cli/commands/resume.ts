@@ -1,12 +1,24 @@
-/** `petrel resume <run> [--from k] [--accept] [--wait]`: go on with a run that is paused, stopped or failed, or whose driver is gone. */
+/**
+ * `petrel resume <run> [key=value...] [--from k] [--accept] [--wait]`: go on with a run that is paused, stopped or failed,
+ * whose driver is gone, or that another stack drives.
+ */
 import { InvalidInputError, TerminalError } from '../../core/errors.ts';
+import { keys } from '../../core/records/keys.ts';
+import { recordFormat } from '../../core/records/schema.ts';
+import type { RevisionRecord } from '../../core/records/schema.ts';
 import { petrelHome } from '../../infra/home.ts';
 import { stackName } from '../../infra/stack/index.ts';
+import { putBlob } from '../../infra/store/blobs.ts';
+import { ensureFences } from '../../infra/store/fencing.ts';
+import { rememberStore } from '../../infra/store/places.ts';
+import { encodeRecord } from '../../infra/store/records.ts';
 import { openNextTerm } from '../../infra/store/terms.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { confirmed } from '../confirm.ts';
 import { EXIT, exitCodeOfState, type ExitCode } from '../exit-codes.ts';
-import { flag, integerOption, word } from '../options.ts';
+import { flag, integerOption, textOption, word } from '../options.ts';
+import { changedRecipe, inTheSameRun } from '../runs/changed-recipe.ts';
+import type { ChangedRecipe } from '../runs/changed-recipe.ts';
 import { driverAfterUp } from '../runs/driver.ts';
 import type { RunDriver } from '../runs/driver.ts';
 import { findRun } from '../runs/find.ts';
@@ -20,13 +32,18 @@ import { refuseResume, resume } from '../runs/wishes.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer, env } = context;
-  const found = await findRun(word(input, 0), context);
-  const wish = termWish(input, stackName(petrelHome(env)));
+  const store = textOption(input, 'store');
+  const found = await findRun(word(input, 0), context, store);
+  const wish = await termWish(found, input, context);
   const status = await found.log.status();
   refuseResume(found, status, wish);
   const plan = await planTerm(found, status, wish);
   if (plan !== undefined && !(await accepted(found, plan, input, context))) return EXIT.interrupted;
   if (flag(input, 'skip')) printer.notice(await skipBatch(found));
+  if (store !== undefined) {
+    await ensureFences(petrelHome(env), found.log.store);
+    rememberStore(petrelHome(env), found.log.store.url);
+  }
   const driver = await driverAfterUp(found, petrelHome(env), printer);
   try {
     await refuseRunning(found, plan, wish, driver);
@@ -37,13 +54,23 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   }
 }
 
-function termWish(input: CommandInput, owner: string): TermWish {
-  const [override] = input.words.slice(1);
-  if (override !== undefined) throw new TerminalError('NotBuilt', `resume with a changed recipe (${override}) is not built yet`, { hint: 'petrel resume <run> goes on with the recipe as it is' });
+async function termWish(found: FoundRun, input: CommandInput, context: CommandContext): Promise<TermWish> {
+  const owner = stackName(petrelHome(context.env));
   const from = integerOption(input, 'from', 0);
   const skipDraws = flag(input, 'skipDraws');
   if (skipDraws && from === undefined) throw new InvalidInputError('--skip-draws belongs to --from: the draws of the iterations that are given up are not used again');
-  return { owner, from, skipDraws, changed: undefined };
+  if (flag(input, 'skip') && from !== undefined) throw new InvalidInputError('--skip leaves out the batch that waits; --from gives it up anyway: one of them');
+  return { owner, from, skipDraws, changed: await changesOf(found, input, context) };
+}
+
+async function changesOf({ log }: FoundRun, input: CommandInput, { printer, env, cwd }: CommandContext): Promise<ChangedRecipe | undefined> {
+  const words = { overrides: input.words.slice(1), file: textOption(input, 'recipe'), cwd };
+  if (words.overrides.length === 0 && words.file === undefined) return undefined;
+  const ports = { store: log.store, home: petrelHome(env), env, now: new Date(), say: (text: string) => printer.notice(text) };
+  const changed = await changedRecipe(words, await log.revision(), inTheSameRun, ports);
+  if (changed === undefined) printer.notice('the recipe is the one that the run has');
+  for (const note of changed?.notes ?? []) printer.notice(note);
+  return changed;
 }
 
 /** Shows what the new term means. True when nobody needs to be asked, or the answer is yes. */
@@ -65,10 +92,20 @@ async function refuseRunning({ runId, log }: FoundRun, plan: TermPlan | undefine
   throw new TerminalError('Conflict', `${runId} runs already: driven by ${owner}, iteration ${head?.position ?? 0}`, { hint: `petrel status ${runId} --watch` });
 }
 
-async function openTerm({ runId, log }: FoundRun, { head, position, reason }: TermPlan, { owner, from, skipDraws }: TermWish, driver: RunDriver): Promise<void> {
-  await checkProfile(runId, head.termRecord.profile, driver.stack);
-  const writer = { process: `petrel-${process.pid}`, at: new Date().toISOString() };
-  await openNextTerm(log, { after: head.term, ...(from === undefined ? {} : { position }), skipDraws, owner, reason, writer });
+async function openTerm(found: FoundRun, { head, position, reason }: TermPlan, { owner, from, skipDraws, changed }: TermWish, driver: RunDriver): Promise<void> {
+  await checkProfile(found.runId, head.termRecord.profile, driver.stack);
+  const now = new Date().toISOString();
+  const revised = changed && { revision: await writeRevision(found, changed, position, now), maxTokensPerMicroBatch: changed.recipe.actor.ppo_max_token_len_per_gpu };
+  await openNextTerm(found.log, { after: head.term, ...(from === undefined ? {} : { position }), ...revised, skipDraws, owner, reason, writer: { process: `petrel-${process.pid}`, at: now } });
+}
+
+/** A revision counts once a term names it: two that are written at once do not hurt each other. */
+async function writeRevision({ runId, log }: FoundRun, { recipe, inputs, module }: ChangedRecipe, fromPosition: number, createdAt: string): Promise<number> {
+  if (module !== undefined) await putBlob(log.store, runId, module);
+  for (let n = (await log.newestRevision()) + 1; ; n++) {
+    const record: RevisionRecord = { format: recordFormat, runId, revision: n, fromPosition, recipe: { ...recipe }, inputs, createdAt };
+    if ((await log.store.create(keys.revision(runId, n), encodeRecord(record))) === 'created') return n;
+  }
 }
 
 async function goOn(found: FoundRun, plan: TermPlan | undefined, driver: RunDriver, input: CommandInput, { printer }: CommandContext): Promise<ExitCode> {

@@ -82,10 +82,13 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     options: [
       { flags: '--from <k>', doc: 'after iteration k, in a new term; later ones no longer count' },
       { flags: '--skip-draws', doc: 'with --from: never use the draws of the iterations given up again' },
+      { flags: '--recipe <file>', doc: 'go on with this recipe' },
+      { flags: '--store <url>', doc: 'the store where it lies, when this machine does not know it yet' },
       { flags: '--accept', doc: 'yes to what is given up, changed or taken over' },
       { flags: '--skip', doc: 'leave out the batch that waits for its update: it ends every trainer' },
       wait,
     ],
+    examples: ['petrel resume arithmetic actor.optim.lr=1e-5 --accept', 'petrel resume arithmetic --from 12 --skip-draws --accept', 'petrel resume arithmetic --store s3://bucket/runs'],
     load: () => import('./resume.ts'),
   },
   { name: 'stop', arguments: RUN_WORD, doc: 'Finish the update, write a checkpoint and end. resume goes on.', group: 'Runs', options: [wait], load: () => import('./stop.ts') },

@@ -1,5 +1,6 @@
 /** `petrel status [run] [--watch]`. */
 import { petrelHome } from '../../infra/home.ts';
+import { stackName } from '../../infra/stack/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
@@ -21,7 +22,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const home = petrelHome(env);
   const found = word === undefined ? undefined : await findRun(word, context);
   const live = await openLive(home);
-  const look = () => (found === undefined ? lookAtMachine(home, live, printer) : lookAtRun(found, live, printer));
+  const look = () => (found === undefined ? lookAtMachine(home, live, printer) : lookAtRun(found, live, stackName(home), printer));
   try {
     if (flag(input, 'watch')) await keepShowing(look, printer);
     else {
@@ -34,8 +35,8 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   return undefined;
 }
 
-async function lookAtRun(found: FoundRun, live: LiveSource, printer: Printer): Promise<Shown> {
-  const status = await runStatus(found, live);
+async function lookAtRun(found: FoundRun, live: LiveSource, here: string, printer: Printer): Promise<Shown> {
+  const status = await runStatus(found, live, here);
   return { value: status, text: runStatusText(status, printer, new Date()), ended: endedStates.has(status.state) };
 }
 

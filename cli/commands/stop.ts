@@ -1,12 +1,14 @@
 /** `petrel stop <run> [--wait]`: finish the update, write a checkpoint, end. */
 import { petrelHome } from '../../infra/home.ts';
+import { stackName } from '../../infra/stack/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT, exitCodeOfState, type ExitCode } from '../exit-codes.ts';
 import { flag, word } from '../options.ts';
 import { driverAfterUp, driverIfUp } from '../runs/driver.ts';
 import { findRun } from '../runs/find.ts';
 import { waitForEnd } from '../runs/wait.ts';
-import { refuseWish, wish } from '../runs/wishes.ts';
+import { elsewhereText, refuseWish, wish } from '../runs/wishes.ts';
+import type { Met } from '../runs/wishes.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer, env } = context;
@@ -16,14 +18,14 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const wait = flag(input, 'wait');
   const driver = wait ? await driverAfterUp(found, home, printer) : await driverIfUp(found, home);
   try {
-    const { entry, met } = await wish(found, 'stop', driver, new Date());
+    const { entry, met, owner } = await wish(found, 'stop', driver, stackName(home), new Date());
     // The checkpoint needs a workflow: it recovers, reads the wish and ends.
     if (met === 'nobody') await driver?.start(false);
     if (!wait || driver === undefined) {
-      printer.data({ runId: found.runId, wish: 'stop', met }, () => text(found.runId, met));
+      printer.data({ runId: found.runId, wish: 'stop', met }, () => (owner === undefined ? text(found.runId, met) : elsewhereText(found.runId, owner)));
       return EXIT.ok;
     }
-    const state = (await waitForEnd(found.log, entry, driver.ended())) ?? 'running';
+    const state = (await waitForEnd(found.log, entry, owner === undefined ? driver.ended() : otherStack)) ?? 'running';
     printer.data({ runId: found.runId, state }, () => `${found.runId} is ${state}; petrel resume ${found.runId} goes on`);
     return exitCodeOfState(state);
   } finally {
@@ -31,7 +33,10 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   }
 }
 
-function text(runId: string, met: 'told' | 'nobody' | 'stack-down'): string {
+/** Whether its workflow has ended cannot be asked from here: the store tells. */
+const otherStack = new Promise<void>(() => {});
+
+function text(runId: string, met: Met): string {
   if (met === 'stack-down') return `noted: ${runId} stops when the local stack is up again (petrel up)`;
   return `${runId} finishes a committed batch, writes a checkpoint and stops; petrel resume ${runId} goes on`;
 }

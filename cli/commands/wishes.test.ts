@@ -14,8 +14,8 @@ const cli = cliHome();
 let n = 0;
 afterAll(() => cli.remove());
 
-async function fresh(status: Partial<StatusEntry> = {}): Promise<FoundRun> {
-  const { runId, log } = await buildRun(await cli.store(), { name: `toy-${n++}`, done: 1, checkpoints: [1], status });
+async function fresh(status: Partial<StatusEntry> = {}, owner = 'test'): Promise<FoundRun> {
+  const { runId, log } = await buildRun(await cli.store(), { name: `toy-${n++}`, done: 1, checkpoints: [1], status, owner });
   return { runId, log, record: await log.run() };
 }
 
@@ -73,7 +73,23 @@ describe('with the stack down', () => {
   });
 
   it('resume wants --accept to take a run from another stack that may be at work', async () => {
-    await expect(cli.petrel('resume', (await fresh()).runId)).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('test drives it (running'), hint: 'add --accept' });
+    await expect(cli.petrel('resume', (await fresh({}, 'laptop-3fa21c')).runId)).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('laptop-3fa21c drives it (running'), hint: 'add --accept' });
+  });
+});
+
+describe('of a run that another stack drives', () => {
+  it.each(['pause', 'stop', 'cancel'] as const)('%s is noted for its owner, who is named', async (what) => {
+    const { runId, log } = await fresh({}, 'laptop-3fa21c');
+    const { out } = await cli.petrel(what, runId, ...(what === 'cancel' ? ['-y'] : []));
+    expect(out).toContain('laptop-3fa21c drives it');
+    expect(await log.status()).toMatchObject({ wish: what, state: 'running' });
+  });
+
+  it('status tells who drives it', async () => {
+    const { runId } = await fresh({}, 'laptop-3fa21c');
+    expect((await cli.petrel('status', runId)).out).toMatch(/driven by +laptop-3fa21c, another stack/);
+    expect((await cli.petrel('status', runId, '--json')).json()).toMatchObject({ owner: 'laptop-3fa21c' });
+    expect((await cli.petrel('status', (await fresh()).runId)).out).toMatch(/driven by +this stack/);
   });
 });
 
@@ -81,13 +97,13 @@ describe('a wish', () => {
   it('goes to the store first, then to the workflow', async () => {
     const run = await fresh();
     const driver = fakeDriver('running');
-    const { met } = await wish(run, 'stop', driver, new Date());
+    const { met } = await wish(run, 'stop', driver, 'test', new Date());
     expect([met, driver.told, (await run.log.status())?.wish]).toEqual(['told', ['signal stop'], 'stop']);
   });
 
   it('of a run that nobody drives is not signalled', async () => {
     const driver = fakeDriver('ended');
-    expect((await wish(await fresh(), 'pause', driver, new Date())).met).toBe('nobody');
+    expect((await wish(await fresh(), 'pause', driver, 'test', new Date())).met).toBe('nobody');
     expect(driver.told).toEqual([]);
   });
 });

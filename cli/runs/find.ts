@@ -56,9 +56,9 @@ export async function openRun({ runId, store }: ListedRun): Promise<FoundRun | u
   return stored && { runId, log: new RunLog(store, runId), record: stored.record };
 }
 
-/** A full run id, or a name: then its newest run. Throws TerminalError `NotFound` with the nearest word. */
-export async function findRun(word: string, { printer, env }: CommandContext): Promise<FoundRun> {
-  const stores = await openKnownStores(petrelHome(env), printer.notice);
+/** A full run id, or a name: then its newest run. `store`: look in this one only. Throws TerminalError `NotFound` with the nearest word. */
+export async function findRun(word: string, { printer, env }: CommandContext, store?: string): Promise<FoundRun> {
+  const stores = store === undefined ? await openKnownStores(petrelHome(env), printer.notice) : [await openStore(store)];
   const listed = await listRunIds(stores);
   for (const one of [...listed.filter(({ runId }) => runId === word), ...listed.filter(({ runId }) => runNameOf(runId) === word)]) {
     const run = await openRun(one);

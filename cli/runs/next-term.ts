@@ -3,11 +3,13 @@
  * on another stack than before. Planned from the store, shown, accepted, and only then opened.
  */
 import { TerminalError } from '../../core/errors.ts';
+import type { RecipeChange } from '../../core/recipe/index.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
 import type { Head } from '../../infra/store/run-log.ts';
 import type { Printer } from '../printer/printer.ts';
 import { abandonedAfter, abandonedTable } from './abandoned.ts';
 import type { AbandonedIteration } from './abandoned.ts';
+import { changeText } from './changed-recipe.ts';
 import type { ChangedRecipe } from './changed-recipe.ts';
 import type { FoundRun } from './find.ts';
 import { endedStates } from './summary.ts';
@@ -31,6 +33,7 @@ export interface TermPlan {
   readonly rival: string | undefined;
   /** Sentences about what is lost or changed by it; none: nobody needs to be asked. */
   readonly concerns: readonly string[];
+  readonly changes: readonly RecipeChange[];
 }
 
 /** undefined: the run goes on in the term it is in. */
@@ -56,6 +59,7 @@ export async function planTerm({ runId, log }: FoundRun, status: StatusEntry | u
     reason: reasonOf(wish, rival, head),
     abandoned,
     rival,
+    changes: wish.changed?.changes ?? [],
     concerns: [
       ...(wish.from !== undefined && abandoned.length > 0 ? [`${iterationsText(abandoned)} no longer ${abandoned.length === 1 ? 'counts' : 'count'}`] : []),
       ...(rival !== undefined && !ended ? [`${rival} drives it (${status.state}, ${lastWord(head)}) and is fenced off`] : []),
@@ -65,8 +69,9 @@ export async function planTerm({ runId, log }: FoundRun, status: StatusEntry | u
 }
 
 /** What is shown before anybody says yes. */
-export function showPlan({ runId }: FoundRun, { position, abandoned, reason }: TermPlan, printer: Printer): void {
+export function showPlan({ runId }: FoundRun, { position, abandoned, reason, changes }: TermPlan, printer: Printer): void {
   printer.notice(`${runId} goes on after iteration ${position} in a new term: ${reason}`);
+  for (const change of changes) printer.notice(`  ${changeText(change)}`);
   if (abandoned.length > 0) printer.notice(abandonedTable(abandoned, printer));
 }
 

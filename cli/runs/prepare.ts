@@ -71,11 +71,11 @@ async function checkModel(folder: string): Promise<void> {
   }
 }
 
-function storeRows(store: Store, dataset: DatasetFact): Promise<Digest> {
+export function storeRows(store: Store, dataset: DatasetFact): Promise<Digest> {
   return storeDataset(store, { [tokensFile]: encodeDatasetTokens(dataset), [rowsFile]: encodeDatasetRows(dataset) });
 }
 
-async function scorerOf(recipe: Recipe): Promise<{ readonly input: NonNullable<RunInputs['scorer']>; readonly module?: Uint8Array } | undefined> {
+export async function scorerOf(recipe: Recipe): Promise<{ readonly input: NonNullable<RunInputs['scorer']>; readonly module?: Uint8Array } | undefined> {
   if (recipe.kind === 'sft') return undefined;
   const { scorer, custom_reward_function: custom } = recipe.reward;
   if (custom.path === null) {

@@ -12,6 +12,8 @@ export type WorkerStatus = Omit<Presence, 'v' | 'incarnation' | 'profiles'>;
 
 export interface RunStatus extends RunSummary {
   readonly stack: 'up' | 'down';
+  /** Another stack drives it. */
+  readonly foreign?: boolean;
   /** What it does now; absent when it has ended or nothing is known. */
   readonly stage?: string;
   readonly progress?: { readonly done: number; readonly total: number; readonly note: string };
@@ -21,11 +23,15 @@ export interface RunStatus extends RunSummary {
   readonly workers: readonly WorkerStatus[];
 }
 
-export async function runStatus(found: FoundRun, live: LiveSource): Promise<RunStatus> {
+/** `here`: the name of this stack. */
+export async function runStatus(found: FoundRun, live: LiveSource, here: string): Promise<RunStatus> {
   live.listen(found.runId);
   const [summary, workers] = await Promise.all([summaryOf(found), live.workers()]);
   const stack = live.stack === undefined ? 'down' : 'up';
   const shown = workers.map(workerStatus);
+  const foreign = summary.owner !== null && summary.owner !== here;
+  // What another stack does at this moment only that one knows.
+  if (foreign) return { ...summary, stack, foreign, workers: [] };
   if (endedStates.has(summary.state) || summary.state === 'paused') return { ...summary, stack, workers: shown };
   // Whoever hears a note need not ask the workflow, which takes Temporal's client half a second to learn.
   const note = await live.note(found.runId);

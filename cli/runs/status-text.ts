@@ -11,6 +11,7 @@ export function runStatusText(run: RunStatus, printer: Printer, now: Date): stri
     ['state', styledState(run, printer)],
     ['why', run.reason === undefined ? undefined : reasonText(run.reason)],
     ['iteration', iterationText(run)],
+    ['driven by', run.owner === null ? undefined : run.foreign === true ? `${run.owner}, another stack` : `this stack (${run.owner})`],
     ['doing', doingText(run)],
     ['waits', run.queued === undefined ? undefined : printer.style('yellow', run.queued)],
     ['reward', run.reward?.toFixed(3)],

@@ -16,6 +16,8 @@ export interface RunSummary {
   readonly iterations: number | null;
   readonly policyVersion: number;
   readonly term: number;
+  /** The stack that drives it; null before it has begun. */
+  readonly owner: string | null;
   /** Newest validation accuracy, and the policy version it belongs to. */
   readonly accuracy: number | null;
   readonly accuracyVersion: number | null;
@@ -56,6 +58,7 @@ export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSu
     iterations,
     policyVersion: head?.position ?? 0,
     term: head?.term ?? 0,
+    owner: head?.termRecord.owner ?? null,
     accuracy: evaluation?.accuracy ?? null,
     accuracyVersion: evaluation?.iteration ?? null,
     reward: finite(newest?.batch.record.metrics['critic/score/mean']),

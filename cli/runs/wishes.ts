@@ -10,14 +10,28 @@ import { endedStates } from './summary.ts';
 /** What a wish met. */
 export interface Wished {
   readonly entry: StatusEntry;
-  /** `told`: a workflow has the wish. `nobody`: no workflow drives the run. `stack-down`: it is noted and read at the next start. */
-  readonly met: 'told' | 'nobody' | 'stack-down';
+  readonly met: Met;
+  /** The other stack, when it is `elsewhere`. */
+  readonly owner?: string;
 }
 
-/** Throws TerminalError `Conflict` for a run that has ended. */
-export async function wish(run: FoundRun, what: Exclude<Wish, 'run'>, driver: RunDriver | undefined, now: Date): Promise<Wished> {
+/**
+ * `told`: a workflow has the wish. `nobody`: no workflow drives the run. `stack-down`: it is noted and read at the next
+ * start. `elsewhere`: it is noted, and the stack that drives the run reads it after its update.
+ */
+export type Met = 'told' | 'nobody' | 'stack-down' | 'elsewhere';
+
+/** What is said of a wish that was noted for another stack. */
+export function elsewhereText(runId: string, owner: string): string {
+  return `noted: ${owner} drives it and reads this after its update; when it is gone for good, petrel resume ${runId} --accept takes the run over`;
+}
+
+/** `here`: the name of this stack. Throws TerminalError `Conflict` for a run that has ended. */
+export async function wish(run: FoundRun, what: Exclude<Wish, 'run'>, driver: RunDriver | undefined, here: string, now: Date): Promise<Wished> {
   refuseWish(run, await run.log.status(), what);
   const entry = await appendStatus(run.log, { wish: what }, now);
+  const owner = (await run.log.newestTerm())?.record.owner ?? here;
+  if (owner !== here) return { entry, met: 'elsewhere', owner };
   if (driver === undefined) return { entry, met: 'stack-down' };
   if ((await driver.workflow()) === 'ended') return { entry, met: 'nobody' };
   await driver.signal(what);

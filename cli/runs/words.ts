@@ -34,7 +34,7 @@ export function nextCommand({ runId, state }: Pick<RunSummary, 'runId' | 'state'
     case 'failed':
       return `petrel logs ${runId}, then petrel resume ${runId}`;
     case 'cancelled':
-      return `petrel rm ${runId}`;
+      return `petrel resume ${runId} --from <k>, or petrel rm ${runId}`;
     case 'queued':
     case 'running':
       return `petrel status ${runId} --watch`;

@@ -1,0 +1,152 @@
+/** Two stacks, each in its own home, and one run: by hand-over, by take-over, and when a stack comes back late. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { verifyLedger } from '../../cli/ledger/verify.ts';
+import { keys } from '../../core/records/keys.ts';
+import { termRecord } from '../../core/records/schema.ts';
+import { builtFile } from '../../infra/home.ts';
+import { stackName, stopStack } from '../../infra/stack/index.ts';
+import { signalProcess } from '../../infra/stack/process.ts';
+import { openStore } from '../../infra/store/open.ts';
+import { encodeRecord, needRecord } from '../../infra/store/records.ts';
+import { RunLog } from '../../infra/store/run-log.ts';
+import { runWords } from '../cli.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+import { temporaryHome } from '../servers.ts';
+
+const iterations = 6;
+const recipe = { actor: { ppo_mini_batch_size: 2, ppo_epochs: 20 }, trainer: { total_training_steps: iterations, save_freq: 2 } };
+
+const loop = new LoopUnderTest();
+const other = temporaryHome();
+let undisturbed: string[];
+beforeAll(async () => {
+  await loop.up();
+  const run = await loop.start(recipe);
+  await loop.reaches(run, 'completed');
+  undisturbed = await loop.states(run);
+});
+afterAll(async () => {
+  await stopStack(other.home);
+  other.remove();
+  await loop.remove();
+});
+
+const here = (...words: string[]) => runWords(loop.home, words);
+const there = (...words: string[]) => runWords(other.home, words);
+
+async function begun(): Promise<StartedRun> {
+  const run = await loop.start(recipe);
+  await loop.passes(run, 2);
+  return run;
+}
+
+async function expectProven(run: StartedRun): Promise<void> {
+  expect((await verifyLedger(run.log.store, run.runId, { deep: true })).faults).toEqual([]);
+  expect(await loop.states(run)).toEqual(undisturbed);
+}
+
+/** The run in a copy of the store, which the first machine knows nothing of. */
+async function copied({ runId }: StartedRun, name: string): Promise<StartedRun> {
+  const folder = join(other.home, name);
+  cpSync(join(loop.home, 'store'), folder, { recursive: true });
+  return { runId, log: new RunLog(await openStore(folder), runId) };
+}
+
+async function stopped(): Promise<StartedRun> {
+  const run = await begun();
+  await here('stop', run.runId, '--wait');
+  return run;
+}
+
+describe('another machine (seed 42)', () => {
+  it('that has only the store goes on with a stopped run to the same numbers', async () => {
+    const run = await copied(await stopped(), 'only-the-store');
+    const { out } = await there('resume', run.runId, '--store', run.log.store.url, '--wait', '--json');
+    expect(JSON.parse(out)).toMatchObject({ term: 2, state: 'completed', reason: `taken over from ${stackName(loop.home)}` });
+    expect((await run.log.newestTerm())?.record.owner).toBe(stackName(other.home));
+    await expectProven(run);
+    expect((await there('metrics', run.runId, '--json')).json()).toHaveLength(iterations);
+  });
+
+  it('whose engine cannot give the same numbers refuses, and leaves the run as it is', async () => {
+    const run = await copied(await stopped(), 'another-engine');
+    const key = keys.term(run.runId, 1);
+    const { record } = await needRecord(run.log.store, key, termRecord);
+    writeFileSync(run.log.store.localPath(key) ?? '', encodeRecord({ ...record, profile: { ...record.profile, id: 'det-0123456789ab', engine: '0123456789abcdef' } }));
+    await expect(there('resume', run.runId, '--store', run.log.store.url)).rejects.toMatchObject({
+      code: 'CannotReproduce',
+      message: expect.stringMatching(/det-0123456789ab .* the trainers here have det-[0-9a-f]{12}$/),
+      hint: expect.stringContaining('petrel fork'),
+    });
+    expect(await run.log.head()).toMatchObject({ term: 1, seal: undefined });
+  });
+});
+
+describe('a run that another stack drives (seed 42)', () => {
+  it('is taken over with --accept; the first stack is told who has it, and leaves its state alone', async () => {
+    const run = await begun();
+    const store = run.log.store.url;
+    await expect(there('resume', run.runId, '--store', store)).rejects.toMatchObject({ message: expect.stringContaining(`${stackName(loop.home)} drives it (running`), hint: 'add --accept' });
+    await there('resume', run.runId, '--store', store, '--accept', '--wait');
+    await expectProven(run);
+    await expect(loop.ended(run)).rejects.toMatchObject({ cause: { type: 'Fenced', message: expect.stringContaining(stackName(other.home)) } });
+    expect(await loop.statuses(run)).not.toContain('failed');
+    expect((await run.log.status())?.state).toBe('completed');
+    await loop.said(run, new RegExp(`${stackName(loop.home)} ends its work here`));
+  });
+
+  it('while the first stack is cut off: what it commits late is refused', async () => {
+    const run = await begun();
+    const control = loop.process('control');
+    signalProcess(control, 'SIGSTOP');
+    try {
+      await there('resume', run.runId, '--store', run.log.store.url, '--accept', '--wait');
+    } finally {
+      signalProcess(control, 'SIGCONT');
+    }
+    await expect(loop.ended(run)).rejects.toMatchObject({ cause: { type: 'Fenced' } });
+    await expectProven(run);
+    expect((await run.log.status())?.state).toBe('completed');
+  });
+
+  it('can be taken back', async () => {
+    const run = await stopped();
+    await there('resume', run.runId, '--store', run.log.store.url);
+    await loop.until(run, 'term 2', async () => ((await run.log.head())?.position ?? 0) > 2 && (await run.log.newestTerm())?.record.term === 2);
+    await here('resume', run.runId, '--accept', '--wait');
+    await expectProven(run);
+    expect((await run.log.newestTerm())?.record.owner).toBe(stackName(loop.home));
+  });
+});
+
+describe('rivals', () => {
+  it('for one name get a run each; the name means the newest', async () => {
+    const runs = await Promise.all([loop.create({ name: 'same' }), loop.create({ name: 'same' })]);
+    expect(new Set(runs.map(({ runId }) => runId)).size).toBe(2);
+    const { runId } = (await here('status', 'same', '--json')).json<{ runId: string }>();
+    expect(runs.map((run) => run.runId)).toContain(runId);
+  });
+
+  it('for the first term of a run: one opens it, the other ends and names it', async () => {
+    const run = await loop.create(recipe);
+    await Promise.all([loop.drive(run), there('resume', run.runId, '--store', run.log.store.url)]);
+    await loop.reaches(run, 'completed');
+    await expectProven(run);
+    const owner = (await run.log.newestTerm())?.record.owner;
+    expect([stackName(loop.home), stackName(other.home)]).toContain(owner);
+    expect((await loop.statuses(run)).filter((status) => status === 'completed' || status === 'failed')).toEqual(['completed']);
+  });
+
+  it('for one home: a second supervisor says that there is one, and leaves', async () => {
+    const second = spawn(process.execPath, [builtFile('infra/stack/supervisor-main.js'), loop.home], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let said = '';
+    second.stdout.setEncoding('utf8').on('data', (text: string) => (said += text));
+    expect(await once(second, 'close')).toEqual([0, null]);
+    expect(said).toContain('another supervisor serves this home');
+  });
+});
