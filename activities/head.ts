@@ -32,31 +32,37 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
       if (hole !== undefined) throw hole;
       await ports.endSweep(context.log, ports.now());
       const status = await context.log.status();
+      const position = head?.position ?? (await context.log.run()).origin?.position ?? 0;
       return {
         term: head?.term ?? 0,
-        position: head?.position ?? 0,
+        position,
         iterations: context.iterations,
         pending: head?.pending !== undefined,
         wish: status?.wish ?? 'run',
-        evaluationDue: await isValidationMissing(context, head),
+        evaluationDue: await isValidationMissing(context, head, position),
         valOnly: context.recipe.trainer.val_only,
       };
     },
 
-    /** Makes the base ready on a trainer and opens the first term. */
+    /** Makes the base ready on a trainer, or the state that a fork begins with, and opens the first term. */
     async openTerm(ref: RunRef): Promise<{ readonly term: number }> {
       const { context, head } = await contexts.head(ref);
       if (head !== undefined) return { term: head.term };
       const { log, recipe, inputs } = context;
+      const { origin } = await log.run();
       const { output } = await ports.whileHeartbeating((signal) =>
         ports.dispatcher.run(
           {
             stage: 'open',
             runId: ref.runId,
-            at: { term: 1, iteration: 0 },
+            at: { term: 1, iteration: origin?.position ?? 0 },
             store: log.store,
             profile: 'any',
-            input: { model: inputs.model, engine: engineSettings(recipe) },
+            input: {
+              model: inputs.model,
+              engine: engineSettings(recipe),
+              ...(origin && { from: { runId: origin.runId, iteration: origin.position, state: origin.stateDigest } }),
+            },
           },
           { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('open', 0, progress, queued)) },
         ),
@@ -65,19 +71,21 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
         format: recordFormat,
         runId: ref.runId,
         term: 1,
+        ...(origin && { base: { position: origin.position, counters: origin.counters } }),
         startState: output.stateDigest,
         startWeights: output.weightsDigest,
         revision: 1,
         profile: output.profile,
         owner: ports.stack,
-        reason: 'start',
-        skippedDraws: [],
+        reason: origin === undefined ? 'start' : `fork of ${origin.runId} after iteration ${origin.position}`,
+        skippedDraws: origin?.skippedDraws ?? [],
         writer: writerOf(ports),
       };
       const decided = await ports.decide(log.store, keys.term(ref.runId, 1), termRecord, record, (other) => {
         if (other.owner !== record.owner) throw drivenBy(other, record.owner);
         return other.startState === record.startState;
       });
+      if (origin !== undefined) await log.store.remove(keys.pin(origin.runId, ref.runId));
       ports.say(ref.runId, 'info', `opened term 1: ${output.profile.compute}${output.profile.deterministic ? ' deterministic' : ''} on ${output.profile.isa}`);
       return { term: decided.record.term };
     },
@@ -124,8 +132,7 @@ async function newestIfReadable(log: RunLog): Promise<Awaited<ReturnType<RunLog[
 }
 
 /** What a stop or a crash left undone between an update and its validation is found here. */
-async function isValidationMissing({ log, recipe, inputs, iterations }: RunContext, head: Head | undefined): Promise<boolean> {
-  const position = head?.position ?? 0;
+async function isValidationMissing({ log, recipe, inputs, iterations }: RunContext, head: Head | undefined, position: number): Promise<boolean> {
   if (inputs.validation === undefined || !isValidationDue(recipe, position, iterations)) return false;
   return head === undefined || !(await log.isEvaluated(position));
 }

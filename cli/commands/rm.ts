@@ -5,7 +5,7 @@ import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { word } from '../options.ts';
 import { showBytes } from '../printer/quantities.ts';
 import { findRun } from '../runs/find.ts';
-import { lossOf, refuseUnlessEnded, removeRun } from '../runs/removal.ts';
+import { lossOf, refuseUnlessEnded, refuseWhileForked, removeRun } from '../runs/removal.ts';
 import { summaryOf } from '../runs/summary.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
@@ -13,6 +13,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const found = await findRun(word(input, 0), context);
   const summary = await summaryOf(found);
   refuseUnlessEnded(summary);
+  await refuseWhileForked(found);
   const loss = await lossOf(found);
   const what = `${loss.checkpoints} ${loss.checkpoints === 1 ? 'checkpoint' : 'checkpoints'}, ${summary.iteration} iterations, ${showBytes(loss.bytes)}`;
   if (!(await confirmed(`Delete ${found.runId} (${summary.state}): ${what}?`, input, context))) {

@@ -32,7 +32,8 @@ async function batchOf({ log }: FoundRun, wanted: number | undefined): Promise<B
   const pending = head?.pending?.record.decision === 'train' ? head.pending.record : undefined;
   const newest = pending?.iteration ?? head?.position ?? 0;
   const k = wanted ?? newest;
-  if (k < 1 || k > newest) throw noSuchIteration('iteration', wanted, newest === 0 ? [] : Array.from({ length: newest }, (_, i) => i + 1));
+  const first = await log.first();
+  if (k <= first || k > newest) throw noSuchIteration('iteration', wanted, Array.from({ length: newest - first }, (_, i) => first + i + 1));
   return pending?.iteration === k ? pending : (await log.iteration(k)).batch.record;
 }
 

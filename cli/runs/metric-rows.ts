@@ -22,9 +22,10 @@ const together = 16;
 export async function metricRows(log: RunLog, last = Number.POSITIVE_INFINITY): Promise<MetricRow[]> {
   const [head, evaluations] = await Promise.all([log.head(), log.evaluations()]);
   if (head === undefined) return [];
-  const from = Math.max(0, head.position - last + 1);
+  const first = await log.first();
+  const from = Math.max(first, head.position - last + 1);
   const rows = new Map<number, MetricRow>();
-  for (let start = Math.max(1, from); start <= head.position; start += together) {
+  for (let start = Math.max(first + 1, from); start <= head.position; start += together) {
     const iterations = Array.from({ length: Math.min(together, head.position - start + 1) }, (_, i) => start + i);
     for (const { batch, update } of await Promise.all(iterations.map((k) => log.iteration(k)))) {
       const { iteration, term } = update.record;

@@ -21,6 +21,15 @@ export function refuseUnlessEnded({ runId, state }: Pick<RunSummary, 'runId' | '
   throw new TerminalError('Conflict', `${runId} is ${state}: only a run that has ended can be deleted`, { hint: `petrel stop ${runId} or petrel cancel ${runId} first` });
 }
 
+/** Throws TerminalError `Conflict` while a fork is being made of it: that still reads what would be deleted. */
+export async function refuseWhileForked({ runId, log: { store } }: FoundRun): Promise<void> {
+  for (const name of await store.children(keys.pins(runId))) {
+    const by = name.replace(/\.json$/, '');
+    if ((await store.head(keys.term(by, 1))) !== undefined || (await store.head(keys.tombstone(by))) !== undefined) continue;
+    throw new TerminalError('Conflict', `${runId} is being forked: ${by} has not taken its state yet`, { hint: `petrel status ${by}; a fork that is not wanted: petrel cancel ${by}, then petrel rm ${by}` });
+  }
+}
+
 export async function lossOf({ runId, log: { store } }: FoundRun): Promise<Loss> {
   const names = await removable({ runId, log: { store } });
   const sizes = await Promise.all(names.map((key) => store.head(key)));

@@ -6,6 +6,7 @@ import { makeRunId } from '../../core/ids.ts';
 import type { RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
+import type { RunRecord } from '../../core/records/schema.ts';
 import type { RunCarry } from '../../core/wire/workflow.ts';
 import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
@@ -28,7 +29,7 @@ export interface Started {
 export async function createRun(recipe: Recipe, ports: PreparePorts): Promise<Started> {
   await ensureFences(ports.home, ports.store);
   const prepared = await storedInputs(recipe, ports);
-  const log = await claim(ports.store, recipe, ports.now);
+  const log = await claimNewId(ports.store, { name: recipe.name, kind: recipe.kind }, ports.now);
   await writeRun(log, { recipe: withoutPaths(recipe), ...prepared }, ports.now);
   return { runId: log.runId, log, notes: prepared.notes };
 }
@@ -42,12 +43,12 @@ async function storedInputs(recipe: Recipe, ports: PreparePorts): Promise<Prepar
 }
 
 /** One attempt per nonce: an id that is taken is not ours. */
-async function claim(store: Store, recipe: Recipe, now: Date): Promise<RunLog> {
+export async function claimNewId(store: Store, { name, kind, origin }: Pick<RunRecord, 'name' | 'kind' | 'origin'>, now: Date): Promise<RunLog> {
   for (let attempt = 0; attempt < 5; attempt++) {
-    const log = new RunLog(store, makeRunId(recipe.name, now, randomBytes(2).toString('hex')));
-    if (await claimRun(log, { name: recipe.name, kind: recipe.kind, createdAt: now.toISOString() })) return log;
+    const log = new RunLog(store, makeRunId(name, now, randomBytes(2).toString('hex')));
+    if (await claimRun(log, { name, kind, createdAt: now.toISOString(), ...(origin && { origin }) })) return log;
   }
-  throw new TerminalError('Conflict', `could not claim an id for ${recipe.name}`);
+  throw new TerminalError('Conflict', `could not claim an id for ${name}`);
 }
 
 /** Records hold digests, never machine paths: what lay where is replaced by its file names. */

@@ -41,8 +41,9 @@ export const endedStates: ReadonlySet<RunState> = new Set(['stopped', 'completed
 
 export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSummary> {
   const [status, head, iterations, { floor }] = await Promise.all([log.status(), log.head(), iterationsOf(log), readRetention(log)]);
+  const first = await log.first();
   const [newest, evaluations, [checkpoint]] = await Promise.all([
-    head === undefined || head.position === 0 ? undefined : log.iteration(head.position),
+    head === undefined || head.position === first ? undefined : log.iteration(head.position),
     log.evaluations(),
     log.checkpointNames(),
   ]);

@@ -84,7 +84,7 @@ class RunView {
     this.#changeState(status?.state, status?.reason?.message);
     const head = await log.head();
     if (head !== undefined) {
-      for (let k = this.#position + 1; k <= head.position; k++) await this.#take(k);
+      for (let k = Math.max(this.#position, await log.first()) + 1; k <= head.position; k++) await this.#take(k);
       this.#position = head.position;
       const newest = (await log.evaluations()).at(-1);
       this.#accuracy = newest?.accuracy;

@@ -17,6 +17,21 @@ const count = z.int().nonnegative();
 const writer = z.object({ process: z.string(), at: z.string() });
 export type Writer = z.infer<typeof writer>;
 
+/** Everything that changes from iteration to iteration besides the weights. */
+export const counters = z.object({
+  /** Next draw number. */
+  cursor: count,
+  /** Optimiser steps planned so far: position of the learning-rate schedule. */
+  optimizerSteps: count,
+  /** Consecutive updates in which no step was taken. */
+  badSteps: count,
+  /** Coefficient of the KL loss or penalty. */
+  klCoef: z.number(),
+});
+export type Counters = z.infer<typeof counters>;
+
+const drawRange = z.tuple([count, count]);
+
 export const runRecord = z.object({
   format,
   runId: z.string(),
@@ -25,6 +40,10 @@ export const runRecord = z.object({
   createdAt: z.string(),
   /** The firing of a schedule that made it. */
   schedule: z.object({ name: z.string(), generation: z.int().positive(), time: z.string() }).optional(),
+  /** Of a fork: the state of another run that it begins with. Read until its first term is open, and never again. */
+  origin: z
+    .object({ runId: z.string(), position: count, stateDigest: digest, counters, skippedDraws: z.array(drawRange) })
+    .optional(),
 });
 export type RunRecord = z.infer<typeof runRecord>;
 
@@ -79,21 +98,6 @@ export const numericProfile = z.object({
   maxTokensPerMicroBatch: z.int().positive(),
 });
 export type NumericProfile = z.infer<typeof numericProfile>;
-
-/** Everything that changes from iteration to iteration besides the weights. */
-export const counters = z.object({
-  /** Next draw number. */
-  cursor: count,
-  /** Optimiser steps planned so far: position of the learning-rate schedule. */
-  optimizerSteps: count,
-  /** Consecutive updates in which no step was taken. */
-  badSteps: count,
-  /** Coefficient of the KL loss or penalty. */
-  klCoef: z.number(),
-});
-export type Counters = z.infer<typeof counters>;
-
-const drawRange = z.tuple([count, count]);
 
 export const termRecord = z.object({
   format,

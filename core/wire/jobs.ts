@@ -26,6 +26,8 @@ export interface EngineSettings {
 export interface OpenInput extends Remakeable {
   readonly model: Digest;
   readonly engine: EngineSettings;
+  /** A fork: not the base but this state of another run, saved as the new run's first checkpoint. */
+  readonly from?: { readonly runId: string; readonly iteration: number; readonly state: Digest };
 }
 export interface OpenOutput {
   readonly stateDigest: Digest;

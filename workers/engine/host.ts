@@ -126,7 +126,13 @@ export class EngineHost {
   async open(input: StageTypes['open']['input'], context: JobContext): Promise<StageTypes['open']['output']> {
     const profile = resolveProfile(input.engine, this.facts);
     const state = await this.#policyState(context, input.model, profile);
-    await loadBase(state, await this.#recoverPorts(context, input.model));
+    const ports = await this.#recoverPorts(context, input.model);
+    if (input.from === undefined) await loadBase(state, ports);
+    else {
+      const { runId, iteration, state: target } = input.from;
+      await bringTo(state, target, iteration, { ...ports, log: new RunLog(ports.log.store, runId) });
+      await this.checkpoint(state, context, iteration);
+    }
     if (state.tag === undefined) throw new Error('a loaded base is clean');
     this.standsAt(context, 0);
     return { ...state.tag, profile };
