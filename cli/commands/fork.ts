@@ -1,5 +1,6 @@
 /** `petrel fork <run> [key=value...] [--from k]`: another run that begins with a state of this one. */
 import { petrelHome } from '../../infra/home.ts';
+import { pinPosition } from '../../infra/retention/entries.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
@@ -10,6 +11,9 @@ import { driverAfterUp } from '../runs/driver.ts';
 import { findRun } from '../runs/find.ts';
 import { createFork, originAt, revisionAfter } from '../runs/fork.ts';
 import { waitForEnd } from '../runs/wait.ts';
+
+/** Writing a fork down takes no longer. */
+const pinnedMs = 600_000;
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer, env, cwd } = context;
@@ -24,7 +28,10 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const changed = await changedRecipe(words, revision, inAFork, { store, home, env, now, say: printer.notice });
   for (const change of changed?.changes ?? []) printer.notice(`  ${changeText(change)}`);
   await ensureFences(home, store);
+  // Until the fork's own record of what it reads is there.
+  const unpin = await pinPosition(found.log, { position: origin.position, why: 'a fork', forMs: pinnedMs }, () => new Date());
   const fork = await createFork(found, origin, revision, changed, now);
+  await unpin();
   rememberStore(home, store.url);
   const driver = await driverAfterUp(fork, home, printer);
   try {

@@ -9,6 +9,7 @@ import type { RevisionRecord } from '../../core/records/schema.ts';
 import { petrelHome } from '../../infra/home.ts';
 import { stackName } from '../../infra/stack/index.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
+import { pinPosition } from '../../infra/retention/entries.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
@@ -29,6 +30,9 @@ import { checkProfile } from '../runs/profile-check.ts';
 import { skipBatch } from '../runs/skip.ts';
 import { waitForEnd } from '../runs/wait.ts';
 import { refuseResume, resume } from '../runs/wishes.ts';
+
+/** Opening a term takes no longer. */
+const pinnedMs = 600_000;
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer, env } = context;
@@ -95,8 +99,11 @@ async function refuseRunning({ runId, log }: FoundRun, plan: TermPlan | undefine
 async function openTerm(found: FoundRun, { head, position, reason }: TermPlan, { owner, from, skipDraws, changed }: TermWish, driver: RunDriver): Promise<void> {
   await checkProfile(found.runId, head.termRecord.profile, driver.stack);
   const now = new Date().toISOString();
+  // What leads to the position stays until the log ends there.
+  const unpin = from === undefined ? undefined : await pinPosition(found.log, { position, why: reason, forMs: pinnedMs }, () => new Date());
   const revised = changed && { revision: await writeRevision(found, changed, position, now), maxTokensPerMicroBatch: changed.recipe.actor.ppo_max_token_len_per_gpu };
   await openNextTerm(found.log, { after: head.term, ...(from === undefined ? {} : { position }), ...revised, skipDraws, owner, reason, writer: { process: `petrel-${process.pid}`, at: now } });
+  await unpin?.();
 }
 
 /** A revision counts once a term names it: two that are written at once do not hurt each other. */

@@ -8,6 +8,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { applyOverrides, checkRecipe, parseOverride, parseRecipe, recipeChanges, runIssues } from '../../core/recipe/index.ts';
 import type { Recipe, RecipeChange, Tree } from '../../core/recipe/index.ts';
 import type { RevisionRecord, RunInputs } from '../../core/records/schema.ts';
+import { keepInputs } from '../../infra/retention/inputs.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
 import { showValue } from '../../core/recipe/show-value.ts';
@@ -56,7 +57,7 @@ export async function changedRecipe(words: RecipeWords, before: RevisionRecord, 
   if (problems.length > 0) throw recipeErrors(problems, loaded.layers);
   const recipe = parseRecipe(withoutPaths(loaded.recipe));
   const found = recipeChanges(old, recipe);
-  const inputs = await newInputs(loaded.recipe, found, before.inputs, ports);
+  const inputs = await keptInputs(loaded.recipe, found, before.inputs, ports);
   const changes = [...found, ...inputs.changes];
   const fixed = changes.filter((change) => !mayChange(change));
   if (fixed.length > 0) throw cannotChange(fixed, mayChange === inAFork);
@@ -103,6 +104,14 @@ interface NewInputs {
 
 const rowKeys = ['prompt_key', 'response_key', 'reward_fn_key', 'max_prompt_length', 'max_length', 'truncation', 'filter_overlong_prompts', 'chat_template', 'apply_chat_template_kwargs', 'template_date'].map((name) => `data.${name}`);
 const isPath = (files: string | readonly string[] | null): boolean => (typeof files === 'string' ? [files] : (files ?? [])).some((file) => file.startsWith('/'));
+
+/** Stored, and kept from the janitor until a revision names them. */
+async function keptInputs(...of: Parameters<typeof newInputs>): Promise<NewInputs> {
+  for (;;) {
+    const found = await newInputs(...of);
+    if (await keepInputs(of[3].store, found.inputs)) return found;
+  }
+}
 
 async function newInputs(recipe: Recipe, changes: readonly RecipeChange[], before: RunInputs, ports: PreparePorts): Promise<NewInputs> {
   const { model, train, trainRows, validation, validationRows, scorer, reference } = before;
