@@ -14,7 +14,7 @@ export const checkpointParts = ['weights', 'm', 'v'] as const;
 export type CheckpointPart = (typeof checkpointParts)[number];
 
 /** Size of a shard: small enough to hash and write beside training, large enough for a fast disk; whole digest blocks. */
-const shardBytes = 256 * 1024 * 1024;
+export const defaultShardBytes = 256 * 1024 * 1024;
 
 export interface EncodedShard {
   /** The file, lying in the flat part itself: it must not change before they are written. */
@@ -27,7 +27,7 @@ export interface EncodedShard {
  * One shard at a time; nothing is copied. `origin` stands in the shard's metadata: what it belongs to. Two checkpoints never
  * share a shard, so that one can be removed whatever is being written.
  */
-export function* encodeShards(part: CheckpointPart, flat: Float32Array, origin: Readonly<Record<string, string>>): Generator<EncodedShard> {
+export function* encodeShards(part: CheckpointPart, flat: Float32Array, origin: Readonly<Record<string, string>>, shardBytes = defaultShardBytes): Generator<EncodedShard> {
   const perShard = shardBytes / 4;
   for (let start = 0; start < flat.length; start += perShard) {
     const end = Math.min(start + perShard, flat.length);

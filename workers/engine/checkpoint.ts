@@ -24,6 +24,8 @@ export interface ShardPlace {
   readonly store: Store;
   readonly runId: RunId;
   readonly iteration: number;
+  /** Size of a shard, a multiple of 4; left out: 256 MiB. */
+  readonly shardBytes?: number;
 }
 
 export interface CheckpointPlace extends ShardPlace {
@@ -55,7 +57,7 @@ export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot)
 /** Writes one part of a state, which must not change meanwhile. `origin`: what the shards belong to, so that nothing else has the same ones. */
 export async function savePart(place: ShardPlace, part: CheckpointPart, flat: Float32Array, origin: Readonly<Record<string, string>>): Promise<ShardInfo[]> {
   const shards: ShardInfo[] = [];
-  for (const { pieces, bytes, tensors } of encodeShards(part, flat, origin)) {
+  for (const { pieces, bytes, tensors } of encodeShards(part, flat, origin, place.shardBytes)) {
     faultPoint('checkpoint.shard', { iteration: place.iteration });
     shards.push({ blob: await putLargeBlob(place.store, place.runId, pieces), bytes, tensors });
   }
