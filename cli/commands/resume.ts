@@ -28,6 +28,7 @@ import { planTerm, showPlan } from '../runs/next-term.ts';
 import type { TermPlan, TermWish } from '../runs/next-term.ts';
 import { checkProfile } from '../runs/profile-check.ts';
 import { skipBatch } from '../runs/skip.ts';
+import { endedStates } from '../runs/summary.ts';
 import { waitForEnd } from '../runs/wait.ts';
 import { refuseResume, resume } from '../runs/wishes.ts';
 
@@ -90,7 +91,9 @@ async function accepted(found: FoundRun, plan: TermPlan, input: CommandInput, co
 async function refuseRunning({ runId, log }: FoundRun, plan: TermPlan | undefined, { owner }: TermWish, driver: RunDriver): Promise<void> {
   const [status, head] = [await log.status(), await log.head()];
   const here = head === undefined || head.termRecord.owner === owner;
-  if (!here || status?.state === 'paused' || (await driver.workflow()) === 'ended') return;
+  // A workflow that has told its last state is about to end; the new one is started after it.
+  const atRest = status !== undefined && (status.state === 'paused' || endedStates.has(status.state));
+  if (!here || atRest || (await driver.workflow()) === 'ended') return;
   if (plan !== undefined) throw new TerminalError('Conflict', `${runId} is at work here (${status?.state ?? 'queued'}, iteration ${head?.position ?? 0})`, { hint: `petrel stop ${runId} --wait, then resume it` });
   if (status?.state !== 'running' || status.wish !== 'run') return;
   throw new TerminalError('Conflict', `${runId} runs already: driven by ${owner}, iteration ${head?.position ?? 0}`, { hint: `petrel status ${runId} --watch` });
