@@ -7,12 +7,15 @@ import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, readdirSync, rmSync, symlinkSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { packageRoot } from '../../infra/home.ts';
 import { ballastName } from '../../infra/store/ballast.ts';
 import { floorVariable } from '../../infra/store/free-space.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
+
+/** For two stacks and what they run, on a loaded machine: each step inside has its own bound. */
+const wholeMs = 600_000;
 
 /** Folder of the small file system; set inside the namespace only. */
 const diskVariable = 'PETREL_SMALL_DISK';
@@ -28,11 +31,12 @@ if (disk === undefined) {
       const said: Buffer[] = [];
       inside.stdout.on('data', (chunk: Buffer) => said.push(chunk));
       inside.stderr.on('data', (chunk: Buffer) => said.push(chunk));
+      onTestFinished(() => void inside.kill('SIGTERM'));
       const [code] = (await once(inside, 'exit')) as [number | null];
       rmSync(folder, { recursive: true });
       expect(code, Buffer.concat(said).toString()).toBe(0);
       expect(Buffer.concat(said).toString()).toMatch(/Tests.*\d+ passed/);
-    });
+    }, wholeMs);
   });
 } else {
   inside(disk);
