@@ -1,6 +1,7 @@
 /** Everything that is measured, in the order it is printed. One file and one line each. */
 import type { Measurement } from './measurement.ts';
 import { decodeBatches, decodeThroughput } from './measurements/decode.ts';
+import { journalCost } from './measurements/journal.ts';
 import { trainMemory } from './measurements/memory.ts';
 import { arithmeticRun } from './measurements/run.ts';
 import { bucketStore, folderStore } from './measurements/store.ts';
@@ -16,6 +17,7 @@ export const MEASUREMENTS: readonly Measurement[] = [
   ...sizeNames.map(trainMemory),
   ...sizeNames.flatMap((size) => decodeBatches.map((batch) => decodeThroughput(size, batch))),
   ...sizeNames.map(timeToFirstToken),
+  journalCost,
   arithmeticRun,
   folderStore,
   ...(bucket === undefined ? [] : [bucketStore(bucket)]),

@@ -20,6 +20,7 @@ describe('what a run waits for', () => {
     ['a worker', waitsFor(run, 'up', driven, [], 'update'), 'no worker with role trainer'],
     ['a role', waitsFor(run, 'up', driven, [worker({ roles: ['reward'] })], 'evaluate'), 'no worker with role rollout'],
     ['health', waitsFor(run, 'up', driven, [worker({ state: 'unhealthy' })], 'rollout'), 'unhealthy'],
+    ['somebody to come', waitsFor(run, 'up', driven, [worker({ state: 'draining' })], 'rollout'), 'are leaving'],
     ['a lease', waitsFor(run, 'up', driven, [worker({ lease: 'other-1' })], 'update'), 'the trainer works for other-1'],
   ])('may be %s', (_what, reason, expected) => {
     expect(reason).toContain(expected);
@@ -40,6 +41,7 @@ describe('workers in a status', () => {
     const text = workerTable([workerStatus(worker()), workerStatus(sick)], printer);
     expect(text).toMatch(/local-2 +UNHEALTHY .* EngineFailed: out of memory \(3 in a row\)/);
     expect(text).toMatch(/local-1 +ready .*3 ms/);
+    expect(workerTable([workerStatus(worker({ state: 'draining' }))], printer)).toMatch(/local-1 +draining /);
     expect(workerStatus(sick)).not.toHaveProperty('incarnation');
   });
 

@@ -27,6 +27,7 @@ export class Journal {
   readonly #js: JetStreamClient;
   readonly #incarnation: string;
   readonly #events: JournalEvents;
+  #connected = true;
   #manager: JetStreamManager | undefined;
   #opening: Promise<JetStreamManager> | undefined;
   readonly #unsettled = new Set<Promise<void>>();
@@ -44,22 +45,22 @@ export class Journal {
 
   /** Never waits, never throws. */
   publish(runId: string, jobId: string, text: string, tokens: number): void {
-    const bytes = Buffer.from(text);
-    if (this.#manager === undefined || this.#nc.isClosed() || this.#onTheWay + bytes.length > maxOnTheWay) {
+    const size = Buffer.byteLength(text);
+    if (this.#manager === undefined || this.#nc.isClosed() || this.#onTheWay + size > maxOnTheWay) {
       this.#lost = true;
-      this.#open().then(() => this.#tellOfLoss(), ignored);
+      if (this.#connected) this.#open().then(() => this.#tellOfLoss(), ignored);
       return;
     }
     faultPoint('journal.before', { tokens });
-    this.#onTheWay += bytes.length;
-    const stored = this.#js.publish(journalSubject(runId, jobId, this.#incarnation), bytes, { timeout: storedMs, retries: 0 }).then(
+    this.#onTheWay += size;
+    const stored = this.#js.publish(journalSubject(runId, jobId, this.#incarnation), text, { timeout: storedMs, retries: 0 }).then(
       () => faultPoint('journal.after', { tokens }),
       () => void (this.#lost = true),
     );
     this.#unsettled.add(stored);
     void stored.finally(() => {
       this.#unsettled.delete(stored);
-      this.#onTheWay -= bytes.length;
+      this.#onTheWay -= size;
       this.#tellOfLoss();
     });
   }
@@ -95,10 +96,10 @@ export class Journal {
 
   #open(): Promise<JetStreamManager> {
     if (this.#manager !== undefined) return Promise.resolve(this.#manager);
-    this.#opening ??= openJournal(this.#nc)
-      .then((manager) => (this.#manager = manager))
-      .finally(() => (this.#opening = undefined));
-    return this.#opening;
+    if (this.#opening !== undefined) return this.#opening;
+    const opening = openJournal(this.#nc).finally(() => this.#opening === opening && (this.#opening = undefined));
+    this.#opening = opening;
+    return opening.then((manager) => (this.#manager = manager));
   }
 
   #tellOfLoss(): void {
@@ -110,8 +111,13 @@ export class Journal {
   /** A server that went may come back without its store. */
   async #watch(): Promise<void> {
     for await (const { type } of this.#nc.status()) {
-      if (type === 'disconnect') this.#manager = undefined;
+      if (type === 'disconnect') {
+        this.#connected = false;
+        this.#manager = undefined;
+        this.#opening = undefined; // its answer will not come
+      }
       if (type !== 'reconnect') continue;
+      this.#connected = true;
       this.#lost = true;
       this.#open().then(() => this.#tellOfLoss(), ignored);
     }

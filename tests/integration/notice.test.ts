@@ -77,7 +77,9 @@ async function whenItStands(id: string, tell: (process: NonNullable<ReturnType<I
 
 /** It said that it leaves, and then ended by itself. */
 async function left(run: StartedRun, worker: string, restarts: number): Promise<void> {
+  const told = performance.now();
   await loop.until(run, `${worker} has left`, async () => (inject.child(worker)?.restarts ?? 0) > restarts);
+  console.log(`${worker} was gone ${((performance.now() - told) / 1000).toFixed(1)} s after it was told`);
   expect(inject.child(worker)?.lastExit).toBe('exit code 0');
   expect(heard.some((entry) => entry.worker === worker && entry.state === 'draining')).toBe(true);
 }

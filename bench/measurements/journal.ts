@@ -1,0 +1,90 @@
+/**
+ * What the journal of partial samples costs: tokens per second of long responses with it and without it, in turns. Writing
+ * and publishing happen on the decoding thread here; a worker's main thread does the publishing.
+ */
+import { ensureStack } from '../../infra/stack/index.ts';
+import { connectNats } from '../../infra/nats/connection.ts';
+import { Journal } from '../../infra/nats/journal.ts';
+import { timings } from '../../core/wire/messages.ts';
+import { createGenerator } from '../../native/index.ts';
+import { Generation } from '../../workers/engine/generation.ts';
+import type { GenerationJob } from '../../workers/engine/generation.ts';
+import { JournalWriter } from '../../workers/engine/journal-writer.ts';
+import type { BenchSettings, Measurement, Session, Values } from '../measurement.ts';
+import { openModel, randomTokens } from '../model.ts';
+import { privateHome } from '../run/private-home.ts';
+import { sizeOf } from '../sizes.ts';
+
+const samples = 64;
+const responseTokens = 448;
+/** Jobs in a row of each kind and turn: several ticks of the journal. */
+const jobs = 3;
+
+const [withIt, without] = ['journal.S.on', 'journal.S.off'] as const;
+
+export const journalCost: Measurement = {
+  name: 'journal',
+  rows: [{ name: withIt, unit: 'tokens/s' }, { name: without, unit: 'tokens/s' }],
+  turns: 3,
+  compare: { [withIt]: without },
+  open,
+};
+
+async function open(settings: BenchSettings): Promise<Session> {
+  const { home, remove } = privateHome();
+  const nc = await connectNats(await ensureStack({ home, workers: [] }), 'bench');
+  const size = sizeOf('S', settings.quick);
+  const length = settings.quick ? 32 : responseTokens;
+  const trainer = openModel(size, settings, false);
+  const generation = new Generation(createGenerator(trainer, { maxSeqs: samples, maxModelLen: size.prompt + length }));
+  const journal = new Journal(nc, 'bench', { lost: () => {} });
+  await journal.read('bench', 'bench'); // declares the stream
+  let draw = 0;
+
+  /** Seconds of one job. */
+  async function job(journalled: boolean): Promise<number> {
+    draw += samples;
+    const draws = Array.from({ length: samples }, (_, i) => draw + i);
+    const numbers = { draws, samplesPerDraw: 1, firstSample: 0 };
+    const identity = { runId: 'bench', jobId: `rollout-${draw}`, weights: 'bench', arithmetic: 'bench' };
+    const publish = (text: string, tokens: number) => journal.publish(identity.runId, identity.jobId, text, tokens);
+    const writer = new JournalWriter(identity, { incarnation: 'bench', tickMs: timings.local.journalMs, now: () => performance.now(), publish });
+    const work: GenerationJob = {
+      ...numbers,
+      runId: identity.runId,
+      prompts: draws.map((_, i) => randomTokens(size.prompt, size.shape.vocab_size, 1 + i)),
+      sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
+      maxNewTokens: length,
+      stopTokens: new Int32Array(0),
+      seed: [1, 2],
+      onBegin: (completions) => journalled && writer.begin(completions, numbers),
+      onTokens: () => journalled && writer.tick(),
+    };
+    const started = performance.now();
+    await generation.run(work);
+    const seconds = (performance.now() - started) / 1000;
+    await journal.settled();
+    journal.purge(identity.runId, identity.jobId);
+    return seconds;
+  }
+
+  await job(true);
+  return {
+    about: `${samples} samples of ${length} tokens, a tick every ${timings.local.journalMs} ms`,
+    async turn(): Promise<Values> {
+      const seconds = { on: 0, off: 0 };
+      for (let i = 0; i < jobs; i++) {
+        seconds.off += await job(false);
+        seconds.on += await job(true);
+      }
+      const tokens = jobs * samples * length;
+      return { [withIt]: tokens / seconds.on, [without]: tokens / seconds.off };
+    },
+    async close() {
+      generation.close();
+      trainer.close();
+      await nc.close();
+      await remove();
+    },
+  };
+}

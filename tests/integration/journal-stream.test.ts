@@ -1,0 +1,93 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { jetstreamManager } from '@nats-io/jetstream';
+import type { NatsConnection } from '@nats-io/nats-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { journalStream } from '../../core/wire/journal.ts';
+import { connectNats } from '../../infra/nats/connection.ts';
+import { Journal } from '../../infra/nats/journal.ts';
+import { poll } from '../../infra/wait.ts';
+import { startNats } from '../servers.ts';
+
+const bounded = { everyMs: 20, timeoutMs: 30_000 };
+
+const folder = mkdtempSync(join(tmpdir(), 'petrel-journal-'));
+let server: Awaited<ReturnType<typeof startNats>>;
+const connections: NatsConnection[] = [];
+
+beforeAll(async () => void (server = await startNats(folder)));
+afterEach(async () => void (await Promise.all(connections.splice(0).map((nc) => nc.close()))));
+afterAll(async () => {
+  await server?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The journal as one worker has it, and how often it was told that entries were lost. */
+async function worker(incarnation: string) {
+  const nc = await connectNats(server, incarnation);
+  connections.push(nc);
+  const told = { losses: 0 };
+  const journal = new Journal(nc, incarnation, { lost: () => (told.losses += 1) });
+  return { nc, journal, told };
+}
+
+describe('the stream of the journal', () => {
+  it('gives a job what all workers wrote of it, in order, and nothing else, until the job is done', async () => {
+    const [a, b] = [await worker('a'), await worker('b')];
+    expect(await a.journal.read('run', 'job')).toEqual([]); // and the stream is declared
+    expect(await b.journal.read('run', 'job')).toEqual([]);
+    a.journal.publish('run', 'job', 'one', 1);
+    await a.journal.settled();
+    b.journal.publish('run', 'job', 'two', 1);
+    b.journal.publish('run', 'another', 'other', 1);
+    b.journal.publish('another', 'job', 'other', 1);
+    await b.journal.settled();
+    a.journal.publish('run', 'job', 'three', 1);
+    await a.journal.settled();
+    expect(await (await worker('c')).journal.read('run', 'job')).toEqual(['one', 'two', 'three']);
+    a.journal.purge('run', 'job');
+    expect(await poll(async () => (await b.journal.read('run', 'job')).length === 0, bounded)).toBe(true);
+    expect(await b.journal.read('run', 'another')).toEqual(['other']);
+  });
+
+  it('asks for it all again when it was not there yet', async () => {
+    const a = await worker('a');
+    a.journal.publish('run', 'early', 'first', 1);
+    expect(await poll(async () => a.told.losses === 1, bounded)).toBe(true);
+    expect(await a.journal.read('run', 'early')).toEqual([]);
+  });
+
+  it('asks for it all again when the server lost it, or ended and came back', async () => {
+    const a = await worker('a');
+    await a.journal.read('run', 'lost');
+    await (await jetstreamManager(a.nc)).streams.delete(journalStream);
+    a.journal.publish('run', 'lost', 'one', 1);
+    expect(await poll(async () => a.told.losses === 1, bounded)).toBe(true);
+    await server.kill();
+    await server.restart();
+    expect(await poll(async () => a.told.losses === 2, bounded)).toBe(true);
+    a.journal.publish('run', 'lost', 'again', 1);
+    await a.journal.settled();
+    expect(await a.journal.read('run', 'lost')).toEqual(['again']);
+  });
+
+  it('leaves entries out rather than keep them while there is no server', async () => {
+    const a = await worker('a');
+    await a.journal.read('run', 'offline');
+    const cut = cutOff(a.nc);
+    await server.kill();
+    await cut;
+    const before = process.memoryUsage().rss;
+    const text = 'x'.repeat(500_000);
+    for (let i = 0; i < 2_000; i++) a.journal.publish('run', 'offline', text, 1); // a gigabyte
+    expect(process.memoryUsage().rss - before).toBeLessThan(300 * 1024 * 1024);
+    await server.restart();
+    expect(await poll(async () => a.told.losses > 0, bounded)).toBe(true);
+    expect(await a.journal.read('run', 'offline')).toEqual([]);
+  });
+});
+
+async function cutOff(nc: NatsConnection): Promise<void> {
+  for await (const { type } of nc.status()) if (type === 'disconnect') return;
+}
