@@ -116,8 +116,11 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       expect(await store.create('quick', bytes('quick'))).toBe('created');
       release();
       expect([await slow, waiting.fired]).toEqual(['created', 1]);
+      const impatient = await server.connect({ endpoint: proxy.endpoint, patience: { ...shortPatience, idleMs: 1_000 } });
+      const hurried = await openS3Store(store.url, impatient);
       const silent = proxy.add({ fault: { type: 'silence' } });
-      expect([text(await store.get('slow')), silent.fired]).toEqual(['slow', 1]);
+      expect([text(await hurried.get('slow')), silent.fired]).toEqual(['slow', 1]);
+      impatient.client.destroy();
     });
 
     it('sends an upload again whose connection is cut in mid-body, alone or as one part of many', async () => {
