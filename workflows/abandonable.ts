@@ -10,7 +10,7 @@ export class Abandonable {
     if (this.#running?.by.includes(wish)) this.#running.scope.cancel();
   }
 
-  /** False when it was abandoned. `by`: the wishes that may leave it. */
+  /** False when it was abandoned. `by`: the wishes that may leave it. When a part of the work fails, none of it goes on. */
   async run(by: readonly Wish[], work: () => Promise<void>): Promise<boolean> {
     const scope = new CancellationScope();
     this.#running = { scope, by };
@@ -19,6 +19,7 @@ export class Abandonable {
       return true;
     } catch (error) {
       if (isCancellation(error) && scope.consideredCancelled && !CancellationScope.current().consideredCancelled) return false;
+      scope.cancel();
       throw error;
     } finally {
       this.#running = undefined;

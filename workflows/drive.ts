@@ -92,6 +92,11 @@ async function iterate(drive: Drive): Promise<RunOutcome | undefined> {
   Object.assign(progress, { opened: head.term > 0, position: head.position, iterations: head.iterations });
   // The store's word may be older than a signal that came in meanwhile.
   if (progress.wish === before) progress.wish = head.wish;
+  // A run that was paused before its workflow was lost stays so, with its reason; nothing is done before it may go on.
+  if (progress.opened && progress.turn() === 'hold') {
+    await hold(drive, undefined);
+    return undefined;
+  }
   if (progress.ending === undefined) await open(drive);
   if (progress.ending === undefined && head.evaluationDue) await validate(drive);
   if (head.valOnly && progress.ending === undefined) return end(drive, 'completed');

@@ -9,7 +9,7 @@ import type { NativeConnection } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Activities, RunRef } from '../../activities/index.ts';
 import { startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
-import { PauseError, TerminalError } from '../../core/errors.ts';
+import { PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
 import type { Wish } from '../../core/records/schema.ts';
 import { taskQueue, wishSignalName } from '../../core/wire/workflow.ts';
 import type { RunOutcome } from '../../core/wire/workflow.ts';
@@ -230,6 +230,35 @@ describe('the workflow of a run', () => {
     await tell('run');
     expect(await outcome).toEqual({ state: 'completed', position: 3 });
     expect(run).toMatchObject({ states: ['running', 'paused', 'running', 'completed'], recoveries: 2 });
+  });
+
+  it('leaves nothing at work when one of two stages side by side pauses it', async () => {
+    let tries = 0;
+    const { run, outcome, tell, workflowId } = await drive(3, (fresh) => {
+      fresh.at = (stage) => {
+        if (stage === 'reward') throw new PauseError('NoScorer', 'the scorer is gone');
+        if (stage !== 'rollout') return;
+        tries += 1;
+        throw new RetryableError('NoWorker', 'nobody does it');
+      };
+    });
+    while (!run.states.includes('paused')) await client.workflow.getHandle(workflowId).query('live');
+    let pending = 1;
+    while (pending > 0) pending = (await client.workflow.getHandle(workflowId).describe()).raw.pendingActivities?.length ?? 0;
+    expect(tries).toBeGreaterThan(0);
+    await tell('cancel');
+    expect(await outcome).toEqual({ state: 'cancelled', position: 0 });
+  });
+
+  it('stays paused, and does nothing, when its workflow is begun anew', async () => {
+    const { run, outcome, tell, workflowId } = await drive(3, (fresh) => {
+      Object.assign(fresh, { term: 1, pending: true, wish: 'pause' });
+    });
+    while (!run.states.includes('paused')) await client.workflow.getHandle(workflowId).query('live');
+    expect(run).toMatchObject({ states: ['paused'], pending: true, position: 0 });
+    await tell('run');
+    expect(await outcome).toEqual({ state: 'completed', position: 3 });
+    expect(run).toMatchObject({ states: ['paused', 'running', 'completed'], recoveries: 2 });
   });
 
   it('fails with the error when nothing can help', async () => {
