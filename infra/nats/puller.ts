@@ -71,7 +71,7 @@ export class Puller {
       let message: JsMsg | null = null;
       try {
         consumer ??= await linkOf(this.#ports.nc).orLost(this.#open());
-        message = this.#stopped ? null : await linkOf(this.#ports.nc).orLost(consumer.next({ expires: 2_000 }));
+        message = this.#stopped ? null : await this.#next(consumer);
       } catch {
         // Lost connection, or the queue is gone: declare it again when the server is back.
         consumer = undefined;
@@ -97,6 +97,15 @@ export class Puller {
     const jsm = await ensureStreams(nc);
     const name = await ensureConsumer(jsm, role, profile, timing);
     return jetstream(nc).consumers.get(jobStream(role), name);
+  }
+
+  /** One message, or none for a while. A request that the client makes again on its own when it is back may still be answered: that message goes to another. */
+  async #next(consumer: Consumer): Promise<JsMsg | null> {
+    const answer = consumer.next({ expires: 2_000 });
+    return linkOf(this.#ports.nc).orLost(answer).catch((error: unknown) => {
+      answer.then((late) => late?.nak(), () => undefined);
+      throw error;
+    });
   }
 
   /** Resolves when there is a server to ask, and not at once when it is there and refuses. */
