@@ -16,12 +16,22 @@ export async function startRunWorkflow(client: Client, carry: RunCarry, kind: 'r
   });
 }
 
-/** False when it has ended, or was never there. */
-export async function isRunWorkflowRunning(client: Client, runId: string): Promise<boolean> {
+/** A workflow that drives a run now. */
+export interface RunningWorkflow {
+  readonly execution: string;
+  readonly events: number;
+  /** How often its present task was handed out. */
+  readonly taskAttempts: number;
+}
+
+/** undefined when it has ended, or was never there. */
+export async function runningWorkflow(client: Client, runId: string): Promise<RunningWorkflow | undefined> {
   try {
-    return (await client.workflow.getHandle(runId).describe()).status.name === 'RUNNING';
+    const { status, runId: execution, historyLength, raw } = await client.workflow.getHandle(runId).describe();
+    if (status.name !== 'RUNNING') return undefined;
+    return { execution, events: historyLength, taskAttempts: raw.pendingWorkflowTask?.attempt ?? 0 };
   } catch (error) {
-    if (error instanceof Error && error.name === 'WorkflowNotFoundError') return false;
+    if (error instanceof Error && error.name === 'WorkflowNotFoundError') return undefined;
     throw error;
   }
 }

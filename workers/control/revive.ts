@@ -9,10 +9,11 @@ import type { Store } from '../../core/ports.ts';
 import { drivenRuns, forgetDrivenRun } from '../../infra/stack/driven-runs.ts';
 import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
-import { isRunWorkflowRunning, startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
+import { runningWorkflow, startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
+import { Histories } from './histories.ts';
 
 /** How often it is looked whether every run has its workflow. */
-const everyMs = 3_000;
+const everyMs = 1_000;
 
 export interface RevivePorts {
   readonly home: string;
@@ -22,20 +23,28 @@ export interface RevivePorts {
   readonly openStore: (url: string) => Promise<Store>;
   readonly say: (runId: string, text: string) => void;
   readonly log: (line: string) => void;
+  /** Ends this process at once: what it remembers is wrong, and a fresh one takes its place. */
+  readonly renew: (why: string) => void;
 }
 
 /** Looks again and again until the signal. A server that is away is asked again. */
 export async function keepRunsDriven(ports: RevivePorts, signal: AbortSignal): Promise<void> {
+  const histories = new Histories();
   while (!signal.aborted) {
     for (const run of drivenRuns(ports.home)) {
-      await revive(ports, run).catch((error: unknown) => ports.log(`${run.runId}: cannot tell whether it is driven: ${errorToJson(error).message}`));
+      await revive(ports, histories, run).catch((error: unknown) => ports.log(`${run.runId}: cannot tell whether it is driven: ${errorToJson(error).message}`));
     }
     await delay(everyMs, undefined, { signal }).catch(() => undefined);
   }
 }
 
-async function revive(ports: RevivePorts, run: DrivenRun): Promise<void> {
-  if (await isRunWorkflowRunning(ports.client, run.runId)) return;
+async function revive(ports: RevivePorts, histories: Histories, run: DrivenRun): Promise<void> {
+  const workflow = await runningWorkflow(ports.client, run.runId);
+  if (workflow !== undefined) {
+    const doubt = histories.doubt(run.runId, workflow);
+    return doubt === undefined ? undefined : ports.renew(`${run.runId}: ${doubt}`);
+  }
+  histories.forget(run.runId);
   if (!(await isToBeDriven(ports, run))) return forgetDrivenRun(ports.home, run.runId);
   await startRunWorkflow(ports.client, { runId: run.runId, store: run.store }, run.kind);
   ports.say(run.runId, 'its workflow was gone: started again from the store');
