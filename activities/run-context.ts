@@ -14,6 +14,8 @@ import type { ActivityPorts } from './ports.ts';
 export interface RunRef {
   readonly runId: string;
   readonly store: string;
+  /** Where the workflow believes the log to end; unknown to workflows that were begun by older code. */
+  readonly position?: number;
 }
 
 export interface RunContext {

@@ -1,9 +1,11 @@
 /** Rollouts and rewards of a position: dispatched, waited for, joined when others wait too. */
 import { damage } from '../core/damage.ts';
+import { TerminalError } from '../core/errors.ts';
 import type { Digest } from '../core/ids.ts';
 import { keys } from '../core/records/keys.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
 import type { RolloutOutput } from '../core/wire/jobs.ts';
+import { outOfDateType } from '../core/wire/workflow.ts';
 import type { JobRequest, JobResult, WaitOptions } from '../infra/nats/dispatcher.ts';
 import type { Head, LogPosition } from '../infra/store/run-log.ts';
 import { liveNote, needHead } from './head.ts';
@@ -167,10 +169,19 @@ export function addTimings(...all: readonly ResultRecord['timings'][]): Record<s
   return sums;
 }
 
-/** The head that a stage works on; refuses when it is not ours to go on with. */
-export async function headOf(contexts: RunContexts, ref: RunRef): Promise<{ context: RunContext; head: Head }> {
-  const { context, head } = await contexts.head(ref);
-  return { context, head: needHead(head, ref.runId) };
+/**
+ * The head that a stage works on; refuses when it is not ours to go on with. A workflow that was rolled back with Temporal's database, or whose process slept while
+ * others went on, may believe the log to be shorter than it is: what it asks for would be another iteration's.
+ * @throws TerminalError `OutOfDate`. With `orCommitted` the position may be one on, as the stage itself leaves it.
+ */
+export async function headOf(contexts: RunContexts, ref: RunRef, orCommitted = false): Promise<{ context: RunContext; head: Head }> {
+  const { context, head: found } = await contexts.head(ref);
+  const head = needHead(found, ref.runId);
+  const committed = orCommitted && head.pending === undefined && head.position === (ref.position ?? 0) + 1;
+  if (ref.position !== undefined && head.position !== ref.position && !committed) {
+    throw new TerminalError(outOfDateType, `The log ends at position ${head.position}, the workflow is at ${ref.position}`, { where: ref.runId });
+  }
+  return { context, head };
 }
 
 export type { LogPosition };

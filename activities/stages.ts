@@ -78,7 +78,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
 
     /** Applies the committed batch: the update record is the commit. */
     async update(ref: RunRef): Promise<UpdateSummary> {
-      const { context, head } = await headOf(contexts, ref);
+      const { context, head } = await headOf(contexts, ref, true);
       const { log, recipe, inputs } = context;
       const pending = head.pending;
       if (pending === undefined) {

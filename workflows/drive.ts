@@ -17,7 +17,7 @@ import {
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
 import type { Wish } from '../core/records/schema.ts';
-import { liveQueryName, pauseType, wishSignalName } from '../core/wire/workflow.ts';
+import { liveQueryName, outOfDateType, pauseType, wishSignalName } from '../core/wire/workflow.ts';
 import type { LiveState, RunCarry, RunOutcome } from '../core/wire/workflow.ts';
 import { Abandonable } from './abandonable.ts';
 import { RunProgress } from './run-state.ts';
@@ -34,8 +34,11 @@ export const stages = proxyActivities<Activities>({
   retry: { initialInterval: '200 ms', maximumInterval: '5 s' },
 });
 
+/** Which run, and where this workflow believes its log to end: a stage refuses to work for another position. */
+export type RunAt = RunCarry & { readonly position: number };
+
 /** What one iteration does, up to its committed batch. */
-export type MakeBatch = (carry: RunCarry, at: (stage: string) => void) => Promise<void>;
+export type MakeBatch = (run: RunAt, at: (stage: string) => void) => Promise<void>;
 
 /** What the parts of one workflow share. */
 interface Drive {
@@ -78,6 +81,7 @@ async function untilPausedOrDone(drive: Drive): Promise<RunOutcome | undefined> 
   try {
     return await iterate(drive);
   } catch (error) {
+    if (isOutOfDate(error)) return undefined;
     const reason = pauseReason(error);
     if (reason === undefined) return await fail(drive, error);
     await hold(drive, reason);
@@ -132,7 +136,7 @@ async function running({ carry, progress }: Drive): Promise<void> {
 
 /** False when there is no batch to apply: a stop or cancel need not wait for responses, but what is committed is finished. */
 async function makeBatch({ carry, progress, abandonable, makeBatch }: Drive): Promise<boolean> {
-  if (await abandonable.run(ends, () => makeBatch(carry, (stage) => (progress.stage = stage)))) return true;
+  if (await abandonable.run(ends, () => makeBatch({ ...carry, position: progress.position }, (stage) => (progress.stage = stage)))) return true;
   return progress.wish === 'stop' && (await quick.recoverHead(carry)).pending;
 }
 
@@ -142,7 +146,7 @@ async function update(drive: Drive): Promise<void> {
   const before = progress.wish;
   let evaluationDue = false;
   await abandonable.run(['cancel'], async () => {
-    const done = await stages.update(carry);
+    const done = await stages.update({ ...carry, position: progress.position });
     progress.position = done.position;
     progress.driven += 1;
     // The store's word may be older than a signal that came in meanwhile.
@@ -155,7 +159,7 @@ async function update(drive: Drive): Promise<void> {
 /** One that is abandoned is due again when the run goes on. */
 async function validate({ carry, progress, abandonable }: Drive): Promise<void> {
   progress.stage = 'evaluate';
-  await abandonable.run(ends, async () => void (await stages.evaluate(carry)));
+  await abandonable.run(ends, async () => void (await stages.evaluate({ ...carry, position: progress.position })));
 }
 
 /** Processes stay; the workflow waits for another wish. */
@@ -172,7 +176,7 @@ async function end({ carry, progress, abandonable }: Drive, wanted: 'completed' 
   let state = wanted;
   if (state !== 'cancelled' && progress.opened) {
     progress.stage = 'checkpoint';
-    if (!(await abandonable.run(['cancel'], async () => void (await stages.checkpoint(carry))))) state = 'cancelled';
+    if (!(await abandonable.run(['cancel'], async () => void (await stages.checkpoint({ ...carry, position: progress.position }))))) state = 'cancelled';
   }
   await quick.recordState({ ...carry, state });
   progress.state = state;
@@ -187,6 +191,12 @@ async function fail({ carry, progress }: Drive, error: unknown): Promise<RunOutc
   await quick.recordState({ ...carry, state: 'failed', reason: reasonOf(error) });
   progress.state = 'failed';
   throw ApplicationFailure.nonRetryable(reasonOf(error).message, reasonOf(error).code);
+}
+
+/** This workflow was rolled back, or its history tells of another past than the log: where the run is stands in the store. */
+function isOutOfDate(error: unknown): boolean {
+  const cause = error instanceof ActivityFailure ? error.cause : error;
+  return cause instanceof ApplicationFailure && cause.type === outOfDateType;
 }
 
 function pauseReason(error: unknown): unknown {

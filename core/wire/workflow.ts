@@ -6,6 +6,9 @@ export const taskQueue = 'petrel';
 /** Failure type of every pause; the workflow branches on it. */
 export const pauseType = 'Pause';
 
+/** Failure type of a stage that was asked for at a position where the log no longer is; the workflow looks where it is. */
+export const outOfDateType = 'OutOfDate';
+
 /** What starts a workflow, and all that it carries on. `term` 0: whatever the store says is newest. */
 export interface RunCarry {
   readonly runId: string;
