@@ -235,7 +235,7 @@ class WaitSession {
     const { nc, runId, jobId, timing } = this.#ports;
     const claims = nc.subscribe(claimSubject(runId, jobId), { callback: (error, message) => this.#onClaim(error, message) });
     const events = nc.subscribe(eventSubject(runId, jobId), { callback: (error, message) => this.#onEvent(error, message) });
-    const watchdog = setInterval(() => void this.#check(), timing.watchdogMs);
+    const watchdog = setInterval(() => this.#look(), timing.watchdogMs);
     this.#closers.push(
       () => claims.unsubscribe(),
       () => events.unsubscribe(),
@@ -281,8 +281,14 @@ class WaitSession {
     if (this.#wait.replaced(worker, incarnation)) this.#publishAnyway();
   }
 
+  /** While somebody is heard to work on it there is no result; the store need not be asked. */
+  #look(): void {
+    if (!this.#wait.heldAt(Date.now())) void this.#check();
+  }
+
   /** What was on its way when the server died is lost, in both directions. */
   reconnected(): void {
+    this.#wait.reconnected(Date.now());
     if (this.#wait.heldAt(Date.now())) void this.#check();
     else this.#publishAnyway();
   }

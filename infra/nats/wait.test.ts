@@ -38,6 +38,27 @@ describe('a job that is waited for', () => {
     expect(wait.claim(claim('b'), 1)).toMatchObject({ answer: 'go', alone: true });
   });
 
+  it('stays with a holder that could not be heard while the connection was lost, unless it is known to be gone', () => {
+    const wait = new JobWait('j', timing);
+    const back = 3 * timing.ackWaitMs;
+    wait.claim(claim('a'), 0);
+    wait.reconnected(back);
+    expect(wait.claim(claim('b'), back + 1)).toMatchObject({ answer: 'held' });
+    wait.replaced('a', 'second');
+    wait.reconnected(back + 2);
+    expect(wait.claim(claim('b'), back + 3)).toMatchObject({ answer: 'go' });
+  });
+
+  it('hears of no failure of a worker that lost it to another which is at it', () => {
+    const wait = new JobWait('j', timing);
+    wait.claim(claim('a'), 0);
+    const later = timing.ackWaitMs + 1;
+    wait.claim(claim('b'), later);
+    for (const kind of ['preempted', 'retryable', 'unknown', 'pause', 'terminal'] as const) expect(wait.event(failed(kind), later)).toEqual({ type: 'wait' });
+    expect(wait.claim(claim('c'), later + 1)).toMatchObject({ answer: 'held', holder: 'b' });
+    expect(wait.event(failed('preempted'), 2 * later)).toMatchObject({ type: 'publish' });
+  });
+
   it('stays with its holder when another worker will not do it, and says why it waits only when nobody does it', () => {
     const wait = new JobWait('j', timing);
     const refused = (worker: string): JobEvent => ({ v: wireVersion, type: 'queued', worker, because: `${worker} is leased` });

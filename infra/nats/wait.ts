@@ -89,6 +89,11 @@ export class JobWait {
     return true;
   }
 
+  /** The connection was lost for a while: a holder that could not be heard has not died for that. */
+  reconnected(now: number): void {
+    if (this.#holder !== undefined && this.#holder.lastSeen !== Number.NEGATIVE_INFINITY) this.#holder.lastSeen = now;
+  }
+
   /** A worker asks whether it may start. */
   claim(request: ClaimRequest, now: number): ClaimReply {
     const reply = (answer: ClaimReply['answer'], alone = false): ClaimReply => ({
@@ -124,6 +129,8 @@ export class JobWait {
         if (this.#holder === undefined) this.queuedBecause = event.because;
         return wait;
       case 'failed':
+        // It lost the job to another, which is at it: that one's outcome counts.
+        if (this.#holder?.worker !== event.worker && this.heldAt(now)) return wait;
         this.#holder = undefined;
         return this.#failed(event, now);
     }

@@ -3,6 +3,7 @@
  * Records stay; blobs and manifests go. Every blob says what it belongs to, so nobody writes the same one again above the
  * floor; what two positions share by their jobs (a validation of weights that did not change) is held back.
  */
+import { RetryableError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { batchDecision, checkpointManifest, evalRecord, resultRecord, weightsManifest } from '../../core/records/schema.ts';
@@ -39,7 +40,7 @@ async function weightsInUse(log: RunLog): Promise<ReadonlySet<Digest>> {
   const head = await log.head();
   if (head === undefined) return new Set();
   const first = head.termRecord.startWeights;
-  const before = await log.at(Math.max(0, head.position - 1)).catch(() => undefined);
+  const before = await log.at(Math.max(0, head.position - 1)).catch(unlessUnanswered);
   return new Set([head.weightsDigest, first, before?.weightsDigest ?? first]);
 }
 
@@ -57,7 +58,7 @@ async function checkpointsAt(log: RunLog, wanted: (iteration: number) => boolean
     names.map(async (name) => {
       const key = keys.checkpoints(log.runId) + name;
       // One that cannot be read names nothing; its shards are strays.
-      const found = await readRecord(log.store, key, checkpointManifest).catch(() => undefined);
+      const found = await readRecord(log.store, key, checkpointManifest).catch(unlessUnanswered);
       return { key, blobs: found === undefined ? [] : blobsOf(log, found.record.shards) };
     }),
   );
@@ -79,6 +80,11 @@ async function weightsWhere(log: RunLog, digests: ReadonlySet<Digest>, inUse: bo
       return { key, blobs: found === undefined ? [] : blobsOf(log, found.record.shards) };
     }),
   );
+}
+
+/** A store that does not answer says nothing about what it holds. */
+function unlessUnanswered(error: unknown): undefined {
+  if (error instanceof RetryableError) throw error;
 }
 
 async function neededBlobs(log: RunLog, cleared: number, floor: number): Promise<ReadonlySet<string>> {

@@ -3,7 +3,7 @@
  * unless something that was written after them tells of them. Listings are hints: a missing entry hides a hole for a while
  * and makes none.
  */
-import { damage, logHole } from '../../core/damage.ts';
+import { damage, isDamage, logHole } from '../../core/damage.ts';
 import type { PauseError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
@@ -46,7 +46,9 @@ async function savedBeyond(log: RunLog, { term, position, pending }: Head): Prom
   for (const name of await log.store.children(keys.checkpoints(log.runId))) {
     const iteration = Number(/^(\d+)-/.exec(name)?.[1] ?? 0);
     if (iteration <= possible) continue;
-    const manifest = await readRecord(log.store, keys.checkpoints(log.runId) + name, checkpointManifest).catch(() => undefined);
+    const manifest = await readRecord(log.store, keys.checkpoints(log.runId) + name, checkpointManifest).catch((error: unknown) => {
+      if (!isDamage(error)) throw error;
+    });
     if (manifest?.record.term === term) return iteration;
   }
   return undefined;

@@ -311,6 +311,7 @@ export class EngineHost {
       return trainer;
     } catch (error) {
       trainer.close();
+      if (error instanceof RetryableError) throw error; // a store that does not answer says nothing about the weights
       if (context.at.iteration === 0) throw damage('DamagedModel', `models/${model}`, errorToJson(error).message);
       throw new RetryableError('WeightsDamaged', `WeightsDamaged: ${errorToJson(error).message}`);
     }

@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest';
+import { RetryableError } from '../../core/errors.ts';
+import { keys } from '../../core/records/keys.ts';
+import { passOver } from './pass.ts';
+import { World } from './world.test-support.ts';
+
+it('removes and condemns nothing on the word of a store that does not answer: shards would outlive their manifest', async () => {
+  const world = new World();
+  await world.begin(2, 'all');
+  for (let k = 1; k <= 4; k++) {
+    await world.commitBatch('batch');
+    await world.commitUpdate(false);
+    await world.saveCheckpoint(3);
+  }
+  const { store, log } = world;
+  const [oldest] = await store.children(keys.checkpoints(log.runId));
+  const get = store.get.bind(store);
+  let answers = false;
+  store.get = async (key, range) => {
+    if (!answers && key.endsWith(`/${oldest}`)) throw new RetryableError('StoreUnavailable', 'no answer');
+    return get(key, range);
+  };
+  expect(await passOver(log, { now: world.now(), graceMs: 0 })).toMatchObject({ condemned: 0, problem: 'no answer' });
+  answers = true;
+  // Two checkpoints below the floor, of a manifest and three shards each.
+  expect(await passOver(log, { now: world.now(), graceMs: 0 })).toMatchObject({ condemned: 8, floor: 3 });
+});
