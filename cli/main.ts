@@ -1,5 +1,8 @@
 /** The command line: words in, exit code out. */
 import { readFileSync } from 'node:fs';
+import { petrelHome } from '../infra/home.ts';
+import { fullPlaces } from '../infra/store/admission.ts';
+import { isFull } from '../infra/store/free-space.ts';
 import { COMMANDS, NOUNS } from './commands.ts';
 import { EXIT, exitCodeOf } from './exit-codes.ts';
 import { createPrinter } from './printer/printer.ts';
@@ -17,9 +20,15 @@ export async function main(words: readonly string[]): Promise<void> {
       stdout: process.stdout,
     });
   } catch (error) {
-    printer(words.includes('--json')).error(error);
-    process.exitCode = exitCodeOf(error);
+    const told = isFull(error) ? await sayWhatIsFull(error) : error;
+    printer(words.includes('--json')).error(told);
+    process.exitCode = exitCodeOf(told);
   }
+}
+
+/** A command that could not write: the system says that there is no room, and not where. */
+async function sayWhatIsFull(error: unknown): Promise<unknown> {
+  return (await fullPlaces([], petrelHome()))[0] ?? error;
 }
 
 /** `petrel ls | head` is no error. */

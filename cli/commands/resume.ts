@@ -8,6 +8,7 @@ import { recordFormat } from '../../core/records/schema.ts';
 import type { RevisionRecord } from '../../core/records/schema.ts';
 import { petrelHome } from '../../infra/home.ts';
 import { stackName } from '../../infra/stack/index.ts';
+import { fullPlaces } from '../../infra/store/admission.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
 import { pinPosition } from '../../infra/retention/entries.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
@@ -40,6 +41,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const store = textOption(input, 'store');
   const found = await findRun(word(input, 0), context, store);
   const wish = await termWish(found, input, context);
+  for (const { message } of await fullPlaces([found.log.store], petrelHome(env))) printer.notice(`${message}: it would pause again`);
   const status = await found.log.status();
   refuseResume(found, status, wish);
   const plan = await planTerm(found, status, wish);

@@ -1,10 +1,11 @@
 /** `petrel status [run] [--watch]`. */
 import { petrelHome } from '../../infra/home.ts';
+import { fullPlaces } from '../../infra/store/admission.ts';
 import { stackName } from '../../infra/stack/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
-import { findRun } from '../runs/find.ts';
+import { findRun, openKnownStores } from '../runs/find.ts';
 import type { FoundRun } from '../runs/find.ts';
 import { openLive } from '../runs/live.ts';
 import type { LiveSource } from '../runs/live.ts';
@@ -21,6 +22,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const [word] = input.words;
   const home = petrelHome(env);
   const found = word === undefined ? undefined : await findRun(word, context);
+  for (const { message } of await fullPlaces(found === undefined ? await openKnownStores(home, () => {}) : [found.log.store], home)) printer.notice(message);
   const live = await openLive(home);
   const look = () => (found === undefined ? lookAtMachine(home, live, printer) : lookAtRun(found, live, stackName(home), printer));
   try {

@@ -11,6 +11,7 @@ import { showBytes } from '../printer/quantities.ts';
 import { findHole } from '../../infra/store/log-holes.ts';
 import { readModelManifest } from '../../infra/store/model-facts.ts';
 import { listRunIds, openKnownStores, openRun } from '../runs/find.ts';
+import { fullPlaces } from '../../infra/store/admission.ts';
 import { freeSpaceFloor } from '../../infra/store/free-space.ts';
 import { openLive } from '../runs/live.ts';
 
@@ -39,6 +40,7 @@ export function doctorChecks(home: string): readonly DoctorCheck[] {
     { name: 'processor', check: async () => processor() },
     { name: 'memory', check: async () => green(`${showBytes(totalmem())}, ${availableParallelism()} cores`) },
     { name: 'home', check: async () => freeSpace(home) },
+    { name: 'room', check: async () => await room(home) },
     { name: 'build', check: async () => await attempt(() => green(`built: ${builtFile('cli/main.js')}`)) },
     { name: 'servers', check: async () => await attempt(() => servers(home)) },
     { name: 'store', check: async () => await attempt(async () => await store(home)) },
@@ -81,8 +83,14 @@ function freeSpace(home: string): DoctorResult {
   const { bavail, bsize } = statfsSync(home);
   const free = bavail * bsize;
   const detail = `${home}: ${showBytes(free)} free`;
-  if (free < freeSpaceFloor()) return { status: 'red', detail: `${detail}: no new work is admitted below ${showBytes(freeSpaceFloor())}`, fix: 'petrel rm old runs' };
   return free >= LEAST_FREE_BYTES ? green(detail) : { status: 'yellow', detail, fix: 'checkpoints need room: petrel rm old runs' };
+}
+
+/** Where there is too little of it no run begins new work. */
+async function room(home: string): Promise<DoctorResult> {
+  const [full, ...others] = await fullPlaces(await openKnownStores(home, () => {}), home);
+  if (full === undefined) return green(`at least ${showBytes(freeSpaceFloor())} are free wherever petrel writes`);
+  return { status: 'red', detail: [full, ...others].map(({ message }) => message).join('; '), ...(full.hint === undefined ? {} : { fix: full.hint }) };
 }
 
 function servers(home: string): DoctorResult {

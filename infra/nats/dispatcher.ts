@@ -6,6 +6,7 @@ import { jetstream } from '@nats-io/jetstream';
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import { PreemptedError } from '../../core/errors.ts';
+import type { PauseError } from '../../core/errors.ts';
 import { makeJobId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, resultRecord } from '../../core/records/schema.ts';
@@ -48,6 +49,9 @@ export interface JobRequest<S extends Stage> {
   readonly divisible?: boolean;
 }
 
+/** Why the queue can take nothing for now, when it is for want of room. */
+export type NoRoom = () => Promise<PauseError | undefined>;
+
 export interface JobResult<S extends Stage> {
   readonly jobId: string;
   readonly output: StageTypes[S]['output'];
@@ -71,10 +75,12 @@ export class Dispatcher {
   readonly #sessions = new Map<string, WaitSession>();
   readonly #workers: Workers;
   readonly #link: Link;
+  readonly #noRoom: NoRoom;
   #jsm: JetStreamManager;
 
-  private constructor(nc: NatsConnection, jsm: JetStreamManager, timing: Timing) {
+  private constructor(nc: NatsConnection, jsm: JetStreamManager, timing: Timing, noRoom: NoRoom) {
     this.#nc = nc;
+    this.#noRoom = noRoom;
     this.#js = jetstream(nc);
     this.#jsm = jsm;
     this.#timing = timing;
@@ -83,8 +89,9 @@ export class Dispatcher {
     this.#link.onBack(() => this.#sessions.forEach((session) => session.reconnected()));
   }
 
-  static async open(nc: NatsConnection, timing: Timing): Promise<Dispatcher> {
-    return new Dispatcher(nc, await ensureStreams(nc), timing);
+  /** `noRoom`: asked when a job could not be published. */
+  static async open(nc: NatsConnection, timing: Timing, noRoom: NoRoom = async () => undefined): Promise<Dispatcher> {
+    return new Dispatcher(nc, await ensureStreams(nc), timing, noRoom);
   }
 
   /** Throws what the job's failure calls for: TerminalError, PauseError, or the signal's reason. */
@@ -123,6 +130,7 @@ export class Dispatcher {
       publish: () => this.#publish(request, jobId),
       stillQueued: () => this.#isQueued(request, jobId),
       readResult: () => this.#result(request, jobId),
+      noRoom: this.#noRoom,
       over: () => this.#sessions.delete(key),
     });
     this.#sessions.set(key, session);
@@ -203,6 +211,7 @@ interface SessionPorts extends JobWaitOptions {
   readonly publish: () => Promise<void>;
   readonly stillQueued: () => Promise<boolean>;
   readonly readResult: () => Promise<JobResult<Stage> | undefined>;
+  readonly noRoom: NoRoom;
   readonly over: () => void;
 }
 
@@ -269,6 +278,8 @@ class WaitSession {
       }
       if (this.#wait.queuedBecause === unreachable) this.#wait.queuedBecause = undefined;
     } catch {
+      const full = await this.#ports.noRoom();
+      if (full !== undefined) return this.#fail(full);
       // Tried again soon, and the waiter shows why nothing moves.
       this.#wait.queuedBecause = unreachable;
       this.#report();

@@ -15,6 +15,10 @@ export interface ChildSpec {
   prepare?(): void;
   /** Asked again and again after the start until it says true. */
   isReady(process: ProcessIdentity): boolean | Promise<boolean>;
+  /** Asked now and then while it is ready: why it must be started again although it runs. */
+  isStuck?(): Promise<string | undefined>;
+  /** Done before a process that was stuck is started again. */
+  mend?(): void;
   /** A process that is not ready by then is killed and started again. */
   readonly readyTimeoutMs: number;
   /** How long it may take after SIGTERM. */

@@ -124,6 +124,18 @@ export class Child {
     await this.start();
   }
 
+  /** Starts a process again that runs and does not serve: a server that went through a full disk. */
+  async replaceIfStuck(): Promise<void> {
+    const why = this.#state === 'ready' ? await this.#spec.isStuck?.() : undefined;
+    if (why === undefined || this.#state !== 'ready') return;
+    this.#hooks.log(`${this.name}: is started again, since it says: ${why.trim()}`);
+    await this.stop();
+    this.#spec.mend?.();
+    this.#restarts += 1;
+    this.#stopping = false;
+    await this.start();
+  }
+
   #spawn(): void {
     const log = openLog(this.#home, this.name);
     try {

@@ -80,6 +80,8 @@ export const stackFolder = (home: string): string => join(home, 'stack');
 export const stackFile = (home: string): string => join(stackFolder(home), 'stack.json');
 export const configFile = (home: string): string => join(stackFolder(home), 'config.json');
 export const lockFolder = (home: string): string => join(stackFolder(home), 'lock');
+/** Where the queue keeps its messages. */
+export const natsFolder = (home: string): string => join(stackFolder(home), 'nats');
 export const readyFile = (home: string, child: string): string => join(stackFolder(home), 'ready', child);
 const endpointsFile = (home: string): string => join(stackFolder(home), 'endpoints.json');
 

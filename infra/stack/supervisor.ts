@@ -4,6 +4,7 @@
  * Its children outlive it. Whoever starts it again finds them by their entries in stack.json, or by their environment.
  */
 import { existsSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { builtFile, buildId, readTools } from '../home.ts';
 import { newNatsToken } from '../nats/server.ts';
 import { freePorts, isPortFree, loopback } from '../ports.ts';
@@ -23,6 +24,8 @@ type PortName = Exclude<keyof Endpoints, 'natsToken'>;
 
 /** How long dependants are held back for the servers, and start anyway: they retry by themselves. */
 const serversReadyMs = 60_000;
+/** How often it is looked for servers that are stuck, and a state that could not be written is written again. */
+const tendMs = 1_000;
 
 export class Supervisor {
   readonly #home: string;
@@ -34,6 +37,8 @@ export class Supervisor {
   #phase: StackInfo['phase'] = 'running';
   /** False until what the previous supervisor left is taken over: a part must never be published as the whole. */
   #begun = false;
+  /** stack.json does not say what is so: there was no room for it. */
+  #unwritten = false;
   /** Changes of the set of children happen one after the other. */
   #queue: Promise<void> = Promise.resolve();
 
@@ -50,6 +55,7 @@ export class Supervisor {
     const endpoints = readEndpoints(home) ?? (await newEndpoints(home));
     const supervisor = new Supervisor(home, endpoints, log);
     await supervisor.#begin(previous);
+    void supervisor.#tend();
     return supervisor;
   }
 
@@ -96,6 +102,15 @@ export class Supervisor {
     void Promise.all(servers.map((child) => child.untilReady(serversReadyMs))).then(() =>
       this.#enqueue(() => startMissing([...this.#children.values()])),
     );
+  }
+
+  /** Until the end: makes whole what a full disk has left behind. */
+  async #tend(): Promise<void> {
+    while (this.#phase === 'running') {
+      await delay(tendMs);
+      if (this.#unwritten) this.#publish();
+      await this.#enqueue(() => all(this.#phase === 'running' ? this.#ofKind('nats') : [], (child) => child.replaceIfStuck()));
+    }
   }
 
   #newChild(spec: ChildSpec): Child {
@@ -184,7 +199,9 @@ export class Supervisor {
     };
     try {
       writeStackFile(this.#home, info);
+      this.#unwritten = false;
     } catch (error) {
+      this.#unwritten = true;
       this.#log(`stack.json could not be written: ${String(error)}`); // a full disk must not end the watch over the processes
     }
   }

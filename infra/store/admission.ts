@@ -1,17 +1,40 @@
-/** Whether this machine has room for new work: where the store lies, when that is a folder, and in petrel's home. */
+/** Whether this machine has room for new work: where the store lies, when that is a folder, in petrel's home and for NATS. */
+import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
+import type { PauseError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
+import { natsFolder } from '../stack/state.ts';
 import { ballastBytes, keepBallast, releaseBallast } from './ballast.ts';
-import { admitWork, freeBytes } from './free-space.ts';
+import { admitWork, freeBytes, fullPlace } from './free-space.ts';
+
+interface Place {
+  readonly what: string;
+  readonly path: string;
+  /** Room is kept there for the records that say that it is full. */
+  readonly ballast: boolean;
+}
+
+function places(stores: readonly Store[], home: string): Place[] {
+  const folders = stores.flatMap((store) => store.localPath('runs') ?? []).map(dirname);
+  return [
+    ...folders.filter(existsSync).map((path) => ({ what: 'the store', path, ballast: true })),
+    { what: "petrel's home", path: home, ballast: true },
+    ...[natsFolder(home)].filter(existsSync).map((path) => ({ what: 'the NATS store', path, ballast: false })),
+  ];
+}
 
 /** Throws PauseError `DiskFull`. Where there is room again, the ballast that a full disk took is put back. */
 export async function admitHere(store: Store, home: string): Promise<void> {
-  const folder = store.localPath('runs');
-  const places = [...(folder === undefined ? [] : [{ what: 'the store', path: dirname(folder) }]), { what: "petrel's home", path: home }];
-  for (const { what, path } of places) {
+  for (const { what, path, ballast } of places([store], home)) {
     await admitWork(what, path);
-    await keepBallast(path);
+    if (ballast) await keepBallast(path);
   }
+}
+
+/** What of these and of petrel's home is too full for new work. */
+export async function fullPlaces(stores: readonly Store[], home: string): Promise<PauseError[]> {
+  const found = await Promise.all(places(stores, home).map(({ what, path }) => fullPlace(what, path)));
+  return found.flatMap((full) => full ?? []);
 }
 
 /**

@@ -38,7 +38,13 @@ export async function diskFull(what: string, path: string, needed: number, cause
 
 /** Throws PauseError `DiskFull` when less than the floor is free. */
 export async function admitWork(what: string, path: string, floor = freeSpaceFloor()): Promise<void> {
-  if ((await freeBytes(path)) < floor) throw await diskFull(what, path, floor);
+  const full = await fullPlace(what, path, floor);
+  if (full !== undefined) throw full;
+}
+
+/** What to say when less than the floor is free. */
+export async function fullPlace(what: string, path: string, floor = freeSpaceFloor()): Promise<PauseError | undefined> {
+  return (await freeBytes(path)) < floor ? await diskFull(what, path, floor) : undefined;
 }
 
 /** The disk, or the user's share of it, is used up. */

@@ -4,15 +4,28 @@
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, mkdtempSync, openSync, readdirSync, rmSync, symlinkSync, writeSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, rmSync, symlinkSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { jetstream } from '@nats-io/jetstream';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { packageRoot } from '../../infra/home.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import { natsWriteError } from '../../infra/nats/server.ts';
+import { isAlive } from '../../infra/stack/process.ts';
+import type { ProcessIdentity } from '../../infra/stack/process.ts';
+import { natsFolder } from '../../infra/stack/state.ts';
 import { ballastName } from '../../infra/store/ballast.ts';
 import { floorVariable } from '../../infra/store/free-space.ts';
+import { ensureStack } from '../../infra/stack/index.ts';
+import { poll } from '../../infra/wait.ts';
+import { jobSubject } from '../../core/wire/messages.ts';
+import { wishSignalName } from '../../core/wire/workflow.ts';
+import { runWords } from '../cli.ts';
 import { openStore } from '../../infra/store/open.ts';
-import { LoopUnderTest } from '../loop-under-test.ts';
+import { Injector } from '../inject.ts';
+import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
 
 /** For two stacks and what they run, on a loaded machine: each step inside has its own bound. */
 const wholeMs = 600_000;
@@ -48,8 +61,8 @@ function inside(folder: string): void {
   afterEach(() => rmSync(filler, { force: true }));
 
   /** Leaves nothing. */
-  function fill(): void {
-    const file = openSync(filler, 'a');
+  function fill(path = filler): void {
+    const file = openSync(path, 'a');
     for (const size of [2 ** 20, 4096, 1]) {
       const block = Buffer.alloc(size, 'x');
       try {
@@ -59,6 +72,18 @@ function inside(folder: string): void {
       }
     }
     closeSync(file);
+  }
+
+  /** Resumes a run that has paused for want of room, as the person does who made some. */
+  async function completes(loop: LoopUnderTest, run: StartedRun): Promise<void> {
+    await loop.until(run, 'its end', async () => {
+      const status = await run.log.status();
+      if (status?.state === 'paused') {
+        expect(status.reason).toMatchObject({ code: 'DiskFull' });
+        await loop.resume(run);
+      }
+      return status?.state === 'completed';
+    });
   }
 
   describe('a full folder store', () => {
@@ -114,5 +139,80 @@ function inside(folder: string): void {
       expect(await loop.states(run)).toEqual(undisturbed);
       expect(readdirSync(place === 'the store' ? folder : loop.home)).toContain(ballastName);
     });
+
+    it.runIf(place !== 'the store')('for so long that no server can write: all of them come back, and the run with them', async () => {
+      const run = await loop.start(recipe);
+      await loop.passes(run, 2);
+      const control = loop.process('control');
+      const refused = await poll(async () => {
+        fill(); // the ballast's room, and what servers give back
+        return await loop.client.workflow.getHandle(run.runId).signal(wishSignalName, 'run').then(() => undefined, String);
+      }, { everyMs: 50, timeoutMs: patienceMs });
+      expect(refused).toBeDefined();
+      // It cannot do without the Temporal server, and is started again until it can.
+      expect(await poll(() => (fill(), !isAlive(control)), { everyMs: 50, timeoutMs: patienceMs })).toBe(true);
+      const full = `petrel's home ${loop.home} is full: `;
+      expect((await runWords(loop.home, ['doctor', '--json'])).json()).toContainEqual(expect.objectContaining({ name: 'room', status: 'red', detail: expect.stringContaining(full) }));
+      expect((await runWords(loop.home, ['status'])).err).toContain(full);
+      rmSync(filler);
+      await completes(loop, run);
+      expect(await loop.states(run)).toEqual(undisturbed);
+      expect((await ensureStack({ home: loop.home })).children.map(({ state }) => state)).toEqual(['ready', 'ready', 'ready', 'ready']);
+    });
+  });
+
+  describe('a run (seed 42) with the NATS store on a disk that fills up', () => {
+    let loop: LoopUnderTest;
+    let undisturbed: string[];
+    let injector: Injector;
+    let store: string;
+    beforeAll(async () => {
+      loop = new LoopUnderTest();
+      store = natsFolder(loop.home);
+      mkdirSync(store, { recursive: true });
+      expect(spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'none', store]).status).toBe(0);
+      const faults = join(loop.home, 'faults');
+      process.env[faultsVariable] = faults;
+      injector = new Injector(loop.home, faults);
+      await loop.up();
+      const run = await loop.start(recipe);
+      await loop.reaches(run, 'completed');
+      undisturbed = await loop.states(run);
+    });
+    afterAll(async () => {
+      delete process.env[faultsVariable];
+      injector.close();
+      spawnSync('umount', ['-l', store]);
+      await loop.remove();
+    });
+
+    it.each([{ room: 'later' }, { room: 'at-once' }])('goes on to the same weights, with a server that writes again (room: $room)', async ({ room }) => {
+      const before = loop.process('nats');
+      injector.arm({ id: room, point: 'publish.before', facts: { iteration: 3, stage: 'rollout' }, action: 'stand' });
+      const run = await loop.start(recipe);
+      const { identity } = await injector.stands(room, AbortSignal.timeout(patienceMs));
+      fill(join(store, 'filler'));
+      await refusesMessages();
+      if (room === 'at-once') rmSync(join(store, 'filler'));
+      injector.thaw(identity as ProcessIdentity);
+      if (room === 'later') {
+        const { reason } = await loop.reaches(run, 'paused');
+        expect(reason).toMatchObject({ code: 'DiskFull', message: expect.stringMatching(/^the NATS store .* is full: /) });
+        expect(isAlive(before)).toBe(true);
+        rmSync(join(store, 'filler'));
+      }
+      await completes(loop, run);
+      expect(await loop.states(run)).toEqual(undisturbed);
+      expect(isAlive(before)).toBe(false);
+      expect((await loop.statuses(run)).includes('paused')).toBe(room === 'later');
+    });
+
+    /** The end of a file's last block takes a few messages more. */
+    async function refusesMessages(): Promise<void> {
+      const subject = jobSubject('rollout', 'nobody', 'filler', 'filler');
+      const refused = () => jetstream(loop.nc).publish(subject, 'x'.repeat(5_000), { timeout: 500, retries: 0 }).then(() => false, () => true);
+      expect(await poll(refused, { everyMs: 10, timeoutMs: patienceMs })).toBe(true);
+      expect(await natsWriteError(loop.supervisor().nats.monitorPort)).toMatch(/no space left on device/);
+    }
   });
 }

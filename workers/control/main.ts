@@ -18,7 +18,7 @@ import { endSweep } from '../../infra/retention/strays.ts';
 import { defaultGraceMs, sayPass, sweepStore } from '../../infra/retention/sweep.ts';
 import { getBlob, getJsonBlob, getScheduleModule, putBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
-import { admitHere, watchRoom } from '../../infra/store/admission.ts';
+import { admitHere, fullPlaces, watchRoom } from '../../infra/store/admission.ts';
 import { findHole } from '../../infra/store/log-holes.ts';
 import { storesByUrl } from '../../infra/store/open-stores.ts';
 import { decide } from '../../infra/store/records.ts';
@@ -42,7 +42,7 @@ const stack = stackFromEnv();
 Runtime.install({ logger: new DefaultLogger('WARN') });
 
 const nc = await connectNats(stack, name);
-const dispatcher = await Dispatcher.open(nc, timing);
+const dispatcher = await Dispatcher.open(nc, timing, async () => (await fullPlaces([], petrelHome()))[0]);
 const runStores = new Map<string, Store>();
 const loopDelay = watchLoopDelay();
 

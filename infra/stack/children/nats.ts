@@ -1,15 +1,18 @@
 /** The NATS server of the stack. */
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Tool } from '../../home.ts';
-import { isNatsReady, natsArgs, writeNatsConfig } from '../../nats/server.ts';
+import { isNatsReady, natsArgs, natsWriteError, writeNatsConfig } from '../../nats/server.ts';
+import { ballastBytes } from '../../store/ballast.ts';
+import { freeBytes } from '../../store/free-space.ts';
 import type { ChildSpec } from '../child-spec.ts';
-import { stackFolder } from '../state.ts';
+import { natsFolder, stackFolder } from '../state.ts';
 import type { Endpoints } from '../state.ts';
 
 export function natsChild(home: string, tool: Tool, { natsPort, monitorPort, natsToken }: Endpoints): ChildSpec {
   const options = {
     configFile: join(stackFolder(home), 'nats.conf'),
-    storeDir: join(stackFolder(home), 'nats'),
+    storeDir: natsFolder(home),
     port: natsPort,
     monitorPort,
     token: natsToken,
@@ -22,7 +25,16 @@ export function natsChild(home: string, tool: Tool, { natsPort, monitorPort, nat
     env: {},
     prepare: () => writeNatsConfig(options),
     isReady: () => isNatsReady(monitorPort),
+    isStuck: () => refusesMessages(options.storeDir, monitorPort),
+    // Acknowledged messages that it could not take out would come back with it, as if they still waited. Those that do wait are published again.
+    mend: () => rmSync(join(options.storeDir, 'jetstream'), { recursive: true, force: true }),
     readyTimeoutMs: 60_000,
     stopGraceMs: 5_000,
   };
+}
+
+/** After a disk was full, and only when it has room again: the server is not asked before, nor started for nothing. */
+async function refusesMessages(storeDir: string, monitorPort: number): Promise<string | undefined> {
+  if (!existsSync(storeDir) || (await freeBytes(storeDir)) < 2 * ballastBytes) return undefined;
+  return await natsWriteError(monitorPort);
 }
