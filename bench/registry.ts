@@ -1,5 +1,6 @@
 /** Everything that is measured, in the order it is printed. One file and one line each. */
 import type { Measurement } from './measurement.ts';
+import { checkpointCost } from './measurements/checkpoint.ts';
 import { decodeBatches, decodeThroughput } from './measurements/decode.ts';
 import { journalCost } from './measurements/journal.ts';
 import { trainMemory } from './measurements/memory.ts';
@@ -17,6 +18,7 @@ export const MEASUREMENTS: readonly Measurement[] = [
   ...sizeNames.map(trainMemory),
   ...sizeNames.flatMap((size) => decodeBatches.map((batch) => decodeThroughput(size, batch))),
   ...sizeNames.map(timeToFirstToken),
+  checkpointCost('M'),
   journalCost,
   arithmeticRun,
   folderStore,

@@ -15,7 +15,7 @@ const adamw: AdamW = { lr: 1e-5, beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDeca
 export class TrainingStep {
   /** Tokens of a step. */
   readonly tokens: number;
-  readonly #trainer: NativeTrainer;
+  readonly trainer: NativeTrainer;
   readonly #batch: PackedBatch;
   readonly #rows: { readonly offsets_S1: Int32Array; readonly mask_T: Float32Array };
   readonly #advantages_T: Float32Array;
@@ -24,7 +24,7 @@ export class TrainingStep {
   constructor(size: Size, settings: BenchSettings) {
     const { batch, length } = size;
     this.tokens = batch * length;
-    this.#trainer = openModel(size, settings, true);
+    this.trainer = openModel(size, settings, true);
     this.#batch = packedRows(randomTokens(this.tokens, size.shape.vocab_size, 2), batch, length);
     const scored = batch * (length - 1);
     this.#rows = { offsets_S1: Int32Array.from({ length: batch + 1 }, (_, s) => s * (length - 1)), mask_T: new Float32Array(scored).fill(1) };
@@ -33,7 +33,7 @@ export class TrainingStep {
   }
 
   take(): void {
-    const { handle, logProbs_P } = this.#trainer.forward(this.#batch, { temperature: 1, entropy: false, keep: true });
+    const { handle, logProbs_P } = this.trainer.forward(this.#batch, { temperature: 1, entropy: false, keep: true });
     this.#old_T ??= logProbs_P.slice();
     const { dLogProb_T } = actorTotal(
       { rows: this.#rows, logProb_T: logProbs_P, oldLogProb_T: this.#old_T, advantages_T: this.#advantages_T },
@@ -48,13 +48,13 @@ export class TrainingStep {
         entropyCoeff: 0,
       },
     );
-    this.#trainer.backward(handle, Float32Array.from(dLogProb_T));
-    const { taken } = this.#trainer.step(adamw);
+    this.trainer.backward(handle, Float32Array.from(dLogProb_T));
+    const { taken } = this.trainer.step(adamw);
     if (!taken) throw new Error('the bench step gave a gradient that is not finite');
   }
 
   close(): void {
-    this.#trainer.close();
+    this.trainer.close();
   }
 }
 

@@ -26,8 +26,8 @@ import type { DatasetFact } from '../../models/dataset-fact.ts';
 import { filling } from '../../models/safetensors.ts';
 import { loadWeights, readConfigJson } from '../../models/weights.ts';
 import { createGenerator, createTrainer, engineInfo } from '../../native/index.ts';
-import { isCheckpoint, saveCheckpoint, savePart } from './checkpoint.ts';
-import type { Snapshot } from './checkpoint.ts';
+import { isCheckpoint, savePart } from './checkpoint.ts';
+import { CheckpointWriter } from './checkpoint-writer.ts';
 import { Generation } from './generation.ts';
 import type { Completion, GenerationJob } from './generation.ts';
 import type { JournalPorts } from './journal-writer.ts';
@@ -88,6 +88,7 @@ export class EngineHost {
   #reference: { readonly key: string; readonly trainer: TrainerEngine } | undefined;
   /** Weights that only generate, when the policy is elsewhere or at another version. */
   readonly #rolloutModel = new SharedPlace<TrainerEngine>();
+  readonly #writer = new CheckpointWriter();
   /** Checkpoints being written, by position and state. */
   readonly #saving = new Map<string, Promise<string>>();
 
@@ -212,7 +213,7 @@ export class EngineHost {
   }
 
   /**
-   * Copies the state before it returns; training may go on while the copy is written. Resolves with the manifest's key.
+   * Copies the state before it returns; training goes on while the copy is written. Resolves with the manifest's key.
    * A state that is being written already is not written twice.
    */
   checkpoint(state: PolicyState, context: JobContext, iteration: number): Promise<string> {
@@ -221,12 +222,13 @@ export class EngineHost {
     const id = `${iteration} ${digests.stateDigest}`;
     const known = this.#saving.get(id);
     if (known !== undefined) return known;
-    const { weights, m, v, steps, parameters } = state.trainer;
-    const snapshot: Snapshot = { weights: weights.slice(), m: m.slice(), v: v.slice(), steps, parameters, digests };
-    const started = performance.now();
-    const saving = this.store(context.store)
-      .then((store) => saveCheckpoint({ store, runId: context.runId, term: context.at.term, iteration }, snapshot))
-      .finally(() => this.options.onSaved(performance.now() - started))
+    const { runId, store, at } = context;
+    const saving = this.#writer
+      .write({ store, runId, term: at.term, iteration }, state.trainer, digests)
+      .then(({ manifest, ms }) => {
+        this.options.onSaved(ms);
+        return manifest;
+      })
       .finally(() => this.#saving.delete(id));
     this.#saving.set(id, saving);
     return saving;
@@ -272,6 +274,7 @@ export class EngineHost {
   release(runId: RunId): void {
     if (this.#policy?.runId !== runId) return;
     this.#closeTrainer(this.#policy.state.trainer);
+    this.#writer.release();
     this.#policy = undefined;
     this.#place = undefined;
     this.#reference?.trainer.close();

@@ -1,0 +1,89 @@
+/** What a checkpoint costs training: an update alone beside one that has a checkpoint written beside it. */
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { makeRunId } from '../../core/ids.ts';
+import { CheckpointWriter } from '../../workers/engine/checkpoint-writer.ts';
+import { PolicyState } from '../../workers/engine/state.ts';
+import { secondsOf } from '../clock.ts';
+import type { Measurement, Values } from '../measurement.ts';
+import { sizeOf } from '../sizes.ts';
+import type { SizeName } from '../sizes.ts';
+import { TrainingStep } from '../training-step.ts';
+
+/** An update is an optimiser step and the digest of what it made. The one with a checkpoint: the copy, then an update while it is written. */
+export function checkpointCost(size: SizeName): Measurement {
+  const name = `checkpoint.${size}`;
+  return {
+    name,
+    rows: [
+      { name: `${name}.update`, unit: 's' },
+      { name: `${name}.updateBeside`, unit: 's' },
+      { name: `${name}.blocked`, unit: 's' },
+      { name: `${name}.save`, unit: 's' },
+    ],
+    turns: 3,
+    compare: { [`${name}.updateBeside`]: `${name}.update`, [`${name}.blocked`]: `${name}.update` },
+    async open(settings) {
+      const folder = await mkdtemp(join(tmpdir(), 'petrel-bench-checkpoint-'));
+      const bench = new CheckpointBench(name, folder, new TrainingStep(sizeOf(size, settings.quick), settings));
+      const { blocked } = await bench.saveBeside(() => {});
+      return {
+        about: `the first checkpoint, into fresh memory, blocked ${blocked.toFixed(2)} s`,
+        turn: () => bench.turn(),
+        close: async () => bench.close(),
+      };
+    },
+  };
+}
+
+class CheckpointBench {
+  readonly #name: string;
+  readonly #folder: string;
+  readonly #step: TrainingStep;
+  readonly #state: PolicyState;
+  readonly #writer = new CheckpointWriter();
+  #iteration = 0;
+
+  constructor(name: string, folder: string, step: TrainingStep) {
+    this.#name = name;
+    this.#folder = folder;
+    this.#step = step;
+    this.#state = new PolicyState(step.trainer, '0'.repeat(64));
+    this.update();
+  }
+
+  update(): void {
+    this.#state.markDirty();
+    this.#step.take();
+    this.#state.seal(() => {});
+  }
+
+  async turn(): Promise<Values> {
+    const update = secondsOf(() => this.update());
+    const { blocked, beside, save } = await this.saveBeside(() => this.update());
+    const name = this.#name;
+    return { [`${name}.update`]: update, [`${name}.updateBeside`]: blocked + beside, [`${name}.blocked`]: blocked, [`${name}.save`]: save };
+  }
+
+  /** Seconds of the copy, of the work beside the writing, and of the writing itself. */
+  async saveBeside(work: () => void): Promise<{ readonly blocked: number; readonly beside: number; readonly save: number }> {
+    const { tag } = this.#state;
+    if (tag === undefined) throw new Error('only a clean state is saved');
+    const place = { store: pathToFileURL(this.#folder).href, runId: makeRunId('bench', new Date(0), '0000'), term: 1, iteration: ++this.#iteration };
+    let saving: ReturnType<CheckpointWriter['write']> | undefined;
+    const blocked = secondsOf(() => void (saving = this.#writer.write(place, this.#step.trainer, tag)));
+    const beside = secondsOf(work);
+    const ms = (await saving)?.ms ?? Number.NaN;
+    rmSync(join(this.#folder, 'runs'), { recursive: true });
+    return { blocked, beside, save: ms / 1000 };
+  }
+
+  close(): void {
+    this.#writer.release();
+    this.#step.close();
+    rmSync(this.#folder, { recursive: true });
+  }
+}

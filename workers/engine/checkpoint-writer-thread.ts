@@ -1,0 +1,29 @@
+/** The thread that hashes and sends checkpoints, one after the other: two at once would only share the disk. */
+import { setPriority } from 'node:os';
+import { parentPort } from 'node:worker_threads';
+import { PetrelError, errorToJson } from '../../core/errors.ts';
+import { storesByUrl } from '../../infra/store/open-stores.ts';
+import { saveCheckpoint } from './checkpoint.ts';
+import type { FromWriter, ToWriter, WriteJob } from './checkpoint-writer.ts';
+
+const port = parentPort;
+if (port === null) throw new Error('workers/engine/checkpoint-writer-thread.ts runs as a worker thread');
+/** On Linux this is the priority of the calling thread alone: what trains is first. */
+if (process.platform === 'linux') setPriority(10);
+const stores = storesByUrl();
+let turn: Promise<void> = Promise.resolve();
+
+port.on('message', (message: ToWriter) => {
+  turn = turn.then(() => (message.type === 'end' ? port.close() : write(message)));
+});
+
+async function write({ id, place: { store, ...place }, room, steps, parameters, digests }: WriteJob): Promise<void> {
+  const started = performance.now();
+  const [weights, m, v] = [new Float32Array(room[0]), new Float32Array(room[1]), new Float32Array(room[2])];
+  try {
+    const manifest = await saveCheckpoint({ store: await stores(store), ...place }, { weights, m, v, steps, parameters, digests });
+    port?.postMessage({ type: 'written', id, manifest, ms: performance.now() - started, room } satisfies FromWriter, room);
+  } catch (error) {
+    port?.postMessage({ type: 'failed', id, kind: error instanceof PetrelError ? error.kind : 'unknown', error: errorToJson(error) } satisfies FromWriter);
+  }
+}

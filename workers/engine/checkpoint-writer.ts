@@ -1,0 +1,110 @@
+/**
+ * Writes checkpoints beside the engine. The engine's thread only copies the state; a thread of its own hashes the copy and
+ * sends it to the store, while training goes on.
+ */
+import { Worker } from 'node:worker_threads';
+import { errorOfKind } from '../../core/errors.ts';
+import type { ErrorJson, PetrelErrorKind } from '../../core/errors.ts';
+import type { RunId } from '../../core/ids.ts';
+import type { ParameterInfo, TrainerEngine } from '../../core/ports.ts';
+import { builtFile } from '../../infra/home.ts';
+import type { StateDigests } from '../../infra/store/digest.ts';
+import { CheckpointCopies } from './checkpoint-copies.ts';
+import type { Room } from './checkpoint-copies.ts';
+
+export interface WriteJob {
+  readonly id: number;
+  /** Whose checkpoint it is, and where it goes. */
+  readonly place: { readonly store: string; readonly runId: RunId; readonly term: number; readonly iteration: number };
+  readonly room: Room;
+  readonly steps: number;
+  readonly parameters: readonly ParameterInfo[];
+  readonly digests: StateDigests;
+}
+
+export type ToWriter =
+  | ({ readonly type: 'write' } & WriteJob)
+  /** No more will come. */
+  | { readonly type: 'end'; readonly room: Room | undefined };
+
+export type FromWriter =
+  /** Its room comes back. */
+  | { readonly type: 'written'; readonly id: number; readonly manifest: string; readonly ms: number; readonly room: Room }
+  /** Its room does not: something may still be reading it. */
+  | { readonly type: 'failed'; readonly id: number; readonly kind: PetrelErrorKind | 'unknown'; readonly error: ErrorJson };
+
+export interface Written {
+  /** The manifest's key. */
+  readonly manifest: string;
+  readonly ms: number;
+}
+
+/** Bytes of a part of a state. A thread takes a tenth of a second to start. */
+const worthAThread = 16 * 2 ** 20;
+
+export class CheckpointWriter {
+  readonly #copies = new CheckpointCopies();
+  #thread: WriterThread | undefined;
+  #nextId = 1;
+
+  /** Copies the state before it returns: then it may change. */
+  async write(place: WriteJob['place'], trainer: TrainerEngine, digests: StateDigests): Promise<Written> {
+    const { steps, parameters } = trainer;
+    if (this.#thread?.ended !== false) this.#thread = new WriterThread();
+    const { manifest, ms, room } = await this.#thread.run({ id: this.#nextId++, place, room: this.#copies.copy(trainer), steps, parameters, digests });
+    this.#copies.giveBack(room);
+    return { manifest, ms };
+  }
+
+  /** The trainer is closed. What is being written is finished. Much memory goes at once, with the thread; little is left to the collector. */
+  release(): void {
+    const room = this.#copies.empty();
+    if (room === undefined || room[0].byteLength < worthAThread) return;
+    this.#thread?.end(room);
+    this.#thread = undefined;
+  }
+}
+
+interface Pending {
+  readonly resolve: (message: Extract<FromWriter, { type: 'written' }>) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** The engine's side of one such thread. */
+class WriterThread {
+  readonly #worker = new Worker(builtFile('workers/engine/checkpoint-writer-thread.js'));
+  readonly #pending = new Map<number, Pending>();
+  ended = false;
+
+  constructor() {
+    this.#worker.on('message', (message: FromWriter) => this.#receive(message));
+    this.#worker.on('error', (error) => this.#died(error));
+    this.#worker.on('exit', (code) => this.#died(new Error(`the checkpoint writer ended with code ${code}`)));
+  }
+
+  /** The room goes to the thread. */
+  run(job: WriteJob): Promise<Extract<FromWriter, { type: 'written' }>> {
+    this.#worker.ref(); // a process that ends waits for it
+    this.#worker.postMessage({ type: 'write', ...job } satisfies ToWriter, job.room);
+    return new Promise((resolve, reject) => this.#pending.set(job.id, { resolve, reject }));
+  }
+
+  end(room: Room | undefined): void {
+    this.#worker.postMessage({ type: 'end', room } satisfies ToWriter, room ?? []);
+  }
+
+  #receive(message: FromWriter): void {
+    const pending = this.#pending.get(message.id);
+    this.#pending.delete(message.id);
+    if (this.#pending.size === 0) this.#worker.unref();
+    if (message.type === 'written') return pending?.resolve(message);
+    const { code, message: text, ...detail } = message.error;
+    pending?.reject(message.kind === 'unknown' ? new Error(text) : errorOfKind(message.kind, code, text, detail));
+  }
+
+  #died(error: Error): void {
+    this.ended = true;
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
+  }
+}
