@@ -5,7 +5,7 @@ import { renderFields, renderTable } from '../printer/table.ts';
 
 const CHANGE_TEXT = {
   free: 'free: takes effect',
-  ask: 'ask: changes the experiment, needs --accept-changes',
+  ask: 'ask: changes the experiment, needs --accept',
   fixed: 'fixed: would be another run',
 } as const;
 
