@@ -27,7 +27,7 @@ const temporaryPrefix = '.tmp-';
 
 /** Opens (and makes) a folder store. Throws InvalidInputError for a network file system. */
 export async function openFolderStore(folder: string): Promise<Store> {
-  await mkdir(folder, { recursive: true });
+  await makeFolder(folder);
   const network = networkFileSystems[(await statfs(folder)).type];
   if (network !== undefined) {
     throw new InvalidInputError(`The store ${folder} lies on a network file system (${network}), which cannot fence writers`, {
@@ -35,6 +35,17 @@ export async function openFolderStore(folder: string): Promise<Store> {
     });
   }
   return new FolderStore(folder);
+}
+
+/** What stands in the way is the caller's to mend; a full disk is told as such. */
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (!['EEXIST', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS'].includes(String(code))) throw error;
+    throw new InvalidInputError(`the folder ${folder} cannot be made for a store: ${String(code)}`, { hint: 'store: a folder that you may write to, or s3://bucket/prefix', cause: error });
+  }
 }
 
 class FolderStore implements Store {

@@ -1,13 +1,17 @@
 /** From a recipe's `store` to a store that fences. */
 import { fileURLToPath } from 'node:url';
 import { resolve } from 'node:path';
+import { InvalidInputError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { openFolderStore } from './folder.ts';
 
 /** `where`: a path, `file:///…`, or `s3://bucket/prefix`. */
 export async function openStore(where: string): Promise<Store> {
   if (where.startsWith('s3://')) return (await import('./s3/store.ts')).openS3Store(where); // the SDK takes its time to load
-  if (where.startsWith('file:')) return openFolderStore(fileURLToPath(where));
+  if (where.startsWith('file://')) return openFolderStore(fileURLToPath(where));
+  if (/^[a-z][a-z0-9+.-]*:/i.test(where)) {
+    throw new InvalidInputError(`there is no store of the kind ${where}`, { hint: 'store: a folder, or s3://bucket/prefix' });
+  }
   return openFolderStore(resolve(where));
 }
 

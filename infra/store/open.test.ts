@@ -1,0 +1,26 @@
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, it } from 'vitest';
+import { InvalidInputError } from '../../core/errors.ts';
+import { openStore } from './open.ts';
+
+describe('where a store lies', () => {
+  it('is a folder, by its path or as a URL', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'petrel-store-'));
+    const url = pathToFileURL(folder).href;
+    expect([(await openStore(folder)).url, (await openStore(url)).url]).toEqual([url, url]);
+  });
+
+  it.each(['gs://bucket/x', 's3:/bucket', 'S3://bucket', 'file:/tmp/x'])('is not %s: no folder of that name is made', async (where) => {
+    await expect(openStore(where)).rejects.toMatchObject({ code: 'InvalidInput', hint: expect.stringContaining('s3://bucket/prefix') as string });
+  });
+
+  it('is not below a file', async () => {
+    const file = join(await mkdtemp(join(tmpdir(), 'petrel-store-')), 'file');
+    await writeFile(file, '');
+    await expect(openStore(join(file, 'store'))).rejects.toThrow(InvalidInputError);
+    await expect(openStore(file)).rejects.toThrow(/cannot be made/);
+  });
+});
