@@ -32,6 +32,7 @@ const BY_CODE: Readonly<Record<string, ExitCode>> = {
   PermissionDenied: EXIT.credentials,
   Conflict: EXIT.conflict,
   Fenced: EXIT.conflict,
+  NothingToSkip: EXIT.conflict,
   NoCapacity: EXIT.noCapacity,
   PrecheckFailed: EXIT.precheckFailed,
 };

@@ -1,5 +1,6 @@
 /** From the table of commands to a commander program. */
 import { Command, CommanderError, Option } from 'commander';
+import type { Argument } from 'commander';
 import { InvalidInputError } from '../core/errors.ts';
 import type { CommandContext, CommandGroup, CommandSpec, OptionSpec, OptionValue } from './command.ts';
 import type { ExitCode } from './exit-codes.ts';
@@ -47,7 +48,14 @@ function quiet(command: Command, stdout: ProgramOptions['stdout']): Command {
     .exitOverride()
     .configureOutput({ writeErr: (text) => stdout.write(text), writeOut: (text) => stdout.write(text), outputError: () => undefined })
     .helpOption('-h, --help', 'print help')
+    .configureHelp({ subcommandTerm: (sub) => [sub.name(), ...sub.registeredArguments.map(argumentTerm)].join(' '), minWidthToWrap: 30 })
     .helpCommand(false);
+}
+
+/** `<recipe>`, `[overrides...]`. Options stand in the command's own help. */
+function argumentTerm(argument: Argument): string {
+  const name = `${argument.name()}${argument.variadic ? '...' : ''}`;
+  return argument.required ? `<${name}>` : `[${name}]`;
 }
 
 function addCommand(parents: Map<string, Command>, spec: CommandSpec, options: ProgramOptions): Command {

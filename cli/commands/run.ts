@@ -33,6 +33,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const store = await openStore(loaded.recipe.store ?? defaultStore(home));
   const started = await createRun(loaded.recipe, { store, home, env, now: new Date(), say: (text) => printer.notice(text) });
   rememberStore(home, store.url);
+  printer.notice(`run ${started.runId}`);
   for (const note of started.notes) printer.notice(note);
   const pools = poolsOf(loaded.recipe);
   const stack = await ensureStack({ home, ...(pools && { workers: pools }), onProgress: (line) => printer.notice(line) });
@@ -42,7 +43,6 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   } finally {
     await client.connection.close();
   }
-  printer.notice(`run ${started.runId}`);
   if (!flag(input, 'detach')) return follow({ started, recipe: loaded.recipe, stack, context, stay: flag(input, 'wait') });
   printer.data({ runId: started.runId }, () => started.runId);
   return EXIT.ok;

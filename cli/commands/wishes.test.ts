@@ -161,6 +161,7 @@ describe('rm', () => {
     expect(await log.store.list(keys.all(runId))).toEqual([keys.tombstone(runId), keys.run(runId)]);
     expect(await log.store.children(keys.all(runId))).toEqual(['removed.json', 'run.json']);
     await expect(cli.petrel('status', runId)).rejects.toMatchObject({ code: 'NotFound', message: expect.stringContaining('deleted') });
+    await expect(cli.petrel('status', runId.replace(/(-[^-]+){3}$/, ''))).rejects.toMatchObject({ code: 'NotFound', hint: 'petrel ls lists the runs' });
     expect((await cli.petrel('ls', '--all')).out).not.toContain(runId);
   });
 });

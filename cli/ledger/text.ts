@@ -21,10 +21,16 @@ function summary(verdict: Verdict): string {
     ['samples', `${verdict.samplesTrained} trained${verdict.deep ? `, ${verdict.samplesCompared} compared with their source token by token` : ''}`],
     ['terms', verdict.terms],
     ['abandoned', abandoned.length === 0 ? undefined : abandoned.map(({ term, from, iterations }) => `${iterations} iterations of term ${term} from ${from} on`).join('\n')],
-    ['checkpoints', checkpoints.join(', ')],
-    ['validations', evaluations.join(', ')],
+    ['checkpoints', listed(checkpoints)],
+    ['validations', listed(evaluations)],
     ['retired', verdict.retired === 0 ? undefined : `${verdict.retired} objects that no recovery needs`],
     ['unnamed', verdict.unnamed === 0 ? undefined : `${verdict.unnamed} manifests that no record names`],
     ['read', `${verdict.objects} objects, ${showBytes(verdict.bytes)}${verdict.deep ? '' : '; --deep reads every byte'}`],
   ]);
+}
+
+/** A long run has hundreds: the first ones and the last. `--json` has all. */
+function listed(positions: readonly number[]): string {
+  if (positions.length <= 8) return positions.join(', ');
+  return `${positions.length}: ${positions.slice(0, 3).join(', ')} … ${positions.slice(-2).join(', ')}`;
 }

@@ -67,7 +67,7 @@ export async function changedRecipe(words: RecipeWords, before: RevisionRecord, 
 
 /** `actor.optim.lr: 0.003 -> 0.001`. */
 export function changeText({ path, from, to, change }: RecipeChange): string {
-  return `${path}: ${showValue(from)} -> ${showValue(to)}${change === 'free' ? '' : '   (changes the experiment)'}`;
+  return `${path}: ${showValue(from)} -> ${showValue(to)}${change === 'free' || path === 'name' ? '' : '   (changes the experiment)'}`;
 }
 
 /** The length of a run bends the learning rate when the schedule reaches to its end. */

@@ -60,11 +60,13 @@ export async function openRun({ runId, store }: ListedRun): Promise<FoundRun | u
 export async function findRun(word: string, { printer, env }: CommandContext, store?: string): Promise<FoundRun> {
   const stores = store === undefined ? await openKnownStores(petrelHome(env), printer.notice) : [await openStore(store)];
   const listed = await listRunIds(stores);
-  for (const one of [...listed.filter(({ runId }) => runId === word), ...listed.filter(({ runId }) => runNameOf(runId) === word)]) {
+  const named = [...listed.filter(({ runId }) => runId === word), ...listed.filter(({ runId }) => runNameOf(runId) === word)];
+  for (const one of named) {
     const run = await openRun(one);
     if (run !== undefined) return run;
     if (one.runId === word) throw await wasDeleted(one);
   }
+  if (named.length > 0) throw new TerminalError('NotFound', `there is no run ${word} any more`, { hint: 'petrel ls lists the runs' });
   throw notFound(word, listed.map(({ runId }) => runId));
 }
 

@@ -107,10 +107,12 @@ async function untilReady({ home, onProgress, timeoutMs = readyTimeoutMs }: Ensu
   const look = (): StackInfo | undefined => {
     const stack = readStack(home);
     if (!stack) return failIfNobodyServes(home, spawned);
+    const serves = JSON.stringify(stack.pools) === wanted && isStackReady(stack);
+    if (serves && told.size === 0) return stack; // it was up all along: there is nothing to tell
     tellChanges(stack, told, onProgress);
     const hopeless = stack.children.find(({ failures }) => failures >= hopelessFailures);
     if (hopeless) throw failure(home, hopeless);
-    return JSON.stringify(stack.pools) === wanted && isStackReady(stack) ? stack : undefined;
+    return serves ? stack : undefined;
   };
   const stack = await poll(look, { everyMs: pollMs, timeoutMs });
   if (stack) return stack;
