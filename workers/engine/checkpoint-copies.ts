@@ -4,7 +4,7 @@
  */
 import type { TrainerEngine } from '../../core/ports.ts';
 
-/** Memory for weights, m and v. Who holds it can give it to another thread, and then has it no more. */
+/** Memory for weights, m and v, of equal size. Who holds it can give it to another thread, and then has it no more. */
 export type Room = readonly [weights: ArrayBuffer, m: ArrayBuffer, v: ArrayBuffer];
 
 export class CheckpointCopies {
@@ -12,16 +12,22 @@ export class CheckpointCopies {
   /** Bytes of each part of the present trainer; 0 without one. */
   #bytes = 0;
 
-  /** A copy of the trainer's state. A second one while the first is out has memory of its own. */
-  copy({ weights, m, v }: TrainerEngine): Room {
+  /** Is there room for a copy of this trainer's state? */
+  hasRoomFor({ weights }: TrainerEngine): boolean {
     this.#bytes = weights.byteLength;
-    const room = this.#kept?.[0].byteLength === this.#bytes ? this.#kept : freshRoom(this.#bytes);
+    return this.#kept?.[0].byteLength === this.#bytes;
+  }
+
+  /** A copy of the trainer's state. A second one while the first is out has memory of its own. */
+  copy(trainer: TrainerEngine): Room {
+    const room = this.hasRoomFor(trainer) && this.#kept !== undefined ? this.#kept : freshRoom(this.#bytes);
     this.#kept = undefined;
+    const { weights, m, v } = trainer;
     [weights, m, v].forEach((part, i) => new Float32Array(room[i] as ArrayBuffer).set(part));
     return room;
   }
 
-  /** The copy is written: its room serves the next one. */
+  /** Room for the next copy: one is written, or its pages were touched beforehand. */
   giveBack(room: Room): void {
     if (room[0].byteLength === this.#bytes) this.#kept ??= room;
   }
@@ -35,6 +41,6 @@ export class CheckpointCopies {
   }
 }
 
-function freshRoom(bytes: number): Room {
+export function freshRoom(bytes: number): Room {
   return [new ArrayBuffer(bytes), new ArrayBuffer(bytes), new ArrayBuffer(bytes)];
 }

@@ -1,8 +1,10 @@
 /** The thread that hashes and sends checkpoints, one after the other: two at once would only share the disk. */
 import { setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
 import { PetrelError, errorToJson } from '../../core/errors.ts';
 import { storesByUrl } from '../../infra/store/open-stores.ts';
+import { freshRoom } from './checkpoint-copies.ts';
 import { saveCheckpoint } from './checkpoint.ts';
 import type { FromWriter, ToWriter, WriteJob } from './checkpoint-writer.ts';
 
@@ -14,8 +16,18 @@ const stores = storesByUrl();
 let turn: Promise<void> = Promise.resolve();
 
 port.on('message', (message: ToWriter) => {
+  if (message.type === 'prepare') return prepare(message.bytes, message.to);
   turn = turn.then(() => (message.type === 'end' ? port.close() : write(message)));
 });
+
+/** A page's first touch is what is dear: so each is touched here, and not by the copy. */
+function prepare(bytes: number, to: MessagePort): void {
+  const room = freshRoom(bytes);
+  for (const memory of room.map((buffer) => new Uint8Array(buffer))) {
+    for (let page = 0; page < bytes; page += 4096) memory[page] = 0;
+  }
+  to.postMessage(room, [...room]);
+}
 
 async function write({ id, place: { store, ...place }, room, steps, parameters, digests }: WriteJob): Promise<void> {
   const started = performance.now();

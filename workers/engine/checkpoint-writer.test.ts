@@ -41,6 +41,7 @@ describe('a checkpoint written beside training', () => {
     const writing = [1, 2, 3].map((iteration) => {
       change(trainer, iteration);
       const digests = stateDigests(trainer);
+      writer.prepare(trainer);
       return { digests, written: writer.write(placeOf(runId, iteration), trainer, digests) };
     });
     change(trainer, 9);
@@ -80,7 +81,9 @@ describe('the room of copies', () => {
     expect(second).not.toBe(first);
     copies.giveBack(first);
     copies.giveBack(second);
+    expect(copies.hasRoomFor(trainer)).toBe(true);
     expect(copies.copy(trainer)).toBe(first);
+    expect(copies.hasRoomFor(trainer)).toBe(false);
     copies.giveBack(first);
     expect(copies.empty()).toBe(first);
     copies.giveBack(second);

@@ -2,7 +2,8 @@
  * Writes checkpoints beside the engine. The engine's thread only copies the state; a thread of its own hashes the copy and
  * sends it to the store, while training goes on.
  */
-import { Worker } from 'node:worker_threads';
+import { MessageChannel, Worker, receiveMessageOnPort } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
 import { errorOfKind } from '../../core/errors.ts';
 import type { ErrorJson, PetrelErrorKind } from '../../core/errors.ts';
 import type { RunId } from '../../core/ids.ts';
@@ -23,6 +24,8 @@ export interface WriteJob {
 }
 
 export type ToWriter =
+  /** Room is wanted whose pages have been touched. */
+  | { readonly type: 'prepare'; readonly bytes: number; readonly to: MessagePort }
   | ({ readonly type: 'write' } & WriteJob)
   /** No more will come. */
   | { readonly type: 'end'; readonly room: Room | undefined };
@@ -45,19 +48,45 @@ const worthAThread = 16 * 2 ** 20;
 export class CheckpointWriter {
   readonly #copies = new CheckpointCopies();
   #thread: WriterThread | undefined;
+  /** Where prepared room will come. */
+  #prepared: MessagePort | undefined;
   #nextId = 1;
+
+  /** A copy will be due soon: its memory is made ready meanwhile. */
+  prepare(trainer: TrainerEngine): void {
+    if (this.#copies.hasRoomFor(trainer)) return;
+    const { port1, port2 } = new MessageChannel();
+    this.#prepared?.close();
+    this.#prepared = port1;
+    this.#running().prepare(trainer.weights.byteLength, port2);
+  }
 
   /** Copies the state before it returns: then it may change. */
   async write(place: WriteJob['place'], trainer: TrainerEngine, digests: StateDigests): Promise<Written> {
     const { steps, parameters } = trainer;
-    if (this.#thread?.ended !== false) this.#thread = new WriterThread();
-    const { manifest, ms, room } = await this.#thread.run({ id: this.#nextId++, place, room: this.#copies.copy(trainer), steps, parameters, digests });
+    const thread = this.#running();
+    this.#takePrepared();
+    const { manifest, ms, room } = await thread.run({ id: this.#nextId++, place, room: this.#copies.copy(trainer), steps, parameters, digests });
     this.#copies.giveBack(room);
     return { manifest, ms };
   }
 
+  #running(): WriterThread {
+    if (this.#thread?.ended !== false) this.#thread = new WriterThread();
+    return this.#thread;
+  }
+
+  /** Asked, not waited for: the engine's thread does not turn to its messages while it trains. */
+  #takePrepared(): void {
+    const come = this.#prepared && receiveMessageOnPort(this.#prepared);
+    if (come !== undefined) this.#copies.giveBack(come.message as Room);
+    this.#prepared?.close();
+    this.#prepared = undefined;
+  }
+
   /** The trainer is closed. What is being written is finished. Much memory goes at once, with the thread; little is left to the collector. */
   release(): void {
+    this.#takePrepared();
     const room = this.#copies.empty();
     if (room === undefined || room[0].byteLength < worthAThread) return;
     this.#thread?.end(room);
@@ -77,6 +106,7 @@ class WriterThread {
   ended = false;
 
   constructor() {
+    this.#worker.unref();
     this.#worker.on('message', (message: FromWriter) => this.#receive(message));
     this.#worker.on('error', (error) => this.#died(error));
     this.#worker.on('exit', (code) => this.#died(new Error(`the checkpoint writer ended with code ${code}`)));
@@ -87,6 +117,10 @@ class WriterThread {
     this.#worker.ref(); // a process that ends waits for it
     this.#worker.postMessage({ type: 'write', ...job } satisfies ToWriter, job.room);
     return new Promise((resolve, reject) => this.#pending.set(job.id, { resolve, reject }));
+  }
+
+  prepare(bytes: number, to: MessagePort): void {
+    this.#worker.postMessage({ type: 'prepare', bytes, to } satisfies ToWriter, [to]);
   }
 
   end(room: Room | undefined): void {

@@ -234,6 +234,11 @@ export class EngineHost {
     return saving;
   }
 
+  /** A checkpoint is due after what the engine does now. */
+  prepareCheckpoint(state: PolicyState): void {
+    this.#writer.prepare(state.trainer);
+  }
+
   /** The manifest of this state when it is written, or when its writing ends. */
   async savedCheckpoint(context: JobContext, state: Digest): Promise<string | undefined> {
     await this.#saving.get(`${context.at.iteration} ${state}`);

@@ -31,6 +31,7 @@ const stages: StageFunctions = {
     const tensors = decodeBatch(await getBlob(log.store, context.runId, record.record.tensors), record.key);
     const state = await host.policyAt(context, input.model, input.profile, input.parentState);
     host.interruptPolicy();
+    if (input.save) host.prepareCheckpoint(state);
     const output = applyBatch(state, record.record, tensors, (done, total) => context.progress(done, total, 'training'));
     host.standsAt(context, context.at.iteration + 1);
     if (input.save) saveBeside(host, state, context, context.at.iteration + 1);
