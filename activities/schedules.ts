@@ -10,6 +10,7 @@ import type { FiringRecord, RunState, ScheduleRecord } from '../core/records/sch
 import { decideFiring, isOf, isoSeconds, kindOf } from '../core/schedules/decide.ts';
 import type { Decision, Firing } from '../core/schedules/decide.ts';
 import type { FiringCarry, FiringOutcome, RunCarry } from '../core/wire/workflow.ts';
+import type { keepInputs } from '../infra/retention/inputs.ts';
 import type { claimRun, writeRun } from '../infra/store/new-run.ts';
 import type { ScheduleLog } from '../infra/store/schedule-log.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -18,6 +19,7 @@ export interface SchedulePorts {
   /** The same one for the same schedule: it remembers what it read. */
   readonly openScheduleLog: (store: Store, name: string) => ScheduleLog;
   readonly readModule: (store: Store, name: string, digest: Digest) => Promise<Uint8Array>;
+  readonly keepInputs: typeof keepInputs;
   readonly claimRun: typeof claimRun;
   readonly writeRun: typeof writeRun;
   /** Starts the run's workflow, or joins it. */
@@ -124,6 +126,8 @@ async function makeRun(ports: ActivityPorts, schedule: ScheduleLog, { generation
     if (other?.name !== name || other.generation !== generation || other.time !== time) throw new TerminalError('Conflict', `${runId} is another run`);
     if ((await store.head(keys.tombstone(runId))) !== undefined) return;
   }
+  // The schedule may name others by now, or be removed.
+  if (!(await ports.schedules.keepInputs(store, inputs))) throw new TerminalError('InputsRemoved', `the model or the rows of ${name} were removed before its run of ${time} began`);
   const module = inputs.scorer?.type === 'module' ? { module: await ports.schedules.readModule(store, name, inputs.scorer.module) } : {};
   await ports.schedules.writeRun(log, { recipe, inputs, ...module }, ports.now());
   const state = (await log.status())?.state;

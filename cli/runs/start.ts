@@ -34,8 +34,8 @@ export async function createRun(recipe: Recipe, ports: PreparePorts): Promise<St
   return { runId: log.runId, log, notes: prepared.notes };
 }
 
-/** Stored, and kept from the janitor until the run names them. */
-async function storedInputs(recipe: Recipe, ports: PreparePorts): Promise<Prepared> {
+/** Stored, and kept from the janitor until a run or a schedule names them. */
+export async function storedInputs(recipe: Recipe, ports: PreparePorts): Promise<Prepared> {
   for (;;) {
     const prepared = await prepareRun(recipe, ports);
     if (await keepInputs(ports.store, prepared.inputs)) return prepared;

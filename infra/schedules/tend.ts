@@ -69,12 +69,11 @@ export async function startFiring(client: Client, log: ScheduleLog, { generation
 
 /** Times that wait, were to start a run that is not there, or belong to a backfill and have not come yet. */
 async function unsettled(log: ScheduleLog, record: ScheduleRecord): Promise<{ generation: number; time: string; triggered: boolean }[]> {
-  const { firings } = await log.view();
-  const runs = firings.flatMap(({ runId }) => runId ?? []);
-  const states = await log.runStates(runs);
+  const firings = await log.firings();
+  const starting = await log.starting(firings.flatMap(({ runId }) => runId ?? []));
   const waiting = firings.filter(({ outcome, kind }) => outcome === 'waiting' && kind === 'backfill').length;
   const room = record.definition.overlap === 'all' ? mostBackfilled : Math.max(0, inLine - waiting);
-  const isOpen = ({ outcome, runId }: FiringRecord) => outcome === 'waiting' || (runId !== undefined && states.get(runId) === 'starting');
+  const isOpen = ({ outcome, runId }: FiringRecord) => outcome === 'waiting' || (runId !== undefined && starting.has(runId));
   return [
     ...firings.filter(isOpen).map(({ generation, time, kind }) => ({ generation, time, triggered: kind === 'triggered' })),
     ...missingBackfill(record, firings).slice(0, room).map((time) => ({ generation: record.generation, time, triggered: false })),

@@ -50,6 +50,11 @@ function remembered(home: string): readonly string[] {
   }
 }
 
+/** A bucket: whoever looks again and again looks less often. */
+export function isPaidByRequest(url: string): boolean {
+  return !url.startsWith('file:');
+}
+
 function isThere(url: string): boolean {
-  return !url.startsWith('file:') || existsSync(fileURLToPath(url));
+  return isPaidByRequest(url) || existsSync(fileURLToPath(url));
 }

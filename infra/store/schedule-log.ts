@@ -95,6 +95,18 @@ export class ScheduleLog {
     return outcome === 'created';
   }
 
+  /** The newest entry of each time, in order of their first. */
+  async firings(): Promise<readonly FiringRecord[]> {
+    return newestOfEach(await this.entries());
+  }
+
+  /** Runs of which nothing is written down yet. One that has begun is not asked about again. */
+  async starting(runIds: readonly RunId[]): Promise<ReadonlySet<RunId>> {
+    const unknown = runIds.filter((runId) => !this.#states.has(runId));
+    const states = await this.runStates(unknown);
+    return new Set(unknown.filter((runId) => states.get(runId) === 'starting'));
+  }
+
   /** Everything that a decision looks at. `after`: number of entries it is based on. */
   async view(): Promise<ScheduleView & { readonly after: number }> {
     const entries = await this.entries();

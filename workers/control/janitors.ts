@@ -3,11 +3,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { errorToJson } from '../../core/errors.ts';
 import { digestOf } from '../../infra/store/digest.ts';
-import { knownStores } from '../../infra/store/places.ts';
-import { ensureSchedule } from '../../infra/temporal/schedules.ts';
+import { isPaidByRequest, knownStores } from '../../infra/store/places.ts';
+import { ensureSchedule, removeSchedule } from '../../infra/temporal/schedules.ts';
 
 /** How often a store is gone over. What is condemned in one pass is removed by the next one after the grace. */
 const everyMs = 10 * 60_000;
+/** The same where each of the dozens of requests for every run is paid for. */
+const paidEveryMs = 60 * 60_000;
 /** How often it is looked for new stores. */
 const lookMs = 60_000;
 
@@ -20,11 +22,11 @@ export interface JanitorPorts {
 /** Id of the Schedule, and of its workflows. */
 export const janitorId = (store: string): string => `janitor-${digestOf(store).slice(0, 12)}`;
 
-/** Looks again and again until the signal. */
+/** Looks again and again until the signal. A folder that is gone has no janitor: it would be made anew, where a disk is to be mounted. */
 export async function keepJanitors({ home, client, log }: JanitorPorts, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     for (const { url, there } of knownStores(home)) {
-      if (there) await ensureJanitor(client, url).catch((error: unknown) => log(`the janitor of ${url}: ${errorToJson(error).message}`));
+      await (there ? ensureJanitor(client, url) : removeSchedule(client, janitorId(url))).catch((error: unknown) => log(`the janitor of ${url}: ${errorToJson(error).message}`));
     }
     await delay(lookMs, undefined, { signal }).catch(() => undefined);
   }
@@ -34,7 +36,7 @@ async function ensureJanitor(client: Client, store: string): Promise<void> {
   const id = janitorId(store);
   await ensureSchedule(client, {
     id,
-    times: { type: 'every', everyMs },
+    times: { type: 'every', everyMs: isPaidByRequest(store) ? paidEveryMs : everyMs },
     catchUpMs: 10_000,
     overlap: 'skip',
     paused: false,

@@ -4,12 +4,14 @@ import { errorToJson } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { tendSchedule } from '../../infra/schedules/tend.ts';
 import type { TendPorts } from '../../infra/schedules/tend.ts';
-import { knownStores } from '../../infra/store/places.ts';
+import { isPaidByRequest, knownStores } from '../../infra/store/places.ts';
 import { listScheduleNames } from '../../infra/store/schedule-log.ts';
 import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
 
 /** How often it is looked whether each is there. A listing of each store, and a few questions for each schedule. */
 const everyMs = 5_000;
+/** Of these looks, at a store where each listing is paid for: one in twelve. */
+const paidTurns = 12;
 
 export interface KeepSchedulesPorts extends TendPorts {
   readonly home: string;
@@ -20,9 +22,9 @@ export interface KeepSchedulesPorts extends TendPorts {
 
 /** Looks again and again until the signal. A server or a store that is away is asked again. */
 export async function keepSchedules(ports: KeepSchedulesPorts, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
+  for (let turn = 0; !signal.aborted; turn++) {
     for (const { url, there } of knownStores(ports.home)) {
-      if (there) await keepThoseOf(url, ports).catch((error: unknown) => ports.log(`cannot look after the schedules of ${url}: ${errorToJson(error).message}`));
+      if (there && (turn % paidTurns === 0 || !isPaidByRequest(url))) await keepThoseOf(url, ports).catch((error: unknown) => ports.log(`cannot look after the schedules of ${url}: ${errorToJson(error).message}`));
     }
     await delay(everyMs, undefined, { signal }).catch(() => undefined);
   }

@@ -14,6 +14,7 @@ import { listWorkers } from '../../infra/nats/presence.ts';
 import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { stackName } from '../../infra/stack/identity.ts';
 import { announceReady, keepStack, stackFromEnv } from '../../infra/stack/index.ts';
+import { keepInputs } from '../../infra/retention/inputs.ts';
 import { endSweep } from '../../infra/retention/strays.ts';
 import { defaultGraceMs, sayPass, sweepStore } from '../../infra/retention/sweep.ts';
 import { getBlob, getJsonBlob, getScheduleModule, putBlob, putJsonBlob } from '../../infra/store/blobs.ts';
@@ -82,6 +83,7 @@ const ports: ActivityPorts = {
   schedules: {
     openScheduleLog,
     readModule: getScheduleModule,
+    keepInputs,
     claimRun,
     writeRun,
     startRun: async (carry, kind) => {

@@ -18,8 +18,7 @@ import type { CommandContext, CommandInput } from '../../command.ts';
 import { flag, textOption, word } from '../../options.ts';
 import { loadRecipe } from '../../recipe-file.ts';
 import { recipeErrors } from '../../recipe-issues.ts';
-import { prepareRun } from '../../runs/prepare.ts';
-import { poolsOf, withoutPaths } from '../../runs/start.ts';
+import { poolsOf, storedInputs, withoutPaths } from '../../runs/start.ts';
 import { listSchedules } from '../../schedules/find.ts';
 import { liveSchedule, withTemporalUp } from '../../schedules/live.ts';
 import { scheduleSummary } from '../../schedules/summary.ts';
@@ -95,7 +94,7 @@ interface Freezing {
 }
 
 async function freeze({ recipe, timing, store, home, context: { printer, env } }: Freezing): Promise<ScheduleDefinition> {
-  const { inputs, module, notes } = await prepareRun(recipe, { store, home, env, now: new Date(timing.since), say: printer.notice });
+  const { inputs, module, notes } = await storedInputs(recipe, { store, home, env, now: new Date(timing.since), say: printer.notice });
   if (module !== undefined) await putScheduleModule(store, recipe.name, module);
   for (const note of notes) printer.notice(note);
   return { ...timing, kind: recipe.kind, recipe: withoutPaths(recipe), inputs };

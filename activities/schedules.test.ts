@@ -1,0 +1,65 @@
+/** What a time of a schedule may start; the whole of it on real servers is in tests/integration/schedules.test.ts. */
+import { expect, it } from 'vitest';
+import { keys } from '../core/records/keys.ts';
+import type { ScheduleDefinition } from '../core/records/schema.ts';
+import { keepInputs, passOverInputs } from '../infra/retention/inputs.ts';
+import { claimRun, writeRun } from '../infra/store/new-run.ts';
+import { RunLog } from '../infra/store/run-log.ts';
+import { ScheduleLog } from '../infra/store/schedule-log.ts';
+import { appendStatus } from '../infra/store/status.ts';
+import { MemoryStore } from '../tests/memory-store.ts';
+import type { ActivityPorts } from './ports.ts';
+import { scheduleActivities } from './schedules.ts';
+
+const day = 24 * 3_600_000;
+const began = Date.parse('2026-01-01T00:00:00Z');
+const inputs = { model: 'a'.repeat(64), train: 'b'.repeat(64), trainRows: 1 };
+const definition = { times: { type: 'every', everyMs: day }, since: '2026-01-01T00:00:00.000Z', catchUpMs: day, overlap: 'all', kind: 'rl', recipe: {}, inputs } satisfies ScheduleDefinition;
+
+function portsOf(log: ScheduleLog): ActivityPorts {
+  const ports: Partial<ActivityPorts> = {
+    stack: 'here',
+    now: () => new Date(began),
+    say: () => {},
+    openStore: async () => log.store,
+    openLog: (store, runId) => new RunLog(store, runId),
+    appendStatus,
+    whileHeartbeating: (work) => work(new AbortController().signal),
+    schedules: { openScheduleLog: () => log, readModule: async () => new Uint8Array(), keepInputs, claimRun, writeRun, startRun: async () => {}, tellRun: async () => false },
+  };
+  return ports as ActivityPorts;
+}
+
+it('begins a run that was decided before its schedule went, and keeps the janitor from its model', async () => {
+  const store = new MemoryStore();
+  await store.put(keys.model(inputs.model, 'config.json'), new Uint8Array(1));
+  const log = new ScheduleLog(store, 'nightly');
+  const record = await log.append(undefined, { state: 'active', owner: 'here', definition }, new Date(began));
+  const time = '2026-01-02T00:00:00.000Z';
+  await log.appendFiring(0, { at: time, generation: 1, time, kind: 'scheduled', outcome: 'started', runId: 'nightly-20260102-000000-abcd' });
+  await log.append(record, { state: 'removed', owner: 'here' }, new Date(began));
+  const pass = (days: number) => passOverInputs(store, { now: new Date(began + days * day), graceMs: day });
+  await pass(0);
+  const { fireSchedule } = scheduleActivities(portsOf(log));
+  const carry = { schedule: 'nightly', store: store.url, generation: 1, time };
+  // What the janitor has made up its mind to remove at this moment stays: somebody has asked for it.
+  const change = store.beforeChange;
+  store.beforeChange = (key) => {
+    if (key.endsWith('/revisions/1.json')) expect([...store.objects.keys()].filter((one) => one.startsWith('janitor/'))).toHaveLength(2);
+    change(key);
+  };
+  expect(await fireSchedule(carry)).toMatchObject({ outcome: 'started' });
+  expect(await pass(2)).toEqual({ removed: [], unnamed: [] });
+  expect(await store.head(keys.model(inputs.model, 'config.json'))).toBe(1);
+});
+
+it('says that it failed when what its run would read is being removed', async () => {
+  const store = new MemoryStore();
+  const log = new ScheduleLog(store, 'nightly');
+  await log.append(undefined, { state: 'active', owner: 'here', definition }, new Date(began));
+  const ports = portsOf(log);
+  const gone: ActivityPorts = { ...ports, schedules: { ...ports.schedules, keepInputs: async () => false } };
+  const outcome = await scheduleActivities(gone).fireSchedule({ schedule: 'nightly', store: store.url, generation: 1, time: '2026-01-02T00:00:00.000Z' });
+  expect(outcome).toMatchObject({ outcome: 'failed', why: expect.stringContaining('were removed') as unknown });
+  expect((await log.entries()).map((one) => one.outcome)).toEqual(['started', 'failed']);
+});
