@@ -63,8 +63,9 @@ export class SchedulesUnderTest {
     return { runId, log: new RunLog(this.loop.store, runId) };
   }
 
-  /** Cancels it and waits for the end. */
+  /** Cancels it, once it is there, and waits for the end. Its time is decided before it is written down. */
   async end(run: StartedRun): Promise<void> {
+    await this.until(`${run.runId} written down`, async () => (await run.log.status()) !== undefined);
     await this.petrel('cancel', run.runId, '-y');
     await this.loop.reaches(run, 'cancelled');
   }

@@ -74,6 +74,8 @@ export interface GenerationRoom {
 /** Weights in memory serve only jobs of the same arithmetic. */
 const arithmeticOf = ({ compute, deterministic }: NumericProfile) => `${compute} ${deterministic}`;
 
+const savingId = ({ runId, store }: Pick<JobContext, 'runId' | 'store'>, iteration: number, state: Digest) => `${store} ${runId} ${iteration} ${state}`;
+
 export class EngineHost {
   readonly options: HostOptions;
   readonly facts: EngineFacts;
@@ -89,7 +91,7 @@ export class EngineHost {
   /** Weights that only generate, when the policy is elsewhere or at another version. */
   readonly #rolloutModel = new SharedPlace<TrainerEngine>();
   readonly #writer = new CheckpointWriter();
-  /** Checkpoints being written, by position and state. */
+  /** Checkpoints being written, by run, position and state: a fork has the state of its origin. */
   readonly #saving = new Map<string, Promise<string>>();
 
   constructor(options: HostOptions) {
@@ -135,7 +137,7 @@ export class EngineHost {
       await this.checkpoint(state, context, iteration);
     }
     if (state.tag === undefined) throw new Error('a loaded base is clean');
-    this.standsAt(context, 0);
+    this.standsAt(context, input.from?.iteration ?? 0);
     return { ...state.tag, profile };
   }
 
@@ -219,7 +221,7 @@ export class EngineHost {
   checkpoint(state: PolicyState, context: JobContext, iteration: number): Promise<string> {
     const digests = state.tag;
     if (digests === undefined) throw new Error('only a clean state is saved');
-    const id = `${iteration} ${digests.stateDigest}`;
+    const id = savingId(context, iteration, digests.stateDigest);
     const known = this.#saving.get(id);
     if (known !== undefined) return known;
     const { runId, store, at } = context;
@@ -241,7 +243,7 @@ export class EngineHost {
 
   /** The manifest of this state when it is written, or when its writing ends. */
   async savedCheckpoint(context: JobContext, state: Digest): Promise<string | undefined> {
-    await this.#saving.get(`${context.at.iteration} ${state}`);
+    await this.#saving.get(savingId(context, context.at.iteration, state));
     const key = keys.checkpoint(context.runId, context.at.iteration, state);
     return (await isCheckpoint(await this.store(context.store), key)) ? key : undefined;
   }

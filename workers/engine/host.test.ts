@@ -1,0 +1,29 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect, it } from 'vitest';
+import { openFolderStore } from '../../infra/store/folder.ts';
+import { decoder, trainerOf } from '../../native/testing/decoders.ts';
+import { EngineHost } from './host.ts';
+import type { JobContext } from './host.ts';
+import { PolicyState } from './state.ts';
+
+it('saves a state for each run that has it: a fork’s base while its origin’s checkpoint is still being written', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'petrel-host-'));
+  const trainer = trainerOf(decoder(), 1, { trainable: true });
+  try {
+    const store = await openFolderStore(folder);
+    const state = new PolicyState(trainer, 'm'.repeat(64));
+    state.seal(() => {});
+    const host = new EngineHost({ threads: 1, cache: join(folder, 'cache'), onSaved: () => {} });
+    const contextOf = (runId: string) => ({ runId, store: pathToFileURL(folder).href, at: { term: 1, iteration: 3 } }) as unknown as JobContext;
+    const saved = await Promise.all(['origin', 'origin', 'fork'].map((runId) => host.checkpoint(state, contextOf(runId), 3)));
+    expect(new Set(saved).size).toBe(2);
+    for (const key of saved) expect(await store.head(key)).toBeGreaterThan(0);
+    expect(saved[2]).toContain('runs/fork/');
+  } finally {
+    trainer.close();
+    rmSync(folder, { recursive: true });
+  }
+});
