@@ -84,6 +84,8 @@ async function untilPausedOrDone(drive: Drive): Promise<RunOutcome | undefined> 
     if (isOutOfDate(error)) return undefined;
     const reason = pauseReason(error);
     if (reason === undefined) return await fail(drive, error);
+    // Nothing needs to be mended for a run that is given up.
+    if (drive.progress.wish === 'cancel') return await end(drive, 'cancelled');
     await hold(drive, reason);
     return undefined;
   }
@@ -162,9 +164,9 @@ async function validate({ carry, progress, abandonable }: Drive): Promise<void> 
   await abandonable.run(ends, async () => void (await stages.evaluate({ ...carry, position: progress.position })));
 }
 
-/** Processes stay; the workflow waits for another wish. */
+/** Processes stay; the workflow waits for another wish. With a reason also for one to stop, told anew: what stops it cannot be done now. */
 async function hold({ carry, progress }: Drive, reason: unknown): Promise<void> {
-  if (progress.wish === 'run') progress.wish = 'pause';
+  if (progress.wish === 'run' || reason !== undefined) progress.wish = 'pause';
   progress.state = 'paused';
   progress.stage = 'paused';
   await quick.recordState({ ...carry, state: 'paused', ...(reason === undefined ? {} : { reason }) });

@@ -261,6 +261,40 @@ describe('the workflow of a run', () => {
     expect(run).toMatchObject({ states: ['paused', 'running', 'completed'], recoveries: 2 });
   });
 
+  it('tries to stop once for each time that it is told, when a person must act first', async () => {
+    let [tries, full] = [0, true];
+    const { run, outcome, tell, workflowId } = await drive(3, (fresh) => {
+      Object.assign(fresh, { term: 1, wish: 'stop' });
+      fresh.at = (stage) => {
+        if (stage !== 'checkpoint') return;
+        tries += 1;
+        if (full) throw new PauseError('DiskFull', 'the disk is full');
+      };
+    });
+    const handle = client.workflow.getHandle(workflowId);
+    while ((await handle.query<{ state: string }>('live')).state !== 'paused' || !run.states.includes('paused')) await handle.query('live');
+    await tell('pause');
+    await handle.query('live');
+    expect([tries, run.states]).toEqual([1, ['paused']]);
+    full = false;
+    await tell('stop');
+    expect(await outcome).toEqual({ state: 'stopped', position: 0 });
+    expect([tries, run.states]).toEqual([2, ['paused', 'stopped']]);
+  });
+
+  it('is cancelled though a person must act before it could go on', async () => {
+    const { run, outcome } = await drive(3, (fresh) => {
+      Object.assign(fresh, { term: 1, wish: 'cancel' });
+      fresh.at = (stage) => {
+        if (stage === 'recover') throw new PauseError('LogHole', 'a record is gone');
+      };
+    });
+    // The wish is not known before the log can be read: it comes with its signal.
+    await client.workflow.getHandle(`drive-${count}`).signal(wishSignalName, 'cancel');
+    expect(await outcome).toEqual({ state: 'cancelled', position: 0 });
+    expect(run.states.at(-1)).toBe('cancelled');
+  });
+
   it('fails with the error when nothing can help', async () => {
     const { run, outcome } = await drive(3, (fresh) => {
       fresh.at = (stage) => {
