@@ -42,3 +42,6 @@ export const keys = {
   /** What the janitor has decided about models and datasets. */
   inputs: (n: number) => `janitor/${n}.json`,
 } as const;
+
+/** Where objects lie that may be too large to be written in one piece. */
+export const largeFolders = ['runs/', 'models/', 'datasets/'] as const;

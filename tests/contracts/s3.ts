@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ListMultipartUploadsCommand } from '@aws-sdk/client-s3';
+import { AbortMultipartUploadCommand, CreateMultipartUploadCommand, ListMultipartUploadsCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../core/ports.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
@@ -228,6 +228,19 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       await expect(openS3Store(url, nowhere)).rejects.toMatchObject({ kind: 'retryable', code: 'StoreUnavailable', message: expect.stringContaining('ECONNREFUSED') as unknown });
       const store = await openS3Store(url, direct);
       await expect(store.get('../../other')).rejects.toMatchObject({ code: 'InvalidInput' });
+    });
+
+    it('gives up the uploads of writers that died, and nobody else’s in the bucket', async () => {
+      const url = freshUrl();
+      const store = await openS3Store(url, direct);
+      const [, Bucket = '', prefix = ''] = /^s3:\/\/([^/]+)\/(.*)$/.exec(url) ?? [];
+      const begin = (Key: string) => direct.client.send(new CreateMultipartUploadCommand({ Bucket, Key }));
+      await begin(`${prefix}/runs/x/blobs/y`);
+      const { UploadId, Key } = await begin(`${prefix}/of-another-program`);
+      expect(await store.removeLeftovers?.(new Date(Date.now() - 60_000))).toBe(0);
+      expect(await store.removeLeftovers?.(new Date(Date.now() + 60_000))).toBe(1);
+      expect(await store.removeLeftovers?.(new Date(Date.now() + 60_000))).toBe(0);
+      await direct.client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId })); // it was there still
     });
 
     it('lists and removes more than a page', async () => {

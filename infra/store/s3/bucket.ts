@@ -15,6 +15,7 @@ export class S3Bucket {
   readonly endpoint: string | undefined;
   readonly patience: Patience;
   readonly url: string;
+  #worked = false;
 
   constructor({ client, endpoint, patience }: S3Connection, location: S3Location) {
     this.client = client;
@@ -30,8 +31,10 @@ export class S3Bucket {
   }
 
   /** Runs `attempt` with the store's patience; `what` names it in errors. */
-  insist<T>(what: string, attempt: () => Promise<T>): Promise<T> {
-    return insist({ what, where: this.url }, this.patience, attempt);
+  async insist<T>(what: string, attempt: () => Promise<T>): Promise<T> {
+    const result = await insist({ what, where: this.url, worked: this.#worked }, this.patience, attempt);
+    this.#worked = true;
+    return result;
   }
 
   /** Throws what a person must mend before anything can be stored: server, bucket, credentials. */

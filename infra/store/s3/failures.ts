@@ -1,5 +1,5 @@
 /** What an S3 failure means: try again, or tell a person what to do. */
-import { InvalidInputError, PetrelError, TerminalError } from '../../../core/errors.ts';
+import { InvalidInputError, PauseError, PetrelError, TerminalError } from '../../../core/errors.ts';
 
 /** What was asked, for the error's text. */
 export interface RequestOf {
@@ -7,6 +7,8 @@ export interface RequestOf {
   readonly what: string;
   /** The store. */
   readonly where: string;
+  /** The store has done what it was asked before: what it refuses now a person can mend, and nothing is lost until then. */
+  readonly worked?: boolean;
 }
 
 /** A reply that ended before all its bytes were there, or whose bytes are not those the server meant. */
@@ -38,6 +40,11 @@ export function isAbsent(error: unknown): boolean {
   return statusOf(error) === 404 && nameOf(error) !== 'NoSuchBucket' && nameOf(error) !== 'NoSuchUpload';
 }
 
+/** The SDK found no credentials. Where they were found before, whoever hands them out does not answer now. */
+export function isWithoutCredentials(error: unknown): boolean {
+  return credentialNames.has(nameOf(error));
+}
+
 /** The same request may succeed in a moment. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof BrokenTransfer) return true;
@@ -56,8 +63,14 @@ export function describeFailure(error: unknown): string {
 }
 
 /** A failure that stays: who must do what. */
-export function toPetrelError(error: unknown, { what, where }: RequestOf): PetrelError {
+export function toPetrelError(error: unknown, request: RequestOf): PetrelError {
   if (error instanceof PetrelError) return error;
+  const refusal = refusalOf(error, request);
+  const { code, message, where, hint } = refusal;
+  return request.worked === true ? new PauseError(code, message, { ...(where && { where }), ...(hint && { hint }), cause: error }) : refusal;
+}
+
+function refusalOf(error: unknown, { what, where }: RequestOf): TerminalError {
   const [status, name] = [statusOf(error), nameOf(error)];
   const text = `${where}: ${what}: ${describeFailure(error)}`;
   if (credentialNames.has(name)) {

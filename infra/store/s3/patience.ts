@@ -1,7 +1,7 @@
 /** How long a request to the store is tried again before the caller hears of it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { RetryableError } from '../../../core/errors.ts';
-import { describeFailure, isTransient, toPetrelError } from './failures.ts';
+import { describeFailure, isTransient, isWithoutCredentials, toPetrelError } from './failures.ts';
 import type { RequestOf } from './failures.ts';
 
 export interface Patience {
@@ -28,7 +28,7 @@ export async function insist<T>(request: RequestOf, patience: Patience, attempt:
     try {
       return await attempt();
     } catch (error) {
-      if (!isTransient(error)) throw toPetrelError(error, request);
+      if (!isTransient(error) && !(request.worked === true && isWithoutCredentials(error))) throw toPetrelError(error, request);
       if (made >= patience.attempts) throw unavailable(error, request, made, performance.now() - started);
       await delay(pauseMs(patience, made));
     }

@@ -1,8 +1,9 @@
 /** Uploads that their writers never ended: nobody sees them, and they are paid for. */
 import { AbortMultipartUploadCommand, ListMultipartUploadsCommand } from '@aws-sdk/client-s3';
+import { largeFolders } from '../../../core/records/keys.ts';
 import type { S3Bucket } from './bucket.ts';
 
-/** Aborts those that were begun before then. How many. */
+/** Aborts those of ours that were begun before then: a bucket may hold more than a store. How many. */
 export async function abortUnfinished(bucket: S3Bucket, before: Date): Promise<number> {
   const { Bucket, Key: Prefix } = bucket.at('');
   let aborted = 0;
@@ -10,7 +11,7 @@ export async function abortUnfinished(bucket: S3Bucket, before: Date): Promise<n
   for (;;) {
     const page = await bucket.insist('list unfinished uploads', () => bucket.client.send(new ListMultipartUploadsCommand({ Bucket, Prefix, ...place })));
     for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
-      if (Initiated === undefined || Initiated >= before) continue;
+      if (Initiated === undefined || Initiated >= before || !largeFolders.some((folder) => Key?.startsWith(Prefix + folder))) continue;
       await bucket.insist(`abort the upload of ${Key}`, () => bucket.client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId })));
       aborted += 1;
     }
