@@ -7,9 +7,9 @@ import { claimRun, writeRun } from '../infra/store/new-run.ts';
 import { RunLog } from '../infra/store/run-log.ts';
 import { ScheduleLog } from '../infra/store/schedule-log.ts';
 import { appendStatus } from '../infra/store/status.ts';
-import { MemoryStore } from '../tests/memory-store.ts';
-import type { ActivityPorts } from './ports.ts';
-import { scheduleActivities } from './schedules.ts';
+import { MemoryStore } from './memory-store.ts';
+import type { ActivityPorts } from '../activities/ports.ts';
+import { scheduleActivities } from '../activities/schedules.ts';
 
 const day = 24 * 3_600_000;
 const began = Date.parse('2026-01-01T00:00:00Z');
