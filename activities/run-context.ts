@@ -37,6 +37,9 @@ interface KnownRun {
 /** More than a machine drives at once. A control process lives for months: what ended long ago is let go. */
 const keptRuns = 32;
 
+/** A run may have moved to another store since it was last worked on. */
+const keyOf = ({ runId, store }: RunRef): string => `${runId} ${store}`;
+
 export class RunContexts {
   readonly #ports: Pick<ActivityPorts, 'openLog' | 'openStore' | 'stack' | 'admitWork'>;
   /** The run that was asked for last comes last. */
@@ -47,21 +50,21 @@ export class RunContexts {
   }
 
   async log({ runId, store }: RunRef): Promise<RunLog> {
-    return this.#known.get(runId)?.log ?? this.#ports.openLog(await this.#ports.openStore(store), runId);
+    return this.#known.get(keyOf({ runId, store }))?.log ?? this.#ports.openLog(await this.#ports.openStore(store), runId);
   }
 
   /** What holds in this term; without one, what the first will begin with. */
   async of(ref: RunRef, term: TermRecord | undefined): Promise<RunContext> {
-    const known = this.#known.get(ref.runId);
-    if (known !== undefined && known.term === (term?.term ?? 0)) return this.#keep(ref.runId, known);
+    const known = this.#known.get(keyOf(ref));
+    if (known !== undefined && known.term === (term?.term ?? 0)) return this.#keep(keyOf(ref), known);
     const log = await this.log(ref);
     const context = makeContext(log, await log.revision(term?.revision ?? 1), term?.skippedDraws ?? []);
-    return this.#keep(ref.runId, { log, context, term: term?.term ?? 0 });
+    return this.#keep(keyOf(ref), { log, context, term: term?.term ?? 0 });
   }
 
-  #keep(runId: string, known: KnownRun): RunContext {
-    this.#known.delete(runId);
-    this.#known.set(runId, known);
+  #keep(key: string, known: KnownRun): RunContext {
+    this.#known.delete(key);
+    this.#known.set(key, known);
     if (this.#known.size > keptRuns) this.#known.delete(this.#known.keys().next().value ?? '');
     return known.context;
   }

@@ -115,8 +115,10 @@ async function runs(home: string): Promise<DoctorResult> {
       const status = await run.log.status();
       if (status?.reason?.code === 'DamagedRecord') problems.push(status.reason.message);
       await readModelManifest(run.log.store, (await run.log.revision()).inputs.model);
-      const hole = await findHole(run.log, await run.log.head());
+      const head = await run.log.head();
+      const hole = await findHole(run.log, head);
       if (hole !== undefined) problems.push(hole.message);
+      else if (head !== undefined && head.position > (await run.log.first())) await run.log.iteration(head.position);
     } catch (error) {
       problems.push(errorToJson(error).message);
     }

@@ -1,0 +1,54 @@
+/** What `petrel doctor` finds in a home without a stack: on real stores, with damage as a disk does it. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { keys } from '../../core/records/keys.ts';
+import { floorVariable } from '../../infra/store/free-space.ts';
+import { cliHome } from '../../tests/cli.ts';
+import type { CliHome } from '../../tests/cli.ts';
+import { harm } from '../../tests/damage.ts';
+import { buildRun } from '../../tests/run-builder.ts';
+import type { DoctorLine } from './checks.ts';
+
+let cli: CliHome;
+beforeEach(() => (cli = cliHome()));
+afterEach(() => {
+  cli.remove();
+  delete process.env[floorVariable];
+});
+
+async function line(name: string): Promise<DoctorLine> {
+  const found = (await cli.petrel('doctor', '--json')).json<DoctorLine[]>().find((one) => one.name === name);
+  if (found === undefined) throw new Error(`doctor has no check ${name}`);
+  return found;
+}
+
+it('finds sound runs in order', async () => {
+  await buildRun(await cli.store(), { done: 3, checkpoints: [2] });
+  expect(await line('runs')).toEqual({ name: 'runs', status: 'green', detail: 'the newest 1 end as they should' });
+});
+
+it.each(['bit flip', 'truncation', 'loss'] as const)('finds the last batch of a log after a %s', async (how) => {
+  const store = await cli.store();
+  const { runId } = await buildRun(store, { done: 3, checkpoints: [2] });
+  harm(store, keys.batch(runId, 1, 3), how);
+  expect(await line('runs')).toMatchObject({ status: 'red', detail: expect.stringContaining(how === 'loss' ? runId : keys.batch(runId, 1, 3)), fix: expect.stringContaining('petrel ckpt verify') });
+});
+
+it.each(['update', 'term'] as const)('finds a damaged head: the %s record', async (kind) => {
+  const store = await cli.store();
+  const { runId } = await buildRun(store, { done: 3, checkpoints: [2] });
+  const key = kind === 'update' ? keys.update(runId, 1, 3) : keys.term(runId, 1);
+  harm(store, key, 'bit flip');
+  expect(await line('runs')).toMatchObject({ status: 'red', detail: expect.stringContaining(key) });
+  expect((await cli.petrel('doctor')).code).toBe(8);
+});
+
+it('says which disk has too little room, and how much is needed', async () => {
+  await cli.store();
+  expect(await line('room')).toMatchObject({ status: 'green', detail: expect.stringContaining('256') });
+  process.env[floorVariable] = String(2 ** 40);
+  expect(await line('room')).toMatchObject({
+    status: 'red',
+    detail: expect.stringMatching(/^the store .* is full: \d+ MiB are free, 1099511627776 MiB are needed; petrel's home .* is full: /),
+    fix: expect.stringContaining('Make room there'),
+  });
+});
