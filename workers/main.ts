@@ -5,11 +5,11 @@ import { firstNotice, signalNotice } from '../infra/fleet/notice.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
 import { petrelHome } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
-import { announceReady, keepStack, stackFromEnv, workerGraceMs } from '../infra/stack/index.ts';
+import { announceReady, keepStack, predecessorVariable, stackFromEnv, workerGraceMs } from '../infra/stack/index.ts';
 import { workerOptions } from './options.ts';
 import { Worker } from './worker.ts';
 
-const options = workerOptions(process.argv.slice(2));
+const options = { ...workerOptions(process.argv.slice(2)), predecessorEnded: process.env[predecessorVariable] };
 const nc = await connectNats(stackFromEnv(), options.name);
 const worker = new Worker(options, {
   nc,

@@ -8,6 +8,8 @@ import { noticeSources } from '../infra/fleet/notice.ts';
 import type { NoticeSource } from '../infra/fleet/notice.ts';
 
 export interface WorkerOptions {
+  /** How the process of this name ended that was there before, as the supervisor tells. */
+  readonly predecessorEnded?: string | undefined;
   readonly name: string;
   readonly roles: readonly Role[];
   /** Compute threads of the engine. */

@@ -26,7 +26,14 @@ export const jobMessage = z.object({
 export type JobMessage = z.infer<typeof jobMessage>;
 
 /** Worker → waiting activity (request). No answer means that nobody waits: the message goes back, delayed. */
-export const claimRequest = z.object({ v: version, jobId: z.string(), worker: z.string(), incarnation: z.string() });
+export const claimRequest = z.object({
+  v: version,
+  jobId: z.string(),
+  worker: z.string(),
+  incarnation: z.string(),
+  /** How the process before this one, of the same name, ended: `SIGSEGV`, `exit code 1`. */
+  predecessorEnded: z.string().optional(),
+});
 export type ClaimRequest = z.infer<typeof claimRequest>;
 /** `alone`: the job was present when a worker died, so it runs with nothing beside it. */
 export const claimReply = z.object({
@@ -65,6 +72,7 @@ export const presence = z.object({
   v: version,
   worker: z.string(),
   incarnation: z.string(),
+  predecessorEnded: z.string().optional(),
   pid: z.int(),
   host: z.string(),
   roles: z.array(z.enum(roles)),

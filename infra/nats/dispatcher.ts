@@ -24,7 +24,7 @@ import {
   leaseSubject,
   wireVersion,
 } from '../../core/wire/messages.ts';
-import type { JobMessage, Timing } from '../../core/wire/messages.ts';
+import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
 import { faultPoint } from '../faults/index.ts';
 import { digestOf } from '../store/digest.ts';
 import { decide, readRecord } from '../store/records.ts';
@@ -84,7 +84,7 @@ export class Dispatcher {
     this.#js = jetstream(nc);
     this.#jsm = jsm;
     this.#timing = timing;
-    this.#workers = new Workers(nc, timing, ({ worker, incarnation }) => this.#sessions.forEach((session) => session.replaced(worker, incarnation)));
+    this.#workers = new Workers(nc, timing, (entry) => this.#sessions.forEach((session) => session.replaced(entry)));
     this.#link = linkOf(nc);
     this.#link.onBack(() => this.#sessions.forEach((session) => session.reconnected()));
   }
@@ -288,8 +288,8 @@ class WaitSession {
   }
 
   /** Its worker died and another is there in its place: a copy of the message now, since the old one returns only after the ack wait. */
-  replaced(worker: string, incarnation: string): void {
-    if (this.#wait.replaced(worker, incarnation)) this.#publishAnyway();
+  replaced({ worker, incarnation, predecessorEnded }: Presence): void {
+    if (this.#wait.replaced(worker, incarnation, predecessorEnded)) this.#publishAnyway();
   }
 
   /** While somebody is heard to work on it there is no result; the store need not be asked. */

@@ -37,6 +37,8 @@ export interface PullerPorts {
   readonly timing: Timing;
   readonly worker: string;
   readonly incarnation: string;
+  /** How the process of this name ended that was there before. */
+  readonly predecessorEnded?: string | undefined;
   readonly role: Role;
   readonly profile: string;
   /** Resolves when there is room for one more job, and takes it; `leave` gives it back. */
@@ -152,9 +154,9 @@ export class Puller {
   }
 
   async #claim(message: JobMessage): Promise<ClaimReply | undefined> {
-    const { nc, worker, incarnation, timing } = this.#ports;
+    const { nc, worker, incarnation, predecessorEnded, timing } = this.#ports;
     try {
-      const request = JSON.stringify({ v: wireVersion, jobId: message.jobId, worker, incarnation });
+      const request = JSON.stringify({ v: wireVersion, jobId: message.jobId, worker, incarnation, predecessorEnded });
       const answer = await linkOf(nc).orLost(nc.request(claimSubject(message.runId, message.jobId), request, { timeout: timing.claimMs }));
       return claimReply.parse(answer.json());
     } catch {

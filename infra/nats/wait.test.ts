@@ -4,7 +4,8 @@ import type { JobEvent } from '../../core/wire/messages.ts';
 import { JobWait } from './wait.ts';
 
 const timing = timings.local;
-const claim = (worker: string, incarnation = worker) => ({ v: wireVersion, jobId: 'j', worker, incarnation }) as const;
+/** By a process whose predecessor of the same name crashed, unless it is said how else it ended. */
+const claim = (worker: string, incarnation = worker, predecessorEnded = 'SIGSEGV') => ({ v: wireVersion, jobId: 'j', worker, incarnation, predecessorEnded }) as const;
 const progress = (worker: string): JobEvent => ({ v: wireVersion, type: 'progress', worker, done: 1, total: 2, note: '' });
 const failed = (kind: Extract<JobEvent, { type: 'failed' }>['kind']): JobEvent => ({
   v: wireVersion,
@@ -69,7 +70,7 @@ describe('a job that is waited for', () => {
     expect([wait.holder, wait.queuedBecause]).toEqual(['a', undefined]);
   });
 
-  it('is convicted after ending two workers while it ran alone, and not before', () => {
+  it('is convicted after crashing two workers while it ran alone, and not before', () => {
     const wait = new JobWait('j', timing);
     const later = (n: number) => n * (timing.ackWaitMs + 1);
     wait.claim(claim('a', 'a1'), later(0));
@@ -78,6 +79,15 @@ describe('a job that is waited for', () => {
     expect(wait.convicted).toBeUndefined();
     expect(wait.claim(claim('a', 'a4'), later(3)).answer).toBe('drop');
     expect(wait.convicted).toMatchObject({ kind: 'pause', code: 'JobConvicted' });
+  });
+
+  it.each(['SIGKILL', undefined])('is not convicted for the kills that machines suffer (%s), nor tried for ever', (ended) => {
+    const wait = new JobWait('j', timing);
+    const answers = Array.from({ length: 10 }, (_, n) => {
+      if (ended === undefined) return wait.claim(claim(`w${n}`), n * (timing.ackWaitMs + 1)).answer;
+      return wait.claim(claim('a', `a${n}`, ended), n).answer;
+    });
+    expect(answers).toEqual([...new Array<string>(9).fill('go'), 'drop']);
   });
 
   it('costs nothing when its worker was preempted, however often', () => {

@@ -11,8 +11,15 @@ import { wireVersion } from '../../core/wire/messages.ts';
 const maxUnknownFailures = 3;
 /** A worker that failed this job leaves it to others for this long, times its failures. */
 const leaveToOthersMs = 3_000;
-/** Deaths of a worker while the job ran alone after which the job is convicted. */
+/** Crashes of a worker while the job ran alone after which the job is convicted. */
 const maxDeathsAlone = 2;
+/**
+ * What a death counts for when the worker was killed from outside, or vanished: that is what machines do that may be
+ * taken away, and says little about the job. Something does, since memory that runs out ends in a kill too.
+ */
+const killCounts = 0.25;
+/** How a process ends that did not crash, as its supervisor tells it. */
+const killed: ReadonlySet<string | undefined> = new Set([undefined, 'SIGKILL', 'SIGTERM', 'exit code 0', 'ended']);
 
 /** What the waiter knows of its job and its workers. */
 export interface JobWaitOptions {
@@ -36,6 +43,8 @@ interface Holder {
   readonly incarnation: string;
   readonly alone: boolean;
   lastSeen: number;
+  /** How its process ended, if its successor could tell. */
+  ended?: string | undefined;
 }
 
 /** What the waiter must do after an event. */
@@ -83,9 +92,10 @@ export class JobWait {
   }
 
   /** A process of this name is there anew: true when it held the job before, which is nobody's now. */
-  replaced(worker: string, incarnation: string): boolean {
+  replaced(worker: string, incarnation: string, ended?: string): boolean {
     if (this.#holder === undefined || this.#holder.worker !== worker || this.#holder.incarnation === incarnation) return false;
     this.#holder.lastSeen = Number.NEGATIVE_INFINITY;
+    this.#holder.ended = ended;
     return true;
   }
 
@@ -104,7 +114,7 @@ export class JobWait {
     });
     if (this.#convicted !== undefined) return reply('drop');
     const same = this.#holder?.incarnation === request.incarnation;
-    this.replaced(request.worker, request.incarnation);
+    this.replaced(request.worker, request.incarnation, request.predecessorEnded);
     if (this.heldAt(now) && !same) return reply('held');
     if (this.#leavesToOthers(request.worker, now)) return reply('held');
     if (this.#holder !== undefined && !same) this.#countDeath(this.#holder);
@@ -147,9 +157,9 @@ export class JobWait {
 
   #countDeath(holder: Holder): void {
     this.#deaths += 1;
-    if (holder.alone) this.#deathsAlone += 1;
+    if (holder.alone) this.#deathsAlone += killed.has(holder.ended) ? killCounts : 1;
     if (this.#deathsAlone < (this.#options.divisible === true ? 1 : maxDeathsAlone)) return;
-    this.#convicted = new PauseError('JobConvicted', `${this.#jobId} ended ${this.#deathsAlone} workers while it ran alone`, {
+    this.#convicted = new PauseError('JobConvicted', `${this.#jobId} ended workers again and again while it ran alone; the last one by ${holder.ended ?? 'vanishing'}`, {
       hint: 'See the worker logs (petrel logs); petrel resume tries once more',
       where: holder.worker,
     });

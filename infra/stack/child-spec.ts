@@ -29,6 +29,8 @@ export interface ChildSpec {
 export const stackVariable = 'PETREL_STACK';
 export const childVariable = 'PETREL_CHILD';
 export const kindVariable = 'PETREL_CHILD_KIND';
+/** How the process before it ended; absent for the first one. */
+export const predecessorVariable = 'PETREL_PREDECESSOR_ENDED';
 
 /** The environment of a child: petrel's own variables on top of the supervisor's. */
 export function childEnv(home: string, { name, kind, env }: ChildSpec): NodeJS.ProcessEnv {

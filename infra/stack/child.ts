@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { errorToJson } from '../../core/errors.ts';
 import { poll } from '../wait.ts';
-import { childEnv, fingerprint } from './child-spec.ts';
+import { childEnv, fingerprint, predecessorVariable } from './child-spec.ts';
 import type { ChildSpec } from './child-spec.ts';
 import { openLog } from './logs.ts';
 import { identify, isAlive, signalGroup, terminate } from './process.ts';
@@ -140,7 +140,7 @@ export class Child {
     const log = openLog(this.#home, this.name);
     try {
       const child = spawn(this.#spec.command, this.#spec.args, {
-        env: childEnv(this.#home, this.#spec),
+        env: { ...childEnv(this.#home, this.#spec), [predecessorVariable]: this.#lastExit },
         stdio: ['ignore', log, log],
         detached: true, // its own process group: a Ctrl-C in the shell is not meant for it
       });

@@ -6,6 +6,7 @@ export { readStack, stackFromEnv } from './read.ts';
 export { stackHealth } from './health.ts';
 export type { StackHealth } from './health.ts';
 export { announceReady } from './ready.ts';
+export { predecessorVariable } from './child-spec.ts';
 export { workerGraceMs } from './children/worker.ts';
 export { logFile, logTail } from './logs.ts';
 export { defaultPools } from './state.ts';
