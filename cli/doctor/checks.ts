@@ -99,9 +99,13 @@ function servers(home: string): DoctorResult {
 }
 
 async function store(home: string): Promise<DoctorResult> {
-  const urls = knownStores(home).flatMap(({ url, there }, index) => (there || index === 0 ? [url] : []));
+  const known = knownStores(home);
+  const urls = known.flatMap(({ url, there }, index) => (there || index === 0 ? [url] : []));
   for (const url of urls) await checkFences(await openStore(url));
-  return green(`${urls.join(', ')}: of many writers one wins`);
+  const fences = `${urls.join(', ')}: of many writers one wins`;
+  const gone = known.slice(1).filter(({ there }) => !there);
+  if (gone.length === 0) return green(fences);
+  return { status: 'yellow', detail: `gone: ${gone.map(({ url }) => url).join(', ')}; ${fences}`, fix: 'mount its disk, or move the folder back; its runs go on then' };
 }
 
 /** The ends of the logs of the newest runs, and what they begin with. What lies between is read by `ckpt verify`. */

@@ -55,6 +55,7 @@ export function isPaidByRequest(url: string): boolean {
   return !url.startsWith('file:');
 }
 
-function isThere(url: string): boolean {
+/** False for a folder that is gone: moved, or on a disk that is not mounted. */
+export function isThere(url: string): boolean {
   return isPaidByRequest(url) || existsSync(fileURLToPath(url));
 }

@@ -1,0 +1,19 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { expect, it } from 'vitest';
+import { storesByUrl } from './open-stores.ts';
+
+it('does not make a folder that is gone, and opens it when it is back', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'petrel-store-'));
+  const [url, away] = [pathToFileURL(folder).href, `${folder}-away`];
+  await rename(folder, away);
+  const open = storesByUrl();
+  await expect(open(url)).rejects.toMatchObject({ kind: 'retryable', code: 'StoreGone' });
+  expect(existsSync(folder)).toBe(false);
+  await rename(away, folder);
+  expect((await open(url)).url).toBe(url);
+  await rm(folder, { recursive: true });
+});
