@@ -8,7 +8,7 @@ import { keys } from '../../core/records/keys.ts';
 import { runRecord, tombstone } from '../../core/records/schema.ts';
 import type { RunRecord } from '../../core/records/schema.ts';
 import { petrelHome } from '../../infra/home.ts';
-import { openStore } from '../../infra/store/open.ts';
+import { openExistingStore, openStore } from '../../infra/store/open.ts';
 import { knownStores } from '../../infra/store/places.ts';
 import { readRecord } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
@@ -58,7 +58,7 @@ export async function openRun({ runId, store }: ListedRun): Promise<FoundRun | u
 
 /** A full run id, or a name: then its newest run. `store`: look in this one only. Throws TerminalError `NotFound` with the nearest word. */
 export async function findRun(word: string, { printer, env }: CommandContext, store?: string): Promise<FoundRun> {
-  const stores = store === undefined ? await openKnownStores(petrelHome(env), printer.notice) : [await openStore(store)];
+  const stores = store === undefined ? await openKnownStores(petrelHome(env), printer.notice) : [await openExistingStore(store)];
   const listed = await listRunIds(stores);
   const named = [...listed.filter(({ runId }) => runId === word), ...listed.filter(({ runId }) => runNameOf(runId) === word)];
   for (const one of named) {

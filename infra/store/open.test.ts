@@ -1,10 +1,11 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../core/errors.ts';
-import { openStore } from './open.ts';
+import { openExistingStore, openStore } from './open.ts';
 
 describe('where a store lies', () => {
   it('is a folder, by its path or as a URL', async () => {
@@ -15,6 +16,13 @@ describe('where a store lies', () => {
 
   it.each(['gs://bucket/x', 's3:/bucket', 'S3://bucket', 'file:/tmp/x'])('is not %s: no folder of that name is made', async (where) => {
     await expect(openStore(where)).rejects.toMatchObject({ code: 'InvalidInput', hint: expect.stringContaining('s3://bucket/prefix') as string });
+  });
+
+  it('is not made when one only looks into it', async () => {
+    const mistyped = join(await mkdtemp(join(tmpdir(), 'petrel-store-')), 'mistyped');
+    await expect(openExistingStore(mistyped)).rejects.toMatchObject({ code: 'NotFound' });
+    await expect(openExistingStore(pathToFileURL(mistyped).href)).rejects.toMatchObject({ code: 'NotFound' });
+    expect(existsSync(mistyped)).toBe(false);
   });
 
   it('is not below a file', async () => {

@@ -1,7 +1,8 @@
 /** From a recipe's `store` to a store that fences. */
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { resolve } from 'node:path';
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError, TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { openFolderStore } from './folder.ts';
 
@@ -15,7 +16,14 @@ export async function openStore(where: string): Promise<Store> {
   return openFolderStore(resolve(where));
 }
 
-/** The same, by connections that nothing else uses, until `close`. */
+/** One to look into: a folder that is not there is not made. Throws TerminalError `NotFound`. */
+export async function openExistingStore(where: string): Promise<Store> {
+  const folder = where.startsWith('file://') ? fileURLToPath(where) : where.startsWith('s3://') ? undefined : resolve(where);
+  if (folder !== undefined && !existsSync(folder)) throw new TerminalError('NotFound', `there is no store at ${where}`, { hint: 'name the folder that holds runs/, or s3://bucket/prefix' });
+  return openStore(where);
+}
+
+/** As `openStore`, by connections that nothing else uses, until `close`. */
 export async function openStoreApart(where: string): Promise<{ readonly store: Store; close(): void }> {
   if (!where.startsWith('s3://')) return { store: await openStore(where), close: () => {} };
   const [{ openS3Store }, { connectS3 }] = await Promise.all([import('./s3/store.ts'), import('./s3/client.ts')]);
