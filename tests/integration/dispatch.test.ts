@@ -309,10 +309,10 @@ describe('a worker', () => {
     const worker = new Worker({ name: 'sick', roles: ['reward'], threads: 1 }, { nc: workerNc, timing, home: folder, die: () => {}, renew: () => {} });
     await worker.start();
     // A store that this worker cannot open, in a way that no error class of ours tells.
-    const unusable: Store = new Proxy(store, { get: (target, name) => (name === 'url' ? 'file:///dev/null/store' : bound(target, name)) });
+    const unusable: Store = new Proxy(store, { get: (target, name) => (name === 'url' ? 'file://elsewhere/store' : bound(target, name)) });
     await expect(dispatcher.run({ ...job(), store: unusable }, patient())).rejects.toMatchObject({ code: 'JobFailed' });
     const shown = await poll(async () => (await listWorkers(nc, timing)).find(({ worker: name, state }) => name === 'sick' && state === 'unhealthy'), bounded);
-    expect(shown).toMatchObject({ failuresInARow: 3, lastError: { message: expect.stringContaining('ENOTDIR') } });
+    expect(shown).toMatchObject({ failuresInARow: 3, lastError: { message: expect.stringContaining('File URL host') } });
     expect(await poll(async () => (await waitingPulls()) === 0, bounded)).toBe(true);
     await worker.stop();
     await workerNc.close();
