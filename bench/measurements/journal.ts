@@ -56,7 +56,7 @@ async function open(settings: BenchSettings): Promise<Session> {
       stopTokens: new Int32Array(0),
       seed: [1, 2],
       onBegin: (completions) => journalled && writer.begin(completions, numbers),
-      onTokens: () => journalled && writer.tick(),
+      onTokens: (count) => journalled && writer.tick(count),
     };
     const started = performance.now();
     await generation.run(work);

@@ -116,7 +116,7 @@ describe('with responses of 512 tokens', () => {
     const [first] = await journalOf(run.runId, (await stands('forged')).facts['draw']);
     if (first === undefined) throw new Error('a job with no entries was found');
     const { jobId } = first;
-    const forgeries = [forked(first), bitFlipped(first), { ...first, arithmetic: 'another' }, { ...first, segments: first.segments.map((segment) => ({ ...segment, offset: 450 })) }];
+    const forgeries = [forked(first), bitFlipped(first), { ...first, arithmetic: 'another' }, { ...first, segments: first.segments.map((segment) => ({ ...segment, offset: 400 })) }];
     for (const forgery of forgeries) await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, 'forger'), JSON.stringify(forgery));
     await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, 'forger'), 'no journal at all');
     await kill(loop.process('sample-1'));

@@ -1,8 +1,14 @@
-/** Writes down the samples of one job while they grow: a message a tick, with what is new since the one before. */
+/**
+ * Writes down the samples of one job while they grow: a message a tick, with what is new since the one before; or sooner,
+ * where a small model decodes so fast that much would be lost within a tick.
+ */
 import { journalVersion, maxTokensPerJournalMessage, tokensPerSegmentHead } from '../../core/wire/journal.ts';
 import type { JournalMessage, JournalSegment } from '../../core/wire/journal.ts';
 import { encodeTokens, Lineage } from './lineage.ts';
 import type { JobIdentity, TokenRun } from './lineage.ts';
+
+/** A sample is at most so many tokens ahead of the journal, on average over those of a job. */
+const tokensAhead = 64;
 
 export interface JournalPorts {
   readonly incarnation: string;
@@ -34,6 +40,8 @@ export class JournalWriter {
   readonly #ports: JournalPorts;
   #growing: Growing[] = [];
   #dueAt: number | undefined;
+  /** Tokens since the last message. */
+  #ahead = 0;
 
   constructor(identity: JobIdentity, ports: JournalPorts) {
     this.#identity = identity;
@@ -49,16 +57,18 @@ export class JournalWriter {
     });
   }
 
-  /** After every step of decoding. The first tick of a job counts from its first token. */
-  tick(): void {
+  /** After every step of decoding, which made so many tokens. The first tick of a job counts from its first token. */
+  tick(count: number): void {
     const now = this.#ports.now();
     this.#dueAt ??= now + this.#ports.tickMs;
-    if (now >= this.#dueAt) this.flush();
+    this.#ahead += count;
+    if (now >= this.#dueAt || this.#ahead >= tokensAhead * this.#growing.length) this.flush();
   }
 
   /** Writes what is not written yet. */
   flush(): void {
     this.#dueAt = this.#ports.now() + this.#ports.tickMs;
+    this.#ahead = 0;
     let segments: JournalSegment[] = [];
     let [tokens, room] = [0, maxTokensPerJournalMessage];
     for (const growing of this.#growing) {

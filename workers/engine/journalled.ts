@@ -38,7 +38,7 @@ export async function journalled(work: JournalledGeneration, context: JobContext
       onTokens: (count) => {
         decoded += count;
         context.progress((done += count), total, 'generating');
-        writer.tick();
+        writer.tick(count);
       },
     });
   } catch (error) {

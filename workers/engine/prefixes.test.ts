@@ -34,7 +34,7 @@ function written(incarnation: string, ticks: readonly number[], from = 0, twist 
   writer.begin(runs, expected);
   for (const count of ticks) {
     runs.forEach((run, b) => grow(run, b, count, twist));
-    writer.tick();
+    writer.tick(0);
   }
   return { texts, runs };
 }
@@ -77,7 +77,7 @@ describe('the journal of a job', () => {
     for (let tick = 0; tick < 4; tick++) {
       runs.forEach((run, b) => grow(run, b, 10));
       if (tick === 2) writer.startOver();
-      writer.tick();
+      writer.tick(0);
     }
     expect(lengths(texts.slice(2))).toEqual([40, 40, 40, 40]);
     expectTruth(texts.slice(2));
@@ -94,7 +94,7 @@ describe('the journal of a job', () => {
     });
     writer.begin(runs, many);
     writer.startOver();
-    writer.tick();
+    writer.tick(0);
     expect(Math.max(...texts.map((text) => text.length))).toBeLessThan(512 * 1024);
     const prefixes = read(texts, { ...many, maxNewTokens: 20_000 });
     expect(runs.every((run, b) => prefixes.of(Math.floor(b / 4), b % 4)?.tokens.length === run.tokens.length)).toBe(true);
@@ -108,7 +108,7 @@ describe('the journal of a job', () => {
     writer.begin(runs, expected);
     for (now = 0; now <= 1000; now += 100) {
       runs.forEach((run, b) => grow(run, b, 1));
-      writer.tick();
+      writer.tick(0);
     }
     expect(texts).toHaveLength(2);
     writer.flush();
@@ -162,7 +162,7 @@ describe('a journal entry is not believed', () => {
     writer.begin(runs, expected);
     runs.forEach((run, b) => grow(run, b, 10));
     spoil(runs[0] ?? empty());
-    writer.tick();
+    writer.tick(0);
     expect(lengths(texts)).toEqual([0, 10, 10, 10]);
     expect(read(texts).dropped).toEqual(new Map([['impossible', 1]]));
   });
@@ -174,10 +174,10 @@ describe('a journal entry is not believed', () => {
     writer.begin(runs, expected);
     runs.forEach((run, b) => grow(run, b, 10));
     (runs[0] ?? empty()).tokens[9] = 1;
-    writer.tick();
+    writer.tick(0);
     expect(lengths(texts)).toEqual([10, 10, 10, 10]);
     runs.forEach((run, b) => grow(run, b, 10));
-    writer.tick();
+    writer.tick(0);
     expect(lengths(texts)).toEqual([0, 20, 20, 20]);
   });
 });
