@@ -13,6 +13,12 @@ if (home === undefined) throw new Error('usage: supervisor-main.js <PETREL_HOME>
 
 const log = (line: string): void => console.log(`${new Date().toISOString()} ${line}`);
 
+// A full disk must not end the watch over the processes: what could not be written is written later.
+process.on('uncaughtException', (error: NodeJS.ErrnoException) => {
+  log(`supervisor: ${error.stack ?? error.message}`);
+  if (error.code !== 'ENOSPC') process.exit(1);
+});
+
 makeStackFolder(home);
 const lock = tryLock(lockFolder(home));
 if (!lock) {

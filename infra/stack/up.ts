@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { RetryableError, TerminalError } from '../../core/errors.ts';
+import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
 import { builtFile, buildId, readTools } from '../home.ts';
 import { poll } from '../wait.ts';
 import { childVariable, kindVariable, stackVariable } from './child-spec.ts';
@@ -55,9 +55,13 @@ export async function setPools(home: string, workers: readonly WorkerPool[]): Pr
 /** Brings the supervisor back whenever it is gone, until the signal comes. For petrel's own processes of the stack: whoever of them is left heals it. */
 export async function keepStack(home: string, signal: AbortSignal, log: (line: string) => void, everyMs = 1_000): Promise<void> {
   while (!signal.aborted) {
-    if (!lockHolder(lockFolder(home))) {
-      log('the supervisor is gone; starting it again');
-      startSupervisor(home);
+    try {
+      if (!lockHolder(lockFolder(home))) {
+        log('the supervisor is gone; starting it again');
+        startSupervisor(home);
+      }
+    } catch (error) {
+      log(`the supervisor could not be started: ${errorToJson(error).message}`); // a full disk: tried again
     }
     await delay(everyMs, undefined, { signal }).catch(() => {}); // aborted: the loop ends
   }
