@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Presence } from '../../core/wire/messages.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
@@ -9,10 +10,12 @@ import { watchPresence } from '../../infra/nats/presence.ts';
 import { freePorts, loopback } from '../../infra/ports.ts';
 import { logTail } from '../../infra/stack/index.ts';
 import { signalProcess } from '../../infra/stack/process.ts';
+import type { ProcessIdentity } from '../../infra/stack/process.ts';
+import { poll } from '../../infra/wait.ts';
 import { Injector } from '../inject.ts';
 import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
-import { longRecipe, makeLongModel } from '../long-model.ts';
+import { longRecipe, longResponse, makeLongModel } from '../long-model.ts';
 
 /** Where in a response a rollout worker is told to leave. */
 const toldAt = 200;
@@ -68,10 +71,35 @@ async function metadataService(): Promise<MetadataService> {
 }
 
 /** The process comes to the armed point, is told to leave while it stands there, and goes on. */
-async function whenItStands(id: string, tell: (process: NonNullable<ReturnType<Injector['process']>>) => void): Promise<void> {
-  const { identity } = await inject.stands(id, AbortSignal.timeout(patienceMs));
+async function whenItStands(id: string, tell: (process: ProcessIdentity) => void): Promise<void> {
+  tell(await standing(id));
+  inject.disarmAll();
+}
+
+async function standing(id: string, signal = AbortSignal.timeout(patienceMs)): Promise<ProcessIdentity> {
+  const { identity } = await inject.stands(id, signal);
   if (identity === undefined) throw new Error(`${id} is gone`);
-  tell(identity);
+  return identity;
+}
+
+/** As `whenItStands`, then token by token until it says that it leaves: word of it comes in time to the fastest machine too. */
+async function whenItStandsAndGoesOnSlowly(worker: string, tell: (process: ProcessIdentity) => void): Promise<void> {
+  let process = await standing(worker);
+  tell(process);
+  const over = new AbortController();
+  const leaves = () => heard.some((entry) => entry.worker === worker && entry.state === 'draining');
+  void poll(leaves, { everyMs: 10, timeoutMs: patienceMs }).then(() => over.abort());
+  for (let position = toldAt + 1; position < longResponse && !over.signal.aborted; position++) {
+    const id = `${worker}-${position}`;
+    inject.arm({ id, point: 'sample.token', process: worker, facts: { position }, action: 'stand' });
+    inject.thaw(process);
+    process = await standing(id, over.signal).catch((error: unknown) => {
+      if (over.signal.aborted) return process;
+      throw error;
+    });
+    await delay(20);
+    inject.disarm(id);
+  }
   inject.disarmAll();
 }
 
@@ -95,13 +123,13 @@ describe('a rollout worker that is told to leave in the midst of its samples', (
   });
 
   it.each([
-    ['sample-1', 'SIGTERM', (process: Parameters<typeof signalProcess>[0]) => void signalProcess(process, 'SIGTERM')],
+    ['sample-1', 'SIGTERM', (process: ProcessIdentity) => void signalProcess(process, 'SIGTERM')],
     ['spot-1', 'EC2 means to terminate', () => void (metadata.action = JSON.stringify({ action: 'terminate', time: new Date(Date.now() + 15_000).toISOString() }))],
   ])('%s (%s) leaves them to others, who decode nothing again', async (worker, reason, tell) => {
     const restarts = restartsOf(worker);
     inject.arm({ id: worker, point: 'sample.token', process: worker, facts: { position: toldAt }, action: 'stand' });
     const run = await loop.start(longRecipe(model));
-    await whenItStands(worker, tell);
+    await whenItStandsAndGoesOnSlowly(worker, tell);
     const [back] = await loop.said(run, /handed back/);
     metadata.action = undefined;
     await left(run, worker, restarts);

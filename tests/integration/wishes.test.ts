@@ -81,7 +81,8 @@ describe('a running run (seed 42)', () => {
   });
 
   it('that is cancelled while responses grow frees their worker at once', async () => {
-    const run = await loop.start(recipe);
+    // Long enough that the worker hears of it before they are grown, however fast it is.
+    const run = await loop.start({ ...recipe, data: { max_response_length: 48 }, actor: { ppo_max_token_len_per_gpu: 256 } });
     injector.arm({ id: 'growing', point: 'sample.token', facts: { runId: run.runId, position: 3 }, action: 'stand' });
     const { identity } = await injector.stands('growing', AbortSignal.timeout(patienceMs));
     await loop.wish(run, 'cancel');
