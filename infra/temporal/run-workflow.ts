@@ -36,6 +36,11 @@ export async function runningWorkflow(client: Client, runId: string): Promise<Ru
   }
 }
 
+/** Ends one execution, whatever it is in the midst of: what it has done stands in the store. */
+export async function endRunWorkflow(client: Client, runId: string, execution: string, why: string): Promise<void> {
+  await client.workflow.getHandle(runId, execution).terminate(why);
+}
+
 /** Of a wish that the store holds already. False when no workflow drives the run. */
 export async function tellRunWorkflow(client: Client, runId: string, wish: Wish): Promise<boolean> {
   try {

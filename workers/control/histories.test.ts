@@ -21,4 +21,6 @@ it('a task that is handed out again and again while this process is there is not
   expect(histories.doubt('run', seen(29, 10))).toMatch(/not done in 3 tries/);
   histories.forget('run');
   expect(histories.doubt('run', seen(29, 10))).toBeUndefined();
+  expect(histories.doubt('run', seen(31, 2))).toBeUndefined();
+  expect(histories.doubt('run', seen(31, 3))).toMatch(/not done in 3 tries/);
 });

@@ -134,16 +134,8 @@ watchRoom(petrelHome(), (line) => console.log(line));
 void keepStack(petrelHome(), leaving.signal, (line) => console.log(line));
 loopDelay.restart();
 announceReady();
-/** In no order: the SDK may be stuck, and whatever this process holds is handed back by its successor. */
-const renew = (why: string): void => {
-  console.error(`${why}; a fresh process takes over`);
-  process.exit(1);
-};
 const kept = { home: petrelHome(), stack: ports.stack, client, openStore: ports.openStore, log: (line: string) => console.log(line) };
-const driven = keepRunsDriven(
-  { ...kept, say: (runId, text) => ports.say(runId, 'warn', text), renew },
-  leaving.signal,
-);
+const driven = keepRunsDriven({ ...kept, say: (runId, text) => ports.say(runId, 'warn', text) }, leaving.signal);
 const schedules = keepSchedules({ ...kept, openScheduleLog }, leaving.signal);
 const janitors = keepJanitors({ home: petrelHome(), client, log: (line) => console.log(line) }, leaving.signal);
 await running;

@@ -1,5 +1,5 @@
 /**
- * A run whose workflow is gone (the database of the Temporal server was lost, or an older copy of it put back) is
+ * A run whose workflow is gone or stuck (the database of the Temporal server was lost, or an older copy of it put back) is
  * started again: the store says that it is not over, and that is the truth.
  */
 import { setTimeout as delay } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import type { Store } from '../../core/ports.ts';
 import { drivenRuns, forgetDrivenRun } from '../../infra/stack/driven-runs.ts';
 import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
-import { runningWorkflow, startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
+import { endRunWorkflow, runningWorkflow, startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { Histories } from './histories.ts';
 
 /** How often it is looked whether every run has its workflow. */
@@ -23,8 +23,6 @@ export interface RevivePorts {
   readonly openStore: (url: string) => Promise<Store>;
   readonly say: (runId: string, text: string) => void;
   readonly log: (line: string) => void;
-  /** Ends this process at once: what it remembers is wrong, and a fresh one takes its place. */
-  readonly renew: (why: string) => void;
 }
 
 /** Looks again and again until the signal. A server that is away is asked again. */
@@ -40,14 +38,14 @@ export async function keepRunsDriven(ports: RevivePorts, signal: AbortSignal): P
 
 async function revive(ports: RevivePorts, histories: Histories, run: DrivenRun): Promise<void> {
   const workflow = await runningWorkflow(ports.client, run.runId);
-  if (workflow !== undefined) {
-    const doubt = histories.doubt(run.runId, workflow);
-    return doubt === undefined ? undefined : ports.renew(`${run.runId}: ${doubt}`);
-  }
+  const doubt = workflow === undefined ? 'its workflow was gone' : histories.doubt(run.runId, workflow);
+  if (doubt === undefined) return;
+  // Its next task might be handed out after minutes only, and then be stuck again.
+  if (workflow !== undefined) await endRunWorkflow(ports.client, run.runId, workflow.execution, doubt);
   histories.forget(run.runId);
   if (!(await isToBeDriven(ports, run))) return forgetDrivenRun(ports.home, run.runId);
   await startRunWorkflow(ports.client, { runId: run.runId, store: run.store }, run.kind);
-  ports.say(run.runId, 'its workflow was gone: started again from the store');
+  ports.say(run.runId, `${doubt}: started again from the store`);
 }
 
 /** Not one that has ended, was removed, or belongs to another stack by now. */
