@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { verifyLedger } from '../../cli/ledger/verify.ts';
 import { onePool, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
+import { oneAtATime } from '../one-at-a-time.ts';
 import { difference } from './bed.ts';
 import type { Bed, Essence } from './bed.ts';
 import { faults } from './pairs.ts';
@@ -83,13 +84,4 @@ async function faultsOf(bed: Bed, run: StartedRun, expected: Essence): Promise<s
   const { faults: found } = await verifyLedger(bed.loop.store, run.runId, { deep: true });
   const unlike = difference(await bed.essence(run), expected);
   return [...found.map(({ key, expected: wanted, found: is }) => `ledger: ${key}: expected ${wanted}, found ${is}`), ...(unlike === undefined ? [] : [unlike])];
-}
-
-function oneAtATime(): <T>(work: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const mine = last.then(work);
-    last = mine.catch(() => undefined);
-    return mine;
-  };
 }

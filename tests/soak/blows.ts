@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FaultFacts, FaultPoint } from '../../infra/faults/index.ts';
 import { readStack } from '../../infra/stack/index.ts';
+import type { Alone } from '../one-at-a-time.ts';
 import type { Bed } from '../recovery/bed.ts';
 import type { Seeded } from '../recovery/seeded.ts';
 import type { Training } from './trainings.ts';
@@ -36,7 +37,7 @@ function momentsOf(iteration: number, kind: 'rl' | 'sft'): readonly Moment[] {
 }
 
 /** Arms all of them before the run is driven, and does each when its moment comes. Resolves with those that were done. */
-export async function strike(bed: Bed, runId: string, blows: readonly Blow[], over: AbortSignal, alone: <T>(work: () => Promise<T>) => Promise<T>): Promise<Blow[]> {
+export async function strike(bed: Bed, runId: string, blows: readonly Blow[], over: AbortSignal, alone: Alone): Promise<Blow[]> {
   const done = blows.map(async (blow, i) => {
     const id = `${runId}-soak-${i + 1}`;
     bed.injector.arm({ id, point: blow.moment.point, facts: { ...blow.moment.facts, runId }, action: 'note' });

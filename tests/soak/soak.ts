@@ -7,6 +7,8 @@ import { isStackReady, readStack } from '../../infra/stack/read.ts';
 import { lockFolder } from '../../infra/stack/state.ts';
 import { poll } from '../../infra/wait.ts';
 import type { StartedRun } from '../loop-under-test.ts';
+import { oneAtATime } from '../one-at-a-time.ts';
+import type { Alone } from '../one-at-a-time.ts';
 import { Bed, difference } from '../recovery/bed.ts';
 import type { Essence } from '../recovery/bed.ts';
 import { Seeded } from '../recovery/seeded.ts';
@@ -108,7 +110,7 @@ interface Round {
   readonly round: number;
   readonly reference: Essence;
   /** One fault is done after the other. */
-  readonly alone: <T>(work: () => Promise<T>) => Promise<T>;
+  readonly alone: Alone;
 }
 
 async function disturbed({ bed, round, reference, alone }: Round, training: Training, blows: readonly Blow[]): Promise<TrainingResult> {
@@ -179,15 +181,6 @@ function interruption(): AbortSignal {
   const controller = new AbortController();
   process.once('SIGINT', () => controller.abort());
   return controller.signal;
-}
-
-function oneAtATime(): <T>(work: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const mine = last.then(work);
-    last = mine.catch(() => undefined);
-    return mine;
-  };
 }
 
 function line({ round, training, blows, seconds, problems }: TrainingResult): string {
