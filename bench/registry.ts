@@ -2,6 +2,7 @@
 import type { Measurement } from './measurement.ts';
 import { checkpointCost } from './measurements/checkpoint.ts';
 import { decodeBatches, decodeThroughput } from './measurements/decode.ts';
+import { faultCost, faultNames } from './measurements/faults.ts';
 import { journalCost } from './measurements/journal.ts';
 import { trainMemory } from './measurements/memory.ts';
 import { arithmeticRun } from './measurements/run.ts';
@@ -21,6 +22,7 @@ export const MEASUREMENTS: readonly Measurement[] = [
   checkpointCost('M'),
   journalCost,
   arithmeticRun,
+  ...faultNames.map(faultCost),
   folderStore,
   ...(bucket === undefined ? [] : [bucketStore(bucket)]),
 ];

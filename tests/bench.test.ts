@@ -5,10 +5,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { median } from '../bench/clock.ts';
+import { faultNames } from '../bench/measurements/faults.ts';
 import { chooseRows } from '../bench/options.ts';
 import { MEASUREMENTS } from '../bench/registry.ts';
 import { coveredMs } from '../bench/run/intervals.ts';
 import { builtFile } from '../infra/home.ts';
+import { faults } from './recovery/pairs.ts';
 
 interface Row {
   readonly name: string;
@@ -51,6 +53,13 @@ describe('the bench', () => {
     const [median, bare] = ['orchestration.median', 'orchestration.bare'].map((name) => rows.find((row) => row.name === name));
     expect(median).toMatchObject({ peer: 'orchestration.bare', peerValue: bare?.value });
     expect(median?.ratio).toBeCloseTo((median?.value ?? 0) / (bare?.value ?? 0), 2);
+  });
+
+  it('kills in runs of its own, whatever the recovery suite can', async () => {
+    expect(faultNames).toEqual(Object.keys(faults));
+    const { rows } = await bench('--json', '--only', 'fault.trainer');
+    expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual(['fault.trainer.back s', 'fault.trainer.longer s']);
+    expect(rows[0]?.value).toBeGreaterThan(0);
   });
 
   it('moves objects and records through the store, beside cp', async () => {

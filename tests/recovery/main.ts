@@ -1,24 +1,29 @@
-/** `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--store <folder or s3://…>] [--json]` */
+/**
+ * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--alone] [--store <folder or s3://…>] [--json]`
+ * `--alone`: one fault in each run, the faults in turn, and what each costs beside a run that nobody disturbs.
+ */
 import { parseArgs } from 'node:util';
 import { Bed } from './bed.ts';
 import { faults } from './pairs.ts';
-import type { FaultName } from './pairs.ts';
-import { planTitle, plansOf, seedsPerCycle } from './plan.ts';
-import { faultRows, renderRows } from './report.ts';
-import { runSeed } from './seed.ts';
+import type { FaultName, Layout } from './pairs.ts';
+import { planTitle, plansAlone, plansOf, seedsPerCycle } from './plan.ts';
+import { faultRows, renderRows, renderSeeds } from './report.ts';
+import { runSeed, undisturbedSeconds } from './seed.ts';
 import type { SeedResult } from './seed.ts';
 
-const usage = 'usage: npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--store <folder or s3://…>] [--json]';
+const usage = 'usage: npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--alone] [--store <folder or s3://…>] [--json]';
 
 async function main(args: readonly string[]): Promise<number> {
-  const { seeds, from, fault, store, json } = options(args);
+  const { seeds, from, fault, alone, store, json } = options(args);
   const say = json ? console.error : console.log;
   const results: SeedResult[] = [];
   let failed = 0;
   let bed = new Bed(store);
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void bed.remove().finally(() => process.exit(130)));
-  for (const plan of plansOf(from, seeds, fault)) {
+  const undisturbed = new Map<Layout, number>();
+  for (const plan of (alone ? plansAlone : plansOf)(from, seeds, fault)) {
     try {
+      if (alone && !undisturbed.has(plan.layout)) undisturbed.set(plan.layout, await undisturbedSeconds(bed, plan.layout));
       const result = await runSeed(bed, plan);
       results.push(result);
       say(`ok ${result.seconds.toFixed(1)} s  ${planTitle(plan)}`);
@@ -30,15 +35,15 @@ async function main(args: readonly string[]): Promise<number> {
     }
   }
   await bed.remove();
-  if (json) console.log(JSON.stringify(faultRows(results)));
-  else console.log(`\n${renderRows(faultRows(results))}`);
+  const rows = faultRows(results, undisturbed);
+  console.log(json ? JSON.stringify(rows) : `\n${renderRows(rows)}\n\n${renderSeeds(results)}`);
   (json ? console.error : console.log)(`\n${results.length} passed, ${failed} failed`);
   return failed === 0 ? 0 : 1;
 }
 
-function options(args: readonly string[]): { seeds: number; from: number; fault: FaultName | undefined; store: string | undefined; json: boolean } {
+function options(args: readonly string[]): { seeds: number; from: number; fault: FaultName | undefined; alone: boolean; store: string | undefined; json: boolean } {
   const text = { type: 'string' } as const;
-  const { values } = parseArgs({ args: [...args], options: { seeds: text, from: text, fault: text, store: text, json: { type: 'boolean' } } });
+  const { values } = parseArgs({ args: [...args], options: { seeds: text, from: text, fault: text, store: text, alone: { type: 'boolean' }, json: { type: 'boolean' } } });
   const whole = (name: string, value: string): number => {
     if (!/^[1-9]\d*$/.test(value)) throw new Error(`--${name} is a whole number from 1 on, got ${value}\n${usage}`);
     return Number(value);
@@ -48,6 +53,7 @@ function options(args: readonly string[]): { seeds: number; from: number; fault:
     seeds: whole('seeds', values.seeds ?? String(seedsPerCycle())),
     from: whole('from', values.from ?? '1'),
     fault: values.fault as FaultName | undefined,
+    alone: values.alone ?? false,
     store: values.store,
     json: values.json ?? false,
   };

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { pairName, pairs } from './pairs.ts';
-import { planTitle, plansOf, seedsPerCycle } from './plan.ts';
+import { faults, pairName, pairs } from './pairs.ts';
+import { planTitle, plansAlone, plansOf, seedsPerCycle } from './plan.ts';
 
 it('a seed gives the same plan whatever is asked for beside it', () => {
   const all = plansOf(1, 90).map(planTitle);
@@ -17,4 +17,10 @@ it('the seeds of a cycle do each pair once, in another order each time', () => {
   expect(first.flatMap(({ strikes }) => strikes)).toHaveLength(pairs.length);
   const titles = second.map((plan) => planTitle(plan).replace(/^seed \d+ /, ''));
   expect(new Set(titles).size).toBeGreaterThan(190);
+});
+
+it('faults alone are done in turn, one in a run', () => {
+  const plans = plansAlone(1, 2 * Object.keys(faults).length);
+  expect(plans.map(({ strikes }) => strikes.map(({ pair }) => pair.fault).join())).toEqual([...Object.keys(faults), ...Object.keys(faults)]);
+  expect(plansAlone(7, 3).map(planTitle)).toEqual(plans.slice(6, 9).map(planTitle));
 });

@@ -1,6 +1,6 @@
 /** What a seed does: which pairs of the list in one run, in which layout, in which iterations, at which visit. */
 import type { ArmedFault, FaultFacts } from '../../infra/faults/index.ts';
-import { pairName, pairs } from './pairs.ts';
+import { faults, pairName, pairs } from './pairs.ts';
 import type { FaultName, Layout, Pair, When } from './pairs.ts';
 import { Seeded } from './seeded.ts';
 
@@ -47,6 +47,18 @@ export function plansOf(from: number, count: number, only?: FaultName): Plan[] {
     first += drafts.length;
   }
   return plans.filter(({ seed }) => seed >= from && seed < from + count);
+}
+
+/** Plans with one fault each, the faults in turn: what each costs. Processes for every role, where the pair leaves the choice. */
+export function plansAlone(from: number, count: number, only?: FaultName): Plan[] {
+  const names = only === undefined ? (Object.keys(faults) as FaultName[]) : [only];
+  return Array.from({ length: count }, (_, i) => from + i).map((seed) => {
+    const random = new Seeded(seed);
+    const fault = names[(seed - 1) % names.length];
+    const pair = random.pick(pairs.filter((one) => one.fault === fault));
+    const strike = { pair, iteration: random.pick(iterationsOf[pair.when]), nth: 1 + random.below(pair.visits ?? 1) };
+    return { seed, layout: pair.layout ?? 'apart', strikes: [strike] };
+  });
 }
 
 /** Seeds that go once through the whole list. */

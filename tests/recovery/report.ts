@@ -1,37 +1,68 @@
-/** What many seeds gave, as a table: how often each fault was done in which stage, and how long it took to be back. */
+/** What many seeds gave, as a table: how often each fault was done in which stage, and what it cost. */
+import { median } from '../../bench/clock.ts';
 import { faults } from './pairs.ts';
+import type { Layout } from './pairs.ts';
 import type { SeedResult } from './seed.ts';
-import type { Blow } from './strike.ts';
+
+interface Spread {
+  readonly median: number;
+  readonly longest: number;
+}
 
 export interface FaultRow {
   readonly fault: string;
   readonly times: number;
   readonly stages: readonly string[];
-  readonly wholeAfterS: { readonly median: number; readonly longest: number };
-  readonly committedAfterS: { readonly median: number; readonly longest: number };
+  /** Absent when nobody of the stack could notice. */
+  readonly noticedAfterS?: Spread;
+  readonly wholeAfterS: Spread;
+  readonly committedAfterS: Spread;
+  /** By how much the runs with this fault alone took longer than undisturbed ones. */
+  readonly lostS?: Spread;
 }
 
-export function faultRows(results: readonly SeedResult[]): FaultRow[] {
-  const blows = results.flatMap((result) => result.blows);
+/** `undisturbed`: seconds of a run that nobody disturbs, where each run had one fault. */
+export function faultRows(results: readonly SeedResult[], undisturbed: ReadonlyMap<Layout, number> = new Map()): FaultRow[] {
+  const done = results.flatMap(({ blows, runSeconds, plan }) => blows.map((blow) => ({ ...blow, lostS: runSeconds - (undisturbed.get(plan.layout) ?? Number.NaN) })));
   return Object.keys(faults)
-    .map((fault) => ({ fault, of: blows.filter(({ strike }) => strike.pair.fault === fault) }))
+    .map((fault) => ({ fault, of: done.filter(({ strike }) => strike.pair.fault === fault) }))
     .filter(({ of }) => of.length > 0)
     .map(({ fault, of }) => ({
       fault,
       times: of.length,
       stages: [...new Set(of.map(({ strike }) => strike.pair.stage))],
-      wholeAfterS: spread(of, (blow) => blow.wholeAfterS),
-      committedAfterS: spread(of, (blow) => blow.committedAfterS),
+      ...optional('noticedAfterS', of.flatMap(({ noticedAfterS }) => noticedAfterS ?? [])),
+      wholeAfterS: spread(of.map(({ wholeAfterS }) => wholeAfterS)),
+      committedAfterS: spread(of.map(({ committedAfterS }) => committedAfterS)),
+      ...optional('lostS', of.map(({ lostS }) => lostS).filter(Number.isFinite)),
     }));
 }
 
 export function renderRows(rows: readonly FaultRow[]): string {
-  const seconds = ({ median, longest }: FaultRow['wholeAfterS']): string => `${median.toFixed(2)} (${longest.toFixed(2)})`;
-  const lines = rows.map(({ fault, times, stages, wholeAfterS, committedAfterS }) => `| ${fault} | ${times} | ${stages.join(', ')} | ${seconds(wholeAfterS)} | ${seconds(committedAfterS)} |`);
-  return ['| fault | times | stages | stack whole after, s: median (longest) | next commit after, s |', '|---|---|---|---|---|', ...lines].join('\n');
+  const withLost = rows.some(({ lostS }) => lostS !== undefined);
+  const head = ['fault', 'times', 'stages', 'noticed after, s: median (longest)', 'stack whole after, s', 'next commit after, s', ...(withLost ? ['run longer by, s'] : [])];
+  const lines = rows.map(({ fault, times, stages, noticedAfterS, wholeAfterS, committedAfterS, lostS }) => [
+    fault,
+    String(times),
+    stages.join(', '),
+    seconds(noticedAfterS),
+    seconds(wholeAfterS),
+    seconds(committedAfterS),
+    ...(withLost ? [seconds(lostS)] : []),
+  ]);
+  return [head, head.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-function spread(blows: readonly Blow[], of: (blow: Blow) => number): { median: number; longest: number } {
-  const sorted = blows.map(of).sort((a, b) => a - b);
-  return { median: sorted[Math.floor((sorted.length - 1) / 2)] ?? Number.NaN, longest: sorted.at(-1) ?? Number.NaN };
+/** How long the seeds took, in a line. */
+export function renderSeeds(results: readonly SeedResult[]): string {
+  const { median: middle, longest } = spread(results.map((result) => result.seconds));
+  return `${results.flatMap(({ blows }) => blows).length} faults; a seed took ${middle.toFixed(1)} s (median), ${longest.toFixed(1)} s at most`;
 }
+
+const seconds = (of: Spread | undefined): string => (of === undefined ? '–' : `${of.median.toFixed(2)} (${of.longest.toFixed(2)})`);
+
+function optional<Name extends string>(name: Name, values: readonly number[]): { readonly [name in Name]?: Spread } {
+  return values.length === 0 ? {} : ({ [name]: spread(values) } as { readonly [name in Name]: Spread });
+}
+
+const spread = (values: readonly number[]): Spread => ({ median: median(values), longest: Math.max(...values) });

@@ -1,5 +1,6 @@
 /** One seed: a run with the faults of its plan, and everything that must be true of it afterwards. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { median } from '../../bench/clock.ts';
 import { verifyLedger } from '../../cli/ledger/verify.ts';
 import { onePool, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
@@ -7,7 +8,7 @@ import { oneAtATime } from '../one-at-a-time.ts';
 import { difference } from './bed.ts';
 import type { Bed, Essence } from './bed.ts';
 import { faults } from './pairs.ts';
-import type { Fault } from './pairs.ts';
+import type { Fault, Layout } from './pairs.ts';
 import { planTitle } from './plan.ts';
 import type { Plan } from './plan.ts';
 import { copyStates, doStrike } from './strike.ts';
@@ -16,7 +17,10 @@ import type { Blow } from './strike.ts';
 export interface SeedResult {
   readonly plan: Plan;
   readonly blows: readonly Blow[];
+  /** All of it, but for bringing up the stack and the undisturbed run. */
   readonly seconds: number;
+  /** From the start of the run to its end. */
+  readonly runSeconds: number;
 }
 
 const restStates = ['completed', 'failed', 'cancelled', 'stopped', 'paused'];
@@ -37,23 +41,42 @@ export async function runSeed(bed: Bed, plan: Plan): Promise<SeedResult> {
 }
 
 async function disturb(bed: Bed, plan: Plan): Promise<SeedResult> {
-  const startedAt = performance.now();
-  await bed.up(plan.layout === 'one' ? onePool : separatePools);
+  await bed.up(poolsOf(plan.layout));
   const expected = await bed.reference();
+  const startedAt = performance.now();
   const run = await bed.loop.create(bed.recipe());
   const over = new AbortController();
   const context = { bed, run, signal: over.signal, alone: oneAtATime() };
   const needsCopies = plan.strikes.some(({ pair }) => (faults[pair.fault] as Fault).replaces?.by === 'older copy');
   const work = [...plan.strikes.map((strike, i) => doStrike(context, `${run.runId}-${i + 1}`, strike)), ...(needsCopies ? [copyStates(context)] : [])];
   const settled = Promise.allSettled(work);
+  const drivenAt = performance.now();
   await bed.loop.drive(run);
   const state = await ended(run, over, work);
+  const runSeconds = (performance.now() - drivenAt) / 1000;
   const failures = (await settled).flatMap((one) => (one.status === 'rejected' ? [String(one.reason instanceof Error ? one.reason.message : one.reason)] : []));
   if (state !== 'completed') failures.unshift(`the run is ${state}: ${JSON.stringify((await run.log.status())?.reason)}`);
   else failures.push(...(await faultsOf(bed, run, expected)));
   if (failures.length > 0) throw new Error(`${run.runId}:\n${failures.join('\n')}\n${(await bed.loop.lines(run)).slice(-25).join('\n')}`);
   const blows = (await Promise.all(work)).filter((blow): blow is Blow => blow !== undefined);
-  return { plan, blows, seconds: (performance.now() - startedAt) / 1000 };
+  return { plan, blows, seconds: (performance.now() - startedAt) / 1000, runSeconds };
+}
+
+const poolsOf = (layout: Layout) => (layout === 'one' ? onePool : separatePools);
+
+/** What a run takes in this layout when nobody disturbs it: the median of some, after one that warms the processes. */
+export async function undisturbedSeconds(bed: Bed, layout: Layout): Promise<number> {
+  await bed.up(poolsOf(layout));
+  const seconds: number[] = [];
+  for (let i = 0; i < 4; i++) {
+    const run = await bed.loop.create(bed.recipe());
+    const drivenAt = performance.now();
+    await bed.loop.drive(run);
+    const state = await ended(run, new AbortController(), []);
+    if (state !== 'completed') throw new Error(`${run.runId}, which nobody disturbed, is ${state}`);
+    seconds.push((performance.now() - drivenAt) / 1000);
+  }
+  return median(seconds.slice(1));
 }
 
 /** The run's last state. A fault that has not fired by then never will. A run is stuck when nothing of it moves for long. */
@@ -74,7 +97,7 @@ async function ended(run: StartedRun, over: AbortController, blows: readonly Pro
     }
   } finally {
     // What was armed for the last moments may be firing just now.
-    await Promise.race([Promise.allSettled(blows), delay(500)]);
+    if (blows.length > settled) await Promise.race([Promise.allSettled(blows), delay(500)]);
     over.abort(new Error('the run has ended'));
   }
 }

@@ -1,12 +1,12 @@
 /** Doing one fault of a run: arm it, wait until a process stands at the point, act, see when the run is back. */
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isAlive } from '../../infra/stack/process.ts';
 import { lockHolder } from '../../infra/stack/lock.ts';
 import { lockFolder } from '../../infra/stack/state.ts';
 import { poll } from '../../infra/wait.ts';
 import type { Standing } from '../inject.ts';
-import { readStack } from '../../infra/stack/index.ts';
+import { logFile, readStack } from '../../infra/stack/index.ts';
 import { isStackReady } from '../../infra/stack/read.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import type { Bed } from './bed.ts';
@@ -20,6 +20,8 @@ export interface Blow {
   readonly strike: Strike;
   /** The process that stood at the point. */
   readonly stood: string;
+  /** Until the supervisor, or the one that took its place, said so; undefined when nobody was left, or it is none of its processes. */
+  readonly noticedAfterS: number | undefined;
   /** Until every process of the stack served again. */
   readonly wholeAfterS: number;
   /** Until the run's next decision or status entry was committed. */
@@ -46,17 +48,36 @@ export async function doStrike(context: Context, id: string, strike: Strike): Pr
   const standing = await bed.injector.stands(id, signal).catch((cause: unknown) => {
     throw new Error(`did not fire: ${strikeTitle(strike)}`, { cause });
   });
+  const fault: Fault = faults[pair.fault];
   const atMs = await alone(async () => {
     const now = Date.now();
-    await act(bed, faults[pair.fault], standing);
+    await act(bed, fault, standing);
     bed.injector.arm({ id: `${id}-back`, point: 'decide.after', facts: { runId: run.runId }, action: 'note' });
-    if (faults[pair.fault].kills.some((victim) => victim === 'everything')) await bed.up();
+    if (fault.kills.includes('everything')) await bed.up();
     return now;
   });
   const committed = bed.injector.fired(`${id}-back`, signal).catch(() => undefined);
   const wholeAt = await whole(bed);
   const back = await committed;
-  return { strike, stood: standing.process, wholeAfterS: (wholeAt - atMs) / 1000, committedAfterS: ((back?.atMs ?? Date.now()) - atMs) / 1000 };
+  const noticedAt = noticed(bed, fault, standing, atMs);
+  return {
+    strike,
+    stood: standing.process,
+    noticedAfterS: noticedAt === undefined ? undefined : (noticedAt - atMs) / 1000,
+    wholeAfterS: (wholeAt - atMs) / 1000,
+    committedAfterS: ((back?.atMs ?? Date.now()) - atMs) / 1000,
+  };
+}
+
+/** When the supervisor wrote first that one of the victims has ended, or a new one that it serves. */
+function noticed({ loop }: Bed, { kills, replaces }: Fault, standing: Standing, atMs: number): number | undefined {
+  if (kills.includes('everything')) return undefined;
+  const victims = [...kills.map((name) => (name === 'standing' ? standing.process : name)), ...(replaces === undefined ? [] : [replaces.server])];
+  const telling = new RegExp(`^(\\S+) (?:supervisor \\d+ serves|(?:${victims.join('|')}): .*; starting again)`);
+  const times = readFileSync(logFile(loop.home, 'supervisor'), 'utf8')
+    .split('\n')
+    .map((line) => Date.parse(telling.exec(line)?.[1] ?? ''));
+  return times.find((time) => time >= atMs);
 }
 
 /** What must have happened before the fault can be armed. */
