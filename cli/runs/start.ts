@@ -16,6 +16,7 @@ import { ensureFences } from '../../infra/store/fencing.ts';
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
+import { retry } from '../../infra/wait.ts';
 import { prepareRun } from './prepare.ts';
 import type { Prepared, PreparePorts } from './prepare.ts';
 
@@ -65,11 +66,14 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
   };
 }
 
-/** Starts the run's workflow, or joins the one that runs, and notes that this stack drives the run. */
+/** Starts the run's workflow, or joins the one that runs, and notes that this stack drives the run. A server that dies just then is asked again. */
 export async function startWorkflow(client: Client, home: string, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
   noteDrivenRun(home, { ...carry, kind });
-  await startRunWorkflow(client, carry, kind);
+  await retry(async () => ({ started: await startRunWorkflow(client, carry, kind) }), { everyMs: 250, timeoutMs: startTimeoutMs });
 }
+
+/** After it the control process starts the workflow by the note, whenever the server is back. */
+const startTimeoutMs = 20_000;
 
 /** The pools that a recipe asks for; undefined when it asks for nothing special, so that the stack's stay. */
 export function poolsOf(recipe: Recipe): WorkerPool[] | undefined {
