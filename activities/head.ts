@@ -95,6 +95,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
      * to tell: our failure is said here only.
      */
     async recordState(input: RunRef & { readonly state: 'running' | 'paused' | 'stopped' | 'completed' | 'failed' | 'cancelled'; readonly reason?: unknown }): Promise<void> {
+      const givenUp = ports.beginAttempt();
       const log = await contexts.log(input);
       const term = (await newestIfReadable(log))?.record;
       if (term !== undefined && term.owner !== ports.stack) {
@@ -104,7 +105,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
         throw drivenBy(term, ports.stack);
       }
       const hold = input.state === 'paused';
-      await whenThereIsRoom(() => ports.appendStatus(log, { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now()));
+      await whenThereIsRoom(() => ports.appendStatus(log, { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now(), givenUp));
       ports.say(input.runId, input.reason === undefined ? 'info' : 'warn', `${input.state}${reasonText(input.reason)}`);
       if (input.state !== 'running') ports.dispatcher.releaseLease(input.runId);
     },

@@ -4,10 +4,9 @@ import type { Store } from '../core/ports.ts';
 import type { Sweep } from '../infra/retention/sweep.ts';
 import type { Dispatcher, jobIdOf } from '../infra/nats/dispatcher.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';
-import type { StatusChange, pausesFor } from '../infra/store/status.ts';
+import type { appendStatus, pausesFor } from '../infra/store/status.ts';
 import type { decide } from '../infra/store/records.ts';
 import type { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../infra/store/blobs.ts';
-import type { StatusEntry } from '../core/records/schema.ts';
 import type { SchedulePorts } from './schedules.ts';
 import type { LogLine, Presence } from '../core/wire/messages.ts';
 
@@ -22,7 +21,7 @@ export interface ActivityPorts {
   /** Throws PauseError `DiskFull` when there is too little room for new work. */
   readonly admitWork: (store: Store) => Promise<void>;
   readonly openLog: (store: Store, runId: string) => RunLog;
-  readonly appendStatus: (log: RunLog, change: StatusChange, at: Date) => Promise<StatusEntry>;
+  readonly appendStatus: typeof appendStatus;
   readonly pausesFor: typeof pausesFor;
   readonly decide: typeof decide;
   readonly getBlob: typeof getBlob;
@@ -41,6 +40,8 @@ export interface ActivityPorts {
   /** A janitor's pass over a store; says what it removed from a run. */
   readonly sweepStore: (store: Store, say: (runId: string, text: string) => void, now: Date) => Promise<Sweep>;
   readonly now: () => Date;
+  /** Called as an attempt begins; the answer says whether it was given up since, so that another may have done its work. */
+  readonly beginAttempt: () => () => boolean;
   /** Runs a wait while telling Temporal that this waiter lives; gives up when the activity is cancelled. */
   readonly whileHeartbeating: <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 }

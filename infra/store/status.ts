@@ -15,10 +15,14 @@ export interface StatusChange {
   readonly reason?: unknown;
 }
 
-/** Appends an entry that takes over what the change does not name. Nothing is written when nothing changes. */
-export async function appendStatus(log: RunLog, change: StatusChange, at: Date): Promise<StatusEntry> {
+/**
+ * Appends an entry that takes over what the change does not name. Nothing is written when nothing changes. A writer that
+ * was `givenUp` appends only to what it read before that: whoever did its work, and what its owner wished since, count.
+ */
+export async function appendStatus(log: RunLog, change: StatusChange, at: Date, givenUp: () => boolean = () => false): Promise<StatusEntry> {
   for (let attempt = 0; attempt < 20; attempt++) {
     const last = await log.status();
+    if (givenUp()) throw new RetryableError('GivenUp', `${log.runId}: its status was to be written by now, and is left to whoever was asked since`);
     const entry: StatusEntry = {
       format: recordFormat,
       runId: log.runId,

@@ -97,6 +97,10 @@ const ports: ActivityPorts = {
   endSweep,
   sweepStore: (store, say, now) => sweepStore(store, { now, graceMs: defaultGraceMs }, (pass) => sayPass(pass, (text) => say(pass.runId, text))),
   now: () => new Date(),
+  beginAttempt: () => {
+    const until = Date.now() + Context.current().info.startToCloseTimeoutMs;
+    return () => Date.now() >= until;
+  },
   whileHeartbeating: (work) => heartbeating(Context.current(), timing.heartbeatMs, work),
 };
 

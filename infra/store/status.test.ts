@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest';
+import { keys } from '../../core/records/keys.ts';
+import { MemoryStore } from '../../tests/memory-store.ts';
+import { RunLog } from './run-log.ts';
+import { appendStatus } from './status.ts';
+
+const at = new Date('2026-01-01T00:00:00Z');
+const reason = { code: 'DiskFull', message: 'no room' };
+
+async function runningLog(): Promise<RunLog> {
+  const log = new RunLog(new MemoryStore(), 'toy-20260102-030405-abcd');
+  await appendStatus(log, { wish: 'run', state: 'running' }, at);
+  return log;
+}
+
+/** What the next attempt and the owner do while the first one stands before the store. */
+async function pausedAndResumed(log: RunLog): Promise<void> {
+  await appendStatus(log, { state: 'paused', hold: true, reason }, at);
+  await appendStatus(log, { wish: 'run' }, at);
+  await appendStatus(log, { state: 'running' }, at);
+}
+
+it('pauses no run that was resumed, when a writer that was given up comes to its turn', async () => {
+  const log = await runningLog();
+  const { store } = log;
+  let givenUp = false;
+  const create = store.create.bind(store);
+  store.create = async (key, bytes) => {
+    store.create = create;
+    givenUp = true;
+    await pausedAndResumed(log);
+    return create(key, bytes);
+  };
+  await expect(appendStatus(log, { state: 'paused', hold: true, reason }, at, () => givenUp)).rejects.toMatchObject({ code: 'GivenUp' });
+  expect(await log.status()).toMatchObject({ n: 4, wish: 'run', state: 'running' });
+  // One that was given up before it read anything writes nothing either.
+  await expect(appendStatus(log, { state: 'paused', hold: true, reason }, at, () => givenUp)).rejects.toMatchObject({ code: 'GivenUp' });
+  expect(await store.head(keys.status(log.runId, 5))).toBeUndefined();
+});
+
+it('is told after all by a writer whom others overtook in time', async () => {
+  const log = await runningLog();
+  const { store } = log;
+  const create = store.create.bind(store);
+  store.create = async (key, bytes) => {
+    store.create = create;
+    await appendStatus(log, { wish: 'stop' }, at);
+    return create(key, bytes);
+  };
+  expect(await appendStatus(log, { state: 'paused', hold: true, reason }, at)).toMatchObject({ n: 3, wish: 'stop', state: 'paused' });
+});
