@@ -22,7 +22,7 @@ export interface InputsPass {
   readonly unnamed: readonly string[];
 }
 
-export async function passOverInputs(store: Store, { now, graceMs, dryRun = false }: PassOptions): Promise<InputsPass> {
+export async function passOverInputs(store: Store, { now, graceMs, dryRun = false, signal }: PassOptions): Promise<InputsPass> {
   const named = await namedInputs(store);
   const there = (await Promise.all(roots.map(async (root) => (await store.children(root)).filter((name) => name.endsWith('/')).map((name) => root + name)))).flat();
   const since = new Map((await readInputs(store)).unnamed.map((one) => [one.folder, one.since]));
@@ -39,7 +39,10 @@ export async function passOverInputs(store: Store, { now, graceMs, dryRun = fals
     };
     return JSON.stringify(next) === JSON.stringify({ unnamed: newest.unnamed, removing: newest.removing }) ? undefined : next;
   });
-  for (const folder of entry.removing) await store.remove(folder);
+  for (const folder of entry.removing) {
+    signal?.throwIfAborted();
+    await store.remove(folder);
+  }
   if (entry.removing.length > 0) await changeInputs(store, ({ unnamed: left, removing }) => ({ unnamed: left, removing: removing.filter((folder) => !entry.removing.includes(folder)) }));
   return { removed: entry.removing, unnamed: entry.unnamed.map(({ folder }) => folder) };
 }

@@ -16,6 +16,8 @@ export interface PassOptions {
   /** How long something stays condemned before it goes. */
   readonly graceMs: number;
   readonly dryRun?: boolean;
+  /** Another was asked to do it: nothing more is removed. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** What a pass did to a run; of a dry run, what it would do. */
@@ -34,21 +36,22 @@ export async function passOver(log: RunLog, options: PassOptions): Promise<RunPa
   try {
     return (await log.store.head(keys.tombstone(log.runId))) === undefined ? await pass(log, options) : await finishRemoval(log, options);
   } catch (error) {
+    options.signal?.throwIfAborted();
     return { runId: log.runId, floor: 0, removed: { objects: 0, bytes: 0, checkpoints: [] }, condemned: 0, problem: errorToJson(error).message };
   }
 }
 
-async function pass(log: RunLog, { now, graceMs, dryRun = false }: PassOptions): Promise<RunPass> {
+async function pass(log: RunLog, { now, graceMs, dryRun = false, signal }: PassOptions): Promise<RunPass> {
   const before = await readRetention(log);
   const ripe = now.getTime() - Date.parse(before.condemnedAt) >= graceMs ? before.condemned : [];
   const due = ripe.length === 0 ? [] : await stillCondemned(log, ripe);
-  const removed = await remove(log, due, dryRun);
+  const removed = await remove(log, due, dryRun, signal);
   if (dryRun) {
     const { floor, condemned } = await judge(log, before, now);
     return { runId: log.runId, floor, removed, condemned: condemned.length - ripe.length };
   }
   if (ripe.length > 0) await changeRetention(log, now, async ({ condemned }) => ({ condemned: condemned.filter((key) => !ripe.includes(key)) }));
-  const strays = await sweepStrays(log, await readRetention(log), now, graceMs);
+  const strays = await sweepStrays(log, await readRetention(log), now, graceMs, signal);
   const entry = await changeRetention(log, now, async (newest) => {
     const judged = await judge(log, newest, now);
     const grown = judged.condemned.length > newest.condemned.length;
@@ -74,7 +77,7 @@ async function stillCondemned(log: RunLog, condemned: readonly string[]): Promis
 }
 
 /** Manifests before blobs: nobody meets one whose shards are gone. */
-async function remove(log: RunLog, due: readonly string[], dryRun: boolean): Promise<RunPass['removed']> {
+async function remove(log: RunLog, due: readonly string[], dryRun: boolean, signal: AbortSignal | undefined): Promise<RunPass['removed']> {
   const isBlob = (key: string) => key.startsWith(keys.blobs(log.runId));
   const checkpoints = due.filter((key) => key.startsWith(keys.checkpoints(log.runId))).map((key) => Number.parseInt(key.slice(keys.checkpoints(log.runId).length), 10));
   let [objects, bytes] = [0, 0];
@@ -82,6 +85,7 @@ async function remove(log: RunLog, due: readonly string[], dryRun: boolean): Pro
     const size = await log.store.head(key);
     if (size === undefined) continue;
     if (!dryRun) {
+      signal?.throwIfAborted();
       faultPoint('janitor.remove', { runId: log.runId });
       await log.store.remove(key);
     }
@@ -92,9 +96,12 @@ async function remove(log: RunLog, due: readonly string[], dryRun: boolean): Pro
 }
 
 /** A deletion of a whole run that was cut off. */
-async function finishRemoval({ store, runId }: RunLog, { dryRun = false }: PassOptions): Promise<RunPass> {
+async function finishRemoval({ store, runId }: RunLog, { dryRun = false, signal }: PassOptions): Promise<RunPass> {
   const left = (await store.list(keys.all(runId))).filter((key) => key !== keys.run(runId) && key !== keys.tombstone(runId));
   const sizes = await Promise.all(left.map((key) => store.head(key)));
-  if (!dryRun) for (const key of left) await store.remove(key);
+  for (const key of dryRun ? [] : left) {
+    signal?.throwIfAborted();
+    await store.remove(key);
+  }
   return { runId, floor: 0, removed: { objects: left.length, bytes: sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0), checkpoints: [] }, condemned: 0 };
 }

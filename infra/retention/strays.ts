@@ -12,11 +12,11 @@ import { changeRetention } from './entries.ts';
 const ended: ReadonlySet<StatusEntry['state']> = new Set(['stopped', 'completed', 'failed', 'cancelled']);
 
 /** Notes them, or removes those that an earlier pass noted. Returns what was removed. */
-export async function sweepStrays(log: RunLog, entry: RetentionEntry, now: Date, graceMs: number): Promise<string[]> {
+export async function sweepStrays(log: RunLog, entry: RetentionEntry, now: Date, graceMs: number, signal?: AbortSignal): Promise<string[]> {
   const status = await log.status();
   if (status === undefined || !ended.has(status.state)) return [];
   const { strays } = entry;
-  if (strays?.removing === true) return finish(log, now);
+  if (strays?.removing === true) return finish(log, now, signal);
   if (strays?.status !== status.n) {
     const found = await straysOf(log, entry);
     await changeRetention(log, now, async () => ({ strays: { status: status.n, keys: found, since: now.toISOString(), removing: false } }));
@@ -28,7 +28,7 @@ export async function sweepStrays(log: RunLog, entry: RetentionEntry, now: Date,
     if (newest.strays?.status !== (await log.status())?.n || newest.strays === undefined) return undefined;
     return { strays: { ...newest.strays, keys: newest.strays.keys.filter((key) => still.has(key)), removing: true } };
   });
-  return begun.strays?.removing === true ? finish(log, now) : [];
+  return begun.strays?.removing === true ? finish(log, now, signal) : [];
 }
 
 /** To be called before a run is worked on again: nothing that it writes from now on is taken for a stray. */
@@ -38,11 +38,12 @@ export async function endSweep(log: RunLog, now: Date): Promise<void> {
 }
 
 /** Whoever finds a removal that was begun does all of it. */
-async function finish(log: RunLog, now: Date): Promise<string[]> {
+async function finish(log: RunLog, now: Date, signal?: AbortSignal): Promise<string[]> {
   const removed: string[] = [];
   await changeRetention(log, now, async ({ strays }) => {
     if (strays?.removing !== true) return undefined;
     for (const key of strays.keys) {
+      signal?.throwIfAborted();
       faultPoint('janitor.remove', { runId: log.runId });
       await log.store.remove(key);
       removed.push(key);

@@ -25,6 +25,7 @@ export interface Sweep {
 export async function sweepStore(store: Store, options: PassOptions, done: (pass: RunPass) => void = () => {}): Promise<Sweep> {
   const runs: RunPass[] = [];
   for (const name of await store.children(keys.runs)) {
+    options.signal?.throwIfAborted();
     const runId = name.replace('/', '');
     if (!runIdPattern.test(runId)) continue;
     const pass = await passOver(new RunLog(store, runId), options);
@@ -33,6 +34,7 @@ export async function sweepStore(store: Store, options: PassOptions, done: (pass
   }
   const graceMs = options.graceMs === 0 ? 0 : Math.max(options.graceMs, inputsGraceMs);
   const inputs = await passOverInputs(store, { ...options, graceMs });
+  options.signal?.throwIfAborted();
   const before = new Date(options.now.getTime() - leftoverAgeMs);
   return { runs, inputs, leftovers: options.dryRun === true ? 0 : ((await store.removeLeftovers?.(before)) ?? 0) };
 }

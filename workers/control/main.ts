@@ -95,7 +95,7 @@ const ports: ActivityPorts = {
   say: (runId, level, text) => lineWriter(nc, runId, 'control')(level, text),
   live: (runId, note) => nc.publish(liveSubject(runId), JSON.stringify({ v: wireVersion, ...note })),
   endSweep,
-  sweepStore: (store, say, now) => sweepStore(store, { now, graceMs: defaultGraceMs }, (pass) => sayPass(pass, (text) => say(pass.runId, text))),
+  sweepStore: (store, say, now, signal) => sweepStore(store, { now, graceMs: defaultGraceMs, signal }, (pass) => sayPass(pass, (text) => say(pass.runId, text))),
   now: () => new Date(),
   beginAttempt: () => {
     const until = Date.now() + Context.current().info.startToCloseTimeoutMs;
