@@ -6,6 +6,7 @@ import { recordFormat, termRecord } from '../core/records/schema.ts';
 import type { TermRecord, Wish } from '../core/records/schema.ts';
 import type { ActivityPorts } from './ports.ts';
 import { drivenBy } from './ownership.ts';
+import type { Remakes } from './remakes.ts';
 import { writerOf } from './run-context.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
@@ -24,7 +25,7 @@ export interface RecoveredHead {
   readonly valOnly: boolean;
 }
 
-export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
+export function headActivities(ports: ActivityPorts, contexts: RunContexts, remakes: Remakes) {
   return {
     async recoverHead(ref: RunRef): Promise<RecoveredHead> {
       const { context, head } = await contexts.head(ref);
@@ -107,7 +108,8 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts) {
       const hold = input.state === 'paused';
       await whenThereIsRoom(() => ports.appendStatus(log, { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now(), givenUp));
       ports.say(input.runId, input.reason === undefined ? 'info' : 'warn', `${input.state}${reasonText(input.reason)}`);
-      if (input.state !== 'running') ports.dispatcher.releaseLease(input.runId);
+      if (input.state === 'running') remakes.goesOn(input.runId);
+      else ports.dispatcher.releaseLease(input.runId);
     },
   };
 }

@@ -2,6 +2,7 @@
 import { headActivities } from './head.ts';
 import { janitorActivities } from './janitor.ts';
 import type { ActivityPorts } from './ports.ts';
+import { Remakes } from './remakes.ts';
 import { RunContexts } from './run-context.ts';
 import { scheduleActivities } from './schedules.ts';
 import { stageActivities } from './stages.ts';
@@ -13,7 +14,8 @@ export type { UpdateSummary } from './stages.ts';
 
 export function createActivities(ports: ActivityPorts) {
   const contexts = new RunContexts(ports);
-  return { ...headActivities(ports, contexts), ...stageActivities(ports, contexts), ...scheduleActivities(ports), ...janitorActivities(ports) };
+  const remakes = new Remakes(ports);
+  return { ...headActivities(ports, contexts, remakes), ...stageActivities(ports, contexts, remakes), ...scheduleActivities(ports), ...janitorActivities(ports) };
 }
 
 export type Activities = ReturnType<typeof createActivities>;

@@ -12,8 +12,8 @@ import type { Stage } from '../core/wire/jobs.ts';
 import type { JobRequest, JobResult, WaitOptions } from '../infra/nats/dispatcher.ts';
 import type { ActivityPorts } from './ports.ts';
 
-/** A fact that is lost more often says that the disk is dying: then a person must act. */
-const maxGenerations = 3;
+/** A fact that is lost more often says that the disk is dying: then a person must act, and says so by `resume`. */
+const maxTries = 3;
 
 /** A fact with the job that made it. */
 export interface MadeBy {
@@ -27,6 +27,8 @@ export class Remakes {
   readonly #ports: Pick<ActivityPorts, 'dispatcher' | 'say' | 'jobIdOf'>;
   /** Generation that counts, by run and first job id. Forgotten with the process: the damage is met again then. */
   readonly #generations = new Map<string, number>();
+  /** Generations that failed since the run last began to work. */
+  readonly #failed = new Map<string, number>();
 
   constructor(ports: Pick<ActivityPorts, 'dispatcher' | 'say' | 'jobIdOf'>) {
     this.#ports = ports;
@@ -65,6 +67,11 @@ export class Remakes {
     return this.#next(request, jobId, because);
   }
 
+  /** The run goes on: its owner may have mended the disk. Generations that are there stay as they are. */
+  goesOn(runId: string): void {
+    for (const name of this.#failed.keys()) if (name.startsWith(`${runId} `)) this.#failed.delete(name);
+  }
+
   #current<S extends Stage>(request: JobRequest<S>): JobRequest<S> {
     const generation = this.#generations.get(this.#name(request)) ?? 0;
     return generation === 0 ? request : { ...request, input: { ...request.input, generation } };
@@ -76,7 +83,9 @@ export class Remakes {
     const generation = this.#generations.get(name) ?? 0;
     const current = this.#current(request);
     if (this.#ports.jobIdOf(current.stage, current.input) !== jobId) return true;
-    if (generation + 1 >= maxGenerations) return false;
+    const failed = (this.#failed.get(name) ?? 0) + 1;
+    if (failed >= maxTries) return false;
+    this.#failed.set(name, failed);
     this.#generations.set(name, generation + 1);
     this.#ports.say(request.runId, 'warn', `${request.stage} is done again: ${because}`);
     return true;

@@ -8,7 +8,7 @@ import type { ScoreTable } from '../core/wire/jobs.ts';
 import { badStepsPause, liveNote } from './head.ts';
 import type { ActivityPorts } from './ports.ts';
 import { advantageJob } from './advantage-job.ts';
-import { Remakes } from './remakes.ts';
+import type { Remakes } from './remakes.ts';
 import { writerOf } from './run-context.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
 import { addTimings, headOf, sampling } from './sampling.ts';
@@ -24,8 +24,7 @@ export interface UpdateSummary {
   readonly evaluationDue: boolean;
 }
 
-export function stageActivities(ports: ActivityPorts, contexts: RunContexts) {
-  const remakes = new Remakes(ports);
+export function stageActivities(ports: ActivityPorts, contexts: RunContexts, remakes: Remakes) {
   const sample = sampling(ports, remakes);
   return {
     /** Responses for every draw of the iteration. */

@@ -1,0 +1,46 @@
+import { expect, it } from 'vitest';
+import { damage } from '../core/damage.ts';
+import { keys } from '../core/records/keys.ts';
+import type { Stage, StageTypes } from '../core/wire/jobs.ts';
+import { jobIdOf } from '../infra/nats/dispatcher.ts';
+import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
+import { MemoryStore } from '../tests/memory-store.ts';
+import { Remakes } from './remakes.ts';
+
+const [runId, other] = ['toy-20260102-030405-abcd', 'toy-20260102-030405-abce'];
+
+function request(of: string): JobRequest<'checkpoint'> {
+  const profile = { id: 'p', compute: 'fp32', deterministic: true, isa: 'avx2', engine: 'e', maxTokensPerMicroBatch: 1 } as const;
+  return { stage: 'checkpoint', runId: of, at: { term: 1, iteration: 1 }, store: new MemoryStore(), profile: 'p', input: { iteration: 1, state: 's', model: 'm', profile } };
+}
+
+/** A disk that damages every result until it is mended. */
+function onDyingDisk() {
+  const disk = { dying: true, asked: [] as (number | undefined)[] };
+  const run = async <S extends Stage>({ stage, runId: of, input }: JobRequest<S>): Promise<JobResult<S>> => {
+    disk.asked.push(input.generation);
+    const jobId = jobIdOf(stage, input);
+    if (disk.dying) throw damage('DamagedRecord', keys.result(of, jobId), 'a bit has flipped');
+    return { jobId, output: { manifest: 'm' } as StageTypes[S]['output'], timings: {} };
+  };
+  const remakes = new Remakes({ dispatcher: { run, settle: () => Promise.reject(new Error('not here')), releaseLease: () => {} }, say: () => {}, jobIdOf });
+  return { disk, again: (of: string) => remakes.run(request(of), { signal: new AbortController().signal }), remakes };
+}
+
+it('gives a job up that is lost again and again, and tries the next generations when its owner resumes the run', async () => {
+  const { disk, again, remakes } = onDyingDisk();
+  await expect(again(runId)).rejects.toMatchObject({ code: 'DamagedRecord' });
+  await expect(again(runId)).rejects.toMatchObject({ code: 'DamagedRecord' });
+  expect(disk.asked).toEqual([undefined, 1, 2, 2]);
+  remakes.goesOn(other);
+  disk.asked = [];
+  await expect(again(runId)).rejects.toMatchObject({ code: 'DamagedRecord' });
+  expect(disk.asked).toEqual([2]);
+  remakes.goesOn(runId);
+  disk.asked = [];
+  await expect(again(runId)).rejects.toMatchObject({ code: 'DamagedRecord' });
+  expect(disk.asked).toEqual([2, 3, 4]);
+  remakes.goesOn(runId);
+  disk.dying = false;
+  expect(await again(runId)).toMatchObject({ output: { manifest: 'm' } });
+});
