@@ -2,11 +2,11 @@ import { expect, it } from 'vitest';
 import { damage } from '../core/damage.ts';
 import { keys } from '../core/records/keys.ts';
 import type { Stage, StageTypes } from '../core/wire/jobs.ts';
-import { jobIdOf } from '../infra/nats/dispatcher.ts';
 import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
 import { MemoryStore } from '../tests/memory-store.ts';
 import { Remakes } from './remakes.ts';
 
+const jobIdOf = (stage: Stage, input: { readonly generation?: number }) => `${stage}-${input.generation ?? 0}`;
 const [runId, other] = ['toy-20260102-030405-abcd', 'toy-20260102-030405-abce'];
 
 function request(of: string): JobRequest<'checkpoint'> {
