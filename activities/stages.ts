@@ -1,5 +1,5 @@
 /** The four stages of an iteration, and the validation: each one object in, one small object out. */
-import { isLostBlob, logHole } from '../core/damage.ts';
+import { damage, isLostBlob, logHole } from '../core/damage.ts';
 import { errorToJson, PauseError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { batchRecord, evalRecord, recordFormat, updateRecord } from '../core/records/schema.ts';
@@ -14,7 +14,7 @@ import type { RunContext, RunContexts, RunRef } from './run-context.ts';
 import { addTimings, headOf, sampling } from './sampling.ts';
 import type { ScoredRollout } from './sampling.ts';
 import { batchConvicted } from './suspects.ts';
-import type { WaitOptions } from '../infra/nats/dispatcher.ts';
+import type { JobRequest, WaitOptions } from '../infra/nats/dispatcher.ts';
 import type { Head } from '../infra/store/run-log.ts';
 import { isDue, isValidationDue } from './settings.ts';
 
@@ -156,22 +156,28 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
     /** The state at the head as a checkpoint. Returns at once when it is there. */
     async checkpoint(ref: RunRef): Promise<{ readonly manifest: string }> {
       const { context, head } = await headOf(contexts, ref);
-      const { output } = await ports.whileHeartbeating((signal) =>
-        remakes.run(
-          {
-            stage: 'checkpoint',
-            runId: ref.runId,
-            at: { term: head.term, iteration: head.position },
-            store: context.log.store,
-            profile: head.termRecord.profile.id,
-            input: { iteration: head.position, state: head.stateDigest, model: context.inputs.model, profile: head.termRecord.profile },
-          },
-          { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('checkpoint', head.position, progress, queued)) },
-        ),
-      );
-      return output;
+      return ports.whileHeartbeating((signal) => saved(context, head, signal));
     },
   };
+
+  /** What a job said long ago is not believed: a manifest that was lost since is written again. */
+  async function saved({ log, inputs }: RunContext, head: Head, signal: AbortSignal): Promise<{ readonly manifest: string }> {
+    const request: JobRequest<'checkpoint'> = {
+      stage: 'checkpoint',
+      runId: log.runId,
+      at: { term: head.term, iteration: head.position },
+      store: log.store,
+      profile: head.termRecord.profile.id,
+      input: { iteration: head.position, state: head.stateDigest, model: inputs.model, profile: head.termRecord.profile },
+    };
+    const onProgress: WaitOptions['onProgress'] = (progress, queued) => ports.live(log.runId, liveNote('checkpoint', head.position, progress, queued));
+    for (;;) {
+      const { output, jobId } = await remakes.run(request, { signal, onProgress });
+      if ((await log.checkpointOf(head.position, head.stateDigest)) !== undefined) return output;
+      const lost = damage('MissingRecord', keys.checkpoint(log.runId, head.position, head.stateDigest), 'expected the checkpoint that was saved, found none that can be read');
+      if (!remakes.again(request, jobId, lost.message)) throw lost;
+    }
+  }
 
   /** Scored samples, and what the advantage job makes of them. */
   function makeBatch(context: RunContext, head: Head, signal: AbortSignal) {

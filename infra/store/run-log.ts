@@ -203,12 +203,19 @@ export class RunLog {
   /** Checkpoints that belong to the committed log, newest first. A manifest that cannot be read is passed over. */
   async checkpoints(upTo = Number.POSITIVE_INFINITY): Promise<Stored<CheckpointManifest>[]> {
     const found: Stored<CheckpointManifest>[] = [];
-    for (const { key } of await this.checkpointNames(upTo)) {
-      const manifest = await unlessDamaged(readRecord(this.store, key, checkpointManifest));
-      const { runId, iteration, stateDigest } = manifest?.record ?? { runId: '', iteration: 0, stateDigest: '' };
-      if (manifest !== undefined && keys.checkpoint(runId, iteration, stateDigest) === key) found.push(manifest);
+    for (const { iteration, stateDigest } of await this.checkpointNames(upTo)) {
+      const manifest = await this.checkpointOf(iteration, stateDigest);
+      if (manifest !== undefined) found.push(manifest);
     }
     return found;
+  }
+
+  /** The manifest of this state; undefined when there is none that can be read and is what its name says. */
+  async checkpointOf(iteration: number, stateDigest: Digest): Promise<Stored<CheckpointManifest> | undefined> {
+    const key = keys.checkpoint(this.runId, iteration, stateDigest);
+    const found = await unlessDamaged(readRecord(this.store, key, checkpointManifest));
+    const same = found?.record.runId === this.runId && found.record.iteration === iteration && found.record.stateDigest === stateDigest;
+    return same ? found : undefined;
   }
 
   /** Names of the checkpoints of the committed log, newest first; nothing of them is read. */

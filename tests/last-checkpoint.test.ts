@@ -1,0 +1,61 @@
+/** The checkpoint at the end of a run against a store that has lost it since a worker wrote it. */
+import { expect, it } from 'vitest';
+import type { ActivityPorts } from '../activities/ports.ts';
+import { Remakes } from '../activities/remakes.ts';
+import { RunContexts } from '../activities/run-context.ts';
+import { stageActivities } from '../activities/stages.ts';
+import { keys } from '../core/records/keys.ts';
+import type { JobRequest } from '../infra/nats/dispatcher.ts';
+import { jobIdOf } from '../infra/nats/dispatcher.ts';
+import { RunLog } from '../infra/store/run-log.ts';
+import { MemoryStore } from './memory-store.ts';
+import { buildRun, builtOwner } from './run-builder.ts';
+
+/** `worker`: does a checkpoint job. */
+async function endedRun(worker: (request: JobRequest<'checkpoint'>, restore: () => void) => void) {
+  const store = new MemoryStore();
+  const { runId, log } = await buildRun(store, { done: 4, checkpoints: [4] });
+  const key = keys.checkpoint(runId, 4, (await log.at(4)).stateDigest);
+  const manifest = store.objects.get(key) ?? new Uint8Array();
+  const ports: Partial<ActivityPorts> = {
+    stack: builtOwner,
+    openStore: async () => store,
+    openLog: (opened, id) => new RunLog(opened, id),
+    admitWork: async () => {},
+    jobIdOf,
+    say: () => {},
+    live: () => {},
+    whileHeartbeating: (work) => work(new AbortController().signal),
+    dispatcher: {
+      run: async (request) => {
+        const checkpoint = request as unknown as JobRequest<'checkpoint'>;
+        worker(checkpoint, () => store.objects.set(key, manifest));
+        return { jobId: jobIdOf(request.stage, request.input), output: { manifest: key } as never, timings: {} };
+      },
+      settle: () => Promise.reject(new Error('no job of parts')),
+      releaseLease: () => {},
+    },
+  };
+  const all = ports as ActivityPorts;
+  const { checkpoint } = stageActivities(all, new RunContexts(all), new Remakes(all));
+  return { key, store, save: () => checkpoint({ runId, store: store.url }) };
+}
+
+it('is written again when its job is done and its manifest is gone', async () => {
+  const asked: (number | undefined)[] = [];
+  const { key, store, save } = await endedRun(({ input }, restore) => {
+    asked.push(input.generation);
+    if (input.generation !== undefined) restore();
+  });
+  expect(await save()).toEqual({ manifest: key });
+  expect(asked).toEqual([undefined]);
+  store.objects.delete(key);
+  expect(await save()).toEqual({ manifest: key });
+  expect(asked).toEqual([undefined, undefined, 1]);
+});
+
+it('ends no run that has none: the run pauses, and says which object is missing', async () => {
+  const { key, store, save } = await endedRun(() => {});
+  store.objects.delete(key);
+  await expect(save()).rejects.toMatchObject({ kind: 'pause', code: 'MissingRecord', where: key });
+});
