@@ -96,6 +96,13 @@ describe('what is missing or damaged', () => {
     expect(await faults()).toContainEqual(toTell(keys.checkpoints(runId), /checkpoint of iteration 4/, /those of 1/));
   });
 
+  it('status entries before the newest, which is the one that counts', async () => {
+    const first = await forger.read<StatusEntry>(forger.key.status());
+    for (const n of [4, 5, 8]) await forger.write(forger.key.status(n), { ...first, n, state: 'paused' });
+    expect(await faults(false)).toEqual([2, 6].map((n) => toTell(forger.key.status(n), /entries up to 8/, /nothing/)));
+    expect((await verifyLedger(store, runId)).state).toBe('paused');
+  });
+
   it('a result that a batch names', async () => {
     const { results } = await forger.read<BatchRecord>(forger.key.batch(3));
     forger.remove(forger.key.result(results[0] ?? ''));

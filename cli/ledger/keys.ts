@@ -4,6 +4,7 @@ export interface LedgerKeys {
   readonly run: string;
   readonly removed: string;
   readonly terms: string;
+  readonly statuses: string;
   readonly checkpoints: string;
   readonly weights: string;
   revision(n: number): string;
@@ -24,6 +25,7 @@ export function ledgerKeys(runId: string): LedgerKeys {
     run: `${root}/run.json`,
     removed: `${root}/removed.json`,
     terms: `${root}/terms/`,
+    statuses: `${root}/status/`,
     checkpoints: `${root}/checkpoints/`,
     weights: `${root}/weights/`,
     revision: (n) => `${root}/revisions/${n}.json`,
