@@ -13,6 +13,7 @@ import type { RewardInput, Role, Stage } from '../core/wire/jobs.ts';
 import { leaseRelease, leaseSubject, wireVersion } from '../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
+import { readMessage } from '../infra/nats/incoming.ts';
 import { Journal } from '../infra/nats/journal.ts';
 import { PresenceBeacon, watchPresence } from '../infra/nats/presence.ts';
 import { Puller } from '../infra/nats/puller.ts';
@@ -283,10 +284,10 @@ export class Worker {
     this.#ports.nc.subscribe(leaseSubject, {
       callback: (error, raw) => {
         if (error !== null) return;
-        const message = leaseRelease.safeParse(raw.json());
-        if (!message.success) return;
-        this.#engine?.abandon(message.data.runId);
-        this.#lease.release(message.data.runId);
+        const message = readMessage(raw, leaseRelease);
+        if (message === undefined) return;
+        this.#engine?.abandon(message.runId);
+        this.#lease.release(message.runId);
       },
     });
   }

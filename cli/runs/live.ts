@@ -5,6 +5,7 @@ import { liveNote, liveSubject, timings } from '../../core/wire/messages.ts';
 import type { LiveMessage, Presence } from '../../core/wire/messages.ts';
 import { liveQueryName } from '../../core/wire/workflow.ts';
 import type { LiveState } from '../../core/wire/workflow.ts';
+import { readMessage } from '../../infra/nats/incoming.ts';
 import { readStack } from '../../infra/stack/index.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
 
@@ -102,9 +103,9 @@ class StackLive implements LiveSource {
     this.#listening.add(runId);
     this.#nc?.subscribe(liveSubject(runId), {
       callback: (error, message) => {
-        const parsed = error === null ? liveNote.safeParse(message.json()) : undefined;
-        if (!parsed?.success) return;
-        this.#notes.set(runId, { at: performance.now(), note: parsed.data });
+        const note = error === null ? readMessage(message, liveNote) : undefined;
+        if (note === undefined) return;
+        this.#notes.set(runId, { at: performance.now(), note });
         this.#newNote.emit(runId);
       },
     });

@@ -2,6 +2,7 @@
 import type { NatsConnection } from '@nats-io/nats-core';
 import type { RunState } from '../../core/records/schema.ts';
 import { liveNote, liveSubject } from '../../core/wire/messages.ts';
+import { readMessage } from '../../infra/nats/incoming.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { timeLeft } from '../printer/progress.ts';
 import type { ProgressFrame } from '../printer/progress.ts';
@@ -27,8 +28,8 @@ export async function watchRun(ports: WatchPorts): Promise<void> {
   const notes = ports.nc.subscribe(liveSubject(ports.log.runId), {
     callback: (error, message) => {
       if (error !== null) return;
-      const note = liveNote.safeParse(message.json());
-      if (note.success) view.note(note.data);
+      const note = readMessage(message, liveNote);
+      if (note !== undefined) view.note(note);
     },
   });
   while (!ports.signal.aborted) {

@@ -28,6 +28,7 @@ import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
 import { faultPoint } from '../faults/index.ts';
 import { digestOf } from '../store/digest.ts';
 import { decide, readRecord } from '../store/records.ts';
+import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
 import type { Link } from './link.ts';
 import { ensureStreams } from './streams.ts';
@@ -340,9 +341,9 @@ class WaitSession {
 
   #onClaim(error: Error | null, message: Msg): void {
     if (error !== null || this.#over) return;
-    const request = claimRequest.safeParse(message.json());
-    if (!request.success) return;
-    const reply = this.#wait.claim(request.data, Date.now());
+    const request = readMessage(message, claimRequest);
+    if (request === undefined) return sayDropped(message.subject);
+    const reply = this.#wait.claim(request, Date.now());
     faultPoint('claim.answer', { stage: this.#ports.stage, answer: reply.answer, iteration: this.#ports.iteration, runId: this.#ports.runId });
     message.respond(JSON.stringify(reply));
     if (this.#wait.convicted !== undefined) this.#fail(this.#wait.convicted);
@@ -351,9 +352,9 @@ class WaitSession {
 
   #onEvent(error: Error | null, message: Msg): void {
     if (error !== null || this.#over) return;
-    const event = jobEvent.safeParse(message.json());
-    if (!event.success) return;
-    const verdict = this.#wait.event(event.data, Date.now());
+    const event = readMessage(message, jobEvent);
+    if (event === undefined) return sayDropped(message.subject);
+    const verdict = this.#wait.event(event, Date.now());
     this.#report();
     if (verdict.type === 'give-up') this.#fail(verdict.error);
     else if (verdict.type === 'read-result') void this.#check();
@@ -397,4 +398,8 @@ class WaitSession {
     for (const close of this.#closers) close();
     this.#ports.over();
   }
+}
+
+function sayDropped(subject: string): void {
+  console.error(`${subject}: dropped what is not a message of this version`);
 }

@@ -3,6 +3,7 @@ import type { KV } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { presence, presenceSubject } from '../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
+import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
 import { openPresence } from './streams.ts';
 
@@ -60,8 +61,8 @@ export class PresenceBeacon {
 export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => void): void {
   nc.subscribe(presenceSubject('*'), {
     callback: (error, message) => {
-      const parsed = error === null ? presence.safeParse(message.json()) : undefined;
-      if (parsed?.success) onEntry(parsed.data);
+      const entry = error === null ? readMessage(message, presence) : undefined;
+      if (entry !== undefined) onEntry(entry);
     },
   });
 }
@@ -78,7 +79,6 @@ async function readEntries(nc: NatsConnection, timing: Timing): Promise<Presence
   const entries = await Promise.all(names.sort().map((name) => bucket.get(name)));
   return entries.flatMap((entry) => {
     if (entry === null || entry.operation !== 'PUT') return [];
-    const parsed = presence.safeParse(entry.json());
-    return parsed.success ? [parsed.data] : [];
+    return readMessage(entry, presence) ?? [];
   });
 }

@@ -10,6 +10,7 @@ import { claimReply, claimSubject, eventSubject, jobMessage, jobStream, wireVers
 import type { ClaimReply, JobEvent, JobMessage, Timing } from '../../core/wire/messages.ts';
 import type { Role } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../faults/index.ts';
+import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
 import { ensureConsumer, ensureStreams } from './streams.ts';
 
@@ -122,9 +123,11 @@ export class Puller {
   }
 
   async #serve(raw: JsMsg): Promise<void> {
-    const parsed = jobMessage.safeParse(raw.json());
-    if (!parsed.success) return raw.term('not a job message of this version');
-    const message = parsed.data;
+    const message = readMessage(raw, jobMessage);
+    if (message === undefined) {
+      console.error(`${raw.subject}: dropped what is not a job message of this version`);
+      return raw.term('not a job message of this version');
+    }
     // Delivered again although it is being done: this worker was silent for a while. Doing it twice would not be quicker.
     if (this.#inHand.has(handKey(message))) return raw.nak(this.#ports.timing.ackWaitMs);
     const refusal = this.#ports.refuse(message);

@@ -8,7 +8,7 @@ import { PauseError, RetryableError, TerminalError } from '../../core/errors.ts'
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
-import { jobStream } from '../../core/wire/messages.ts';
+import { claimSubject, eventSubject, jobStream, leaseSubject, presenceSubject } from '../../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
@@ -246,6 +246,29 @@ describe('a job over NATS', () => {
     await poll(() => seen.length >= 2, bounded);
     release.open();
     await answer;
+  });
+});
+
+describe('what is no message of this version', () => {
+  it.each(['', '{"v":1', '\u0000', 'null', '{"v":2}'])('%j disturbs nobody, wherever it is sent', async (text) => {
+    const request = job();
+    const jobId = jobIdOf('reward', request.input);
+    const release = held();
+    const seen: number[] = [];
+    const answer = dispatcher.run(request, patient((progress) => progress && seen.push(progress.done)));
+    const workerNc = await connectNats(server, 'hears');
+    const worker = new Worker({ name: 'hears', roles: [], threads: 1 }, { nc: workerNc, timing, home: folder, die: () => {}, renew: () => {} });
+    await worker.start();
+    endings.push(async () => (await worker.stop(), workerNc.close()));
+    await jetstream(nc).publish(`jobs.reward.any.${request.runId}.${jobId}`, text);
+    for (const subject of [claimSubject(request.runId, jobId), eventSubject(request.runId, jobId), presenceSubject('x'), leaseSubject]) nc.publish(subject, text);
+    const { began } = await work('w1', () => release.wait);
+    // Its events come after the text: whoever was to stumble over it has.
+    await poll(() => began.length > 0 && seen.length > 0, bounded);
+    release.open();
+    await answer;
+    expect(await poll(async () => (await queued()) === 0, bounded)).toBe(true);
+    expect(await listWorkers(nc, timing)).toBeInstanceOf(Array);
   });
 });
 
