@@ -1,17 +1,13 @@
 /** A model whose responses are long, and that takes its time over them: workers can be hit in the midst of one. */
 import { join } from 'node:path';
-import { packageRoot } from '../infra/home.ts';
-import { readDecoderConfig } from '../models/config.ts';
-import { initialTensors } from '../models/init.ts';
-import { saveHuggingFace } from '../models/weights.ts';
+import { saveRandomModel } from './random-model.ts';
+import type { ModelSizes } from './random-model.ts';
 
 /** Tokens of a response at most. */
 export const longResponse = 512;
 
 /** One token in `vocab_size` ends a response: four in five get to 512 tokens. */
-const longConfig = {
-  architectures: ['LlamaForCausalLM'],
-  model_type: 'llama',
+const longSizes: ModelSizes = {
   hidden_size: 256,
   intermediate_size: 704,
   num_hidden_layers: 4,
@@ -19,25 +15,12 @@ const longConfig = {
   num_key_value_heads: 2,
   vocab_size: 2048,
   max_position_embeddings: 640,
-  rms_norm_eps: 1e-5,
-  rope_theta: 10000,
-  rope_scaling: null,
-  hidden_act: 'silu',
-  tie_word_embeddings: true,
-  attention_bias: false,
-  mlp_bias: false,
-  eos_token_id: 1,
-  pad_token_id: 0,
-  bos_token_id: null,
-  torch_dtype: 'float32',
 };
 
 /** Saves it under `folder` and returns its path. */
 export async function makeLongModel(folder: string): Promise<string> {
   const path = join(folder, 'long-model');
-  // Small weights: the distribution over tokens stays flat.
-  const tensors = initialTensors(readDecoderConfig({ ...longConfig }), 1, 0.02);
-  await saveHuggingFace(path, { config: { ...longConfig }, tensors, dtype: 'float32', companions: join(packageRoot(), 'examples/00-arithmetic-sft/base') });
+  await saveRandomModel(path, longSizes, 0.02);
   return path;
 }
 

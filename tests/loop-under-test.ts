@@ -22,7 +22,6 @@ import { liveNote, liveSubject, timings } from '../core/wire/messages.ts';
 import type { LiveMessage } from '../core/wire/messages.ts';
 import { wishSignalName } from '../core/wire/workflow.ts';
 import type { RunOutcome } from '../core/wire/workflow.ts';
-import { packageRoot } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
 import { listWorkers } from '../infra/nats/presence.ts';
 import { strangers } from '../infra/stack/adoption.ts';
@@ -35,9 +34,8 @@ import { appendStatus } from '../infra/store/status.ts';
 import { readLogChunk } from '../infra/telemetry/run-log-lines.ts';
 import { connectTemporalClient } from '../infra/temporal/connection.ts';
 import { poll } from '../infra/wait.ts';
-import { readDecoderConfig } from '../models/config.ts';
-import { initialTensors } from '../models/init.ts';
-import { saveHuggingFace } from '../models/weights.ts';
+import { saveRandomModel } from './random-model.ts';
+import type { ModelSizes } from './random-model.ts';
 import { processOf } from './stack-under-test.ts';
 import { temporaryHome } from './servers.ts';
 
@@ -140,6 +138,13 @@ export class LoopUnderTest {
   async start(overrides: Tree = {}): Promise<StartedRun> {
     const run = await this.create(overrides);
     await this.drive(run, overrides['kind'] === 'sft' ? 'sft' : 'rl');
+    return run;
+  }
+
+  /** As `start`, and resolves when it is complete. */
+  async completed(overrides: Tree = {}): Promise<StartedRun> {
+    const run = await this.start(overrides);
+    await this.reaches(run, 'completed');
     return run;
   }
 
@@ -284,9 +289,7 @@ export class LoopUnderTest {
 
   async #makeInputs(): Promise<void> {
     mkdirSync(this.#files, { recursive: true });
-    const folder = join(this.#files, 'model');
-    const tensors = initialTensors(readDecoderConfig({ ...tinyConfig }), 1, 0.1);
-    await saveHuggingFace(folder, { config: { ...tinyConfig }, tensors, dtype: 'float32', companions: join(packageRoot(), 'examples/00-arithmetic-sft/base') });
+    await saveRandomModel(join(this.#files, 'model'), tinySizes, 0.1);
     const rows = (split: 'train' | 'validation', count: number, sft: boolean) =>
       arithmeticRows({ rows: count, seed: 3, split, preset: 'digits', digits: 1, sft, careless: 0, dataSource: 'arithmetic', exclude: new Set() })
         .map((row) => JSON.stringify(row))
@@ -304,9 +307,7 @@ export class LoopUnderTest {
 /** Something a policy with random weights learns at once. */
 const sevens = `return [...solutionStr].filter((c) => c === '7').length / Math.max(1, solutionStr.length);`;
 
-const tinyConfig = {
-  architectures: ['LlamaForCausalLM'],
-  model_type: 'llama',
+const tinySizes: ModelSizes = {
   hidden_size: 32,
   intermediate_size: 64,
   num_hidden_layers: 2,
@@ -314,17 +315,6 @@ const tinyConfig = {
   num_key_value_heads: 2,
   vocab_size: 18,
   max_position_embeddings: 64,
-  rms_norm_eps: 1e-5,
-  rope_theta: 10000,
-  rope_scaling: null,
-  hidden_act: 'silu',
-  tie_word_embeddings: true,
-  attention_bias: false,
-  mlp_bias: false,
-  eos_token_id: 1,
-  pad_token_id: 0,
-  bos_token_id: null,
-  torch_dtype: 'float32',
 };
 
 function present<T>(value: T | undefined): T {

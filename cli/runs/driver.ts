@@ -2,10 +2,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import type { Wish } from '../../core/records/schema.ts';
-import { wishSignalName } from '../../core/wire/workflow.ts';
-import { poll } from '../../infra/wait.ts';
 import { ensureStack, readStack } from '../../infra/stack/index.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
+import { runningWorkflow, tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
+import { poll } from '../../infra/wait.ts';
 import type { Printer } from '../printer/printer.ts';
 import type { FoundRun } from './find.ts';
 
@@ -60,12 +60,11 @@ class WorkflowDriver implements RunDriver {
   }
 
   async workflow(): Promise<WorkflowState> {
-    const found = await this.#client.workflow.getHandle(this.#run.runId).describe().catch(undefinedIfNotFound);
-    return found?.status.name === 'RUNNING' ? 'running' : 'ended';
+    return (await runningWorkflow(this.#client, this.#run.runId)) === undefined ? 'ended' : 'running';
   }
 
   async signal(wish: Wish): Promise<void> {
-    await this.#client.workflow.getHandle(this.#run.runId).signal(wishSignalName, wish).catch(undefinedIfNotFound);
+    await tellRunWorkflow(this.#client, this.#run.runId, wish);
   }
 
   async start(ending: boolean): Promise<void> {
@@ -91,10 +90,4 @@ class WorkflowDriver implements RunDriver {
     this.#closed = true;
     await this.#client.connection.close();
   }
-}
-
-/** A workflow that is not there has nothing to be told. */
-function undefinedIfNotFound(error: unknown): undefined {
-  if (error instanceof Error && error.name === 'WorkflowNotFoundError') return undefined;
-  throw error;
 }

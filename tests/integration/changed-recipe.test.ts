@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyLedger } from '../../cli/ledger/verify.ts';
 import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
-import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
 
 const recipe = { trainer: { total_training_steps: 4 } };
@@ -14,28 +13,21 @@ afterAll(() => loop.remove());
 
 const petrel = (...words: string[]) => runWords(loop.home, words);
 
-async function completed(): Promise<StartedRun> {
-  const run = await loop.start(recipe);
-  await loop.reaches(run, 'completed');
-  return run;
-}
-
 describe('resume with a changed recipe (seed 42)', () => {
   it('goes on for longer without being asked', async () => {
-    const run = await completed();
+    const run = await loop.completed(recipe);
     const resumed = await petrel('resume', run.runId, 'trainer.total_training_steps=6', '--wait', '--json');
     expect(resumed.err).toContain('trainer.total_training_steps: 4 -> 6\n');
     expect(resumed.json()).toMatchObject({ iteration: 6, term: 2, state: 'completed', reason: 'changed recipe: trainer.total_training_steps' });
     expect((await loop.iterations(run)).map(({ batch }) => [batch.term, batch.revision])).toEqual([[1, 1], [1, 1], [1, 1], [1, 1], [2, 2], [2, 2]]);
     expect((await verifyLedger(loop.store, run.runId, { deep: true })).faults).toEqual([]);
     // The same as a run that was that long from the beginning.
-    const whole = await loop.start({ trainer: { total_training_steps: 6 } });
-    await loop.reaches(whole, 'completed');
+    const whole = await loop.completed({ trainer: { total_training_steps: 6 } });
     expect(await loop.states(run)).toEqual(await loop.states(whole));
   });
 
   it('shows what changes the experiment and wants --accept; old batches replay under their own revision', async () => {
-    const run = await completed();
+    const run = await loop.completed(recipe);
     await expect(petrel('resume', run.runId, '--from', '2', 'actor.optim.lr=0.001')).rejects.toMatchObject({ message: expect.stringMatching(/iterations 3 to 4 no longer count; actor.optim.lr changes the experiment/), hint: 'add --accept' });
     expect((await run.log.newestTerm())?.record.term).toBe(1);
     const before = await loop.states(run);
@@ -50,14 +42,14 @@ describe('resume with a changed recipe (seed 42)', () => {
   });
 
   it('refuses what would be another run, and what is no recipe', async () => {
-    const run = await completed();
+    const run = await loop.completed(recipe);
     await expect(petrel('resume', run.runId, 'seed=7', '--accept')).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('seed: 42 -> 7'), hint: expect.stringContaining('petrel fork') });
     await expect(petrel('resume', run.runId, 'actor.optim.lrr=1')).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('actor.optim.lrr') });
     await expect(petrel('resume', run.runId, 'data.max_prompt_length=6', '--accept')).rejects.toMatchObject({ hint: 'name the files again: data.train_files=<path>' });
   });
 
   it('takes a validation that the run did not have', async () => {
-    const run = await completed();
+    const run = await loop.completed(recipe);
     await petrel('resume', run.runId, `data.val_files=${loop.validationFile}`, 'trainer.total_training_steps=5', '--accept', '--wait');
     expect((await run.log.evaluations()).map(({ iteration }) => iteration)).toContain(5);
     expect((await verifyLedger(loop.store, run.runId, { deep: true })).faults).toEqual([]);

@@ -18,18 +18,12 @@ const loop = new LoopUnderTest();
 let [first, second, apart]: (StartedRun | undefined)[] = [];
 beforeAll(async () => {
   await loop.up(onePool);
-  first = await completed();
-  second = await completed();
+  first = await loop.completed(demanding);
+  second = await loop.completed(demanding);
   await loop.up(separatePools);
-  apart = await completed();
+  apart = await loop.completed(demanding);
 });
 afterAll(() => loop.remove());
-
-async function completed(): Promise<StartedRun> {
-  const run = await loop.start(demanding);
-  await loop.reaches(run, 'completed');
-  return run;
-}
 
 /** What two equal runs must agree on. */
 const essence = ({ batch, update }: Iteration) => ({

@@ -17,12 +17,6 @@ afterAll(() => loop.remove());
 
 const petrel = (...words: string[]) => runWords(loop.home, words);
 
-async function completed(): Promise<StartedRun> {
-  const run = await loop.start(recipe);
-  await loop.reaches(run, 'completed');
-  return run;
-}
-
 async function forked(...words: string[]): Promise<StartedRun> {
   const { runId } = (await petrel('fork', ...words, '--wait', '--json')).json<{ runId: string }>();
   return { runId, log: new RunLog(loop.store, runId) };
@@ -34,7 +28,7 @@ async function expectProven(run: StartedRun): Promise<void> {
 
 describe('a fork (seed 42)', () => {
   it('without changes repeats the numbers of its origin, which may then be deleted', async () => {
-    const origin = await completed();
+    const origin = await loop.completed(recipe);
     const undisturbed = await loop.states(origin);
     // There is no checkpoint of iteration 3: the trainer replays to it.
     const fork = await forked(origin.runId, '--from', '3');
@@ -55,7 +49,7 @@ describe('a fork (seed 42)', () => {
   });
 
   it('with changes is another experiment, and a fork can be forked', async () => {
-    const origin = await completed();
+    const origin = await loop.completed(recipe);
     const before = await loop.states(origin);
     const fork = await forked(origin.runId, '--from', '2', 'actor.optim.lr=0.001', 'seed=7', '--name', 'gentle');
     expect(fork.runId).toMatch(/^gentle-/);
@@ -70,7 +64,7 @@ describe('a fork (seed 42)', () => {
   });
 
   it('goes past the draws that its origin skips', async () => {
-    const origin = await completed();
+    const origin = await loop.completed(recipe);
     await petrel('resume', origin.runId, '--from', '2', '--skip-draws', '--accept', '--wait');
     const fork = await forked(origin.runId, '--from', '2');
     expect(await loop.states(fork)).toEqual((await loop.states(origin)).slice(2));
@@ -78,7 +72,7 @@ describe('a fork (seed 42)', () => {
   });
 
   it('keeps the model of its origin', async () => {
-    const origin = await completed();
+    const origin = await loop.completed(recipe);
     await expect(petrel('fork', origin.runId, 'model.path=./elsewhere')).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('model.path') });
     await expect(petrel('fork', origin.runId, '--from', '9')).rejects.toMatchObject({ code: 'NotFound', hint: '--from takes 0 to 6' });
   });

@@ -1,32 +1,28 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { skipBatch } from '../../cli/runs/skip.ts';
-import { armedFolder, faultsVariable } from '../../infra/faults/index.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
 import { readRecord } from '../../infra/store/records.ts';
 import { keys } from '../../core/records/keys.ts';
 import { updateRecord } from '../../core/records/schema.ts';
-import { rmSync } from 'node:fs';
+import { Injector } from '../inject.ts';
 import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
 
 const loop = new LoopUnderTest();
 const faults = join(loop.home, 'faults');
 
-function arm(fault: ArmedFault): void {
-  mkdirSync(armedFolder(faults), { recursive: true });
-  const file = join(armedFolder(faults), fault.id);
-  writeFileSync(file, JSON.stringify(fault));
-  renameSync(file, `${file}.json`);
-}
+let injector: Injector;
 
 beforeAll(async () => {
   process.env[faultsVariable] = faults;
+  injector = new Injector(loop.home, faults);
   await loop.up(separatePools);
 });
-afterEach(() => rmSync(armedFolder(faults), { recursive: true, force: true }));
+afterEach(() => injector.disarmAll());
 afterAll(async () => {
+  injector.close();
   delete process.env[faultsVariable];
   await loop.remove();
 });
@@ -35,9 +31,8 @@ describe('a sample that ends every rollout engine (seed 42)', () => {
   const poisoned: ArmedFault = { id: 'poison', point: 'sample.token', facts: { draw: 6, sample: 2 }, action: 'segv', always: true };
 
   it('is convicted alone: it alone has no response, and the run goes on', async () => {
-    arm(poisoned);
-    const run = await loop.start({ deterministic: 'replay', trainer: { total_training_steps: 3 } });
-    await loop.reaches(run, 'completed');
+    injector.arm(poisoned);
+    const run = await loop.completed({ deterministic: 'replay', trainer: { total_training_steps: 3 } });
     const draws = (await loop.iterations(run)).flatMap(({ batch }) => batch.draws);
     expect(draws.map(({ draw, fate }) => `${draw} ${fate}`)).toEqual(Array.from({ length: 12 }, (_, draw) => `${draw} trained`));
     const lost = draws.flatMap(({ draw, samples }) => samples.flatMap((sample, i) => (typeof sample === 'string' ? [`${draw} ${i}: ${sample}`] : [])));
@@ -47,12 +42,11 @@ describe('a sample that ends every rollout engine (seed 42)', () => {
 
   it('pauses a deterministic run, which goes on to the undisturbed weights when the poison is gone', async () => {
     const recipe = { trainer: { total_training_steps: 3 } };
-    const undisturbed = await loop.start(recipe);
-    await loop.reaches(undisturbed, 'completed');
-    arm(poisoned);
+    const undisturbed = await loop.completed(recipe);
+    injector.arm(poisoned);
     const run = await loop.start(recipe);
     expect((await loop.reaches(run, 'paused')).reason).toMatchObject({ code: 'SampleConvicted', message: expect.stringMatching(/^sample 2 of draw 6 /), hint: expect.stringContaining('resume') });
-    rmSync(armedFolder(faults), { recursive: true });
+    injector.disarm('poison');
     await loop.resume(run);
     await loop.reaches(run, 'completed');
     expect(await loop.states(run)).toEqual(await loop.states(undisturbed));
@@ -61,7 +55,7 @@ describe('a sample that ends every rollout engine (seed 42)', () => {
 
 describe('a batch that ends every trainer (seed 42)', () => {
   it('pauses the run with the offer to skip it; skipped by record, it stays skipped when it is replayed', async () => {
-    arm({ id: 'batch', point: 'write.step', facts: { iteration: 2 }, action: 'segv', always: true });
+    injector.arm({ id: 'batch', point: 'write.step', facts: { iteration: 2 }, action: 'segv', always: true });
     const run = await loop.start({ trainer: { total_training_steps: 4 } });
     expect((await loop.reaches(run, 'paused')).reason).toMatchObject({
       code: 'BatchConvicted',
@@ -82,8 +76,7 @@ describe('a batch that ends every trainer (seed 42)', () => {
   });
 
   it('cannot be skipped when none waits, nor while the run is at work', async () => {
-    const run = await loop.start({ trainer: { total_training_steps: 2 } });
-    await loop.reaches(run, 'completed');
+    const run = await loop.completed({ trainer: { total_training_steps: 2 } });
     await expect(skipBatch({ runId: run.runId, log: run.log } as Parameters<typeof skipBatch>[0])).rejects.toMatchObject({ code: 'NothingToSkip' });
   });
 });
@@ -91,9 +84,8 @@ describe('a batch that ends every trainer (seed 42)', () => {
 describe('a worker that fails everything (seed 42)', () => {
   it('stops pulling and shows unhealthy; the run goes on with the others, and a fresh process takes its place', async () => {
     const before = loop.process('sample-1');
-    arm({ id: 'broken', point: 'job.begin', process: 'sample-1', action: 'throw', always: true });
-    const run = await loop.start({ trainer: { total_training_steps: 6 } });
-    await loop.reaches(run, 'completed');
+    injector.arm({ id: 'broken', point: 'job.begin', process: 'sample-1', action: 'throw', always: true });
+    const run = await loop.completed({ trainer: { total_training_steps: 6 } });
     await loop.said(run, /error sample-1: rollout .*injected fault broken/);
     const again = await loop.until(run, 'a fresh sample-1', async () => {
       const now = loop.processIfThere('sample-1');

@@ -13,8 +13,7 @@ const loop = new LoopUnderTest();
 let undisturbed: string[];
 beforeAll(async () => {
   await loop.up();
-  const run = await loop.start(recipe);
-  await loop.reaches(run, 'completed');
+  const run = await loop.completed(recipe);
   undisturbed = await loop.states(run);
 });
 afterAll(() => loop.remove());
@@ -28,15 +27,9 @@ async function provenStates(run: StartedRun): Promise<string[]> {
   return loop.states(run);
 }
 
-async function completed(): Promise<StartedRun> {
-  const run = await loop.start(recipe);
-  await loop.reaches(run, 'completed');
-  return run;
-}
-
 describe('resume --from (seed 42)', () => {
   it('lists what is given up, needs --accept, and repeats the numbers', async () => {
-    const run = await completed();
+    const run = await loop.completed(recipe);
     await expect(petrel('resume', run.runId, '--from', '3')).rejects.toMatchObject({ message: expect.stringContaining('iterations 4 to 6 no longer count'), hint: 'add --accept' });
     const resumed = await petrel('resume', run.runId, '--from', '3', '--accept', '--wait', '--json');
     expect(resumed.err).toMatch(/ITERATION +REWARD +CHECKPOINT\n *4 +[\d.]+ +out of reach\n *5 +[\d.]+ +-\n *6 +[\d.]+ +out of reach/);
@@ -50,7 +43,7 @@ describe('resume --from (seed 42)', () => {
   });
 
   it('begins with the base again, and a redo of a redo may go back further', async () => {
-    const run = await completed();
+    const run = await loop.completed(recipe);
     await petrel('resume', run.runId, '--from', '4', '--accept', '--wait');
     await petrel('resume', run.runId, '--from', '0', '--accept', '--wait');
     expect((await run.log.chain()).map(({ record }) => record.term)).toEqual([3, 1]);
@@ -58,7 +51,7 @@ describe('resume --from (seed 42)', () => {
   });
 
   it('with --skip-draws trains on others, and every draw has one fate', async () => {
-    const run = await completed();
+    const run = await loop.completed(recipe);
     await petrel('resume', run.runId, '--from', '2', '--skip-draws', '--accept', '--wait');
     const draws = await drawsOf(run);
     expect(draws.slice(0, 3)).toEqual([[0, 1, 2, 3], [4, 5, 6, 7], [24, 25, 26, 27]]);

@@ -1,0 +1,30 @@
+/** Seeds as tests, one after the other on one stack. After a seed that failed, the next gets a stack of its own. */
+import { afterAll, expect, it } from 'vitest';
+import type { Bed } from './bed.ts';
+import { planTitle } from './plan.ts';
+import type { Plan } from './plan.ts';
+import { runSeed } from './seed.ts';
+
+/** Of a loaded machine: a run that is stuck is found out long before. */
+const patienceMs = 600_000;
+
+export function playSeeds(plans: readonly Plan[], newBed: () => Bed): void {
+  let bed: Bed | undefined;
+  const removeBed = async (): Promise<void> => {
+    const last = bed;
+    bed = undefined;
+    await last?.remove();
+  };
+  afterAll(removeBed);
+
+  it.each(plans.map((plan) => [planTitle(plan), plan] as const))('%s', async (_, plan) => {
+    bed ??= newBed();
+    try {
+      const { blows } = await runSeed(bed, plan);
+      expect(blows).toHaveLength(plan.strikes.length);
+    } catch (error) {
+      await removeBed();
+      throw error;
+    }
+  }, patienceMs);
+}
