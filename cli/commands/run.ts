@@ -7,8 +7,7 @@ import { petrelHome } from '../../infra/home.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { ensureStack } from '../../infra/stack/index.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
-import { openStore } from '../../infra/store/open.ts';
-import { defaultStore, rememberStore } from '../../infra/store/places.ts';
+import { rememberStore } from '../../infra/store/places.ts';
 import { connectTemporalClient } from '../../infra/temporal/connection.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT, exitCodeOfState } from '../exit-codes.ts';
@@ -21,6 +20,7 @@ import { createRun, poolsOf, startWorkflow } from '../runs/start.ts';
 import type { Started } from '../runs/start.ts';
 import { sayOutcome } from '../runs/outcome.ts';
 import { watchRun } from '../runs/watch.ts';
+import { openStoreForNew } from '../runs/stores-away.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode | undefined> {
   const { printer, env, cwd } = context;
@@ -30,7 +30,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   if (problems.length > 0) throw recipeErrors(problems, loaded.layers);
 
   const home = petrelHome(env);
-  const store = await openStore(loaded.recipe.store ?? defaultStore(home));
+  const store = await openStoreForNew(loaded.recipe.store, home);
   const started = await createRun(loaded.recipe, { store, home, env, now: new Date(), say: (text) => printer.notice(text) });
   rememberStore(home, store.url);
   printer.notice(`run ${started.runId}`);

@@ -1,11 +1,15 @@
 /** What `petrel doctor` finds in a home without a stack: on real stores, with damage as a disk does it. */
+import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
+import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { floorVariable } from '../../infra/store/free-space.ts';
 import { cliHome } from '../../tests/cli.ts';
 import type { CliHome } from '../../tests/cli.ts';
 import { harm } from '../../tests/damage.ts';
 import { buildRun } from '../../tests/run-builder.ts';
+import { openStoreForNew } from '../runs/stores-away.ts';
 import type { DoctorLine } from './checks.ts';
 
 let cli: CliHome;
@@ -51,4 +55,24 @@ it('says which disk has too little room, and how much is needed', async () => {
     detail: expect.stringMatching(/^the store .* is full: \d+ MiB are free, 1099511627776 MiB are needed; petrel's home .* is full: /),
     fix: expect.stringContaining('Make room there'),
   });
+});
+
+it('names the runs that wait for a store that is gone, or whose disk is not mounted; none is made anew', async () => {
+  const store = await cli.store();
+  const { runId } = await buildRun(store, { done: 3, checkpoints: [2] });
+  noteDrivenRun(cli.home, { runId, store: store.url, kind: 'rl' });
+  const folder = fileURLToPath(store.url);
+  renameSync(folder, `${folder}-away`);
+  for (const isMountPoint of [false, true]) {
+    if (isMountPoint) mkdirSync(folder);
+    expect(await line('store')).toMatchObject({ status: 'red', detail: `the store ${store.url} is gone; ${runId} waits until it is back`, fix: expect.stringContaining('mount its disk') });
+    expect((await cli.petrel('status')).err).toContain(`${runId} waits until it is back`);
+    await expect(cli.petrel('logs', runId)).rejects.toMatchObject({ code: 'StoreGone', message: expect.stringContaining(store.url) });
+    expect(existsSync(folder) && readdirSync(folder).length > 0).toBe(false);
+  }
+  rmdirSync(folder);
+  await expect(openStoreForNew(null, cli.home)).rejects.toMatchObject({ code: 'StoreGone' });
+  expect(existsSync(folder)).toBe(false);
+  renameSync(`${folder}-away`, folder);
+  expect(await line('store')).toMatchObject({ status: 'green' });
 });

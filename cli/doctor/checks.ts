@@ -14,6 +14,7 @@ import { listRunIds, openKnownStores, openRun } from '../runs/find.ts';
 import { fullPlaces } from '../../infra/store/admission.ts';
 import { freeSpaceFloor } from '../../infra/store/free-space.ts';
 import { openLive } from '../runs/live.ts';
+import { awayHint, awayTexts, runsAway } from '../runs/stores-away.ts';
 
 export interface DoctorResult {
   readonly status: 'green' | 'yellow' | 'red';
@@ -100,12 +101,14 @@ function servers(home: string): DoctorResult {
 
 async function store(home: string): Promise<DoctorResult> {
   const known = knownStores(home);
-  const urls = known.flatMap(({ url, there }, index) => (there || index === 0 ? [url] : []));
+  const away = awayTexts(runsAway(home));
+  if (away.length > 0) return { status: 'red', detail: away.join('; '), fix: awayHint(home) };
+  const urls = known.filter(({ there }) => there).map(({ url }) => url);
   for (const url of urls) await checkFences(await openStore(url));
-  const fences = `${urls.join(', ')}: of many writers one wins`;
+  const fences = urls.length === 0 ? 'none yet: the first run makes one' : `${urls.join(', ')}: of many writers one wins`;
   const gone = known.slice(1).filter(({ there }) => !there);
   if (gone.length === 0) return green(fences);
-  return { status: 'yellow', detail: `gone: ${gone.map(({ url }) => url).join(', ')}; ${fences}`, fix: 'mount its disk, or move the folder back; its runs go on then' };
+  return { status: 'yellow', detail: `gone: ${gone.map(({ url }) => url).join(', ')}; ${fences}`, fix: awayHint(home) };
 }
 
 /** The ends of the logs of the newest runs, and what they begin with. What lies between is read by `ckpt verify`. */

@@ -13,6 +13,7 @@ import { knownStores } from '../../infra/store/places.ts';
 import { readRecord } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import type { CommandContext } from '../command.ts';
+import { awayError, awayTexts, runsAway } from './stores-away.ts';
 
 export interface FoundRun {
   readonly runId: RunId;
@@ -29,10 +30,12 @@ export interface ListedRun {
 /** The stores of this machine that are there. One that is gone is skipped with a notice; the default one is made by the first run. */
 export async function openKnownStores(home: string, notice: (text: string) => void): Promise<Store[]> {
   const stores: Store[] = [];
+  const away = runsAway(home);
+  for (const text of awayTexts(away)) notice(text);
   for (const [index, { url, there }] of knownStores(home).entries()) {
     try {
       if (there) stores.push(await openStore(url));
-      else if (index > 0) notice(`the store ${url} is gone; its runs are not shown`);
+      else if (index > 0 && !away.some(({ store }) => store === url)) notice(`the store ${url} is gone; its runs are not shown`);
     } catch (error) {
       notice(`the store ${url} is left out: ${errorToJson(error).message}`);
     }
@@ -64,10 +67,10 @@ export async function findRun(word: string, { printer, env }: CommandContext, st
   for (const one of named) {
     const run = await openRun(one);
     if (run !== undefined) return run;
-    if (one.runId === word) throw await wasDeleted(one);
+    if (one.runId === word) throw awayError(word, petrelHome(env)) ?? (await wasDeleted(one));
   }
   if (named.length > 0) throw new TerminalError('NotFound', `there is no run ${word} any more`, { hint: 'petrel ls lists the runs' });
-  throw notFound(word, listed.map(({ runId }) => runId));
+  throw awayError(word, petrelHome(env)) ?? notFound(word, listed.map(({ runId }) => runId));
 }
 
 function notFound(word: string, runIds: readonly RunId[]): TerminalError {

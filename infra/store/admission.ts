@@ -5,6 +5,7 @@ import type { PauseError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { natsFolder } from '../stack/state.ts';
 import { ballastBytes, keepBallast, releaseBallast } from './ballast.ts';
+import { holdsWork } from './folder-root.ts';
 import { admitWork, freeBytes, fullPlace } from './free-space.ts';
 
 interface Place {
@@ -17,7 +18,7 @@ interface Place {
 function places(stores: readonly Store[], home: string): Place[] {
   const folders = stores.flatMap((store) => store.localPath('runs') ?? []).map(dirname);
   return [
-    ...folders.filter(existsSync).map((path) => ({ what: 'the store', path, ballast: true })),
+    ...folders.filter(existsSync).map((path) => ({ what: 'the store', path, ballast: holdsWork(path) })),
     { what: "petrel's home", path: home, ballast: true },
     ...[natsFolder(home)].filter(existsSync).map((path) => ({ what: 'the NATS store', path, ballast: false })),
   ];

@@ -1,6 +1,6 @@
 /** A folder as object store: create is link(2), which exactly one of many writers wins. */
 import { createReadStream, createWriteStream } from 'node:fs';
-import { link, mkdir, open, readdir, readFile, rename, rm, stat, statfs, unlink } from 'node:fs/promises';
+import { link, open, readdir, readFile, rename, rm, stat, statfs, unlink } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { dirname, join, relative, sep } from 'node:path';
 import { Readable } from 'node:stream';
@@ -9,6 +9,7 @@ import { pathToFileURL } from 'node:url';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { ballastName, releaseBallast } from './ballast.ts';
+import { FolderRoot } from './folder-root.ts';
 import { diskFull, freeSpaceFloor, isFull } from './free-space.ts';
 import { checkKey } from './key.ts';
 
@@ -27,40 +28,29 @@ const temporaryPrefix = '.tmp-';
 
 /** Opens (and makes) a folder store. Throws InvalidInputError for a network file system. */
 export async function openFolderStore(folder: string): Promise<Store> {
-  await makeFolder(folder);
+  const root = await FolderRoot.open(folder);
   const network = networkFileSystems[(await statfs(folder)).type];
   if (network !== undefined) {
     throw new InvalidInputError(`The store ${folder} lies on a network file system (${network}), which cannot fence writers`, {
       hint: 'Use a local folder, or an object store: store: s3://bucket/prefix',
     });
   }
-  return new FolderStore(folder);
-}
-
-/** What stands in the way is the caller's to mend; a full disk is told as such. */
-async function makeFolder(folder: string): Promise<void> {
-  try {
-    await mkdir(folder, { recursive: true });
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (!['EEXIST', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS'].includes(String(code))) throw error;
-    throw new InvalidInputError(`the folder ${folder} cannot be made for a store: ${String(code)}`, { hint: 'store: a folder that you may write to, or s3://bucket/prefix', cause: error });
-  }
+  return new FolderStore(root);
 }
 
 class FolderStore implements Store {
   readonly url: string;
   readonly place: string;
-  readonly #root: string;
+  readonly #root: FolderRoot;
 
-  constructor(root: string) {
+  constructor(root: FolderRoot) {
     this.#root = root;
-    this.url = pathToFileURL(root).href;
+    this.url = pathToFileURL(root.path).href;
     this.place = this.url;
   }
 
   localPath(key: string): string {
-    return join(this.#root, checkKey(key));
+    return join(this.#root.path, checkKey(key));
   }
 
   /** A full disk gives way once: records are small, and one of them says that it is full. */
@@ -70,7 +60,7 @@ class FolderStore implements Store {
       return await this.#create(path, bytes, hold);
     } catch (error) {
       if (!isFull(error)) throw error;
-      if (!(await releaseBallast(this.#root))) throw await diskFull('the store', this.#root, bytes.byteLength, error);
+      if (!(await releaseBallast(this.#root.path))) throw await diskFull('the store', this.#root.path, bytes.byteLength, error);
       return this.create(key, bytes, hold);
     }
   }
@@ -81,7 +71,7 @@ class FolderStore implements Store {
       await rename(await this.#writeTemporary(path, bytes, false), path);
     } catch (error) {
       if (!isFull(error)) throw error;
-      throw await diskFull('the store', this.#root, freeSpaceFloor() + (bytes instanceof Uint8Array ? bytes.byteLength : 0), error);
+      throw await diskFull('the store', this.#root.path, freeSpaceFloor() + (bytes instanceof Uint8Array ? bytes.byteLength : 0), error);
     }
   }
 
@@ -112,7 +102,7 @@ class FolderStore implements Store {
         await file.close();
       }
     } catch (error) {
-      return absent(error);
+      return this.#absent(error);
     }
   }
 
@@ -126,23 +116,23 @@ class FolderStore implements Store {
       const found = await stat(this.localPath(key));
       return found.isFile() ? found.size : undefined;
     } catch (error) {
-      return absent(error);
+      return this.#absent(error);
     }
   }
 
   async list(prefix: string): Promise<string[]> {
     const base = this.localPath(prefix.slice(0, prefix.lastIndexOf('/') + 1) || '.');
     const found: string[] = [];
-    for (const entry of await readdir(base, { recursive: true, withFileTypes: true }).catch(() => [])) {
+    for (const entry of await readdir(base, { recursive: true, withFileTypes: true }).catch((error: unknown) => this.#absent(error).then(() => []))) {
       if (!entry.isFile() || isHidden(entry.name)) continue;
-      const key = relative(this.#root, join(entry.parentPath, entry.name)).split(sep).join('/');
+      const key = relative(this.#root.path, join(entry.parentPath, entry.name)).split(sep).join('/');
       if (key.startsWith(prefix)) found.push(key);
     }
     return found.sort();
   }
 
   async children(prefix: string): Promise<string[]> {
-    const entries = await readdir(this.localPath(prefix), { withFileTypes: true }).catch((error: unknown) => absent(error) ?? []);
+    const entries = await readdir(this.localPath(prefix), { withFileTypes: true }).catch((error: unknown) => this.#absent(error).then(() => []));
     return entries
       .filter((entry) => !isHidden(entry.name))
       .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))
@@ -155,7 +145,7 @@ class FolderStore implements Store {
 
   async removeLeftovers(before: Date): Promise<number> {
     let removed = 0;
-    for (const entry of await readdir(this.#root, { recursive: true, withFileTypes: true })) {
+    for (const entry of await readdir(this.#root.path, { recursive: true, withFileTypes: true })) {
       if (!entry.isFile() || !entry.name.startsWith(temporaryPrefix)) continue;
       const path = join(entry.parentPath, entry.name);
       const found = await stat(path).catch(absent);
@@ -166,10 +156,16 @@ class FolderStore implements Store {
     return removed;
   }
 
+  /** Throws RetryableError `StoreGone` when all is absent. */
+  async #absent(error: unknown): Promise<undefined> {
+    absent(error);
+    await this.#root.ensureThere();
+  }
+
   /** Writes beside the final name, so that link and rename stay inside one file system. */
   async #writeTemporary(path: string, bytes: Uint8Array | AsyncIterable<Uint8Array>, sync: boolean): Promise<string> {
     const temporary = join(dirname(path), temporaryPrefix + randomBytes(8).toString('hex'));
-    await mkdir(dirname(path), { recursive: true });
+    await this.#root.makeInside(dirname(path));
     try {
       if (bytes instanceof Uint8Array) {
         const file = await open(temporary, 'wx');

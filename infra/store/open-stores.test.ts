@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -8,11 +8,16 @@ import { storesByUrl } from './open-stores.ts';
 
 it('does not make a folder that is gone, and opens it when it is back', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'petrel-store-'));
+  await mkdir(join(folder, 'runs'));
   const [url, away] = [pathToFileURL(folder).href, `${folder}-away`];
   await rename(folder, away);
   const open = storesByUrl();
   await expect(open(url)).rejects.toMatchObject({ kind: 'retryable', code: 'StoreGone' });
   expect(existsSync(folder)).toBe(false);
+  // The place where its disk was mounted.
+  await mkdir(folder);
+  await expect(open(url)).rejects.toMatchObject({ code: 'StoreGone' });
+  await rmdir(folder);
   await rename(away, folder);
   expect((await open(url)).url).toBe(url);
   await rm(folder, { recursive: true });

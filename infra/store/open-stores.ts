@@ -1,8 +1,8 @@
-/** The stores that a process has open. Whoever starts a run makes its store; for those who serve it a folder that is gone is gone, and not made anew, empty. */
-import { RetryableError } from '../../core/errors.ts';
+/** The stores that a process has open. Whoever starts a run makes its store; for those who serve it a folder that is gone is gone, and not made anew, empty, nor is an empty one the store. */
 import type { Store } from '../../core/ports.ts';
+import { storeGone } from './folder-root.ts';
 import { openStore } from './open.ts';
-import { isThere } from './places.ts';
+import { isInUse } from './places.ts';
 
 /** Opens each store once. One that could not be opened is tried again by whoever asks next. */
 export function storesByUrl(): (url: string) => Promise<Store> {
@@ -10,7 +10,7 @@ export function storesByUrl(): (url: string) => Promise<Store> {
   return (url) => {
     let store = stores.get(url);
     if (store === undefined) {
-      store = openIfThere(url);
+      store = openIfInUse(url);
       store.catch(() => stores.delete(url));
       stores.set(url, store);
     }
@@ -18,7 +18,7 @@ export function storesByUrl(): (url: string) => Promise<Store> {
   };
 }
 
-async function openIfThere(url: string): Promise<Store> {
-  if (!isThere(url)) throw new RetryableError('StoreGone', `the store ${url} is gone`, { hint: 'mount its disk, or move the folder back: then it goes on' });
+async function openIfInUse(url: string): Promise<Store> {
+  if (!isInUse(url)) throw storeGone(url);
   return openStore(url);
 }

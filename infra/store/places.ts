@@ -3,6 +3,7 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { z } from 'zod';
+import { holdsWork } from './folder-root.ts';
 
 /** Folder of the store that a recipe with `store: null` uses. */
 export function defaultStore(home: string): string {
@@ -53,6 +54,11 @@ function remembered(home: string): readonly string[] {
 /** A bucket: whoever looks again and again looks less often. */
 export function isPaidByRequest(url: string): boolean {
   return !url.startsWith('file:');
+}
+
+/** Somebody has a run or a schedule there. For those who serve them: an empty folder may be the place of a disk that is not mounted. */
+export function isInUse(url: string): boolean {
+  return isPaidByRequest(url) || holdsWork(fileURLToPath(url));
 }
 
 /** False for a folder that is gone: moved, or on a disk that is not mounted. */

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { errorToJson } from '../../core/errors.ts';
 import { digestOf } from '../../infra/store/digest.ts';
-import { isPaidByRequest, knownStores } from '../../infra/store/places.ts';
+import { isInUse, isPaidByRequest, knownStores } from '../../infra/store/places.ts';
 import { ensureSchedule, removeSchedule } from '../../infra/temporal/schedules.ts';
 
 /** How often a store is gone over. What is condemned in one pass is removed by the next one after the grace. */
@@ -25,8 +25,8 @@ export const janitorId = (store: string): string => `janitor-${digestOf(store).s
 /** Looks again and again until the signal. A folder that is gone has no janitor: it would be made anew, where a disk is to be mounted. */
 export async function keepJanitors({ home, client, log }: JanitorPorts, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    for (const { url, there } of knownStores(home)) {
-      await (there ? ensureJanitor(client, url) : removeSchedule(client, janitorId(url))).catch((error: unknown) => log(`the janitor of ${url}: ${errorToJson(error).message}`));
+    for (const { url } of knownStores(home)) {
+      await (isInUse(url) ? ensureJanitor(client, url) : removeSchedule(client, janitorId(url))).catch((error: unknown) => log(`the janitor of ${url}: ${errorToJson(error).message}`));
     }
     await delay(lookMs, undefined, { signal }).catch(() => undefined);
   }

@@ -4,7 +4,7 @@ import { errorToJson } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { tendSchedule } from '../../infra/schedules/tend.ts';
 import type { TendPorts } from '../../infra/schedules/tend.ts';
-import { isPaidByRequest, knownStores } from '../../infra/store/places.ts';
+import { isInUse, isPaidByRequest, knownStores } from '../../infra/store/places.ts';
 import { listScheduleNames } from '../../infra/store/schedule-log.ts';
 import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
 
@@ -23,8 +23,8 @@ export interface KeepSchedulesPorts extends TendPorts {
 /** Looks again and again until the signal. A server or a store that is away is asked again. */
 export async function keepSchedules(ports: KeepSchedulesPorts, signal: AbortSignal): Promise<void> {
   for (let turn = 0; !signal.aborted; turn++) {
-    for (const { url, there } of knownStores(ports.home)) {
-      if (there && (turn % paidTurns === 0 || !isPaidByRequest(url))) await keepThoseOf(url, ports).catch((error: unknown) => ports.log(`cannot look after the schedules of ${url}: ${errorToJson(error).message}`));
+    for (const { url } of knownStores(ports.home)) {
+      if (isInUse(url) && (turn % paidTurns === 0 || !isPaidByRequest(url))) await keepThoseOf(url, ports).catch((error: unknown) => ports.log(`cannot look after the schedules of ${url}: ${errorToJson(error).message}`));
     }
     await delay(everyMs, undefined, { signal }).catch(() => undefined);
   }

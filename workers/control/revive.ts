@@ -6,8 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { errorToJson } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
+import { keys } from '../../core/records/keys.ts';
 import { drivenRuns, forgetDrivenRun } from '../../infra/stack/driven-runs.ts';
 import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
+import { storeGone } from '../../infra/store/folder-root.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { endRunWorkflow, runningWorkflow, startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { Histories } from './histories.ts';
@@ -28,9 +30,18 @@ export interface RevivePorts {
 /** Looks again and again until the signal. A server that is away is asked again. */
 export async function keepRunsDriven(ports: RevivePorts, signal: AbortSignal): Promise<void> {
   const histories = new Histories();
+  /** What was said of a run last: the same is not said again every second. */
+  const said = new Map<string, string>();
   while (!signal.aborted) {
     for (const run of drivenRuns(ports.home)) {
-      await revive(ports, histories, run).catch((error: unknown) => ports.log(`${run.runId}: cannot tell whether it is driven: ${errorToJson(error).message}`));
+      await revive(ports, histories, run).then(
+        () => said.delete(run.runId),
+        (error: unknown) => {
+          const text = `${run.runId}: cannot tell whether it is driven: ${errorToJson(error).message}`;
+          if (said.get(run.runId) !== text) ports.log(text);
+          said.set(run.runId, text);
+        },
+      );
     }
     await delay(everyMs, undefined, { signal }).catch(() => undefined);
   }
@@ -52,6 +63,8 @@ async function revive(ports: RevivePorts, histories: Histories, run: DrivenRun):
 async function isToBeDriven({ openStore, stack }: RevivePorts, { runId, store }: DrivenRun): Promise<boolean> {
   const log = new RunLog(await openStore(store), runId);
   const status = await log.status();
+  // Even of a run that was deleted something stays.
+  if (status === undefined && (await log.store.head(keys.run(runId))) === undefined) throw storeGone(store);
   if (status === undefined || !['queued', 'running', 'paused'].includes(status.state)) return false;
   const term = await log.newestTerm();
   return term === undefined || term.record.owner === stack;

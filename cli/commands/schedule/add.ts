@@ -11,14 +11,14 @@ import { petrelHome } from '../../../infra/home.ts';
 import { stackName } from '../../../infra/stack/identity.ts';
 import { putScheduleModule } from '../../../infra/store/blobs.ts';
 import { ensureFences } from '../../../infra/store/fencing.ts';
-import { openStore } from '../../../infra/store/open.ts';
-import { defaultStore, rememberStore } from '../../../infra/store/places.ts';
+import { rememberStore } from '../../../infra/store/places.ts';
 import { changeSchedule, ScheduleLog } from '../../../infra/store/schedule-log.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { flag, textOption, word } from '../../options.ts';
 import { loadRecipe } from '../../recipe-file.ts';
 import { recipeErrors } from '../../recipe-issues.ts';
 import { poolsOf, storedInputs, withoutPaths } from '../../runs/start.ts';
+import { openStoreForNew } from '../../runs/stores-away.ts';
 import { listSchedules } from '../../schedules/find.ts';
 import { liveSchedule, withTemporalUp } from '../../schedules/live.ts';
 import { scheduleSummary } from '../../schedules/summary.ts';
@@ -35,7 +35,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   if (problems.length > 0) throw recipeErrors(problems, layers);
 
   const home = petrelHome(env);
-  const store = await openStore(recipe.store ?? defaultStore(home));
+  const store = await openStoreForNew(recipe.store, home);
   const replace = flag(input, 'replace');
   await refuseTaken(recipe.name, store, replace, context);
   await ensureFences(home, store);

@@ -1,0 +1,64 @@
+/** A folder store whose root vanishes while it is open. */
+import { cp, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { Store } from '../../core/ports.ts';
+import { openFolderStore } from './folder.ts';
+
+const bytes = new Uint8Array([1, 2, 3]);
+const gone = { kind: 'retryable', code: 'StoreGone', message: expect.stringContaining('is gone'), hint: expect.stringContaining('mount its disk') };
+
+async function usedStore(): Promise<{ readonly folder: string; readonly store: Store }> {
+  const folder = join(await mkdtemp(join(tmpdir(), 'petrel-store-')), 'store');
+  const store = await openFolderStore(folder);
+  await store.create('runs/a/run.json', bytes);
+  return { folder, store };
+}
+
+/** Everything that a process may ask of a store that is not there. */
+const asks: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
+  get: (store) => store.get('runs/a/run.json'),
+  'get of a range': (store) => store.get('runs/a/run.json', [0, 1]),
+  head: (store) => store.head('runs/a/run.json'),
+  stream: (store) => store.stream('runs/a/run.json'),
+  list: (store) => store.list('runs/'),
+  children: (store) => store.children('runs'),
+  create: (store) => store.create('runs/a/status/1.json', bytes),
+  put: (store) => store.put('runs/a/logs/1.jsonl', bytes),
+  'create at the root': (store) => store.create('k', bytes),
+};
+
+describe('a folder store that vanishes while it is open', () => {
+  it.each(Object.entries(asks))('says so: %s', async (_, ask) => {
+    const { folder, store } = await usedStore();
+    await rename(folder, `${folder}-away`);
+    await expect(ask(store)).rejects.toMatchObject(gone);
+    expect(existsSync(folder)).toBe(false);
+    // The place where a disk was mounted.
+    await mkdir(folder);
+    await expect(ask(store)).rejects.toMatchObject(gone);
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it('goes on when it is back, the same or a copy', async () => {
+    const { folder, store } = await usedStore();
+    await rename(folder, `${folder}-away`);
+    await expect(store.head('runs/b')).rejects.toMatchObject(gone);
+    await cp(`${folder}-away`, folder, { recursive: true });
+    expect(await store.head('runs/b')).toBeUndefined();
+    expect(await store.create('runs/b', bytes)).toBe('created');
+    await rm(folder, { recursive: true });
+    await expect(store.get('runs/b')).rejects.toMatchObject(gone);
+    await rename(`${folder}-away`, folder);
+    expect(await store.get('runs/b')).toBeUndefined();
+    expect(await store.get('runs/a/run.json')).toEqual(Buffer.from(bytes));
+  });
+});
+
+describe('a folder that can be no store', () => {
+  it.each(['/proc/nope', '/proc/nope/deeper', '/dev/null/store'])('is refused at once: %s', async (folder) => {
+    await expect(openFolderStore(folder)).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining(`found that ${folder} cannot be made`), hint: expect.stringContaining('store: a folder that you may write to') });
+  });
+});
