@@ -7,7 +7,7 @@ import type { CommandContext, CommandInput } from '../command.ts';
 import { flag, integerOption, textOption } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
 import { showMoment, showNumber } from '../printer/quantities.ts';
-import { renderTable } from '../printer/table.ts';
+import { renderTable, widthFor } from '../printer/table.ts';
 import { listRunIds, openKnownStores, openRun } from '../runs/find.ts';
 import { summaryOf } from '../runs/summary.ts';
 import type { RunSummary } from '../runs/summary.ts';
@@ -49,12 +49,12 @@ function table(runs: readonly RunSummary[], printer: Printer): string {
     { head: 'run', value: (run: RunSummary) => run.runId },
     { head: 'state', value: (run: RunSummary) => styledState(run, printer) },
     { head: 'iteration', value: iterationText },
-    { head: 'reward', value: (run: RunSummary) => run.reward?.toFixed(3) },
-    { head: 'loss', value: (run: RunSummary) => (run.loss === null ? undefined : showNumber(run.loss)) },
-    { head: 'accuracy', value: (run: RunSummary) => run.accuracy?.toFixed(3) },
-    { head: 'started', value: (run: RunSummary) => showMoment(new Date(run.createdAt), now) },
-    { head: 'changed', value: (run: RunSummary) => showMoment(new Date(run.changedAt), now) },
+    { head: 'reward', value: (run: RunSummary) => run.reward?.toFixed(3), spare: 3 },
+    { head: 'loss', value: (run: RunSummary) => (run.loss === null ? undefined : showNumber(run.loss)), spare: 4 },
+    { head: 'accuracy', value: (run: RunSummary) => run.accuracy?.toFixed(3), spare: 5 },
+    { head: 'started', value: (run: RunSummary) => showMoment(new Date(run.createdAt), now), spare: 1 },
+    { head: 'changed', value: (run: RunSummary) => showMoment(new Date(run.changedAt), now), spare: 2 },
     { head: 'why', value: (run: RunSummary) => run.reason?.message.split('\n')[0], shrink: true },
   ].filter(({ head, value }) => !['loss', 'why'].includes(head) || runs.some((run) => value(run) !== undefined));
-  return renderTable(runs, columns, printer.stdout.isTty ? printer.stdout.columns : undefined);
+  return renderTable(runs, columns, widthFor(printer.stdout));
 }

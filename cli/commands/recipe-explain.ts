@@ -1,7 +1,7 @@
 import { explain, type RecipeKey, recipeKeys, showValue } from '../../core/recipe/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import type { Printer } from '../printer/printer.ts';
-import { renderFields, renderTable } from '../printer/table.ts';
+import { renderFields, renderTable, widthFor } from '../printer/table.ts';
 
 const CHANGE_TEXT = {
   free: 'free: takes effect',
@@ -41,7 +41,7 @@ function keyTable(keys: readonly RecipeKey[], printer: Printer): string {
     { head: 'resume', value: (key: RecipeKey) => key.change },
     { head: 'what it is', value: (key: RecipeKey) => (key.unit === undefined ? key.doc : `${key.doc} [${key.unit}]`), shrink: true },
   ];
-  return renderTable(keys, columns, printer.stdout.isTty ? printer.stdout.columns : undefined);
+  return renderTable(keys, columns, widthFor(printer.stdout));
 }
 
 function defaultText(key: RecipeKey): string {

@@ -21,7 +21,7 @@ import { EXIT, exitCodeOfState, type ExitCode } from '../exit-codes.ts';
 import { flag, integerOption, textOption, word } from '../options.ts';
 import { changedRecipe, inTheSameRun } from '../runs/changed-recipe.ts';
 import type { ChangedRecipe } from '../runs/changed-recipe.ts';
-import { driverAfterUp } from '../runs/driver.ts';
+import { driverAfterUp, driverIfUp } from '../runs/driver.ts';
 import type { RunDriver } from '../runs/driver.ts';
 import { findRun } from '../runs/find.ts';
 import type { FoundRun } from '../runs/find.ts';
@@ -45,6 +45,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const status = await found.log.status();
   refuseResume(found, status, wish);
   const plan = await planTerm(found, status, wish);
+  if (plan !== undefined) await refuseIfAtWork(found, plan, wish, petrelHome(env));
   if (plan !== undefined && !(await accepted(found, plan, input, context))) return EXIT.interrupted;
   if (flag(input, 'skip')) printer.notice(await skipBatch(found));
   if (store !== undefined) {
@@ -87,6 +88,16 @@ async function accepted(found: FoundRun, plan: TermPlan, input: CommandInput, co
   if (await confirmed(`${plan.concerns.join('; ')}. Go on?`, input, context, 'accept')) return true;
   context.printer.notice('nothing was done');
   return false;
+}
+
+/** Before the plan is shown and anybody is asked. With the stack down it is asked once it is up. */
+async function refuseIfAtWork(found: FoundRun, plan: TermPlan, wish: TermWish, home: string): Promise<void> {
+  const driver = await driverIfUp(found, home);
+  try {
+    if (driver !== undefined) await refuseRunning(found, plan, wish, driver);
+  } finally {
+    await driver?.close();
+  }
 }
 
 /** A new term is opened for a run at rest; whoever wants more than that stops it first. */

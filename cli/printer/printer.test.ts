@@ -71,6 +71,18 @@ describe('tables', () => {
     expect(text).toContain('…');
   });
 
+  it('leave out what is least wanted when shrinking is not enough, and wrap only when nothing is left to give up', () => {
+    const wide = [
+      { head: 'name', value: () => 'quickstart-20260102-030405-7af1' },
+      { head: 'next', value: () => '2026-11-21 03:00:00Z', spare: 2 },
+      { head: 'took', value: () => '3 m 05 s', spare: 1 },
+      { head: 'why', value: () => 'x'.repeat(60), shrink: true },
+    ];
+    const heads = (width: number) => renderTable([0], wide, width).split('\n')[0]?.split(/ +/);
+    for (const width of [41, 60, 80, 100, 200]) expect(Math.max(...renderTable([0], wide, width).split('\n').map(displayWidth))).toBeLessThanOrEqual(width);
+    expect([200, 80, 70, 60, 20].map(heads)).toEqual([['NAME', 'NEXT', 'TOOK', 'WHY'], ['NAME', 'NEXT', 'TOOK', 'WHY'], ['NAME', 'NEXT', 'WHY'], ['NAME', 'WHY'], ['NAME', 'WHY']]);
+  });
+
   it('of fields leave out what is undefined and indent further lines', () => {
     expect(renderFields([['a', 'x\ny'], ['bcd', undefined], ['bc', 1]])).toBe('a    x\n     y\nbc   1');
   });

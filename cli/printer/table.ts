@@ -1,4 +1,5 @@
 /** Tables: aligned columns without borders, upper-case heads, numbers on the right. */
+import type { Terminal } from './terminal.ts';
 import { displayWidth, fit } from './width.ts';
 
 export interface Column<Row> {
@@ -6,6 +7,8 @@ export interface Column<Row> {
   readonly value: (row: Row) => string | number | undefined;
   /** The column that gives way when the terminal is narrow. */
   readonly shrink?: boolean;
+  /** Left out when that is not enough, the lowest first. --json has it all. */
+  readonly spare?: number;
   /** The head as it is written: it is a name to type. */
   readonly verbatim?: boolean;
   /** Numbers that come as texts. */
@@ -15,11 +18,17 @@ export interface Column<Row> {
 const GAP = '  ';
 const LEAST = 8;
 
-/** `columns`: width of the terminal. Missing values are "-". No trailing blanks, never wraps what may shrink. */
+/** Tables are made to fit a terminal; a file gets them whole. */
+export const widthFor = ({ isTty, columns }: Terminal): number | undefined => (isTty ? columns : undefined);
+
+/** `width`: of the terminal. Missing values are "-". No trailing blanks; does not wrap as long as columns may shrink or be left out. */
 export function renderTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[], width = Number.MAX_SAFE_INTEGER): string {
   const cells = rows.map((row) => columns.map((column) => column.value(row)));
   const texts = [columns.map(({ head, verbatim }) => (verbatim === true ? head : head.toUpperCase())), ...cells.map((line) => line.map(cellText))];
-  const widths = shrinkTo(width, columns, columns.map((_, index) => Math.max(...texts.map((line) => displayWidth(line[index] ?? '')))));
+  const wanted = columns.map((_, index) => Math.max(...texts.map((line) => displayWidth(line[index] ?? ''))));
+  const left = leastWanted(width, columns, wanted);
+  if (left !== undefined) return renderTable(rows, columns.filter((column) => column !== left), width);
+  const widths = shrinkTo(width, columns, wanted);
   const right = columns.map((column, index) => column.right === true || cells.some((line) => typeof line[index] === 'number'));
   return texts.map((line) => line.map((text, index) => pad(text, widths[index] ?? 0, right[index] ?? false)).join(GAP).trimEnd()).join('\n');
 }
@@ -43,8 +52,17 @@ function pad(text: string, width: number, right: boolean): string {
   return right ? blanks + cut : cut + blanks;
 }
 
+/** The column to leave out, when the table is too wide even with what may shrink at its least. */
+function leastWanted<Row>(width: number, columns: readonly Column<Row>[], wanted: readonly number[]): Column<Row> | undefined {
+  const least = wanted.map((one, index) => (columns[index]?.shrink === true ? Math.min(one, LEAST) : one));
+  if (totalOf(least) <= width) return undefined;
+  return columns.reduce<Column<Row> | undefined>((found, column) => ((column.spare ?? Infinity) < (found?.spare ?? Infinity) ? column : found), undefined);
+}
+
+const totalOf = (widths: readonly number[]): number => widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);
+
 function shrinkTo<Row>(width: number, columns: readonly Column<Row>[], wanted: readonly number[]): readonly number[] {
-  const total = wanted.reduce((sum, one) => sum + one, 0) + GAP.length * (columns.length - 1);
+  const total = totalOf(wanted);
   const index = columns.findIndex((column) => column.shrink === true);
   if (total <= width || index < 0) return wanted;
   return wanted.map((one, at) => (at === index ? Math.max(Math.min(one, LEAST), one - (total - width)) : one));

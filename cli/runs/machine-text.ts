@@ -1,6 +1,6 @@
 /** The status of a machine, for people. */
 import type { Printer } from '../printer/printer.ts';
-import { renderTable } from '../printer/table.ts';
+import { renderTable, widthFor } from '../printer/table.ts';
 import type { MachineStatus } from './machine-status.ts';
 import { reasonText, workerTable } from './status-text.ts';
 import type { RunSummary } from './summary.ts';
@@ -13,8 +13,8 @@ export function machineStatusText({ stack, workers, runs }: MachineStatus, print
     { head: 'process', value: ({ name }) => name },
     { head: 'state', value: ({ state }) => state },
     { head: 'restarts', value: ({ restarts }) => restarts },
-    { head: 'last exit', value: ({ lastExit }) => lastExit },
-  ]));
+    { head: 'last exit', value: ({ lastExit }) => lastExit, shrink: true },
+  ], widthFor(printer.stdout)));
   if (workers.length > 0) parts.push(workerTable(workers, printer));
   parts.push(runs.length === 0 ? 'no unfinished runs; petrel ls lists all' : runTable(runs, printer));
   for (const run of runs) if (run.reason !== undefined) parts.push(`${run.runId}: ${reasonText(run.reason)}\nnext: ${nextCommand(run)}`);
@@ -28,7 +28,7 @@ function stackLine(stack: MachineStatus['stack'], printer: Printer): string {
     case 'degraded':
       return printer.style('yellow', 'the local stack is up, but not all of it is well');
     case 'up':
-      return `the local stack is up: Temporal ${stack.temporal}, NATS ${stack.nats}, ${stack.children.length} processes`;
+      return `the stack is up: Temporal ${stack.temporal}, NATS ${stack.nats?.replace('nats://', '')}, ${stack.children.length} processes`;
   }
 }
 
@@ -37,7 +37,7 @@ function runTable(runs: readonly RunSummary[], printer: Printer): string {
     { head: 'run', value: (run) => run.runId },
     { head: 'state', value: (run) => styledState(run, printer) },
     { head: 'iteration', value: iterationText },
-    { head: 'reward', value: (run) => run.reward?.toFixed(3) },
-    { head: 'accuracy', value: (run) => run.accuracy?.toFixed(3) },
-  ]);
+    { head: 'reward', value: (run) => run.reward?.toFixed(3), spare: 1 },
+    { head: 'accuracy', value: (run) => run.accuracy?.toFixed(3), spare: 2 },
+  ], widthFor(printer.stdout));
 }

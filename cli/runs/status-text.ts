@@ -1,7 +1,7 @@
 /** The status of runs, workers and the stack, for people. */
 import type { Printer } from '../printer/printer.ts';
 import { showMoment, showNumber } from '../printer/quantities.ts';
-import { renderFields, renderTable } from '../printer/table.ts';
+import { renderFields, renderTable, widthFor } from '../printer/table.ts';
 import type { RunStatus, WorkerStatus } from './status-report.ts';
 import { iterationText, nextCommand, styledState } from './words.ts';
 
@@ -54,13 +54,13 @@ export function workerTable(workers: readonly WorkerStatus[], printer: Printer):
   const columns = [
     { head: 'worker', value: (worker: WorkerStatus) => worker.worker },
     { head: 'state', value: (worker: WorkerStatus) => (worker.state === 'unhealthy' ? printer.style('red', 'UNHEALTHY') : worker.state) },
-    { head: 'roles', value: (worker: WorkerStatus) => worker.roles.join(' ') },
+    { head: 'roles', value: (worker: WorkerStatus) => worker.roles.join(' '), spare: 3 },
     { head: 'works for', value: (worker: WorkerStatus) => worker.lease },
-    { head: 'jobs', value: (worker: WorkerStatus) => worker.jobs.length },
-    { head: 'loop delay', value: (worker: WorkerStatus) => `${Math.round(worker.loopDelayMs)} ms` },
+    { head: 'jobs', value: (worker: WorkerStatus) => worker.jobs.length, spare: 2 },
+    { head: 'loop delay', value: (worker: WorkerStatus) => `${Math.round(worker.loopDelayMs)} ms`, spare: 1 },
     { head: 'last error', value: troubleText, shrink: true },
   ].filter(({ head }) => head !== 'last error' || workers.some((worker) => worker.lastError !== undefined));
-  return renderTable(workers, columns, printer.stdout.isTty ? printer.stdout.columns : undefined);
+  return renderTable(workers, columns, widthFor(printer.stdout));
 }
 
 function troubleText({ lastError, failuresInARow }: WorkerStatus): string | undefined {

@@ -4,7 +4,7 @@ import { showSpan } from '../../core/schedules/duration.ts';
 import { showTimes } from '../../core/schedules/times.ts';
 import type { Printer } from '../printer/printer.ts';
 import { showDuration } from '../printer/quantities.ts';
-import { renderFields, renderTable } from '../printer/table.ts';
+import { renderFields, renderTable, widthFor } from '../printer/table.ts';
 import type { FiringSummary, ScheduleSummary } from './summary.ts';
 
 /** `2026-11-21 03:00:00Z`. */
@@ -17,16 +17,16 @@ export function scheduleTable(schedules: readonly ScheduleSummary[], printer: Pr
   const columns = [
     { head: 'schedule', value: ({ name }: ScheduleSummary) => name },
     { head: 'state', value: ({ state }: ScheduleSummary) => state },
-    { head: 'when', value: ({ times }: ScheduleSummary) => showTimes(times) },
+    { head: 'when', value: ({ times }: ScheduleSummary) => showTimes(times), spare: 4 },
     { head: 'next', value: ({ nextTimes: [next] }: ScheduleSummary) => next && showTime(next) },
-    { head: 'overlap', value: ({ overlap }: ScheduleSummary) => overlap },
+    { head: 'overlap', value: ({ overlap }: ScheduleSummary) => overlap, spare: 3 },
     { head: 'last run', value: (schedule: ScheduleSummary) => newest(schedule)?.runId ?? undefined },
-    { head: 'run state', value: (schedule: ScheduleSummary) => newest(schedule)?.state ?? undefined },
-    { head: 'accuracy', value: (schedule: ScheduleSummary) => newest(schedule)?.accuracy?.toFixed(3) },
-    { head: 'took', value: (schedule: ScheduleSummary) => secondsText(newest(schedule)?.seconds) },
+    { head: 'run state', value: (schedule: ScheduleSummary) => newest(schedule)?.state ?? undefined, spare: 5 },
+    { head: 'accuracy', value: (schedule: ScheduleSummary) => newest(schedule)?.accuracy?.toFixed(3), spare: 2 },
+    { head: 'took', value: (schedule: ScheduleSummary) => secondsText(newest(schedule)?.seconds), spare: 1 },
     { head: 'blocked by', value: blockedText, shrink: true },
   ];
-  return renderTable(schedules, columns, printer.stdout.isTty ? printer.stdout.columns : undefined);
+  return renderTable(schedules, columns, widthFor(printer.stdout));
 }
 
 export function scheduleText(schedule: ScheduleSummary, printer: Printer): string {
@@ -63,15 +63,15 @@ function blockedText({ active, overlap }: ScheduleSummary): string | undefined {
 function firingTable(firings: readonly FiringSummary[], printer: Printer): string {
   const columns = [
     { head: 'time', value: ({ time }: FiringSummary) => showTime(time) },
-    { head: 'kind', value: ({ kind }: FiringSummary) => kind },
+    { head: 'kind', value: ({ kind }: FiringSummary) => kind, spare: 3 },
     { head: 'outcome', value: ({ outcome }: FiringSummary) => outcome },
     { head: 'run', value: ({ runId }: FiringSummary) => runId ?? undefined },
-    { head: 'state', value: ({ state }: FiringSummary) => state ?? undefined },
-    { head: 'accuracy', value: ({ accuracy }: FiringSummary) => accuracy?.toFixed(3) },
-    { head: 'took', value: ({ seconds }: FiringSummary) => secondsText(seconds) },
+    { head: 'state', value: ({ state }: FiringSummary) => state ?? undefined, spare: 4 },
+    { head: 'accuracy', value: ({ accuracy }: FiringSummary) => accuracy?.toFixed(3), spare: 2 },
+    { head: 'took', value: ({ seconds }: FiringSummary) => secondsText(seconds), spare: 1 },
     { head: 'why', value: ({ why }: FiringSummary) => why, shrink: true },
   ].filter(({ head, value }) => head !== 'why' || firings.some((firing) => value(firing) !== undefined));
-  return renderTable(firings, columns, printer.stdout.isTty ? printer.stdout.columns : undefined);
+  return renderTable(firings, columns, widthFor(printer.stdout));
 }
 
 function secondsText(seconds: number | null | undefined): string | undefined {
