@@ -50,6 +50,9 @@ export interface JobRequest<S extends Stage> {
   readonly divisible?: boolean;
 }
 
+/** Told to a run when a worker that was at it has ended, and another process is there in its place. */
+export type WorkerEnded = (runId: string, worker: string, how: string) => void;
+
 /** Why the queue can take nothing for now, when it is for want of room. */
 export type NoRoom = () => Promise<PauseError | undefined>;
 
@@ -77,22 +80,31 @@ export class Dispatcher {
   readonly #workers: Workers;
   readonly #link: Link;
   readonly #noRoom: NoRoom;
+  readonly #ended: WorkerEnded;
   #jsm: JetStreamManager;
 
-  private constructor(nc: NatsConnection, jsm: JetStreamManager, timing: Timing, noRoom: NoRoom) {
+  private constructor(nc: NatsConnection, jsm: JetStreamManager, timing: Timing, noRoom: NoRoom, ended: WorkerEnded) {
     this.#nc = nc;
+    this.#ended = ended;
     this.#noRoom = noRoom;
     this.#js = jetstream(nc);
     this.#jsm = jsm;
     this.#timing = timing;
-    this.#workers = new Workers(nc, timing, (entry) => this.#sessions.forEach((session) => session.replaced(entry)));
+    this.#workers = new Workers(nc, timing, (entry, before) => this.#replaced(entry, before));
     this.#link = linkOf(nc);
     this.#link.onBack(() => this.#sessions.forEach((session) => session.reconnected()));
   }
 
   /** `noRoom`: asked when a job could not be published. */
-  static async open(nc: NatsConnection, timing: Timing, noRoom: NoRoom = async () => undefined): Promise<Dispatcher> {
-    return new Dispatcher(nc, await ensureStreams(nc), timing, noRoom);
+  static async open(nc: NatsConnection, timing: Timing, noRoom: NoRoom = async () => undefined, ended: WorkerEnded = () => {}): Promise<Dispatcher> {
+    return new Dispatcher(nc, await ensureStreams(nc), timing, noRoom, ended);
+  }
+
+  #replaced(entry: Presence, before: Presence | undefined): void {
+    const sessions = [...this.#sessions.values()];
+    const runs = sessions.filter(({ jobId, runId }) => before?.jobs.includes(jobId) || before?.lease === runId).map(({ runId }) => runId);
+    for (const runId of new Set(runs)) this.#ended(runId, entry.worker, entry.predecessorEnded ?? 'vanished');
+    for (const session of sessions) session.replaced(entry);
   }
 
   /** Throws what the job's failure calls for: TerminalError, PauseError, or the signal's reason. */
@@ -253,6 +265,14 @@ class WaitSession {
       () => clearTimeout(this.#later),
     );
     void this.#publishIfAbsent();
+  }
+
+  get jobId(): string {
+    return this.#ports.jobId;
+  }
+
+  get runId(): string {
+    return this.#ports.runId;
   }
 
   join(options: WaitOptions): Promise<JobResult<Stage>> {

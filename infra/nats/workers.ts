@@ -8,13 +8,13 @@ export class Workers {
   readonly #known = new Map<string, { readonly entry: Presence; readonly heard: number }>();
   readonly #timing: Timing;
 
-  /** `came`: a process is there that was not, perhaps in the place of one that held jobs. */
-  constructor(nc: NatsConnection, timing: Timing, came: (entry: Presence) => void) {
+  /** `came`: a process is there that was not, perhaps in the place of one that held jobs: `before` is what that said last. */
+  constructor(nc: NatsConnection, timing: Timing, came: (entry: Presence, before: Presence | undefined) => void) {
     this.#timing = timing;
     watchPresence(nc, (entry) => {
-      const before = this.#known.get(entry.worker)?.entry.incarnation;
+      const before = this.#known.get(entry.worker)?.entry;
       this.#known.set(entry.worker, { entry, heard: Date.now() });
-      if (before !== entry.incarnation) came(entry);
+      if (before?.incarnation !== entry.incarnation) came(entry, before);
     });
   }
 

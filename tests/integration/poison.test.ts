@@ -37,6 +37,7 @@ describe('a sample that ends every rollout engine (seed 42)', () => {
     expect(draws.map(({ draw, fate }) => `${draw} ${fate}`)).toEqual(Array.from({ length: 12 }, (_, draw) => `${draw} trained`));
     const lost = draws.flatMap(({ draw, samples }) => samples.flatMap((sample, i) => (typeof sample === 'string' ? [`${draw} ${i}: ${sample}`] : [])));
     expect(lost).toEqual(['6 2: convicted: it ended every worker that sampled it']);
+    await loop.said(run, /warn control: worker sample-\d ended \(SIGSEGV\) and was started again/);
     await loop.said(run, /sample 2 of draw 6 \(row \d+\) is convicted/);
   });
 

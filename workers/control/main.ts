@@ -43,7 +43,12 @@ const stack = stackFromEnv();
 Runtime.install({ logger: new DefaultLogger('WARN') });
 
 const nc = await connectNats(stack, name);
-const dispatcher = await Dispatcher.open(nc, timing, async () => (await fullPlaces([], petrelHome()))[0]);
+const dispatcher = await Dispatcher.open(
+  nc,
+  timing,
+  async () => (await fullPlaces([], petrelHome()))[0],
+  (runId, worker, how) => lineWriter(nc, runId, 'control')('warn', `worker ${worker} ended (${how}) and was started again`),
+);
 const runStores = new Map<string, Store>();
 const loopDelay = watchLoopDelay();
 
