@@ -1,6 +1,7 @@
 /** `petrel fork <run> [key=value...] [--from k]`: another run that begins with a state of this one. */
 import { petrelHome } from '../../infra/home.ts';
 import { pinPosition } from '../../infra/retention/entries.ts';
+import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
@@ -33,6 +34,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const fork = await createFork(found, origin, revision, changed, now);
   await unpin();
   rememberStore(home, store.url);
+  noteDrivenRun(home, { runId: fork.runId, store: store.url, kind: fork.record.kind });
   const driver = await driverAfterUp(fork, home, printer);
   try {
     const entry = await fork.log.status();

@@ -5,6 +5,7 @@ import type { Recipe } from '../../core/recipe/index.ts';
 import type { RunState } from '../../core/records/schema.ts';
 import { petrelHome } from '../../infra/home.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
+import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { ensureStack } from '../../infra/stack/index.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
 import { rememberStore } from '../../infra/store/places.ts';
@@ -33,6 +34,8 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const store = await openStoreForNew(loaded.recipe.store, home);
   const started = await createRun(loaded.recipe, { store, home, env, now: new Date(), say: (text) => printer.notice(text) });
   rememberStore(home, store.url);
+  // From now on it is begun by this stack, whatever becomes of this process.
+  noteDrivenRun(home, { runId: started.runId, store: store.url, kind: loaded.recipe.kind });
   printer.notice(`run ${started.runId}`);
   for (const note of started.notes) printer.notice(note);
   const pools = poolsOf(loaded.recipe);

@@ -1,8 +1,9 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { drivenRuns } from '../../infra/stack/driven-runs.ts';
+import { drivenRuns, noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { stackFolder } from '../../infra/stack/state.ts';
+import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
 
@@ -22,6 +23,21 @@ async function loseDatabase(): Promise<void> {
     process.kill(pid, 'SIGCONT');
   }
 }
+
+describe('a run whose command ended before it started the workflow', () => {
+  it('is begun by the stack, and a pause that was wished meanwhile holds it until it is resumed', async () => {
+    const [run, held] = [await loop.create(), await loop.create()];
+    expect((await runWords(loop.home, ['pause', held.runId])).out).toContain('is paused');
+    for (const { runId } of [run, held]) noteDrivenRun(loop.home, { runId, store: loop.store.url, kind: 'rl' });
+    await loop.reaches(run, 'completed');
+    expect((await held.log.status())?.state).toBe('paused');
+    expect((await held.log.head())?.position ?? 0).toBe(0);
+    await runWords(loop.home, ['resume', held.runId]);
+    await loop.reaches(held, 'completed');
+    expect(await loop.states(held)).toEqual(await loop.states(run));
+    expect((await loop.lines(run)).filter((line) => line.includes('workflow was gone'))).toEqual([]);
+  });
+});
 
 describe('when the Temporal server loses its database (seed 42)', () => {
   it('a running and a paused run get their workflows again by themselves, and end with the undisturbed weights', async () => {

@@ -54,18 +54,20 @@ async function revive(ports: RevivePorts, histories: Histories, run: DrivenRun):
   // Its next task might be handed out after minutes only, and then be stuck again.
   if (workflow !== undefined) await endRunWorkflow(ports.client, run.runId, workflow.execution, doubt);
   histories.forget(run.runId);
-  if (!(await isToBeDriven(ports, run))) return forgetDrivenRun(ports.home, run.runId);
+  const standing = await standingOf(ports, run);
+  if (standing === 'over') return forgetDrivenRun(ports.home, run.runId);
   await startRunWorkflow(ports.client, { runId: run.runId, store: run.store }, run.kind);
-  ports.say(run.runId, `${doubt}: started again from the store`);
+  if (standing === 'begun') ports.say(run.runId, `${doubt}: started again from the store`);
 }
 
-/** Not one that has ended, was removed, or belongs to another stack by now. */
-async function isToBeDriven({ openStore, stack }: RevivePorts, { runId, store }: DrivenRun): Promise<boolean> {
+/** `over`: it has ended, was removed, or belongs to another stack by now. `new`: whoever wrote it down starts it, or died before. */
+async function standingOf({ openStore, stack }: RevivePorts, { runId, store }: DrivenRun): Promise<'over' | 'new' | 'begun'> {
   const log = new RunLog(await openStore(store), runId);
   const status = await log.status();
   // Even of a run that was deleted something stays.
   if (status === undefined && (await log.store.head(keys.run(runId))) === undefined) throw storeGone(store);
-  if (status === undefined || !['queued', 'running', 'paused'].includes(status.state)) return false;
+  if (status === undefined || !['queued', 'running', 'paused'].includes(status.state)) return 'over';
   const term = await log.newestTerm();
-  return term === undefined || term.record.owner === stack;
+  if (term === undefined) return 'new';
+  return term.record.owner === stack ? 'begun' : 'over';
 }
