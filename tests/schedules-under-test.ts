@@ -25,7 +25,11 @@ export const long: Tree = { trainer: { total_training_steps: 100_000 } };
 export const second = (n: number): string => isoSeconds(new Date(Date.UTC(2026, 0, 1, 0, 0, n)));
 
 export class SchedulesUnderTest {
-  readonly loop = new LoopUnderTest();
+  readonly loop: LoopUnderTest;
+
+  constructor(loop = new LoopUnderTest()) {
+    this.loop = loop;
+  }
 
   petrel(...words: string[]): Promise<CommandResult> {
     return runWords(this.loop.home, words);

@@ -4,15 +4,20 @@
  * ones are never changed.
  */
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { faultsVariable } from '../../infra/faults/index.ts';
 import { stopStack } from '../../infra/stack/index.ts';
 import { sweepStore } from '../../infra/retention/sweep.ts';
 import { builtFile } from '../../infra/home.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';
+import { runWords } from '../cli.ts';
 import { storedHistories, storeHistory } from '../history-files.ts';
+import { Injector } from '../inject.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
+import { SchedulesUnderTest, second, short } from '../schedules-under-test.ts';
 import { kill } from '../stack-under-test.ts';
 
 const version = process.env['PETREL_RECORD_HISTORIES'];
@@ -25,7 +30,7 @@ const advice = [
 describe.skipIf(version !== undefined)('workflow histories of every version', () => {
   const histories = storedHistories();
 
-  it('are there', () => expect(histories.length).toBeGreaterThanOrEqual(8));
+  it('are there', () => expect(histories.length).toBeGreaterThanOrEqual(12));
 
   it.each(histories)('$name is replayed by the workflows of today', async ({ name, history }) => {
     Runtime.install({ logger: new DefaultLogger('ERROR') });
@@ -45,8 +50,18 @@ describe.skipIf(version !== undefined)('workflow histories of every version', ()
 
 describe.runIf(version !== undefined)(`recording histories as version ${version}`, () => {
   const loop = new LoopUnderTest();
-  beforeAll(() => loop.up());
-  afterAll(() => loop.remove());
+  const faults = join(loop.home, 'faults');
+  let injector: Injector;
+  beforeAll(async () => {
+    process.env[faultsVariable] = faults;
+    injector = new Injector(loop.home, faults);
+    await loop.up();
+  });
+  afterAll(async () => {
+    injector.close();
+    delete process.env[faultsVariable];
+    await loop.remove();
+  });
 
   async function record(name: string, run: Pick<StartedRun, 'runId'>, execution?: string): Promise<void> {
     const { events } = await loop.client.workflow.getHandle(run.runId, execution).fetchHistory();
@@ -104,6 +119,37 @@ describe.runIf(version !== undefined)(`recording histories as version ${version}
     await kill(loop.process('local-1'));
     await loop.reaches(run, 'completed');
     await recordEnded('killed-and-retried', run);
+  });
+
+  it('a redo from an earlier iteration while the run is paused', async () => {
+    const run = await loop.start({ trainer: { total_training_steps: 4 }, actor: { ppo_mini_batch_size: 2, ppo_epochs: 100 } });
+    await loop.passes(run, 2);
+    await loop.wish(run, 'pause');
+    await loop.reaches(run, 'paused');
+    await runWords(loop.home, ['resume', run.runId, '--from', '1', '--accept']);
+    await loop.reaches(run, 'completed');
+    await recordEnded('paused-redone', run);
+  });
+
+  it('a batch that is skipped', async () => {
+    injector.arm({ id: 'batch', point: 'write.step', facts: { iteration: 2 }, action: 'segv', always: true });
+    const run = await loop.start({ trainer: { total_training_steps: 3 } });
+    await loop.reaches(run, 'paused');
+    injector.disarmAll();
+    await runWords(loop.home, ['resume', run.runId, '--skip']);
+    await loop.reaches(run, 'completed');
+    await recordEnded('skipped', run);
+  });
+
+  it('a run by schedule', async () => {
+    const schedules = new SchedulesUnderTest(loop);
+    const log = await schedules.add('timed', short, '--every', '10m');
+    const workflowId = await schedules.send(log, second(1));
+    await loop.client.workflow.getHandle(workflowId).result();
+    await record('scheduled', { runId: workflowId });
+    const [firing] = (await log.view()).firings;
+    const run = schedules.runOf({ runId: firing?.runId });
+    await loop.reaches(run, 'completed');
   });
 
   it('janitor', async () => {
