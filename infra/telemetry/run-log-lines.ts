@@ -25,12 +25,14 @@ const keptLines = 5_000;
 export class LogCollector {
   readonly #writer: string;
   readonly #lines = new Map<string, string[]>();
+  /** Runs of which a chunk is being written. */
+  readonly #writing = new Map<string, Promise<void>>();
   readonly #storeOf: (runId: string) => Store | undefined;
   readonly #subscription: Subscription;
   readonly #timer: NodeJS.Timeout;
   #chunks = 0;
 
-  constructor(nc: NatsConnection, writer: string, storeOf: (runId: string) => Store | undefined) {
+  constructor(nc: Pick<NatsConnection, 'subscribe'>, writer: string, storeOf: (runId: string) => Store | undefined) {
     this.#writer = writer;
     this.#storeOf = storeOf;
     this.#subscription = nc.subscribe(logSubject('*'), {
@@ -41,24 +43,34 @@ export class LogCollector {
     this.#timer = setInterval(() => void this.flush(), flushMs);
   }
 
-  /** Writes what is there. A store that fails keeps its lines for the next flush. */
+  /** Writes what is there. A store that fails keeps its lines for the next flush; one that is slow keeps up no other. */
   async flush(): Promise<void> {
-    for (const [runId, lines] of this.#lines) {
-      const store = this.#storeOf(runId);
-      if (store === undefined || lines.length === 0) continue;
-      const taken = lines.splice(0);
-      const name = `${new Date().toISOString().replaceAll(':', '')}-${this.#writer}-${String(this.#chunks++).padStart(6, '0')}.jsonl`;
-      try {
-        await store.put(keys.log(runId, name), new TextEncoder().encode(taken.join('\n') + '\n'));
-      } catch {
-        lines.unshift(...taken);
-      }
+    await Promise.all([...this.#lines.keys()].map((runId) => this.#flushRun(runId)));
+  }
+
+  /** One chunk after the other: their names are in the order of their lines. */
+  #flushRun(runId: string): Promise<void> {
+    const writing = this.#writing.get(runId) ?? this.#writeChunk(runId).finally(() => this.#writing.delete(runId));
+    this.#writing.set(runId, writing);
+    return writing;
+  }
+
+  async #writeChunk(runId: string): Promise<void> {
+    const [store, lines] = [this.#storeOf(runId), this.#lines.get(runId) ?? []];
+    if (store === undefined || lines.length === 0) return;
+    const taken = lines.splice(0);
+    const name = `${new Date().toISOString().replaceAll(':', '')}-${this.#writer}-${String(this.#chunks++).padStart(6, '0')}.jsonl`;
+    try {
+      await store.put(keys.log(runId, name), new TextEncoder().encode(taken.join('\n') + '\n'));
+    } catch {
+      lines.unshift(...taken);
     }
   }
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
     this.#subscription.unsubscribe();
+    await Promise.all(this.#writing.values());
     await this.flush();
   }
 
