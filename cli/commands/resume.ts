@@ -11,6 +11,7 @@ import { stackName } from '../../infra/stack/index.ts';
 import { fullPlaces } from '../../infra/store/admission.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
 import { pinPosition } from '../../infra/retention/entries.ts';
+import { endSweep } from '../../infra/retention/strays.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
@@ -124,6 +125,8 @@ async function openTerm(found: FoundRun, { head, position, reason }: TermPlan, {
 
 /** A revision counts once a term names it: two that are written at once do not hurt each other. */
 async function writeRevision({ runId, log }: FoundRun, { recipe, inputs, module }: ChangedRecipe, fromPosition: number, createdAt: string): Promise<number> {
+  // A janitor may have taken the module of an earlier try, which no record names yet, for a stray.
+  await endSweep(log, new Date());
   if (module !== undefined) await putBlob(log.store, runId, module);
   for (let n = (await log.newestRevision()) + 1; ; n++) {
     const record: RevisionRecord = { format: recordFormat, runId, revision: n, fromPosition, recipe: { ...recipe }, inputs, createdAt };

@@ -1,5 +1,10 @@
 /** A run that goes on with another recipe: shown, accepted, in force from a new term on; what was before replays as it was. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keys } from '../../core/records/keys.ts';
+import { changeRetention } from '../../infra/retention/entries.ts';
+import { putBlob } from '../../infra/store/blobs.ts';
 import { verifyLedger } from '../../cli/ledger/verify.ts';
 import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
@@ -46,6 +51,18 @@ describe('resume with a changed recipe (seed 42)', () => {
     await expect(petrel('resume', run.runId, 'seed=7', '--accept')).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('seed: 42 -> 7'), hint: expect.stringContaining('petrel fork') });
     await expect(petrel('resume', run.runId, 'actor.optim.lrr=1')).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('actor.optim.lrr') });
     await expect(petrel('resume', run.runId, 'data.max_prompt_length=6', '--accept')).rejects.toMatchObject({ hint: 'name the files again: data.train_files=<path>' });
+  });
+
+  it('takes a scorer of its own, which a janitor is removing: an earlier try stored it and came to no revision', async () => {
+    const run = await loop.completed(recipe);
+    const file = join(loop.home, 'scorer.mjs');
+    writeFileSync(file, 'export const half = () => 0.5;\n');
+    const blob = keys.blob(run.runId, await putBlob(loop.store, run.runId, readFileSync(file)));
+    const { n: status = 0 } = (await run.log.status()) ?? {};
+    await changeRetention(run.log, new Date(), async () => ({ strays: { status, keys: [blob], since: new Date(0).toISOString(), removing: true } }));
+    await petrel('resume', run.runId, `reward.custom_reward_function.path=${file}`, 'reward.custom_reward_function.name=half', 'trainer.total_training_steps=5', '--accept', '--wait');
+    expect(await run.log.status()).toMatchObject({ state: 'completed' });
+    expect(await loop.store.head(blob)).toBe(readFileSync(file).byteLength);
   });
 
   it('takes a validation that the run did not have', async () => {
