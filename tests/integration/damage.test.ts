@@ -2,11 +2,12 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
-import { checkpointManifest, resultRecord, weightsManifest } from '../../core/records/schema.ts';
+import { checkpointManifest, resultRecord, updateRecord, weightsManifest } from '../../core/records/schema.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
 import { armedFolder, faultsVariable, firedFolder } from '../../infra/faults/index.ts';
 import type { ArmedFault, FiredFault } from '../../infra/faults/index.ts';
 import { encodeRecord, needRecord } from '../../infra/store/records.ts';
+import { runWords } from '../cli.ts';
 import { harm, keepCopy } from '../damage.ts';
 import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
@@ -185,6 +186,21 @@ describe('a hole in the log (seed 42)', () => {
     await pausesFor(run, 'LogHole');
     back();
     await loop.resume(run);
+    await goesOnAlike(run);
+  });
+});
+
+describe('a replay that comes out otherwise than its record says (seed 42)', () => {
+  it('pauses the run with its options, and --from goes on before it', async () => {
+    const run = await heldAt(4);
+    for (const { key } of await run.log.checkpointNames()) if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
+    // As a machine of other arithmetic would have written it.
+    const { key, record } = await needRecord(loop.store, keys.update(run.runId, 1, 4), updateRecord);
+    writeFileSync(loop.store.localPath(key) ?? '', encodeRecord({ ...record, stateDigest: 'e'.repeat(64) }));
+    await Promise.all([kill(loop.process('local-1')), kill(loop.process('control'))]);
+    await loop.resume(run);
+    expect((await pausesFor(run, 'DivergentReplay')).hint).toContain(`petrel resume ${run.runId} --from 3 --accept`);
+    await runWords(loop.home, ['resume', run.runId, '--from', '3', '--accept', '--wait']);
     await goesOnAlike(run);
   });
 });

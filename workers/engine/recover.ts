@@ -1,12 +1,14 @@
 /** Bringing a trainer to a committed state: newest verified checkpoint, then replay of batch records, each result compared. */
 import { damage, isDamage, logHole } from '../../core/damage.ts';
-import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
-import type { Digest } from '../../core/ids.ts';
+import { errorToJson, PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
+import type { Digest, RunId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
+import type { UpdateRecord } from '../../core/records/schema.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { needRecord } from '../../infra/store/records.ts';
+import type { Stored } from '../../infra/store/records.ts';
 import type { CheckpointName, RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { loadWeights } from '../../models/weights.ts';
@@ -95,10 +97,7 @@ async function replay(state: PolicyState, k: number, ports: RecoverPorts): Promi
   faultPoint('recover.replay', { iteration: k });
   const output = applyBatch(state, batch.record, tensors, (done, total) => ports.tick(`replaying iteration ${k}`, done, total));
   if (output.stateDigest !== update.record.stateDigest) {
-    throw new TerminalError('DivergentReplay', `Iteration ${k} replayed to state ${output.stateDigest}; its record says ${update.record.stateDigest}`, {
-      hint: 'The engine or its settings differ from those that made the record; see the numeric profile in petrel status --json',
-      where: update.key,
-    });
+    throw divergent(ports.log.runId, k, update, output.stateDigest);
   }
   ports.say(`replayed iteration ${k}`);
 }
@@ -113,4 +112,14 @@ async function readIteration(k: number, log: RunLog) {
     if (!isDamage(error)) throw error;
     throw logHole(log.runId, k - 1, error.where ?? keys.all(log.runId), `iteration ${k} cannot be replayed: ${error.message}`);
   }
+}
+
+/** The log says what was made; whether a machine that makes it again is to be found, or what came later to be given up, is its owner's to say. */
+function divergent(runId: RunId, k: number, { key, record }: Stored<UpdateRecord>, found: Digest): PauseError {
+  return new PauseError('DivergentReplay', `${key}: iteration ${k} replayed to state ${found}; its record says ${record.stateDigest}`, {
+    where: key,
+    hint:
+      `This machine or its petrel computes otherwise than what made it (petrel status ${runId} --json: numeric profile): petrel resume ${runId} where that one is, ` +
+      `or petrel resume ${runId} --from ${k - 1} --accept goes on after iteration ${k - 1} and abandons what came later`,
+  });
 }
