@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { builtFile, buildId, readTools } from '../home.ts';
 import { newNatsToken } from '../nats/server.ts';
 import { freePorts, isPortFree, loopback } from '../ports.ts';
+import { poll } from '../wait.ts';
 import { adoptable, stopOrder, stopProcesses, strangers } from './adoption.ts';
 import { Child } from './child.ts';
 import { fingerprint } from './child-spec.ts';
@@ -26,6 +27,8 @@ type PortName = Exclude<keyof Endpoints, 'natsToken'>;
 const serversReadyMs = 60_000;
 /** How often it is looked for servers that are stuck, and a state that could not be written is written again. */
 const tendMs = 1_000;
+/** How long a port may be taken before it is another program's. */
+const portMs = 1_000;
 
 export class Supervisor {
   readonly #home: string;
@@ -137,7 +140,8 @@ export class Supervisor {
   async #leaveTakenPorts(...names: PortName[]): Promise<void> {
     const before = this.#endpoints;
     for (const name of names) {
-      if (await isPortFree(this.#endpoints[name])) continue;
+      // A server that was killed may be in the midst of dying: its port is free when its last thread is gone.
+      if (await poll(() => isPortFree(this.#endpoints[name]), { everyMs: 20, timeoutMs: portMs })) continue;
       const [port] = await freePorts(1);
       this.#log(`${name}: another program has ${this.#endpoints[name]} now; it becomes ${port}`);
       this.#endpoints = { ...this.#endpoints, [name]: port };

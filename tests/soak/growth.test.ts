@@ -10,22 +10,27 @@ describe('growth over rounds', () => {
   const warm = Array.from({ length: 18 }, (_, i) => 60 + i * 5);
 
   it('is seen through restarts, each of which begins anew at a lower level', () => {
-    const leaking = (incarnation: string, from: number) => life(incarnation, from, [...warm, 100, 104, 108, 112, 116, 120, 124, 128]);
-    const [growth] = growthOf([...leaking('a', 1), ...leaking('b', 27), ...leaking('c', 53)]);
-    expect(growth).toMatchObject({ kind: 'worker', incarnations: 3, samples: 78, memory: { perRound: 4, error: 0 } });
+    const leaking = (incarnation: string, from: number) => life(incarnation, from, [...warm, ...Array.from({ length: 32 }, (_, i) => 100 + 4 * i)]);
+    const [growth] = growthOf([...leaking('a', 1), ...leaking('b', 51), ...leaking('c', 101)]);
+    expect(growth).toMatchObject({ kind: 'worker', incarnations: 3, samples: 150, memory: { perRound: 4, error: 0 } });
     expect(Math.abs(growth?.handles?.perRound ?? 1)).toBeLessThan(0.25);
   });
 
   it('is not the warming up of its first rounds', () => {
-    expect(growthOf(life('a', 1, [...warm, ...Array.from({ length: 8 }, () => 120)]))[0]?.memory?.perRound).toBe(0);
+    expect(growthOf(life('a', 1, [...warm, ...Array.from({ length: 32 }, () => 120)]))[0]?.memory?.perRound).toBe(0);
   });
 
   it('is as uncertain as its samples are scattered', () => {
-    const [growth] = growthOf(life('a', 1, [...warm, 100, 140, 102, 139, 101, 141, 100, 140]));
-    expect(growth?.memory?.error).toBeGreaterThan(2);
+    const [growth] = growthOf(life('a', 1, [...warm, ...Array.from({ length: 32 }, (_, i) => 100 + (i % 2) * 60)]));
+    expect(growth?.memory?.error).toBeGreaterThan(0.5);
     expect(judge(growth?.memory, 1)).toBeUndefined();
     expect(judge({ perRound: 4, error: 0.5 }, 1)).toBe(false);
     expect(judge({ perRound: 0.2, error: 0.1 }, 1)).toBe(true);
+  });
+
+  it('is told by age: the median of those who got there', () => {
+    const [growth] = growthOf([...life('a', 1, [10, 11, 12, 13, 14]), ...life('b', 6, [20, 21, 22, 23, 30]), ...life('c', 11, [60])]);
+    expect([...(growth?.atAge ?? [])]).toEqual([[1, 20], [5, 22]]);
   });
 
   it('is unknown where no process lived long enough', () => {

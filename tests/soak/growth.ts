@@ -1,4 +1,5 @@
 /** Does something grow? Slopes over rounds, each process for itself, so that a restart does not look like a drop. */
+import { median } from '../../bench/clock.ts';
 import type { ProcessSample } from './processes.ts';
 
 /** In MiB or handles a round. */
@@ -18,16 +19,21 @@ export interface Growth {
   /** Over all processes with enough samples; undefined when there was none. */
   readonly memory: Slope | undefined;
   readonly handles: Slope | undefined;
+  /** Resident memory after so many rounds of a process's life, MiB: the median over those that got there. */
+  readonly atAge: ReadonlyMap<number, number>;
   readonly firstHandles: number;
   readonly lastHandles: number;
 }
 
 /**
- * A heap grows until its first great collection, which the control process reaches after some sixteen rounds; handles
- * are all open after a few. Fewer samples than `least` say nothing about a slope.
+ * A heap grows until its next great collection: the control process has one in some sixteen rounds, and all processes begin
+ * in step. So memory is judged over two such times at least, after the first; handles are all open after a few rounds. Fewer
+ * samples than `least` say nothing about a slope.
  */
-const settledMemory = { after: 18, least: 8 };
+const settledMemory = { after: 18, least: 32 };
 const settledHandles = { after: 3, least: 4 };
+
+export const ages = [1, 5, 10, 15, 20, 30, 40, 50, 60] as const;
 
 export function growthOf(samples: readonly ProcessSample[]): Growth[] {
   const kinds = [...new Set(samples.map(({ kind }) => kind))].sort();
@@ -43,10 +49,16 @@ export function growthOf(samples: readonly ProcessSample[]): Growth[] {
       lastMiB: own.at(-1)?.residentMiB ?? 0,
       memory: slope(settled(settledMemory), ({ residentMiB }) => residentMiB),
       handles: slope(settled(settledHandles), ({ handles }) => handles),
+      atAge: new Map(ages.flatMap((age) => memoryAt(lives, age))),
       firstHandles: own[0]?.handles ?? 0,
       lastHandles: own.at(-1)?.handles ?? 0,
     };
   });
+}
+
+function memoryAt(lives: readonly (readonly ProcessSample[])[], age: number): [number, number][] {
+  const there = lives.flatMap((life) => life[age - 1]?.residentMiB ?? []);
+  return there.length === 0 ? [] : [[age, median(there)]];
 }
 
 /** Least squares with one slope for all lives and a level for each. */

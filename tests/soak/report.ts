@@ -1,5 +1,5 @@
 /** What a soak found, as tables, and what of it is a failure. */
-import { growthOf, judge } from './growth.ts';
+import { ages, growthOf, judge } from './growth.ts';
 import type { Growth, Slope } from './growth.ts';
 import { diskGroups } from './disk.ts';
 import { victims } from './blows.ts';
@@ -49,7 +49,8 @@ function countsCheck(name: string, rests: readonly Rest[], count: (rest: Rest) =
 }
 
 export function renderSoak(result: SoakResult, checks: readonly Check[]): string {
-  return [trainingRows(result), faultRows(result), growthRows(growthOf(result.rests.flatMap(({ census }) => census.samples))), diskRows(result.rests), checkRows(checks)].join('\n\n');
+  const growth = growthOf(result.rests.flatMap(({ census }) => census.samples));
+  return [trainingRows(result), faultRows(result), growthRows(growth), ageRows(growth), diskRows(result.rests), checkRows(checks)].join('\n\n');
 }
 
 function trainingRows({ trainings }: SoakResult): string {
@@ -75,6 +76,11 @@ function faultRows({ trainings }: SoakResult): string {
 function growthRows(growth: readonly Growth[]): string {
   const rows = growth.map((one) => [one.kind, one.incarnations, one.samples, one.firstMiB.toFixed(0), one.lastMiB.toFixed(0), rate(one.memory), one.firstHandles, one.lastHandles, rate(one.handles)]);
   return table(['processes', 'lives', 'samples', 'first MiB', 'last MiB', 'MiB a round', 'first handles', 'last handles', 'handles a round'], rows);
+}
+
+function ageRows(growth: readonly Growth[]): string {
+  const rows = growth.map(({ kind, atAge }) => [kind, ...ages.map((age) => atAge.get(age)?.toFixed(0) ?? '–')]);
+  return table(['MiB in the round of its life', ...ages.map(String)], rows);
 }
 
 function diskRows(rests: readonly Rest[]): string {

@@ -95,8 +95,8 @@ export async function soak({ minutes, seed, calm, store, say }: SoakOptions): Pr
   return { trainings: results, rests, leftovers, temporary, left: await removed(bed, rests), broken };
 }
 
-/** Fifteen rounds with faults, then thirty without, so that processes live long enough to show what grows in them. */
-const isCalm = (round: number): boolean => (round - 1) % 45 >= 15;
+/** Thirty rounds with faults, then sixty without, so that processes live long enough to show what grows in them. */
+const isCalm = (round: number): boolean => (round - 1) % 90 >= 30;
 
 async function undisturbed(bed: Bed, training: Training): Promise<Essence> {
   const run = await bed.loop.start(training.recipe);
