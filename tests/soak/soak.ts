@@ -174,7 +174,8 @@ async function removed(bed: Bed, rests: readonly Rest[]): Promise<readonly strin
   return [...problem, ...ports.map((port) => `port ${port}`)];
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** With what was behind it: clients of servers say little in their own messages. */
+const messageOf = (error: unknown): string => (error instanceof Error ? [error.message, ...(error.cause === undefined ? [] : [messageOf(error.cause)])].join(': ') : String(error));
 
 /** A first Ctrl-C ends the soak after the round, with its tables. */
 function interruption(): AbortSignal {
