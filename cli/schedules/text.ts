@@ -20,7 +20,7 @@ export function scheduleTable(schedules: readonly ScheduleSummary[], printer: Pr
     { head: 'when', value: ({ times }: ScheduleSummary) => showTimes(times), spare: 4 },
     { head: 'next', value: ({ nextTimes: [next] }: ScheduleSummary) => next && showTime(next) },
     { head: 'overlap', value: ({ overlap }: ScheduleSummary) => overlap, spare: 3 },
-    { head: 'last run', value: (schedule: ScheduleSummary) => newest(schedule)?.runId ?? undefined },
+    { head: 'last run', value: (schedule: ScheduleSummary) => newest(schedule)?.runId ?? undefined, spare: 6 },
     { head: 'run state', value: (schedule: ScheduleSummary) => newest(schedule)?.state ?? undefined, spare: 5 },
     { head: 'accuracy', value: (schedule: ScheduleSummary) => newest(schedule)?.accuracy?.toFixed(3), spare: 2 },
     { head: 'took', value: (schedule: ScheduleSummary) => secondsText(newest(schedule)?.seconds), spare: 1 },

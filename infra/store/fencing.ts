@@ -2,6 +2,7 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { InvalidInputError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { openStoreApart } from './open.ts';
 import { probeStore } from './probe.ts';
@@ -13,11 +14,14 @@ export async function ensureFences(home: string, store: Store): Promise<void> {
   remember(home, store.place);
 }
 
-/** Probes the store now, read by another connection. Throws TerminalError `StoreDoesNotFence`. */
+/** Probes the store now, read by another connection. Throws TerminalError `StoreDoesNotFence`, InvalidInputError for a folder that takes no files. */
 export async function checkFences(store: Store): Promise<void> {
   const { store: reader, close } = await openStoreApart(store.url);
   try {
     await probeStore(store, reader);
+  } catch (error) {
+    if (!(error instanceof Error && 'syscall' in error)) throw error;
+    throw new InvalidInputError(`store: expected a place to write to, found that ${store.url} takes no files: ${error.message}`, { hint: 'store: a folder that you may write to, or s3://bucket/prefix', cause: error });
   } finally {
     close();
   }

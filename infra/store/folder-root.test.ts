@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../core/ports.ts';
+import { checkFences } from './fencing.ts';
 import { openFolderStore } from './folder.ts';
 
 const bytes = new Uint8Array([1, 2, 3]);
@@ -60,5 +61,9 @@ describe('a folder store that vanishes while it is open', () => {
 describe('a folder that can be no store', () => {
   it.each(['/proc/nope', '/proc/nope/deeper', '/dev/null/store'])('is refused at once: %s', async (folder) => {
     await expect(openFolderStore(folder)).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining(`found that ${folder} cannot be made`), hint: expect.stringContaining('store: a folder that you may write to') });
+  });
+
+  it('is refused before the first run: one that takes no files', async () => {
+    await expect(checkFences(await openFolderStore('/proc'))).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('file:///proc takes no files') });
   });
 });
