@@ -15,6 +15,7 @@ import { EXIT, exitCodeOfState } from '../exit-codes.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import { flag, textOption, word } from '../options.ts';
 import { createLiveDisplay } from '../printer/live.ts';
+import type { Printer } from '../printer/printer.ts';
 import { recipeErrors } from '../recipe-issues.ts';
 import { loadRecipe } from '../recipe-file.ts';
 import { createRun, poolsOf, startWorkflow } from '../runs/start.ts';
@@ -38,17 +39,27 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   noteDrivenRun(home, { runId: started.runId, store: store.url, kind: loaded.recipe.kind });
   printer.notice(`run ${started.runId}`);
   for (const note of started.notes) printer.notice(note);
-  const pools = poolsOf(loaded.recipe);
-  const stack = await ensureStack({ home, ...(pools && { workers: pools }), onProgress: (line) => printer.notice(line) });
-  const client = await connectTemporalClient(stack);
-  try {
-    await startWorkflow(client, home, { runId: started.runId, store: store.url }, loaded.recipe.kind);
-  } finally {
-    await client.connection.close();
-  }
+  const stack = await begin(started, loaded.recipe, home, printer).catch((error: unknown) => {
+    printer.notice(`${started.runId} is written down and begins when the stack is up. To drop it: petrel cancel ${started.runId}`);
+    throw error;
+  });
   if (!flag(input, 'detach')) return follow({ started, recipe: loaded.recipe, stack, context, stay: flag(input, 'wait') });
   printer.data({ runId: started.runId }, () => started.runId);
   return EXIT.ok;
+}
+
+/** Brings the stack up and starts the workflow, if the stack has not done so by its note: such a run may have ended by now. */
+async function begin({ runId, log }: Started, recipe: Recipe, home: string, printer: Printer): Promise<StackInfo> {
+  const pools = poolsOf(recipe);
+  const stack = await ensureStack({ home, ...(pools && { workers: pools }), onProgress: (line) => printer.notice(line) });
+  if ((await log.status())?.state !== 'queued') return stack;
+  const client = await connectTemporalClient(stack);
+  try {
+    await startWorkflow(client, home, { runId, store: log.store.url }, recipe.kind);
+  } finally {
+    await client.connection.close();
+  }
+  return stack;
 }
 
 /** States that a run does not leave by itself. */

@@ -69,7 +69,8 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
 /** Starts the run's workflow, or joins the one that runs, and notes that this stack drives the run. A server that dies just then is asked again. */
 export async function startWorkflow(client: Client, home: string, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
   noteDrivenRun(home, { ...carry, kind });
-  await retry(async () => ({ started: await startRunWorkflow(client, carry, kind) }), { everyMs: 250, timeoutMs: startTimeoutMs });
+  const deadline = Date.now() + startTimeoutMs;
+  await retry(async () => ({ started: await client.withDeadline(deadline, () => startRunWorkflow(client, carry, kind)) }), { everyMs: 250, timeoutMs: startTimeoutMs });
 }
 
 /** After it the control process starts the workflow by the note, whenever the server is back. */

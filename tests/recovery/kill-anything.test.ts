@@ -8,7 +8,12 @@ import { playSeeds } from './play.ts';
 const plans = plansOf(1, seedsPerCycle());
 
 describe('whatever is killed, a deterministic run goes on by itself to the same states and metrics', () => {
-  playSeeds(plans, () => new Bed());
+  const done = playSeeds(plans, () => new Bed());
+
+  it('and the supervisor tells of every death, but a scorer’s, which is its worker’s to tell, and that of everything', () => {
+    const known = (blows: typeof done) => [...new Set(blows.map(({ strike }) => strike.pair.fault))].sort();
+    expect(known(done.filter(({ noticedAfterS }) => noticedAfterS !== undefined))).toEqual(known(done).filter((fault) => fault !== 'scorer' && fault !== 'everything'));
+  });
 
   it('and these seeds did every fault in every stage of the list', () => {
     const planned = new Set(plans.flatMap(({ strikes }) => strikes.map(({ pair }) => pairName(pair))));

@@ -4,11 +4,14 @@ import type { Bed } from './bed.ts';
 import { planTitle } from './plan.ts';
 import type { Plan } from './plan.ts';
 import { runSeed } from './seed.ts';
+import type { Blow } from './strike.ts';
 
 /** Of a loaded machine: a run that is stuck is found out long before. */
 const patienceMs = 600_000;
 
-export function playSeeds(plans: readonly Plan[], newBed: () => Bed): void {
+/** Returns what they did, once they are through. */
+export function playSeeds(plans: readonly Plan[], newBed: () => Bed): readonly Blow[] {
+  const done: Blow[] = [];
   let bed: Bed | undefined;
   const removeBed = async (): Promise<void> => {
     const last = bed;
@@ -22,9 +25,11 @@ export function playSeeds(plans: readonly Plan[], newBed: () => Bed): void {
     try {
       const { blows } = await runSeed(bed, plan);
       expect(blows).toHaveLength(plan.strikes.length);
+      done.push(...blows);
     } catch (error) {
       await removeBed();
       throw error;
     }
   }, patienceMs);
+  return done;
 }
