@@ -20,12 +20,23 @@ export function damage(code: DamageCode, key: string, what: string, hint = resto
   return new PauseError(code, `${key}: ${what}`, { where: key, hint, ...(cause === undefined ? {} : { cause }) });
 }
 
-/** Iterations after `position` cannot be reached from the records and checkpoints that are left. */
-export function logHole(runId: RunId, position: number, where: string, what: string): PauseError {
-  const hint =
-    `Restore the object from a copy of the store, then petrel resume ${runId}; ` +
-    `or petrel resume ${runId} --from ${position} --accept goes on after iteration ${position} and abandons what came later`;
+/**
+ * Iterations after `position` cannot be reached from the records and checkpoints that are left. `reader`: the run that
+ * stands still for it, when it is not the one whose log has the hole.
+ */
+export function logHole(runId: RunId, position: number, where: string, what: string, reader = runId): PauseError {
+  const hint = `Restore the object from a copy of the store, then petrel resume ${reader}; or ${earlierStart(reader, runId, position)}`;
   return new PauseError('LogHole', `${where}: ${what}`, { where, hint });
+}
+
+/**
+ * The way out for a run when a log leads no further than `position`. A fork begins with the log of its origin, and nothing
+ * of that one is given up for its sake.
+ */
+export function earlierStart(reader: RunId, log: RunId, position: number): string {
+  return reader === log
+    ? `petrel resume ${log} --from ${position} --accept goes on after iteration ${position} and abandons what came later`
+    : `petrel fork ${log} --from ${position} begins another fork, after iteration ${position}`;
 }
 
 /** Did something of the store turn out to be missing or damaged? */

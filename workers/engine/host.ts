@@ -352,6 +352,7 @@ export class EngineHost {
 
   async #recoverPorts(context: JobContext, model: Digest): Promise<RecoverPorts> {
     return {
+      runId: context.runId,
       log: await this.log(context),
       baseFolder: await this.modelFolder(context, model),
       say: context.say,

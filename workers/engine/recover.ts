@@ -1,5 +1,5 @@
 /** Bringing a trainer to a committed state: newest verified checkpoint, then replay of batch records, each result compared. */
-import { damage, isDamage, logHole } from '../../core/damage.ts';
+import { damage, earlierStart, isDamage, logHole } from '../../core/damage.ts';
 import { errorToJson, PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -17,6 +17,9 @@ import type { PolicyState } from './state.ts';
 import { applyBatch } from './update.ts';
 
 export interface RecoverPorts {
+  /** The run whose job it is. */
+  readonly runId: RunId;
+  /** Its log, or that of its origin. */
   readonly log: RunLog;
   /** Local folder with the base model's files. */
   readonly baseFolder: string;
@@ -91,35 +94,35 @@ async function loadNamed(state: PolicyState, { iteration, stateDigest, key }: Ch
 }
 
 async function replay(state: PolicyState, k: number, ports: RecoverPorts): Promise<void> {
-  const { batch, update, tensors } = await readIteration(k, ports.log);
+  const { batch, update, tensors } = await readIteration(k, ports);
   // The record says that the state stayed as it was: a bad step, or its owner's decision.
   if (tensors === undefined) return ports.say(`iteration ${k} was skipped: ${update.record.reason ?? ''}`);
   faultPoint('recover.replay', { iteration: k });
   const output = applyBatch(state, batch.record, tensors, (done, total) => ports.tick(`replaying iteration ${k}`, done, total));
   if (output.stateDigest !== update.record.stateDigest) {
-    throw divergent(ports.log.runId, k, update, output.stateDigest);
+    throw divergent(ports, k, update, output.stateDigest);
   }
   ports.say(`replayed iteration ${k}`);
 }
 
 /** What replaying iteration k reads; no tensors when it is not trained. Throws PauseError `LogHole` when something of it is lost. */
-async function readIteration(k: number, log: RunLog) {
+async function readIteration(k: number, { runId, log }: RecoverPorts) {
   try {
     const { batch, update } = await log.iteration(k);
     if (update.record.outcome === 'skipped') return { batch, update, tensors: undefined };
     return { batch, update, tensors: decodeBatch(await getBlob(log.store, log.runId, batch.record.tensors), batch.key) };
   } catch (error) {
     if (!isDamage(error)) throw error;
-    throw logHole(log.runId, k - 1, error.where ?? keys.all(log.runId), `iteration ${k} cannot be replayed: ${error.message}`);
+    throw logHole(log.runId, k - 1, error.where ?? keys.all(log.runId), `iteration ${k} cannot be replayed: ${error.message}`, runId);
   }
 }
 
 /** The log says what was made; whether a machine that makes it again is to be found, or what came later to be given up, is its owner's to say. */
-function divergent(runId: RunId, k: number, { key, record }: Stored<UpdateRecord>, found: Digest): PauseError {
+function divergent({ runId, log }: RecoverPorts, k: number, { key, record }: Stored<UpdateRecord>, found: Digest): PauseError {
   return new PauseError('DivergentReplay', `${key}: iteration ${k} replayed to state ${found}; its record says ${record.stateDigest}`, {
     where: key,
     hint:
-      `This machine or its petrel computes otherwise than what made it (petrel status ${runId} --json: numeric profile): petrel resume ${runId} where that one is, ` +
-      `or petrel resume ${runId} --from ${k - 1} --accept goes on after iteration ${k - 1} and abandons what came later`,
+      `This machine or its petrel computes otherwise than what made it (petrel status ${log.runId} --json: numeric profile): petrel resume ${runId} where that one is, ` +
+      `or ${earlierStart(runId, log.runId, k - 1)}`,
   });
 }
