@@ -16,11 +16,41 @@ it('a history that was longer before is not', () => {
 
 it('a task that is handed out again and again while this process is there is not done by it', () => {
   const histories = new Histories();
-  expect(histories.doubt('run', seen(29, 7))).toBeUndefined();
-  expect(histories.doubt('run', seen(29, 9))).toBeUndefined();
-  expect(histories.doubt('run', seen(29, 10))).toMatch(/not done in 3 tries/);
-  histories.forget('run');
-  expect(histories.doubt('run', seen(29, 10))).toBeUndefined();
-  expect(histories.doubt('run', seen(31, 2))).toBeUndefined();
-  expect(histories.doubt('run', seen(31, 3))).toMatch(/not done in 3 tries/);
+  const doubts = (...attempts: number[]) => attempts.map((attempt) => histories.doubt('run', seen(29, attempt)));
+  expect(doubts(7, 8, 9)).toEqual([undefined, undefined, undefined]);
+  expect(doubts(10)).toEqual(['its task was not done in 3 tries']);
+});
+
+it('the try that is going on has not failed', () => {
+  const histories = new Histories();
+  histories.doubt('run', seen(29));
+  expect(histories.doubt('run', seen(31, 3))).toBeUndefined();
+  expect(histories.doubt('run', seen(31, 4))).toMatch(/not done in 3 tries/);
+});
+
+it('tries that a predecessor failed do not count, even when a signal comes in; those of the next task do', () => {
+  const histories = new Histories();
+  histories.doubt('run', seen(30, 7));
+  expect(histories.doubt('run', seen(31, 7))).toBeUndefined();
+  expect(histories.doubt('run', seen(32, 9))).toBeUndefined();
+  expect(histories.doubt('run', seen(40, 1))).toBeUndefined();
+  expect(histories.doubt('run', seen(42, 4))).toMatch(/not done in 3 tries/);
+});
+
+it('a workflow that gets stuck every time is ended at ever longer intervals, until one gets on', () => {
+  let now = 0;
+  const histories = new Histories(() => now);
+  let executions = 0;
+  const msUntilDoubt = () => {
+    const began = now;
+    const execution = `${++executions}`;
+    histories.doubt('run', seen(3, 1, execution));
+    while (histories.doubt('run', seen(5, 4, execution)) === undefined) now += 1_000;
+    histories.ended('run');
+    return now - began;
+  };
+  expect([1, 2, 3, 4].map(msUntilDoubt)).toEqual([0, 5_000, 10_000, 20_000]);
+  const gotOn = seen(300, 0, 'got on');
+  for (const look of [1, 2]) expect(histories.doubt('run', gotOn), `look ${look}`).toBeUndefined();
+  expect(msUntilDoubt()).toBe(0);
 });
