@@ -5,6 +5,7 @@ import type { StatusEntry } from '../../core/records/schema.ts';
 import { appendStatus } from '../../infra/store/status.ts';
 import { cliHome } from '../../tests/cli.ts';
 import { buildRun } from '../../tests/run-builder.ts';
+import { untilEnded } from '../runs/driver.ts';
 import type { RunDriver } from '../runs/driver.ts';
 import type { FoundRun } from '../runs/find.ts';
 import { waitForEnd } from '../runs/wait.ts';
@@ -144,6 +145,17 @@ describe('waiting for the end', () => {
     const before = await run.log.status();
     if (before === undefined) throw new Error('it has a status');
     expect(await waitForEnd(run.log, before, Promise.resolve())).toBeUndefined();
+  });
+
+  it('does not take a workflow that is started again for one that has ended', async () => {
+    const answers = [...Array(7).fill('ended'), 'running', ...Array(7).fill('ended'), 'unreachable', ...Array(8).fill('ended')];
+    const workflow = async () => {
+      const answer = answers.shift();
+      if (answer === 'unreachable') throw new Error('the server is away');
+      return answer;
+    };
+    await untilEnded(workflow, () => false, 0);
+    expect(answers).toEqual([]);
   });
 });
 

@@ -44,6 +44,8 @@ async function connectDriver(run: FoundRun, home: string, stack: StackInfo): Pro
 const endingMs = 15_000;
 /** How often a wait asks whether the workflow has ended. */
 const endedMs = 250;
+/** One that was stuck, or is gone with the server's database, is started again soon: only what stays ended has ended. */
+const endedLooks = 8;
 
 class WorkflowDriver implements RunDriver {
   readonly stack: StackInfo;
@@ -75,19 +77,25 @@ class WorkflowDriver implements RunDriver {
 
   /** Short questions instead of one long wait: a connection with a call in flight does not close in peace. */
   async ended(): Promise<void> {
-    while (!this.#closed) {
-      try {
-        if ((await this.workflow()) === 'ended') return;
-      } catch (error) {
-        if (!(error instanceof Error)) throw error;
-        // The server is away or being replaced: the run waits for it too.
-      }
-      await delay(endedMs);
-    }
+    await untilEnded(() => this.workflow(), () => this.#closed, endedMs);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     await this.#client.connection.close();
+  }
+}
+
+/** Resolves when the workflow stays ended, or when nobody wants to know any more. */
+export async function untilEnded(workflow: () => Promise<WorkflowState>, givenUp: () => boolean, everyMs: number): Promise<void> {
+  for (let looks = 0; looks < endedLooks && !givenUp(); ) {
+    try {
+      looks = (await workflow()) === 'ended' ? looks + 1 : 0;
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      // The server is away or being replaced: the run waits for it too.
+      looks = 0;
+    }
+    await delay(everyMs);
   }
 }

@@ -51,11 +51,17 @@ async function revive(ports: RevivePorts, histories: Histories, run: DrivenRun):
   const workflow = await runningWorkflow(ports.client, run.runId);
   const doubt = workflow === undefined ? 'its workflow was gone' : histories.doubt(run.runId, workflow);
   if (doubt === undefined) return;
-  // Its next task might be handed out after minutes only, and then be stuck again.
-  if (workflow !== undefined) await endRunWorkflow(ports.client, run.runId, workflow.execution, doubt);
-  histories.forget(run.runId);
+  // Asked before it is ended: whoever waits for the run sees hardly a gap.
   const standing = await standingOf(ports, run);
-  if (standing === 'over') return forgetDrivenRun(ports.home, run.runId);
+  if (workflow !== undefined) {
+    // Its next task might be handed out after minutes only, and then be stuck again.
+    await endRunWorkflow(ports.client, run.runId, workflow.execution, doubt);
+    histories.ended(run.runId);
+  }
+  if (standing === 'over') {
+    histories.forget(run.runId);
+    return forgetDrivenRun(ports.home, run.runId);
+  }
   await startRunWorkflow(ports.client, { runId: run.runId, store: run.store }, run.kind);
   if (standing === 'begun') ports.say(run.runId, `${doubt}: started again from the store`);
 }
