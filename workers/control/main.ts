@@ -31,6 +31,7 @@ import { LogCollector, lineWriter } from '../../infra/telemetry/run-log-lines.ts
 import { connectTemporalClient, connectTemporalWorker } from '../../infra/temporal/connection.ts';
 import { startRunWorkflow, tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { mapActivityErrors } from './activity-errors.ts';
+import { givenUp } from './given-up.ts';
 import { heartbeating } from './heartbeat.ts';
 import { keepJanitors } from './janitors.ts';
 import { keepSchedules } from './keep-schedules.ts';
@@ -102,10 +103,7 @@ const ports: ActivityPorts = {
   endSweep,
   sweepStore: (store, say, now, signal) => sweepStore(store, { now, graceMs: defaultGraceMs, signal }, (pass) => sayPass(pass, (text) => say(pass.runId, text))),
   now: () => new Date(),
-  beginAttempt: () => {
-    const until = Date.now() + Context.current().info.startToCloseTimeoutMs;
-    return () => Date.now() >= until;
-  },
+  beginAttempt: () => givenUp(Context.current().info),
   whileHeartbeating: (work) => heartbeating(Context.current(), timing.heartbeatMs, work),
 };
 
