@@ -9,9 +9,9 @@ import { Remakes } from './remakes.ts';
 const jobIdOf = (stage: Stage, input: { readonly generation?: number }) => `${stage}-${input.generation ?? 0}`;
 const [runId, other] = ['toy-20260102-030405-abcd', 'toy-20260102-030405-abce'];
 
-function request(of: string): JobRequest<'checkpoint'> {
+function request(of: string, store = new MemoryStore()): JobRequest<'checkpoint'> {
   const profile = { id: 'p', compute: 'fp32', deterministic: true, isa: 'avx2', engine: 'e', maxTokensPerMicroBatch: 1 } as const;
-  return { stage: 'checkpoint', runId: of, at: { term: 1, iteration: 1 }, store: new MemoryStore(), profile: 'p', input: { iteration: 1, state: 's', model: 'm', profile } };
+  return { stage: 'checkpoint', runId: of, at: { term: 1, iteration: 1 }, store, profile: 'p', input: { iteration: 1, state: 's', model: 'm', profile } };
 }
 
 /** A disk that damages every result until it is mended. */
@@ -43,4 +43,16 @@ it('gives a job up that is lost again and again, and tries the next generations 
   remakes.goesOn(runId);
   disk.dying = false;
   expect(await again(runId)).toMatchObject({ output: { manifest: 'm' } });
+});
+
+it('does not count what was damaged before this process asked: on a mended disk the next generation is made', async () => {
+  const store = new MemoryStore();
+  for (const generation of [0, 1, 2, 3]) await store.create(keys.result(runId, jobIdOf('checkpoint', { generation })), new Uint8Array(1));
+  const run = async <S extends Stage>({ stage, input }: JobRequest<S>): Promise<JobResult<S>> => {
+    const jobId = jobIdOf(stage, input);
+    if ((await store.head(keys.result(runId, jobId))) !== undefined) throw damage('DamagedRecord', keys.result(runId, jobId), 'a bit had flipped');
+    return { jobId, output: { manifest: 'm' } as StageTypes[S]['output'], timings: {} };
+  };
+  const remakes = new Remakes({ dispatcher: { run, settle: () => Promise.reject(new Error('not here')), releaseLease: () => {} }, say: () => {}, jobIdOf });
+  expect(await remakes.run(request(runId, store), { signal: new AbortController().signal })).toMatchObject({ jobId: 'checkpoint-4' });
 });

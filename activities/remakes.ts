@@ -27,7 +27,9 @@ export class Remakes {
   readonly #ports: Pick<ActivityPorts, 'dispatcher' | 'say' | 'jobIdOf'>;
   /** Generation that counts, by run and first job id. Forgotten with the process: the damage is met again then. */
   readonly #generations = new Map<string, number>();
-  /** Generations that failed since the run last began to work. */
+  /** Generations, by run and job id: was the result there when this process first asked for it? */
+  readonly #found = new Map<string, boolean>();
+  /** Generations that failed since the run last began to work. What was damaged before this process asked says nothing of the disk of today. */
   readonly #failed = new Map<string, number>();
 
   constructor(ports: Pick<ActivityPorts, 'dispatcher' | 'say' | 'jobIdOf'>) {
@@ -43,10 +45,11 @@ export class Remakes {
   async runBy<S extends Stage>(request: JobRequest<S>, work: (current: JobRequest<S>) => Promise<JobResult<S>>): Promise<JobResult<S>> {
     for (;;) {
       const current = this.#current(request);
+      const jobId = this.#ports.jobIdOf(current.stage, current.input);
+      if (current !== request) await this.#lookFor(current, jobId);
       try {
         return await work(current);
       } catch (error) {
-        const jobId = this.#ports.jobIdOf(current.stage, current.input);
         const own = isDamage(error) && error.where === keys.result(request.runId, jobId);
         if (!own || !this.#next(request, jobId, error.message)) throw error;
       }
@@ -83,12 +86,20 @@ export class Remakes {
     const generation = this.#generations.get(name) ?? 0;
     const current = this.#current(request);
     if (this.#ports.jobIdOf(current.stage, current.input) !== jobId) return true;
-    const failed = (this.#failed.get(name) ?? 0) + 1;
+    const failed = (this.#failed.get(name) ?? 0) + (this.#found.get(`${request.runId} ${jobId}`) === true ? 0 : 1);
     if (failed >= maxTries) return false;
     this.#failed.set(name, failed);
     this.#generations.set(name, generation + 1);
     this.#ports.say(request.runId, 'warn', `${request.stage} is done again: ${because}`);
     return true;
+  }
+
+  async #lookFor({ runId, store }: JobRequest<Stage>, jobId: string): Promise<void> {
+    const name = `${runId} ${jobId}`;
+    if (this.#found.has(name)) return;
+    const found = (await store.head(keys.result(runId, jobId))) !== undefined;
+    // Another who waits for it may have asked, and had it made, meanwhile.
+    if (!this.#found.has(name)) this.#found.set(name, found);
   }
 
   #name(request: JobRequest<Stage>): string {
