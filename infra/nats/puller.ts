@@ -161,7 +161,7 @@ export class Puller {
     try {
       const request = JSON.stringify({ v: wireVersion, jobId: message.jobId, worker, incarnation, predecessorEnded });
       const answer = await linkOf(nc).orLost(nc.request(claimSubject(message.runId, message.jobId), request, { timeout: timing.claimMs }));
-      return claimReply.parse(answer.json());
+      return readMessage(answer, claimReply);
     } catch {
       // No responders, or no answer in time: nobody waits now. The message goes back to the queue.
       return undefined;

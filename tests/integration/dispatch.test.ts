@@ -264,7 +264,7 @@ describe('what is no message of this version', () => {
     for (const subject of [claimSubject(request.runId, jobId), eventSubject(request.runId, jobId), presenceSubject('x'), leaseSubject]) nc.publish(subject, text);
     const { began } = await work('w1', () => release.wait);
     // Its events come after the text: whoever was to stumble over it has.
-    await poll(() => began.length > 0 && seen.length > 0, bounded);
+    expect(await poll(() => began.length > 0 && seen.length > 0, bounded)).toBe(true);
     release.open();
     await answer;
     expect(await poll(async () => (await queued()) === 0, bounded)).toBe(true);

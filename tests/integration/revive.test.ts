@@ -28,10 +28,14 @@ describe('a run whose command ended before it started the workflow', () => {
   it('is begun by the stack, and a pause that was wished meanwhile holds it until it is resumed', async () => {
     const [run, held] = [await loop.create(), await loop.create()];
     expect((await runWords(loop.home, ['pause', held.runId])).out).toContain('is paused');
+    const asked = (await held.log.status())?.n ?? 0;
     for (const { runId } of [run, held]) noteDrivenRun(loop.home, { runId, store: loop.store.url, kind: 'rl' });
     await loop.reaches(run, 'completed');
-    expect((await held.log.status())?.state).toBe('paused');
-    expect((await held.log.head())?.position ?? 0).toBe(0);
+    await loop.until(held, 'its first term and a pause after it', async () => {
+      const status = await held.log.status();
+      return (await held.log.newestTerm()) !== undefined && status?.state === 'paused' && status.n > asked;
+    });
+    expect((await held.log.head())?.position).toBe(0);
     await runWords(loop.home, ['resume', held.runId]);
     await loop.reaches(held, 'completed');
     expect(await loop.states(held)).toEqual(await loop.states(run));
