@@ -58,6 +58,24 @@ describe('a folder store that vanishes while it is open', () => {
   });
 });
 
+it('a folder store emptied while it is open is gone, though its folder is the same', async () => {
+  const { folder, store } = await usedStore();
+  await rm(join(folder, 'runs'), { recursive: true }); // a new folder in its place may have its number
+  await expect(store.head('runs/a/run.json')).rejects.toMatchObject(gone);
+  await expect(store.create('runs/b/run.json', bytes)).rejects.toMatchObject(gone);
+  expect(await readdir(folder)).toEqual([]);
+});
+
+it('a folder store is the same with a slash at its end', async () => {
+  const { folder, store } = await usedStore();
+  const same = await openFolderStore(`${folder}/`);
+  expect(same.url).toBe(store.url);
+  await rename(folder, `${folder}-away`);
+  await expect(same.create('k', bytes)).rejects.toMatchObject(gone);
+  await expect(openFolderStore(folder, 'refuse')).rejects.toMatchObject(gone);
+  expect(existsSync(folder)).toBe(false);
+});
+
 describe('a folder that can be no store', () => {
   it.each(['/proc/nope', '/proc/nope/deeper', '/dev/null/store'])('is refused at once: %s', async (folder) => {
     await expect(openFolderStore(folder)).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining(`found that ${folder} cannot be made`), hint: expect.stringContaining('store: a folder that you may write to') });

@@ -4,25 +4,40 @@
  */
 import { existsSync } from 'node:fs';
 import { mkdir, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { InvalidInputError, RetryableError } from '../../core/errors.ts';
+import type { RunId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
+
+/** `refuse`: whoever serves a store does not make one. */
+export type WhenMissing = 'make' | 'refuse';
 
 /** What stands in the way of making a folder is the caller's to mend; a full disk is told as such. */
 const unfit: ReadonlySet<unknown> = new Set(['EEXIST', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS', 'ENOENT', 'EINVAL', 'ELOOP', 'ENAMETOOLONG', 'ENOTSUP', 'ENODEV', 'ENXIO']);
 
 export class FolderRoot {
   readonly path: string;
-  /** Which folder it is: another may lie at this path later. */
+  /** Which folder it is: another may lie at this path later. A file system may give that one the same number. */
   #identity: string;
+  /** Work never goes from a store: a folder without any is not the one that held some. */
+  #heldWork: boolean;
 
   private constructor(path: string, identity: string) {
     this.path = path;
     this.#identity = identity;
+    this.#heldWork = holdsWork(path);
   }
 
-  /** Makes it when it is not there. Throws InvalidInputError for what can be no folder. */
-  static async open(path: string): Promise<FolderRoot> {
+  /** Throws InvalidInputError for what can be no folder, RetryableError `StoreGone` for one that is not there and not to be made. */
+  static async open(folder: string, whenMissing: WhenMissing = 'make'): Promise<FolderRoot> {
+    const path = resolve(folder); // one store has one name, whatever stands at its end
+    if (whenMissing === 'make') await FolderRoot.#make(path);
+    const found = await stat(path).catch(undefinedIfAbsent);
+    if (found === undefined) throw storeGone(path);
+    return new FolderRoot(path, identityOf(found));
+  }
+
+  static async #make(path: string): Promise<void> {
     try {
       await makeFolders(path);
     } catch (error) {
@@ -32,13 +47,13 @@ export class FolderRoot {
         cause: error,
       });
     }
-    return new FolderRoot(path, identityOf(await stat(path)));
   }
 
   /** Makes what is missing of a folder inside. Throws RetryableError `StoreGone`. */
   async makeInside(folder: string): Promise<void> {
     if (folder === this.path || dirname(folder) === this.path) await this.ensureThere();
     await makeFolders(folder, (parent) => this.makeInside(parent));
+    this.#heldWork ||= holdsWork(this.path);
   }
 
   /**
@@ -47,9 +62,11 @@ export class FolderRoot {
    */
   async ensureThere(): Promise<void> {
     const found = await stat(this.path).catch(undefinedIfAbsent);
-    if (found !== undefined && identityOf(found) === this.#identity) return;
-    if (found === undefined || !holdsWork(this.path)) throw storeGone(this.path);
+    if (found === undefined) throw storeGone(this.path);
+    const holds = holdsWork(this.path);
+    if (!holds && (this.#heldWork || identityOf(found) !== this.#identity)) throw storeGone(this.path);
     this.#identity = identityOf(found);
+    this.#heldWork ||= holds;
   }
 }
 
@@ -60,8 +77,15 @@ export function holdsWork(folder: string): boolean {
 
 /** It may be back at any moment: whoever asked asks again. */
 export function storeGone(where: string): RetryableError {
-  return new RetryableError('StoreGone', `the store ${where} is gone`, { hint: 'mount its disk, or move the folder back: then it goes on' });
+  return new RetryableError('StoreGone', `the store ${where} is gone`, { hint });
 }
+
+/** Another folder, of other runs, may lie in the place of its store. */
+export function runGone(runId: RunId, store: string): RetryableError {
+  return new RetryableError('StoreGone', `${runId} is not in the store ${store}`, { hint });
+}
+
+const hint = 'mount its disk, or move the folder, or a whole copy, back into its place: then it goes on';
 
 /** Not mkdir's own recursion, which never ends where a file system has no room for names, like /proc. */
 async function makeFolders(folder: string, makeParent: (parent: string) => Promise<void> = makeFolders): Promise<void> {

@@ -10,6 +10,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { ballastName, releaseBallast } from './ballast.ts';
 import { FolderRoot } from './folder-root.ts';
+import type { WhenMissing } from './folder-root.ts';
 import { diskFull, freeSpaceFloor, isFull } from './free-space.ts';
 import { checkKey } from './key.ts';
 
@@ -26,10 +27,10 @@ const networkFileSystems: Readonly<Record<number, string>> = {
 
 const temporaryPrefix = '.tmp-';
 
-/** Opens (and makes) a folder store. Throws InvalidInputError for a network file system. */
-export async function openFolderStore(folder: string): Promise<Store> {
-  const root = await FolderRoot.open(folder);
-  const network = networkFileSystems[(await statfs(folder)).type];
+/** Opens a folder store. Throws InvalidInputError for a network file system. */
+export async function openFolderStore(folder: string, whenMissing?: WhenMissing): Promise<Store> {
+  const root = await FolderRoot.open(folder, whenMissing);
+  const network = networkFileSystems[(await statfs(root.path)).type];
   if (network !== undefined) {
     throw new InvalidInputError(`The store ${folder} lies on a network file system (${network}), which cannot fence writers`, {
       hint: 'Use a local folder, or an object store: store: s3://bucket/prefix',

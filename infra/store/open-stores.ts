@@ -19,6 +19,7 @@ export function storesByUrl(): (url: string) => Promise<Store> {
 }
 
 async function openIfInUse(url: string): Promise<Store> {
+  const store = await openStore(url, 'refuse');
   if (!isInUse(url)) throw storeGone(url);
-  return openStore(url);
+  return store;
 }

@@ -1,26 +1,33 @@
 /** From a recipe's `store` to a store that fences. */
 import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { InvalidInputError, TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { openFolderStore } from './folder.ts';
+import type { WhenMissing } from './folder-root.ts';
 
-/** `where`: a path, `file:///…`, or `s3://bucket/prefix`. */
-export async function openStore(where: string): Promise<Store> {
+/** `where`: a path, `file:///…`, or `s3://bucket/prefix`. A folder that is not there is made, unless it is to be refused: RetryableError `StoreGone`. */
+export async function openStore(where: string, whenMissing: WhenMissing = 'make'): Promise<Store> {
   if (where.startsWith('s3://')) return (await import('./s3/store.ts')).openS3Store(where); // the SDK takes its time to load
-  if (where.startsWith('file://')) return openFolderStore(fileURLToPath(where));
+  if (where.startsWith('file://')) return openFolderStore(fileURLToPath(where), whenMissing);
   if (/^[a-z][a-z0-9+.-]*:/i.test(where)) {
     throw new InvalidInputError(`there is no store of the kind ${where}`, { hint: 'store: a folder, or s3://bucket/prefix' });
   }
-  return openFolderStore(resolve(where));
+  return openFolderStore(where, whenMissing);
+}
+
+/** The name of the folder, or what was given. */
+export function storeUrl(where: string): string {
+  if (where.startsWith('file://')) return pathToFileURL(resolve(fileURLToPath(where))).href;
+  return /^[a-z][a-z0-9+.-]*:/i.test(where) ? where : pathToFileURL(resolve(where)).href;
 }
 
 /** One to look into: a folder that is not there is not made. Throws TerminalError `NotFound`. */
 export async function openExistingStore(where: string): Promise<Store> {
-  const folder = where.startsWith('file://') ? fileURLToPath(where) : where.startsWith('s3://') ? undefined : resolve(where);
+  const folder = where.startsWith('file://') ? fileURLToPath(where) : where.startsWith('s3://') ? undefined : where;
   if (folder !== undefined && !existsSync(folder)) throw new TerminalError('NotFound', `there is no store at ${where}`, { hint: 'name the folder that holds runs/, or s3://bucket/prefix' });
-  return openStore(where);
+  return openStore(where, 'refuse');
 }
 
 /** As `openStore`, by connections that nothing else uses, until `close`. */
