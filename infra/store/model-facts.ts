@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { z } from 'zod';
 import { damage } from '../../core/damage.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import type { PauseError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -61,14 +62,16 @@ export type ModelPart = 'all' | 'text';
 
 /**
  * A local folder with the model's files: the store's own when it is a folder, a copy under `cache` otherwise. Every file of
- * `part` has been hashed once by this process. Throws PauseError `MissingModel` or `DamagedModel`.
+ * `part` has been hashed once by this process. Throws PauseError `MissingModel` or `DamagedModel`, RetryableError `StoreGone`.
  */
 export async function modelFolder(store: Store, digest: Digest, cache: string, part: ModelPart = 'all'): Promise<string> {
   const manifest = await once(`${store.place} ${digest}`, () => readModelManifest(store, digest));
   const files = manifest.filter(({ name }) => part === 'all' || !name.endsWith('.safetensors'));
-  const own = store.localPath(keys.model(digest, manifestName));
+  const key = keys.model(digest, manifestName);
+  const own = store.localPath(key);
   const folder = own === undefined ? join(cache, 'models', digest) : dirname(own);
-  await mkdir(folder, { recursive: true });
+  if (own === undefined) await mkdir(folder, { recursive: true });
+  else if ((await store.head(key)) === undefined) throw missing(store, key); // it was there when it was hashed
   for (const file of files) await once(`${store.place} ${folder} ${file.name}`, () => makeSure(store, digest, file, folder, own !== undefined));
   return folder;
 }
@@ -77,7 +80,7 @@ export async function modelFolder(store: Store, digest: Digest, cache: string, p
 export async function readModelManifest(store: Store, digest: Digest): Promise<readonly FileFact[]> {
   const key = keys.model(digest, manifestName);
   const bytes = await store.get(key);
-  if (bytes === undefined) throw damage('MissingModel', key, `not in the store ${store.url}`, howToRestore);
+  if (bytes === undefined) throw missing(store, key);
   const files = parseManifest(bytes);
   if (files === undefined || digestOf({ format: 1, files }) !== digest) throw damage('DamagedModel', key, 'it does not match its name', howToRestore);
   return files;
@@ -87,7 +90,7 @@ export async function readModelManifest(store: Store, digest: Digest): Promise<r
 export async function checkModelFile(store: Store, digest: Digest, { name, bytes, sha256 }: FileFact): Promise<void> {
   const key = keys.model(digest, name);
   const stream = await store.stream(key);
-  if (stream === undefined) throw damage('MissingModel', key, `not in the store ${store.url}`, howToRestore);
+  if (stream === undefined) throw missing(store, key);
   const hash = createHash('sha256');
   let read = 0;
   for await (const chunk of stream) {
@@ -99,6 +102,8 @@ export async function checkModelFile(store: Store, digest: Digest, { name, bytes
 }
 
 const howToRestore = 'Restore the folder from a copy of the store, or start any run with the same model, which writes it anew; then petrel resume';
+
+const missing = ({ url }: Store, key: string): PauseError => damage('MissingModel', key, `not in the store ${url}`, howToRestore);
 
 const manifestSchema = z.object({ files: z.array(z.object({ name: z.string().regex(/^[^/]+$/), bytes: z.int().nonnegative(), sha256: z.string() })) });
 
@@ -127,7 +132,7 @@ async function makeSure(store: Store, digest: Digest, file: FileFact, folder: st
   if ((await stat(path).catch(() => undefined))?.size === file.bytes && (await fileDigest(path)) === file.sha256) return;
   const key = keys.model(digest, file.name);
   const stream = await store.stream(key);
-  if (stream === undefined) throw damage('MissingModel', key, `not in the store ${store.url}`, howToRestore);
+  if (stream === undefined) throw missing(store, key);
   // Several processes may do this at once: each writes its own copy.
   const partial = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.partial`;
   try {

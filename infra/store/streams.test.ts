@@ -1,4 +1,5 @@
-import { mkdtemp, readFile, readdir, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, readdir, rename, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -72,4 +73,18 @@ describe('a model of a remote store', () => {
     await store.remove(`models/${digest}/`);
     expect(await modelFolder(store, digest, cache)).toBe(folder);
   });
+});
+
+it('a model of a folder store that vanishes is waited for, and its folder is not made anew', async () => {
+  const [source, place] = [await fresh(), join(await fresh(), 'store')];
+  await writeFile(join(source, 'config.json'), '{}');
+  const store = await openFolderStore(place);
+  const digest = await storeModelFolder(store, source);
+  await modelFolder(store, digest, source); // from now on it is known to be right
+  await rename(place, `${place}-away`);
+  await expect(modelFolder(store, digest, source)).rejects.toMatchObject({ kind: 'retryable', code: 'StoreGone' });
+  expect(existsSync(place)).toBe(false);
+  await rename(`${place}-away`, place);
+  await store.remove(`models/${digest}/`);
+  await expect(modelFolder(store, digest, source)).rejects.toMatchObject({ code: 'MissingModel' });
 });
