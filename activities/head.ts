@@ -105,6 +105,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, rema
         if (input.state === 'failed') return;
         throw drivenBy(term, ports.stack);
       }
+      if (term === undefined) await log.ensureThere();
       const hold = input.state === 'paused';
       await whenThereIsRoom(() => ports.appendStatus(log, { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now(), givenUp));
       ports.say(input.runId, input.reason === undefined ? 'info' : 'warn', `${input.state}${reasonText(input.reason)}`);

@@ -1,10 +1,27 @@
 import { afterAll, expect, it } from 'vitest';
 import { buildRun } from '../tests/run-builder.ts';
+import { keys } from '../core/records/keys.ts';
 import { cliHome } from '../tests/cli.ts';
+import { headActivities } from './head.ts';
+import type { ActivityPorts } from './ports.ts';
+import { Remakes } from './remakes.ts';
 import { RunContexts } from './run-context.ts';
 
 const home = cliHome();
 afterAll(() => home.remove());
+
+it('nothing of a run is no beginning: another folder lies in the place of its store', async () => {
+  const store = await home.store();
+  const { log, runId } = await buildRun(store);
+  await store.remove(keys.all(runId));
+  const contexts = new RunContexts({ stack: 'test', openStore: () => Promise.resolve(store), admitWork: async () => {}, openLog: () => log });
+  const notThere = { kind: 'retryable', code: 'StoreGone', message: `${runId} is not in the store ${store.url}` };
+  await expect(contexts.head({ runId, store: store.url })).rejects.toMatchObject(notThere);
+  const ports = { stack: 'test', beginAttempt: () => () => false } as Partial<ActivityPorts> as ActivityPorts;
+  const { recordState } = headActivities(ports, contexts, new Remakes(ports));
+  await expect(recordState({ runId, store: store.url, state: 'paused' })).rejects.toMatchObject(notThere);
+  expect(await store.list(keys.all(runId))).toEqual([]);
+});
 
 it('the runs that were asked for last are kept at hand, those before them are read again', async () => {
   const store = await home.store();

@@ -71,12 +71,13 @@ export class RunContexts {
 
   /**
    * Where the log ends, for work on it. Throws FencedError when another stack drives the run, or when its term is closed:
-   * what this process would write is refused anyway, and its owner is to be told by whom.
+   * what this process would write is refused anyway, and its owner is to be told by whom. RetryableError `StoreGone`: see `ensureThere`.
    */
   async head(ref: RunRef): Promise<{ readonly context: RunContext; readonly head: Head | undefined }> {
     const log = await this.log(ref);
     await this.#ports.admitWork(log.store);
     const head = await log.head();
+    if (head === undefined) await log.ensureThere();
     refuseForeign(head, this.#ports.stack, ref.runId);
     return { context: await this.of(ref, head?.termRecord), head };
   }

@@ -30,6 +30,7 @@ import type {
   UpdateSeal,
 } from '../../core/records/schema.ts';
 import { newestOf } from './dense.ts';
+import { runGone } from './folder-root.ts';
 import { needRecord, readRecord } from './records.ts';
 import type { Stored } from './records.ts';
 
@@ -92,6 +93,11 @@ export class RunLog {
   constructor(store: Store, runId: RunId) {
     this.store = store;
     this.runId = runId;
+  }
+
+  /** Asked before nothing is taken for a beginning: a run's first record stays even when the run is deleted. Throws RetryableError `StoreGone`. */
+  async ensureThere(): Promise<void> {
+    if ((await this.store.head(keys.run(this.runId))) === undefined) throw runGone(this.runId, this.store.url);
   }
 
   async run(): Promise<RunRecord> {

@@ -6,10 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { errorToJson } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
-import { keys } from '../../core/records/keys.ts';
 import { drivenRuns, forgetDrivenRun } from '../../infra/stack/driven-runs.ts';
 import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
-import { storeGone } from '../../infra/store/folder-root.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { endRunWorkflow, runningWorkflow, startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { Histories } from './histories.ts';
@@ -70,8 +68,7 @@ async function revive(ports: RevivePorts, histories: Histories, run: DrivenRun):
 async function standingOf({ openStore, stack }: RevivePorts, { runId, store }: DrivenRun): Promise<'over' | 'new' | 'begun'> {
   const log = new RunLog(await openStore(store), runId);
   const status = await log.status();
-  // Even of a run that was deleted something stays.
-  if (status === undefined && (await log.store.head(keys.run(runId))) === undefined) throw storeGone(store);
+  if (status === undefined) await log.ensureThere();
   if (status === undefined || !['queued', 'running', 'paused'].includes(status.state)) return 'over';
   const term = await log.newestTerm();
   if (term === undefined) return 'new';
