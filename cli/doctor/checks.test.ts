@@ -1,10 +1,12 @@
 /** What `petrel doctor` finds in a home without a stack: on real stores, with damage as a disk does it. */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { floorVariable } from '../../infra/store/free-space.ts';
+import { rememberStore } from '../../infra/store/places.ts';
 import { cliHome } from '../../tests/cli.ts';
 import type { CliHome } from '../../tests/cli.ts';
 import { harm } from '../../tests/damage.ts';
@@ -68,11 +70,28 @@ it('names the runs that wait for a store that is gone, or whose disk is not moun
     expect(await line('store')).toMatchObject({ status: 'red', detail: `the store ${store.url} is gone; ${runId} waits until it is back`, fix: expect.stringContaining('mount its disk') });
     expect((await cli.petrel('status')).err).toContain(`${runId} waits until it is back`);
     await expect(cli.petrel('logs', runId)).rejects.toMatchObject({ code: 'StoreGone', message: expect.stringContaining(store.url) });
+    for (const where of [null, folder, `${store.url}/`]) await expect(openStoreForNew(where, cli.home)).rejects.toMatchObject({ code: 'StoreGone' });
     expect(existsSync(folder) && readdirSync(folder).length > 0).toBe(false);
   }
   rmdirSync(folder);
-  await expect(openStoreForNew(null, cli.home)).rejects.toMatchObject({ code: 'StoreGone' });
-  expect(existsSync(folder)).toBe(false);
   renameSync(`${folder}-away`, folder);
   expect(await line('store')).toMatchObject({ status: 'green' });
+});
+
+it('names a run that is not in its store, which is there, and looks at the others', async () => {
+  const store = await cli.store();
+  const kept = await buildRun(store, { done: 1 });
+  noteDrivenRun(cli.home, { runId: kept.runId, store: store.url, kind: 'rl' });
+  noteDrivenRun(cli.home, { runId: 'lost', store: store.url, kind: 'rl' });
+  expect(await line('store')).toMatchObject({ status: 'red', detail: `lost is not in the store ${store.url}, and waits until it is back; ${store.url}: of many writers one wins` });
+  await expect(cli.petrel('logs', 'lost')).rejects.toMatchObject({ message: `lost waits: it is not in the store ${store.url}` });
+  expect((await openStoreForNew(null, cli.home)).url).toBe(store.url);
+});
+
+it('writes nothing into a remembered store that holds nothing', async () => {
+  const folder = join(cli.home, 'elsewhere');
+  mkdirSync(folder);
+  rememberStore(cli.home, pathToFileURL(folder).href);
+  expect(await line('store')).toMatchObject({ status: 'yellow', detail: `gone: ${pathToFileURL(folder).href}` });
+  expect(readdirSync(folder)).toEqual([]);
 });

@@ -6,7 +6,7 @@ import { builtFile, readTools } from '../../infra/home.ts';
 import { logFile, stackHealth } from '../../infra/stack/index.ts';
 import { checkFences } from '../../infra/store/fencing.ts';
 import { openStore } from '../../infra/store/open.ts';
-import { knownStores } from '../../infra/store/places.ts';
+import { isInUse, knownStores } from '../../infra/store/places.ts';
 import { showBytes } from '../printer/quantities.ts';
 import { findHole } from '../../infra/store/log-holes.ts';
 import { readModelManifest } from '../../infra/store/model-facts.ts';
@@ -99,16 +99,17 @@ function servers(home: string): DoctorResult {
   return green(`Temporal ${temporal.version}, NATS ${nats.version}`);
 }
 
+/** Only what is in use is written to: an empty folder may be the place of a disk that is not mounted. */
 async function store(home: string): Promise<DoctorResult> {
-  const known = knownStores(home);
-  const away = awayTexts(runsAway(home));
-  if (away.length > 0) return { status: 'red', detail: away.join('; '), fix: awayHint(home) };
-  const urls = known.filter(({ there }) => there).map(({ url }) => url);
-  for (const url of urls) await checkFences(await openStore(url));
-  const fences = urls.length === 0 ? 'none yet: the first run makes one' : `${urls.join(', ')}: of many writers one wins`;
-  const gone = known.slice(1).filter(({ there }) => !there);
-  if (gone.length === 0) return green(fences);
-  return { status: 'yellow', detail: `gone: ${gone.map(({ url }) => url).join(', ')}; ${fences}`, fix: awayHint(home) };
+  const urls = knownStores(home).map(({ url }) => url);
+  const used = urls.filter(isInUse);
+  for (const url of used) await checkFences(await openStore(url, 'refuse'));
+  const fences = used.length === 0 ? [] : [`${used.join(', ')}: of many writers one wins`];
+  const away = runsAway(home);
+  if (away.length > 0) return { status: 'red', detail: [...awayTexts(away), ...fences].join('; '), fix: awayHint(home) };
+  const gone = urls.slice(1).filter((url) => !isInUse(url));
+  if (gone.length > 0) return { status: 'yellow', detail: [`gone: ${gone.join(', ')}`, ...fences].join('; '), fix: awayHint(home) };
+  return green(fences[0] ?? 'none yet: the first run makes one');
 }
 
 /** The ends of the logs of the newest runs, and what they begin with. What lies between is read by `ckpt verify`. */

@@ -34,7 +34,7 @@ export async function openKnownStores(home: string, notice: (text: string) => vo
   for (const text of awayTexts(away)) notice(text);
   for (const [index, { url, there }] of knownStores(home).entries()) {
     try {
-      if (there) stores.push(await openStore(url));
+      if (there) stores.push(await openStore(url, 'refuse'));
       else if (index > 0 && !away.some(({ store }) => store === url)) notice(`the store ${url} is gone; its runs are not shown`);
     } catch (error) {
       notice(`the store ${url} is left out: ${errorToJson(error).message}`);

@@ -1,45 +1,46 @@
 /** Runs that this stack drives and whose store is not there: its folder is gone, or holds nothing of them: the place of a disk that is not mounted. */
 import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { TerminalError } from '../../core/errors.ts';
 import { runNameOf } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
 import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
-import { openStore } from '../../infra/store/open.ts';
-import { defaultStore, isPaidByRequest, isThere } from '../../infra/store/places.ts';
+import { openStore, storeUrl } from '../../infra/store/open.ts';
+import { defaultStore, isInUse, isPaidByRequest } from '../../infra/store/places.ts';
 
 /** A run's first record stays even when the run is deleted. A bucket tells by itself. */
 export function runsAway(home: string): DrivenRun[] {
   return drivenRuns(home).filter(({ runId, store }) => !isPaidByRequest(store) && !existsSync(join(fileURLToPath(store), keys.run(runId))));
 }
 
-/** `the store file:///… is gone; a-1 and a-2 wait until it is back`; one line for each store. */
+/** `the store file:///… is gone; a-1, a-2 wait until it is back`; one line for each store. */
 export function awayTexts(away: readonly DrivenRun[]): string[] {
   return [...new Set(away.map(({ store }) => store))].map((store) => {
     const runs = away.filter((run) => run.store === store).map(({ runId }) => runId);
-    return `the store ${store} is gone; ${runs.join(', ')} ${runs.length === 1 ? 'waits' : 'wait'} until it is back`;
+    const [are, wait, they] = runs.length === 1 ? ['is', 'waits', 'it is'] : ['are', 'wait', 'they are'];
+    if (isInUse(store)) return `${runs.join(', ')} ${are} not in the store ${store}, and ${wait} until ${they} back`;
+    return `the store ${store} is gone; ${runs.join(', ')} ${wait} until it is back`;
   });
 }
 
 /** What to say of a word that names such a run. */
 export function awayError(word: string, home: string): TerminalError | undefined {
   const away = runsAway(home).find(({ runId }) => runId === word || runNameOf(runId) === word);
-  return away && new TerminalError('StoreGone', `${away.runId} waits: its store ${away.store} is gone`, { hint: awayHint(home) });
+  return away && new TerminalError('StoreGone', `${away.runId} waits: ${isInUse(away.store) ? `it is not in the store ${away.store}` : `its store ${away.store} is gone`}`, { hint: awayHint(home) });
 }
 
-/** The store of a recipe, made by its first run. Throws TerminalError `StoreGone` for one that is away, which would be made anew, empty. */
+/**
+ * The store of a recipe, made by its first run. Throws TerminalError `StoreGone` for one that is away: it would be made anew,
+ * empty, and a run in the place of its disk would make that the store to all who wait for it.
+ */
 export async function openStoreForNew(where: string | null, home: string): Promise<Store> {
-  refuseAway(where ?? defaultStore(home), home);
-  return openStore(where ?? defaultStore(home));
-}
-
-function refuseAway(where: string, home: string): void {
-  const url = where.startsWith('file:') ? where : pathToFileURL(resolve(where)).href;
-  const text = isThere(url) ? undefined : awayTexts(runsAway(home).filter(({ store }) => store === url))[0];
+  const url = storeUrl(where ?? defaultStore(home));
+  const [text] = isInUse(url) ? [] : awayTexts(runsAway(home).filter(({ store }) => store === url));
   if (text !== undefined) throw new TerminalError('StoreGone', text, { hint: awayHint(home) });
+  return openStore(url);
 }
 
 export const awayHint = (home: string): string => `mount its disk, or move the folder back: then they go on; a run whose store is lost is forgotten by rm ${join(home, 'driven')}/<run>.json`;
