@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
+import { keys } from '../../core/records/keys.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
 import { decoder, trainerOf } from '../../native/testing/decoders.ts';
 import { EngineHost } from './host.ts';
@@ -14,6 +15,7 @@ it('saves a state for each run that has it: a fork’s base while its origin’s
   const trainer = trainerOf(decoder(), 1, { trainable: true });
   try {
     const store = await openFolderStore(folder);
+    await store.create(keys.run('origin'), new Uint8Array()); // whoever serves a store takes an empty one for gone
     const state = new PolicyState(trainer, 'm'.repeat(64));
     state.seal(() => {});
     const host = new EngineHost({ threads: 1, cache: join(folder, 'cache'), onSaved: () => {} });
