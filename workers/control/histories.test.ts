@@ -49,7 +49,7 @@ it('a workflow that gets stuck every time is ended at ever longer intervals, unt
     histories.ended('run');
     return now - began;
   };
-  expect([1, 2, 3, 4].map(msUntilDoubt)).toEqual([0, 5_000, 10_000, 20_000]);
+  expect([1, 2, 3, 4].map(msUntilDoubt)).toEqual([0, 2_000, 4_000, 8_000]);
   const gotOn = seen(300, 0, 'got on');
   for (const look of [1, 2]) expect(histories.doubt('run', gotOn), `look ${look}`).toBeUndefined();
   expect(msUntilDoubt()).toBe(0);

@@ -15,7 +15,7 @@ export interface SeenHistory {
 /** Tries of one task that failed while this process was there to do it, after which it is stuck. */
 const stuckAttempts = 3;
 /** The next one is ended no sooner than this after a stuck one was, and twice as long after each: what fails every time is not begun anew for ever. */
-const firstPauseMs = 5_000;
+const firstPauseMs = 2_000;
 const longestPauseMs = 600_000;
 /** An execution that came this far, a few iterations, was not begun in vain. */
 const grownEvents = 100;
