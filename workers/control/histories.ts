@@ -12,8 +12,8 @@ export interface SeenHistory {
   readonly taskAttempts: number;
 }
 
-/** Tries of one task that failed while this process was there to do it, after which it is stuck. */
-const stuckAttempts = 3;
+/** Tries of one task that failed while this process was there to do it, after which it is stuck: the server waits long before it hands out a fourth. */
+const stuckAttempts = 2;
 /** The next one is ended no sooner than this after a stuck one was, and twice as long after each: what fails every time is not begun anew for ever. */
 const firstPauseMs = 2_000;
 const longestPauseMs = 600_000;
