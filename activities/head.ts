@@ -93,24 +93,26 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, rema
 
     /**
      * The run's state for people; a pause's reason comes with it. That of a run which another stack drives is the other's
-     * to tell: our failure is said here only.
+     * to tell: our failure is said here only. Resolves with what the owner wishes by now.
      */
-    async recordState(input: RunRef & { readonly state: 'running' | 'paused' | 'stopped' | 'completed' | 'failed' | 'cancelled'; readonly reason?: unknown }): Promise<void> {
+    async recordState(input: RunRef & { readonly state: 'running' | 'paused' | 'stopped' | 'completed' | 'failed' | 'cancelled'; readonly reason?: unknown }): Promise<Wish | undefined> {
       const givenUp = ports.beginAttempt();
       const log = await contexts.log(input);
       const term = (await newestIfReadable(log))?.record;
       if (term !== undefined && term.owner !== ports.stack) {
         ports.say(input.runId, 'warn', `${ports.stack} ends its work here${reasonText(input.reason)}`);
         ports.dispatcher.releaseLease(input.runId);
-        if (input.state === 'failed') return;
+        if (input.state === 'failed') return undefined;
         throw drivenBy(term, ports.stack);
       }
       if (term === undefined) await log.ensureThere();
-      const hold = input.state === 'paused';
-      await whenThereIsRoom(() => ports.appendStatus(log, { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now(), givenUp));
+      // Without a reason it is the owner's own pause, and a wish to run that came in meanwhile is newer.
+      const hold = input.state === 'paused' && input.reason !== undefined;
+      const { wish } = await whenThereIsRoom(() => ports.appendStatus(log, { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now(), givenUp));
       ports.say(input.runId, input.reason === undefined ? 'info' : 'warn', `${input.state}${reasonText(input.reason)}`);
       if (input.state === 'running') remakes.goesOn(input.runId);
       else ports.dispatcher.releaseLease(input.runId);
+      return wish;
     },
   };
 }

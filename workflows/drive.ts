@@ -169,7 +169,9 @@ async function hold({ carry, progress }: Drive, reason: unknown): Promise<void> 
   if (progress.wish === 'run' || reason !== undefined) progress.wish = 'pause';
   progress.state = 'paused';
   progress.stage = 'paused';
-  await quick.recordState({ ...carry, state: 'paused', ...(reason === undefined ? {} : { reason }) });
+  const wish = await quick.recordState({ ...carry, state: 'paused', ...(reason === undefined ? {} : { reason }) });
+  // The owner may wish otherwise since, and the signal of it be lost. What stops the run must be wished anew. (Older histories have no answer.)
+  if (reason === undefined && wish !== undefined && progress.wish === 'pause') progress.wish = wish;
   await condition(() => progress.wish !== 'pause');
 }
 

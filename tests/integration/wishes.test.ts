@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { faultsVariable } from '../../infra/faults/index.ts';
+import { appendStatus } from '../../infra/store/status.ts';
 import { Injector } from '../inject.ts';
 import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
@@ -56,6 +57,18 @@ describe('a running run (seed 42)', () => {
     expect(head?.position).toBeLessThan(iterations);
     expect((await run.log.checkpoints()).map(({ record }) => record.stateDigest)).toEqual([head?.stateDigest]);
     await loop.resume(run);
+    await loop.reaches(run, 'completed');
+    expect(await loop.states(run)).toEqual(undisturbed);
+  });
+
+  it('that is resumed while its pause is written down goes on, even when the signal of it is lost', async () => {
+    const run = await loop.start(recipe);
+    injector.arm({ id: 'pausing', point: 'decide.before', facts: { kind: 'status', runId: run.runId, state: 'paused' }, action: 'stand' });
+    await loop.passes(run, 2);
+    await loop.wish(run, 'pause');
+    const { identity } = await injector.stands('pausing', AbortSignal.timeout(patienceMs));
+    await appendStatus(run.log, { wish: 'run' }, new Date());
+    expect(identity && injector.thaw(identity)).toBe(true);
     await loop.reaches(run, 'completed');
     expect(await loop.states(run)).toEqual(undisturbed);
   });
