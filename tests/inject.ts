@@ -114,6 +114,14 @@ export class Injector {
     return pid !== undefined && startTime !== undefined && isAlive({ pid, startTime }) ? { pid, startTime } : undefined;
   }
 
+  /** Every living process of the stack but the supervisor, by `stack.json`, whether a supervisor stands behind it or not. */
+  living(): { readonly name: string; readonly identity: ProcessIdentity }[] {
+    return (readStackFile(stackFile(this.#home))?.children ?? []).flatMap(({ name }) => {
+      const identity = this.process(name);
+      return identity === undefined ? [] : [{ name, identity }];
+    });
+  }
+
   /** SIGKILL to all of them at once, and proof that each was alive and is gone. */
   async kill(victims: readonly { readonly name: string; readonly identity: ProcessIdentity }[]): Promise<void> {
     const missed = victims.filter(({ identity }) => !signalProcess(identity, 'SIGKILL'));

@@ -113,7 +113,11 @@ async function act(bed: Bed, { kills, replaces }: Fault, standing: Standing): Pr
     if (replaces.by === 'older copy' && !existsSync(older)) throw new Error('there is no older copy yet');
     await injector.replaceState(replaces.server, replaces.by === 'nothing' ? undefined : older);
   }
-  if (kills.includes('everything')) return killEverything(bed);
+  if (kills.includes('everything')) {
+    await killEverything(bed);
+    if (standing.identity !== undefined && isAlive(standing.identity)) throw new Error(`everything was killed but ${standing.process}`);
+    return;
+  }
   await injector.kill(await victimsOf(bed, kills, standing));
   if (!kills.includes('standing') && standing.identity !== undefined) injector.thaw(standing.identity);
 }
@@ -127,15 +131,10 @@ async function victimsOf(bed: Bed, kills: readonly Victim[], { process, identity
 
 /** The supervisor is stopped first and killed last, the control process before it: neither brings the others back. */
 async function killEverything(bed: Bed): Promise<void> {
-  const { injector, loop } = bed;
+  const { injector } = bed;
   const supervisor = await injector.victim('supervisor');
   injector.freeze(supervisor.identity);
-  const names = (readStack(loop.home)?.children ?? []).map(({ name }) => name);
-  const living = names.flatMap((name) => {
-    const identity = injector.process(name);
-    return identity === undefined ? [] : [{ name, identity }];
-  });
-  await injector.kill([...living, supervisor]);
+  await injector.kill([...injector.living(), supervisor]);
 }
 
 /** When every process of the stack serves, by the clock. */

@@ -68,12 +68,7 @@ const workersOf = (bed: Bed): string[] => (readStack(bed.loop.home)?.children ??
 async function killEverything(bed: Bed): Promise<void> {
   const supervisor = await bed.injector.victim('supervisor');
   bed.injector.freeze(supervisor.identity);
-  const names = (readStack(bed.loop.home)?.children ?? []).map(({ name }) => name);
-  const living = names.flatMap((name) => {
-    const identity = bed.injector.process(name);
-    return identity === undefined ? [] : [{ name, identity }];
-  });
-  await bed.injector.kill([...living, supervisor]);
+  await bed.injector.kill([...bed.injector.living(), supervisor]);
   await delay(0);
   await bed.loop.up(soakPools);
 }
