@@ -1,10 +1,11 @@
 /** What a checkpoint costs training: an update alone beside one that has a checkpoint written beside it. */
 import { rmSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
+import { mkdir, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { makeRunId } from '../../core/ids.ts';
+import { keys } from '../../core/records/keys.ts';
 import { CheckpointWriter } from '../../workers/engine/checkpoint-writer.ts';
 import { PolicyState } from '../../workers/engine/state.ts';
 import { secondsOf } from '../clock.ts';
@@ -28,6 +29,7 @@ export function checkpointCost(size: SizeName): Measurement {
     compare: { [`${name}.updateBeside`]: `${name}.update`, [`${name}.blocked`]: `${name}.update` },
     async open(settings) {
       const folder = await mkdtemp(join(tmpdir(), 'petrel-bench-checkpoint-'));
+      await mkdir(join(folder, keys.runs)); // an empty folder is no store to those who serve runs
       const bench = new CheckpointBench(name, folder, new TrainingStep(sizeOf(size, settings.quick), settings));
       const { blocked } = await bench.saveBeside(() => {});
       return {

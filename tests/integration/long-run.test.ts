@@ -63,6 +63,7 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
   beforeAll(async () => {
     const plain = await loop.start(recipe(undisturbedIterations));
     await loop.reaches(plain, 'completed');
+    await loop.ended(plain);
     const history = await loop.client.workflow.getHandle(plain.runId).fetchHistory();
     expect(history.events?.at(-1)?.workflowExecutionCompletedEventAttributes).toBeTruthy();
     expect(history.events?.[0]?.workflowExecutionStartedEventAttributes?.continuedExecutionRunId).toBeFalsy();
