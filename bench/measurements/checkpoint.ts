@@ -80,7 +80,7 @@ class CheckpointBench {
     const blocked = secondsOf(() => void (saving = this.#writer.write(place, this.#step.trainer, tag)));
     const beside = secondsOf(work);
     const ms = (await saving)?.ms ?? Number.NaN;
-    rmSync(join(this.#folder, 'runs'), { recursive: true });
+    rmSync(join(this.#folder, keys.runs, place.runId), { recursive: true });
     return { blocked, beside, save: ms / 1000 };
   }
 
