@@ -115,7 +115,7 @@ export class Injector {
   }
 
   /** Every living process of the stack but the supervisor, by `stack.json`, whether a supervisor stands behind it or not. */
-  living(): { readonly name: string; readonly identity: ProcessIdentity }[] {
+  #living(): { readonly name: string; readonly identity: ProcessIdentity }[] {
     return (readStackFile(stackFile(this.#home))?.children ?? []).flatMap(({ name }) => {
       const identity = this.process(name);
       return identity === undefined ? [] : [{ name, identity }];
@@ -129,6 +129,13 @@ export class Injector {
     for (const { name, identity } of victims) {
       if (!(await waitForExit(identity, deathMs))) throw new Error(`${name} (${identity.pid}) lives on after SIGKILL`);
     }
+  }
+
+  /** The supervisor is stopped first and dies with the others: it brings nobody back. */
+  async killEverything(): Promise<void> {
+    const supervisor = await this.victim('supervisor');
+    this.freeze(supervisor.identity);
+    await this.kill([...this.#living(), supervisor]);
   }
 
   /** A living process by the name of `stack.json`. A server that is being restarted is waited for. */

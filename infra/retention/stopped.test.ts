@@ -6,11 +6,7 @@ import { sweepStore } from './sweep.ts';
 it('removes nothing more once another was asked to sweep, and the other does the rest', async () => {
   const world = new World();
   await world.begin(1, 'since_oldest_checkpoint');
-  for (let k = 1; k <= 4; k++) {
-    await world.commitBatch('batch');
-    await world.commitUpdate(false);
-    await world.saveCheckpoint(3);
-  }
+  await world.iterate(4);
   await world.janitor();
   world.wait(graceMs);
   const left = () => [...world.store.objects.keys()].filter((key) => key.startsWith(keys.blobs(world.log.runId)) || key.startsWith(keys.checkpoints(world.log.runId)));

@@ -7,11 +7,7 @@ import { World } from './world.test-support.ts';
 it('removes and condemns nothing on the word of a store that does not answer: shards would outlive their manifest', async () => {
   const world = new World();
   await world.begin(2, 'all');
-  for (let k = 1; k <= 4; k++) {
-    await world.commitBatch('batch');
-    await world.commitUpdate(false);
-    await world.saveCheckpoint(3);
-  }
+  await world.iterate(4);
   const { store, log } = world;
   const [oldest] = await store.children(keys.checkpoints(log.runId));
   const get = store.get.bind(store);

@@ -53,6 +53,15 @@ export class World {
     await this.becomes('running');
   }
 
+  /** Iterations that nothing disturbs, each with its checkpoint. */
+  async iterate(count: number): Promise<void> {
+    for (let k = 1; k <= count; k++) {
+      await this.commitBatch('batch');
+      await this.commitUpdate(false);
+      await this.saveCheckpoint(3);
+    }
+  }
+
   /** Rollout, reward and advantage. `until`: where the worker dies. */
   async commitBatch(until: 'blob' | 'result' | 'batch'): Promise<void> {
     if (this.#pending) return;

@@ -114,7 +114,7 @@ async function act(bed: Bed, { kills, replaces }: Fault, standing: Standing): Pr
     await injector.replaceState(replaces.server, replaces.by === 'nothing' ? undefined : older);
   }
   if (kills.includes('everything')) {
-    await killEverything(bed);
+    await injector.killEverything();
     if (standing.identity !== undefined && isAlive(standing.identity)) throw new Error(`everything was killed but ${standing.process}`);
     return;
   }
@@ -127,14 +127,6 @@ async function victimsOf(bed: Bed, kills: readonly Victim[], { process, identity
   const standing = kills.includes('standing') && identity !== undefined && isAlive(identity) ? [{ name: process, identity }] : [];
   const named = await Promise.all(kills.filter((name) => name !== 'standing').map((name) => bed.injector.victim(name)));
   return [...standing, ...named];
-}
-
-/** The supervisor is stopped first and killed last, the control process before it: neither brings the others back. */
-async function killEverything(bed: Bed): Promise<void> {
-  const { injector } = bed;
-  const supervisor = await injector.victim('supervisor');
-  injector.freeze(supervisor.identity);
-  await injector.kill([...injector.living(), supervisor]);
 }
 
 /** When every process of the stack serves, by the clock. */

@@ -1,5 +1,4 @@
 /** Random faults of a training: at an event of the run, by its own log, something is killed, and must have been alive. */
-import { setTimeout as delay } from 'node:timers/promises';
 import type { FaultFacts, FaultPoint } from '../../infra/faults/index.ts';
 import { readStack } from '../../infra/stack/index.ts';
 import type { Alone } from '../one-at-a-time.ts';
@@ -55,7 +54,11 @@ export async function strike(bed: Bed, runId: string, blows: readonly Blow[], ov
 
 async function hit(bed: Bed, victim: Victim): Promise<void> {
   const { injector } = bed;
-  if (victim === 'everything') return killEverything(bed);
+  if (victim === 'everything') {
+    await injector.killEverything();
+    await bed.loop.up(soakPools); // one `petrel up`
+    return;
+  }
   if (victim === 'nats wiped') return injector.replaceState('nats', undefined);
   const names = victim.split(' + ').map((name) => (name === 'worker' ? (workersOf(bed)[0] ?? 'local-1') : name));
   await injector.kill(await Promise.all(names.map((name) => injector.victim(name))));
@@ -63,15 +66,6 @@ async function hit(bed: Bed, victim: Victim): Promise<void> {
 
 /** A living one; which of them holds the run's job is nobody's business here. */
 const workersOf = (bed: Bed): string[] => (readStack(bed.loop.home)?.children ?? []).filter(({ kind, state }) => kind === 'worker' && state === 'ready').map(({ name }) => name);
-
-/** The supervisor is stopped first and killed last, so that it brings nobody back. Then one `petrel up`. */
-async function killEverything(bed: Bed): Promise<void> {
-  const supervisor = await bed.injector.victim('supervisor');
-  bed.injector.freeze(supervisor.identity);
-  await bed.injector.kill([...bed.injector.living(), supervisor]);
-  await delay(0);
-  await bed.loop.up(soakPools);
-}
 
 /** Two workers that do everything, so that two runs can train side by side. */
 export const soakPools = [{ name: 'local', count: 2, roles: ['trainer', 'rollout', 'reward'], threads: 1 }] as const;
