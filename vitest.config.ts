@@ -14,11 +14,26 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     projects: [
-      { extends: true, test: { name: 'unit', include: ['**/*.test.ts'], exclude: [...always, ...withServers, ...contracts], sequence: { groupOrder: 0 } } },
+      {
+        extends: true,
+        test: {
+          name: 'unit',
+          include: ['**/*.test.ts'],
+          exclude: [...always, ...withServers, ...contracts],
+          sequence: { groupOrder: 0 },
+        },
+      },
       { extends: true, test: { name: 'contract', include: contracts, exclude: always, sequence: { groupOrder: 1 } } },
       {
         extends: true,
-        test: { name: 'integration', include: withServers, exclude: [...always, ...contracts], fileParallelism: false, maxWorkers: 1, sequence: { groupOrder: 2 } },
+        test: {
+          name: 'integration',
+          include: withServers,
+          exclude: [...always, ...contracts],
+          fileParallelism: false,
+          maxWorkers: 1,
+          sequence: { groupOrder: 2 },
+        },
       },
     ],
   },

@@ -87,7 +87,11 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, rema
         return other.startState === record.startState;
       });
       if (origin !== undefined) await log.store.remove(keys.pin(origin.runId, ref.runId));
-      ports.say(ref.runId, 'info', `opened term 1: ${output.profile.compute}${output.profile.deterministic ? ' deterministic' : ''} on ${output.profile.isa}`);
+      ports.say(
+        ref.runId,
+        'info',
+        `opened term 1: ${output.profile.compute}${output.profile.deterministic ? ' deterministic' : ''} on ${output.profile.isa}`,
+      );
       return { term: decided.record.term };
     },
 
@@ -95,7 +99,12 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, rema
      * The run's state for people; a pause's reason comes with it. That of a run which another stack drives is the other's
      * to tell: our failure is said here only. Resolves with what the owner wishes by now.
      */
-    async recordState(input: RunRef & { readonly state: 'running' | 'paused' | 'stopped' | 'completed' | 'failed' | 'cancelled'; readonly reason?: unknown }): Promise<Wish | undefined> {
+    async recordState(
+      input: RunRef & {
+        readonly state: 'running' | 'paused' | 'stopped' | 'completed' | 'failed' | 'cancelled';
+        readonly reason?: unknown;
+      },
+    ): Promise<Wish | undefined> {
       const givenUp = ports.beginAttempt();
       const log = await contexts.log(input);
       const term = (await newestIfReadable(log))?.record;
@@ -108,7 +117,14 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, rema
       if (term === undefined) await log.ensureThere();
       // Without a reason it is the owner's own pause, and a wish to run that came in meanwhile is newer.
       const hold = input.state === 'paused' && input.reason !== undefined;
-      const { wish } = await whenThereIsRoom(() => ports.appendStatus(log, { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) }, ports.now(), givenUp));
+      const { wish } = await whenThereIsRoom(() =>
+        ports.appendStatus(
+          log,
+          { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) },
+          ports.now(),
+          givenUp,
+        ),
+      );
       ports.say(input.runId, input.reason === undefined ? 'info' : 'warn', `${input.state}${reasonText(input.reason)}`);
       if (input.state === 'running') remakes.goesOn(input.runId);
       else ports.dispatcher.releaseLease(input.runId);
@@ -122,7 +138,8 @@ async function whenThereIsRoom<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write();
   } catch (error) {
-    if (error instanceof PauseError && error.code === 'DiskFull') throw new RetryableError(error.code, error.message, { cause: error });
+    if (error instanceof PauseError && error.code === 'DiskFull')
+      throw new RetryableError(error.code, error.message, { cause: error });
     throw error;
   }
 }
@@ -138,12 +155,21 @@ async function newestIfReadable(log: RunLog): Promise<Awaited<ReturnType<RunLog[
 }
 
 /** What a stop or a crash left undone between an update and its validation is found here. */
-async function isValidationMissing({ log, recipe, inputs, iterations }: RunContext, head: Head | undefined, position: number): Promise<boolean> {
+async function isValidationMissing(
+  { log, recipe, inputs, iterations }: RunContext,
+  head: Head | undefined,
+  position: number,
+): Promise<boolean> {
   if (inputs.validation === undefined || !isValidationDue(recipe, position, iterations)) return false;
   return head === undefined || !(await log.isEvaluated(position));
 }
 
-export function liveNote(stage: string, iteration: number, progress: { readonly done: number; readonly total: number; readonly note: string } | undefined, queued: string | undefined) {
+export function liveNote(
+  stage: string,
+  iteration: number,
+  progress: { readonly done: number; readonly total: number; readonly note: string } | undefined,
+  queued: string | undefined,
+) {
   return {
     stage,
     iteration,
@@ -156,15 +182,20 @@ export function liveNote(stage: string, iteration: number, progress: { readonly 
 
 /** Stages come after openTerm: without a term its record was lost, and that is never a fresh start. */
 export function needHead<T>(head: T | undefined, runId: string): T {
-  if (head === undefined) throw damage('MissingRecord', keys.term(runId, 1), 'expected the record of the first term, found nothing');
+  if (head === undefined)
+    throw damage('MissingRecord', keys.term(runId, 1), 'expected the record of the first term, found nothing');
   return head;
 }
 
 export function badStepsPause(runId: string, badSteps: number, reason: string | undefined): PauseError {
-  return new PauseError('TooManyBadSteps', `${badSteps} updates in a row took no optimiser step; last: ${reason ?? 'unknown'}`, {
-    hint: 'Lower actor.optim.lr or mend the data, then petrel resume',
-    where: runId,
-  });
+  return new PauseError(
+    'TooManyBadSteps',
+    `${badSteps} updates in a row took no optimiser step; last: ${reason ?? 'unknown'}`,
+    {
+      hint: 'Lower actor.optim.lr or mend the data, then petrel resume',
+      where: runId,
+    },
+  );
 }
 
 function reasonText(reason: unknown): string {

@@ -15,7 +15,12 @@ export type { UpdateSummary } from './stages.ts';
 export function createActivities(ports: ActivityPorts) {
   const contexts = new RunContexts(ports);
   const remakes = new Remakes(ports);
-  return { ...headActivities(ports, contexts, remakes), ...stageActivities(ports, contexts, remakes), ...scheduleActivities(ports), ...janitorActivities(ports) };
+  return {
+    ...headActivities(ports, contexts, remakes),
+    ...stageActivities(ports, contexts, remakes),
+    ...scheduleActivities(ports),
+    ...janitorActivities(ports),
+  };
 }
 
 export type Activities = ReturnType<typeof createActivities>;

@@ -17,7 +17,9 @@ export function janitorActivities(ports: ActivityPorts) {
   return {
     async sweep({ store }: StoreRef): Promise<SweepSummary> {
       const opened = await ports.openStore(store);
-      const { runs } = await ports.whileHeartbeating((signal) => ports.sweepStore(opened, (runId, text) => ports.say(runId, 'info', text), ports.now(), signal));
+      const { runs } = await ports.whileHeartbeating((signal) =>
+        ports.sweepStore(opened, (runId, text) => ports.say(runId, 'info', text), ports.now(), signal),
+      );
       return {
         runs: runs.length,
         removedObjects: runs.reduce((sum, { removed }) => sum + removed.objects, 0),

@@ -9,7 +9,10 @@ export function refuseForeign(head: Head | undefined, owner: string, runId: stri
   if (head.termRecord.owner !== owner) throw drivenBy(head.termRecord, owner);
   if (head.seal === undefined) return;
   const { owner: by, reason } = head.seal.record;
-  throw new FencedError(`${by} closed term ${head.term} of ${runId} (${reason}) and opened no new one yet`, { where: runId, hint: `petrel resume ${runId} opens it` });
+  throw new FencedError(`${by} closed term ${head.term} of ${runId} (${reason}) and opened no new one yet`, {
+    where: runId,
+    hint: `petrel resume ${runId} opens it`,
+  });
 }
 
 export function drivenBy({ runId, term, owner, reason, writer }: TermRecord, us: string): FencedError {

@@ -38,7 +38,12 @@ export interface ActivityPorts {
   /** Ends what a janitor began: from now on the run is worked on. */
   readonly endSweep: (log: RunLog, now: Date) => Promise<void>;
   /** A janitor's pass over a store; says what it removed from a run. Removes nothing more once the signal is there. */
-  readonly sweepStore: (store: Store, say: (runId: string, text: string) => void, now: Date, signal: AbortSignal) => Promise<Sweep>;
+  readonly sweepStore: (
+    store: Store,
+    say: (runId: string, text: string) => void,
+    now: Date,
+    signal: AbortSignal,
+  ) => Promise<Sweep>;
   readonly now: () => Date;
   /** Called as an attempt begins; the answer says whether it was given up since, so that another may have done its work. */
   readonly beginAttempt: () => () => boolean;

@@ -10,8 +10,22 @@ const jobIdOf = (stage: Stage, input: { readonly generation?: number }) => `${st
 const [runId, other] = ['toy-20260102-030405-abcd', 'toy-20260102-030405-abce'];
 
 function request(of: string, store = new MemoryStore()): JobRequest<'checkpoint'> {
-  const profile = { id: 'p', compute: 'fp32', deterministic: true, isa: 'avx2', engine: 'e', maxTokensPerMicroBatch: 1 } as const;
-  return { stage: 'checkpoint', runId: of, at: { term: 1, iteration: 1 }, store, profile: 'p', input: { iteration: 1, state: 's', model: 'm', profile } };
+  const profile = {
+    id: 'p',
+    compute: 'fp32',
+    deterministic: true,
+    isa: 'avx2',
+    engine: 'e',
+    maxTokensPerMicroBatch: 1,
+  } as const;
+  return {
+    stage: 'checkpoint',
+    runId: of,
+    at: { term: 1, iteration: 1 },
+    store,
+    profile: 'p',
+    input: { iteration: 1, state: 's', model: 'm', profile },
+  };
 }
 
 /** A disk that damages every result until it is mended. */
@@ -23,7 +37,11 @@ function onDyingDisk() {
     if (disk.dying) throw damage('DamagedRecord', keys.result(of, jobId), 'a bit has flipped');
     return { jobId, output: { manifest: 'm' } as StageTypes[S]['output'], timings: {} };
   };
-  const remakes = new Remakes({ dispatcher: { run, settle: () => Promise.reject(new Error('not here')), releaseLease: () => {} }, say: () => {}, jobIdOf });
+  const remakes = new Remakes({
+    dispatcher: { run, settle: () => Promise.reject(new Error('not here')), releaseLease: () => {} },
+    say: () => {},
+    jobIdOf,
+  });
   return { disk, again: (of: string) => remakes.run(request(of), { signal: new AbortController().signal }), remakes };
 }
 
@@ -47,12 +65,20 @@ it('gives a job up that is lost again and again, and tries the next generations 
 
 it('does not count what was damaged before this process asked: on a mended disk the next generation is made', async () => {
   const store = new MemoryStore();
-  for (const generation of [0, 1, 2, 3]) await store.create(keys.result(runId, jobIdOf('checkpoint', { generation })), new Uint8Array(1));
+  for (const generation of [0, 1, 2, 3])
+    await store.create(keys.result(runId, jobIdOf('checkpoint', { generation })), new Uint8Array(1));
   const run = async <S extends Stage>({ stage, input }: JobRequest<S>): Promise<JobResult<S>> => {
     const jobId = jobIdOf(stage, input);
-    if ((await store.head(keys.result(runId, jobId))) !== undefined) throw damage('DamagedRecord', keys.result(runId, jobId), 'a bit had flipped');
+    if ((await store.head(keys.result(runId, jobId))) !== undefined)
+      throw damage('DamagedRecord', keys.result(runId, jobId), 'a bit had flipped');
     return { jobId, output: { manifest: 'm' } as StageTypes[S]['output'], timings: {} };
   };
-  const remakes = new Remakes({ dispatcher: { run, settle: () => Promise.reject(new Error('not here')), releaseLease: () => {} }, say: () => {}, jobIdOf });
-  expect(await remakes.run(request(runId, store), { signal: new AbortController().signal })).toMatchObject({ jobId: 'checkpoint-4' });
+  const remakes = new Remakes({
+    dispatcher: { run, settle: () => Promise.reject(new Error('not here')), releaseLease: () => {} },
+    say: () => {},
+    jobIdOf,
+  });
+  expect(await remakes.run(request(runId, store), { signal: new AbortController().signal })).toMatchObject({
+    jobId: 'checkpoint-4',
+  });
 });

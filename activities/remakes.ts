@@ -42,7 +42,10 @@ export class Remakes {
   }
 
   /** As `run`, for a job that is done by `work`. */
-  async runBy<S extends Stage>(request: JobRequest<S>, work: (current: JobRequest<S>) => Promise<JobResult<S>>): Promise<JobResult<S>> {
+  async runBy<S extends Stage>(
+    request: JobRequest<S>,
+    work: (current: JobRequest<S>) => Promise<JobResult<S>>,
+  ): Promise<JobResult<S>> {
     for (;;) {
       const current = this.#current(request);
       const jobId = this.#ports.jobIdOf(current.stage, current.input);
@@ -62,7 +65,10 @@ export class Remakes {
    */
   lost(error: unknown, facts: readonly MadeBy[]): boolean {
     const cause = facts.find(({ fact, request }) => isLostBlob(error, request.runId, fact));
-    return cause !== undefined && this.#next(cause.request, cause.jobId, error instanceof Error ? error.message : String(error));
+    return (
+      cause !== undefined &&
+      this.#next(cause.request, cause.jobId, error instanceof Error ? error.message : String(error))
+    );
   }
 
   /** What this job made is of no use: the next `run` makes it again. False when that was tried too often. */

@@ -9,7 +9,12 @@ import { promptsPerJob, samplesPerDraw, samplingSettings, seedOf } from './setti
 export type Purpose = RolloutInput['purpose'];
 
 /** One job per `promptsPerJob` draws, in draw order. */
-export function rolloutJobs(context: RunContext, at: LogPosition, profile: NumericProfile, purpose: Purpose): JobRequest<'rollout'>[] {
+export function rolloutJobs(
+  context: RunContext,
+  at: LogPosition,
+  profile: NumericProfile,
+  purpose: Purpose,
+): JobRequest<'rollout'>[] {
   const { recipe, inputs, log } = context;
   const draws = purpose === 'train' ? context.draws(at.counters.cursor) : validationDraws(context);
   const perJob = promptsPerJob(recipe, purpose);
@@ -45,7 +50,12 @@ function validationDraws(context: RunContext) {
   return Array.from({ length: context.inputs.validationRows ?? 0 }, (_, row) => ({ draw: row, row }));
 }
 
-export function rewardJob(context: RunContext, rollout: JobRequest<'rollout'>, trajectories: string, again: number): JobRequest<'reward'> {
+export function rewardJob(
+  context: RunContext,
+  rollout: JobRequest<'rollout'>,
+  trajectories: string,
+  again: number,
+): JobRequest<'reward'> {
   const { recipe, inputs } = context;
   const input: RewardInput = {
     trajectories,

@@ -14,7 +14,12 @@ it('nothing of a run is no beginning: another folder lies in the place of its st
   const store = await home.store();
   const { log, runId } = await buildRun(store);
   await store.remove(keys.all(runId));
-  const contexts = new RunContexts({ stack: 'test', openStore: () => Promise.resolve(store), admitWork: async () => {}, openLog: () => log });
+  const contexts = new RunContexts({
+    stack: 'test',
+    openStore: () => Promise.resolve(store),
+    admitWork: async () => {},
+    openLog: () => log,
+  });
   const notThere = { kind: 'retryable', code: 'StoreGone', message: `${runId} is not in the store ${store.url}` };
   await expect(contexts.head({ runId, store: store.url })).rejects.toMatchObject(notThere);
   const ports = { stack: 'test', beginAttempt: () => () => false } as Partial<ActivityPorts> as ActivityPorts;
@@ -30,7 +35,8 @@ it('the runs that were asked for last are kept at hand, those before them are re
   const contexts = new RunContexts({
     stack: 'test',
     openStore: () => Promise.resolve(store),
-    admitWork: async () => {}, openLog: () => {
+    admitWork: async () => {},
+    openLog: () => {
       opened++;
       return log;
     },

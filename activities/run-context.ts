@@ -50,7 +50,9 @@ export class RunContexts {
   }
 
   async log({ runId, store }: RunRef): Promise<RunLog> {
-    return this.#known.get(keyOf({ runId, store }))?.log ?? this.#ports.openLog(await this.#ports.openStore(store), runId);
+    return (
+      this.#known.get(keyOf({ runId, store }))?.log ?? this.#ports.openLog(await this.#ports.openStore(store), runId)
+    );
   }
 
   /** What holds in this term; without one, what the first will begin with. */

@@ -32,7 +32,13 @@ export interface ScoredRollout {
 export interface Sampling {
   rollouts(context: RunContext, head: Head, purpose: Purpose, signal: AbortSignal): Promise<JobResult<'rollout'>[]>;
   /** What `use` makes of the scored rollouts of a position. Those of them that it finds lost are made again, and it is asked anew. */
-  scored<T>(context: RunContext, head: Head, purpose: Purpose, signal: AbortSignal, use: (scored: readonly ScoredRollout[]) => Promise<T>): Promise<T>;
+  scored<T>(
+    context: RunContext,
+    head: Head,
+    purpose: Purpose,
+    signal: AbortSignal,
+    use: (scored: readonly ScoredRollout[]) => Promise<T>,
+  ): Promise<T>;
 }
 
 export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
@@ -44,15 +50,27 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
     const notes = new Map<string, { done: number; total: number }>();
     return (jobId: string, done: number, total: number, queued: string | undefined) => {
       notes.set(jobId, { done, total });
-      const sum = [...notes.values()].reduce((a, b) => ({ done: a.done + b.done, total: a.total + b.total }), { done: 0, total: 0 });
+      const sum = [...notes.values()].reduce((a, b) => ({ done: a.done + b.done, total: a.total + b.total }), {
+        done: 0,
+        total: 0,
+      });
       const share = notes.size === 0 ? 0 : sum.total * (jobs / notes.size);
       ports.live(runId, liveNote(stage, position + 1, { done: sum.done, total: share, note: 'tokens' }, queued));
     };
   }
 
-  async function runRollout(context: RunContext, head: Head, job: JobRequest<'rollout'>, signal: AbortSignal, told: ReturnType<typeof watch>): Promise<JobResult<'rollout'>> {
+  async function runRollout(
+    context: RunContext,
+    head: Head,
+    job: JobRequest<'rollout'>,
+    signal: AbortSignal,
+    told: ReturnType<typeof watch>,
+  ): Promise<JobResult<'rollout'>> {
     const failed = new AbortController();
-    const supply = weightsSupply((again) => publishWeights(context, head, signal, again), (error) => failed.abort(error));
+    const supply = weightsSupply(
+      (again) => publishWeights(context, head, signal, again),
+      (error) => failed.abort(error),
+    );
     const options: WaitOptions = {
       signal: AbortSignal.any([signal, failed.signal]),
       onProgress: (progress, queued) => {
@@ -61,7 +79,9 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
       },
     };
     const dispatch = (part: JobRequest<'rollout'>) => ports.dispatcher.run(part, options);
-    return remakes.runBy(job, (current) => rolloutOrParts({ ports, deterministic: context.recipe.deterministic === true, dispatch }, current));
+    return remakes.runBy(job, (current) =>
+      rolloutOrParts({ ports, deterministic: context.recipe.deterministic === true, dispatch }, current),
+    );
   }
 
   /** A rollout worker outside the trainer's process needs them; any trainer can write them. */
@@ -72,16 +92,29 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
       at: { term: head.term, iteration: head.position },
       store: context.log.store,
       profile: head.termRecord.profile.id,
-      input: { weights: head.weightsDigest, state: head.stateDigest, model: context.inputs.model, profile: head.termRecord.profile },
+      input: {
+        weights: head.weightsDigest,
+        state: head.stateDigest,
+        model: context.inputs.model,
+        profile: head.termRecord.profile,
+      },
     };
     const { jobId } = await remakes.run(request, { signal });
     if (!again) return;
     const because = `weights ${head.weightsDigest.slice(0, 12)} are damaged`;
-    if (!remakes.again(request, jobId, because)) throw damage('DamagedBlob', keys.weights(context.log.runId, head.weightsDigest), because);
+    if (!remakes.again(request, jobId, because))
+      throw damage('DamagedBlob', keys.weights(context.log.runId, head.weightsDigest), because);
     await remakes.run(request, { signal });
   }
 
-  async function scoredRollout(context: RunContext, head: Head, job: JobRequest<'rollout'>, again: number, signal: AbortSignal, told: ReturnType<typeof watch>): Promise<ScoredRollout> {
+  async function scoredRollout(
+    context: RunContext,
+    head: Head,
+    job: JobRequest<'rollout'>,
+    again: number,
+    signal: AbortSignal,
+    told: ReturnType<typeof watch>,
+  ): Promise<ScoredRollout> {
     for (;;) {
       const rollout = await runRollout(context, head, job, signal, told);
       const { trajectories } = rollout.output;
@@ -126,15 +159,28 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
       const jobs = rolloutJobs(context, head, head.termRecord.profile, purpose);
       const told = watch(context.log.runId, purpose === 'train' ? 'rollout' : 'evaluate', head.position, jobs.length);
       await ensureWeights(context, head, signal);
-      const score = (job: JobRequest<'rollout'>, again: number) => scoredRollout(context, head, job, again, signal, told);
+      const score = (job: JobRequest<'rollout'>, again: number) =>
+        scoredRollout(context, head, job, again, signal, told);
       for (;;) {
         const first = await Promise.all(jobs.map((job) => score(job, 0)));
-        const again = purpose === 'train' && tooManyFailed(context, first) ? await ports.pausesFor(context.log, 'TooManyFailedSamples', `iteration ${head.position + 1}`) : 0;
-        const scored = again === 0 ? first : await Promise.all(jobs.map((job, i) => (first[i]?.failed === 0 ? first[i] : score(job, again))));
+        const again =
+          purpose === 'train' && tooManyFailed(context, first)
+            ? await ports.pausesFor(context.log, 'TooManyFailedSamples', `iteration ${head.position + 1}`)
+            : 0;
+        const scored =
+          again === 0
+            ? first
+            : await Promise.all(jobs.map((job, i) => (first[i]?.failed === 0 ? first[i] : score(job, again))));
         try {
           return await use(scored);
         } catch (error) {
-          if (!remakes.lost(error, scored.flatMap(({ facts }) => facts))) throw error;
+          if (
+            !remakes.lost(
+              error,
+              scored.flatMap(({ facts }) => facts),
+            )
+          )
+            throw error;
         }
       }
     },
@@ -151,7 +197,10 @@ function tooManyFailed({ recipe }: RunContext, scored: readonly ScoredRollout[])
  * Told why a rollout waits: has the weights written when a worker lacks them, and written anew when it still lacks them
  * after that, or found them damaged. A worker says why once; what stands there until another one has tried is old.
  */
-function weightsSupply(publish: (again: boolean) => Promise<void>, failed: (error: unknown) => void): (queued: string | undefined) => void {
+function weightsSupply(
+  publish: (again: boolean) => Promise<void>,
+  failed: (error: unknown) => void,
+): (queued: string | undefined) => void {
   let state: 'new' | 'publishing' | 'published' | 'tried' = 'new';
   return (queued) => {
     const [, lack] = /^Weights(Missing|Damaged)/.exec(queued ?? '') ?? [];
@@ -165,7 +214,8 @@ function weightsSupply(publish: (again: boolean) => Promise<void>, failed: (erro
 
 export function addTimings(...all: readonly ResultRecord['timings'][]): Record<string, number> {
   const sums: Record<string, number> = {};
-  for (const timings of all) for (const [name, value] of Object.entries(timings)) sums[name] = (sums[name] ?? 0) + Number(value);
+  for (const timings of all)
+    for (const [name, value] of Object.entries(timings)) sums[name] = (sums[name] ?? 0) + Number(value);
   return sums;
 }
 
@@ -174,12 +224,20 @@ export function addTimings(...all: readonly ResultRecord['timings'][]): Record<s
  * others went on, may believe the log to be shorter than it is: what it asks for would be another iteration's.
  * @throws TerminalError `OutOfDate`. With `orCommitted` the position may be one on, as the stage itself leaves it.
  */
-export async function headOf(contexts: RunContexts, ref: RunRef, orCommitted = false): Promise<{ context: RunContext; head: Head }> {
+export async function headOf(
+  contexts: RunContexts,
+  ref: RunRef,
+  orCommitted = false,
+): Promise<{ context: RunContext; head: Head }> {
   const { context, head: found } = await contexts.head(ref);
   const head = needHead(found, ref.runId);
   const committed = orCommitted && head.pending === undefined && head.position === (ref.position ?? 0) + 1;
   if (ref.position !== undefined && head.position !== ref.position && !committed) {
-    throw new TerminalError(outOfDateType, `The log ends at position ${head.position}, the workflow is at ${ref.position}`, { where: ref.runId });
+    throw new TerminalError(
+      outOfDateType,
+      `The log ends at position ${head.position}, the workflow is at ${ref.position}`,
+      { where: ref.runId },
+    );
   }
   return { context, head };
 }

@@ -35,7 +35,13 @@ const lookMs = 1_000;
 export function scheduleActivities(ports: ActivityPorts) {
   return {
     /** Repeating it changes nothing: the same time gives the same run. Waits as long as the overlap policy says. */
-    async fireSchedule({ schedule, store, generation, time, triggered = false }: FiringCarry & { readonly time: string }): Promise<FiringOutcome> {
+    async fireSchedule({
+      schedule,
+      store,
+      generation,
+      time,
+      triggered = false,
+    }: FiringCarry & { readonly time: string }): Promise<FiringOutcome> {
       const log = ports.schedules.openScheduleLog(await ports.openStore(store), schedule);
       const firing: Firing = { generation, time: isoSeconds(new Date(time)), triggered };
       return ports.whileHeartbeating(async (signal) => {
@@ -48,7 +54,12 @@ export function scheduleActivities(ports: ActivityPorts) {
 }
 
 /** The entry that says what became of this time; undefined when nothing is to become of it here. */
-async function decide(ports: ActivityPorts, log: ScheduleLog, firing: Firing, signal: AbortSignal): Promise<FiringRecord | undefined> {
+async function decide(
+  ports: ActivityPorts,
+  log: ScheduleLog,
+  firing: Firing,
+  signal: AbortSignal,
+): Promise<FiringRecord | undefined> {
   const asked = new Set<RunId>();
   for (;;) {
     signal.throwIfAborted();
@@ -59,7 +70,11 @@ async function decide(ports: ActivityPorts, log: ScheduleLog, firing: Firing, si
     if (decision.type === 'drop' || view.record === undefined) return undefined;
     const known = view.firings.some((one) => isOf(one, firing));
     if (decision.type !== 'wait' || !known) {
-      await log.appendFiring(view.after, { at: ports.now().toISOString(), ...firingOf(firing, view.record), ...(await outcomeOf(decision, log, firing)) });
+      await log.appendFiring(view.after, {
+        at: ports.now().toISOString(),
+        ...firingOf(firing, view.record),
+        ...(await outcomeOf(decision, log, firing)),
+      });
       continue; // what was written last, by whomever, is what counts
     }
     if (decision.cancel) for (const runId of decision.by) await cancel(ports, log.store, runId, asked);
@@ -72,10 +87,18 @@ function firingOf(firing: Firing, record: ScheduleRecord): Pick<FiringRecord, 'g
   return { generation: firing.generation, time: firing.time, kind: kindOf(record, firing) };
 }
 
-async function outcomeOf(decision: Extract<Decision, { type: 'start' | 'skip' | 'wait' }>, log: ScheduleLog, firing: Firing): Promise<Pick<FiringRecord, 'outcome' | 'runId' | 'by' | 'why'>> {
+async function outcomeOf(
+  decision: Extract<Decision, { type: 'start' | 'skip' | 'wait' }>,
+  log: ScheduleLog,
+  firing: Firing,
+): Promise<Pick<FiringRecord, 'outcome' | 'runId' | 'by' | 'why'>> {
   if (decision.type === 'start') return { outcome: 'started', runId: await freeRunId(log, firing) };
   const { why, by } = decision;
-  return { outcome: decision.type === 'skip' ? 'skipped' : 'waiting', why, ...(by.length === 0 ? {} : { by: [...by] }) };
+  return {
+    outcome: decision.type === 'skip' ? 'skipped' : 'waiting',
+    why,
+    ...(by.length === 0 ? {} : { by: [...by] }),
+  };
 }
 
 /** From schedule and time alone, so that a repeated attempt finds its own; the next nonce when somebody else has that id. */
@@ -97,7 +120,8 @@ async function cancel(ports: ActivityPorts, store: Store, runId: RunId, asked: S
   asked.add(runId);
   if (await ports.schedules.tellRun(runId, 'cancel')) return;
   const after = await log.status();
-  if (after !== undefined && !ended.includes(after.state)) await ports.appendStatus(log, { state: 'cancelled' }, ports.now());
+  if (after !== undefined && !ended.includes(after.state))
+    await ports.appendStatus(log, { state: 'cancelled' }, ports.now());
 }
 
 /** Makes and starts the run of an entry that says so. What trying again cannot mend is written down. */
@@ -116,19 +140,32 @@ async function begin(ports: ActivityPorts, log: ScheduleLog, firing: FiringRecor
   }
 }
 
-async function makeRun(ports: ActivityPorts, schedule: ScheduleLog, { generation, time }: FiringRecord, runId: RunId): Promise<void> {
+async function makeRun(
+  ports: ActivityPorts,
+  schedule: ScheduleLog,
+  { generation, time }: FiringRecord,
+  runId: RunId,
+): Promise<void> {
   const { store, name } = schedule;
   const { kind, recipe, inputs } = await definitionOf(schedule, generation);
   const log = ports.openLog(store, runId);
   const origin = { name, generation, time };
   if (!(await ports.schedules.claimRun(log, { name, kind, createdAt: ports.now().toISOString(), schedule: origin }))) {
     const { schedule: other } = await log.run();
-    if (other?.name !== name || other.generation !== generation || other.time !== time) throw new TerminalError('Conflict', `${runId} is another run`);
+    if (other?.name !== name || other.generation !== generation || other.time !== time)
+      throw new TerminalError('Conflict', `${runId} is another run`);
     if ((await store.head(keys.tombstone(runId))) !== undefined) return;
   }
   // The schedule may name others by now, or be removed.
-  if (!(await ports.schedules.keepInputs(store, inputs))) throw new TerminalError('InputsRemoved', `the model or the rows of ${name} were removed before its run of ${time} began`);
-  const module = inputs.scorer?.type === 'module' ? { module: await ports.schedules.readModule(store, name, inputs.scorer.module) } : {};
+  if (!(await ports.schedules.keepInputs(store, inputs)))
+    throw new TerminalError(
+      'InputsRemoved',
+      `the model or the rows of ${name} were removed before its run of ${time} began`,
+    );
+  const module =
+    inputs.scorer?.type === 'module'
+      ? { module: await ports.schedules.readModule(store, name, inputs.scorer.module) }
+      : {};
   await ports.schedules.writeRun(log, { recipe, inputs, ...module }, ports.now());
   const state = (await log.status())?.state;
   if (state === undefined || ended.includes(state)) return; // it has come and gone
@@ -141,7 +178,19 @@ async function definitionOf(log: ScheduleLog, generation: number): Promise<Sched
   return (await log.recordAt(generation)).definition;
 }
 
-async function recordFailure(ports: ActivityPorts, log: ScheduleLog, { generation, time, kind }: FiringRecord, error: PetrelError): Promise<void> {
-  const entry = { at: ports.now().toISOString(), generation, time, kind, outcome: 'failed' as const, why: error.message };
+async function recordFailure(
+  ports: ActivityPorts,
+  log: ScheduleLog,
+  { generation, time, kind }: FiringRecord,
+  error: PetrelError,
+): Promise<void> {
+  const entry = {
+    at: ports.now().toISOString(),
+    generation,
+    time,
+    kind,
+    outcome: 'failed' as const,
+    why: error.message,
+  };
   while (!(await log.appendFiring((await log.entries()).length, entry)));
 }

@@ -37,7 +37,9 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
     /** Scores of every response; started together with rollout. */
     async reward(ref: RunRef): Promise<{ readonly failed: number }> {
       const { context, head } = await headOf(contexts, ref);
-      const scored = await ports.whileHeartbeating((signal) => sample.scored(context, head, 'train', signal, async (all) => all));
+      const scored = await ports.whileHeartbeating((signal) =>
+        sample.scored(context, head, 'train', signal, async (all) => all),
+      );
       return { failed: scored.reduce((sum, part) => sum + part.failed, 0) };
     },
 
@@ -47,7 +49,9 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
       if (head.pending !== undefined) return { batch: head.pending.digest };
       const { log, revision } = context;
       const profile = head.termRecord.profile;
-      const { scored, output, timings, jobId } = await ports.whileHeartbeating((signal) => makeBatch(context, head, signal));
+      const { scored, output, timings, jobId } = await ports.whileHeartbeating((signal) =>
+        makeBatch(context, head, signal),
+      );
       const record: BatchRecord = {
         format: recordFormat,
         runId: ref.runId,
@@ -71,7 +75,13 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
         decision: 'train',
         writer: writerOf(ports),
       };
-      const decided = await ports.decide(log.store, keys.batch(ref.runId, head.term, record.iteration), batchRecord, record, (other) => other.parent === record.parent);
+      const decided = await ports.decide(
+        log.store,
+        keys.batch(ref.runId, head.term, record.iteration),
+        batchRecord,
+        record,
+        (other) => other.parent === record.parent,
+      );
       return { batch: decided.digest };
     },
 
@@ -82,7 +92,8 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
       const pending = head.pending;
       if (pending === undefined) {
         // Committed by an earlier attempt of this activity, which may have died before it could say so.
-        if (head.counters.badSteps >= recipe.trainer.max_bad_steps) throw badStepsPause(ref.runId, head.counters.badSteps, 'see the update record');
+        if (head.counters.badSteps >= recipe.trainer.max_bad_steps)
+          throw badStepsPause(ref.runId, head.counters.badSteps, 'see the update record');
         return summary(head.position, context, await wishOf(log));
       }
       const k = head.position + 1;
@@ -96,9 +107,18 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
               at: { term: head.term, iteration: head.position },
               store: log.store,
               profile: head.termRecord.profile.id,
-              input: { parentState: head.stateDigest, batch: pending.digest, model: inputs.model, profile: head.termRecord.profile, save },
+              input: {
+                parentState: head.stateDigest,
+                batch: pending.digest,
+                model: inputs.model,
+                profile: head.termRecord.profile,
+                save,
+              },
             },
-            { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('update', k, progress, queued)) },
+            {
+              signal,
+              onProgress: (progress, queued) => ports.live(ref.runId, liveNote('update', k, progress, queued)),
+            },
           ),
         ),
       );
@@ -122,7 +142,13 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
         timings: addTimings(timings),
         writer: writerOf(ports),
       };
-      const decided = await ports.decide(log.store, keys.update(ref.runId, head.term, k), updateRecord, record, (other) => other.batch === record.batch);
+      const decided = await ports.decide(
+        log.store,
+        keys.update(ref.runId, head.term, k),
+        updateRecord,
+        record,
+        (other) => other.batch === record.batch,
+      );
       sayIteration(ports, decided.record, pending.record);
       if (decided.record.outcome === 'skipped' && output.after.badSteps >= recipe.trainer.max_bad_steps) {
         throw badStepsPause(ref.runId, output.after.badSteps, output.reason);
@@ -138,7 +164,9 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
       const { scored, tables } = await ports.whileHeartbeating((signal) =>
         sample.scored(context, head, 'validate', signal, async (scored) => ({
           scored,
-          tables: await Promise.all(scored.map(async (part) => (await ports.getJsonBlob(log.store, ref.runId, part.scores)) as ScoreTable)),
+          tables: await Promise.all(
+            scored.map(async (part) => (await ports.getJsonBlob(log.store, ref.runId, part.scores)) as ScoreTable),
+          ),
         })),
       );
       const record = evaluation(ref, head.term, head.position, head.weightsDigest, scored, tables);
@@ -149,7 +177,11 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
         { ...record, writer: writerOf(ports) },
         (other) => other.weightsDigest === record.weightsDigest,
       );
-      ports.say(ref.runId, 'info', `validation of policy ${head.position}: accuracy ${decided.record.accuracy.toFixed(4)} on ${decided.record.questions} questions`);
+      ports.say(
+        ref.runId,
+        'info',
+        `validation of policy ${head.position}: accuracy ${decided.record.accuracy.toFixed(4)} on ${decided.record.questions} questions`,
+      );
       return { accuracy: decided.record.accuracy };
     },
 
@@ -161,20 +193,34 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
   };
 
   /** What a job said long ago is not believed: a manifest that was lost since is written again. */
-  async function saved({ log, inputs }: RunContext, head: Head, signal: AbortSignal): Promise<{ readonly manifest: string }> {
+  async function saved(
+    { log, inputs }: RunContext,
+    head: Head,
+    signal: AbortSignal,
+  ): Promise<{ readonly manifest: string }> {
     const request: JobRequest<'checkpoint'> = {
       stage: 'checkpoint',
       runId: log.runId,
       at: { term: head.term, iteration: head.position },
       store: log.store,
       profile: head.termRecord.profile.id,
-      input: { iteration: head.position, state: head.stateDigest, model: inputs.model, profile: head.termRecord.profile },
+      input: {
+        iteration: head.position,
+        state: head.stateDigest,
+        model: inputs.model,
+        profile: head.termRecord.profile,
+      },
     };
-    const onProgress: WaitOptions['onProgress'] = (progress, queued) => ports.live(log.runId, liveNote('checkpoint', head.position, progress, queued));
+    const onProgress: WaitOptions['onProgress'] = (progress, queued) =>
+      ports.live(log.runId, liveNote('checkpoint', head.position, progress, queued));
     for (;;) {
       const { output, jobId } = await remakes.run(request, { signal, onProgress });
       if ((await log.checkpointOf(head.position, head.stateDigest)) !== undefined) return output;
-      const lost = damage('MissingRecord', keys.checkpoint(log.runId, head.position, head.stateDigest), 'expected the checkpoint that was saved, found none that can be read');
+      const lost = damage(
+        'MissingRecord',
+        keys.checkpoint(log.runId, head.position, head.stateDigest),
+        'expected the checkpoint that was saved, found none that can be read',
+      );
       if (!remakes.again(request, jobId, lost.message)) throw lost;
     }
   }
@@ -182,7 +228,8 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
   /** Scored samples, and what the advantage job makes of them. */
   function makeBatch(context: RunContext, head: Head, signal: AbortSignal) {
     const learn = async (scored: readonly ScoredRollout[]) => {
-      const onProgress: WaitOptions['onProgress'] = (progress, queued) => ports.live(context.log.runId, liveNote('advantage', head.position + 1, progress, queued));
+      const onProgress: WaitOptions['onProgress'] = (progress, queued) =>
+        ports.live(context.log.runId, liveNote('advantage', head.position + 1, progress, queued));
       const request = advantageJob(context, head, scored);
       return { scored, request, ...(await remakes.run(request, { signal, onProgress })) };
     };
@@ -190,7 +237,13 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
   }
 
   /** Work that reads a committed batch. Lost tensors are made again; they must come out as the record names them. */
-  async function withBatch<T>(context: RunContext, head: Head, record: BatchRecord, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  async function withBatch<T>(
+    context: RunContext,
+    head: Head,
+    record: BatchRecord,
+    signal: AbortSignal,
+    work: () => Promise<T>,
+  ): Promise<T> {
     for (;;) {
       try {
         return await work();
@@ -198,12 +251,22 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
         if (!isLostBlob(error, context.log.runId, record.tensors)) throw error;
         const { request, jobId } = await makeBatch(context, head, signal);
         if (!remakes.again(request, jobId, String(error))) throw error;
-        if ((await makeBatch(context, head, signal)).output.tensors !== record.tensors) throw logHole(context.log.runId, head.position, keys.blob(context.log.runId, record.tensors), errorToJson(error).message);
+        if ((await makeBatch(context, head, signal)).output.tensors !== record.tensors)
+          throw logHole(
+            context.log.runId,
+            head.position,
+            keys.blob(context.log.runId, record.tensors),
+            errorToJson(error).message,
+          );
       }
     }
   }
 
-  function summary(position: number, context: Awaited<ReturnType<typeof headOf>>['context'], wish: Wish): UpdateSummary {
+  function summary(
+    position: number,
+    context: Awaited<ReturnType<typeof headOf>>['context'],
+    wish: Wish,
+  ): UpdateSummary {
     return {
       position,
       wish,
@@ -224,14 +287,26 @@ function sayIteration(ports: ActivityPorts, update: UpdateRecord, batch: BatchRe
     `grad norm ${Number(update.metrics['actor/grad_norm'] ?? Number.NaN).toFixed(3)}`,
     update.outcome === 'skipped' ? `skipped: ${update.reason ?? ''}` : undefined,
   ];
-  ports.say(update.runId, update.outcome === 'skipped' ? 'warn' : 'info', parts.filter((part) => part !== undefined).join(', '));
+  ports.say(
+    update.runId,
+    update.outcome === 'skipped' ? 'warn' : 'info',
+    parts.filter((part) => part !== undefined).join(', '),
+  );
 }
 
 /** Mean over questions of the mean over their samples; failed samples count as wrong and are counted. */
-function evaluation(ref: RunRef, term: number, iteration: number, weightsDigest: string, scored: readonly ScoredRollout[], tables: readonly ScoreTable[]): Omit<EvalRecord, 'writer'> {
+function evaluation(
+  ref: RunRef,
+  term: number,
+  iteration: number,
+  weightsDigest: string,
+  scored: readonly ScoredRollout[],
+  tables: readonly ScoreTable[],
+): Omit<EvalRecord, 'writer'> {
   const values = tables.flatMap((table) => table.scores.map((score, b) => table.columns['acc']?.[b] ?? score));
   const failed = values.filter((value) => value === null).length;
-  if (values.length === 0) throw new PauseError('NothingValidated', 'The validation has no questions', { where: ref.runId });
+  if (values.length === 0)
+    throw new PauseError('NothingValidated', 'The validation has no questions', { where: ref.runId });
   const accuracy = values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / values.length;
   const tokens = scored.reduce((sum, part) => sum + part.rollout.responseTokens, 0);
   return {

@@ -27,7 +27,11 @@ export async function rolloutOrParts(suspects: Suspects, job: JobRequest<'rollou
   } catch (error) {
     if (!isConviction(error)) throw error;
     if (halves === undefined) return convict(suspects, job, error);
-    suspects.ports.say(job.runId, 'warn', `${nameOf(job.input)} ended a worker while alone: its halves are tried one by one`);
+    suspects.ports.say(
+      job.runId,
+      'warn',
+      `${nameOf(job.input)} ended a worker while alone: its halves are tried one by one`,
+    );
   }
   const parts: JobResult<'rollout'>[] = [];
   // One after the other: the guilty half must not take the other one's worker with it.
@@ -38,10 +42,14 @@ export async function rolloutOrParts(suspects: Suspects, job: JobRequest<'rollou
 /** Turns the conviction of an update into a pause that offers to skip its batch. */
 export function batchConvicted(error: unknown, runId: string, iteration: number): unknown {
   if (!isConviction(error)) return error;
-  return new PauseError('BatchConvicted', `the batch of iteration ${iteration} ended every trainer that applied it; ${error.message}`, {
-    hint: `petrel resume ${runId} --skip goes on without it (recorded); petrel resume ${runId} tries again`,
-    where: error.where ?? runId,
-  });
+  return new PauseError(
+    'BatchConvicted',
+    `the batch of iteration ${iteration} ended every trainer that applied it; ${error.message}`,
+    {
+      hint: `petrel resume ${runId} --skip goes on without it (recorded); petrel resume ${runId} tries again`,
+      where: error.where ?? runId,
+    },
+  );
 }
 
 function isConviction(error: unknown): error is PetrelError {
@@ -52,21 +60,41 @@ function isConviction(error: unknown): error is PetrelError {
 export function halvesOf(input: RolloutInput): readonly [RolloutInput, RolloutInput] | undefined {
   const { draws, samplesPerDraw: n, firstSample = 0 } = input;
   const cut = Math.ceil((draws.length > 1 ? draws.length : n) / 2);
-  if (draws.length > 1) return [{ ...input, draws: draws.slice(0, cut) }, { ...input, draws: draws.slice(cut) }];
-  if (n > 1) return [{ ...input, samplesPerDraw: cut }, { ...input, samplesPerDraw: n - cut, firstSample: firstSample + cut }];
+  if (draws.length > 1)
+    return [
+      { ...input, draws: draws.slice(0, cut) },
+      { ...input, draws: draws.slice(cut) },
+    ];
+  if (n > 1)
+    return [
+      { ...input, samplesPerDraw: cut },
+      { ...input, samplesPerDraw: n - cut, firstSample: firstSample + cut },
+    ];
   return undefined;
 }
 
-async function join({ ports }: Suspects, job: JobRequest<'rollout'>, parts: readonly JobResult<'rollout'>[]): Promise<JobResult<'rollout'>> {
+async function join(
+  { ports }: Suspects,
+  job: JobRequest<'rollout'>,
+  parts: readonly JobResult<'rollout'>[],
+): Promise<JobResult<'rollout'>> {
   const decoded = await Promise.all(
-    parts.map(async ({ output }) => decodeTrajectories(await ports.getBlob(job.store, job.runId, output.trajectories), output.trajectories)),
+    parts.map(async ({ output }) =>
+      decodeTrajectories(await ports.getBlob(job.store, job.runId, output.trajectories), output.trajectories),
+    ),
   );
-  const timings = { 'timing_s/rollout': parts.reduce((sum, part) => sum + Number(part.timings['timing_s/rollout'] ?? 0), 0) };
+  const timings = {
+    'timing_s/rollout': parts.reduce((sum, part) => sum + Number(part.timings['timing_s/rollout'] ?? 0), 0),
+  };
   return settle(ports, job, joinTrajectories(decoded, job.input.samplesPerDraw), timings);
 }
 
 /** A sample without a response: it fails to be scored, and leaves the statistics of its group. */
-async function convict({ ports, deterministic }: Suspects, job: JobRequest<'rollout'>, error: PetrelError): Promise<JobResult<'rollout'>> {
+async function convict(
+  { ports, deterministic }: Suspects,
+  job: JobRequest<'rollout'>,
+  error: PetrelError,
+): Promise<JobResult<'rollout'>> {
   const { input } = job;
   if (deterministic) {
     throw new PauseError('SampleConvicted', `${nameOf(input)} ends every worker that samples it; ${error.message}`, {
@@ -96,7 +124,12 @@ async function convict({ ports, deterministic }: Suspects, job: JobRequest<'roll
   );
 }
 
-async function settle(ports: ActivityPorts, job: JobRequest<'rollout'>, trajectories: Trajectories, timings: Record<string, number>): Promise<JobResult<'rollout'>> {
+async function settle(
+  ports: ActivityPorts,
+  job: JobRequest<'rollout'>,
+  trajectories: Trajectories,
+  timings: Record<string, number>,
+): Promise<JobResult<'rollout'>> {
   const output = {
     trajectories: await ports.putBlob(job.store, job.runId, encodeTrajectories(trajectories)),
     samples: trajectories.draw_B.length,
@@ -110,6 +143,7 @@ async function settle(ports: ActivityPorts, job: JobRequest<'rollout'>, trajecto
 function nameOf({ draws, samplesPerDraw, firstSample = 0 }: RolloutInput): string {
   const [first] = draws;
   if (draws.length > 1) return `the rollout of draws ${first?.draw} to ${draws.at(-1)?.draw}`;
-  const samples = samplesPerDraw === 1 ? `sample ${firstSample}` : `samples ${firstSample} to ${firstSample + samplesPerDraw - 1}`;
+  const samples =
+    samplesPerDraw === 1 ? `sample ${firstSample}` : `samples ${firstSample} to ${firstSample + samplesPerDraw - 1}`;
   return `${samples} of draw ${first?.draw} (row ${first?.row})`;
 }

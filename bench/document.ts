@@ -9,7 +9,8 @@ const end = '<!-- bench:end -->';
 export function writeDocument(path: string, machine: string, command: string, table: string): void {
   const text = readFileSync(path, 'utf8');
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from) throw new InvalidInputError(`${path}: expected the lines ${begin} and ${end}`, { where: path });
+  if (from < 0 || to < from)
+    throw new InvalidInputError(`${path}: expected the lines ${begin} and ${end}`, { where: path });
   const measured = `${begin}\n\n${machine}\n\n\`${command}\`\n\n${table}\n\n`;
   writeFileSync(path, text.slice(0, from) + measured + text.slice(to));
 }

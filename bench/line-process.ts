@@ -15,7 +15,11 @@ export interface LineProcess {
 const keptErrorBytes = 4_000;
 
 /** Resolves when the process has said its first line: it is warm. */
-export async function startLineProcess(command: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<LineProcess> {
+export async function startLineProcess(
+  command: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<LineProcess> {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], env });
   child.stdin.on('error', () => {}); // it died: its answer will say so
   let errors = '';

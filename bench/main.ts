@@ -18,7 +18,8 @@ async function main(words: readonly string[]): Promise<void> {
       console.log(JSON.stringify(row));
     }
     // After every measurement: a long bench that is cut off has not measured for nothing.
-    if (write !== undefined) writeDocument(write, describeMachine(settings), `npm run bench -- ${words.join(' ')}`, renderTable(results));
+    if (write !== undefined)
+      writeDocument(write, describeMachine(settings), `npm run bench -- ${words.join(' ')}`, renderTable(results));
   }
   if (!json) console.log(`\n${renderTable(results)}`);
 

@@ -10,10 +10,24 @@ import type { BenchSettings, Measurement, RowResult, Values } from './measuremen
 const pauseMs = 300;
 
 /** `python`: run the peer too, by this interpreter. */
-export async function measure(measurement: Measurement, settings: BenchSettings, python: string | undefined): Promise<RowResult[]> {
+export async function measure(
+  measurement: Measurement,
+  settings: BenchSettings,
+  python: string | undefined,
+): Promise<RowResult[]> {
   const work = python === undefined ? undefined : measurement.peer?.(settings);
-  const ours = await startLineProcess(process.execPath, ['--enable-source-maps', builtFile('bench/child.js'), measurement.name, JSON.stringify(settings)]);
-  const peer = work === undefined || python === undefined ? undefined : await startPeer(python, { ...work, ...settings }).catch((error: unknown) => ours.close().then(() => Promise.reject(error)));
+  const ours = await startLineProcess(process.execPath, [
+    '--enable-source-maps',
+    builtFile('bench/child.js'),
+    measurement.name,
+    JSON.stringify(settings),
+  ]);
+  const peer =
+    work === undefined || python === undefined
+      ? undefined
+      : await startPeer(python, { ...work, ...settings }).catch((error: unknown) =>
+          ours.close().then(() => Promise.reject(error)),
+        );
   const values: Values[] = [];
   const peerValues: number[] = [];
   try {
@@ -31,16 +45,27 @@ export async function measure(measurement: Measurement, settings: BenchSettings,
 }
 
 function startPeer(python: string, work: object) {
-  return startLineProcess(python, [join(packageRoot(), 'bench/peer/torch_peer.py'), JSON.stringify(work)], { ...process.env, HF_HUB_OFFLINE: '1' });
+  return startLineProcess(python, [join(packageRoot(), 'bench/peer/torch_peer.py'), JSON.stringify(work)], {
+    ...process.env,
+    HF_HUB_OFFLINE: '1',
+  });
 }
 
-function rowsOf(measurement: Measurement, values: readonly Values[], peer: { readonly name: string; readonly value: number } | undefined): RowResult[] {
+function rowsOf(
+  measurement: Measurement,
+  values: readonly Values[],
+  peer: { readonly name: string; readonly value: number } | undefined,
+): RowResult[] {
   const valueOf = (name: string) => median(values.map((turn) => turn[name] ?? Number.NaN));
   return measurement.rows.map(({ name, unit }) => {
     const value = valueOf(name);
     const beside = measurement.compare?.[name];
     const other = beside === undefined ? peer : { name: beside, value: valueOf(beside) };
-    const compared = other && { peer: other.name, peerValue: rounded(other.value), ratio: rounded(value / other.value) };
+    const compared = other && {
+      peer: other.name,
+      peerValue: rounded(other.value),
+      ratio: rounded(value / other.value),
+    };
     return { name, value: rounded(value), unit, ...compared };
   });
 }

@@ -24,7 +24,8 @@ export function readOptions(words: readonly string[], env: NodeJS.ProcessEnv): B
   const values = parse(words);
   if (values.peer !== undefined && values.peer !== 'torch') throw bad(`--peer ${values.peer}: the only peer is torch`);
   const python = env['PETREL_PYTHON'];
-  if (values.peer !== undefined && !python) throw bad('--peer torch needs PETREL_PYTHON: a Python that has torch and transformers');
+  if (values.peer !== undefined && !python)
+    throw bad('--peer torch needs PETREL_PYTHON: a Python that has torch and transformers');
   const { bf16, threads } = engineInfo();
   const precision = values.precision ?? (bf16 ? 'bf16' : 'fp32');
   if (precision !== 'bf16' && precision !== 'fp32') throw bad(`--precision ${precision}: expected fp32 or bf16`);
@@ -43,7 +44,15 @@ export function readOptions(words: readonly string[], env: NodeJS.ProcessEnv): B
 function parse(words: readonly string[]) {
   const flag = { type: 'boolean', default: false } as const;
   const text = { type: 'string' } as const;
-  const options = { json: flag, quick: flag, only: { ...text, multiple: true }, peer: text, precision: text, threads: text, write: text } as const;
+  const options = {
+    json: flag,
+    quick: flag,
+    only: { ...text, multiple: true },
+    peer: text,
+    precision: text,
+    threads: text,
+    write: text,
+  } as const;
   try {
     return parseArgs({ args: [...words], options }).values;
   } catch (error) {
@@ -63,10 +72,18 @@ export function chooseRows(measurements: readonly Measurement[], only: readonly 
   const lost = only.find((pattern) => !names.some((name) => matches(pattern, name)));
   if (lost !== undefined) throw bad(`--only ${lost}: no such row; there are ${names.join(', ')}`);
   return measurements
-    .map((measurement) => ({ ...measurement, rows: measurement.rows.filter(({ name }) => only.some((pattern) => matches(pattern, name))) }))
+    .map((measurement) => ({
+      ...measurement,
+      rows: measurement.rows.filter(({ name }) => only.some((pattern) => matches(pattern, name))),
+    }))
     .filter(({ rows }) => rows.length > 0);
 }
 
 function patternOf(pattern: string): RegExp {
-  return new RegExp(`^${pattern.split('*').map((part) => part.replace(/[.+?^$()|[\]\\{}]/g, '\\$&')).join('.*')}$`);
+  return new RegExp(
+    `^${pattern
+      .split('*')
+      .map((part) => part.replace(/[.+?^$()|[\]\\{}]/g, '\\$&'))
+      .join('.*')}$`,
+  );
 }

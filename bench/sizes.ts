@@ -37,7 +37,8 @@ const tiny: Size = { shape: shape(2, 64, 1, 1, 64, 64, true), batch: 4, length: 
 
 export function sizeOf(name: SizeName, quick: boolean): Size {
   const size = quick ? tiny : sizes[name];
-  if (size.prompt + newTokens > maxPositions) throw new InvalidInputError(`size ${name} decodes past ${maxPositions} positions`);
+  if (size.prompt + newTokens > maxPositions)
+    throw new InvalidInputError(`size ${name} decodes past ${maxPositions} positions`);
   return size;
 }
 
@@ -45,10 +46,24 @@ export const maxPositions = 2048;
 
 /** config.json of a size. */
 export function configJson({ shape: keys }: Size): Readonly<Record<string, unknown>> {
-  return { architectures: ['LlamaForCausalLM'], model_type: 'llama', max_position_embeddings: maxPositions, rms_norm_eps: 1e-6, ...keys };
+  return {
+    architectures: ['LlamaForCausalLM'],
+    model_type: 'llama',
+    max_position_embeddings: maxPositions,
+    rms_norm_eps: 1e-6,
+    ...keys,
+  };
 }
 
-function shape(layers: number, hidden: number, heads: number, kvHeads: number, ffn: number, vocab: number, tied: boolean): Size['shape'] {
+function shape(
+  layers: number,
+  hidden: number,
+  heads: number,
+  kvHeads: number,
+  ffn: number,
+  vocab: number,
+  tied: boolean,
+): Size['shape'] {
   return {
     num_hidden_layers: layers,
     hidden_size: hidden,

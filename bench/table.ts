@@ -6,7 +6,8 @@ const heads = ['row', 'value', 'unit', 'peer', 'peer value', 'ratio'];
 export function renderTable(rows: readonly RowResult[]): string {
   const lines = [heads, ...rows.map(cellsOf)];
   const widths = heads.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
-  const text = (line: readonly string[]) => `| ${line.map((cell, column) => (isNumber(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0))).join(' | ')} |`;
+  const text = (line: readonly string[]) =>
+    `| ${line.map((cell, column) => (isNumber(column) ? cell.padStart(widths[column] ?? 0) : cell.padEnd(widths[column] ?? 0))).join(' | ')} |`;
   const rule = `|${widths.map((width, column) => (isNumber(column) ? `${'-'.repeat(width + 1)}:` : '-'.repeat(width + 2))).join('|')}|`;
   const [head = heads, ...body] = lines;
   return [text(head), rule, ...body.map(text)].join('\n');
@@ -15,7 +16,14 @@ export function renderTable(rows: readonly RowResult[]): string {
 const isNumber = (column: number) => heads[column]?.endsWith('value') === true || heads[column] === 'ratio';
 
 function cellsOf({ name, value, unit, peer, peerValue, ratio }: RowResult): string[] {
-  return [name, show(value, unit), unit === 'bytes' ? 'MiB' : unit, peer ?? '', peerValue === undefined ? '' : show(peerValue, unit), ratio === undefined ? '' : ratio.toFixed(2)];
+  return [
+    name,
+    show(value, unit),
+    unit === 'bytes' ? 'MiB' : unit,
+    peer ?? '',
+    peerValue === undefined ? '' : show(peerValue, unit),
+    ratio === undefined ? '' : ratio.toFixed(2),
+  ];
 }
 
 function show(value: number, unit: RowResult['unit']): string {

@@ -27,7 +27,10 @@ export class TrainingStep {
     this.trainer = openModel(size, settings, true);
     this.#batch = packedRows(randomTokens(this.tokens, size.shape.vocab_size, 2), batch, length);
     const scored = batch * (length - 1);
-    this.#rows = { offsets_S1: Int32Array.from({ length: batch + 1 }, (_, s) => s * (length - 1)), mask_T: new Float32Array(scored).fill(1) };
+    this.#rows = {
+      offsets_S1: Int32Array.from({ length: batch + 1 }, (_, s) => s * (length - 1)),
+      mask_T: new Float32Array(scored).fill(1),
+    };
     const random = uniform(3);
     this.#advantages_T = Float32Array.from({ length: scored }, () => (random() - 0.5) * Math.sqrt(12));
   }
@@ -60,7 +63,10 @@ export class TrainingStep {
 
 /** Rows of equal length side by side; every token but the first of a row is scored. */
 function packedRows(tokens_N: Int32Array, batch: number, length: number): PackedBatch {
-  const positions_P = Int32Array.from({ length: batch * (length - 1) }, (_, p) => Math.floor(p / (length - 1)) * length + (p % (length - 1)));
+  const positions_P = Int32Array.from(
+    { length: batch * (length - 1) },
+    (_, p) => Math.floor(p / (length - 1)) * length + (p % (length - 1)),
+  );
   return {
     tokens_N,
     cuSeqlens: Int32Array.from({ length: batch + 1 }, (_, s) => s * length),

@@ -65,4 +65,11 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
 ];
 
 /** In the order of the help. */
-export const COMMANDS: readonly CommandSpec[] = [...RUN_COMMANDS, ...SCHEDULE_COMMANDS, ...LEDGER_COMMANDS, ...RECIPE_COMMANDS, ...DATA_COMMANDS, ...MACHINE_COMMANDS];
+export const COMMANDS: readonly CommandSpec[] = [
+  ...RUN_COMMANDS,
+  ...SCHEDULE_COMMANDS,
+  ...LEDGER_COMMANDS,
+  ...RECIPE_COMMANDS,
+  ...DATA_COMMANDS,
+  ...MACHINE_COMMANDS,
+];

@@ -5,7 +5,12 @@ import type { CommandContext, CommandInput } from './command.ts';
 import { flag } from './options.ts';
 
 /** True with the option that says yes beforehand, or when the answer is yes. Throws InvalidInputError where nobody can be asked. */
-export async function confirmed(question: string, input: CommandInput, { printer }: CommandContext, option: 'yes' | 'accept' = 'yes'): Promise<boolean> {
+export async function confirmed(
+  question: string,
+  input: CommandInput,
+  { printer }: CommandContext,
+  option: 'yes' | 'accept' = 'yes',
+): Promise<boolean> {
   if (flag(input, option)) return true;
   if (!printer.stderr.isTty || process.stdin.isTTY !== true) {
     throw new InvalidInputError(`nobody can be asked here: ${question}`, { hint: `add --${option}` });

@@ -37,7 +37,13 @@ const BY_CODE: Readonly<Record<string, ExitCode>> = {
   PrecheckFailed: EXIT.precheckFailed,
 };
 
-const CONNECTION_CODES: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND']);
+const CONNECTION_CODES: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENOTFOUND',
+]);
 
 /** The exit code of a command that ended with this error. */
 export function exitCodeOf(error: unknown): ExitCode {

@@ -11,7 +11,8 @@ import { runProgram } from './program.ts';
 /** Sets `process.exitCode`; never throws. */
 export async function main(words: readonly string[]): Promise<void> {
   endQuietlyOnClosedPipe();
-  const printer = (json: boolean) => createPrinter({ json, stdout: process.stdout, stderr: process.stderr, env: process.env });
+  const printer = (json: boolean) =>
+    createPrinter({ json, stdout: process.stdout, stderr: process.stderr, env: process.env });
   try {
     process.exitCode = await runProgram(COMMANDS, words, {
       version: packageVersion(),

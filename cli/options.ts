@@ -19,7 +19,12 @@ export function listOption(input: CommandInput, name: string): readonly string[]
 }
 
 /** An integer in a range; undefined when the option was not given. */
-export function integerOption(input: CommandInput, name: string, least: number, most = Number.MAX_SAFE_INTEGER): number | undefined {
+export function integerOption(
+  input: CommandInput,
+  name: string,
+  least: number,
+  most = Number.MAX_SAFE_INTEGER,
+): number | undefined {
   const text = textOption(input, name);
   if (text === undefined) return undefined;
   const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN;

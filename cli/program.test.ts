@@ -10,9 +10,21 @@ function fixture() {
   const received: CommandInput[] = [];
   const load = async () => ({ run: async (input: CommandInput) => (received.push(input), EXIT.runPaused) });
   const specs: readonly CommandSpec[] = [
-    { name: 'run', arguments: '<recipe> [overrides...]', doc: 'Run.', group: 'Runs', options: [{ flags: '--name <name>', doc: 'n' }], load },
+    {
+      name: 'run',
+      arguments: '<recipe> [overrides...]',
+      doc: 'Run.',
+      group: 'Runs',
+      options: [{ flags: '--name <name>', doc: 'n' }],
+      load,
+    },
     { name: 'ckpt ls', arguments: '<run>', doc: 'List.', group: 'Checkpoints', load },
-    { name: 'broken', doc: 'Fails.', group: 'Runs', load: async () => ({ run: async () => Promise.reject(new FencedError('owned')) }) },
+    {
+      name: 'broken',
+      doc: 'Fails.',
+      group: 'Runs',
+      load: async () => ({ run: async () => Promise.reject(new FencedError('owned')) }),
+    },
   ];
   const texts = { out: '' };
   const stdout = { write: (text: string) => void (texts.out += text) };
@@ -85,6 +97,8 @@ describe('exit codes', () => {
   });
 
   it('say how a run ended that was waited for', () => {
-    expect(['completed', 'failed', 'cancelled', 'paused', 'running'].map(exitCodeOfState)).toEqual([0, 100, 103, 104, 101]);
+    expect(['completed', 'failed', 'cancelled', 'paused', 'running'].map(exitCodeOfState)).toEqual([
+      0, 100, 103, 104, 101,
+    ]);
   });
 });

@@ -15,7 +15,11 @@ export interface ProgramOptions {
 }
 
 /** Runs the words. Throws InvalidInputError for a wrong word; resolves to the command's exit code, 0 for help. */
-export async function runProgram(specs: readonly CommandSpec[], words: readonly string[], options: ProgramOptions): Promise<ExitCode> {
+export async function runProgram(
+  specs: readonly CommandSpec[],
+  words: readonly string[],
+  options: ProgramOptions,
+): Promise<ExitCode> {
   let exitCode: ExitCode = 0;
   const program = baseProgram(options);
   const parents = new Map<string, Command>([['', program]]);
@@ -46,9 +50,16 @@ function baseProgram({ version, stdout }: ProgramOptions): Command {
 function quiet(command: Command, stdout: ProgramOptions['stdout']): Command {
   return command
     .exitOverride()
-    .configureOutput({ writeErr: (text) => stdout.write(text), writeOut: (text) => stdout.write(text), outputError: () => undefined })
+    .configureOutput({
+      writeErr: (text) => stdout.write(text),
+      writeOut: (text) => stdout.write(text),
+      outputError: () => undefined,
+    })
     .helpOption('-h, --help', 'print help')
-    .configureHelp({ subcommandTerm: (sub) => [sub.name(), ...sub.registeredArguments.map(argumentTerm)].join(' '), minWidthToWrap: 30 })
+    .configureHelp({
+      subcommandTerm: (sub) => [sub.name(), ...sub.registeredArguments.map(argumentTerm)].join(' '),
+      minWidthToWrap: 30,
+    })
     .helpCommand(false);
 }
 
@@ -62,20 +73,30 @@ function addCommand(parents: Map<string, Command>, spec: CommandSpec, options: P
   const [first = '', second] = spec.name.split(' ');
   const parent = second === undefined ? parents.get('') : nounCommand(parents, first, spec.group, options);
   if (parent === undefined) throw new Error('the program itself is always there');
-  const command = quiet(new Command(second ?? first), options.stdout).summary(spec.doc).description(spec.doc);
+  const command = quiet(new Command(second ?? first), options.stdout)
+    .summary(spec.doc)
+    .description(spec.doc);
   if (second === undefined) command.helpGroup(`${spec.group}:`);
   if (spec.arguments !== undefined) command.arguments(spec.arguments);
   spec.options?.forEach((option) => command.addOption(toOption(option)));
   command.option('--json', 'print JSON');
-  if (spec.examples !== undefined) command.addHelpText('after', `\nExamples:\n${spec.examples.map((line) => `  ${line}`).join('\n')}`);
+  if (spec.examples !== undefined)
+    command.addHelpText('after', `\nExamples:\n${spec.examples.map((line) => `  ${line}`).join('\n')}`);
   parent.addCommand(command);
   return command;
 }
 
-function nounCommand(parents: Map<string, Command>, noun: string, group: CommandGroup, { nouns, stdout }: ProgramOptions): Command {
+function nounCommand(
+  parents: Map<string, Command>,
+  noun: string,
+  group: CommandGroup,
+  { nouns, stdout }: ProgramOptions,
+): Command {
   const known = parents.get(noun);
   if (known !== undefined) return known;
-  const command = quiet(new Command(noun), stdout).description(nouns[noun] ?? '').helpGroup(`${group}:`);
+  const command = quiet(new Command(noun), stdout)
+    .description(nouns[noun] ?? '')
+    .helpGroup(`${group}:`);
   parents.get('')?.addCommand(command);
   parents.set(noun, command);
   return command;
@@ -90,7 +111,9 @@ function toOption(spec: OptionSpec): Option {
 
 /** commander hands over each argument, a rest argument as a list, then options and the command itself. */
 function positional(received: readonly unknown[]): string[] {
-  return received.slice(0, -2).flatMap((value) => (Array.isArray(value) ? (value as string[]) : typeof value === 'string' ? [value] : []));
+  return received
+    .slice(0, -2)
+    .flatMap((value) => (Array.isArray(value) ? (value as string[]) : typeof value === 'string' ? [value] : []));
 }
 
 function isHelp(error: CommanderError): boolean {

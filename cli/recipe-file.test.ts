@@ -76,7 +76,9 @@ describe('a wrong recipe', () => {
     write('r.yaml', `${BASE}actor:\n  optim:\n    lerning: 1\n    lr: fast\n`);
     const { message, where } = refusal('r.yaml');
     expect(where).toBe('r.yaml:7:5');
-    expect(message).toContain('r.yaml:8:9: actor.optim.lr: expected number > 0, got "fast"\n      lr: fast\n          ^');
+    expect(message).toContain(
+      'r.yaml:8:9: actor.optim.lr: expected number > 0, got "fast"\n      lr: fast\n          ^',
+    );
   });
 
   it('extended by another is told its own line', () => {
@@ -93,7 +95,10 @@ describe('a wrong recipe', () => {
 
   it('points at the section that lacks a key', () => {
     write('r.yaml', 'model:\n  path: ./m\ndata:\n  shuffle: true\n');
-    expect(refusal('r.yaml')).toMatchObject({ where: 'r.yaml:3:1', message: expect.stringContaining('data.train_files: is required') });
+    expect(refusal('r.yaml')).toMatchObject({
+      where: 'r.yaml:3:1',
+      message: expect.stringContaining('data.train_files: is required'),
+    });
   });
 
   it('that is no YAML, or names a key twice, is told where', () => {

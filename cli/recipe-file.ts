@@ -4,7 +4,15 @@ import { homedir } from 'node:os';
 import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import { InvalidInputError } from '../core/errors.ts';
 import {
-  checkRecipe, isTree, mergeTrees, type Override, parseOverride, type Recipe, removeAt, setAt, type Tree,
+  checkRecipe,
+  isTree,
+  mergeTrees,
+  type Override,
+  parseOverride,
+  type Recipe,
+  removeAt,
+  setAt,
+  type Tree,
 } from '../core/recipe/index.ts';
 import { absolutePaths } from './recipe-paths.ts';
 import { recipeErrors, type RecipeLayer } from './recipe-issues.ts';
@@ -26,7 +34,10 @@ export interface LoadedRecipe {
  */
 export function loadRecipe(path: string, overrides: readonly string[], cwd: string): LoadedRecipe {
   const file = findRecipe(path, cwd);
-  const layers = [...readLayers(file, cwd, []), ...overrides.map((source) => overrideLayer(parseOverride(source), cwd))];
+  const layers = [
+    ...readLayers(file, cwd, []),
+    ...overrides.map((source) => overrideLayer(parseOverride(source), cwd)),
+  ];
   const written = layers.reduce<Tree>((tree, layer) => layer.apply(tree), {});
   const result = checkRecipe(mergeTrees({ name: defaultName(file) }, written));
   if (!result.ok) throw recipeErrors(result.issues, layers);
@@ -35,7 +46,10 @@ export function loadRecipe(path: string, overrides: readonly string[], cwd: stri
 
 function findRecipe(path: string, cwd: string): string {
   const file = resolve(cwd, path);
-  if (!existsSync(file)) throw new InvalidInputError(`there is no recipe ${path}`, { hint: 'give a YAML file, or a folder with a recipe.yaml in it' });
+  if (!existsSync(file))
+    throw new InvalidInputError(`there is no recipe ${path}`, {
+      hint: 'give a YAML file, or a folder with a recipe.yaml in it',
+    });
   if (!statSync(file).isDirectory()) return file;
   const inside = ['recipe.yaml', 'recipe.yml', 'recipe.json'].map((name) => join(file, name)).find(existsSync);
   if (inside === undefined) throw new InvalidInputError(`the folder ${path} has no recipe.yaml`, { where: path });
@@ -45,7 +59,11 @@ function findRecipe(path: string, cwd: string): string {
 /** A recipe and, below it, those it extends. */
 function readLayers(file: string, cwd: string, above: readonly string[]): RecipeLayer[] {
   const shown = relative(cwd, file) || file;
-  if (above.includes(file)) throw new InvalidInputError(`recipes extend each other in a circle: ${[...above, file].map((one) => basename(one)).join(' -> ')}`, { where: shown });
+  if (above.includes(file))
+    throw new InvalidInputError(
+      `recipes extend each other in a circle: ${[...above, file].map((one) => basename(one)).join(' -> ')}`,
+      { where: shown },
+    );
   const source = parseRecipeSource(readFileSync(file, 'utf8'), shown);
   const value = source.value ?? {};
   if (!isTree(value)) throw new InvalidInputError('a recipe is a mapping of keys', { where: shown });
@@ -70,5 +88,11 @@ function overrideLayer(override: Override, cwd: string): RecipeLayer {
 function defaultName(file: string): string {
   const stem = basename(file, extname(file));
   const name = stem === 'recipe' ? basename(dirname(file)) : stem;
-  return name.toLowerCase().replace(/[^a-z0-9]+/g, '-').slice(0, 40).replace(/^-+|-+$/g, '') || 'run';
+  return (
+    name
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, '-')
+      .slice(0, 40)
+      .replace(/^-+|-+$/g, '') || 'run'
+  );
 }

@@ -1,5 +1,12 @@
 /** Where in which layer an issue of a recipe comes from. */
-import { InvalidRecipeError, issueHint, issueLine, type Override, type RecipeIssue, type Tree } from '../core/recipe/index.ts';
+import {
+  InvalidRecipeError,
+  issueHint,
+  issueLine,
+  type Override,
+  type RecipeIssue,
+  type Tree,
+} from '../core/recipe/index.ts';
 import { type RecipeSource, showPosition } from './recipe-source.ts';
 
 export type RecipeLayer = { readonly apply: (tree: Tree) => Tree } & (
@@ -19,7 +26,10 @@ interface LocatedIssue {
 /** One error that tells of every issue where it is. */
 export function recipeErrors(issues: readonly RecipeIssue[], layers: readonly RecipeLayer[]): InvalidRecipeError {
   const located = issues.map((issue) => locateIssue(issue, layers)).sort((a, b) => a.rank - b.rank);
-  return new InvalidRecipeError(located.map(({ issue, text }) => ({ ...issue, path: '', message: text })), located[0]?.where);
+  return new InvalidRecipeError(
+    located.map(({ issue, text }) => ({ ...issue, path: '', message: text })),
+    located[0]?.where,
+  );
 }
 
 function locateIssue(issue: RecipeIssue, layers: readonly RecipeLayer[]): LocatedIssue {
@@ -51,17 +61,30 @@ function place(issue: RecipeIssue, layers: readonly RecipeLayer[]): Place {
   return { where: 'recipe', rank: 0 };
 }
 
-function placeIn(layer: RecipeLayer, layerRank: number, path: readonly string[], issue: RecipeIssue, whole: boolean): Place | undefined {
+function placeIn(
+  layer: RecipeLayer,
+  layerRank: number,
+  path: readonly string[],
+  issue: RecipeIssue,
+  whole: boolean,
+): Place | undefined {
   if (layer.type === 'override') return whole ? placeInOverride(layer.override, layerRank, path, issue) : undefined;
   const named = issue.message.startsWith('unknown key') || !whole;
   const position = layer.source.position(path, named ? 'name' : 'value');
   if (position === undefined) return undefined;
   const where = showPosition(layer.source.file, position);
   const rank = layerRank + position.line * LINE_RANK + position.col;
-  return path.length === 0 && !whole ? { where, rank } : { where, rank, caret: layer.source.caret(position, issue.secret) };
+  return path.length === 0 && !whole
+    ? { where, rank }
+    : { where, rank, caret: layer.source.caret(position, issue.secret) };
 }
 
-function placeInOverride(override: Override, rank: number, path: readonly string[], issue: RecipeIssue): Place | undefined {
+function placeInOverride(
+  override: Override,
+  rank: number,
+  path: readonly string[],
+  issue: RecipeIssue,
+): Place | undefined {
   const own = override.path.join('.');
   const wanted = path.join('.');
   const concerns = wanted === own || wanted.startsWith(`${own}.`) || own.startsWith(`${wanted}.`);

@@ -8,8 +8,12 @@ export function absolutePaths(tree: Tree, folder: string, home: string): Tree {
     .filter((key) => key.pointsTo !== undefined)
     .reduce((result, key) => {
       const path = key.path.split('.');
-      const value = path.reduce<unknown>((at, name) => (isTree(at) && Object.hasOwn(at, name) ? at[name] : undefined), result);
-      const place = (one: unknown) => (typeof one === 'string' && isPath(one, key.pointsTo) ? toAbsolute(one, folder, home) : one);
+      const value = path.reduce<unknown>(
+        (at, name) => (isTree(at) && Object.hasOwn(at, name) ? at[name] : undefined),
+        result,
+      );
+      const place = (one: unknown) =>
+        typeof one === 'string' && isPath(one, key.pointsTo) ? toAbsolute(one, folder, home) : one;
       return value === undefined ? result : setAt(result, path, Array.isArray(value) ? value.map(place) : place(value));
     }, tree);
 }

@@ -1,5 +1,15 @@
 /** A recipe's text with the position of everything in it. */
-import { isMap, isPair, isScalar, isSeq, LineCounter, type Node, parseDocument, type Pair, type ParsedNode } from 'yaml';
+import {
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  type Pair,
+  type ParsedNode,
+} from 'yaml';
 import { InvalidInputError } from '../core/errors.ts';
 
 export interface Position {
@@ -22,11 +32,14 @@ export function parseRecipeSource(text: string, file: string): RecipeSource {
   const counter = new LineCounter();
   const document = parseDocument(text, { lineCounter: counter, prettyErrors: false, version: '1.2' });
   const lines = text.split(/\r?\n/);
-  const caret = (position: Position, masked = false) => caretLines(lines[position.line - 1] ?? '', position.col, masked);
+  const caret = (position: Position, masked = false) =>
+    caretLines(lines[position.line - 1] ?? '', position.col, masked);
   const [error] = document.errors;
   if (error !== undefined) {
     const position = counter.linePos(error.pos[0]);
-    throw new InvalidInputError(`not valid YAML: ${error.message}\n${caret(position)}`, { where: showPosition(file, position) });
+    throw new InvalidInputError(`not valid YAML: ${error.message}\n${caret(position)}`, {
+      where: showPosition(file, position),
+    });
   }
   return {
     file,
@@ -62,12 +75,17 @@ function offsetOf(root: ParsedNode | null, path: readonly string[], part: 'name'
   return wanted?.range?.[0];
 }
 
-function child(node: Node | null, step: string): { readonly name: Node | null; readonly value: Node | null } | undefined {
+function child(
+  node: Node | null,
+  step: string,
+): { readonly name: Node | null; readonly value: Node | null } | undefined {
   if (isSeq(node)) {
     const item = node.items[Number(step)] as Node | undefined;
     return item === undefined ? undefined : { name: item, value: item };
   }
   if (!isMap(node)) return undefined;
-  const pair = node.items.find((item): item is Pair<Node, Node | null> => isPair(item) && isScalar(item.key) && String(item.key.value) === step);
+  const pair = node.items.find(
+    (item): item is Pair<Node, Node | null> => isPair(item) && isScalar(item.key) && String(item.key.value) === step,
+  );
   return pair === undefined ? undefined : { name: pair.key, value: pair.value };
 }

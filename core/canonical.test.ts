@@ -18,9 +18,12 @@ describe('canonicalJson', () => {
     expect(canonicalJson({ a: undefined, b: 1 })).toBe('{"b":1}');
   });
 
-  it.each([[NaN], [Infinity], [[undefined]], [10n], ['\ud800'], [new Date(0)], [new Map()], [() => 1]])('refuses %s', (value) => {
-    expect(() => canonicalJson(value)).toThrow(/canonical JSON/);
-  });
+  it.each([[NaN], [Infinity], [[undefined]], [10n], ['\ud800'], [new Date(0)], [new Map()], [() => 1]])(
+    'refuses %s',
+    (value) => {
+      expect(() => canonicalJson(value)).toThrow(/canonical JSON/);
+    },
+  );
 
   it('says where the value is that it refuses', () => {
     expect(() => canonicalJson({ a: [1, NaN] })).toThrow(expect.objectContaining({ where: '$.a[1]' }));
@@ -40,5 +43,9 @@ describe('canonicalJson', () => {
 function reversed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(reversed);
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).reverse().map(([name, item]) => [name, reversed(item)]));
+  return Object.fromEntries(
+    Object.entries(value)
+      .reverse()
+      .map(([name, item]) => [name, reversed(item)]),
+  );
 }

@@ -7,13 +7,29 @@ import type { Digest, RunId } from './ids.ts';
 import { keys } from './records/keys.ts';
 
 /** `Missing…`: not there. `Damaged…`: there, and not to be used. */
-export type DamageCode = 'MissingBlob' | 'DamagedBlob' | 'MissingRecord' | 'DamagedRecord' | 'MissingModel' | 'DamagedModel' | 'DamagedDataset' | 'LogHole';
+export type DamageCode =
+  | 'MissingBlob'
+  | 'DamagedBlob'
+  | 'MissingRecord'
+  | 'DamagedRecord'
+  | 'MissingModel'
+  | 'DamagedModel'
+  | 'DamagedDataset'
+  | 'LogHole';
 
 const damageCodes: ReadonlySet<string> = new Set<DamageCode>([
-  'MissingBlob', 'DamagedBlob', 'MissingRecord', 'DamagedRecord', 'MissingModel', 'DamagedModel', 'DamagedDataset', 'LogHole',
+  'MissingBlob',
+  'DamagedBlob',
+  'MissingRecord',
+  'DamagedRecord',
+  'MissingModel',
+  'DamagedModel',
+  'DamagedDataset',
+  'LogHole',
 ]);
 
-const restore = 'Restore it from a copy of the store, then petrel resume; petrel ckpt verify lists everything that is damaged';
+const restore =
+  'Restore it from a copy of the store, then petrel resume; petrel ckpt verify lists everything that is damaged';
 
 /** `key`: of the object. */
 export function damage(code: DamageCode, key: string, what: string, hint = restore, cause?: unknown): PauseError {

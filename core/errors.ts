@@ -64,7 +64,12 @@ export class InvalidInputError extends TerminalError {
 }
 
 /** The error that another process told of by its kind and JSON form. */
-export function errorOfKind(kind: PetrelErrorKind, code: string, message: string, detail: ErrorDetail = {}): PetrelError {
+export function errorOfKind(
+  kind: PetrelErrorKind,
+  code: string,
+  message: string,
+  detail: ErrorDetail = {},
+): PetrelError {
   if (code === 'Fenced') return new FencedError(message, detail);
   if (code === 'InvalidInput') return new InvalidInputError(message, detail);
   switch (kind) {

@@ -26,7 +26,12 @@ const REPRODUCIBLE: readonly Row[] = [
   ['training/skipped_steps', 'steps', 'down', 'Optimiser steps skipped for a non-finite loss or gradient.'],
   ['training/bad_steps', 'iterations', 'down', 'Skipped updates in a row.'],
   ['training/rollout_probs_diff_valid', '', 'none', '1 when rollout and training log-probs could be compared.'],
-  ['training/rollout_probs_diff_{stat}', '', 'down', 'Difference of rollout and training probabilities: max, mean, std.'],
+  [
+    'training/rollout_probs_diff_{stat}',
+    '',
+    'down',
+    'Difference of rollout and training probabilities: max, mean, std.',
+  ],
   ['training/rollout_actor_probs_pearson_corr', '', 'up', 'Correlation of rollout and training probabilities.'],
   ['training/filter_groups/{fate}', 'samples', 'none', 'Samples left out by the group filter.'],
   ['training/rollout_failure/evicted_samples', 'samples', 'down', 'Failed samples, left out of statistics and loss.'],
@@ -81,7 +86,12 @@ const REPRODUCIBLE: readonly Row[] = [
 ];
 
 const OPERATIONAL: readonly Row[] = [
-  ['timing_s/{stage}', 's', 'down', 'Wall time of a stage: gen, reward, old_log_prob, ref, adv, update_actor, save_checkpoint, testing, step.'],
+  [
+    'timing_s/{stage}',
+    's',
+    'down',
+    'Wall time of a stage: gen, reward, old_log_prob, ref, adv, update_actor, save_checkpoint, testing, step.',
+  ],
   ['timing_per_token_ms/{stage}', 'ms', 'down', 'Wall time per token (gen: per response token).'],
   ['perf/time_per_step', 's', 'down', 'Wall time of the iteration.'],
   ['perf/throughput', 'tokens/s', 'up', 'Prompt and response tokens per second of the iteration.'],
@@ -111,7 +121,10 @@ export const METRICS: readonly MetricInfo[] = [
 
 const EXACT = new Map(METRICS.filter(({ name }) => !name.includes('{')).map((info) => [info.name, info]));
 
-const PATTERNS = METRICS.filter(({ name }) => name.includes('{')).map((info) => ({ info, pattern: toPattern(info.name) }));
+const PATTERNS = METRICS.filter(({ name }) => name.includes('{')).map((info) => ({
+  info,
+  pattern: toPattern(info.name),
+}));
 
 /** What is known of a metric; exact names before patterns, undefined when the table does not have it. */
 export function metricInfo(name: string): MetricInfo | undefined {
@@ -131,6 +144,8 @@ function toInfo([name, unit, direction, doc]: Row, kind: MetricInfo['kind']): Me
 function toPattern(name: string): RegExp {
   const source = name
     .split(/(\{[a-z]+\})/)
-    .map((part) => (part === '{source}' ? '.+' : part.startsWith('{') ? '[^/]+' : part.replace(/[.*+?^$()|[\]\\]/g, '\\$&')));
+    .map((part) =>
+      part === '{source}' ? '.+' : part.startsWith('{') ? '[^/]+' : part.replace(/[.*+?^$()|[\]\\]/g, '\\$&'),
+    );
   return new RegExp(`^${source.join('')}$`);
 }

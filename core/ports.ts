@@ -142,7 +142,12 @@ export interface GenerateSample {
   /** The caller's name for the sample, unique among live ones; a positive 31-bit integer. */
   readonly key: number;
   /** Counter-based random bits: Philox4x32-10 with key = seed, counter = (draw, sample, turn, position in response). */
-  readonly random: { readonly seed: readonly [number, number]; readonly draw: number; readonly sample: number; readonly turn: number };
+  readonly random: {
+    readonly seed: readonly [number, number];
+    readonly draw: number;
+    readonly sample: number;
+    readonly turn: number;
+  };
   /** Tokens already generated (resume): the sample goes on after them. */
   readonly prefix?: Int32Array;
 }

@@ -26,8 +26,15 @@ const unknown = [...flags].filter((flag) => !['--quiet', '--build', '--tests'].i
 const report = new Reporter({ quiet: flags.has('--quiet') });
 
 try {
-  if (unknown.length > 0) throw new SetupError(`unknown option ${unknown.join(', ')}`, 'known: --quiet, --build, --tests');
-  await setUp({ root: checkoutRoot, home: petrelHome(), force: flags.has('--build'), tests: flags.has('--tests'), cores: availableParallelism() });
+  if (unknown.length > 0)
+    throw new SetupError(`unknown option ${unknown.join(', ')}`, 'known: --quiet, --build, --tests');
+  await setUp({
+    root: checkoutRoot,
+    home: petrelHome(),
+    force: flags.has('--build'),
+    tests: flags.has('--tests'),
+    cores: availableParallelism(),
+  });
 } catch (error) {
   if (!(error instanceof SetupError)) throw error;
   report.failure(error);
@@ -53,11 +60,15 @@ async function setUp(context) {
   ];
   if (!steps.some((step) => step.pending())) return report.upToDate(seconds(started));
 
-  await withSetupLock(context, () => report.waiting(), async () => {
-    checkTools(steps.filter((step) => step.pending()).flatMap((step) => step.needs));
-    for (const step of steps) {
-      if (step.pending()) await report.step(step.name, () => step.run());
-    }
-  });
+  await withSetupLock(
+    context,
+    () => report.waiting(),
+    async () => {
+      checkTools(steps.filter((step) => step.pending()).flatMap((step) => step.needs));
+      for (const step of steps) {
+        if (step.pending()) await report.step(step.name, () => step.run());
+      }
+    },
+  );
   report.done(seconds(started));
 }

@@ -19,7 +19,8 @@ export function packageRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'package.json'))) {
     const parent = dirname(folder);
-    if (parent === folder) throw new TerminalError('Broken', 'petrel lies outside any package', { where: import.meta.url });
+    if (parent === folder)
+      throw new TerminalError('Broken', 'petrel lies outside any package', { where: import.meta.url });
     folder = parent;
   }
   return folder;
@@ -28,7 +29,8 @@ export function packageRoot(): string {
 /** Path of a built file, such as `infra/stack/supervisor-main.js`. Throws `InvalidInput` when it has not been built. */
 export function builtFile(path: string): string {
   const file = join(packageRoot(), 'dist', path);
-  if (!existsSync(file)) throw new InvalidInputError(`petrel is not built: dist/${path} is missing`, { hint: 'npm run build' });
+  if (!existsSync(file))
+    throw new InvalidInputError(`petrel is not built: dist/${path} is missing`, { hint: 'npm run build' });
   return file;
 }
 
@@ -49,7 +51,8 @@ export type Tools = z.infer<typeof toolsSchema>;
 export function readTools(home: string): Tools {
   const where = join(home, 'toolchain/tools.json');
   const tools = existsSync(where) ? toolsSchema.safeParse(JSON.parse(readFileSync(where, 'utf8'))) : undefined;
-  if (!tools?.success) throw new InvalidInputError('the Temporal and NATS servers are not set up', { where, hint: 'npm run setup' });
+  if (!tools?.success)
+    throw new InvalidInputError('the Temporal and NATS servers are not set up', { where, hint: 'npm run setup' });
   for (const { path } of Object.values(tools.data)) {
     if (!existsSync(path)) throw new InvalidInputError(`${path} is gone`, { where, hint: 'npm run setup' });
   }

@@ -8,7 +8,10 @@ export interface PollOptions {
 }
 
 /** Asks until `probe` gives something other than undefined or false. Resolves with it, or with undefined when the time is over. */
-export async function poll<T>(probe: () => T | undefined | false | Promise<T | undefined | false>, options: PollOptions): Promise<T | undefined> {
+export async function poll<T>(
+  probe: () => T | undefined | false | Promise<T | undefined | false>,
+  options: PollOptions,
+): Promise<T | undefined> {
   const deadline = performance.now() + options.timeoutMs;
   for (;;) {
     options.signal?.throwIfAborted();

@@ -83,7 +83,11 @@ function checkShapes(batch: BatchTensors, where: string): void {
   checkOffsets(where, 'scored_offsets', batch.scoredOffsets_B1, samples, scored);
   checkIndices(where, 'scored', batch.scored_T, batch.tokens_N.length);
   checkLengths(where, scored, { mask: batch.mask_T, advantages: batch.advantages_T, returns: batch.returns_T });
-  checkLengths(where, scored, { old_log_probs: batch.oldLogProbs_T, ref_log_probs: batch.refLogProbs_T, rollout_log_probs: batch.rolloutLogProbs_T });
+  checkLengths(where, scored, {
+    old_log_probs: batch.oldLogProbs_T,
+    ref_log_probs: batch.refLogProbs_T,
+    rollout_log_probs: batch.rolloutLogProbs_T,
+  });
   const micros = batch.microOffsets_M1.length - 1;
   checkOffsets(where, 'micro_offsets', batch.microOffsets_M1, micros, batch.microSamples.length);
   checkOffsets(where, 'step_offsets', batch.stepOffsets_S1, batch.stepOffsets_S1.length - 1, micros);

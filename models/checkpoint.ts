@@ -27,12 +27,21 @@ export interface EncodedShard {
  * One shard at a time; nothing is copied. `origin` stands in the shard's metadata: what it belongs to. Two checkpoints never
  * share a shard, so that one can be removed whatever is being written.
  */
-export function* encodeShards(part: CheckpointPart, flat: Float32Array, origin: Readonly<Record<string, string>>, shardBytes = defaultShardBytes): Generator<EncodedShard> {
+export function* encodeShards(
+  part: CheckpointPart,
+  flat: Float32Array,
+  origin: Readonly<Record<string, string>>,
+  shardBytes = defaultShardBytes,
+): Generator<EncodedShard> {
   const perShard = shardBytes / 4;
   for (let start = 0; start < flat.length; start += perShard) {
     const end = Math.min(start + perShard, flat.length);
     const pieces = safetensorsPieces({ [part]: f32(flat.subarray(start, end)) }, origin);
-    yield { pieces, bytes: pieces.reduce((sum, piece) => sum + piece.byteLength, 0), tensors: [{ name: part, start, end }] };
+    yield {
+      pieces,
+      bytes: pieces.reduce((sum, piece) => sum + piece.byteLength, 0),
+      tensors: [{ name: part, start, end }],
+    };
   }
 }
 
@@ -47,14 +56,19 @@ export interface ShardPiece {
  * Gives the pieces of one shard to the sinks that `sinkOf` has for them, as the file comes. Throws TerminalError
  * `DamagedShard` when it does not hold what the manifest says; what was given until then is no state.
  */
-export async function readShard(shard: ShardInfo, file: AsyncIterable<Uint8Array>, sinkOf: (piece: ShardPiece) => TensorSink): Promise<void> {
+export async function readShard(
+  shard: ShardInfo,
+  file: AsyncIterable<Uint8Array>,
+  sinkOf: (piece: ShardPiece) => TensorSink,
+): Promise<void> {
   const missing = new Map(shard.tensors.map((tensor) => [tensor.name, tensor]));
   await readSafetensorsStream(file, shard.bytes, shard.blob, ({ name, dtype, begin, end: dataEnd }) => {
     const tensor = missing.get(name);
     const part = checkpointParts.find((one) => one === name);
     if (tensor === undefined || part === undefined) throw damagedShard(shard, `${name} is not in the manifest`);
     const { start, end } = tensor;
-    if (dtype !== 'F32' || dataEnd - begin !== 4 * (end - start)) throw damagedShard(shard, `${name} ${start}–${end} holds ${dataEnd - begin} bytes of ${dtype}`);
+    if (dtype !== 'F32' || dataEnd - begin !== 4 * (end - start))
+      throw damagedShard(shard, `${name} ${start}–${end} holds ${dataEnd - begin} bytes of ${dtype}`);
     missing.delete(name);
     return sinkOf({ part, start, end });
   });

@@ -4,13 +4,28 @@ import { InvalidInputError } from '../core/errors.ts';
 import { expectedTensors, readDecoderConfig } from './config.ts';
 
 const llama = {
-  architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_size: 32, num_hidden_layers: 2, num_attention_heads: 4,
-  num_key_value_heads: 2, intermediate_size: 56, vocab_size: 96, max_position_embeddings: 128, rms_norm_eps: 1e-6,
-  hidden_act: 'silu', torch_dtype: 'float32',
+  architectures: ['LlamaForCausalLM'],
+  model_type: 'llama',
+  hidden_size: 32,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  intermediate_size: 56,
+  vocab_size: 96,
+  max_position_embeddings: 128,
+  rms_norm_eps: 1e-6,
+  hidden_act: 'silu',
+  torch_dtype: 'float32',
 };
 const qwen2 = { ...llama, architectures: ['Qwen2ForCausalLM'], model_type: 'qwen2' };
 const qwen3 = { ...llama, architectures: ['Qwen3ForCausalLM'], model_type: 'qwen3', head_dim: 16 };
-const llama3Rope = { rope_type: 'llama3', factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 64 };
+const llama3Rope = {
+  rope_type: 'llama3',
+  factor: 8,
+  low_freq_factor: 1,
+  high_freq_factor: 4,
+  original_max_position_embeddings: 64,
+};
 
 describe('readDecoderConfig', () => {
   it('reads the keys of transformers 4 and 5 to the same config', () => {
@@ -23,8 +38,22 @@ describe('readDecoderConfig', () => {
   });
 
   it('takes the defaults of each family', () => {
-    expect(readDecoderConfig(llama)).toMatchObject({ family: 'llama', headDim: 8, tied: false, qkvBias: false, outBias: false, mlpBias: false, qkNorm: false });
-    expect(readDecoderConfig(qwen2)).toMatchObject({ family: 'qwen2', qkvBias: true, outBias: false, qkNorm: false, windows: [0, 0] });
+    expect(readDecoderConfig(llama)).toMatchObject({
+      family: 'llama',
+      headDim: 8,
+      tied: false,
+      qkvBias: false,
+      outBias: false,
+      mlpBias: false,
+      qkNorm: false,
+    });
+    expect(readDecoderConfig(qwen2)).toMatchObject({
+      family: 'qwen2',
+      qkvBias: true,
+      outBias: false,
+      qkNorm: false,
+      windows: [0, 0],
+    });
     expect(readDecoderConfig(qwen3)).toMatchObject({ family: 'qwen3', headDim: 16, qkvBias: false, qkNorm: true });
     const { head_dim: _, ...plain } = qwen3;
     expect(readDecoderConfig(plain).headDim).toBe(128);
@@ -32,7 +61,11 @@ describe('readDecoderConfig', () => {
   });
 
   it('puts biases where each family has them', () => {
-    expect(readDecoderConfig({ ...llama, attention_bias: true, mlp_bias: true })).toMatchObject({ qkvBias: true, outBias: true, mlpBias: true });
+    expect(readDecoderConfig({ ...llama, attention_bias: true, mlp_bias: true })).toMatchObject({
+      qkvBias: true,
+      outBias: true,
+      mlpBias: true,
+    });
     expect(readDecoderConfig({ ...qwen2, attention_bias: true })).toMatchObject({ qkvBias: true, outBias: false });
     expect(readDecoderConfig({ ...qwen3, attention_bias: true })).toMatchObject({ qkvBias: true, outBias: true });
   });
@@ -41,7 +74,9 @@ describe('readDecoderConfig', () => {
     const window = { use_sliding_window: true, sliding_window: 4, max_window_layers: 1 };
     expect(readDecoderConfig({ ...qwen2, ...window }).windows).toEqual([0, 4]);
     expect(readDecoderConfig({ ...qwen2, ...window, use_sliding_window: false }).windows).toEqual([0, 0]);
-    expect(readDecoderConfig({ ...qwen2, ...window, layer_types: ['sliding_attention', 'full_attention'] }).windows).toEqual([4, 0]);
+    expect(
+      readDecoderConfig({ ...qwen2, ...window, layer_types: ['sliding_attention', 'full_attention'] }).windows,
+    ).toEqual([4, 0]);
     expect(readDecoderConfig({ ...llama, sliding_window: 4 }).windows).toEqual([0, 0]);
   });
 
@@ -58,7 +93,10 @@ describe('readDecoderConfig', () => {
   });
 
   it.each([
-    [{ architectures: ['GemmaForCausalLM'] }, /GemmaForCausalLM.*supported: LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM/],
+    [
+      { architectures: ['GemmaForCausalLM'] },
+      /GemmaForCausalLM.*supported: LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM/,
+    ],
     [{ architectures: ['Qwen2ForSequenceClassification'] }, /Qwen2ForSequenceClassification.*supported/],
     [{ model_type: 'mistral' }, /mistral/],
     [{ hidden_act: 'gelu' }, /gelu.*supported: silu/],
@@ -76,7 +114,10 @@ describe('readDecoderConfig', () => {
   });
 
   it('answers any JSON with a config or InvalidInputError (property)', () => {
-    const mutated = fc.dictionary(fc.constantFrom(...Object.keys(qwen3), 'rope_scaling', 'layer_types', 'sliding_window'), fc.jsonValue());
+    const mutated = fc.dictionary(
+      fc.constantFrom(...Object.keys(qwen3), 'rope_scaling', 'layer_types', 'sliding_window'),
+      fc.jsonValue(),
+    );
     fc.assert(
       fc.property(mutated, (change) => {
         try {
@@ -92,12 +133,16 @@ describe('readDecoderConfig', () => {
 
 describe('expectedTensors', () => {
   it('is sorted, and tied models have no head', () => {
-    const names = expectedTensors(readDecoderConfig({ ...qwen3, tie_word_embeddings: true })).map((tensor) => tensor.name);
+    const names = expectedTensors(readDecoderConfig({ ...qwen3, tie_word_embeddings: true })).map(
+      (tensor) => tensor.name,
+    );
     expect(names).toEqual([...names].sort());
     expect(names).not.toContain('lm_head.weight');
     expect(names).toContain('model.layers.1.self_attn.q_norm.weight');
-    expect(expectedTensors(readDecoderConfig(qwen2)).find((tensor) => tensor.name.endsWith('0.self_attn.k_proj.bias'))?.shape).toEqual([16]);
+    expect(
+      expectedTensors(readDecoderConfig(qwen2)).find((tensor) => tensor.name.endsWith('0.self_attn.k_proj.bias'))
+        ?.shape,
+    ).toEqual([16]);
     expect(expectedTensors(readDecoderConfig(llama)).map((tensor) => tensor.name)).toContain('lm_head.weight');
   });
 });
-

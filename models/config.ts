@@ -126,7 +126,10 @@ function refuseUnsupported(fields: Fields): void {
   }
   const quantization = fields.get('quantization_config');
   if (quantization !== undefined && quantization !== null) {
-    throw refusal(fields, 'quantized weights (quantization_config) are not supported; use the float32, bfloat16 or float16 checkpoint');
+    throw refusal(
+      fields,
+      'quantized weights (quantization_config) are not supported; use the float32, bfloat16 or float16 checkpoint',
+    );
   }
 }
 
@@ -134,7 +137,10 @@ function readHeadDim(fields: Fields, family: Family, hidden: number, heads: numb
   const familyDefault = family === 'qwen3' && !fields.has('head_dim') ? 128 : undefined;
   const given = fields.get('head_dim') ?? familyDefault;
   if (given === undefined && hidden % heads !== 0) {
-    throw refusal(fields, `hidden_size ${hidden} is not a multiple of num_attention_heads ${heads}, and head_dim is not given`);
+    throw refusal(
+      fields,
+      `hidden_size ${hidden} is not a multiple of num_attention_heads ${heads}, and head_dim is not given`,
+    );
   }
   const headDim = given === undefined ? hidden / heads : fields.size('head_dim', familyDefault);
   if (headDim % 2 !== 0) throw refusal(fields, `head_dim must be even (rope turns pairs), found ${headDim}`);
@@ -158,13 +164,17 @@ function readKvHeads(fields: Fields, family: Family, heads: number): number {
 function readWindows(fields: Fields, family: Family, layers: number): number[] {
   const types = readLayerTypes(fields, layers);
   if (family === 'llama') {
-    if (types?.includes('sliding_attention')) throw refusal(fields, 'layer_types: "sliding_attention" is not supported for llama');
+    if (types?.includes('sliding_attention'))
+      throw refusal(fields, 'layer_types: "sliding_attention" is not supported for llama');
     return new Array<number>(layers).fill(0);
   }
-  const slides = fields.flag('use_sliding_window', false) && (!fields.has('sliding_window') || fields.get('sliding_window') !== null);
+  const slides =
+    fields.flag('use_sliding_window', false) &&
+    (!fields.has('sliding_window') || fields.get('sliding_window') !== null);
   const window = slides ? fields.size('sliding_window', 4096) : 0;
   const from = fields.count('max_window_layers', 28);
-  const sliding = (layer: number): boolean => (types === undefined ? layer >= from : types[layer] === 'sliding_attention');
+  const sliding = (layer: number): boolean =>
+    types === undefined ? layer >= from : types[layer] === 'sliding_attention';
   if (!slides && types?.includes('sliding_attention')) {
     throw refusal(fields, 'layer_types names sliding_attention, but use_sliding_window or sliding_window is off');
   }

@@ -42,11 +42,18 @@ export function decodeDataset(tokens: Uint8Array, rows: Uint8Array, where: strin
   const file = decodeSafetensors(tokens, where);
   const promptOffsets = i32Of(file, 'prompt_offsets', where);
   const facts = decodeRows(rows, where);
-  if (facts.length !== promptOffsets.length - 1) throw misshapen(where, `${facts.length} rows beside ${promptOffsets.length - 1} prompts`);
+  if (facts.length !== promptOffsets.length - 1)
+    throw misshapen(where, `${facts.length} rows beside ${promptOffsets.length - 1} prompts`);
   const promptTokens = i32Of(file, 'prompt_tokens', where);
   checkOffsets(where, 'prompt_offsets', promptOffsets, facts.length, promptTokens.length);
   if (file.tensors.has('response_tokens')) {
-    checkOffsets(where, 'response_offsets', i32Of(file, 'response_offsets', where), facts.length, i32Of(file, 'response_tokens', where).length);
+    checkOffsets(
+      where,
+      'response_offsets',
+      i32Of(file, 'response_offsets', where),
+      facts.length,
+      i32Of(file, 'response_tokens', where).length,
+    );
   }
   return {
     rows: facts,
@@ -59,7 +66,9 @@ export function decodeDataset(tokens: Uint8Array, rows: Uint8Array, where: strin
   };
 }
 
-const rowSchema = z.object({ dataSource: z.string(), prompt: z.string(), groundTruth: z.unknown(), extraInfo: z.unknown() }).partial({ groundTruth: true, extraInfo: true });
+const rowSchema = z
+  .object({ dataSource: z.string(), prompt: z.string(), groundTruth: z.unknown(), extraInfo: z.unknown() })
+  .partial({ groundTruth: true, extraInfo: true });
 
 function decodeRows(bytes: Uint8Array, where: string): RowFact[] {
   const lines = new TextDecoder().decode(bytes).split('\n').filter(Boolean);
@@ -86,7 +95,8 @@ export function promptOf(dataset: DatasetFact, row: number): Int32Array {
 
 /** Tokens to learn of a row (kind: sft). */
 export function responseOf(dataset: DatasetFact, row: number): Int32Array {
-  if (dataset.responseTokens === undefined || dataset.responseOffsets === undefined) throw new RangeError('the dataset has no responses');
+  if (dataset.responseTokens === undefined || dataset.responseOffsets === undefined)
+    throw new RangeError('the dataset has no responses');
   return slice(dataset.responseTokens, dataset.responseOffsets, row);
 }
 

@@ -20,7 +20,8 @@ export class Fields {
   readonly where: string;
 
   constructor(value: unknown, where: string) {
-    if (!isObject(value)) throw new InvalidInputError(`${where}: expected a JSON object, found ${show(value)}`, { where });
+    if (!isObject(value))
+      throw new InvalidInputError(`${where}: expected a JSON object, found ${show(value)}`, { where });
     this.object = value;
     this.where = where;
   }
@@ -64,6 +65,8 @@ export class Fields {
   }
 
   refuse(name: string, expected: string): InvalidInputError {
-    return new InvalidInputError(`${this.where}: ${name} must be ${expected}, found ${show(this.get(name))}`, { where: this.where });
+    return new InvalidInputError(`${this.where}: ${name} must be ${expected}, found ${show(this.get(name))}`, {
+      where: this.where,
+    });
   }
 }

@@ -42,7 +42,10 @@ export interface LocalModel {
 export async function localModel(reference: string, options: ModelOptions): Promise<LocalModel> {
   const found = await readReference(reference, options.revision);
   if (found.type === 'hub') return fetchModel(found, options);
-  const isModel = await stat(join(found.folder, 'config.json')).then(() => true, () => false);
+  const isModel = await stat(join(found.folder, 'config.json')).then(
+    () => true,
+    () => false,
+  );
   if (!isModel) {
     throw new InvalidInputError(`${found.folder}: there is no config.json: not a Hugging Face model folder`, {
       where: found.folder,
@@ -72,7 +75,8 @@ async function resolveCommit(client: HubClient, model: HubModel, home: string): 
   const ref = join(home, 'refs', encodeURIComponent(model.revision));
   try {
     const commit = await client.commitOf(model);
-    if (!/^[\da-f]{6,64}$/.test(commit)) throw new InvalidInputError(`${model.name}: the hub names ${JSON.stringify(commit)} as commit`);
+    if (!/^[\da-f]{6,64}$/.test(commit))
+      throw new InvalidInputError(`${model.name}: the hub names ${JSON.stringify(commit)} as commit`);
     await mkdir(join(home, 'refs'), { recursive: true });
     await writeFile(ref, commit);
     return commit;
@@ -90,14 +94,22 @@ async function fetchFiles(client: HubClient, model: HubModel, folder: string, op
   let bytes = 0;
   for (const file of files) {
     const target = join(folder, file.path);
-    const onBytes = (count: number): void => options.onProgress?.({ file: file.path, bytes: (bytes += count), totalBytes });
+    const onBytes = (count: number): void =>
+      options.onProgress?.({ file: file.path, bytes: (bytes += count), totalBytes });
     if (await isWhole(target, file)) onBytes(file.size);
     else await download(client, model, file, target, { ...options.download, onBytes });
   }
-  const listed = files.map(({ path, size, digest }: HubFile) => ({ path, size, ...(digest && { [digest.type]: digest.hex }) }));
+  const listed = files.map(({ path, size, digest }: HubFile) => ({
+    path,
+    size,
+    ...(digest && { [digest.type]: digest.hex }),
+  }));
   await writeFile(join(folder, 'complete.json'), `${JSON.stringify({ ...model, files: listed }, null, 2)}\n`);
 }
 
 async function isComplete(folder: string): Promise<boolean> {
-  return stat(join(folder, 'complete.json')).then(() => true, () => false);
+  return stat(join(folder, 'complete.json')).then(
+    () => true,
+    () => false,
+  );
 }

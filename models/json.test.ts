@@ -4,8 +4,18 @@ import { Float, isLossy, parseJson } from './json.ts';
 
 describe('parseJson', () => {
   it('keeps what JSON.parse loses', () => {
-    expect(parseJson('[1, 1.0, 1e2, 1.5, 123456789012345678901, -0.0]')).toEqual([1, new Float(1), new Float(100), 1.5, 123456789012345678901n, new Float(-0)]);
-    expect([...(parseJson('{"2": "b", "1": "a"}') as Map<string, string>)]).toEqual([['2', 'b'], ['1', 'a']]);
+    expect(parseJson('[1, 1.0, 1e2, 1.5, 123456789012345678901, -0.0]')).toEqual([
+      1,
+      new Float(1),
+      new Float(100),
+      1.5,
+      123456789012345678901n,
+      new Float(-0),
+    ]);
+    expect([...(parseJson('{"2": "b", "1": "a"}') as Map<string, string>)]).toEqual([
+      ['2', 'b'],
+      ['1', 'a'],
+    ]);
     expect(JSON.stringify(parseJson('{"a": 1.0}'))).toBe('{"a":1}');
   });
 
@@ -14,8 +24,10 @@ describe('parseJson', () => {
       if (value instanceof Float) return value.value;
       if (typeof value === 'bigint') return Number(value);
       if (Array.isArray(value)) return value.map(plain);
-      if (value instanceof Map) return Object.fromEntries([...(value as Map<string, unknown>)].map(([key, item]) => [key, plain(item)]));
-      if (typeof value === 'object' && value !== null) return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item)]));
+      if (value instanceof Map)
+        return Object.fromEntries([...(value as Map<string, unknown>)].map(([key, item]) => [key, plain(item)]));
+      if (typeof value === 'object' && value !== null)
+        return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item)]));
       return value;
     };
     fc.assert(
@@ -29,7 +41,11 @@ describe('parseJson', () => {
   });
 
   it('refuses what JSON.parse refuses (property)', () => {
-    const broken = fc.tuple(fc.json(), fc.nat(60), fc.constantFrom('', '"', ',', '}', ']', ':', '1', 'x', '\\', '\n', '-'));
+    const broken = fc.tuple(
+      fc.json(),
+      fc.nat(60),
+      fc.constantFrom('', '"', ',', '}', ']', ':', '1', 'x', '\\', '\n', '-'),
+    );
     fc.assert(
       fc.property(broken, ([text, at, insert]) => {
         const source = `[1.0,${text.slice(0, at)}${insert}${text.slice(at + 1)}]`;

@@ -123,6 +123,10 @@ class Reader {
 
   #fail(): SyntaxError {
     const found = this.#text[this.#at];
-    return new SyntaxError(found === undefined ? 'JSON ends too early' : `unexpected ${JSON.stringify(found)} in JSON at position ${this.#at}`);
+    return new SyntaxError(
+      found === undefined
+        ? 'JSON ends too early'
+        : `unexpected ${JSON.stringify(found)} in JSON at position ${this.#at}`,
+    );
   }
 }

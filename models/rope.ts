@@ -48,8 +48,11 @@ function ropeSettings(config: Fields): unknown {
   if (!isObject(settings)) return settings;
   const nested = Object.entries(settings).filter(([name]) => /_attention$/.test(name));
   if (nested.length === 0) return settings;
-  const forms = new Set(nested.map(([, value]) => JSON.stringify(value, isObject(value) ? Object.keys(value).sort() : null)));
-  if (forms.size > 1) throw unsupported(config, 'rope_parameters that differ by layer type are not supported for these families');
+  const forms = new Set(
+    nested.map(([, value]) => JSON.stringify(value, isObject(value) ? Object.keys(value).sort() : null)),
+  );
+  if (forms.size > 1)
+    throw unsupported(config, 'rope_parameters that differ by layer type are not supported for these families');
   return nested[0]?.[1];
 }
 

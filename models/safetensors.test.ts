@@ -4,7 +4,15 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../core/errors.ts';
-import { type MemoryTensor, decodeSafetensors, encodeSafetensors, openSafetensors, roundToBf16, widenBf16, widenF16 } from './safetensors.ts';
+import {
+  type MemoryTensor,
+  decodeSafetensors,
+  encodeSafetensors,
+  openSafetensors,
+  roundToBf16,
+  widenBf16,
+  widenF16,
+} from './safetensors.ts';
 
 const sample: Record<string, MemoryTensor> = {
   tokens: { dtype: 'I32', shape: [3], data: Int32Array.of(5, -6, 7) },
@@ -31,7 +39,9 @@ describe('in memory', () => {
   });
 
   it('refuses a tensor whose shape does not fit', () => {
-    expect(() => encodeSafetensors({ x: { dtype: 'F32', shape: [2], data: new Float32Array(3) } })).toThrow(/needs 2 values, found 3/);
+    expect(() => encodeSafetensors({ x: { dtype: 'F32', shape: [2], data: new Float32Array(3) } })).toThrow(
+      /needs 2 values, found 3/,
+    );
   });
 });
 
@@ -45,7 +55,11 @@ function file(header: unknown, dataBytes: number): Uint8Array {
 }
 
 describe('damage', () => {
-  const f32 = (begin: number, end: number, shape = [1]): unknown => ({ dtype: 'F32', shape, data_offsets: [begin, end] });
+  const f32 = (begin: number, end: number, shape = [1]): unknown => ({
+    dtype: 'F32',
+    shape,
+    data_offsets: [begin, end],
+  });
   it.each<[string, Uint8Array, RegExp]>([
     ['an empty file', new Uint8Array(), /at least 8 bytes/],
     ['a header longer than the file', Uint8Array.of(255, 255, 255, 255, 255, 255, 255, 255, 1), /header claims/],

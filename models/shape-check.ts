@@ -5,23 +5,33 @@ import type { PauseError } from '../core/errors.ts';
 type Numbers = Int32Array | Float32Array | Uint8Array;
 
 /** Throws PauseError `DamagedRecord` unless each tensor, by name, has this length. */
-export function checkLengths(where: string, length: number, tensors: Readonly<Record<string, Numbers | undefined>>): void {
+export function checkLengths(
+  where: string,
+  length: number,
+  tensors: Readonly<Record<string, Numbers | undefined>>,
+): void {
   for (const [name, tensor] of Object.entries(tensors)) {
-    if (tensor !== undefined && tensor.length !== length) throw misshapen(where, `tensor ${name}: expected ${length} values, found ${tensor.length}`);
+    if (tensor !== undefined && tensor.length !== length)
+      throw misshapen(where, `tensor ${name}: expected ${length} values, found ${tensor.length}`);
   }
 }
 
 /** Throws PauseError `DamagedRecord` unless the offsets cut `total` values into `parts` ranges, in order. */
 export function checkOffsets(where: string, name: string, offsets: Int32Array, parts: number, total: number): void {
-  if (!Number.isInteger(parts) || offsets.length !== parts + 1) throw misshapen(where, `tensor ${name}: expected ${parts} ranges, found ${offsets.length} offsets`);
-  if (offsets[0] !== 0 || offsets[parts] !== total) throw misshapen(where, `tensor ${name}: expected offsets from 0 to ${total}`);
-  for (let i = 0; i < parts; i++) if ((offsets[i] ?? 0) > (offsets[i + 1] ?? 0)) throw misshapen(where, `tensor ${name}: range ${i} ends before it begins`);
+  if (!Number.isInteger(parts) || offsets.length !== parts + 1)
+    throw misshapen(where, `tensor ${name}: expected ${parts} ranges, found ${offsets.length} offsets`);
+  if (offsets[0] !== 0 || offsets[parts] !== total)
+    throw misshapen(where, `tensor ${name}: expected offsets from 0 to ${total}`);
+  for (let i = 0; i < parts; i++)
+    if ((offsets[i] ?? 0) > (offsets[i + 1] ?? 0))
+      throw misshapen(where, `tensor ${name}: range ${i} ends before it begins`);
 }
 
 /** Throws PauseError `DamagedRecord` unless all values index into `count` things. */
 export function checkIndices(where: string, name: string, values: Int32Array, count: number): void {
   const wrong = values.findIndex((value) => value < 0 || value >= count);
-  if (wrong >= 0) throw misshapen(where, `tensor ${name}: value ${values[wrong]} at ${wrong} is no index into ${count}`);
+  if (wrong >= 0)
+    throw misshapen(where, `tensor ${name}: value ${values[wrong]} at ${wrong} is no index into ${count}`);
 }
 
 export function misshapen(where: string, what: string): PauseError {

@@ -61,10 +61,25 @@ export async function openTokenizer(folder: string): Promise<Tokenizer> {
   return opening;
 }
 
-const files = ['tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json', 'config.json', 'generation_config.json', 'chat_template.jinja', 'chat_template.json'];
+const files = [
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'special_tokens_map.json',
+  'config.json',
+  'generation_config.json',
+  'chat_template.jinja',
+  'chat_template.json',
+];
 
 async function fingerprint(folder: string): Promise<string> {
-  const marks = await Promise.all(files.map((name) => stat(join(folder, name)).then(({ size, mtimeMs }) => `${size}@${mtimeMs}`, () => '-')));
+  const marks = await Promise.all(
+    files.map((name) =>
+      stat(join(folder, name)).then(
+        ({ size, mtimeMs }) => `${size}@${mtimeMs}`,
+        () => '-',
+      ),
+    ),
+  );
   return [resolve(folder), ...marks].join(' ');
 }
 
@@ -72,13 +87,19 @@ async function readTokenizer(folder: string): Promise<Tokenizer> {
   const path = join(folder, 'tokenizer.json');
   const json = await readText(path);
   if (json === undefined) {
-    throw new InvalidInputError(`${path}: there is no tokenizer.json`, { where: path, hint: 'Save the tokenizer with transformers (use_fast=True).' });
+    throw new InvalidInputError(`${path}: there is no tokenizer.json`, {
+      where: path,
+      hint: 'Save the tokenizer with transformers (use_fast=True).',
+    });
   }
   let library: Library;
   try {
     library = Library.fromString(json);
   } catch (cause) {
-    throw new InvalidInputError(`${path}: not a valid tokenizer: ${cause instanceof Error ? cause.message : String(cause)}`, { where: path, cause });
+    throw new InvalidInputError(
+      `${path}: not a valid tokenizer: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { where: path, cause },
+    );
   }
   // Padding or truncation left in the file would change every result.
   library.disablePadding();
@@ -117,7 +138,9 @@ class FolderTokenizer implements Tokenizer {
     this.bosId = this.#idOfSpecial('bos_token');
     this.eosId = this.#idOfSpecial('eos_token');
     this.padId = this.#idOfSpecial('pad_token') ?? this.eosId;
-    this.stopTokens = [...new Set([...eosIds, ...(this.eosId === undefined ? [] : [this.eosId])])].sort((a, b) => a - b);
+    this.stopTokens = [...new Set([...eosIds, ...(this.eosId === undefined ? [] : [this.eosId])])].sort(
+      (a, b) => a - b,
+    );
   }
 
   async encode(text: string, { addSpecial = false }: EncodeOptions = {}): Promise<Int32Array> {
@@ -214,9 +237,14 @@ function specialAddedTokens(tokenizerJson: string): ReadonlySet<string> {
 
 async function readCompanions(folder: string): Promise<Companions> {
   const [settings, map, config, generation] = await Promise.all(
-    ['tokenizer_config.json', 'special_tokens_map.json', 'config.json', 'generation_config.json'].map((name) => readJsonObject(join(folder, name))),
+    ['tokenizer_config.json', 'special_tokens_map.json', 'config.json', 'generation_config.json'].map((name) =>
+      readJsonObject(join(folder, name)),
+    ),
   );
-  const template = (await readText(join(folder, 'chat_template.jinja'))) ?? templateOf(settings) ?? templateOf(await readJsonObject(join(folder, 'chat_template.json')));
+  const template =
+    (await readText(join(folder, 'chat_template.jinja'))) ??
+    templateOf(settings) ??
+    templateOf(await readJsonObject(join(folder, 'chat_template.json')));
   return {
     specialTokens: { ...specialTokens(map), ...specialTokens(settings) },
     eosIds: [...eosIds(config), ...eosIds(generation)],

@@ -39,16 +39,32 @@ function cut(draws: readonly number[], first: number, n: number, choose: (below:
 describe('trajectories', () => {
   it('of a job in parts, however it was cut, join to the bytes of the whole', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 5 }), fc.infiniteStream(fc.nat(1000)), (d, n, numbers) => {
-        const draws = Array.from({ length: d }, (_, i) => i + 3);
-        const choose = (below: number) => Number(numbers.next().value) % below;
-        expect(encodeTrajectories(joinTrajectories(cut(draws, 0, n, choose), n))).toEqual(encodeTrajectories(made(draws, 0, n)));
-      }),
+      fc.property(
+        fc.integer({ min: 1, max: 6 }),
+        fc.integer({ min: 1, max: 5 }),
+        fc.infiniteStream(fc.nat(1000)),
+        (d, n, numbers) => {
+          const draws = Array.from({ length: d }, (_, i) => i + 3);
+          const choose = (below: number) => Number(numbers.next().value) % below;
+          expect(encodeTrajectories(joinTrajectories(cut(draws, 0, n, choose), n))).toEqual(
+            encodeTrajectories(made(draws, 0, n)),
+          );
+        },
+      ),
     );
   });
 
   it('join around a sample that has none, whose draw keeps its prompt', () => {
-    const convicted: Trajectories = { ...made([5], 0, 1), promptTokens: new Int32Array(0), promptOffsets_D1: Int32Array.of(0, 0), responseTokens_R: new Int32Array(0), responseOffsets_B1: Int32Array.of(0, 0), logProbs_R: new Float32Array(0), samplingLogProbs_R: new Float32Array(0), stopReason_B: Uint8Array.of(3) };
+    const convicted: Trajectories = {
+      ...made([5], 0, 1),
+      promptTokens: new Int32Array(0),
+      promptOffsets_D1: Int32Array.of(0, 0),
+      responseTokens_R: new Int32Array(0),
+      responseOffsets_B1: Int32Array.of(0, 0),
+      logProbs_R: new Float32Array(0),
+      samplingLogProbs_R: new Float32Array(0),
+      stopReason_B: Uint8Array.of(3),
+    };
     const joined = joinTrajectories([convicted, made([5], 1, 2)], 3);
     expect([...joined.promptTokens]).toEqual([5, 6]);
     expect([...joined.stopReason_B]).toEqual([3, 2, 1]);

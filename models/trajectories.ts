@@ -29,8 +29,11 @@ export const stopReasons = { stop: 1, length: 2, convicted: 3 } as const;
 export function joinTrajectories(parts: readonly Trajectories[], samplesPerDraw: number): Trajectories {
   // A part of convicted samples only knows no prompt.
   const prompts = new Map<number, Int32Array>();
-  for (const { draw, tokens } of parts.flatMap(promptsOf)) if ((prompts.get(draw)?.length ?? 0) === 0) prompts.set(draw, tokens);
-  const lengths = parts.flatMap(({ responseOffsets_B1: offsets }) => [...offsets.subarray(1)].map((end, b) => end - (offsets[b] ?? 0)));
+  for (const { draw, tokens } of parts.flatMap(promptsOf))
+    if ((prompts.get(draw)?.length ?? 0) === 0) prompts.set(draw, tokens);
+  const lengths = parts.flatMap(({ responseOffsets_B1: offsets }) =>
+    [...offsets.subarray(1)].map((end, b) => end - (offsets[b] ?? 0)),
+  );
   return {
     weightsDigest: parts[0]?.weightsDigest ?? '',
     samplesPerDraw,
@@ -97,13 +100,13 @@ export function decodeTrajectories(bytes: Uint8Array, where: string): Trajectori
 
 function checkShapes(t: Trajectories, where: string): void {
   const samples = t.draw_B.length;
-  if (!Number.isInteger(t.samplesPerDraw) || t.samplesPerDraw < 1) throw misshapen(where, `samples_per_draw: expected a number of samples, found ${t.samplesPerDraw}`);
+  if (!Number.isInteger(t.samplesPerDraw) || t.samplesPerDraw < 1)
+    throw misshapen(where, `samples_per_draw: expected a number of samples, found ${t.samplesPerDraw}`);
   checkLengths(where, samples, { row: t.row_B, stop_reason: t.stopReason_B });
   checkOffsets(where, 'prompt_offsets', t.promptOffsets_D1, samples / t.samplesPerDraw, t.promptTokens.length);
   checkOffsets(where, 'response_offsets', t.responseOffsets_B1, samples, t.responseTokens_R.length);
   checkLengths(where, t.responseTokens_R.length, { log_probs: t.logProbs_R, sampling_log_probs: t.samplingLogProbs_R });
 }
-
 
 export function i32(data: Int32Array): MemoryTensor {
   return { dtype: 'I32', data, shape: [data.length] };

@@ -8,8 +8,18 @@ import { openSafetensors, writeModelFiles } from './safetensors.ts';
 import { type WeightsTarget, loadWeights, saveHuggingFace, trainerTensors } from './weights.ts';
 
 const configJson = {
-  architectures: ['Qwen3ForCausalLM'], model_type: 'qwen3', hidden_size: 8, num_hidden_layers: 2, num_attention_heads: 2, head_dim: 4,
-  num_key_value_heads: 1, intermediate_size: 12, vocab_size: 16, max_position_embeddings: 32, tie_word_embeddings: true, torch_dtype: 'float32',
+  architectures: ['Qwen3ForCausalLM'],
+  model_type: 'qwen3',
+  hidden_size: 8,
+  num_hidden_layers: 2,
+  num_attention_heads: 2,
+  head_dim: 4,
+  num_key_value_heads: 1,
+  intermediate_size: 12,
+  vocab_size: 16,
+  max_position_embeddings: 32,
+  tie_word_embeddings: true,
+  torch_dtype: 'float32',
 };
 
 function makeTrainer(fill: (i: number) => number): WeightsTarget & { changed: number } {
@@ -21,7 +31,15 @@ function makeTrainer(fill: (i: number) => number): WeightsTarget & { changed: nu
     parameters.push({ name, shape, offset, size });
     offset += size;
   }
-  return { config, parameters, weights: Float32Array.from({ length: offset }, (_, i) => fill(i)), changed: 0, weightsChanged() { this.changed++; } };
+  return {
+    config,
+    parameters,
+    weights: Float32Array.from({ length: offset }, (_, i) => fill(i)),
+    changed: 0,
+    weightsChanged() {
+      this.changed++;
+    },
+  };
 }
 
 let folder: string;
@@ -31,10 +49,18 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
 describe('model folders', () => {
-  it.each([['one file', undefined], ['shards', 1000]])('come back exactly in float32 (%s)', async (_, maxShardBytes) => {
+  it.each([
+    ['one file', undefined],
+    ['shards', 1000],
+  ])('come back exactly in float32 (%s)', async (_, maxShardBytes) => {
     const from = makeTrainer((i) => Math.sin(i));
     const out = join(folder, 'model');
-    await saveHuggingFace(out, { config: configJson, tensors: trainerTensors(from), dtype: 'float32', ...(maxShardBytes ? { maxShardBytes } : {}) });
+    await saveHuggingFace(out, {
+      config: configJson,
+      tensors: trainerTensors(from),
+      dtype: 'float32',
+      ...(maxShardBytes ? { maxShardBytes } : {}),
+    });
     expect((await readdir(out)).includes('model.safetensors.index.json')).toBe(maxShardBytes !== undefined);
     const to = makeTrainer(() => 0);
     await loadWeights(out, to);
@@ -46,13 +72,21 @@ describe('model folders', () => {
     const from = makeTrainer((i) => (i + 1) / 7);
     await writeFile(join(folder, 'tokenizer.json'), '{}');
     const out = join(folder, 'bf16');
-    await saveHuggingFace(out, { config: configJson, tensors: trainerTensors(from), dtype: 'bfloat16', companions: folder });
+    await saveHuggingFace(out, {
+      config: configJson,
+      tensors: trainerTensors(from),
+      dtype: 'bfloat16',
+      companions: folder,
+    });
     const to = makeTrainer(() => 0);
     await loadWeights(out, to);
-    for (const [i, value] of to.weights.entries()) expect(Math.abs(value / (from.weights[i] as number) - 1)).toBeLessThanOrEqual(2 ** -8);
+    for (const [i, value] of to.weights.entries())
+      expect(Math.abs(value / (from.weights[i] as number) - 1)).toBeLessThanOrEqual(2 ** -8);
     expect(JSON.parse(await readFile(join(out, 'config.json'), 'utf8'))).toMatchObject({ torch_dtype: 'bfloat16' });
     expect(await readdir(out)).toContain('tokenizer.json');
-    await expect(saveHuggingFace(out, { config: configJson, tensors: [], dtype: 'float32' })).rejects.toThrow(/not empty/);
+    await expect(saveHuggingFace(out, { config: configJson, tensors: [], dtype: 'float32' })).rejects.toThrow(
+      /not empty/,
+    );
   });
 
   it('name the tensor that is missing, misshapen or unknown', async () => {
@@ -60,13 +94,22 @@ describe('model folders', () => {
     const all = trainerTensors(trainer);
     const write = (tensors: typeof all): Promise<unknown> => writeModelFiles(folder, tensors, { dtype: 'F32' });
     await write(all.slice(1));
-    await expect(loadWeights(folder, trainer)).rejects.toThrow('tensor model.embed_tokens.weight is missing: expected shape [16, 8]');
+    await expect(loadWeights(folder, trainer)).rejects.toThrow(
+      'tensor model.embed_tokens.weight is missing: expected shape [16, 8]',
+    );
     await write(all.map((tensor) => (tensor.name === 'model.norm.weight' ? { ...tensor, shape: [2, 4] } : tensor)));
-    await expect(loadWeights(folder, trainer)).rejects.toThrow('tensor model.norm.weight: expected shape [8], found [2, 4]');
+    await expect(loadWeights(folder, trainer)).rejects.toThrow(
+      'tensor model.norm.weight: expected shape [8], found [2, 4]',
+    );
     const stray = { name: 'model.vision.weight', shape: [1], data: new Float32Array(1) };
     await write([...all, stray]);
-    await expect(loadWeights(folder, trainer)).rejects.toThrow('belong to no parameter of this architecture: model.vision.weight');
-    const harmless = ['lm_head.weight', 'model.layers.0.self_attn.rotary_emb.inv_freq'].map((name) => ({ ...stray, name }));
+    await expect(loadWeights(folder, trainer)).rejects.toThrow(
+      'belong to no parameter of this architecture: model.vision.weight',
+    );
+    const harmless = ['lm_head.weight', 'model.layers.0.self_attn.rotary_emb.inv_freq'].map((name) => ({
+      ...stray,
+      name,
+    }));
     await write([...all, ...harmless]);
     await loadWeights(folder, trainer);
   });
@@ -75,9 +118,15 @@ describe('model folders', () => {
     await expect(openSafetensors(join(folder, 'nowhere'))).rejects.toThrow(/no such model folder/);
     await writeFile(join(folder, 'pytorch_model.bin'), '');
     await expect(openSafetensors(folder)).rejects.toThrow(/expected model.safetensors.*found pytorch_model.bin/);
-    await writeFile(join(folder, 'model.safetensors.index.json'), JSON.stringify({ weight_map: { a: '../x.safetensors' } }));
+    await writeFile(
+      join(folder, 'model.safetensors.index.json'),
+      JSON.stringify({ weight_map: { a: '../x.safetensors' } }),
+    );
     await expect(openSafetensors(folder)).rejects.toThrow(/weight_map.a must name/);
-    await writeFile(join(folder, 'model.safetensors.index.json'), JSON.stringify({ weight_map: { a: 'x.safetensors' } }));
+    await writeFile(
+      join(folder, 'model.safetensors.index.json'),
+      JSON.stringify({ weight_map: { a: 'x.safetensors' } }),
+    );
     await expect(openSafetensors(folder)).rejects.toThrow(/x.safetensors: cannot be opened/);
   });
 });

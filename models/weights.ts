@@ -24,25 +24,35 @@ export async function loadWeights(folder: string, trainer: WeightsTarget): Promi
 }
 
 /** Throws InvalidInputError naming the tensor, what was expected and what was found. */
-export function checkTensors(source: TensorFolder, parameters: readonly Pick<ParameterInfo, 'name' | 'shape'>[], tied: boolean): void {
-  const refuse = (message: string): InvalidInputError => new InvalidInputError(`${source.folder}: ${message}`, { where: source.folder });
+export function checkTensors(
+  source: TensorFolder,
+  parameters: readonly Pick<ParameterInfo, 'name' | 'shape'>[],
+  tied: boolean,
+): void {
+  const refuse = (message: string): InvalidInputError =>
+    new InvalidInputError(`${source.folder}: ${message}`, { where: source.folder });
   const missing = parameters.filter(({ name }) => !source.tensors.has(name));
   const first = missing[0];
   if (first !== undefined) {
-    const more = missing.length > 1 ? ` (and ${missing.length - 1} more: ${list(missing.slice(1).map((tensor) => tensor.name))})` : '';
+    const more =
+      missing.length > 1
+        ? ` (and ${missing.length - 1} more: ${list(missing.slice(1).map((tensor) => tensor.name))})`
+        : '';
     throw refuse(`tensor ${first.name} is missing: expected shape [${first.shape.join(', ')}], found none${more}`);
   }
   for (const { name, shape } of parameters) {
     const found = source.tensors.get(name);
     if (found === undefined) continue;
-    if (found.shape.join() !== shape.join()) throw refuse(`tensor ${name}: expected shape [${shape.join(', ')}], found [${found.shape.join(', ')}]`);
+    if (found.shape.join() !== shape.join())
+      throw refuse(`tensor ${name}: expected shape [${shape.join(', ')}], found [${found.shape.join(', ')}]`);
     if (found.dtype !== 'F32' && found.dtype !== 'BF16' && found.dtype !== 'F16') {
       throw refuse(`tensor ${name}: expected dtype F32, BF16 or F16, found ${found.dtype}`);
     }
   }
   const known = new Set(parameters.map(({ name }) => name));
   const extra = [...source.tensors.keys()].filter((name) => !known.has(name) && !isHarmless(name, tied));
-  if (extra.length > 0) throw refuse(`${extra.length} tensors belong to no parameter of this architecture: ${list(extra)}`);
+  if (extra.length > 0)
+    throw refuse(`${extra.length} tensors belong to no parameter of this architecture: ${list(extra)}`);
 }
 
 /** Buffers that old checkpoints stored, and the output head that a tied model does not use. */
@@ -66,22 +76,37 @@ export interface SavedModel {
 
 /** Files beside the weights that make a Hugging Face folder complete. */
 export const companionFiles: readonly string[] = [
-  'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'special_tokens_map.json', 'added_tokens.json',
-  'vocab.json', 'merges.txt', 'vocab.txt', 'tokenizer.model', 'chat_template.jinja', 'chat_template.json',
+  'generation_config.json',
+  'tokenizer.json',
+  'tokenizer_config.json',
+  'special_tokens_map.json',
+  'added_tokens.json',
+  'vocab.json',
+  'merges.txt',
+  'vocab.txt',
+  'tokenizer.model',
+  'chat_template.jinja',
+  'chat_template.json',
 ];
 
 /** Writes a folder that transformers loads. It appears under its name only when complete; an existing one is refused. */
 export async function saveHuggingFace(folder: string, model: SavedModel): Promise<void> {
   const existing = await readdir(folder).catch(() => []);
   if (existing.length > 0) {
-    throw new InvalidInputError(`${folder}: the folder exists and is not empty`, { where: folder, hint: 'Choose another folder, or remove this one.' });
+    throw new InvalidInputError(`${folder}: the folder exists and is not empty`, {
+      where: folder,
+      hint: 'Choose another folder, or remove this one.',
+    });
   }
   const partial = `${folder.replace(/\/+$/, '')}.partial-${process.pid}`;
   await rm(partial, { recursive: true, force: true });
   await mkdir(partial, { recursive: true });
   try {
     const dtype = model.dtype === 'bfloat16' ? 'BF16' : 'F32';
-    await writeModelFiles(partial, model.tensors, { dtype, ...(model.maxShardBytes === undefined ? {} : { maxShardBytes: model.maxShardBytes }) });
+    await writeModelFiles(partial, model.tensors, {
+      dtype,
+      ...(model.maxShardBytes === undefined ? {} : { maxShardBytes: model.maxShardBytes }),
+    });
     await writeFile(join(partial, 'config.json'), `${JSON.stringify(withDtype(model.config, model.dtype), null, 2)}\n`);
     if (model.companions !== undefined) await copyCompanions(model.companions, partial);
     await rm(folder, { recursive: true, force: true });
@@ -94,7 +119,11 @@ export async function saveHuggingFace(folder: string, model: SavedModel): Promis
 
 /** A trainer's parameters as tensors over its own memory: no copy. */
 export function trainerTensors(trainer: Pick<TrainerEngine, 'parameters' | 'weights'>): FloatTensor[] {
-  return trainer.parameters.map(({ name, shape, offset, size }) => ({ name, shape, data: trainer.weights.subarray(offset, offset + size) }));
+  return trainer.parameters.map(({ name, shape, offset, size }) => ({
+    name,
+    shape,
+    data: trainer.weights.subarray(offset, offset + size),
+  }));
 }
 
 /** Reads a folder's config.json. */
@@ -104,7 +133,10 @@ export async function readConfigJson(folder: string): Promise<JsonObject> {
     return JSON.parse(await readFile(path, 'utf8')) as JsonObject;
   } catch (cause) {
     const absent = (cause as NodeJS.ErrnoException).code === 'ENOENT';
-    throw new InvalidInputError(`${path}: ${absent ? 'there is no config.json: not a Hugging Face model folder' : 'not valid JSON'}`, { where: path, cause });
+    throw new InvalidInputError(
+      `${path}: ${absent ? 'there is no config.json: not a Hugging Face model folder' : 'not valid JSON'}`,
+      { where: path, cause },
+    );
   }
 }
 

@@ -10,7 +10,10 @@ const bytesOf = (bits: Uint16Array): Uint8Array => new Uint8Array(bits.buffer, b
 const everyBits = Uint16Array.from({ length: 65536 }, (_, i) => i);
 
 test('every bf16 and fp16 survives the way to fp32 and back, NaN as some NaN', () => {
-  for (const [widen, round, exponent] of [[convertBf16, roundBf16, 0x7f80], [convertFp16, roundFp16, 0x7c00]] as const) {
+  for (const [widen, round, exponent] of [
+    [convertBf16, roundBf16, 0x7f80],
+    [convertFp16, roundFp16, 0x7c00],
+  ] as const) {
     const wide = new Float32Array(65536);
     widen(bytesOf(everyBits), wide);
     const back = round(wide);
@@ -22,10 +25,22 @@ test('every bf16 and fp16 survives the way to fp32 and back, NaN as some NaN', (
 });
 
 test('rounding is to the nearest, ties to even', () => {
-  expect([...roundBf16(Float32Array.of(1 + 2 ** -8, 1 + 3 * 2 ** -8, 1 + 2 ** -8 + 2 ** -20))]).toEqual([0x3f80, 0x3f82, 0x3f81]);
-  expect([...roundFp16(Float32Array.of(1 + 2 ** -11, 1 + 3 * 2 ** -11, 65519, 65520, 2 ** -25, 2 ** -25 * 1.01, 2 ** -14 * (1 - 2 ** -12)))]).toEqual([
-    0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 1, 0x0400,
+  expect([...roundBf16(Float32Array.of(1 + 2 ** -8, 1 + 3 * 2 ** -8, 1 + 2 ** -8 + 2 ** -20))]).toEqual([
+    0x3f80, 0x3f82, 0x3f81,
   ]);
+  expect([
+    ...roundFp16(
+      Float32Array.of(
+        1 + 2 ** -11,
+        1 + 3 * 2 ** -11,
+        65519,
+        65520,
+        2 ** -25,
+        2 ** -25 * 1.01,
+        2 ** -14 * (1 - 2 ** -12),
+      ),
+    ),
+  ]).toEqual([0x3c00, 0x3c02, 0x7bff, 0x7c00, 0, 1, 0x0400]);
 });
 
 test('conversion reads from any byte, odd ones too, seed 3', () => {

@@ -39,10 +39,26 @@ export function adamw(
   step: number,
   vMax?: Float32Array,
 ): StepResult {
-  check([grads, m, v, vMax ?? v].every((a) => a.length === params.length), 'adamw: params, grads, m and v must be of equal length');
+  check(
+    [grads, m, v, vMax ?? v].every((a) => a.length === params.length),
+    'adamw: params, grads, m and v must be of equal length',
+  );
   check(Number.isInteger(step) && step >= 1, `adamw: step counts from 1, it is ${step}`);
   const { lr, beta1, beta2, eps, weightDecay, maxGradNorm } = settings;
-  const [gradNorm, taken] = native().adamw(params, grads, m, v, lr, beta1, beta2, eps, weightDecay, maxGradNorm, step, vMax);
+  const [gradNorm, taken] = native().adamw(
+    params,
+    grads,
+    m,
+    v,
+    lr,
+    beta1,
+    beta2,
+    eps,
+    weightDecay,
+    maxGradNorm,
+    step,
+    vMax,
+  );
   return { gradNorm, taken };
 }
 

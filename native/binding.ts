@@ -27,7 +27,12 @@ export interface NativeFunctions {
     logProbs_P: Float32Array,
     entropy_P: Float32Array | undefined,
   ): number;
-  trainerBackward(handle: NativeHandle, kept: number, dLogProbs_P: Float32Array, dEntropy_P: Float32Array | undefined): void;
+  trainerBackward(
+    handle: NativeHandle,
+    kept: number,
+    dLogProbs_P: Float32Array,
+    dEntropy_P: Float32Array | undefined,
+  ): void;
   trainerDiscard(handle: NativeHandle, kept: number): void;
   trainerStep(
     handle: NativeHandle,
@@ -72,7 +77,8 @@ export function rememberHandle(trainer: object, handle: NativeHandle): void {
 /** The addon's handle behind a trainer made by `createTrainer`, for engines that read the same weights. */
 export function trainerHandle(trainer: object): NativeHandle {
   const handle = handles.get(trainer);
-  if (handle === undefined) throw new InvalidInputError('generation needs a trainer of the native engine (createTrainer), on the same thread');
+  if (handle === undefined)
+    throw new InvalidInputError('generation needs a trainer of the native engine (createTrainer), on the same thread');
   return handle;
 }
 
@@ -89,7 +95,9 @@ export function native<Functions = NativeFunctions>(): Functions {
 
 function load(path: string): unknown {
   if (!existsSync(path)) {
-    throw new TerminalError('EngineMissing', `the native engine is not built: ${path} is not there`, { hint: 'npm run setup' });
+    throw new TerminalError('EngineMissing', `the native engine is not built: ${path} is not there`, {
+      hint: 'npm run setup',
+    });
   }
   try {
     return createRequire(import.meta.url)(path);

@@ -5,7 +5,17 @@ import { describe, expect, test } from 'vitest';
 import { engineInfo } from './index.ts';
 import { batchOf, decoder, randomOf, sampleOf, trainerOf } from './testing/decoders.ts';
 
-const wide = decoder({ hidden: 72, heads: 6, kvHeads: 2, headDim: 24, ffn: 200, vocab: 301, windows: [0, 19], qkNorm: true, qkvBias: true });
+const wide = decoder({
+  hidden: 72,
+  heads: 6,
+  kvHeads: 2,
+  headDim: 24,
+  ffn: 200,
+  vocab: 301,
+  windows: [0, 19],
+  qkNorm: true,
+  qkvBias: true,
+});
 const scoring = { temperature: 0.9, entropy: true, keep: false } as const;
 
 describe('deterministic log-probs', () => {
@@ -24,7 +34,12 @@ describe('deterministic log-probs', () => {
         expect(alone.entropy_P).toEqual(all.entropy_P!.slice(from, to));
       }
       const end = batch.cuSeqlens[7]!;
-      const seven = { tokens_N: batch.tokens_N.slice(0, end), cuSeqlens: batch.cuSeqlens.slice(0, 8), positions_P: batch.positions_P.slice(0, end), targets_P: batch.targets_P.slice(0, end) };
+      const seven = {
+        tokens_N: batch.tokens_N.slice(0, end),
+        cuSeqlens: batch.cuSeqlens.slice(0, 8),
+        positions_P: batch.positions_P.slice(0, end),
+        targets_P: batch.targets_P.slice(0, end),
+      };
       expect(one.forward(seven, scoring).logProbs_P).toEqual(all.logProbs_P.slice(0, end));
       one.close();
       two.close();
@@ -36,7 +51,12 @@ describe('deterministic log-probs', () => {
     const batch = batchOf(wide, [50], 4);
     const whole = trainer.forward(batch, scoring).logProbs_P;
     for (const length of [1, 15, 16, 17, 33]) {
-      const prefix = { tokens_N: batch.tokens_N.slice(0, length), cuSeqlens: Int32Array.of(0, length), positions_P: batch.positions_P.slice(0, length), targets_P: batch.targets_P.slice(0, length) };
+      const prefix = {
+        tokens_N: batch.tokens_N.slice(0, length),
+        cuSeqlens: Int32Array.of(0, length),
+        positions_P: batch.positions_P.slice(0, length),
+        targets_P: batch.targets_P.slice(0, length),
+      };
       expect(trainer.forward(prefix, scoring).logProbs_P).toEqual(whole.slice(0, length));
     }
     trainer.close();
@@ -49,7 +69,11 @@ function trained(threads: number): string {
   const batch = batchOf(wide, [40, 3, 90, 17, 64], 9);
   for (let step = 0; step < 3; step++) {
     const { handle, logProbs_P, entropy_P } = trainer.forward(batch, { temperature: 1, entropy: true, keep: true });
-    trainer.backward(handle, logProbs_P.map((x) => x / 100), entropy_P!.map(() => 0.001));
+    trainer.backward(
+      handle,
+      logProbs_P.map((x) => x / 100),
+      entropy_P!.map(() => 0.001),
+    );
     trainer.step({ lr: 1e-3, beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0.1, maxGradNorm: 1 });
   }
   const digest = createHash('sha256').update(trainer.weights).digest('hex');
@@ -68,10 +92,25 @@ test.runIf(inner)('prints the digest of training for the outer test', () => {
   console.log(`digest=${trained(2)}`);
 });
 
-test.skipIf(inner || engineInfo().isa === 'avx2')('deterministic training gives the same bits on AVX2 and AVX-512 (skipped where there is only AVX2)', () => {
-  const output = execFileSync(process.execPath, ['node_modules/vitest/vitest.mjs', 'run', '--project', 'unit', 'native/determinism.test.ts', '-t', 'prints the digest'], {
-    env: { ...process.env, PETREL_ISA: 'avx2', PETREL_TEST_DIGEST: '1' },
-    encoding: 'utf8',
-  });
-  expect(/digest=([0-9a-f]{64})/.exec(output)?.[1]).toBe(trained(2));
-});
+test.skipIf(inner || engineInfo().isa === 'avx2')(
+  'deterministic training gives the same bits on AVX2 and AVX-512 (skipped where there is only AVX2)',
+  () => {
+    const output = execFileSync(
+      process.execPath,
+      [
+        'node_modules/vitest/vitest.mjs',
+        'run',
+        '--project',
+        'unit',
+        'native/determinism.test.ts',
+        '-t',
+        'prints the digest',
+      ],
+      {
+        env: { ...process.env, PETREL_ISA: 'avx2', PETREL_TEST_DIGEST: '1' },
+        encoding: 'utf8',
+      },
+    );
+    expect(/digest=([0-9a-f]{64})/.exec(output)?.[1]).toBe(trained(2));
+  },
+);

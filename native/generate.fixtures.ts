@@ -1,5 +1,12 @@
 /** Tiny random models and a driver that runs a generator until it is idle. For tests. */
-import type { DecoderConfig, EngineOptions, GenerateRequest, RolloutEngine, SamplingSettings, TrainerEngine } from '../core/ports.ts';
+import type {
+  DecoderConfig,
+  EngineOptions,
+  GenerateRequest,
+  RolloutEngine,
+  SamplingSettings,
+  TrainerEngine,
+} from '../core/ports.ts';
 import { createTrainer } from './trainer.ts';
 
 /** Uniform numbers in [0, 1) from a 32-bit seed (mulberry32). */
@@ -46,7 +53,12 @@ export function randomConfig(random: () => number): DecoderConfig {
 
 export const DETERMINISTIC: EngineOptions = { compute: 'fp32', deterministic: true, threads: 2 };
 
-export function randomModel(config: DecoderConfig, seed: number, options: EngineOptions = DETERMINISTIC, spread = 0.8): TrainerEngine {
+export function randomModel(
+  config: DecoderConfig,
+  seed: number,
+  options: EngineOptions = DETERMINISTIC,
+  spread = 0.8,
+): TrainerEngine {
   const trainer = createTrainer(config, { ...options, trainable: false });
   const random = randomNumbers(seed);
   for (let i = 0; i < trainer.weights.length; i++) trainer.weights[i] = (random() - 0.5) * spread;
@@ -92,7 +104,12 @@ export function generate(engine: RolloutEngine, requests: readonly GenerateReque
 }
 
 /** A request of `n` samples with keys from `firstKey` on. */
-export function request(prompt: readonly number[], firstKey: number, n: number, more: Partial<GenerateRequest> = {}): GenerateRequest {
+export function request(
+  prompt: readonly number[],
+  firstKey: number,
+  n: number,
+  more: Partial<GenerateRequest> = {},
+): GenerateRequest {
   const sample = (key: number) => ({ key, random: { seed: [11, 12] as const, draw: key, sample: key % 5, turn: 0 } });
   return {
     prompt: Int32Array.from(prompt),

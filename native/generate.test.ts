@@ -4,7 +4,19 @@ import { InvalidInputError, PauseError } from '../core/errors.ts';
 import { createGenerator } from './generate.ts';
 import { engineInfo } from './index.ts';
 import {
-  DETERMINISTIC, generate, isIdle, PLAIN, randomConfig, randomInteger, randomModel, randomNumbers, randomPrompt, request, runUntilIdle, stepInto, type Response,
+  DETERMINISTIC,
+  generate,
+  isIdle,
+  PLAIN,
+  randomConfig,
+  randomInteger,
+  randomModel,
+  randomNumbers,
+  randomPrompt,
+  request,
+  runUntilIdle,
+  stepInto,
+  type Response,
 } from './generate.fixtures.ts';
 
 const SEEDS = [1, 2, 3, 4, 5, 6];
@@ -43,7 +55,11 @@ function only(requestOf: GenerateRequest, key: number, prefix: readonly number[]
   return { ...requestOf, samples: samples.map((sample) => ({ ...sample, prefix: Int32Array.from(prefix) })) };
 }
 
-function withGenerator<T>(trainer: TrainerEngine, options: { maxSeqs: number; maxModelLen: number; kvPages?: number }, use: (engine: RolloutEngine) => T): T {
+function withGenerator<T>(
+  trainer: TrainerEngine,
+  options: { maxSeqs: number; maxModelLen: number; kvPages?: number },
+  use: (engine: RolloutEngine) => T,
+): T {
   const engine = createGenerator(trainer, options);
   try {
     return use(engine);
@@ -56,7 +72,9 @@ function withGenerator<T>(trainer: TrainerEngine, options: { maxSeqs: number; ma
 describe('in deterministic mode', () => {
   test.each(SEEDS)('log-probs are bitwise those of the trainer and of batches of 1, 7 and 64 (seed %i)', (seed) => {
     const { trainer, requests } = scene(seed);
-    const [wide, seven, one] = [64, 7, 1].map((maxSeqs) => withGenerator(trainer, { ...WIDE, maxSeqs }, (engine) => generate(engine, requests)));
+    const [wide, seven, one] = [64, 7, 1].map((maxSeqs) =>
+      withGenerator(trainer, { ...WIDE, maxSeqs }, (engine) => generate(engine, requests)),
+    );
     expect(seven).toEqual(wide);
     expect(one).toEqual(wide);
     for (const requestOf of requests) {
@@ -77,7 +95,12 @@ describe('in deterministic mode', () => {
           const { tokens, logProbs, finish } = whole.get(key) as Response;
           for (let k = 1; k < tokens.length; k++) {
             const rest = generate(engine, [only(requestOf, key, tokens.slice(0, k))]).get(key) as Response;
-            expect({ ...rest, samplingLogProbs: [] }).toEqual({ tokens: tokens.slice(k), logProbs: logProbs.slice(k), samplingLogProbs: [], finish });
+            expect({ ...rest, samplingLogProbs: [] }).toEqual({
+              tokens: tokens.slice(k),
+              logProbs: logProbs.slice(k),
+              samplingLogProbs: [],
+              finish,
+            });
           }
         }
       }
@@ -115,7 +138,11 @@ describe('in deterministic mode', () => {
     const random = randomNumbers(21);
     const config = { ...randomConfig(random), maxPositions: 4096 };
     const trainer = randomModel(config, 21);
-    const long = request(Array.from({ length: 1301 }, () => randomInteger(random, 0, config.vocab - 1)), 1, 3);
+    const long = request(
+      Array.from({ length: 1301 }, () => randomInteger(random, 0, config.vocab - 1)),
+      1,
+      3,
+    );
     const short = request([1, 2, 3], 50, 2);
     withGenerator(trainer, { maxSeqs: 8, maxModelLen: 1400 }, (engine) => {
       engine.submit(short);
@@ -134,14 +161,24 @@ describe('in deterministic mode', () => {
 });
 
 describe.skipIf(!engineInfo().bf16)('in bf16 compute (skipped where the processor has no bf16 products)', () => {
-  const shapes = [{}, { heads: 14, kvHeads: 1, headDim: 64 }, { heads: 9, kvHeads: 3, headDim: 128 }, { heads: 2, kvHeads: 2, headDim: 40 }];
+  const shapes = [
+    {},
+    { heads: 14, kvHeads: 1, headDim: 64 },
+    { heads: 9, kvHeads: 3, headDim: 128 },
+    { heads: 2, kvHeads: 2, headDim: 40 },
+  ];
 
-  test.each(SEEDS)('log-probs stay near the trainer\'s, and samples resume (seed %i)', (seed) => {
+  test.each(SEEDS)("log-probs stay near the trainer's, and samples resume (seed %i)", (seed) => {
     const { random, config: base } = scene(seed, 0);
     const shape = { ...base, ...shapes[seed % shapes.length] };
-    const config = { ...shape, ropeInvFreq: Array.from({ length: shape.headDim / 2 }, (_, i) => 10000 ** ((-2 * i) / shape.headDim)) };
+    const config = {
+      ...shape,
+      ropeInvFreq: Array.from({ length: shape.headDim / 2 }, (_, i) => 10000 ** ((-2 * i) / shape.headDim)),
+    };
     const trainer = randomModel(config, seed, { compute: 'bf16', deterministic: false, threads: 2 }, 0.3);
-    const requests = Array.from({ length: 6 }, (_, i) => request(randomPrompt(random, config.vocab, 100), 10 * i + 1, 4, { maxNewTokens: 50 }));
+    const requests = Array.from({ length: 6 }, (_, i) =>
+      request(randomPrompt(random, config.vocab, 100), 10 * i + 1, 4, { maxNewTokens: 50 }),
+    );
     withGenerator(trainer, WIDE, (engine) => {
       const responses = generate(engine, requests);
       const gaps = requests.flatMap((requestOf) =>
@@ -159,15 +196,27 @@ describe.skipIf(!engineInfo().bf16)('in bf16 compute (skipped where the processo
     });
   });
 
-  test.each([2, 8, 16, 24, 32, 34, 48])('two threads never touch each other\'s heads (head width %i)', (headDim) => {
+  test.each([2, 8, 16, 24, 32, 34, 48])("two threads never touch each other's heads (head width %i)", (headDim) => {
     const { random, config: base } = scene(headDim, 0);
     const ropeInvFreq = Array.from({ length: headDim / 2 }, (_, i) => 10000 ** ((-2 * i) / headDim));
-    const config = { ...base, heads: 4, kvHeads: 4, headDim, ropeInvFreq, hidden: 64, windows: base.windows.map(() => 0) };
-    const requests = Array.from({ length: 200 }, (_, i) => request(randomPrompt(random, config.vocab, 9), i + 1, 1, { maxNewTokens: 4 }));
+    const config = {
+      ...base,
+      heads: 4,
+      kvHeads: 4,
+      headDim,
+      ropeInvFreq,
+      hidden: 64,
+      windows: base.windows.map(() => 0),
+    };
+    const requests = Array.from({ length: 200 }, (_, i) =>
+      request(randomPrompt(random, config.vocab, 9), i + 1, 1, { maxNewTokens: 4 }),
+    );
     const responsesWith = (threads: number) => {
       const trainer = randomModel(config, headDim, { compute: 'bf16', deterministic: false, threads }, 0.3);
       const responses: Response[] = [];
-      withGenerator(trainer, { maxSeqs: 200, maxModelLen: 13 }, (engine) => responses.push(...generate(engine, requests).values()));
+      withGenerator(trainer, { maxSeqs: 200, maxModelLen: 13 }, (engine) =>
+        responses.push(...generate(engine, requests).values()),
+      );
       return responses;
     };
     const alone = responsesWith(1);
@@ -179,26 +228,30 @@ test.each([31, 32, 33, 34])('after random submits, steps and aborts every page i
   const random = randomNumbers(seed);
   const config = randomConfig(random);
   const trainer = randomModel(config, seed);
-  withGenerator(trainer, { maxSeqs: randomInteger(random, 1, 10), maxModelLen: 120, kvPages: randomInteger(random, 9, 40) }, (engine) => {
-    let nextKey = 1;
-    for (let event = 0; event < 300; event++) {
-      const kind = random();
-      if (kind < 0.3 && engine.stats.waiting < 40) {
-        const n = randomInteger(random, 1, 8);
-        const more = { maxNewTokens: randomInteger(random, 1, 60), stopTokens: Int32Array.of(0, 3) };
-        engine.submit(request(randomPrompt(random, config.vocab, 60), nextKey, n, more));
-        nextKey += n;
-      } else if (kind < 0.45) engine.abort(randomInteger(random, 1, nextKey));
-      else if (kind < 0.46) engine.reset();
-      else engine.step();
-      const { live, freeSlots, kvPagesUsed, kvPagesTotal } = engine.stats;
-      expect(live === 0 || kvPagesUsed > 0).toBe(true);
-      expect(kvPagesUsed).toBeLessThanOrEqual(kvPagesTotal);
-      expect(freeSlots).toBeGreaterThanOrEqual(0);
-    }
-    runUntilIdle(engine);
-    expect(engine.stats.kvPagesUsed).toBe(0);
-  });
+  withGenerator(
+    trainer,
+    { maxSeqs: randomInteger(random, 1, 10), maxModelLen: 120, kvPages: randomInteger(random, 9, 40) },
+    (engine) => {
+      let nextKey = 1;
+      for (let event = 0; event < 300; event++) {
+        const kind = random();
+        if (kind < 0.3 && engine.stats.waiting < 40) {
+          const n = randomInteger(random, 1, 8);
+          const more = { maxNewTokens: randomInteger(random, 1, 60), stopTokens: Int32Array.of(0, 3) };
+          engine.submit(request(randomPrompt(random, config.vocab, 60), nextKey, n, more));
+          nextKey += n;
+        } else if (kind < 0.45) engine.abort(randomInteger(random, 1, nextKey));
+        else if (kind < 0.46) engine.reset();
+        else engine.step();
+        const { live, freeSlots, kvPagesUsed, kvPagesTotal } = engine.stats;
+        expect(live === 0 || kvPagesUsed > 0).toBe(true);
+        expect(kvPagesUsed).toBeLessThanOrEqual(kvPagesTotal);
+        expect(freeSlots).toBeGreaterThanOrEqual(0);
+      }
+      runUntilIdle(engine);
+      expect(engine.stats.kvPagesUsed).toBe(0);
+    },
+  );
 });
 
 describe('a generator', () => {
@@ -246,7 +299,9 @@ describe('a generator', () => {
       own.weights.set(trainer.weights);
       own.weightsChanged();
       const followed = generate(engine, [request([1, 2], 1, 2)]);
-      expect(followed).toEqual(withGenerator(trainer, { maxSeqs: 4, maxModelLen: 64 }, (other) => generate(other, [request([1, 2], 1, 2)])));
+      expect(followed).toEqual(
+        withGenerator(trainer, { maxSeqs: 4, maxModelLen: 64 }, (other) => generate(other, [request([1, 2], 1, 2)])),
+      );
     });
   });
 
@@ -270,15 +325,39 @@ describe('a generator', () => {
   });
 
   test.each<[string, GenerateRequest, RegExp]>([
-    ['is longer than maxModelLen', request([1, 2, 3], 1, 1, { maxNewTokens: 30 }), /prompt of 3 tokens \+ maxNewTokens 30 exceeds maxModelLen 32/],
-    ['needs more pages than there are', request(new Array<number>(20).fill(1), 1, 1, { maxNewTokens: 12 }), /may need 3 KV pages of 16 positions, kvPages is 2/],
+    [
+      'is longer than maxModelLen',
+      request([1, 2, 3], 1, 1, { maxNewTokens: 30 }),
+      /prompt of 3 tokens \+ maxNewTokens 30 exceeds maxModelLen 32/,
+    ],
+    [
+      'needs more pages than there are',
+      request(new Array<number>(20).fill(1), 1, 1, { maxNewTokens: 12 }),
+      /may need 3 KV pages of 16 positions, kvPages is 2/,
+    ],
     ['has an empty prompt', request([], 1, 1), /prompt is empty/],
     ['has no samples', request([1], 1, 0), /no samples/],
     ['has a token outside the vocabulary', request([1, 37], 1, 1), /prompt contains token 37; the vocabulary has 37/],
-    ['uses a key twice', { ...request([1], 1, 2), samples: [1, 2].flatMap(() => request([1], 9, 1).samples), maxNewTokens: 2 }, /key 9 is already in use/],
-    ['has a prefix that is complete', only(request([1], 1, 1, { maxNewTokens: 2 }), 1, [3, 4]), /prefix of sample 1 has 2 tokens/],
-    ['has a prefix that was stopped', only(request([1], 1, 1, { stopTokens: Int32Array.of(4), maxNewTokens: 9 }), 1, [3, 4]), /contains stop token 4/],
-    ['has a negative temperature', request([1], 1, 1, { sampling: { ...PLAIN, temperature: -1 } }), /temperature must be 0 \(greedy\) or above, got -1/],
+    [
+      'uses a key twice',
+      { ...request([1], 1, 2), samples: [1, 2].flatMap(() => request([1], 9, 1).samples), maxNewTokens: 2 },
+      /key 9 is already in use/,
+    ],
+    [
+      'has a prefix that is complete',
+      only(request([1], 1, 1, { maxNewTokens: 2 }), 1, [3, 4]),
+      /prefix of sample 1 has 2 tokens/,
+    ],
+    [
+      'has a prefix that was stopped',
+      only(request([1], 1, 1, { stopTokens: Int32Array.of(4), maxNewTokens: 9 }), 1, [3, 4]),
+      /contains stop token 4/,
+    ],
+    [
+      'has a negative temperature',
+      request([1], 1, 1, { sampling: { ...PLAIN, temperature: -1 } }),
+      /temperature must be 0 \(greedy\) or above, got -1/,
+    ],
   ])('refuses a request that %s', (_, bad, message) => {
     withGenerator(trainer, { maxSeqs: 2, maxModelLen: 32, kvPages: 2 }, (engine) => {
       expect(() => engine.submit(bad)).toThrow(InvalidInputError);

@@ -4,7 +4,14 @@
  */
 import { totalmem } from 'node:os';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
-import type { DecodedTokens, DecoderConfig, GenerateRequest, RolloutEngine, RolloutStats, TrainerEngine } from '../core/ports.ts';
+import type {
+  DecodedTokens,
+  DecoderConfig,
+  GenerateRequest,
+  RolloutEngine,
+  RolloutStats,
+  TrainerEngine,
+} from '../core/ports.ts';
 import { native, trainerHandle, type NativeHandle } from './binding.ts';
 import { checkSampling, packSampling } from './sampling.ts';
 
@@ -59,7 +66,10 @@ export function createGenerator(trainer: TrainerEngine, options: GeneratorOption
   const maxSeqs = positive(options.maxSeqs, 'maxSeqs');
   const maxModelLen = positive(options.maxModelLen, 'maxModelLen');
   const kvPages = positive(options.kvPages ?? defaultPages(trainer.config, maxSeqs, maxModelLen), 'kvPages');
-  return new NativeGenerator(addon().generatorOpen(trainerHandle(trainer), maxSeqs, maxModelLen, kvPages), trainer.config.vocab);
+  return new NativeGenerator(
+    addon().generatorOpen(trainerHandle(trainer), maxSeqs, maxModelLen, kvPages),
+    trainer.config.vocab,
+  );
 }
 
 function defaultPages(config: DecoderConfig, maxSeqs: number, maxModelLen: number): number {
@@ -128,13 +138,15 @@ class NativeGenerator implements RolloutEngine {
 }
 
 function checkRequest(request: GenerateRequest, vocab: number): void {
-  if (request.prompt.length === 0) throw new InvalidInputError('the prompt is empty; generation needs at least one token');
+  if (request.prompt.length === 0)
+    throw new InvalidInputError('the prompt is empty; generation needs at least one token');
   if (request.samples.length === 0) throw new InvalidInputError('the request has no samples');
   positive(request.maxNewTokens, 'maxNewTokens');
   checkTokens(request.prompt, vocab, 'prompt');
   checkSampling(request.sampling);
   for (const { key, prefix } of request.samples) {
-    if (!Number.isInteger(key) || key <= 0 || key > 0x7fffffff) throw new InvalidInputError(`sample key ${key} is not a positive 31-bit integer`);
+    if (!Number.isInteger(key) || key <= 0 || key > 0x7fffffff)
+      throw new InvalidInputError(`sample key ${key} is not a positive 31-bit integer`);
     if (prefix !== undefined) checkTokens(prefix, vocab, `prefix of sample ${key}`);
   }
 }

@@ -19,7 +19,17 @@ const shapes: Record<string, Partial<DecoderConfig>> = {
   'as many key heads as heads': { kvHeads: 4, headDim: 10 },
   'heads wider than a vector': { headDim: 34, heads: 2, kvHeads: 1 },
   'a group of fourteen heads': { heads: 14, kvHeads: 1, headDim: 2 },
-  'everything at once': { tied: true, qkvBias: true, outBias: true, mlpBias: true, qkNorm: true, windows: [5, 2], heads: 6, kvHeads: 3, layers: 2 },
+  'everything at once': {
+    tied: true,
+    qkvBias: true,
+    outBias: true,
+    mlpBias: true,
+    qkNorm: true,
+    windows: [5, 2],
+    heads: 6,
+    kvHeads: 3,
+    layers: 2,
+  },
 };
 
 describe('gradients agree with finite differences', () => {
@@ -46,7 +56,12 @@ describe('gradients agree with finite differences', () => {
   }
 });
 
-function checkParameter(trainer: NativeTrainer, { name, offset, size }: { name: string; offset: number; size: number }, loss: () => number, random: () => number): void {
+function checkParameter(
+  trainer: NativeTrainer,
+  { name, offset, size }: { name: string; offset: number; size: number },
+  loss: () => number,
+  random: () => number,
+): void {
   const weights = trainer.weights.subarray(offset, offset + size);
   const gradient = trainer.grads.subarray(offset, offset + size);
   const saved = weights.slice();
@@ -62,7 +77,9 @@ function checkParameter(trainer: NativeTrainer, { name, offset, size }: { name: 
   weights.set(saved);
   const exact = gradient.reduce((sum, g, i) => sum + (g * direction[i]!) / length, 0);
   const scale = Math.sqrt(gradient.reduce((sum, g) => sum + g * g, 0));
-  expect(Math.abs(numeric - exact), `${name}: numeric ${numeric}, gradient ${exact}`).toBeLessThan(3e-3 * Math.abs(exact) + 2e-3 * scale / Math.sqrt(size) + 2e-3);
+  expect(Math.abs(numeric - exact), `${name}: numeric ${numeric}, gradient ${exact}`).toBeLessThan(
+    3e-3 * Math.abs(exact) + (2e-3 * scale) / Math.sqrt(size) + 2e-3,
+  );
 }
 
 test('gradients of several forward passes add up, whatever the order of their backward passes', () => {
@@ -72,7 +89,10 @@ test('gradients of several forward passes add up, whatever the order of their ba
   const ones = (n: number) => new Float32Array(n).fill(1);
   const gradientOf = (batch: typeof a): Float32Array => {
     trainer.zeroGrads();
-    trainer.backward(trainer.forward(batch, { temperature: 1, entropy: false, keep: true }).handle, ones(batch.positions_P.length));
+    trainer.backward(
+      trainer.forward(batch, { temperature: 1, entropy: false, keep: true }).handle,
+      ones(batch.positions_P.length),
+    );
     return trainer.grads.slice();
   };
   const [ga, gb] = [gradientOf(a), gradientOf(b)];

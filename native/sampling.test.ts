@@ -66,7 +66,9 @@ test('philox gives the published known answers', () => {
   const words = (...values: number[]) => Uint32Array.of(...values);
   const ones = 0xffffffff;
   expect(philox(words(0, 0, 0, 0), words(0, 0))).toEqual(words(0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8));
-  expect(philox(words(ones, ones, ones, ones), words(ones, ones))).toEqual(words(0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd));
+  expect(philox(words(ones, ones, ones, ones), words(ones, ones))).toEqual(
+    words(0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd),
+  );
   expect(philox(words(0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344), words(0xa4093822, 0x299f31d0))).toEqual(
     words(0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1),
   );
@@ -84,12 +86,21 @@ describe('the filters', () => {
       const want = reference(logits, settings, seen);
       const differ = want.filter((score, i) => (at(got, i) === -Infinity) !== (score === -Infinity)).length;
       expect(differ, `round ${round}: vocab ${vocab}, ${JSON.stringify(settings)}`).toBe(0);
-      want.forEach((score, i) => expect(Math.abs(at(got, i) - score) <= 1e-5 * Math.abs(score) || score === -Infinity).toBe(true));
+      want.forEach((score, i) =>
+        expect(Math.abs(at(got, i) - score) <= 1e-5 * Math.abs(score) || score === -Infinity).toBe(true),
+      );
     }
   });
 
   test('keep all ties with the k-th value', () => {
-    expect([...processLogits(Float32Array.of(1, 3, 2, 2, 2, 0), { ...PLAIN, topK: 2 })]).toEqual([-Infinity, 3, 2, 2, 2, -Infinity]);
+    expect([...processLogits(Float32Array.of(1, 3, 2, 2, 2, 0), { ...PLAIN, topK: 2 })]).toEqual([
+      -Infinity,
+      3,
+      2,
+      2,
+      2,
+      -Infinity,
+    ]);
     expect([...processLogits(new Float32Array(40).fill(1.5), { ...PLAIN, topK: 3 })]).toEqual(new Array(40).fill(1.5));
   });
 
@@ -97,13 +108,29 @@ describe('the filters', () => {
     const equal = Float32Array.of(1, 1, 1, 1);
     expect([...processLogits(equal, { ...PLAIN, topP: 0.6 })]).toEqual([-Infinity, 1, 1, 1]);
     expect([...processLogits(equal, { ...PLAIN, topP: 0 })]).toEqual([-Infinity, -Infinity, -Infinity, 1]);
-    expect([...processLogits(Float32Array.of(5, 1, 5, 1), { ...PLAIN, topP: 0 })]).toEqual([-Infinity, -Infinity, 5, -Infinity]);
+    expect([...processLogits(Float32Array.of(5, 1, 5, 1), { ...PLAIN, topP: 0 })]).toEqual([
+      -Infinity,
+      -Infinity,
+      5,
+      -Infinity,
+    ]);
   });
 
   test('refuse logits that are NaN, infinite or nothing', () => {
-    for (const bad of [[1, NaN, 2], [1, Infinity], [-Infinity, -Infinity]]) {
+    for (const bad of [
+      [1, NaN, 2],
+      [1, Infinity],
+      [-Infinity, -Infinity],
+    ]) {
       expect(() => processLogits(Float32Array.from(bad), PLAIN)).toThrow(PauseError);
-      expect(() => sampleToken(Float32Array.from(bad), { ...PLAIN, temperature: 0 }, { seed: [1, 2], draw: 0, sample: 0, turn: 0 }, 0)).toThrow(PauseError);
+      expect(() =>
+        sampleToken(
+          Float32Array.from(bad),
+          { ...PLAIN, temperature: 0 },
+          { seed: [1, 2], draw: 0, sample: 0, turn: 0 },
+          0,
+        ),
+      ).toThrow(PauseError);
     }
     expect(() => processLogits(Float32Array.of(1), { ...PLAIN, minP: 2 })).toThrow(InvalidInputError);
     expect(() => processLogits(Float32Array.of(1), PLAIN, Int32Array.of(1))).toThrow(/outside the vocabulary/);
@@ -128,9 +155,17 @@ describe('a draw', () => {
     const probabilities = softmax([...processLogits(logits, s, seen)]);
     const counts = new Array<number>(37).fill(0);
     for (let i = 0; i < draws; i++) {
-      const { token, samplingLogProb } = sampleToken(logits, s, { seed: [seed, 9], draw: i, sample: 3, turn: 1 }, 17, seen);
+      const { token, samplingLogProb } = sampleToken(
+        logits,
+        s,
+        { seed: [seed, 9], draw: i, sample: 3, turn: 1 },
+        17,
+        seen,
+      );
       counts[token] = at(counts, token) + 1;
-      expect(Math.abs(samplingLogProb - Math.log(at(probabilities, token)))).toBeLessThan(1e-5 * (1 + Math.abs(samplingLogProb)));
+      expect(Math.abs(samplingLogProb - Math.log(at(probabilities, token)))).toBeLessThan(
+        1e-5 * (1 + Math.abs(samplingLogProb)),
+      );
     }
     expect(chiSquare(counts, probabilities)).toBeLessThan(0);
   });
@@ -150,11 +185,17 @@ describe('a draw', () => {
   test('depends on every part of its counter', () => {
     const logits = new Float32Array(5000);
     const base = { seed: [1, 2] as const, draw: 3, sample: 4, turn: 5 };
-    const token = (random: typeof base | { seed: readonly [number, number]; draw: number; sample: number; turn: number }, position: number) =>
-      sampleToken(logits, PLAIN, random, position).token;
+    const token = (
+      random: typeof base | { seed: readonly [number, number]; draw: number; sample: number; turn: number },
+      position: number,
+    ) => sampleToken(logits, PLAIN, random, position).token;
     const others = [
-      token({ ...base, seed: [7, 2] }, 6), token({ ...base, seed: [1, 7] }, 6), token({ ...base, draw: 7 }, 6),
-      token({ ...base, sample: 7 }, 6), token({ ...base, turn: 7 }, 6), token(base, 7),
+      token({ ...base, seed: [7, 2] }, 6),
+      token({ ...base, seed: [1, 7] }, 6),
+      token({ ...base, draw: 7 }, 6),
+      token({ ...base, sample: 7 }, 6),
+      token({ ...base, turn: 7 }, 6),
+      token(base, 7),
     ];
     expect(others).not.toContain(token(base, 6));
     expect(token(base, 6)).toBe(token(base, 6));
@@ -173,7 +214,9 @@ describe('a draw', () => {
     const greedy = { ...PLAIN, temperature: 0 };
     const random = { seed: [1, 2] as const, draw: 0, sample: 0, turn: 0 };
     expect(sampleToken(Float32Array.of(1, 4, 4, 2), greedy, random, 0)).toMatchObject({ token: 1, samplingLogProb: 0 });
-    expect(sampleToken(Float32Array.of(1, 4, 4, 2), { ...greedy, repetitionPenalty: 2 }, random, 0, Int32Array.of(1)).token).toBe(2);
+    expect(
+      sampleToken(Float32Array.of(1, 4, 4, 2), { ...greedy, repetitionPenalty: 2 }, random, 0, Int32Array.of(1)).token,
+    ).toBe(2);
   });
 });
 
@@ -188,7 +231,8 @@ test('log-prob and entropy of a label are those of the definition, at sizes arou
     const got = logProbEntropy(logits, label, temperature);
     expect(Math.abs(got.entropy - entropy)).toBeLessThan(1e-4);
     expect(Math.abs(got.sumPiSquared - p.reduce((sum, q) => sum + q * q, 0))).toBeLessThan(1e-5);
-    if (at(p, label) > 1e-30) expect(Math.abs(got.logProb - Math.log(at(p, label)))).toBeLessThan(2e-5 * (1 + Math.abs(got.logProb)));
+    if (at(p, label) > 1e-30)
+      expect(Math.abs(got.logProb - Math.log(at(p, label)))).toBeLessThan(2e-5 * (1 + Math.abs(got.logProb)));
     expect(got.greedy).toBe(logits.indexOf(logits.reduce((a, b) => Math.max(a, b))));
   }
 });

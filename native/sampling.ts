@@ -11,7 +11,12 @@ interface SamplingFunctions {
   /** undefined when the logits are not finite. */
   processLogits(logits_V: Float32Array, sampling_5: Float64Array, seen_T: Int32Array): Float32Array | undefined;
   /** random_6: both words of the seed, draw, sample, turn, position. */
-  sampleToken(logits_V: Float32Array, sampling_5: Float64Array, seen_T: Int32Array, random_6: Uint32Array): SampledToken;
+  sampleToken(
+    logits_V: Float32Array,
+    sampling_5: Float64Array,
+    seen_T: Int32Array,
+    random_6: Uint32Array,
+  ): SampledToken;
   logProbEntropy(logits_V: Float32Array, label: number, temperature: number): RowStatistics;
   philox(counter_4: Uint32Array, key_2: Uint32Array): Uint32Array;
 }
@@ -35,9 +40,14 @@ export interface RowStatistics {
 }
 
 /** Logits after penalty, temperature and filters, −Infinity where dropped. `seen_T`: prompt and response so far. */
-export function processLogits(logits_V: Float32Array, settings: SamplingSettings, seen_T: Int32Array = new Int32Array(0)): Float32Array {
+export function processLogits(
+  logits_V: Float32Array,
+  settings: SamplingSettings,
+  seen_T: Int32Array = new Int32Array(0),
+): Float32Array {
   checkSampling(settings);
-  if (settings.temperature === 0) throw new InvalidInputError('temperature 0 (greedy) has no processed logits; use a temperature above 0');
+  if (settings.temperature === 0)
+    throw new InvalidInputError('temperature 0 (greedy) has no processed logits; use a temperature above 0');
   checkSeen(seen_T, logits_V.length);
   return addon().processLogits(logits_V, packSampling(settings), seen_T) ?? refuseLogits();
 }
@@ -66,7 +76,8 @@ export function logProbEntropy(logits_V: Float32Array, label: number, temperatur
 
 /** Philox4x32-10: the 128 random bits of a counter under a key. */
 export function philox(counter_4: Uint32Array, key_2: Uint32Array): Uint32Array {
-  if (counter_4.length !== 4 || key_2.length !== 2) throw new InvalidInputError('philox needs a counter of 4 words and a key of 2');
+  if (counter_4.length !== 4 || key_2.length !== 2)
+    throw new InvalidInputError('philox needs a counter of 4 words and a key of 2');
   return addon().philox(counter_4, key_2);
 }
 
@@ -77,7 +88,12 @@ export function checkSampling(settings: SamplingSettings): void {
   demand(Number.isInteger(topK) && topK >= 0 && topK <= 0x7fffffff, 'topK', 'an integer, 0 (off) or above', topK);
   demand(topP >= 0, 'topP', '0 or above (1 = off)', topP);
   demand(minP >= 0 && minP <= 1, 'minP', 'between 0 (off) and 1', minP);
-  demand(repetitionPenalty > 0 && Number.isFinite(repetitionPenalty), 'repetitionPenalty', 'above 0 (1 = off)', repetitionPenalty);
+  demand(
+    repetitionPenalty > 0 && Number.isFinite(repetitionPenalty),
+    'repetitionPenalty',
+    'above 0 (1 = off)',
+    repetitionPenalty,
+  );
 }
 
 /** As the addon takes them. */

@@ -52,7 +52,9 @@ test('a closed trainer has empty buffers and refuses work', () => {
   trainer.close();
   trainer.close();
   expect(trainer.weights.length).toBe(0);
-  expect(() => trainer.forward(batchOf(config, [3], 1), { temperature: 1, entropy: false, keep: false })).toThrow('closed');
+  expect(() => trainer.forward(batchOf(config, [3], 1), { temperature: 1, entropy: false, keep: false })).toThrow(
+    'closed',
+  );
 });
 
 test('a discarded handle is gone and its memory is used again', () => {
@@ -63,7 +65,8 @@ test('a discarded handle is gone and its memory is used again', () => {
   trainer.discard(handle);
   expect(() => trainer.backward(handle, new Float32Array(30))).toThrow(`handle ${handle}`);
   const bytes = trainer.activationBytes;
-  for (let i = 0; i < 3; i++) trainer.discard(trainer.forward(batch, { temperature: 1, entropy: false, keep: true }).handle);
+  for (let i = 0; i < 3; i++)
+    trainer.discard(trainer.forward(batch, { temperature: 1, entropy: false, keep: true }).handle);
   expect(trainer.activationBytes).toBe(bytes);
   trainer.close();
 });

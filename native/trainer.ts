@@ -91,9 +91,21 @@ export class NativeTrainer implements TrainerEngine {
   step(adamw: AdamW): StepResult {
     check(this.options.trainable, 'this model is not trainable');
     const { lr, beta1, beta2, eps, weightDecay, maxGradNorm } = adamw;
-    check([lr, beta1, beta2, eps, weightDecay, maxGradNorm].every((x) => Number.isFinite(x) && x >= 0), 'AdamW: all settings must be finite and ≥ 0');
+    check(
+      [lr, beta1, beta2, eps, weightDecay, maxGradNorm].every((x) => Number.isFinite(x) && x >= 0),
+      'AdamW: all settings must be finite and ≥ 0',
+    );
     check(beta1 < 1 && beta2 < 1, `AdamW: betas must be below 1, they are ${beta1} and ${beta2}`);
-    const [gradNorm, taken] = native().trainerStep(this.#handle, lr, beta1, beta2, eps, weightDecay, maxGradNorm, this.steps + 1);
+    const [gradNorm, taken] = native().trainerStep(
+      this.#handle,
+      lr,
+      beta1,
+      beta2,
+      eps,
+      weightDecay,
+      maxGradNorm,
+      this.steps + 1,
+    );
     if (taken) this.steps += 1;
     return { gradNorm, taken };
   }

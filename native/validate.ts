@@ -9,9 +9,15 @@ export function check(condition: boolean, message: string): asserts condition {
 /** Throws InvalidInputError when a config cannot be a decoder of this engine. */
 export function checkConfig(config: DecoderConfig): void {
   for (const key of ['layers', 'hidden', 'heads', 'kvHeads', 'headDim', 'ffn', 'vocab', 'maxPositions'] as const) {
-    check(Number.isInteger(config[key]) && config[key] > 0, `decoder config: ${key} must be a positive integer, it is ${config[key]}`);
+    check(
+      Number.isInteger(config[key]) && config[key] > 0,
+      `decoder config: ${key} must be a positive integer, it is ${config[key]}`,
+    );
   }
-  check(config.heads % config.kvHeads === 0, `decoder config: ${config.heads} heads cannot share ${config.kvHeads} key heads evenly`);
+  check(
+    config.heads % config.kvHeads === 0,
+    `decoder config: ${config.heads} heads cannot share ${config.kvHeads} key heads evenly`,
+  );
   check(config.headDim % 2 === 0, `decoder config: headDim must be even for rope, it is ${config.headDim}`);
   check(
     config.ropeInvFreq.length === config.headDim / 2 && config.ropeInvFreq.every(Number.isFinite),
@@ -21,14 +27,20 @@ export function checkConfig(config: DecoderConfig): void {
     config.windows.length === config.layers && config.windows.every((w) => Number.isInteger(w) && w >= 0),
     `decoder config: windows must hold one non-negative integer per layer (${config.layers})`,
   );
-  check(Number.isFinite(config.normEps) && config.normEps >= 0, `decoder config: normEps must be ≥ 0, it is ${config.normEps}`);
+  check(
+    Number.isFinite(config.normEps) && config.normEps >= 0,
+    `decoder config: normEps must be ≥ 0, it is ${config.normEps}`,
+  );
 }
 
 /** Throws InvalidInputError for options that no engine, or not this processor's, can meet. */
 export function checkOptions(options: EngineOptions, bf16: boolean): void {
   const { compute, deterministic, threads } = options;
   check(compute === 'fp32' || compute === 'bf16', `compute must be fp32 or bf16, it is ${String(compute)}`);
-  check(!(deterministic && compute === 'bf16'), 'deterministic: true needs compute fp32; bf16 has no fixed order of sums');
+  check(
+    !(deterministic && compute === 'bf16'),
+    'deterministic: true needs compute fp32; bf16 has no fixed order of sums',
+  );
   check(compute === 'fp32' || bf16, 'compute bf16 needs a processor with AVX512_BF16; use fp32 on this one');
   check(Number.isInteger(threads) && threads >= 1 && threads <= 1024, `threads must be 1 … 1024, it is ${threads}`);
 }
@@ -40,9 +52,15 @@ export function checkBatch(batch: PackedBatch, vocab: number): void {
     check(array instanceof Int32Array, `batch: ${name} must be an Int32Array`);
   }
   const last = cuSeqlens[cuSeqlens.length - 1];
-  check(cuSeqlens.length >= 2 && cuSeqlens[0] === 0 && last === tokens_N.length, `batch: cuSeqlens must run from 0 to ${tokens_N.length}`);
+  check(
+    cuSeqlens.length >= 2 && cuSeqlens[0] === 0 && last === tokens_N.length,
+    `batch: cuSeqlens must run from 0 to ${tokens_N.length}`,
+  );
   check(ascends(cuSeqlens), 'batch: every sequence needs at least one token (cuSeqlens must ascend)');
-  check(positions_P.length === targets_P.length, `batch: ${positions_P.length} positions but ${targets_P.length} targets`);
+  check(
+    positions_P.length === targets_P.length,
+    `batch: ${positions_P.length} positions but ${targets_P.length} targets`,
+  );
   check(ascends(positions_P), 'batch: positions_P must ascend without repeats');
   check(within(positions_P, tokens_N.length), `batch: positions_P must lie in 0 … ${tokens_N.length - 1}`);
   check(within(tokens_N, vocab), `batch: token ids must lie in 0 … ${vocab - 1}`);

@@ -1,4 +1,5 @@
 import type { Scorer } from './types.ts';
 
 /** 1 when the whole response equals the ground truth, white space around both aside; else 0. */
-export const exact: Scorer = ({ solutionStr, groundTruth }) => Number(solutionStr.trim() === String(groundTruth).trim());
+export const exact: Scorer = ({ solutionStr, groundTruth }) =>
+  Number(solutionStr.trim() === String(groundTruth).trim());

@@ -18,7 +18,8 @@ export function extractGsm8k(solution: string, method: Gsm8kMethod): string | un
     const last = [...tail.matchAll(/#### (-?[0-9.,]+)/g)].at(-1)?.[1];
     return last?.replaceAll(',', '');
   }
-  if (method !== 'flexible') throw new InvalidInputError(`unknown method "${String(method)}"`, { hint: 'strict or flexible' });
+  if (method !== 'flexible')
+    throw new InvalidInputError(`unknown method "${String(method)}"`, { hint: 'strict or flexible' });
   const runs = [...tail.matchAll(/-?[0-9.,]+/g)].map((match) => match[0]);
   // When nothing but dots was found, the reference ends on the first of them.
   return runs.findLast((run) => run !== '.') ?? runs[0];

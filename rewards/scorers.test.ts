@@ -16,8 +16,15 @@ describe('exact', () => {
 
 describe('last_integer', () => {
   test.each([
-    ['The answer is 82.', 82n], ['37 + 45 = 82', 82n], ['1,234 apples', 1234n], ['= -7', -7n], ['4-2', 2n], ['x2y', 2n],
-    ['007', 7n], ['no number', undefined], ['99999999999999999999', 99999999999999999999n],
+    ['The answer is 82.', 82n],
+    ['37 + 45 = 82', 82n],
+    ['1,234 apples', 1234n],
+    ['= -7', -7n],
+    ['4-2', 2n],
+    ['x2y', 2n],
+    ['007', 7n],
+    ['no number', undefined],
+    ['99999999999999999999', 99999999999999999999n],
   ])('%s', (text, want) => {
     expect(lastIntegerIn(text)).toBe(want);
   });
@@ -43,10 +50,16 @@ describe('what a scorer gives back', () => {
     expect(toScored(0.5)).toEqual({ score: 0.5, columns: {} });
     expect(toScored(true)).toEqual({ score: 1, columns: {} });
     expect(toScored([2, 'why'])).toEqual({ score: 2, columns: {} });
-    expect(toScored({ score: 1, acc: true, pred: null, skip: undefined })).toEqual({ score: 1, columns: { acc: true, pred: null } });
+    expect(toScored({ score: 1, acc: true, pred: null, skip: undefined })).toEqual({
+      score: 1,
+      columns: { acc: true, pred: null },
+    });
   });
 
-  test.each([[NaN], [Infinity], ['1'], [null], [undefined], [{}], [{ score: '1' }], [[]], [1n]])('is refused when it is %s', (value) => {
-    expect(() => toScored(value)).toThrow(/finite number|needs "score"/);
-  });
+  test.each([[NaN], [Infinity], ['1'], [null], [undefined], [{}], [{ score: '1' }], [[]], [1n]])(
+    'is refused when it is %s',
+    (value) => {
+      expect(() => toScored(value)).toThrow(/finite number|needs "score"/);
+    },
+  );
 });

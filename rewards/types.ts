@@ -20,7 +20,11 @@ export interface Scored {
 }
 
 /** What a scorer gives back: a number, an object with `score`, or a list whose first element is the score. */
-export type ScorerReturn = number | boolean | { readonly score: number; readonly [column: string]: unknown } | readonly unknown[];
+export type ScorerReturn =
+  | number
+  | boolean
+  | { readonly score: number; readonly [column: string]: unknown }
+  | readonly unknown[];
 
 /** Key `reward.reward_kwargs`. */
 export type ScorerSettings = Readonly<Record<string, unknown>>;

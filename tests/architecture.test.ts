@@ -21,16 +21,57 @@ const RULES: Readonly<Record<string, FolderRule>> = {
   models: { folders: ['core', 'models'], packages: ['node:*', '*'] },
   rewards: { folders: ['core', 'rewards'], packages: ['node:*'] },
   infra: { folders: ['core', 'infra'], packages: ['node:*', '*'] },
-  activities: { folders: ['core', 'models', 'rewards', 'activities'], types: ['infra', 'native'], packages: ['node:*', 'zod', '@temporalio/activity', '@temporalio/common'] },
-  workflows: { folders: ['core/ids.ts', 'core/wire', 'workflows'], types: ['core', 'activities'], packages: ['@temporalio/workflow'] },
-  workers: { folders: ['core', 'native', 'models', 'rewards', 'infra', 'activities', 'workflows', 'workers'], packages: ['node:*', '*'] },
+  activities: {
+    folders: ['core', 'models', 'rewards', 'activities'],
+    types: ['infra', 'native'],
+    packages: ['node:*', 'zod', '@temporalio/activity', '@temporalio/common'],
+  },
+  workflows: {
+    folders: ['core/ids.ts', 'core/wire', 'workflows'],
+    types: ['core', 'activities'],
+    packages: ['@temporalio/workflow'],
+  },
+  workers: {
+    folders: ['core', 'native', 'models', 'rewards', 'infra', 'activities', 'workflows', 'workers'],
+    packages: ['node:*', '*'],
+  },
   cli: { folders: ['core', 'models', 'rewards', 'infra', 'workflows/messages.ts', 'cli'], packages: ['node:*', '*'] },
-  bench: { folders: ['core', 'native', 'models', 'rewards', 'infra', 'activities', 'workflows', 'workers', 'bench'], packages: ['node:*', '*'] },
-  tests: { folders: ['core', 'native', 'models', 'rewards', 'infra', 'activities', 'workflows', 'workers', 'cli', 'bench', 'tests'], packages: ['node:*', '*'] },
+  bench: {
+    folders: ['core', 'native', 'models', 'rewards', 'infra', 'activities', 'workflows', 'workers', 'bench'],
+    packages: ['node:*', '*'],
+  },
+  tests: {
+    folders: [
+      'core',
+      'native',
+      'models',
+      'rewards',
+      'infra',
+      'activities',
+      'workflows',
+      'workers',
+      'cli',
+      'bench',
+      'tests',
+    ],
+    packages: ['node:*', '*'],
+  },
 };
 
 const TOP_FOLDERS = [
-  'activities', 'bench', 'cli', 'core', 'docs', 'examples', 'infra', 'models', 'native', 'rewards', 'tests', 'workers', 'workflows',
+  'activities',
+  'bench',
+  'cli',
+  'core',
+  'docs',
+  'examples',
+  'infra',
+  'models',
+  'native',
+  'rewards',
+  'tests',
+  'workers',
+  'workflows',
 ];
 
 /** `any` where a type may stand. */
@@ -56,7 +97,10 @@ const isTest = (path: string) => /\.test(?:-support)?\.ts$/.test(path);
 describe('the folders', () => {
   it('at the top are those of the architecture', () => {
     const found = readdirSync(ROOT, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && !['node_modules', 'dist', 'build'].includes(entry.name))
+      .filter(
+        (entry) =>
+          entry.isDirectory() && !entry.name.startsWith('.') && !['node_modules', 'dist', 'build'].includes(entry.name),
+      )
       .map(({ name }) => name);
     expect(TOP_FOLDERS).toEqual(expect.arrayContaining(found));
   });
@@ -69,17 +113,25 @@ describe('the folders', () => {
 
 describe('imports', () => {
   it.each(Object.keys(RULES))('of %s keep to its rule', (folder) => {
-    const broken = files.filter(({ path }) => path.startsWith(`${folder}/`)).flatMap((file) => brokenImports(file, RULES[folder] as FolderRule));
+    const broken = files
+      .filter(({ path }) => path.startsWith(`${folder}/`))
+      .flatMap((file) => brokenImports(file, RULES[folder] as FolderRule));
     expect(broken).toEqual([]);
   });
 
   it('of test files are made by tests only', () => {
     const users = files.filter(({ path }) => !isTest(path) && !path.startsWith('tests/'));
-    expect(users.filter((file) => importsOf(file).some(({ specifier }) => isTest(specifier))).map(({ path }) => path)).toEqual([]);
+    expect(
+      users.filter((file) => importsOf(file).some(({ specifier }) => isTest(specifier))).map(({ path }) => path),
+    ).toEqual([]);
   });
 
   it('name files with their .ts ending, so that they run unbuilt too', () => {
-    const bare = files.flatMap((file) => importsOf(file).filter(({ specifier }) => /^\.\.?\//.test(specifier) && !/\.(ts|mjs|js|json)$/.test(specifier)).map(({ specifier }) => `${file.path}: ${specifier}`));
+    const bare = files.flatMap((file) =>
+      importsOf(file)
+        .filter(({ specifier }) => /^\.\.?\//.test(specifier) && !/\.(ts|mjs|js|json)$/.test(specifier))
+        .map(({ specifier }) => `${file.path}: ${specifier}`),
+    );
     expect(bare).toEqual([]);
   });
 });
@@ -98,34 +150,73 @@ describe('the code', () => {
 
   it('has no enums and no @ts-ignore', () => {
     expect(offenders(/^\s*(?:export\s+)?(?:const\s+|declare\s+)?enum\s/m)).toEqual([]);
-    expect(files.filter(({ path, text }) => path !== 'tests/architecture.test.ts' && /@ts-(?:ignore|nocheck)/.test(text)).map(({ path }) => path)).toEqual([]);
+    expect(
+      files
+        .filter(({ path, text }) => path !== 'tests/architecture.test.ts' && /@ts-(?:ignore|nocheck)/.test(text))
+        .map(({ path }) => path),
+    ).toEqual([]);
   });
 
   it('of core asks neither clock nor chance', () => {
-    const impure = files.filter(({ path, code }) => path.startsWith('core/') && !isTest(path) && /\b(?:Date\.now|new Date\(\)|Math\.random|performance\.now|process\.|setTimeout)/.test(code));
+    const impure = files.filter(
+      ({ path, code }) =>
+        path.startsWith('core/') &&
+        !isTest(path) &&
+        /\b(?:Date\.now|new Date\(\)|Math\.random|performance\.now|process\.|setTimeout)/.test(code),
+    );
     expect(impure.map(({ path }) => path)).toEqual([]);
   });
 });
 
 describe('this test', () => {
   it('sees imports of every form, and tells types from values', () => {
-    const text = "import type { A } from 'a';\nimport { type B, type C } from 'b';\nimport { type D, e } from 'c';\nexport * from './d.ts';\nconst f = await import('./f.ts');\nimport 'g';\nexport type { H } from 'h';";
-    expect(importsOf({ path: 'x.ts', text, code: text }).map(({ specifier, typeOnly }) => `${specifier} ${typeOnly}`)).toEqual([
-      'a true', 'b true', 'c false', './d.ts false', './f.ts false', 'g false', 'h true',
-    ]);
+    const text =
+      "import type { A } from 'a';\nimport { type B, type C } from 'b';\nimport { type D, e } from 'c';\nexport * from './d.ts';\nconst f = await import('./f.ts');\nimport 'g';\nexport type { H } from 'h';";
+    expect(
+      importsOf({ path: 'x.ts', text, code: text }).map(({ specifier, typeOnly }) => `${specifier} ${typeOnly}`),
+    ).toEqual(['a true', 'b true', 'c false', './d.ts false', './f.ts false', 'g false', 'h true']);
   });
 
   it('finds a broken rule', () => {
     const file = (path: string, text: string): SourceFile => ({ path, text, code: text });
-    expect(brokenImports(file('core/x.ts', "import { y } from '../infra/y.ts';\nimport { readFileSync } from 'node:fs';"), RULES['core'] as FolderRule)).toHaveLength(2);
-    expect(brokenImports(file('workflows/x.ts', "import type { R } from '../core/recipe/index.ts';"), RULES['workflows'] as FolderRule)).toEqual([]);
-    expect(brokenImports(file('workflows/x.ts', "import { R } from '../core/recipe/index.ts';"), RULES['workflows'] as FolderRule)).toHaveLength(1);
-    expect(brokenImports(file('cli/x.ts', "import { m } from '../workflows/messages.ts';"), RULES['cli'] as FolderRule)).toEqual([]);
-    expect(brokenImports(file('cli/x.ts', "import { m } from '../workflows/train.ts';"), RULES['cli'] as FolderRule)).toHaveLength(1);
+    expect(
+      brokenImports(
+        file('core/x.ts', "import { y } from '../infra/y.ts';\nimport { readFileSync } from 'node:fs';"),
+        RULES['core'] as FolderRule,
+      ),
+    ).toHaveLength(2);
+    expect(
+      brokenImports(
+        file('workflows/x.ts', "import type { R } from '../core/recipe/index.ts';"),
+        RULES['workflows'] as FolderRule,
+      ),
+    ).toEqual([]);
+    expect(
+      brokenImports(
+        file('workflows/x.ts', "import { R } from '../core/recipe/index.ts';"),
+        RULES['workflows'] as FolderRule,
+      ),
+    ).toHaveLength(1);
+    expect(
+      brokenImports(file('cli/x.ts', "import { m } from '../workflows/messages.ts';"), RULES['cli'] as FolderRule),
+    ).toEqual([]);
+    expect(
+      brokenImports(file('cli/x.ts', "import { m } from '../workflows/train.ts';"), RULES['cli'] as FolderRule),
+    ).toHaveLength(1);
   });
 
   it('tells the type any from the word', () => {
-    const types = ['let a: any;', 'x as any)', 'Map<string, any>', 'type A = any;', 'f(a: any, b)', 'any_: any[]', 'a | any;', 'Promise<any>', 'type B<T extends any> = T;'];
+    const types = [
+      'let a: any;',
+      'x as any)',
+      'Map<string, any>',
+      'type A = any;',
+      'f(a: any, b)',
+      'any_: any[]',
+      'a | any;',
+      'Promise<any>',
+      'type B<T extends any> = T;',
+    ];
     const words = ["it('any')", '// any', 'expect.any(Number)', 'AbortSignal.any([a])', 'const any = 1', 'company: x'];
     expect(types.filter((text) => !ANY.test(codeOf(text)))).toEqual([]);
     expect(words.filter((text) => ANY.test(codeOf(text)))).toEqual([]);
@@ -149,11 +240,15 @@ function sourcesIn(folder: string): SourceFile[] {
 
 /** Comments go; texts keep their quotes only. Order matters: a quote inside a comment is none, and the other way round. */
 function codeOf(text: string): string {
-  return text.replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`/g, (part) => (part.startsWith('/') ? ' ' : part.slice(0, 1).repeat(2)));
+  return text.replace(
+    /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`/g,
+    (part) => (part.startsWith('/') ? ' ' : part.slice(0, 1).repeat(2)),
+  );
 }
 
 function importsOf({ text }: SourceFile): ImportOf[] {
-  const statements = /^(?:import|export)\s+(?:(type)\s+)?((?:\*|\{|[\w$])[^;'"]*?\s+from\s+)?['"]([^'"\n]+)['"]|\bimport\(\s*['"]([^'"\n]+)['"]\s*\)/gm;
+  const statements =
+    /^(?:import|export)\s+(?:(type)\s+)?((?:\*|\{|[\w$])[^;'"]*?\s+from\s+)?['"]([^'"\n]+)['"]|\bimport\(\s*['"]([^'"\n]+)['"]\s*\)/gm;
   return [...text.matchAll(statements)].map(([, type, names = '', from, dynamic]) => ({
     specifier: from ?? dynamic ?? '',
     typeOnly: type !== undefined || onlyTypes(names),
@@ -162,23 +257,39 @@ function importsOf({ text }: SourceFile): ImportOf[] {
 
 function onlyTypes(names: string): boolean {
   const inside = /^\{([\s\S]*)\}/.exec(names.trim())?.[1];
-  const parts = inside?.split(',').map((part) => part.trim()).filter((part) => part !== '') ?? [];
+  const parts =
+    inside
+      ?.split(',')
+      .map((part) => part.trim())
+      .filter((part) => part !== '') ?? [];
   return parts.length > 0 && parts.every((part) => part.startsWith('type '));
 }
 
 function brokenImports(file: SourceFile, rule: FolderRule): string[] {
   return importsOf(file)
-    .filter(({ specifier, typeOnly }) => !(specifier.startsWith('.') ? allowsFile(rule, file, specifier, typeOnly) : allowsPackage(rule, file, specifier)))
+    .filter(
+      ({ specifier, typeOnly }) =>
+        !(specifier.startsWith('.')
+          ? allowsFile(rule, file, specifier, typeOnly)
+          : allowsPackage(rule, file, specifier)),
+    )
     .map(({ specifier }) => `${file.path} imports ${specifier}`);
 }
 
-function allowsFile({ folders, types = [] }: FolderRule, file: SourceFile, specifier: string, typeOnly: boolean): boolean {
+function allowsFile(
+  { folders, types = [] }: FolderRule,
+  file: SourceFile,
+  specifier: string,
+  typeOnly: boolean,
+): boolean {
   const target = posix.normalize(posix.join(dirname(file.path), specifier));
   const within = (folder: string) => target === folder || target.startsWith(`${folder}/`);
   return folders.some(within) || (typeOnly && types.some(within)) || (isTest(file.path) && within('tests'));
 }
 
-const PACKAGES = Object.keys((JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { readonly dependencies: object }).dependencies);
+const PACKAGES = Object.keys(
+  (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { readonly dependencies: object }).dependencies,
+);
 const TEST_PACKAGES = ['vitest', 'vitest/config', 'fast-check'];
 
 /** Tests may use Node and the test packages wherever they lie. */
@@ -186,6 +297,9 @@ function allowsPackage({ packages }: FolderRule, file: SourceFile, specifier: st
   const loose = isTest(file.path) || file.path.startsWith('tests/') || file.path.startsWith('bench/');
   if (specifier.startsWith('node:')) return packages.includes('node:*') || loose;
   if (loose && TEST_PACKAGES.includes(specifier)) return true;
-  const name = specifier.split('/').slice(0, specifier.startsWith('@') ? 2 : 1).join('/');
+  const name = specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/');
   return packages.includes(name) || (packages.includes('*') && PACKAGES.includes(name));
 }

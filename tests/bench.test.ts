@@ -31,13 +31,18 @@ async function bench(...words: string[]): Promise<{ readonly rows: Row[]; readon
   return { rows: lines.map((line) => JSON.parse(line) as Row), text: stdout };
 }
 
-const namesOf = (only: readonly string[]) => chooseRows(MEASUREMENTS, only).flatMap(({ rows }) => rows.map(({ name }) => name));
+const namesOf = (only: readonly string[]) =>
+  chooseRows(MEASUREMENTS, only).flatMap(({ rows }) => rows.map(({ name }) => name));
 
 describe('the bench', () => {
   it('prints one JSON object per row of the engine, and nothing else with --json', async () => {
     const { rows, text } = await bench('--json', '--only', 'train.S,decode.S.b1,decode.S.b16,decode.S.ttft');
     expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual([
-      'train.S.throughput tokens/s', 'train.S.memory bytes', 'decode.S.b1 tokens/s', 'decode.S.b16 tokens/s', 'decode.S.ttft ms',
+      'train.S.throughput tokens/s',
+      'train.S.memory bytes',
+      'decode.S.b1 tokens/s',
+      'decode.S.b16 tokens/s',
+      'decode.S.ttft ms',
     ]);
     for (const { value } of rows) expect(value).toBeGreaterThan(0);
     expect(text.trim().split('\n')).toHaveLength(rows.length);
@@ -46,11 +51,20 @@ describe('the bench', () => {
   it('times a run and the bare loop together, on a stack of its own', async () => {
     const { rows } = await bench('--json', '--only', 'iteration,orchestration,eventloop');
     expect(rows.map(({ name }) => name)).toEqual([
-      'iteration.rollout', 'iteration.reward', 'iteration.advantage', 'iteration.update', 'iteration.total',
-      'orchestration.median', 'orchestration.bare', 'eventloop.p999.control', 'eventloop.p999.worker',
+      'iteration.rollout',
+      'iteration.reward',
+      'iteration.advantage',
+      'iteration.update',
+      'iteration.total',
+      'orchestration.median',
+      'orchestration.bare',
+      'eventloop.p999.control',
+      'eventloop.p999.worker',
     ]);
     for (const { value } of rows) expect(value).toBeGreaterThanOrEqual(0);
-    const [median, bare] = ['orchestration.median', 'orchestration.bare'].map((name) => rows.find((row) => row.name === name));
+    const [median, bare] = ['orchestration.median', 'orchestration.bare'].map((name) =>
+      rows.find((row) => row.name === name),
+    );
     expect(median).toMatchObject({ peer: 'orchestration.bare', peerValue: bare?.value });
     expect(median?.ratio).toBeCloseTo((median?.value ?? 0) / (bare?.value ?? 0), 2);
   });
@@ -64,7 +78,12 @@ describe('the bench', () => {
 
   it('moves objects and records through the store, beside cp', async () => {
     const { rows } = await bench('--json', '--only', 'store.folder');
-    expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual(['store.folder.put MiB/s', 'store.folder.get MiB/s', 'store.folder.cp MiB/s', 'store.folder.creates records/s']);
+    expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual([
+      'store.folder.put MiB/s',
+      'store.folder.get MiB/s',
+      'store.folder.cp MiB/s',
+      'store.folder.creates records/s',
+    ]);
     for (const { value } of rows) expect(value).toBeGreaterThan(0);
     expect(rows[0]).toMatchObject({ peer: 'store.folder.cp' });
   });
@@ -82,7 +101,10 @@ describe('the bench', () => {
   });
 
   it('refuses what it does not know, with the names there are', async () => {
-    await expect(bench('--only', 'decode.XL')).rejects.toMatchObject({ code: 2, stderr: expect.stringMatching(/no such row; there are train\.S\.throughput/) as unknown });
+    await expect(bench('--only', 'decode.XL')).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/no such row; there are train\.S\.throughput/) as unknown,
+    });
     await expect(bench('--peer', 'jax')).rejects.toMatchObject({ code: 2 });
   });
 });
@@ -96,7 +118,14 @@ describe('rows', () => {
   it('are chosen by name, pattern or beginning', () => {
     expect(namesOf(['train.M.memory'])).toEqual(['train.M.memory']);
     expect(namesOf(['decode.*.ttft'])).toEqual(['decode.S.ttft', 'decode.M.ttft', 'decode.R.ttft']);
-    expect(namesOf(['decode.R', 'orchestration.median'])).toEqual(['decode.R.b1', 'decode.R.b16', 'decode.R.b64', 'decode.R.b256', 'decode.R.ttft', 'orchestration.median']);
+    expect(namesOf(['decode.R', 'orchestration.median'])).toEqual([
+      'decode.R.b1',
+      'decode.R.b16',
+      'decode.R.b64',
+      'decode.R.b256',
+      'decode.R.ttft',
+      'orchestration.median',
+    ]);
   });
 });
 
@@ -107,7 +136,14 @@ describe('figures', () => {
   });
 
   it('count time in which two jobs work only once', () => {
-    expect(coveredMs([[10, 20], [15, 30], [40, 50], [41, 45]])).toBe(30);
+    expect(
+      coveredMs([
+        [10, 20],
+        [15, 30],
+        [40, 50],
+        [41, 45],
+      ]),
+    ).toBe(30);
     expect(coveredMs([])).toBe(0);
   });
 });

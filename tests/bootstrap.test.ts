@@ -28,7 +28,9 @@ await withSetupLock({ root: process.argv[2], home: process.argv[2] }, () => cons
 });`;
 
 function start() {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', setUp, bootstrap('bootstrap/lock.mjs'), place], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--input-type=module', '-e', setUp, bootstrap('bootstrap/lock.mjs'), place], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   started.push(child);
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   return { child, exited: once(child, 'exit'), says: async () => (await lines.next()).value as string | undefined };
@@ -58,7 +60,9 @@ describe('set-up', () => {
   });
 
   it('refuses an option that it does not know', async () => {
-    const child = spawn(process.execPath, [bootstrap('bootstrap.mjs'), '--fast'], { stdio: ['ignore', 'ignore', 'pipe'] });
+    const child = spawn(process.execPath, [bootstrap('bootstrap.mjs'), '--fast'], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
     child.stderr.setEncoding('utf8');
     let text = '';
     child.stderr.on('data', (chunk: string) => (text += chunk));

@@ -27,8 +27,12 @@ interface Reference {
   readonly logProbs: readonly (readonly number[])[];
 }
 
-async function main([word = join(packageRoot(), 'examples/01-arithmetic-grpo/base'), ...more]: readonly string[]): Promise<number> {
-  if (more.length > 0 || word.startsWith('-')) throw new InvalidInputError('usage: npm run check:hf -- [<run or folder>]');
+async function main([
+  word = join(packageRoot(), 'examples/01-arithmetic-grpo/base'),
+  ...more
+]: readonly string[]): Promise<number> {
+  if (more.length > 0 || word.startsWith('-'))
+    throw new InvalidInputError('usage: npm run check:hf -- [<run or folder>]');
   const python = await checkedPython(process.env['PETREL_PYTHON']);
   const { folder, remove } = await folderOf(word);
   try {
@@ -43,11 +47,18 @@ async function main([word = join(packageRoot(), 'examples/01-arithmetic-grpo/bas
 
 /** Throws InvalidInputError that says what to set when there is no Python, or not the right one. */
 async function checkedPython(python: string | undefined): Promise<string> {
-  const hint = 'Set PETREL_PYTHON to a Python that has them, for instance: python3 -m venv env && env/bin/pip install torch transformers';
-  if (!python) throw new InvalidInputError('check:hf needs a Python with torch and transformers, and PETREL_PYTHON is not set', { hint });
+  const hint =
+    'Set PETREL_PYTHON to a Python that has them, for instance: python3 -m venv env && env/bin/pip install torch transformers';
+  if (!python)
+    throw new InvalidInputError('check:hf needs a Python with torch and transformers, and PETREL_PYTHON is not set', {
+      hint,
+    });
   await promisify(execFile)(python, ['-c', 'import torch, transformers']).catch((cause: unknown) => {
     const missing = /No module named '?([\w.]+)/.exec(errorToJson(cause).message)?.[1];
-    throw new InvalidInputError(missing === undefined ? `PETREL_PYTHON=${python} does not run` : `PETREL_PYTHON=${python} has no ${missing}`, { hint, cause });
+    throw new InvalidInputError(
+      missing === undefined ? `PETREL_PYTHON=${python} does not run` : `PETREL_PYTHON=${python} has no ${missing}`,
+      { hint, cause },
+    );
   });
   return python;
 }
@@ -60,10 +71,20 @@ async function folderOf(word: string): Promise<{ readonly folder: string; remove
   const remove = () => rmSync(place, { recursive: true, force: true });
   const folder = join(place, 'export');
   try {
-    await promisify(execFile)(process.execPath, [join(packageRoot(), 'cli/bin.mjs'), 'ckpt', 'export', word, '--out', folder]);
+    await promisify(execFile)(process.execPath, [
+      join(packageRoot(), 'cli/bin.mjs'),
+      'ckpt',
+      'export',
+      word,
+      '--out',
+      folder,
+    ]);
   } catch (cause) {
     remove();
-    throw new InvalidInputError(`${word} is neither a folder nor a run with a checkpoint`, { hint: errorToJson(cause).message, cause });
+    throw new InvalidInputError(`${word} is neither a folder nor a run with a checkpoint`, {
+      hint: errorToJson(cause).message,
+      cause,
+    });
   }
   return { folder, remove };
 }
@@ -79,7 +100,10 @@ async function tokensOf(folder: string): Promise<number[][]> {
 
 async function askTransformers(python: string, folder: string, tokens: readonly number[][]): Promise<Reference> {
   const script = join(packageRoot(), 'tests/check_hf.py');
-  const child = spawn(python, [script, folder], { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, HF_HUB_OFFLINE: '1' } });
+  const child = spawn(python, [script, folder], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, HF_HUB_OFFLINE: '1' },
+  });
   child.stdin.end(JSON.stringify({ texts: tokens }));
   try {
     return (await json(child.stdout)) as Reference;
@@ -89,13 +113,19 @@ async function askTransformers(python: string, folder: string, tokens: readonly 
 }
 
 async function compare(folder: string, tokens: readonly number[][], reference: Reference): Promise<number> {
-  const trainer = await openFolder(folder, { compute: 'fp32', deterministic: false, threads: engineInfo().threads }, false);
+  const trainer = await openFolder(
+    folder,
+    { compute: 'fp32', deterministic: false, threads: engineInfo().threads },
+    false,
+  );
   const differences = tokens.map((ids, i) => largestDifference(logProbsOf(trainer, ids), reference.logProbs[i] ?? []));
   trainer.close();
   const largest = Math.max(...differences);
   const agrees = largest <= tolerance; // a NaN does not
   const count = tokens.reduce((sum, ids) => sum + ids.length - 1, 0);
-  console.log(`largest difference of ${count} log-probs: ${largest.toExponential(2)} (limit ${tolerance}): ${agrees ? 'ok' : 'FAILED'}`);
+  console.log(
+    `largest difference of ${count} log-probs: ${largest.toExponential(2)} (limit ${tolerance}): ${agrees ? 'ok' : 'FAILED'}`,
+  );
   return agrees ? 0 : 1;
 }
 

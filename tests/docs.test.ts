@@ -22,11 +22,16 @@ interface Page {
   readonly text: string;
 }
 
-const pages: readonly Page[] = markdownUnder(ROOT).map((file) => ({ path: relative(ROOT, file), text: readFileSync(file, 'utf8') }));
+const pages: readonly Page[] = markdownUnder(ROOT).map((file) => ({
+  path: relative(ROOT, file),
+  text: readFileSync(file, 'utf8'),
+}));
 /** Those that tell a user what to type; the reference files' own pages speak of other programs. */
 const guides = pages.filter(({ path }) => !path.startsWith('tests/'));
 const page = (path: string): string => pages.find((one) => one.path === path)?.text ?? '';
-const examples = readdirSync(join(ROOT, 'examples'), { withFileTypes: true }).filter((entry) => entry.isDirectory()).map(({ name }) => name);
+const examples = readdirSync(join(ROOT, 'examples'), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name);
 
 const cli = cliHome();
 afterAll(() => cli.remove());
@@ -52,8 +57,12 @@ describe('commands in the docs', () => {
   });
 
   it('of npm are scripts of the package', () => {
-    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { readonly scripts: Readonly<Record<string, string>> };
-    const named = guides.flatMap(({ text }) => [...text.matchAll(/npm run ([a-z:]+)/g)].map((match) => String(match[1])));
+    const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      readonly scripts: Readonly<Record<string, string>>;
+    };
+    const named = guides.flatMap(({ text }) =>
+      [...text.matchAll(/npm run ([a-z:]+)/g)].map((match) => String(match[1])),
+    );
     expect(named.filter((name) => !Object.hasOwn(scripts, name))).toEqual([]);
     expect(page('README.md')).toContain('npm test');
   });
@@ -70,7 +79,11 @@ describe('an example', () => {
     expect(runIssues(loadRecipe(join(ROOT, 'examples', name), [], ROOT).recipe)).toEqual([]);
   });
 
-  const made = examples.flatMap((name) => petrelLines(page(`examples/${name}/README.md`)).filter((line) => line.startsWith('petrel data ')).map((line) => ({ name, line })));
+  const made = examples.flatMap((name) =>
+    petrelLines(page(`examples/${name}/README.md`))
+      .filter((line) => line.startsWith('petrel data '))
+      .map((line) => ({ name, line })),
+  );
 
   it.each(made)('$name: the file is what `$line` makes', async ({ name, line }) => {
     const words = line.split(/\s+/).slice(1);
@@ -80,7 +93,11 @@ describe('an example', () => {
   });
 
   it('has such a command for every file of rows', () => {
-    const rows = examples.flatMap((name) => readdirSync(join(ROOT, 'examples', name)).filter((file) => file.endsWith('.jsonl')).map((file) => `${name}/${file}`));
+    const rows = examples.flatMap((name) =>
+      readdirSync(join(ROOT, 'examples', name))
+        .filter((file) => file.endsWith('.jsonl'))
+        .map((file) => `${name}/${file}`),
+    );
     expect(made.map(({ name, line }) => `${name}/${/--out (\S+)/.exec(line)?.[1]}`).sort()).toEqual(rows.sort());
   });
 
@@ -88,7 +105,11 @@ describe('an example', () => {
     const folder = join(ROOT, 'examples/00-arithmetic-sft');
     await cli.petrel('model', 'init', join(folder, 'base'), '--out', 'fresh', '--seed', '1');
     expect(page('examples/00-arithmetic-sft/README.md')).toContain('petrel model init base --out fresh --seed 1');
-    expect(readFileSync(join(cli.home, 'fresh/model.safetensors')).equals(readFileSync(join(folder, 'fresh/model.safetensors')))).toBe(true);
+    expect(
+      readFileSync(join(cli.home, 'fresh/model.safetensors')).equals(
+        readFileSync(join(folder, 'fresh/model.safetensors')),
+      ),
+    ).toBe(true);
   });
 });
 
@@ -99,7 +120,10 @@ describe('the page on recipes', () => {
   });
 
   it('has a reference of all keys that is up to date', () => {
-    expect(page('docs/recipe-keys.md') === recipeReference(), 'run: petrel recipe reference > docs/recipe-keys.md').toBe(true);
+    expect(
+      page('docs/recipe-keys.md') === recipeReference(),
+      'run: petrel recipe reference > docs/recipe-keys.md',
+    ).toBe(true);
   });
 
   it('shows what the plan of an example prints', async () => {
@@ -111,7 +135,10 @@ describe('the page on recipes', () => {
 
 describe('the page on the store', async () => {
   const python = process.env['PETREL_PYTHON'] ?? 'python3';
-  const ready = await promisify(execFile)(python, ['-c', 'import numpy, safetensors.numpy']).then(() => true, () => false);
+  const ready = await promisify(execFile)(python, ['-c', 'import numpy, safetensors.numpy']).then(
+    () => true,
+    () => false,
+  );
 
   it.skipIf(!ready)('has a Python program that reads a run', async () => {
     const { runId } = await buildRun(await cli.store(), { done: 2 });
@@ -145,12 +172,19 @@ function leadsSomewhere(from: string, link: string): boolean {
 
 /** As GitHub makes anchors of headings. */
 function headingsOf(text: string): string[] {
-  return [...text.matchAll(/^#+ (.+)$/gm)].map((match) => String(match[1]).toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replaceAll(' ', '-'));
+  return [...text.matchAll(/^#+ (.+)$/gm)].map((match) =>
+    String(match[1])
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
 }
 
 /** Fenced blocks of a language, in order. */
 function blocks(text: string, language: string): string[] {
-  return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].filter((match) => match[1] === language).map((match) => String(match[2]));
+  return [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)]
+    .filter((match) => match[1] === language)
+    .map((match) => String(match[2]));
 }
 
 /** What stands in code and begins with `petrel `: lines of shell blocks and inline code. */

@@ -25,7 +25,10 @@ export type Fault =
   /** The request gets no answer ever. */
   | { readonly type: 'silence' }
   /** Something of the test's own: it answers, or says that the server may. */
-  | { readonly type: 'own'; readonly handle: (request: IncomingMessage, reply: ServerResponse) => Promise<'answered' | 'go on'> };
+  | {
+      readonly type: 'own';
+      readonly handle: (request: IncomingMessage, reply: ServerResponse) => Promise<'answered' | 'go on'>;
+    };
 
 export interface Rule {
   readonly fault: Fault;
@@ -105,11 +108,23 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   }
 
   async function forward(request: IncomingMessage, reply: ServerResponse, fault: Fault | undefined): Promise<void> {
-    const onward = httpRequest({ hostname, port, method: request.method, path: request.url, headers: request.headers, agent: false });
+    const onward = httpRequest({
+      hostname,
+      port,
+      method: request.method,
+      path: request.url,
+      headers: request.headers,
+      agent: false,
+    });
     onward.on('error', () => reply.destroy());
     const answered = once(onward, 'response') as Promise<[IncomingMessage]>;
     answered.catch(() => request.destroy());
-    await pass(request, onward, fault?.type === 'cut-upload' ? fault.afterBytes : Infinity, fault?.type === 'flip-upload');
+    await pass(
+      request,
+      onward,
+      fault?.type === 'cut-upload' ? fault.afterBytes : Infinity,
+      fault?.type === 'flip-upload',
+    );
     onward.end();
     const [response] = await answered;
     if (fault?.type === 'lose-reply') {
@@ -117,18 +132,30 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       return void reply.destroy();
     }
     reply.writeHead(response.statusCode ?? 500, response.rawHeaders);
-    await pass(response, reply, fault?.type === 'cut-download' ? fault.afterBytes : Infinity, fault?.type === 'flip-download');
+    await pass(
+      response,
+      reply,
+      fault?.type === 'cut-download' ? fault.afterBytes : Infinity,
+      fault?.type === 'flip-download',
+    );
     reply.end();
   }
 }
 
 export function answer(reply: ServerResponse, status: number, code: string): void {
   reply.writeHead(status, { 'content-type': 'application/xml' });
-  reply.end(`<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>the test says so</Message></Error>`);
+  reply.end(
+    `<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>${code}</Code><Message>the test says so</Message></Error>`,
+  );
 }
 
 /** Copies a body, perhaps only its beginning, perhaps with a bit that is wrong. */
-async function pass(from: IncomingMessage, to: NodeJS.WritableStream & { destroy(): unknown }, untilByte: number, flip: boolean): Promise<void> {
+async function pass(
+  from: IncomingMessage,
+  to: NodeJS.WritableStream & { destroy(): unknown },
+  untilByte: number,
+  flip: boolean,
+): Promise<void> {
   let passed = 0;
   for await (const chunk of from as AsyncIterable<Buffer>) {
     const part = chunk.subarray(0, untilByte - passed);

@@ -12,7 +12,17 @@ import { loadRecipe } from '../cli/recipe-file.ts';
 import { PetrelError } from '../core/errors.ts';
 import type { Store } from '../core/ports.ts';
 import { keys } from '../core/records/keys.ts';
-import { batchDecision, checkpointManifest, evalRecord, resultRecord, revisionRecord, runRecord, statusEntry, termRecord, updateDecision } from '../core/records/schema.ts';
+import {
+  batchDecision,
+  checkpointManifest,
+  evalRecord,
+  resultRecord,
+  revisionRecord,
+  runRecord,
+  statusEntry,
+  termRecord,
+  updateDecision,
+} from '../core/records/schema.ts';
 import { claimReply, claimRequest, jobEvent, jobMessage, liveNote, presence } from '../core/wire/messages.ts';
 import { packageRoot } from '../infra/home.ts';
 import { readConfig, readEndpoints, readStackFile } from '../infra/stack/state.ts';
@@ -52,21 +62,39 @@ beforeAll(async () => {
 
 /** Bytes with a few flips, cuts, doublings, and sizes that no memory holds. */
 const mutation = fc.record({
-  flips: fc.array(fc.tuple(fc.double({ min: 0, max: 0.9999, noNaN: true }), fc.integer({ min: 1, max: 255 })), { maxLength: 4 }),
+  flips: fc.array(fc.tuple(fc.double({ min: 0, max: 0.9999, noNaN: true }), fc.integer({ min: 1, max: 255 })), {
+    maxLength: 4,
+  }),
   cut: fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { freq: 4 }),
-  insert: fc.option(fc.tuple(fc.double({ min: 0, max: 1, noNaN: true }), fc.constantFrom('9007199254740993', '-1', '1e999', 'null', '{}', '[[[[', '"', '\u0000', '__proto__', '\ud800')), { freq: 3 }),
+  insert: fc.option(
+    fc.tuple(
+      fc.double({ min: 0, max: 1, noNaN: true }),
+      fc.constantFrom('9007199254740993', '-1', '1e999', 'null', '{}', '[[[[', '"', '\u0000', '__proto__', '\ud800'),
+    ),
+    { freq: 3 },
+  ),
 });
 type Mutation = typeof mutation extends fc.Arbitrary<infer T> ? T : never;
 
 function mutate(bytes: Uint8Array, { flips, cut, insert }: Mutation): Uint8Array {
   let out = Buffer.from(bytes);
   for (const [at, bits] of flips) if (out.length > 0) out[Math.floor(at * out.length)]! ^= bits;
-  if (insert !== null) out = Buffer.concat([out.subarray(0, Math.floor(insert[0] * out.length)), Buffer.from(insert[1]), out.subarray(Math.floor(insert[0] * out.length))]);
+  if (insert !== null)
+    out = Buffer.concat([
+      out.subarray(0, Math.floor(insert[0] * out.length)),
+      Buffer.from(insert[1]),
+      out.subarray(Math.floor(insert[0] * out.length)),
+    ]);
   return cut === null ? out : out.subarray(0, Math.floor(cut * out.length));
 }
 
 /** `accepts` gets the bytes and says whether it took them; only errors of petrel's own may come out. */
-function fuzz(name: string, sample: () => Uint8Array | Promise<Uint8Array>, parse: (bytes: Uint8Array) => unknown, options: { readonly exact?: boolean; readonly runs?: number } = {}): void {
+function fuzz(
+  name: string,
+  sample: () => Uint8Array | Promise<Uint8Array>,
+  parse: (bytes: Uint8Array) => unknown,
+  options: { readonly exact?: boolean; readonly runs?: number } = {},
+): void {
   it(`${name}, mutated (seed ${seed})`, async () => {
     const original = await sample();
     expect(original.length).toBeGreaterThan(0);
@@ -131,19 +159,34 @@ describe('records', () => {
 });
 
 describe('tensors', () => {
-  const blob = async (digest: string | undefined) => (await store.get(keys.blob(run.runId, digest ?? ''))) ?? new Uint8Array();
+  const blob = async (digest: string | undefined) =>
+    (await store.get(keys.blob(run.runId, digest ?? ''))) ?? new Uint8Array();
   const batch = async () => blob((await run.log.iteration(1)).batch.record.tensors);
   const trajectories = async () => {
-    for (const key of await store.list(`runs/${run.runId}/results/rollout`)) return blob(String((await readRecord(store, key, resultRecord))?.record.output['trajectories']));
+    for (const key of await store.list(`runs/${run.runId}/results/rollout`))
+      return blob(String((await readRecord(store, key, resultRecord))?.record.output['trajectories']));
     return new Uint8Array();
   };
-  const dataset = async (name: string) => (await store.get(keys.dataset((await run.log.revision()).inputs.train, name))) ?? new Uint8Array();
+  const dataset = async (name: string) =>
+    (await store.get(keys.dataset((await run.log.revision()).inputs.train, name))) ?? new Uint8Array();
   fuzz('safetensors', batch, (bytes) => decodeSafetensors(bytes));
-  fuzz('a safetensors file', batch, viaFile('model/model.safetensors', async (path) => (await openSafetensors(join(path, '..'))).close()));
+  fuzz(
+    'a safetensors file',
+    batch,
+    viaFile('model/model.safetensors', async (path) => (await openSafetensors(join(path, '..'))).close()),
+  );
   fuzz('batch tensors', batch, (bytes) => decodeBatch(bytes, 'fuzz'));
   fuzz('trajectories', trajectories, (bytes) => decodeTrajectories(bytes, 'fuzz'));
-  fuzz('tokens of a dataset', () => dataset(tokensFile), async (bytes) => decodeDataset(bytes, await dataset(rowsFile), 'fuzz'));
-  fuzz('rows of a dataset', () => dataset(rowsFile), async (bytes) => decodeDataset(await dataset(tokensFile), bytes, 'fuzz'));
+  fuzz(
+    'tokens of a dataset',
+    () => dataset(tokensFile),
+    async (bytes) => decodeDataset(bytes, await dataset(rowsFile), 'fuzz'),
+  );
+  fuzz(
+    'rows of a dataset',
+    () => dataset(rowsFile),
+    async (bytes) => decodeDataset(await dataset(tokensFile), bytes, 'fuzz'),
+  );
   fuzz(
     'a dataset by its digest',
     () => dataset(rowsFile),
@@ -151,7 +194,9 @@ describe('tensors', () => {
       const digest = (await run.log.revision()).inputs.train;
       const good = await dataset(rowsFile);
       await store.put(keys.dataset(digest, rowsFile), bytes);
-      await readDatasetFiles(store, digest, [tokensFile, rowsFile]).finally(() => store.put(keys.dataset(digest, rowsFile), good));
+      await readDatasetFiles(store, digest, [tokensFile, rowsFile]).finally(() =>
+        store.put(keys.dataset(digest, rowsFile), good),
+      );
     },
     { exact: true },
   );
@@ -160,7 +205,11 @@ describe('tensors', () => {
 describe('models', () => {
   const example = join(packageRoot(), 'examples/01-arithmetic-grpo/base');
   const file = (name: string) => () => readFileSync(join(example, name));
-  fuzz('config.json', file('config.json'), viaFile('config/config.json', async (path) => readDecoderConfig(await readConfigJson(join(path, '..')))));
+  fuzz(
+    'config.json',
+    file('config.json'),
+    viaFile('config/config.json', async (path) => readDecoderConfig(await readConfigJson(join(path, '..')))),
+  );
   fuzz(
     'tokenizer.json',
     file('tokenizer.json'),
@@ -170,10 +219,18 @@ describe('models', () => {
       return openTokenizer(join(path, '..'));
     }),
   );
-  fuzz('chat template', () => Buffer.from("{% for m in messages %}{{ '<' + m.role + '>' + (m['content'] | trim) }}{% if loop.last %}.{% endif %}{% endfor %}"), (bytes) => new ChatTemplate(text(bytes)));
+  fuzz(
+    'chat template',
+    () =>
+      Buffer.from(
+        "{% for m in messages %}{{ '<' + m.role + '>' + (m['content'] | trim) }}{% if loop.last %}.{% endif %}{% endfor %}",
+      ),
+    (bytes) => new ChatTemplate(text(bytes)),
+  );
   fuzz(
     'the list of files of a model',
-    async () => (await store.get(keys.model((await run.log.revision()).inputs.model, 'manifest.json'))) ?? new Uint8Array(),
+    async () =>
+      (await store.get(keys.model((await run.log.revision()).inputs.model, 'manifest.json'))) ?? new Uint8Array(),
     async (bytes) => {
       const digest = (await run.log.revision()).inputs.model;
       const key = keys.model(digest, 'manifest.json');
@@ -187,25 +244,87 @@ describe('models', () => {
 
 describe('rows and recipes', () => {
   const root = packageRoot();
-  fuzz('rows of JSONL', () => Buffer.from(readFileSync(join(root, 'examples/01-arithmetic-grpo/validation.jsonl'), 'utf8').split('\n').slice(0, 20).join('\n')), viaFile('rows.jsonl', (path) => drain(readJsonl(path))));
+  fuzz(
+    'rows of JSONL',
+    () =>
+      Buffer.from(
+        readFileSync(join(root, 'examples/01-arithmetic-grpo/validation.jsonl'), 'utf8')
+          .split('\n')
+          .slice(0, 20)
+          .join('\n'),
+      ),
+    viaFile('rows.jsonl', (path) => drain(readJsonl(path))),
+  );
   for (const codec of ['snappy', 'gzip', 'zstd']) {
-    fuzz(`rows of Parquet with ${codec}`, () => readFileSync(join(root, `models/dataset/fixtures/verl-${codec}.parquet`)), viaFile(`rows-${codec}.parquet`, (path) => drain(readParquet(path))), { runs: Math.ceil(runs / 4) });
+    fuzz(
+      `rows of Parquet with ${codec}`,
+      () => readFileSync(join(root, `models/dataset/fixtures/verl-${codec}.parquet`)),
+      viaFile(`rows-${codec}.parquet`, (path) => drain(readParquet(path))),
+      { runs: Math.ceil(runs / 4) },
+    );
   }
-  fuzz('recipe', () => readFileSync(join(root, 'examples/01-arithmetic-grpo/recipe.yaml')), viaFile('recipe.yaml', (path) => loadRecipe(path, [], folder)));
+  fuzz(
+    'recipe',
+    () => readFileSync(join(root, 'examples/01-arithmetic-grpo/recipe.yaml')),
+    viaFile('recipe.yaml', (path) => loadRecipe(path, [], folder)),
+  );
 });
 
 describe('messages and files of the stack', () => {
   const sample = (value: unknown) => () => Buffer.from(JSON.stringify(value));
   const at = { term: 1, iteration: 2 };
-  fuzz('job message', sample({ v: 1, jobId: 'rollout-1', stage: 'rollout', runId: 'r', at, store: 'file:///s', input: { a: 1 } }), (bytes) => jobMessage.safeParse(json(bytes)));
-  fuzz('claim', sample({ v: 1, jobId: 'j', worker: 'w', incarnation: 'i' }), (bytes) => [claimRequest.safeParse(json(bytes)), claimReply.safeParse(json(bytes))]);
-  fuzz('event, note, presence', sample({ v: 1, type: 'progress', worker: 'w', done: 1, total: 2, note: 'n' }), (bytes) => [jobEvent, liveNote, presence].map((schema) => schema.safeParse(json(bytes))));
-  fuzz('log line', sample({ v: 1, at: '2026-01-01T00:00:00.000Z', level: 'info', source: 's', text: 't' }), (bytes) => parseLogLine(text(bytes)));
-  fuzz('reply of a scorer', () => Buffer.from('mark {"type":"result","id":1,"score":0.5,"columns":{"acc":1}}'), (bytes) => parseReply(text(bytes), 'mark '));
-  const stack = { pid: 1, startTime: '1', startedAt: 'now', build: 'b', phase: 'running', temporal: { address: 'a:1', uiPort: 2 }, nats: { url: 'n', token: 't', monitorPort: 3 }, pools: [], children: [] };
+  fuzz(
+    'job message',
+    sample({ v: 1, jobId: 'rollout-1', stage: 'rollout', runId: 'r', at, store: 'file:///s', input: { a: 1 } }),
+    (bytes) => jobMessage.safeParse(json(bytes)),
+  );
+  fuzz('claim', sample({ v: 1, jobId: 'j', worker: 'w', incarnation: 'i' }), (bytes) => [
+    claimRequest.safeParse(json(bytes)),
+    claimReply.safeParse(json(bytes)),
+  ]);
+  fuzz(
+    'event, note, presence',
+    sample({ v: 1, type: 'progress', worker: 'w', done: 1, total: 2, note: 'n' }),
+    (bytes) => [jobEvent, liveNote, presence].map((schema) => schema.safeParse(json(bytes))),
+  );
+  fuzz('log line', sample({ v: 1, at: '2026-01-01T00:00:00.000Z', level: 'info', source: 's', text: 't' }), (bytes) =>
+    parseLogLine(text(bytes)),
+  );
+  fuzz(
+    'reply of a scorer',
+    () => Buffer.from('mark {"type":"result","id":1,"score":0.5,"columns":{"acc":1}}'),
+    (bytes) => parseReply(text(bytes), 'mark '),
+  );
+  const stack = {
+    pid: 1,
+    startTime: '1',
+    startedAt: 'now',
+    build: 'b',
+    phase: 'running',
+    temporal: { address: 'a:1', uiPort: 2 },
+    nats: { url: 'n', token: 't', monitorPort: 3 },
+    pools: [],
+    children: [],
+  };
   fuzz('stack.json', sample(stack), viaFile('home/stack/stack.json', readStackFile));
-  fuzz('config.json of the stack', sample({ pools: [{ name: 'local', count: 1, roles: ['trainer'] }] }), viaFile('home/stack/config.json', () => readConfig(join(folder, 'home'))));
-  fuzz('endpoints.json', sample({ temporalPort: 1, uiPort: 2, natsPort: 3, monitorPort: 4, natsToken: 't' }), viaFile('home/stack/endpoints.json', () => readEndpoints(join(folder, 'home'))));
-  fuzz('a lock', sample({ pid: 1, startTime: '1', released: false }), viaFile('lock/1', (path) => lockHolder(join(path, '..'))));
-  fuzz('stores.json', sample({ format: 1, stores: ['file:///a'] }), viaFile('home/stores.json', () => knownStores(join(folder, 'home'))));
+  fuzz(
+    'config.json of the stack',
+    sample({ pools: [{ name: 'local', count: 1, roles: ['trainer'] }] }),
+    viaFile('home/stack/config.json', () => readConfig(join(folder, 'home'))),
+  );
+  fuzz(
+    'endpoints.json',
+    sample({ temporalPort: 1, uiPort: 2, natsPort: 3, monitorPort: 4, natsToken: 't' }),
+    viaFile('home/stack/endpoints.json', () => readEndpoints(join(folder, 'home'))),
+  );
+  fuzz(
+    'a lock',
+    sample({ pid: 1, startTime: '1', released: false }),
+    viaFile('lock/1', (path) => lockHolder(join(path, '..'))),
+  );
+  fuzz(
+    'stores.json',
+    sample({ format: 1, stores: ['file:///a'] }),
+    viaFile('home/stores.json', () => knownStores(join(folder, 'home'))),
+  );
 });

@@ -15,7 +15,10 @@ export function storedHistories(): StoredHistory[] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.json'))
     .sort()
-    .map((path) => ({ name: path.slice(0, -'.json'.length), history: JSON.parse(readFileSync(join(root, path), 'utf8'), revive) as StoredHistory['history'] }));
+    .map((path) => ({
+      name: path.slice(0, -'.json'.length),
+      history: JSON.parse(readFileSync(join(root, path), 'utf8'), revive) as StoredHistory['history'],
+    }));
 }
 
 /** `events`: as a client fetches them. */
@@ -31,9 +34,15 @@ function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== 'object' || value === null) return value;
   if ('toNumber' in value && typeof value.toNumber === 'function') return value.toNumber() as number;
-  return Object.fromEntries(Object.entries(value).filter(([, one]) => one !== null && one !== undefined).map(([key, one]) => [key, plain(one)]));
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, one]) => one !== null && one !== undefined)
+      .map(([key, one]) => [key, plain(one)]),
+  );
 }
 
 function revive(_key: string, value: unknown): unknown {
-  return typeof value === 'object' && value !== null && 'base64' in value ? new Uint8Array(Buffer.from(String(value.base64), 'base64')) : value;
+  return typeof value === 'object' && value !== null && 'base64' in value
+    ? new Uint8Array(Buffer.from(String(value.base64), 'base64'))
+    : value;
 }

@@ -4,7 +4,17 @@
  */
 import { watch } from 'node:fs';
 import type { FSWatcher } from 'node:fs';
-import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { armedFolder, firedFolder } from '../infra/faults/index.ts';
 import type { ArmedFault, FiredFault } from '../infra/faults/index.ts';
@@ -125,7 +135,8 @@ export class Injector {
   /** SIGKILL to all of them at once, and proof that each was alive and is gone. */
   async kill(victims: readonly { readonly name: string; readonly identity: ProcessIdentity }[]): Promise<void> {
     const missed = victims.filter(({ identity }) => !signalProcess(identity, 'SIGKILL'));
-    if (missed.length > 0) throw new Error(`was gone before it could be killed: ${missed.map(({ name }) => name).join(', ')}`);
+    if (missed.length > 0)
+      throw new Error(`was gone before it could be killed: ${missed.map(({ name }) => name).join(', ')}`);
     for (const { name, identity } of victims) {
       if (!(await waitForExit(identity, deathMs))) throw new Error(`${name} (${identity.pid}) lives on after SIGKILL`);
     }
@@ -161,7 +172,8 @@ export class Injector {
     try {
       mkdirSync(to, { recursive: true });
       for (const file of stateFiles[server]) {
-        if (existsSync(join(stackFolder(this.#home), file))) cpSync(join(stackFolder(this.#home), file), join(to, file), { recursive: true });
+        if (existsSync(join(stackFolder(this.#home), file)))
+          cpSync(join(stackFolder(this.#home), file), join(to, file), { recursive: true });
       }
     } finally {
       this.thaw(identity);
@@ -179,7 +191,8 @@ export class Injector {
       await this.kill([await this.victim(server)]);
       for (const file of stateFiles[server]) {
         rmSync(join(stackFolder(this.#home), file), { recursive: true, force: true });
-        if (from !== undefined && existsSync(join(from, file))) cpSync(join(from, file), join(stackFolder(this.#home), file), { recursive: true });
+        if (from !== undefined && existsSync(join(from, file)))
+          cpSync(join(from, file), join(stackFolder(this.#home), file), { recursive: true });
       }
     } finally {
       this.thaw(supervisor);
@@ -204,7 +217,8 @@ function isStopped(pid: number): boolean {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
     return text.slice(text.lastIndexOf(')') + 2).startsWith('T');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT' || (error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT' || (error as NodeJS.ErrnoException).code === 'ESRCH')
+      return false;
     throw error;
   }
 }

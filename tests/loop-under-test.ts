@@ -43,7 +43,9 @@ import { temporaryHome } from './servers.ts';
 export const patienceMs = 60_000;
 
 /** One worker that does everything, as on a laptop. */
-export const onePool: readonly WorkerPool[] = [{ name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'], threads: 1 }];
+export const onePool: readonly WorkerPool[] = [
+  { name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'], threads: 1 },
+];
 /** A process for every role: weights travel through the store. */
 export const separatePools: readonly WorkerPool[] = [
   { name: 'train', count: 1, roles: ['trainer'], threads: 1 },
@@ -98,7 +100,8 @@ export class LoopUnderTest {
   async faults(): Promise<readonly Fault[]> {
     const verdicts: Verdict[] = [];
     for (const { runId } of this.runs) {
-      if ((await this.store.head(keys.tombstone(runId))) === undefined) verdicts.push(await verifyLedger(this.store, runId, { deep: true }));
+      if ((await this.store.head(keys.tombstone(runId))) === undefined)
+        verdicts.push(await verifyLedger(this.store, runId, { deep: true }));
     }
     return verdicts.flatMap(({ faults }) => faults);
   }
@@ -130,7 +133,10 @@ export class LoopUnderTest {
   /** Makes a scorer out of the body of `computeScore({ dataSource, solutionStr, groundTruth, extraInfo })`. */
   scorer(name: string, body: string): string {
     const path = join(this.#files, `${name}.mjs`);
-    writeFileSync(path, `export function computeScore({ dataSource, solutionStr, groundTruth, extraInfo }) {\n${body}\n}\n`);
+    writeFileSync(
+      path,
+      `export function computeScore({ dataSource, solutionStr, groundTruth, extraInfo }) {\n${body}\n}\n`,
+    );
     return path;
   }
 
@@ -193,7 +199,8 @@ export class LoopUnderTest {
   async reaches(run: StartedRun, state: RunState): Promise<StatusEntry> {
     return this.until(run, `state ${state}`, async () => {
       const status = await run.log.status();
-      if (status?.state === 'failed' && state !== 'failed') throw new Error(`${run.runId} failed: ${JSON.stringify(status.reason)}`);
+      if (status?.state === 'failed' && state !== 'failed')
+        throw new Error(`${run.runId} failed: ${JSON.stringify(status.reason)}`);
       return status?.state === state ? status : undefined;
     });
   }
@@ -206,9 +213,16 @@ export class LoopUnderTest {
   async until<T>(run: StartedRun, what: string, probe: () => Promise<T | undefined | false>): Promise<T> {
     const answer = await poll(probe, { everyMs: 50, timeoutMs: patienceMs });
     if (answer !== undefined && answer !== false) return answer;
-    const workers = (await listWorkers(this.nc, timings.local)).map(({ worker, state, lease, jobs }) => `${worker} ${state}, lease ${lease ?? 'none'}, jobs ${jobs.join(' ') || 'none'}`);
+    const workers = (await listWorkers(this.nc, timings.local)).map(
+      ({ worker, state, lease, jobs }) =>
+        `${worker} ${state}, lease ${lease ?? 'none'}, jobs ${jobs.join(' ') || 'none'}`,
+    );
     const lines = (await this.lines(run)).slice(-20);
-    throw new Error([`${run.runId} did not get to ${what}: ${JSON.stringify(await run.log.status())}`, ...workers, ...lines].join('\n'));
+    throw new Error(
+      [`${run.runId} did not get to ${what}: ${JSON.stringify(await run.log.status())}`, ...workers, ...lines].join(
+        '\n',
+      ),
+    );
   }
 
   /** Live notes of a run from now on. */
@@ -226,8 +240,12 @@ export class LoopUnderTest {
   /** All status entries of a run as `state, wish`; the wish to run goes without saying. */
   async statuses({ runId, log }: StartedRun): Promise<string[]> {
     const newest = (await log.status())?.n ?? 0;
-    const entries = await Promise.all(Array.from({ length: newest }, (_, i) => readRecord(this.store, keys.status(runId, i + 1), statusEntry)));
-    return entries.map((entry) => (entry?.record.wish === 'run' ? entry.record.state : `${entry?.record.state}, ${entry?.record.wish}`));
+    const entries = await Promise.all(
+      Array.from({ length: newest }, (_, i) => readRecord(this.store, keys.status(runId, i + 1), statusEntry)),
+    );
+    return entries.map((entry) =>
+      entry?.record.wish === 'run' ? entry.record.state : `${entry?.record.state}, ${entry?.record.wish}`,
+    );
   }
 
   /** State digests of all committed iterations. */
@@ -238,7 +256,12 @@ export class LoopUnderTest {
   async iterations({ log }: StartedRun): Promise<Iteration[]> {
     const found: Iteration[] = [];
     for await (const { batch, update } of log.iterations()) {
-      found.push({ batch: batch.record, batchDigest: batch.digest, update: update.record, updateDigest: update.digest });
+      found.push({
+        batch: batch.record,
+        batchDigest: batch.digest,
+        update: update.record,
+        updateDigest: update.digest,
+      });
     }
     return found;
   }
@@ -281,7 +304,9 @@ export class LoopUnderTest {
       data: { train_files: train, train_batch_size: 4, max_prompt_length: 8, max_response_length: 5, max_length: 24 },
       rollout: { n: 4, max_num_seqs: 8 },
       actor: { ppo_mini_batch_size: 4, ppo_max_token_len_per_gpu: 64, optim: { lr: 0.003, weight_decay: 0 } },
-      ...(sft ? {} : { reward: { custom_reward_function: { path: this.scorer('sevens', sevens), deterministic: true } } }),
+      ...(sft
+        ? {}
+        : { reward: { custom_reward_function: { path: this.scorer('sevens', sevens), deterministic: true } } }),
       trainer: { total_training_steps: 3, save_freq: -1, val_before_train: false },
       deterministic: true,
     };
@@ -291,7 +316,17 @@ export class LoopUnderTest {
     mkdirSync(this.#files, { recursive: true });
     await saveRandomModel(join(this.#files, 'model'), tinySizes, 0.1);
     const rows = (split: 'train' | 'validation', count: number, sft: boolean) =>
-      arithmeticRows({ rows: count, seed: 3, split, preset: 'digits', digits: 1, sft, careless: 0, dataSource: 'arithmetic', exclude: new Set() })
+      arithmeticRows({
+        rows: count,
+        seed: 3,
+        split,
+        preset: 'digits',
+        digits: 1,
+        sft,
+        careless: 0,
+        dataSource: 'arithmetic',
+        exclude: new Set(),
+      })
         .map((row) => JSON.stringify(row))
         .join('\n') + '\n';
     writeFileSync(join(this.#files, 'train.jsonl'), rows('train', 24, false));

@@ -57,7 +57,9 @@ export class MemoryStore implements Store {
   }
 
   async children(prefix: string): Promise<string[]> {
-    const names = (await this.list(prefix)).map((key) => key.slice(prefix.length)).map((rest) => (rest.includes('/') ? rest.slice(0, rest.indexOf('/') + 1) : rest));
+    const names = (await this.list(prefix))
+      .map((key) => key.slice(prefix.length))
+      .map((rest) => (rest.includes('/') ? rest.slice(0, rest.indexOf('/') + 1) : rest));
     return [...new Set(names)].sort();
   }
 

@@ -35,5 +35,10 @@ const llama = {
 export async function saveRandomModel(folder: string, sizes: ModelSizes, spread: number): Promise<void> {
   const config = { ...llama, ...sizes };
   const tensors = initialTensors(readDecoderConfig(config), 1, spread);
-  await saveHuggingFace(folder, { config, tensors, dtype: 'float32', companions: join(packageRoot(), 'examples/00-arithmetic-sft/base') });
+  await saveHuggingFace(folder, {
+    config,
+    tensors,
+    dtype: 'float32',
+    companions: join(packageRoot(), 'examples/00-arithmetic-sft/base'),
+  });
 }

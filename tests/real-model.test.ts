@@ -11,15 +11,31 @@ import type { NativeTrainer } from '../native/index.ts';
 import { largestDifference, oneSequence, openFolder } from './score-texts.ts';
 
 interface Expected {
-  readonly log_probs: readonly { readonly prompt_ids: readonly number[]; readonly answer_ids: readonly number[]; readonly log_probs: readonly number[]; readonly entropy: readonly number[] }[];
-  readonly greedy: readonly { readonly prompt_ids: readonly number[]; readonly steps: readonly { readonly id: number; readonly margin: number; readonly log_prob: number }[] }[];
-  readonly gradient: { readonly value: number; readonly global_norm: number; readonly norms: Readonly<Record<string, number>> };
+  readonly log_probs: readonly {
+    readonly prompt_ids: readonly number[];
+    readonly answer_ids: readonly number[];
+    readonly log_probs: readonly number[];
+    readonly entropy: readonly number[];
+  }[];
+  readonly greedy: readonly {
+    readonly prompt_ids: readonly number[];
+    readonly steps: readonly { readonly id: number; readonly margin: number; readonly log_prob: number }[];
+  }[];
+  readonly gradient: {
+    readonly value: number;
+    readonly global_norm: number;
+    readonly norms: Readonly<Record<string, number>>;
+  };
 }
 
 const modelFolder = process.env['PETREL_SMOLLM2'] ?? join(packageRoot(), 'examples/02-smollm2-addition/model');
-const expectedFile = process.env['PETREL_SMOLLM2_EXPECTED'] ?? join(packageRoot(), '../shared/real/smollm2/expected.json');
+const expectedFile =
+  process.env['PETREL_SMOLLM2_EXPECTED'] ?? join(packageRoot(), '../shared/real/smollm2/expected.json');
 const missing = [join(modelFolder, 'model.safetensors'), expectedFile].filter((path) => !existsSync(path));
-if (missing.length > 0) console.log(`the real-model tests are skipped: ${missing.join(' and ')} is not there (examples/02-smollm2-addition/make-model.py makes the model)`);
+if (missing.length > 0)
+  console.log(
+    `the real-model tests are skipped: ${missing.join(' and ')} is not there (examples/02-smollm2-addition/make-model.py makes the model)`,
+  );
 
 const { bf16, threads } = engineInfo();
 /** fp32 sums in another order than float64: rounding alone moves a logit by about this. */
@@ -39,14 +55,18 @@ describe.skipIf(missing.length > 0)('SmolLM2-135M-Instruct', () => {
 
   it('gives the log-probs and entropies of transformers in fp32', () => {
     const { logProb, entropy } = differences(trainer, need());
-    console.log(`fp32: log-probs within ${logProb.largest.toExponential(2)}, entropies within ${entropy.largest.toExponential(2)}`);
+    console.log(
+      `fp32: log-probs within ${logProb.largest.toExponential(2)}, entropies within ${entropy.largest.toExponential(2)}`,
+    );
     expect(logProb.largest).toBeLessThan(fp32Rounding);
     expect(entropy.largest).toBeLessThan(fp32Rounding);
   });
 
   it('chooses the greedy tokens of transformers wherever the margin exceeds the rounding', () => {
     const decided = greedyAgreement(trainer, need(), fp32Rounding);
-    console.log(`fp32 greedy: ${decided.agreeing} of ${decided.compared} tokens, log-probs within ${decided.logProb.toExponential(2)}`);
+    console.log(
+      `fp32 greedy: ${decided.agreeing} of ${decided.compared} tokens, log-probs within ${decided.logProb.toExponential(2)}`,
+    );
     expect(decided.agreeing).toBe(decided.compared);
     expect(decided.compared).toBeGreaterThan(50);
     expect(decided.logProb).toBeLessThan(fp32Rounding);
@@ -55,9 +75,14 @@ describe.skipIf(missing.length > 0)('SmolLM2-135M-Instruct', () => {
   it('gives its loss and the norm of every gradient', () => {
     const loss = -sumOfAnswers(trainer, need());
     const { value, global_norm: globalNorm, norms } = need().gradient;
-    const errors = trainer.parameters.map(({ name, offset, size }) => ({ name, error: Math.abs(l2(trainer.grads.subarray(offset, offset + size)) / (norms[name] ?? Number.NaN) - 1) }));
+    const errors = trainer.parameters.map(({ name, offset, size }) => ({
+      name,
+      error: Math.abs(l2(trainer.grads.subarray(offset, offset + size)) / (norms[name] ?? Number.NaN) - 1),
+    }));
     const worst = errors.reduce((a, b) => (b.error <= a.error ? a : b));
-    console.log(`loss off by ${Math.abs(loss / value - 1).toExponential(2)}, gradient norms by at most ${worst.error.toExponential(2)} (${worst.name})`);
+    console.log(
+      `loss off by ${Math.abs(loss / value - 1).toExponential(2)}, gradient norms by at most ${worst.error.toExponential(2)} (${worst.name})`,
+    );
     expect(Math.abs(loss / value - 1)).toBeLessThan(gradientError);
     expect(Math.abs(l2(trainer.grads) / globalNorm - 1)).toBeLessThan(gradientError);
     expect(errors.filter(({ error }) => !(error < gradientError))).toEqual([]);
@@ -69,7 +94,9 @@ describe.skipIf(missing.length > 0)('SmolLM2-135M-Instruct', () => {
     const rounded = await openFolder(modelFolder, { compute: 'bf16', deterministic: false, threads }, false);
     const { logProb } = differences(rounded, need());
     rounded.close();
-    console.log(`bf16: log-probs within ${logProb.largest.toExponential(2)}, ${logProb.mean.toExponential(2)} on average`);
+    console.log(
+      `bf16: log-probs within ${logProb.largest.toExponential(2)}, ${logProb.mean.toExponential(2)} on average`,
+    );
     expect(logProb.mean).toBeLessThan(bf16Rounding.mean);
     expect(logProb.largest).toBeLessThan(bf16Rounding.largest);
   });
@@ -80,7 +107,10 @@ interface Spread {
   readonly mean: number;
 }
 
-function differences(trainer: NativeTrainer, { log_probs: cases }: Expected): { readonly logProb: Spread; readonly entropy: Spread } {
+function differences(
+  trainer: NativeTrainer,
+  { log_probs: cases }: Expected,
+): { readonly logProb: Spread; readonly entropy: Spread } {
   const got = cases.map(({ prompt_ids, answer_ids }) => {
     const ids = [...prompt_ids, ...answer_ids];
     return trainer.forward(oneSequence(ids, 0, ids.length), { temperature: 1, entropy: true, keep: false });
@@ -99,7 +129,11 @@ function spread(pairs: readonly (readonly [got: ArrayLike<number>, want: readonl
 }
 
 /** Compares up to the first step whose runner-up is so near that rounding may choose it. */
-function greedyAgreement(trainer: NativeTrainer, { greedy }: Expected, rounding: number): { readonly agreeing: number; readonly compared: number; readonly logProb: number } {
+function greedyAgreement(
+  trainer: NativeTrainer,
+  { greedy }: Expected,
+  rounding: number,
+): { readonly agreeing: number; readonly compared: number; readonly logProb: number } {
   let [agreeing, compared, logProb] = [0, 0, 0];
   for (const { prompt_ids, steps } of greedy) {
     const made = decodeGreedily(trainer, prompt_ids, steps.length);
@@ -114,7 +148,11 @@ function greedyAgreement(trainer: NativeTrainer, { greedy }: Expected, rounding:
   return { agreeing, compared, logProb };
 }
 
-function decodeGreedily(trainer: NativeTrainer, prompt: readonly number[], count: number): { readonly tokens: number[]; readonly logProbs: number[] } {
+function decodeGreedily(
+  trainer: NativeTrainer,
+  prompt: readonly number[],
+  count: number,
+): { readonly tokens: number[]; readonly logProbs: number[] } {
   const generator = createGenerator(trainer, { maxSeqs: 1, maxModelLen: prompt.length + count });
   generator.submit({
     prompt: Int32Array.from(prompt),
@@ -139,7 +177,11 @@ function sumOfAnswers(trainer: NativeTrainer, { log_probs: cases }: Expected): n
   let sum = 0;
   for (const { prompt_ids, answer_ids } of cases.slice(0, 2)) {
     const ids = [...prompt_ids, ...answer_ids];
-    const { handle, logProbs_P } = trainer.forward(oneSequence(ids, prompt_ids.length - 1), { temperature: 1, entropy: false, keep: true });
+    const { handle, logProbs_P } = trainer.forward(oneSequence(ids, prompt_ids.length - 1), {
+      temperature: 1,
+      entropy: false,
+      keep: true,
+    });
     trainer.backward(handle, new Float32Array(logProbs_P.length).fill(-1));
     sum += logProbs_P.reduce((total, x) => total + x, 0);
   }

@@ -7,8 +7,24 @@ import type { Digest, RunId } from '../core/ids.ts';
 import type { Store } from '../core/ports.ts';
 import { parseRecipe } from '../core/recipe/index.ts';
 import { keys } from '../core/records/keys.ts';
-import { batchRecord, evalRecord, recordFormat, resultRecord, revisionRecord, runRecord, termRecord, updateRecord } from '../core/records/schema.ts';
-import type { BatchRecord, Counters, NumericProfile, RunInputs, RunState, StatusEntry } from '../core/records/schema.ts';
+import {
+  batchRecord,
+  evalRecord,
+  recordFormat,
+  resultRecord,
+  revisionRecord,
+  runRecord,
+  termRecord,
+  updateRecord,
+} from '../core/records/schema.ts';
+import type {
+  BatchRecord,
+  Counters,
+  NumericProfile,
+  RunInputs,
+  RunState,
+  StatusEntry,
+} from '../core/records/schema.ts';
 import type { AdvantageOutput, ScoreTable } from '../core/wire/jobs.ts';
 import { putBlob, putJsonBlob } from '../infra/store/blobs.ts';
 import { storeDataset } from '../infra/store/datasets.ts';
@@ -56,7 +72,14 @@ const parameters = [
   { name: 'model.embed_tokens.weight', shape: [4, 2], offset: 0, size: 8 },
   { name: 'model.norm.weight', shape: [2], offset: 8, size: 2 },
 ];
-const profile: NumericProfile = { id: 'p0', compute: 'fp32', deterministic: true, isa: 'avx2', engine: 'test', maxTokensPerMicroBatch: 64 };
+const profile: NumericProfile = {
+  id: 'p0',
+  compute: 'fp32',
+  deterministic: true,
+  isa: 'avx2',
+  engine: 'test',
+  maxTokensPerMicroBatch: 64,
+};
 const prompts = ['What is 2 + 3?', 'What is 4 + 4?'];
 const answers = ['5', '8'];
 const samplesPerDraw = 2;
@@ -82,7 +105,11 @@ export async function buildRun(store: Store, options: BuiltRunOptions = {}): Pro
   for (let k = 0; k <= done; k++) {
     if (k > 0) await run.iterate(k, kind);
     if (evaluations.includes(k)) await run.evaluate(k);
-    if (checkpoints.includes(k)) await saveCheckpoint({ store, runId, term: 1, iteration: k }, { ...builtState(k), parameters, digests: stateDigests(builtState(k)) });
+    if (checkpoints.includes(k))
+      await saveCheckpoint(
+        { store, runId, term: 1, iteration: k },
+        { ...builtState(k), parameters, digests: stateDigests(builtState(k)) },
+      );
   }
   const state: RunState = done >= iterations ? 'completed' : 'running';
   await appendStatus(run.log, { wish: 'run', state, ...options.status }, new Date(createdAt.getTime() + 60_000));
@@ -114,7 +141,13 @@ class RunWriter {
   async begin(name: string, kind: 'rl' | 'sft', iterations: number, owner: string): Promise<void> {
     const runId = this.#runId;
     const createdAt = this.#createdAt.toISOString();
-    await decide(this.#store, keys.run(runId), runRecord, { format: recordFormat, runId, name, kind, createdAt }, () => true);
+    await decide(
+      this.#store,
+      keys.run(runId),
+      runRecord,
+      { format: recordFormat, runId, name, kind, createdAt },
+      () => true,
+    );
     const inputs = await this.#inputs(kind);
     const recipe = parseRecipe({
       name,
@@ -125,23 +158,63 @@ class RunWriter {
       rollout: { n: samplesPerDraw },
       trainer: { total_training_steps: iterations },
     });
-    const revision = { format: recordFormat, runId, revision: 1, fromPosition: 0, recipe: { ...recipe }, inputs, createdAt } as const;
+    const revision = {
+      format: recordFormat,
+      runId,
+      revision: 1,
+      fromPosition: 0,
+      recipe: { ...recipe },
+      inputs,
+      createdAt,
+    } as const;
     await decide(this.#store, keys.revision(runId, 1), revisionRecord, revision, () => true);
     const { stateDigest, weightsDigest } = stateDigests(builtState(0));
-    const term = { format: recordFormat, runId, term: 1, startState: stateDigest, startWeights: weightsDigest, revision: 1, profile, owner, reason: 'start', skippedDraws: [], writer: this.#writer(0) } as const;
-    this.#parent = (await decide(this.#store, keys.term(runId, 1), termRecord, { ...term, skippedDraws: [] }, () => true)).digest;
+    const term = {
+      format: recordFormat,
+      runId,
+      term: 1,
+      startState: stateDigest,
+      startWeights: weightsDigest,
+      revision: 1,
+      profile,
+      owner,
+      reason: 'start',
+      skippedDraws: [],
+      writer: this.#writer(0),
+    } as const;
+    this.#parent = (
+      await decide(this.#store, keys.term(runId, 1), termRecord, { ...term, skippedDraws: [] }, () => true)
+    ).digest;
   }
 
   async iterate(k: number, kind: 'rl' | 'sft'): Promise<void> {
     const runId = this.#runId;
     const results = kind === 'rl' ? await this.#sampled(k, 'train') : [];
     const before = countersAt(k - 1);
-    const draws: BatchRecord['draws'] = prompts.map((_, row) => ({ draw: drawOf(k, row), row, fate: 'trained', samples: kind === 'sft' ? [row] : row === 1 ? [2, failure] : [0, 1] }));
+    const draws: BatchRecord['draws'] = prompts.map((_, row) => ({
+      draw: drawOf(k, row),
+      row,
+      fate: 'trained',
+      samples: kind === 'sft' ? [row] : row === 1 ? [2, failure] : [0, 1],
+    }));
     const made = {
       tensors: await putBlob(this.#store, runId, await this.#batchTensors(k, kind)),
       oldLogProbs: 'on-policy',
       learningRates: [learningRate],
-      loss: { kind: kind === 'rl' ? 'policy' : 'sft', lossMode: 'vanilla', clipRatioLow: 0.2, clipRatioHigh: 0.2, clipRatioC: 3, lossAggMode: 'token-mean', entropyCoeff: 0, useKlLoss: false, klLossCoef: 0, klLossType: 'k1', temperature: 1, lossScaleFactor: 16 },
+      loss: {
+        kind: kind === 'rl' ? 'policy' : 'sft',
+        lossMode: 'vanilla',
+        clipRatioLow: 0.2,
+        clipRatioHigh: 0.2,
+        clipRatioC: 3,
+        lossAggMode: 'token-mean',
+        entropyCoeff: 0,
+        useKlLoss: false,
+        klLossCoef: 0,
+        klLossType: 'k1',
+        temperature: 1,
+        lossScaleFactor: 16,
+      },
       optimizer: { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01, maxGradNorm: 1 },
       draws,
       after: countersAt(k),
@@ -180,7 +253,15 @@ class RunWriter {
       timings: { 'timing_s/update': 0.5 },
       writer: this.#writer(k),
     } as const;
-    this.#parent = (await decide(this.#store, keys.update(runId, 1, k), updateRecord, { ...update, steps: [...update.steps] }, () => true)).digest;
+    this.#parent = (
+      await decide(
+        this.#store,
+        keys.update(runId, 1, k),
+        updateRecord,
+        { ...update, steps: [...update.steps] },
+        () => true,
+      )
+    ).digest;
   }
 
   async evaluate(k: number): Promise<void> {
@@ -199,7 +280,13 @@ class RunWriter {
       results: await this.#sampled(k, 'validate', accuracy),
       writer: this.#writer(k),
     } as const;
-    await decide(this.#store, keys.evaluation(this.#runId, 1, k), evalRecord, { ...record, results: [...record.results] }, () => true);
+    await decide(
+      this.#store,
+      keys.evaluation(this.#runId, 1, k),
+      evalRecord,
+      { ...record, results: [...record.results] },
+      () => true,
+    );
   }
 
   /** The model's files and the rows. */
@@ -207,17 +294,34 @@ class RunWriter {
     const folder = mkdtempSync(join(tmpdir(), 'petrel-model-'));
     try {
       cpSync(tokenizerFolder(), folder, { recursive: true });
-      writeFileSync(join(folder, 'config.json'), JSON.stringify({ architectures: ['LlamaForCausalLM'], model_type: 'llama', torch_dtype: 'bfloat16' }));
-      await writeModelFiles(folder, parameters.map(({ name, shape, offset, size }) => ({ name, shape, data: builtState(0).weights.subarray(offset, offset + size) })), { dtype: 'F32' });
+      writeFileSync(
+        join(folder, 'config.json'),
+        JSON.stringify({ architectures: ['LlamaForCausalLM'], model_type: 'llama', torch_dtype: 'bfloat16' }),
+      );
+      await writeModelFiles(
+        folder,
+        parameters.map(({ name, shape, offset, size }) => ({
+          name,
+          shape,
+          data: builtState(0).weights.subarray(offset, offset + size),
+        })),
+        { dtype: 'F32' },
+      );
       const tokens = await this.#tokenizer.encodeBatch(prompts);
       const responses = (await this.#responses()).filter((_, b) => b % samplesPerDraw === 0);
       this.#dataset = {
         rows: prompts.map((prompt, row) => ({ dataSource: 'toy', prompt, groundTruth: answers[row] })),
         promptTokens: Int32Array.from(tokens.flatMap((one) => [...one])),
         promptOffsets: offsetsOf(tokens),
-        ...(kind === 'sft' && { responseTokens: Int32Array.from(responses.flatMap((one) => [...one])), responseOffsets: offsetsOf(responses) }),
+        ...(kind === 'sft' && {
+          responseTokens: Int32Array.from(responses.flatMap((one) => [...one])),
+          responseOffsets: offsetsOf(responses),
+        }),
       };
-      const dataset = await storeDataset(this.#store, { [tokensFile]: encodeDatasetTokens(this.#dataset), [rowsFile]: encodeDatasetRows(this.#dataset) });
+      const dataset = await storeDataset(this.#store, {
+        [tokensFile]: encodeDatasetTokens(this.#dataset),
+        [rowsFile]: encodeDatasetRows(this.#dataset),
+      });
       return {
         model: await storeModelFolder(this.#store, folder),
         train: dataset,
@@ -246,7 +350,10 @@ class RunWriter {
       encodeTrajectories({
         weightsDigest: stateDigests(builtState(purpose === 'train' ? k - 1 : k)).weightsDigest,
         samplesPerDraw,
-        draw_B: Int32Array.from(responses, (_, b) => (purpose === 'train' ? drawOf(k, 0) : 0) + Math.floor(b / samplesPerDraw)),
+        draw_B: Int32Array.from(
+          responses,
+          (_, b) => (purpose === 'train' ? drawOf(k, 0) : 0) + Math.floor(b / samplesPerDraw),
+        ),
         row_B: Int32Array.from(responses, (_, b) => Math.floor(b / samplesPerDraw)),
         promptTokens: this.#dataset.promptTokens,
         promptOffsets_D1: this.#dataset.promptOffsets,
@@ -257,43 +364,70 @@ class RunWriter {
         stopReason_B: Uint8Array.of(1, 2, 1, 2),
       }),
     );
-    const table: ScoreTable = { trajectories, scores: [1, 0, 1, null], reasons: [null, null, null, failure], columns: { acc: accuracy === undefined ? [1, 0, 1, null] : [accuracy, accuracy, accuracy, accuracy] } };
+    const table: ScoreTable = {
+      trajectories,
+      scores: [1, 0, 1, null],
+      reasons: [null, null, null, failure],
+      columns: { acc: accuracy === undefined ? [1, 0, 1, null] : [accuracy, accuracy, accuracy, accuracy] },
+    };
     const scores = await putJsonBlob(this.#store, this.#runId, table);
     return [
-      await this.#result('rollout', [purpose, k], { trajectories, samples: responses.length, promptTokens: 1, responseTokens: lengths }),
+      await this.#result('rollout', [purpose, k], {
+        trajectories,
+        samples: responses.length,
+        promptTokens: 1,
+        responseTokens: lengths,
+      }),
       await this.#result('reward', [purpose, k], { scores, failed: 1 }),
     ];
   }
 
   async #result(stage: string, input: unknown, output: Record<string, unknown>): Promise<string> {
     const jobId = makeJobId(stage, digestOf([this.#runId, input]));
-    await decide(this.#store, keys.result(this.#runId, jobId), resultRecord, { format: recordFormat, jobId, stage, output, timings: {}, writer: this.#writer(0) }, () => true);
+    await decide(
+      this.#store,
+      keys.result(this.#runId, jobId),
+      resultRecord,
+      { format: recordFormat, jobId, stage, output, timings: {}, writer: this.#writer(0) },
+      () => true,
+    );
     return jobId;
   }
 
   /** The rows to learn, or the samples that could be scored, in one optimiser step; advantages +1 and −1. */
   async #batchTensors(k: number, kind: 'rl' | 'sft'): Promise<Uint8Array> {
-    const promptOf = (row: number) => this.#dataset.promptTokens.subarray(this.#dataset.promptOffsets[row], this.#dataset.promptOffsets[row + 1]);
+    const promptOf = (row: number) =>
+      this.#dataset.promptTokens.subarray(this.#dataset.promptOffsets[row], this.#dataset.promptOffsets[row + 1]);
     const all = await this.#responses();
     const places = kind === 'sft' ? [0, 2] : [0, 1, 2];
-    const samples = places.map((b) => ({ prompt: promptOf(Math.floor(b / samplesPerDraw)), response: all[b] ?? new Int32Array() }));
+    const samples = places.map((b) => ({
+      prompt: promptOf(Math.floor(b / samplesPerDraw)),
+      response: all[b] ?? new Int32Array(),
+    }));
     const offsets_B1 = offsetsOf(samples.map(({ prompt, response }) => Int32Array.of(...prompt, ...response)));
-    const scored = samples.flatMap(({ prompt, response }, b) => [...response].map((_, t) => (offsets_B1[b] ?? 0) + prompt.length + t));
-    const advantages_T = Float32Array.from(samples.flatMap(({ response }, b) => [...response].map(() => (b === 1 ? -1 : 1))));
-    return encodeBatch({
-      tokens_N: Int32Array.from(samples.flatMap(({ prompt, response }) => [...prompt, ...response])),
-      offsets_B1,
-      scored_T: Int32Array.from(scored),
-      scoredOffsets_B1: offsetsOf(samples.map(({ response }) => response)),
-      mask_T: new Uint8Array(scored.length).fill(1),
-      advantages_T,
-      returns_T: advantages_T.map((advantage) => advantage * k),
-      rewards_B: kind === 'sft' ? new Float32Array(2) : Float32Array.of(1, 0, 1),
-      ...(kind === 'rl' && { rolloutLogProbs_T: new Float32Array(scored.length) }),
-      stepOffsets_S1: Int32Array.of(0, 1),
-      microOffsets_M1: Int32Array.of(0, samples.length),
-      microSamples: Int32Array.from(samples, (_, b) => b),
-    }, { iteration: k, parentState: stateDigests(builtState(k - 1)).stateDigest });
+    const scored = samples.flatMap(({ prompt, response }, b) =>
+      [...response].map((_, t) => (offsets_B1[b] ?? 0) + prompt.length + t),
+    );
+    const advantages_T = Float32Array.from(
+      samples.flatMap(({ response }, b) => [...response].map(() => (b === 1 ? -1 : 1))),
+    );
+    return encodeBatch(
+      {
+        tokens_N: Int32Array.from(samples.flatMap(({ prompt, response }) => [...prompt, ...response])),
+        offsets_B1,
+        scored_T: Int32Array.from(scored),
+        scoredOffsets_B1: offsetsOf(samples.map(({ response }) => response)),
+        mask_T: new Uint8Array(scored.length).fill(1),
+        advantages_T,
+        returns_T: advantages_T.map((advantage) => advantage * k),
+        rewards_B: kind === 'sft' ? new Float32Array(2) : Float32Array.of(1, 0, 1),
+        ...(kind === 'rl' && { rolloutLogProbs_T: new Float32Array(scored.length) }),
+        stepOffsets_S1: Int32Array.of(0, 1),
+        microOffsets_M1: Int32Array.of(0, samples.length),
+        microSamples: Int32Array.from(samples, (_, b) => b),
+      },
+      { iteration: k, parentState: stateDigests(builtState(k - 1)).stateDigest },
+    );
   }
 
   #writer(k: number) {

@@ -36,18 +36,52 @@ const accessKey = 'petrel';
 const secretKey = 'petrel-secret';
 
 /** Short pauses; its time limits leave room for a loaded machine. */
-export const shortPatience: Patience = { ...usualPatience, firstPauseMs: 5, longestPauseMs: 50, idleMs: 20_000, replyMs: 60_000 };
+export const shortPatience: Patience = {
+  ...usualPatience,
+  firstPauseMs: 5,
+  longestPauseMs: 50,
+  idleMs: 20_000,
+  replyMs: 60_000,
+};
 
 /** SeaweedFS with its data under `folder`. It takes half a GiB of memory: one per test file. */
 export async function startSeaweed(folder: string): Promise<S3Server> {
-  const [master, volume, filer, s3, ...grpc] = (await freePorts(8)) as [number, number, number, number, number, number, number, number];
+  const [master, volume, filer, s3, ...grpc] = (await freePorts(8)) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
   mkdirSync(join(folder, 'data'), { recursive: true });
   const configFile = join(folder, 's3.json');
-  writeFileSync(configFile, JSON.stringify({ identities: [{ name: 'petrel', credentials: [{ accessKey, secretKey }], actions: ['Admin'] }] }));
+  writeFileSync(
+    configFile,
+    JSON.stringify({ identities: [{ name: 'petrel', credentials: [{ accessKey, secretKey }], actions: ['Admin'] }] }),
+  );
   const flags = {
-    ip: loopback, 'ip.bind': loopback, dir: join(folder, 'data'), s3: true, 's3.config': configFile, filer: true, 'volume.max': 20, 'master.volumeSizeLimitMB': 256,
-    'master.telemetry': false, 'master.port': master, 'volume.port': volume, 'filer.port': filer, 's3.port': s3,
-    'master.port.grpc': grpc[0], 'volume.port.grpc': grpc[1], 'filer.port.grpc': grpc[2], 's3.port.grpc': grpc[3], 's3.port.iceberg': 0, 's3.port.lance': 0,
+    ip: loopback,
+    'ip.bind': loopback,
+    dir: join(folder, 'data'),
+    s3: true,
+    's3.config': configFile,
+    filer: true,
+    'volume.max': 20,
+    'master.volumeSizeLimitMB': 256,
+    'master.telemetry': false,
+    'master.port': master,
+    'volume.port': volume,
+    'filer.port': filer,
+    's3.port': s3,
+    'master.port.grpc': grpc[0],
+    'volume.port.grpc': grpc[1],
+    'filer.port.grpc': grpc[2],
+    's3.port.grpc': grpc[3],
+    's3.port.iceberg': 0,
+    's3.port.lance': 0,
   };
   const args = ['server', ...Object.entries(flags).map(([name, value]) => `-${name}=${value}`)];
   return serve('seaweedfs', folder, args, s3);
@@ -55,14 +89,30 @@ export async function startSeaweed(folder: string): Promise<S3Server> {
 
 /** Why versitygw cannot be had here; undefined when it can. */
 export function versityMissing(): string | undefined {
-  return toolPath('versitygw') === undefined ? 'versitygw is not built: it needs Go and the network (node infra/bootstrap.mjs --tests)' : undefined;
+  return toolPath('versitygw') === undefined
+    ? 'versitygw is not built: it needs Go and the network (node infra/bootstrap.mjs --tests)'
+    : undefined;
 }
 
 /** versitygw with its data under `folder`. */
 export async function startVersity(folder: string): Promise<S3Server> {
   const [port] = (await freePorts(1)) as [number];
   for (const name of ['data', 'sidecar']) mkdirSync(join(folder, name), { recursive: true });
-  const args = ['--port', `${loopback}:${port}`, '--access', accessKey, '--secret', secretKey, '--region', 'us-east-1', '--quiet', 'posix', '--sidecar', join(folder, 'sidecar'), join(folder, 'data')];
+  const args = [
+    '--port',
+    `${loopback}:${port}`,
+    '--access',
+    accessKey,
+    '--secret',
+    secretKey,
+    '--region',
+    'us-east-1',
+    '--quiet',
+    'posix',
+    '--sidecar',
+    join(folder, 'sidecar'),
+    join(folder, 'data'),
+  ];
   return serve('versitygw', folder, args, port);
 }
 
@@ -70,8 +120,17 @@ async function serve(name: string, folder: string, args: readonly string[], port
   const command = toolPath(name);
   if (command === undefined) throw new Error(`${name} is not there: node infra/bootstrap.mjs --tests`);
   const endpoint = `http://${loopback}:${port}`;
-  const env: S3Env = { AWS_ENDPOINT_URL: endpoint, AWS_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: accessKey, AWS_SECRET_ACCESS_KEY: secretKey };
-  Object.assign(process.env, { AWS_ACCESS_KEY_ID: accessKey, AWS_SECRET_ACCESS_KEY: secretKey, AWS_REGION: 'us-east-1' });
+  const env: S3Env = {
+    AWS_ENDPOINT_URL: endpoint,
+    AWS_REGION: 'us-east-1',
+    AWS_ACCESS_KEY_ID: accessKey,
+    AWS_SECRET_ACCESS_KEY: secretKey,
+  };
+  Object.assign(process.env, {
+    AWS_ACCESS_KEY_ID: accessKey,
+    AWS_SECRET_ACCESS_KEY: secretKey,
+    AWS_REGION: 'us-east-1',
+  });
   const server = await startServer(name, folder, command, args, {}, () => answers(endpoint));
   const connect: S3Server['connect'] = (options = {}) => connectS3({ endpoint, patience: shortPatience, ...options });
   await makeBucket(await connect());
@@ -85,14 +144,20 @@ async function serve(name: string, folder: string, args: readonly string[], port
 
 /** The port is open before the server serves: an answer of its S3 side counts, be it a refusal. */
 async function answers(endpoint: string): Promise<boolean> {
-  return fetch(endpoint).then((reply) => reply.status < 500, () => false);
+  return fetch(endpoint).then(
+    (reply) => reply.status < 500,
+    () => false,
+  );
 }
 
 async function makeBucket({ client }: S3Connection): Promise<void> {
   const made = await poll(
     async () => {
       await client.send(new CreateBucketCommand({ Bucket: testBucket })).catch(() => {}); // not ready yet, or there already: the next line tells
-      return client.send(new HeadBucketCommand({ Bucket: testBucket })).then(() => true, () => false);
+      return client.send(new HeadBucketCommand({ Bucket: testBucket })).then(
+        () => true,
+        () => false,
+      );
     },
     { everyMs: 100, timeoutMs: 60_000 },
   );
@@ -102,7 +167,9 @@ async function makeBucket({ client }: S3Connection): Promise<void> {
 
 function toolPath(name: string): string | undefined {
   const file = join(petrelHome(), 'toolchain/tools.json');
-  const tools = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Readonly<Record<string, { readonly path: string }>>) : {};
+  const tools = existsSync(file)
+    ? (JSON.parse(readFileSync(file, 'utf8')) as Readonly<Record<string, { readonly path: string }>>)
+    : {};
   const path = tools[name]?.path;
   return path !== undefined && existsSync(path) ? path : undefined;
 }

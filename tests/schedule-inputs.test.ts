@@ -14,7 +14,15 @@ import { scheduleActivities } from '../activities/schedules.ts';
 const day = 24 * 3_600_000;
 const began = Date.parse('2026-01-01T00:00:00Z');
 const inputs = { model: 'a'.repeat(64), train: 'b'.repeat(64), trainRows: 1 };
-const definition = { times: { type: 'every', everyMs: day }, since: '2026-01-01T00:00:00.000Z', catchUpMs: day, overlap: 'all', kind: 'rl', recipe: {}, inputs } satisfies ScheduleDefinition;
+const definition = {
+  times: { type: 'every', everyMs: day },
+  since: '2026-01-01T00:00:00.000Z',
+  catchUpMs: day,
+  overlap: 'all',
+  kind: 'rl',
+  recipe: {},
+  inputs,
+} satisfies ScheduleDefinition;
 
 function portsOf(log: ScheduleLog): ActivityPorts {
   const ports: Partial<ActivityPorts> = {
@@ -25,7 +33,15 @@ function portsOf(log: ScheduleLog): ActivityPorts {
     openLog: (store, runId) => new RunLog(store, runId),
     appendStatus,
     whileHeartbeating: (work) => work(new AbortController().signal),
-    schedules: { openScheduleLog: () => log, readModule: async () => new Uint8Array(), keepInputs, claimRun, writeRun, startRun: async () => {}, tellRun: async () => false },
+    schedules: {
+      openScheduleLog: () => log,
+      readModule: async () => new Uint8Array(),
+      keepInputs,
+      claimRun,
+      writeRun,
+      startRun: async () => {},
+      tellRun: async () => false,
+    },
   };
   return ports as ActivityPorts;
 }
@@ -36,7 +52,14 @@ it('begins a run that was decided before its schedule went, and keeps the janito
   const log = new ScheduleLog(store, 'nightly');
   const record = await log.append(undefined, { state: 'active', owner: 'here', definition }, new Date(began));
   const time = '2026-01-02T00:00:00.000Z';
-  await log.appendFiring(0, { at: time, generation: 1, time, kind: 'scheduled', outcome: 'started', runId: 'nightly-20260102-000000-abcd' });
+  await log.appendFiring(0, {
+    at: time,
+    generation: 1,
+    time,
+    kind: 'scheduled',
+    outcome: 'started',
+    runId: 'nightly-20260102-000000-abcd',
+  });
   await log.append(record, { state: 'removed', owner: 'here' }, new Date(began));
   const pass = (days: number) => passOverInputs(store, { now: new Date(began + days * day), graceMs: day });
   await pass(0);
@@ -45,7 +68,8 @@ it('begins a run that was decided before its schedule went, and keeps the janito
   // What the janitor has made up its mind to remove at this moment stays: somebody has asked for it.
   const change = store.beforeChange;
   store.beforeChange = (key) => {
-    if (key.endsWith('/revisions/1.json')) expect([...store.objects.keys()].filter((one) => one.startsWith('janitor/'))).toHaveLength(2);
+    if (key.endsWith('/revisions/1.json'))
+      expect([...store.objects.keys()].filter((one) => one.startsWith('janitor/'))).toHaveLength(2);
     change(key);
   };
   expect(await fireSchedule(carry)).toMatchObject({ outcome: 'started' });
@@ -59,7 +83,12 @@ it('says that it failed when what its run would read is being removed', async ()
   await log.append(undefined, { state: 'active', owner: 'here', definition }, new Date(began));
   const ports = portsOf(log);
   const gone: ActivityPorts = { ...ports, schedules: { ...ports.schedules, keepInputs: async () => false } };
-  const outcome = await scheduleActivities(gone).fireSchedule({ schedule: 'nightly', store: store.url, generation: 1, time: '2026-01-02T00:00:00.000Z' });
+  const outcome = await scheduleActivities(gone).fireSchedule({
+    schedule: 'nightly',
+    store: store.url,
+    generation: 1,
+    time: '2026-01-02T00:00:00.000Z',
+  });
   expect(outcome).toMatchObject({ outcome: 'failed', why: expect.stringContaining('were removed') as unknown });
   expect((await log.entries()).map((one) => one.outcome)).toEqual(['started', 'failed']);
 });

@@ -53,7 +53,9 @@ export class SchedulesUnderTest {
 
   /** As `send`, with the workflow's answer. */
   async fire(log: ScheduleLog, time: string, triggered = true): Promise<FiringOutcome> {
-    return this.loop.client.workflow.getHandle(await this.send(log, time, triggered)).result() as Promise<FiringOutcome>;
+    return this.loop.client.workflow
+      .getHandle(await this.send(log, time, triggered))
+      .result() as Promise<FiringOutcome>;
   }
 
   async startedBy(log: ScheduleLog, time: string): Promise<StartedRun> {
@@ -76,12 +78,16 @@ export class SchedulesUnderTest {
 
   /** The time's newest entry, once there is one of this outcome. */
   async decided(log: ScheduleLog, time: string, outcome: FiringRecord['outcome']): Promise<FiringRecord> {
-    return this.until(`${log.name} of ${time} ${outcome}`, async () => (await log.view()).firings.find((one) => one.time === time && one.outcome === outcome));
+    return this.until(`${log.name} of ${time} ${outcome}`, async () =>
+      (await log.view()).firings.find((one) => one.time === time && one.outcome === outcome),
+    );
   }
 
   /** Ids of the runs that have this name. */
   async runsNamed(name: string): Promise<string[]> {
-    return (await this.loop.store.children(keys.runs)).map((id) => id.replace('/', '')).filter((id) => id.startsWith(`${name}-`));
+    return (await this.loop.store.children(keys.runs))
+      .map((id) => id.replace('/', ''))
+      .filter((id) => id.startsWith(`${name}-`));
   }
 
   async until<T>(what: string, probe: () => Promise<T | undefined | false>): Promise<T> {

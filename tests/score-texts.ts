@@ -18,7 +18,12 @@ export async function openFolder(folder: string, options: EngineOptions, trainab
 /** Positions [from, to) of one sequence, each with the token that follows it; the last token of all is followed by token 0. */
 export function oneSequence(ids: readonly number[], from = 0, to = ids.length - 1): PackedBatch {
   const positions_P = Int32Array.from({ length: to - from }, (_, i) => from + i);
-  return { tokens_N: Int32Array.from(ids), cuSeqlens: Int32Array.of(0, ids.length), positions_P, targets_P: positions_P.map((at) => ids[at + 1] ?? 0) };
+  return {
+    tokens_N: Int32Array.from(ids),
+    cuSeqlens: Int32Array.of(0, ids.length),
+    positions_P,
+    targets_P: positions_P.map((at) => ids[at + 1] ?? 0),
+  };
 }
 
 /** Log-prob of every token but the first. */
@@ -30,6 +35,7 @@ export function logProbsOf(trainer: NativeTrainer, ids: readonly number[]): Floa
 export function largestDifference(got: ArrayLike<number>, want: ArrayLike<number>): number {
   if (got.length !== want.length) return Number.POSITIVE_INFINITY;
   let largest = 0;
-  for (let i = 0; i < want.length; i++) largest = Math.max(largest, Math.abs((got[i] ?? Number.NaN) - (want[i] ?? Number.NaN)));
+  for (let i = 0; i < want.length; i++)
+    largest = Math.max(largest, Math.abs((got[i] ?? Number.NaN) - (want[i] ?? Number.NaN)));
   return largest;
 }

@@ -50,8 +50,14 @@ describe('a Temporal server of the tests', () => {
 describe('connections', () => {
   it('say what is missing when no server answers', async () => {
     const nowhere = { nats: { url: 'nats://127.0.0.1:9' }, temporal: { address: '127.0.0.1:9' } };
-    await expect(connectNats(nowhere, 'test', { timeoutMs: 200 })).rejects.toMatchObject({ code: 'NatsUnreachable', hint: 'petrel up' });
-    await expect(connectTemporalWorker(nowhere, 200)).rejects.toMatchObject({ code: 'TemporalUnreachable', kind: 'retryable' });
+    await expect(connectNats(nowhere, 'test', { timeoutMs: 200 })).rejects.toMatchObject({
+      code: 'NatsUnreachable',
+      hint: 'petrel up',
+    });
+    await expect(connectTemporalWorker(nowhere, 200)).rejects.toMatchObject({
+      code: 'TemporalUnreachable',
+      kind: 'retryable',
+    });
   });
 
   it.each([

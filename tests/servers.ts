@@ -38,7 +38,10 @@ export interface TestServer {
 }
 
 /** Temporal with its database under `folder`; give it to `connectTemporalClient` and `connectTemporalWorker`. `settings`: dynamic ones, `name=value`. */
-export async function startTemporal(folder: string, settings: readonly string[] = []): Promise<TestServer & HasTemporal> {
+export async function startTemporal(
+  folder: string,
+  settings: readonly string[] = [],
+): Promise<TestServer & HasTemporal> {
   const [port] = (await freePorts(1)) as [number];
   const { path } = readTools(petrelHome()).temporal;
   mkdirSync(folder, { recursive: true });
@@ -51,9 +54,22 @@ export async function startTemporal(folder: string, settings: readonly string[] 
 export async function startNats(folder: string): Promise<TestServer & HasNats> {
   const [port, monitorPort] = (await freePorts(2)) as [number, number];
   mkdirSync(folder, { recursive: true });
-  const options = { configFile: join(folder, 'nats.conf'), storeDir: join(folder, 'nats'), port, monitorPort, token: newNatsToken() };
+  const options = {
+    configFile: join(folder, 'nats.conf'),
+    storeDir: join(folder, 'nats'),
+    port,
+    monitorPort,
+    token: newNatsToken(),
+  };
   writeNatsConfig(options);
-  const server = await startServer('nats', folder, readTools(petrelHome())['nats-server'].path, natsArgs(options), {}, () => isNatsReady(monitorPort));
+  const server = await startServer(
+    'nats',
+    folder,
+    readTools(petrelHome())['nats-server'].path,
+    natsArgs(options),
+    {},
+    () => isNatsReady(monitorPort),
+  );
   return Object.assign(server, { nats: { url: `nats://${loopback}:${port}`, token: options.token } });
 }
 
@@ -83,7 +99,11 @@ export async function startServer(
 
   async function launch(): Promise<ProcessIdentity> {
     const log = openSync(logPath, 'a');
-    const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: ['ignore', log, log], detached: true });
+    const child = spawn(command, args, {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', log, log],
+      detached: true,
+    });
     closeSync(log);
     const identity = child.pid === undefined ? undefined : identify(child.pid);
     if (!identity) throw new Error(`${name} did not start: ${command}`);

@@ -57,7 +57,10 @@ export class StackUnderTest {
       const now = readStack(this.home);
       return now && isStackReady(now) && processOf(now, name).pid !== before.pid ? now : undefined;
     }, bounded);
-    if (!stack) throw new Error(`${name} was not replaced: ${JSON.stringify(readStack(this.home), null, 2)}\n${logTail(this.home, 'supervisor', 40)}`);
+    if (!stack)
+      throw new Error(
+        `${name} was not replaced: ${JSON.stringify(readStack(this.home), null, 2)}\n${logTail(this.home, 'supervisor', 40)}`,
+      );
     return stack;
   }
 
@@ -71,13 +74,18 @@ export class StackUnderTest {
 
 export function processOf(stack: StackInfo, name: string): ProcessIdentity {
   const child = stack.children.find((one) => one.name === name);
-  if (child?.pid === undefined || child.startTime === undefined) throw new Error(`${name} does not run: ${JSON.stringify(child)}`);
+  if (child?.pid === undefined || child.startTime === undefined)
+    throw new Error(`${name} does not run: ${JSON.stringify(child)}`);
   return { pid: child.pid, startTime: child.startTime };
 }
 
-export const pids = (stack: StackInfo): Record<string, number | undefined> => Object.fromEntries(stack.children.map(({ name, pid }) => [name, pid]));
+export const pids = (stack: StackInfo): Record<string, number | undefined> =>
+  Object.fromEntries(stack.children.map(({ name, pid }) => [name, pid]));
 
-export const without = (stack: StackInfo, name: string): StackInfo => ({ ...stack, children: stack.children.filter((child) => child.name !== name) });
+export const without = (stack: StackInfo, name: string): StackInfo => ({
+  ...stack,
+  children: stack.children.filter((child) => child.name !== name),
+});
 
 /** SIGKILL, and proof that it hit. */
 export async function kill(process: ProcessIdentity): Promise<void> {

@@ -26,13 +26,22 @@ afterAll(async () => {
 
 function wanted(id: string, change: Partial<WantedSchedule> = {}): WantedSchedule {
   const action = { workflow: 'nobodyRunsThis', workflowId: `action-${id}`, args: [{ id }] };
-  return { id, times: { type: 'every', everyMs: 3_600_000 }, catchUpMs: 3_600_000, overlap: 'all', paused: false, action, ...change };
+  return {
+    id,
+    times: { type: 'every', everyMs: 3_600_000 },
+    catchUpMs: 3_600_000,
+    overlap: 'all',
+    paused: false,
+    action,
+    ...change,
+  };
 }
 
 /** Workflows that a Schedule started, by id. */
 async function started(id: string): Promise<string[]> {
   const ids: string[] = [];
-  for await (const { workflowId } of client.workflow.list({ query: `WorkflowId STARTS_WITH "action-${id}-"` })) ids.push(workflowId);
+  for await (const { workflowId } of client.workflow.list({ query: `WorkflowId STARTS_WITH "action-${id}-"` }))
+    ids.push(workflowId);
   return ids.sort();
 }
 
@@ -46,11 +55,20 @@ describe('a Temporal Schedule', () => {
 
   it('is changed when something else is wanted, or when somebody changed it behind our back', async () => {
     await ensureSchedule(client, wanted('changed'));
-    const paused = wanted('changed', { paused: true, times: { type: 'every', everyMs: 60_000 }, jitterMs: 5_000, until: new Date('2200-01-01T00:00:00Z') });
+    const paused = wanted('changed', {
+      paused: true,
+      times: { type: 'every', everyMs: 60_000 },
+      jitterMs: 5_000,
+      until: new Date('2200-01-01T00:00:00Z'),
+    });
     expect(await ensureSchedule(client, paused)).toBe('changed');
     expect(await ensureSchedule(client, paused)).toBe('there');
     const { spec, policies, state } = await client.schedule.getHandle('changed').describe();
-    expect(spec).toMatchObject({ intervals: [{ every: 60_000 }], jitter: 5_000, endAt: new Date('2200-01-01T00:00:00Z') });
+    expect(spec).toMatchObject({
+      intervals: [{ every: 60_000 }],
+      jitter: 5_000,
+      endAt: new Date('2200-01-01T00:00:00Z'),
+    });
     expect([policies.overlap, policies.catchupWindow, state.paused]).toEqual(['ALLOW_ALL', 3_600_000, true]);
     await client.schedule.getHandle('changed').unpause();
     expect(await ensureSchedule(client, paused)).toBe('changed');
@@ -68,7 +86,9 @@ describe('a Temporal Schedule', () => {
     const now = new Date('2026-11-20T12:30:00Z');
     const again = wanted('again', { catchUpMs: 2 * hour });
     await ensureSchedule(client, again, { from: new Date('2026-11-01T00:00:00Z'), now });
-    const expected = ['2026-11-20T11:00:00Z', '2026-11-20T12:00:00Z'].map((time) => actionWorkflowId('action-again', new Date(time)));
+    const expected = ['2026-11-20T11:00:00Z', '2026-11-20T12:00:00Z'].map((time) =>
+      actionWorkflowId('action-again', new Date(time)),
+    );
     await poll(async () => (await started('again')).length >= 2, { everyMs: 50, timeoutMs: 30_000 });
     expect(await started('again')).toEqual(expected);
   });

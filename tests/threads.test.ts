@@ -11,7 +11,9 @@ function loadedBy(entry: string): Set<string> {
     if (seen.has(path)) return;
     seen.add(path);
     const text = readFileSync(join(packageRoot(), path), 'utf8');
-    for (const [, names = '', specifier = ''] of text.matchAll(/^(?:import|export)\s+(?!type\b)([^;'"]*?)(?:from\s+)?'(\.[^']+\.ts)'/gm)) {
+    for (const [, names = '', specifier = ''] of text.matchAll(
+      /^(?:import|export)\s+(?!type\b)([^;'"]*?)(?:from\s+)?'(\.[^']+\.ts)'/gm,
+    )) {
       if (/^\{\s*type\s[^,]*\}\s*$/.test(names)) continue;
       visit(posix.normalize(posix.join(dirname(path), specifier)));
     }
@@ -21,7 +23,8 @@ function loadedBy(entry: string): Set<string> {
 }
 
 /** Losses, advantages, log-probs, digests of states, and the engine itself; not its progress counter, which only reads a number. */
-const heavy = /^(native\/(?!ticks\.ts|binding\.ts)|core\/rl\/(actor-total|aggregate|kl|policy-loss\/|advantages\/|sft-loss|balance\/)|workers\/engine\/(update|loss|advantage|host|recover|checkpoint|generation|micro-batch)\.ts)/;
+const heavy =
+  /^(native\/(?!ticks\.ts|binding\.ts)|core\/rl\/(actor-total|aggregate|kl|policy-loss\/|advantages\/|sft-loss|balance\/)|workers\/engine\/(update|loss|advantage|host|recover|checkpoint|generation|micro-batch)\.ts)/;
 
 describe('main threads', () => {
   it.each(['workers/main.ts', 'workers/control/main.ts'])('of %s load nothing that computes', (entry) => {
@@ -30,6 +33,13 @@ describe('main threads', () => {
 
   it('leave it to the engine thread, which does', () => {
     const loaded = [...loadedBy('workers/engine/thread.ts')].filter((path) => heavy.test(path));
-    expect(loaded).toEqual(expect.arrayContaining(['workers/engine/update.ts', 'workers/engine/advantage.ts', 'core/rl/actor-total.ts', 'native/index.ts']));
+    expect(loaded).toEqual(
+      expect.arrayContaining([
+        'workers/engine/update.ts',
+        'workers/engine/advantage.ts',
+        'core/rl/actor-total.ts',
+        'native/index.ts',
+      ]),
+    );
   });
 });

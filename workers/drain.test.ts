@@ -5,7 +5,10 @@ import type { DrainPorts } from './drain.ts';
 const notice = { reason: 'SIGTERM', graceMs: 20_000 };
 const until = 19_000;
 
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] }));
+beforeEach(
+  () =>
+    void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] }),
+);
 afterEach(() => void vi.useRealTimers());
 
 interface Scene extends Partial<DrainPorts> {
@@ -15,13 +18,23 @@ interface Scene extends Partial<DrainPorts> {
 }
 
 /** A job in the hand of a worker that is told to leave. Says how it was handed back, if it was. */
-function scene(role: 'trainer' | 'rollout' | 'reward', { progress = { done: 0, total: 0 }, elapsed = 1_000, ...ports }: Scene = {}) {
+function scene(
+  role: 'trainer' | 'rollout' | 'reward',
+  { progress = { done: 0, total: 0 }, elapsed = 1_000, ...ports }: Scene = {},
+) {
   const hand = new InHand(role, role === 'trainer' ? 'update' : role, { ...progress, note: '' });
   const start = performance.now();
   if (elapsed >= 0) hand.begin(start - elapsed);
   let why: string | undefined;
   hand.handedBack.catch((error: Error) => (why = error.message));
-  const done = drain(notice, start + until, { hands: () => [hand], ended: new Promise(() => {}), usualMs: () => undefined, saveMs: () => undefined, now: () => performance.now(), ...ports });
+  const done = drain(notice, start + until, {
+    hands: () => [hand],
+    ended: new Promise(() => {}),
+    usualMs: () => undefined,
+    saveMs: () => undefined,
+    now: () => performance.now(),
+    ...ports,
+  });
   return { hand, done, why: async (ms = 0) => (await vi.advanceTimersByTimeAsync(ms), why) };
 }
 
@@ -37,12 +50,16 @@ describe('a worker that is told to leave', () => {
   });
 
   it('hands an update back at once when it would take too long', async () => {
-    expect(await scene('trainer', { progress: { done: 1, total: 30 } }).why()).toBe('handed back: SIGTERM: it needs 29.0 s more, and there are 19.0 s');
+    expect(await scene('trainer', { progress: { done: 1, total: 30 } }).why()).toBe(
+      'handed back: SIGTERM: it needs 29.0 s more, and there are 19.0 s',
+    );
   });
 
   it('counts the checkpoint after the update', async () => {
     expect(await scene('trainer', { progress: { done: 1, total: 10 }, saveMs: () => 5_000 }).why()).toBeUndefined();
-    expect(await scene('trainer', { progress: { done: 1, total: 10 }, saveMs: () => 15_000 }).why()).toMatch(/needs 24.0 s/);
+    expect(await scene('trainer', { progress: { done: 1, total: 10 }, saveMs: () => 15_000 }).why()).toMatch(
+      /needs 24.0 s/,
+    );
   });
 
   it('goes by how long such a job took before while there is no progress to go by', async () => {
@@ -57,7 +74,13 @@ describe('a worker that is told to leave', () => {
     hand.begin(performance.now() - 9_000);
     const rejected = vi.fn();
     hand.handedBack.catch(rejected);
-    void drain(notice, performance.now() + until, { hands: () => [hand], ended: new Promise(() => {}), usualMs: () => undefined, saveMs: () => undefined, now: () => performance.now() });
+    void drain(notice, performance.now() + until, {
+      hands: () => [hand],
+      ended: new Promise(() => {}),
+      usualMs: () => undefined,
+      saveMs: () => undefined,
+      now: () => performance.now(),
+    });
     await vi.advanceTimersByTimeAsync(400);
     expect(rejected).not.toHaveBeenCalled();
     progress.total = 100;

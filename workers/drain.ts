@@ -72,7 +72,8 @@ export async function drain(notice: Notice, until: number, ports: DrainPorts): P
   const part = (hand: InHand) => {
     const left = until - ports.now();
     const remaining = hand.remainingMs(ports.now(), ports.usualMs(hand.stage));
-    const needed = remaining === undefined ? undefined : remaining + (hand.role === 'trainer' ? (ports.saveMs() ?? 0) : 0);
+    const needed =
+      remaining === undefined ? undefined : remaining + (hand.role === 'trainer' ? (ports.saveMs() ?? 0) : 0);
     if (left <= 0) hand.handBack(`${notice.reason}, and the time is up`);
     else if (remaining === Number.POSITIVE_INFINITY) hand.handBack(`${notice.reason}, before it began`);
     else if (hand.role !== 'rollout' && needed !== undefined && needed > left) {

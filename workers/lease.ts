@@ -28,7 +28,8 @@ export class TrainerLease {
 
   /** Why a job of this run must wait; undefined when it may go on. */
   refuse(runId: string, now: number): string | undefined {
-    const free = this.#runId === undefined || this.#runId === runId || (this.#inUse === 0 && now - this.#lastUse > idleMs);
+    const free =
+      this.#runId === undefined || this.#runId === runId || (this.#inUse === 0 && now - this.#lastUse > idleMs);
     return free ? undefined : `the trainer is leased to ${this.#runId}`;
   }
 

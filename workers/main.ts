@@ -35,5 +35,6 @@ const leave = async (notice?: Notice) => {
   process.exit(0);
 };
 const notices = [signalNotice(workerGraceMs)];
-if (options.notice === 'ec2') notices.push(ec2Notice({ endpoint: process.env[metadataVariable], log: (line) => console.log(line) }));
+if (options.notice === 'ec2')
+  notices.push(ec2Notice({ endpoint: process.env[metadataVariable], log: (line) => console.log(line) }));
 firstNotice(notices)((notice) => void leave(notice));

@@ -3,7 +3,21 @@ import type { Presence } from '../core/wire/messages.ts';
 import { Neighbours } from './neighbours.ts';
 
 const entry = (worker: string, more: Partial<Presence> = {}): Presence => ({
-  v: 1, worker, incarnation: `${worker}-1`, pid: 1, host: 'h', roles: ['trainer'], state: 'ready', isa: 'x', threads: 1, profiles: [], jobs: [], failuresInARow: 0, loopDelayMs: 0, since: '', ...more,
+  v: 1,
+  worker,
+  incarnation: `${worker}-1`,
+  pid: 1,
+  host: 'h',
+  roles: ['trainer'],
+  state: 'ready',
+  isa: 'x',
+  threads: 1,
+  profiles: [],
+  jobs: [],
+  failuresInARow: 0,
+  loopDelayMs: 0,
+  since: '',
+  ...more,
 });
 
 describe('the neighbours of a worker', () => {

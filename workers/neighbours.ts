@@ -18,7 +18,9 @@ export class Neighbours {
 
   /** Is there another trainer that works for this run and takes its jobs? */
   trains(runId: string, now: number): boolean {
-    return [...this.#heard.values()].some(({ entry, at }) => entry.lease === runId && takesJobs(entry) && now - at < this.#maxAgeMs);
+    return [...this.#heard.values()].some(
+      ({ entry, at }) => entry.lease === runId && takesJobs(entry) && now - at < this.#maxAgeMs,
+    );
   }
 }
 

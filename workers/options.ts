@@ -21,16 +21,27 @@ export interface WorkerOptions {
 export function workerOptions(args: readonly string[]): WorkerOptions {
   const { values } = parseArgs({
     args: [...args],
-    options: { name: { type: 'string' }, pool: { type: 'string' }, roles: { type: 'string' }, threads: { type: 'string' }, notice: { type: 'string' } },
+    options: {
+      name: { type: 'string' },
+      pool: { type: 'string' },
+      roles: { type: 'string' },
+      threads: { type: 'string' },
+      notice: { type: 'string' },
+    },
   });
   const roles = (values.roles ?? knownRoles.join(',')).split(',').map((role) => {
     const known = knownRoles.find((name) => name === role);
-    if (known === undefined) throw new InvalidInputError(`--roles: unknown role "${role}"`, { hint: `one of ${knownRoles.join(', ')}` });
+    if (known === undefined)
+      throw new InvalidInputError(`--roles: unknown role "${role}"`, { hint: `one of ${knownRoles.join(', ')}` });
     return known;
   });
   const threads = values.threads === undefined ? availableParallelism() : Number(values.threads);
-  if (!Number.isInteger(threads) || threads < 1) throw new InvalidInputError(`--threads: expected a whole number from 1, got ${values.threads}`);
+  if (!Number.isInteger(threads) || threads < 1)
+    throw new InvalidInputError(`--threads: expected a whole number from 1, got ${values.threads}`);
   const notice = noticeSources.find((source) => source === values.notice);
-  if (values.notice !== undefined && notice === undefined) throw new InvalidInputError(`--notice: unknown source "${values.notice}"`, { hint: `one of ${noticeSources.join(', ')}` });
+  if (values.notice !== undefined && notice === undefined)
+    throw new InvalidInputError(`--notice: unknown source "${values.notice}"`, {
+      hint: `one of ${noticeSources.join(', ')}`,
+    });
   return { name: values.name ?? `worker-${process.pid}`, roles, threads, ...(notice && { notice }) };
 }

@@ -139,9 +139,15 @@ export class Worker {
   async #saveLast(until: number): Promise<void> {
     const engine = this.#engine;
     const left = until - performance.now();
-    if (engine === undefined || !this.#options.roles.includes('trainer') || [...this.#hands].some(({ role }) => role === 'trainer')) return;
+    if (
+      engine === undefined ||
+      !this.#options.roles.includes('trainer') ||
+      [...this.#hands].some(({ role }) => role === 'trainer')
+    )
+      return;
     const last = await within(left, engine.saveLast((engine.saveMs ?? 0) < left));
-    if (last?.runId !== undefined) lineWriter(this.#ports.nc, last.runId, this.#options.name)('info', `leaving: ${last.text}`);
+    if (last?.runId !== undefined)
+      lineWriter(this.#ports.nc, last.runId, this.#options.name)('info', `leaving: ${last.text}`);
     console.log(`leaving: ${last?.text ?? 'no time to save the last state'}`);
   }
 
@@ -178,7 +184,9 @@ export class Worker {
 
   /** Runs that do not ask for bits, and those whose bits this engine makes. Scorers have no arithmetic of ours. */
   #profiles(role: Role): readonly string[] {
-    return role === 'reward' || this.#engine === undefined ? [anyProfile] : [anyProfile, deterministicProfile(this.#engine.facts)];
+    return role === 'reward' || this.#engine === undefined
+      ? [anyProfile]
+      : [anyProfile, deterministicProfile(this.#engine.facts)];
   }
 
   async #handle(role: Role, message: JobMessage, progress: JobProgress, alone: boolean): Promise<void> {
@@ -187,7 +195,9 @@ export class Worker {
     this.#jobs.add(message.jobId);
     this.#hands.add(hand);
     this.#beacon.tell();
-    const work = this.#gate.hold(alone, () => this.#begin(hand, role, message, progress)).finally(() => this.#hands.delete(hand));
+    const work = this.#gate
+      .hold(alone, () => this.#begin(hand, role, message, progress))
+      .finally(() => this.#hands.delete(hand));
     try {
       await Promise.race([work, hand.handedBack]);
     } finally {
@@ -211,7 +221,8 @@ export class Worker {
     if ((await store.head(key)) !== undefined) return;
     const facts = { kind: 'result', stage: message.stage, runId: message.runId, iteration: message.at.iteration };
     faultPoint('job.begin', facts);
-    const answer = role === 'reward' ? await this.#score(store, message, progress) : await this.#compute(role, message, progress);
+    const answer =
+      role === 'reward' ? await this.#score(store, message, progress) : await this.#compute(role, message, progress);
     const record: ResultRecord = {
       format: recordFormat,
       jobId: message.jobId,
@@ -223,7 +234,8 @@ export class Worker {
     faultPoint('result.before', facts);
     const outcome = await store.create(key, encodeRecord(record));
     // Another did it meanwhile, this process was thought dead: what is there counts, and nothing else of this job is kept.
-    if (outcome !== 'created') this.#say(message, 'warn', `${message.stage} ${message.jobId}: late result refused, another worker's is there`);
+    if (outcome !== 'created')
+      this.#say(message, 'warn', `${message.stage} ${message.jobId}: late result refused, another worker's is there`);
     faultPoint('result.after', facts);
     if (message.stage === 'rollout') this.#journal.purge(message.runId, message.jobId);
   }
@@ -306,8 +318,15 @@ export class Worker {
   }
 
   #failed(message: JobMessage, error: unknown): void {
-    const text = error instanceof PetrelError || !(error instanceof Error) ? errorToJson(error).message : (error.stack ?? error.message);
-    this.#say(message, error instanceof PetrelError && error.kind !== 'terminal' ? 'warn' : 'error', `${message.stage} ${message.jobId}: ${text}`);
+    const text =
+      error instanceof PetrelError || !(error instanceof Error)
+        ? errorToJson(error).message
+        : (error.stack ?? error.message);
+    this.#say(
+      message,
+      error instanceof PetrelError && error.kind !== 'terminal' ? 'warn' : 'error',
+      `${message.stage} ${message.jobId}: ${text}`,
+    );
     this.#lastError = errorToJson(error);
     if (error instanceof PetrelError) return;
     this.#failuresInARow += 1;

@@ -18,7 +18,8 @@ export class Abandonable {
       await scope.run(work);
       return true;
     } catch (error) {
-      if (isCancellation(error) && scope.consideredCancelled && !CancellationScope.current().consideredCancelled) return false;
+      if (isCancellation(error) && scope.consideredCancelled && !CancellationScope.current().consideredCancelled)
+        return false;
       scope.cancel();
       throw error;
     } finally {

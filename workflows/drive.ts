@@ -74,7 +74,8 @@ export async function driveRun(carry: RunCarry, makeBatch: MakeBatch): Promise<R
   return continueAsNew<(carry: RunCarry) => Promise<RunOutcome>>(carry);
 }
 
-const historyIsLong = ({ driven }: RunProgress) => driven >= iterationsPerExecution || workflowInfo().continueAsNewSuggested;
+const historyIsLong = ({ driven }: RunProgress) =>
+  driven >= iterationsPerExecution || workflowInfo().continueAsNewSuggested;
 
 /** undefined when there is more to do: after a pause, or because the history is long. */
 async function untilPausedOrDone(drive: Drive): Promise<RunOutcome | undefined> {
@@ -138,7 +139,12 @@ async function running({ carry, progress }: Drive): Promise<void> {
 
 /** False when there is no batch to apply: a stop or cancel need not wait for responses, but what is committed is finished. */
 async function makeBatch({ carry, progress, abandonable, makeBatch }: Drive): Promise<boolean> {
-  if (await abandonable.run(ends, () => makeBatch({ ...carry, position: progress.position }, (stage) => (progress.stage = stage)))) return true;
+  if (
+    await abandonable.run(ends, () =>
+      makeBatch({ ...carry, position: progress.position }, (stage) => (progress.stage = stage)),
+    )
+  )
+    return true;
   return progress.wish === 'stop' && (await quick.recoverHead(carry)).pending;
 }
 
@@ -176,11 +182,20 @@ async function hold({ carry, progress }: Drive, reason: unknown): Promise<void> 
 }
 
 /** The final state of a run is always a checkpoint, but a cancelled one leaves its log where it is. */
-async function end({ carry, progress, abandonable }: Drive, wanted: 'completed' | 'stopped' | 'cancelled'): Promise<RunOutcome> {
+async function end(
+  { carry, progress, abandonable }: Drive,
+  wanted: 'completed' | 'stopped' | 'cancelled',
+): Promise<RunOutcome> {
   let state = wanted;
   if (state !== 'cancelled' && progress.opened) {
     progress.stage = 'checkpoint';
-    if (!(await abandonable.run(['cancel'], async () => void (await stages.checkpoint({ ...carry, position: progress.position }))))) state = 'cancelled';
+    if (
+      !(await abandonable.run(
+        ['cancel'],
+        async () => void (await stages.checkpoint({ ...carry, position: progress.position })),
+      ))
+    )
+      state = 'cancelled';
   }
   await quick.recordState({ ...carry, state });
   progress.state = state;
@@ -205,7 +220,9 @@ function isOutOfDate(error: unknown): boolean {
 
 function pauseReason(error: unknown): unknown {
   const cause = error instanceof ActivityFailure ? error.cause : error;
-  return cause instanceof ApplicationFailure && cause.type === pauseType ? (cause.details?.[0] ?? { code: pauseType, message: cause.message }) : undefined;
+  return cause instanceof ApplicationFailure && cause.type === pauseType
+    ? (cause.details?.[0] ?? { code: pauseType, message: cause.message })
+    : undefined;
 }
 
 function reasonOf(error: unknown): { readonly code: string; readonly message: string } {

@@ -4,7 +4,11 @@ import type { Activities } from '../activities/index.ts';
 import type { JanitorCarry } from '../core/wire/workflow.ts';
 
 /** Reading whole checkpoints takes its time. The next pass does what this one could not. */
-const { sweep } = proxyActivities<Activities>({ startToCloseTimeout: '6 hours', heartbeatTimeout: '3 s', retry: { maximumAttempts: 3 } });
+const { sweep } = proxyActivities<Activities>({
+  startToCloseTimeout: '6 hours',
+  heartbeatTimeout: '3 s',
+  retry: { maximumAttempts: 3 },
+});
 
 export async function janitor(carry: JanitorCarry): Promise<void> {
   await sweep(carry);

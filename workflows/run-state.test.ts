@@ -20,6 +20,12 @@ describe('at the boundary of an iteration a run', () => {
   });
 
   it('is queued until it is told otherwise', () => {
-    expect(new RunProgress().live()).toEqual({ state: 'queued', wish: 'run', stage: 'starting', position: 0, iterations: 0 });
+    expect(new RunProgress().live()).toEqual({
+      state: 'queued',
+      wish: 'run',
+      stage: 'starting',
+      position: 0,
+      iterations: 0,
+    });
   });
 });

@@ -26,7 +26,8 @@ export function bareActivities(nc: NatsConnection, folder: string, clock: BareLo
     async stage(index) {
       if (index === 0) clock.startsMs.push(performance.now());
       if (index < jobsPerIteration) await job();
-      for (let i = index; i < createsPerIteration; i += activitiesPerIteration) await durableCreate(folder, `${made++}`);
+      for (let i = index; i < createsPerIteration; i += activitiesPerIteration)
+        await durableCreate(folder, `${made++}`);
     },
   };
 }

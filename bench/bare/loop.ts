@@ -28,9 +28,18 @@ export async function bareLoopMs(stack: HasNats & HasTemporal, folder: string, i
   const connection = await connectTemporalWorker(stack);
   const clock = { startsMs: [] as number[] };
   try {
-    const worker = await Worker.create({ connection, taskQueue: bareTaskQueue, workflowBundle: await bundle(), activities: { ...bareActivities(nc, folder, clock) } });
+    const worker = await Worker.create({
+      connection,
+      taskQueue: bareTaskQueue,
+      workflowBundle: await bundle(),
+      activities: { ...bareActivities(nc, folder, clock) },
+    });
     await worker.runUntil(
-      client.workflow.execute('bareLoop', { taskQueue: bareTaskQueue, workflowId: `bare-${process.pid}`, args: [warmUp + iterations + 1, activitiesPerIteration] }),
+      client.workflow.execute('bareLoop', {
+        taskQueue: bareTaskQueue,
+        workflowId: `bare-${process.pid}`,
+        args: [warmUp + iterations + 1, activitiesPerIteration],
+      }),
     );
   } finally {
     responder.disconnect();

@@ -10,7 +10,12 @@ process.once('message', (target) => void respond(target as HasNats));
 async function respond(target: HasNats): Promise<void> {
   const nc = await connectNats(target, bareConsumer);
   const jsm = await jetstreamManager(nc);
-  await jsm.streams.add({ name: bareStream, subjects: [bareSubject], retention: RetentionPolicy.Workqueue, storage: StorageType.File });
+  await jsm.streams.add({
+    name: bareStream,
+    subjects: [bareSubject],
+    retention: RetentionPolicy.Workqueue,
+    storage: StorageType.File,
+  });
   await jsm.consumers.add(bareStream, { durable_name: bareConsumer, ack_policy: AckPolicy.Explicit });
   const consumer = await jetstream(nc).consumers.get(bareStream, bareConsumer);
   process.send?.('ready');

@@ -68,14 +68,26 @@ class CheckpointBench {
     const update = secondsOf(() => this.update());
     const { blocked, beside, save } = await this.saveBeside(() => this.update());
     const name = this.#name;
-    return { [`${name}.update`]: update, [`${name}.updateBeside`]: blocked + beside, [`${name}.blocked`]: blocked, [`${name}.save`]: save };
+    return {
+      [`${name}.update`]: update,
+      [`${name}.updateBeside`]: blocked + beside,
+      [`${name}.blocked`]: blocked,
+      [`${name}.save`]: save,
+    };
   }
 
   /** Seconds of the copy, of the work beside the writing, and of the writing itself. */
-  async saveBeside(work: () => void): Promise<{ readonly blocked: number; readonly beside: number; readonly save: number }> {
+  async saveBeside(
+    work: () => void,
+  ): Promise<{ readonly blocked: number; readonly beside: number; readonly save: number }> {
     const { tag } = this.#state;
     if (tag === undefined) throw new Error('only a clean state is saved');
-    const place = { store: pathToFileURL(this.#folder).href, runId: makeRunId('bench', new Date(0), '0000'), term: 1, iteration: ++this.#iteration };
+    const place = {
+      store: pathToFileURL(this.#folder).href,
+      runId: makeRunId('bench', new Date(0), '0000'),
+      term: 1,
+      iteration: ++this.#iteration,
+    };
     let saving: ReturnType<CheckpointWriter['write']> | undefined;
     const blocked = secondsOf(() => void (saving = this.#writer.write(place, this.#step.trainer, tag)));
     const beside = secondsOf(work);

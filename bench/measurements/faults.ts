@@ -10,8 +10,24 @@ import type { BenchSettings, Measurement, Session, Values } from '../measurement
 
 /** As the recovery suite calls them. */
 export const faultNames = [
-  'trainer', 'rollout worker', 'reward worker', 'scorer', 'control', 'nats', 'nats wiped', 'nats older copy', 'temporal', 'temporal older database', 'supervisor',
-  'worker + supervisor', 'worker + nats', 'worker + control', 'worker + temporal', 'control + temporal', 'control + supervisor', 'everything',
+  'trainer',
+  'rollout worker',
+  'reward worker',
+  'scorer',
+  'control',
+  'nats',
+  'nats wiped',
+  'nats older copy',
+  'temporal',
+  'temporal older database',
+  'supervisor',
+  'worker + supervisor',
+  'worker + nats',
+  'worker + control',
+  'worker + temporal',
+  'control + temporal',
+  'control + supervisor',
+  'everything',
 ] as const;
 
 /** Runs with the fault, at places of the code that their seeds choose. */
@@ -21,7 +37,10 @@ export function faultCost(fault: (typeof faultNames)[number]): Measurement {
   const name = `fault.${fault.replaceAll(' + ', '+').replaceAll(' ', '-')}`;
   return {
     name,
-    rows: [{ name: `${name}.back`, unit: 's' }, { name: `${name}.longer`, unit: 's' }],
+    rows: [
+      { name: `${name}.back`, unit: 's' },
+      { name: `${name}.longer`, unit: 's' },
+    ],
     turns: 1,
     open: ({ quick }: BenchSettings) => Promise.resolve(session(name, fault, quick ? 1 : runs)),
   };
@@ -34,7 +53,15 @@ function session(name: string, fault: string, seeds: number): Session {
   return {
     about: `${seeds} runs of a tiny model`,
     async turn(): Promise<Values> {
-      const { stdout } = await promisify(execFile)(process.execPath, [builtFile('tests/recovery/main.js'), '--alone', '--json', '--fault', fault, '--seeds', String(seeds)]);
+      const { stdout } = await promisify(execFile)(process.execPath, [
+        builtFile('tests/recovery/main.js'),
+        '--alone',
+        '--json',
+        '--fault',
+        fault,
+        '--seeds',
+        String(seeds),
+      ]);
       const [{ committedAfterS, lostS }] = tableOfOne.parse(JSON.parse(stdout));
       return { [`${name}.back`]: committedAfterS.median, [`${name}.longer`]: lostS.median };
     },

@@ -21,7 +21,10 @@ const [withIt, without] = ['journal.S.on', 'journal.S.off'] as const;
 
 export const journalCost: Measurement = {
   name: 'journal',
-  rows: [{ name: withIt, unit: 'tokens/s' }, { name: without, unit: 'tokens/s' }],
+  rows: [
+    { name: withIt, unit: 'tokens/s' },
+    { name: without, unit: 'tokens/s' },
+  ],
   turns: 5,
   compare: { [withIt]: without },
   open,
@@ -46,7 +49,12 @@ async function open(settings: BenchSettings): Promise<Session> {
     const numbers = { draws, samplesPerDraw: 1, firstSample: 0 };
     const identity = { runId: 'bench', jobId: `rollout-${draw}`, weights: 'bench', arithmetic: 'bench' };
     const publish = (text: string, tokens: number) => journal.publish(identity.runId, identity.jobId, text, tokens);
-    const writer = new JournalWriter(identity, { incarnation: 'bench', tickMs: timings.local.journalMs, now: () => performance.now(), publish });
+    const writer = new JournalWriter(identity, {
+      incarnation: 'bench',
+      tickMs: timings.local.journalMs,
+      now: () => performance.now(),
+      publish,
+    });
     const work: GenerationJob = {
       ...numbers,
       runId: identity.runId,

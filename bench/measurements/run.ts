@@ -37,7 +37,10 @@ async function open({ quick, threads }: BenchSettings): Promise<Session> {
   return {
     about: `${iterations} iterations of the quickstart`,
     async turn(): Promise<Values> {
-      const stack = await ensureStack({ home, workers: [{ name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'], threads }] });
+      const stack = await ensureStack({
+        home,
+        workers: [{ name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'], threads }],
+      });
       const times = await iterationTimes(await runArithmetic(home, iterations), warmUp);
       const bare = await bareLoopMs(stack, join(home, 'bare'), iterations);
       const worker = await workerLoopDelay(stack);
@@ -54,6 +57,9 @@ async function open({ quick, threads }: BenchSettings): Promise<Session> {
 }
 
 function iterationValues(times: readonly IterationTimes[]): Values {
-  const ofStages = stages.map((stage) => [`iteration.${stage}`, median(times.map(({ stageMs }) => stageMs[stage])) / 1000]);
+  const ofStages = stages.map((stage) => [
+    `iteration.${stage}`,
+    median(times.map(({ stageMs }) => stageMs[stage])) / 1000,
+  ]);
   return { ...Object.fromEntries(ofStages), 'iteration.total': median(times.map(({ wallMs }) => wallMs)) / 1000 };
 }

@@ -39,7 +39,9 @@ export const folderStore: Measurement = {
       about: `a folder, ${bytes.length >> 20} MiB`,
       turn: async () => ({
         ...(await transfers('store.folder', store, bytes)),
-        'store.folder.cp': await rate(bytes, () => promisify(execFile)('cp', [join(folder, 'source'), join(folder, 'copy')])),
+        'store.folder.cp': await rate(bytes, () =>
+          promisify(execFile)('cp', [join(folder, 'source'), join(folder, 'copy')]),
+        ),
         'store.folder.creates': await creates(store, quick),
       }),
       close: async () => rmSync(folder, { recursive: true }),
@@ -69,7 +71,9 @@ export function bucketStore(url: string): Measurement {
         about: `${url}, ${bytes.length >> 20} MiB`,
         turn: async () => ({
           ...(await transfers('store.s3', store, bytes)),
-          'store.s3.put.single': await rate(bytes, () => bucket.client.send(new PutObjectCommand({ ...bucket.at('single'), Body: bytes }))),
+          'store.s3.put.single': await rate(bytes, () =>
+            bucket.client.send(new PutObjectCommand({ ...bucket.at('single'), Body: bytes })),
+          ),
           'store.s3.get.single': await rate(bytes, () => readSingle(bucket, bytes.length)),
           'store.s3.creates': await creates(store, quick),
         }),

@@ -27,11 +27,17 @@ export async function iterationTimes(log: RunLog, warmUp: number): Promise<Itera
     const jobs = await jobsOf(log, batch.record.results);
     const updateMs = 1000 * Number(update.record.timings['timing_s/update']);
     if (before !== undefined && update.record.iteration > warmUp) {
-      const stageMs = (stage: BenchStage) => coveredMs(jobs.filter((job) => job.stage === stage).map((job) => job.interval));
+      const stageMs = (stage: BenchStage) =>
+        coveredMs(jobs.filter((job) => job.stage === stage).map((job) => job.interval));
       const wallMs = at - before;
       times.push({
         wallMs,
-        stageMs: { rollout: stageMs('rollout'), reward: stageMs('reward'), advantage: stageMs('advantage'), update: updateMs },
+        stageMs: {
+          rollout: stageMs('rollout'),
+          reward: stageMs('reward'),
+          advantage: stageMs('advantage'),
+          update: updateMs,
+        },
         idleMs: wallMs - updateMs - coveredMs(jobs.map((job) => job.interval)),
       });
     }

@@ -20,13 +20,26 @@ const plain = ['data.val_files=null', 'trainer.test_freq=-1', 'trainer.save_freq
 /** Resolves when the run has completed; the stack of `home` stays up. Throws when it ends in any other way. */
 export async function runArithmetic(home: string, iterations: number): Promise<RunLog> {
   const recipe = join(packageRoot(), 'examples/01-arithmetic-grpo/recipe.yaml');
-  const words = ['run', recipe, '--detach', '--json', '--name', 'bench', ...plain, `trainer.total_training_steps=${iterations}`];
+  const words = [
+    'run',
+    recipe,
+    '--detach',
+    '--json',
+    '--name',
+    'bench',
+    ...plain,
+    `trainer.total_training_steps=${iterations}`,
+  ];
   const program = join(packageRoot(), 'cli/bin.mjs');
-  const { stdout } = await promisify(execFile)(process.execPath, [program, ...words], { env: { ...process.env, PETREL_HOME: home }, timeout: limitMs });
+  const { stdout } = await promisify(execFile)(process.execPath, [program, ...words], {
+    env: { ...process.env, PETREL_HOME: home },
+    timeout: limitMs,
+  });
   const { runId } = JSON.parse(stdout) as { readonly runId: RunId };
   const log = new RunLog(await openStore(defaultStore(home)), runId);
   const ended = await poll(async () => over.has((await log.status())?.state), { everyMs: lookMs, timeoutMs: limitMs });
   const status = await log.status();
-  if (ended !== true || status?.state !== 'completed') throw new Error(`the bench's run is ${status?.state}: ${status?.reason?.message ?? 'no reason given'}`);
+  if (ended !== true || status?.state !== 'completed')
+    throw new Error(`the bench's run is ${status?.state}: ${status?.reason?.message ?? 'no reason given'}`);
   return log;
 }

@@ -23,7 +23,13 @@ export interface ExportOptions {
 }
 
 /** Returns the type of the tensors. Throws TerminalError `DamagedCheckpoint`, InvalidInputError for a folder that is not empty. */
-export async function exportCheckpoint({ log, manifest, folder, dtype, cache }: ExportOptions): Promise<'float32' | 'bfloat16'> {
+export async function exportCheckpoint({
+  log,
+  manifest,
+  folder,
+  dtype,
+  cache,
+}: ExportOptions): Promise<'float32' | 'bfloat16'> {
   const base = await modelFolder(log.store, (await log.revision()).inputs.model, cache);
   const config = await readConfigJson(base);
   const stored = dtype === 'auto' ? dtypeOf(config) : dtype === 'bf16' ? 'bfloat16' : 'float32';
@@ -32,7 +38,9 @@ export async function exportCheckpoint({ log, manifest, folder, dtype, cache }: 
 }
 
 function dtypeOf(config: Readonly<Record<string, unknown>>): 'float32' | 'bfloat16' {
-  return String(config['dtype'] ?? config['torch_dtype']).replace(/^torch\./, '') === 'bfloat16' ? 'bfloat16' : 'float32';
+  return String(config['dtype'] ?? config['torch_dtype']).replace(/^torch\./, '') === 'bfloat16'
+    ? 'bfloat16'
+    : 'float32';
 }
 
 /** The parameters over one flat buffer, which hashes to what the manifest says. */
@@ -40,14 +48,17 @@ async function weightsOf(manifest: CheckpointManifest, { store, runId }: RunLog)
   const flat = new Float32Array(checkpointElements(manifest));
   for (const shard of manifest.shards) {
     if (!shard.tensors.some(({ name }) => name === 'weights')) continue;
-    await readShard(shard, streamBlob(store, runId, shard.blob), ({ part, start, end }) => (part === 'weights' ? filling(flat.subarray(start, end)) : () => {}));
+    await readShard(shard, streamBlob(store, runId, shard.blob), ({ part, start, end }) =>
+      part === 'weights' ? filling(flat.subarray(start, end)) : () => {},
+    );
   }
   const digest = treeDigest(flat);
   if (digest !== manifest.weightsDigest) throw damagedCheckpoint(manifest, `its weights hash to ${digest}`);
   let offset = 0;
   return manifest.parameters.map(({ name, shape }) => {
     const size = shape.reduce((product, length) => product * length, 1);
-    if (offset + size > flat.length) throw new TerminalError('DamagedCheckpoint', `parameter ${name} lies outside the weights`);
+    if (offset + size > flat.length)
+      throw new TerminalError('DamagedCheckpoint', `parameter ${name} lies outside the weights`);
     const data = flat.subarray(offset, (offset += size));
     return { name, shape, data };
   });

@@ -24,7 +24,10 @@ export async function checkpointRows(log: RunLog): Promise<CheckpointRow[]> {
   return Promise.all(manifests.map((manifest) => checkpointRow(manifest, log)));
 }
 
-async function checkpointRow({ key, record }: Stored<CheckpointManifest>, { store, runId }: RunLog): Promise<CheckpointRow> {
+async function checkpointRow(
+  { key, record }: Stored<CheckpointManifest>,
+  { store, runId }: RunLog,
+): Promise<CheckpointRow> {
   const sizes = await Promise.all(record.shards.map(({ blob }) => store.head(keys.blob(runId, blob))));
   return {
     iteration: record.iteration,
@@ -39,9 +42,17 @@ async function checkpointRow({ key, record }: Stored<CheckpointManifest>, { stor
 }
 
 /** The newest one, or that of an iteration. Throws TerminalError `NotFound` that names those there are. */
-export async function chooseCheckpoint(log: RunLog, iteration: number | undefined): Promise<Stored<CheckpointManifest>> {
+export async function chooseCheckpoint(
+  log: RunLog,
+  iteration: number | undefined,
+): Promise<Stored<CheckpointManifest>> {
   const all = await log.checkpoints();
   const chosen = iteration === undefined ? all[0] : all.find(({ record }) => record.iteration === iteration);
-  if (chosen === undefined) throw noSuchIteration(iteration === undefined ? 'checkpoint' : 'checkpoint of iteration', iteration, all.map(({ record }) => record.iteration).reverse());
+  if (chosen === undefined)
+    throw noSuchIteration(
+      iteration === undefined ? 'checkpoint' : 'checkpoint of iteration',
+      iteration,
+      all.map(({ record }) => record.iteration).reverse(),
+    );
   return chosen;
 }

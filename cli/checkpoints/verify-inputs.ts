@@ -13,7 +13,13 @@ export interface InputVerdict {
 }
 
 /** The model, the reference, the rows to train on and to validate on, as far as the run has them. */
-export async function verifyInputs({ log, say }: { readonly log: RunLog; readonly say: (text: string) => void }): Promise<InputVerdict[]> {
+export async function verifyInputs({
+  log,
+  say,
+}: {
+  readonly log: RunLog;
+  readonly say: (text: string) => void;
+}): Promise<InputVerdict[]> {
   const { store } = log;
   const { model, reference, train, validation } = (await log.revision()).inputs;
   say('reading the model and the rows');
@@ -22,7 +28,8 @@ export async function verifyInputs({ log, say }: { readonly log: RunLog; readonl
     for (const file of files) await checkModelFile(store, digest, file);
     return files.reduce((sum, { bytes }) => sum + bytes, 0);
   };
-  const readRows = async (digest: string) => (await readDatasetFiles(store, digest, [tokensFile, rowsFile])).reduce((sum, bytes) => sum + bytes.byteLength, 0);
+  const readRows = async (digest: string) =>
+    (await readDatasetFiles(store, digest, [tokensFile, rowsFile])).reduce((sum, bytes) => sum + bytes.byteLength, 0);
   const all: readonly (readonly [string, string | undefined, (digest: string) => Promise<number>])[] = [
     ['model', model, readModel],
     ['reference', reference, readModel],
@@ -30,7 +37,8 @@ export async function verifyInputs({ log, say }: { readonly log: RunLog; readonl
     ['validation rows', validation, readRows],
   ];
   const verdicts: InputVerdict[] = [];
-  for (const [what, digest, read] of all) if (digest !== undefined) verdicts.push(await judge(what, () => read(digest)));
+  for (const [what, digest, read] of all)
+    if (digest !== undefined) verdicts.push(await judge(what, () => read(digest)));
   return verdicts;
 }
 

@@ -28,14 +28,25 @@ export interface CheckpointVerdict extends Verdict {
 }
 
 /** Ascending; only that of `iteration` when it is given. Throws TerminalError `NotFound` when there is none. */
-export async function verifyCheckpoints(log: RunLog, iteration: number | undefined, say: (text: string) => void): Promise<CheckpointVerdict[]> {
+export async function verifyCheckpoints(
+  log: RunLog,
+  iteration: number | undefined,
+  say: (text: string) => void,
+): Promise<CheckpointVerdict[]> {
   const names = (await log.checkpointNames()).reverse();
   const chosen = names.filter((name) => iteration === undefined || name.iteration === iteration);
-  if (chosen.length === 0) throw noSuchIteration(iteration === undefined ? 'checkpoint' : 'checkpoint of iteration', iteration, names.map((name) => name.iteration));
+  if (chosen.length === 0)
+    throw noSuchIteration(
+      iteration === undefined ? 'checkpoint' : 'checkpoint of iteration',
+      iteration,
+      names.map((name) => name.iteration),
+    );
   const verdicts: CheckpointVerdict[] = [];
   for (const { iteration: k, stateDigest, key } of chosen) {
     say(`reading checkpoint ${k}`);
-    const verdict = await judge(k, async (read) => checkState((await needRecord(log.store, key, checkpointManifest)).record, log, read));
+    const verdict = await judge(k, async (read) =>
+      checkState((await needRecord(log.store, key, checkpointManifest)).record, log, read),
+    );
     verdicts.push({ ...verdict, stateDigest });
   }
   return verdicts;
@@ -68,19 +79,31 @@ async function checkState(manifest: CheckpointManifest, log: RunLog, read: Read)
   const roots = { weights: '', m: '', v: '' };
   for (const part of checkpointParts) roots[part] = await rootOf(manifest, part, elements, log, read);
   const digests = stateDigestsOf(roots, Number(manifest.state['steps']));
-  if (digests.weightsDigest !== manifest.weightsDigest) throw damagedCheckpoint(manifest, `its weights hash to ${digests.weightsDigest}`);
-  if (digests.stateDigest !== manifest.stateDigest) throw damagedCheckpoint(manifest, `its state hashes to ${digests.stateDigest}`);
+  if (digests.weightsDigest !== manifest.weightsDigest)
+    throw damagedCheckpoint(manifest, `its weights hash to ${digests.weightsDigest}`);
+  if (digests.stateDigest !== manifest.stateDigest)
+    throw damagedCheckpoint(manifest, `its state hashes to ${digests.stateDigest}`);
 }
 
-async function rootOf(manifest: CheckpointManifest, part: CheckpointPart, elements: number, log: RunLog, read: Read): Promise<string> {
-  const startOf = (shard: CheckpointManifest['shards'][number]) => shard.tensors.find(({ name }) => name === part)?.start;
-  const shards = manifest.shards.filter((shard) => startOf(shard) !== undefined).sort((a, b) => (startOf(a) ?? 0) - (startOf(b) ?? 0));
+async function rootOf(
+  manifest: CheckpointManifest,
+  part: CheckpointPart,
+  elements: number,
+  log: RunLog,
+  read: Read,
+): Promise<string> {
+  const startOf = (shard: CheckpointManifest['shards'][number]) =>
+    shard.tensors.find(({ name }) => name === part)?.start;
+  const shards = manifest.shards
+    .filter((shard) => startOf(shard) !== undefined)
+    .sort((a, b) => (startOf(a) ?? 0) - (startOf(b) ?? 0));
   const tree = new TreeDigest(elements * 4);
   let next = 0;
   for (const shard of shards) {
     await readShard(shard, streamBlob(log.store, log.runId, shard.blob), (piece) => {
       if (piece.part !== part) return (bytes) => read(bytes.byteLength);
-      if (piece.start !== next) throw damagedCheckpoint(manifest, `${part}: elements ${next} to ${piece.start} are in no shard`);
+      if (piece.start !== next)
+        throw damagedCheckpoint(manifest, `${part}: elements ${next} to ${piece.start} are in no shard`);
       next = piece.end;
       return (bytes) => {
         tree.add(bytes);
@@ -96,7 +119,8 @@ async function checkBatch(log: RunLog, k: number, read: Read): Promise<void> {
   const { batch, update } = await log.iteration(k);
   const before = await log.at(k - 1);
   if (batch.record.parent !== before.parent) throw new Error(`${batch.key}: its parent is not the record before it`);
-  if (batch.record.parentState !== before.stateDigest) throw new Error(`${batch.key}: its parent state is not that of iteration ${k - 1}`);
+  if (batch.record.parentState !== before.stateDigest)
+    throw new Error(`${batch.key}: its parent state is not that of iteration ${k - 1}`);
   if (update.record.batch !== batch.digest) throw new Error(`${update.key}: it applies another batch`);
   const bytes = await getBlob(log.store, log.runId, batch.record.tensors);
   read(bytes.byteLength);

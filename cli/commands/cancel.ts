@@ -16,8 +16,17 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const found = await findRun(word(input, 0), context);
   refuseWish(found, await found.log.status(), 'cancel');
   const { iteration, latestCheckpoint } = await summaryOf(found);
-  const kept = latestCheckpoint === null ? 'it has no checkpoint' : `its newest checkpoint is of iteration ${latestCheckpoint.iteration}`;
-  if (!(await confirmed(`Cancel ${found.runId} after ${iteration} iterations? It goes on only with resume --from; ${kept}.`, input, context))) {
+  const kept =
+    latestCheckpoint === null
+      ? 'it has no checkpoint'
+      : `its newest checkpoint is of iteration ${latestCheckpoint.iteration}`;
+  if (
+    !(await confirmed(
+      `Cancel ${found.runId} after ${iteration} iterations? It goes on only with resume --from; ${kept}.`,
+      input,
+      context,
+    ))
+  ) {
     printer.notice('nothing was done; petrel stop ends it with a checkpoint');
     return EXIT.interrupted;
   }
@@ -26,7 +35,9 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     const { met, owner } = await wish(found, 'cancel', driver, stackName(petrelHome(env)), new Date());
     if (met === 'nobody') await fulfil(found, 'cancel', new Date());
     const state = (await found.log.status())?.state ?? 'queued';
-    printer.data({ runId: found.runId, state, wish: 'cancel', met }, () => (owner === undefined ? text(found.runId, met) : elsewhereText(found.runId, owner)));
+    printer.data({ runId: found.runId, state, wish: 'cancel', met }, () =>
+      owner === undefined ? text(found.runId, met) : elsewhereText(found.runId, owner),
+    );
     return EXIT.ok;
   } finally {
     await driver?.close();
@@ -35,5 +46,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
 
 function text(runId: string, met: Met): string {
   if (met === 'nobody') return `${runId} is cancelled`;
-  return met === 'told' ? `${runId} ends where it is` : `noted: ${runId} ends when the local stack is up again (petrel up)`;
+  return met === 'told'
+    ? `${runId} ends where it is`
+    : `noted: ${runId} ends when the local stack is up again (petrel up)`;
 }

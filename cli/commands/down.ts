@@ -5,6 +5,10 @@ import type { CommandContext, CommandInput } from '../command.ts';
 /** `petrel down`. Nothing that runs is no error. */
 export async function run(_input: CommandInput, { printer, env }: CommandContext): Promise<undefined> {
   const result = await stopStack(petrelHome(env));
-  printer.data(result, () => (result.stopped.length === 0 ? 'nothing was running' : `stopped ${result.stopped.join(', ')}; runs go on at the next petrel up`));
+  printer.data(result, () =>
+    result.stopped.length === 0
+      ? 'nothing was running'
+      : `stopped ${result.stopped.join(', ')}; runs go on at the next petrel up`,
+  );
   return undefined;
 }

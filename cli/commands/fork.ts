@@ -23,14 +23,22 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const { store } = found.log;
   const origin = await originAt(found, integerOption(input, 'from', 0));
   const name = textOption(input, 'name');
-  const words = { overrides: [...input.words.slice(1), ...(name === undefined ? [] : [`name=${name}`])], file: textOption(input, 'recipe'), cwd };
+  const words = {
+    overrides: [...input.words.slice(1), ...(name === undefined ? [] : [`name=${name}`])],
+    file: textOption(input, 'recipe'),
+    cwd,
+  };
   const revision = await revisionAfter(found.log, origin.position);
   const now = new Date();
   const changed = await changedRecipe(words, revision, inAFork, { store, home, env, now, say: printer.notice });
   for (const change of changed?.changes ?? []) printer.notice(`  ${changeText(change)}`);
   await ensureFences(home, store);
   // Until the fork's own record of what it reads is there.
-  const unpin = await pinPosition(found.log, { position: origin.position, why: 'a fork', forMs: pinnedMs }, () => new Date());
+  const unpin = await pinPosition(
+    found.log,
+    { position: origin.position, why: 'a fork', forMs: pinnedMs },
+    () => new Date(),
+  );
   const fork = await createFork(found, origin, revision, changed, now);
   await unpin();
   rememberStore(home, store.url);
@@ -41,12 +49,19 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     await driver.start(false);
     const answer = { runId: fork.runId, origin: found.runId, iteration: origin.position };
     if (!flag(input, 'wait') || entry === undefined) {
-      printer.data(answer, () => `${fork.runId} begins with the state of ${found.runId} after iteration ${origin.position}\nnext: petrel status ${fork.runId} --watch`);
+      printer.data(
+        answer,
+        () =>
+          `${fork.runId} begins with the state of ${found.runId} after iteration ${origin.position}\nnext: petrel status ${fork.runId} --watch`,
+      );
       return EXIT.ok;
     }
     printer.notice(`${fork.runId} begins with the state of ${found.runId} after iteration ${origin.position}`);
     const state = (await waitForEnd(fork.log, entry, driver.ended())) ?? 'running';
-    printer.data({ ...answer, iteration: (await fork.log.head())?.position ?? origin.position, state }, () => `${fork.runId} is ${state}`);
+    printer.data(
+      { ...answer, iteration: (await fork.log.head())?.position ?? origin.position, state },
+      () => `${fork.runId} is ${state}`,
+    );
     return exitCodeOfState(state);
   } finally {
     await driver.close();

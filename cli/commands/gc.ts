@@ -22,20 +22,33 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   return undefined;
 }
 
-function text({ store, runs, inputs, leftovers }: Sweep & { readonly store: string }, dryRun: boolean, printer: Printer): string {
-  const shown = runs.filter(({ removed, condemned, problem }) => removed.objects + condemned > 0 || problem !== undefined);
+function text(
+  { store, runs, inputs, leftovers }: Sweep & { readonly store: string },
+  dryRun: boolean,
+  printer: Printer,
+): string {
+  const shown = runs.filter(
+    ({ removed, condemned, problem }) => removed.objects + condemned > 0 || problem !== undefined,
+  );
   const table = renderTable(shown, [
     { head: 'run', value: ({ runId }) => runId },
-    { head: dryRun ? 'would remove' : 'removed', value: ({ removed }) => `${removed.objects} objects, ${showBytes(removed.bytes)}` },
+    {
+      head: dryRun ? 'would remove' : 'removed',
+      value: ({ removed }) => `${removed.objects} objects, ${showBytes(removed.bytes)}`,
+    },
     { head: 'checkpoints', value: ({ removed }) => removed.checkpoints.join(' ') },
     { head: 'next time', value: ({ condemned }) => condemned, right: true },
     { head: 'kept after iteration', value: ({ floor }) => floor, right: true },
-    ...(shown.some(({ problem }) => problem !== undefined) ? [{ head: 'trouble', value: ({ problem }: (typeof shown)[number]) => printer.style('red', problem ?? '') }] : []),
+    ...(shown.some(({ problem }) => problem !== undefined)
+      ? [{ head: 'trouble', value: ({ problem }: (typeof shown)[number]) => printer.style('red', problem ?? '') }]
+      : []),
   ]);
   const lines = [
     store,
     shown.length === 0 ? `nothing to remove in ${runs.length} runs` : table,
-    inputs.removed.length + inputs.unnamed.length === 0 ? '' : `models and datasets that no run names: ${inputs.removed.length} ${dryRun ? 'would be removed' : 'removed'}, ${inputs.unnamed.length} wait for a day`,
+    inputs.removed.length + inputs.unnamed.length === 0
+      ? ''
+      : `models and datasets that no run names: ${inputs.removed.length} ${dryRun ? 'would be removed' : 'removed'}, ${inputs.unnamed.length} wait for a day`,
     leftovers === 0 ? '' : `${leftovers} files of writers that died were removed`,
   ];
   return lines.filter((line) => line !== '').join('\n');

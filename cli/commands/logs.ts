@@ -35,8 +35,15 @@ export async function run(input: CommandInput, context: CommandContext): Promise
 }
 
 /** With --json one line of JSON each: a stream has no end to close an array with. */
-async function follow(found: FoundRun, reader: LogReader, count: number, home: string, printer: Printer): Promise<void> {
-  const show = (lines: readonly LogLine[]) => lines.forEach((line) => printer.item(line, () => lineText(line, printer)));
+async function follow(
+  found: FoundRun,
+  reader: LogReader,
+  count: number,
+  home: string,
+  printer: Printer,
+): Promise<void> {
+  const show = (lines: readonly LogLine[]) =>
+    lines.forEach((line) => printer.item(line, () => lineText(line, printer)));
   const early: LogLine[] = [];
   let take = (line: LogLine): void => void early.push(line);
   const close = await listen(home, found.runId, (line) => take(line));
@@ -81,6 +88,7 @@ async function hasEnded({ log }: FoundRun): Promise<boolean> {
 
 /** Time of day, who, what; the level only when it is not info. */
 function lineText({ at, level, source, text }: LogLine, printer: Printer): string {
-  const word = level === 'info' ? '' : `${printer.style(level === 'error' ? 'red' : level === 'warn' ? 'yellow' : 'dim', level)} `;
+  const word =
+    level === 'info' ? '' : `${printer.style(level === 'error' ? 'red' : level === 'warn' ? 'yellow' : 'dim', level)} `;
   return `${printer.style('dim', at.slice(11, 23))} ${source}: ${word}${printable(text)}`;
 }

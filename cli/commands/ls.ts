@@ -32,7 +32,8 @@ export async function run(input: CommandInput, { printer, env }: CommandContext)
   printer.data(runs, () => (runs.length === 0 ? 'no runs' : table(runs, printer)));
   if (printer.json) return undefined;
   if (more) printer.notice(`the newest ${limit}; petrel ls --all shows all`);
-  if (runs.length === 0) printer.notice(state === undefined ? 'petrel run <recipe> starts one' : 'petrel ls shows those in other states');
+  if (runs.length === 0)
+    printer.notice(state === undefined ? 'petrel run <recipe> starts one' : 'petrel ls shows those in other states');
   return undefined;
 }
 
@@ -40,7 +41,9 @@ function stateOption(input: CommandInput): string | undefined {
   const state = textOption(input, 'state');
   if (state === undefined || runStates.some((one) => one === state)) return state;
   const meant = nearest(state, runStates);
-  throw new InvalidInputError(`--state: there is no state ${state}`, { hint: meant === undefined ? `the states are ${runStates.join(', ')}` : `did you mean ${meant}?` });
+  throw new InvalidInputError(`--state: there is no state ${state}`, {
+    hint: meant === undefined ? `the states are ${runStates.join(', ')}` : `did you mean ${meant}?`,
+  });
 }
 
 function table(runs: readonly RunSummary[], printer: Printer): string {

@@ -9,6 +9,16 @@ export const MACHINE_COMMANDS: readonly CommandSpec[] = [
     options: [{ flags: '--workers <n>', doc: 'worker processes with all roles' }],
     load: () => import('./up.ts'),
   },
-  { name: 'down', doc: 'Stop the local stack. Runs go on at the next up.', group: 'This machine', load: () => import('./down.ts') },
-  { name: 'doctor', doc: 'Check this machine, the set-up and the stack.', group: 'This machine', load: () => import('./doctor.ts') },
+  {
+    name: 'down',
+    doc: 'Stop the local stack. Runs go on at the next up.',
+    group: 'This machine',
+    load: () => import('./down.ts'),
+  },
+  {
+    name: 'doctor',
+    doc: 'Check this machine, the set-up and the stack.',
+    group: 'This machine',
+    load: () => import('./doctor.ts'),
+  },
 ];

@@ -11,8 +11,19 @@ import type { MetricRow } from '../runs/metric-rows.ts';
 
 /** Shown when no names are given, as far as the run has them. */
 const usual = [
-  'critic/score/mean', 'val/accuracy', 'val/loss', 'actor/pg_loss', 'actor/kl_loss', 'actor/entropy', 'actor/sft_loss', 'train/loss',
-  'actor/grad_norm', 'response_length/mean', 'training/failed_samples', 'timing_s/rollout', 'timing_s/update',
+  'critic/score/mean',
+  'val/accuracy',
+  'val/loss',
+  'actor/pg_loss',
+  'actor/kl_loss',
+  'actor/entropy',
+  'actor/sft_loss',
+  'train/loss',
+  'actor/grad_norm',
+  'response_length/mean',
+  'training/failed_samples',
+  'timing_s/rollout',
+  'timing_s/update',
 ];
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
@@ -23,25 +34,37 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const known = metricNames(rows);
   if (flag(input, 'list')) {
     const listed = listedMetrics(known);
-    printer.data(listed, () => renderTable(listed, [{ head: 'metric', value: ({ name }) => name }, { head: 'unit', value: ({ unit }) => unit }, { head: 'what it is', value: ({ doc }) => doc }]));
+    printer.data(listed, () =>
+      renderTable(listed, [
+        { head: 'metric', value: ({ name }) => name },
+        { head: 'unit', value: ({ unit }) => unit },
+        { head: 'what it is', value: ({ doc }) => doc },
+      ]),
+    );
     return undefined;
   }
   const wanted = input.words.slice(1);
   const wrong = rows.length === 0 ? undefined : wanted.find((name) => !known.includes(name));
   if (wrong !== undefined) throw unknownName(wrong, known, found.runId);
   const shown = wanted.length > 0 ? wanted : usual.filter((name) => known.includes(name));
-  printer.data(wanted.length > 0 ? rows.map((row) => only(row, wanted)) : rows, () => (rows.length === 0 ? 'no iterations yet' : table(rows, shown)));
-  if (wanted.length === 0 && rows.length > 0 && !printer.json) printer.notice(`${known.length - shown.length} more: petrel metrics ${found.runId} --list`);
+  printer.data(wanted.length > 0 ? rows.map((row) => only(row, wanted)) : rows, () =>
+    rows.length === 0 ? 'no iterations yet' : table(rows, shown),
+  );
+  if (wanted.length === 0 && rows.length > 0 && !printer.json)
+    printer.notice(`${known.length - shown.length} more: petrel metrics ${found.runId} --list`);
   return undefined;
 }
 
 function unknownName(name: string, known: readonly string[], runId: string): InvalidInputError {
   const meant = nearest(name, known) ?? known.find((one) => one.includes(name));
-  return new InvalidInputError(`${runId} has no metric ${name}`, { hint: meant === undefined ? `petrel metrics ${runId} --list` : `did you mean ${meant}?` });
+  return new InvalidInputError(`${runId} has no metric ${name}`, {
+    hint: meant === undefined ? `petrel metrics ${runId} --list` : `did you mean ${meant}?`,
+  });
 }
 
 function only({ iteration, term, metrics, timings }: MetricRow, names: readonly string[]): MetricRow {
-  const pick = (values: MetricRow['metrics']) => Object.fromEntries(Object.entries(values).filter(([name]) => names.includes(name)));
+  const pick = (values: MetricRow['metrics']) =>
+    Object.fromEntries(Object.entries(values).filter(([name]) => names.includes(name)));
   return { iteration, term, metrics: pick(metrics), timings: pick(timings) };
 }
 

@@ -17,6 +17,9 @@ export async function run(input: CommandInput, { printer, cwd }: CommandContext)
   const tensors = initialTensors(config, integerOption(input, 'seed', 0) ?? 0, std);
   await saveHuggingFace(resolve(cwd, out), { config: json, tensors, dtype: 'float32', companions: from });
   const parameters = tensors.reduce((sum, tensor) => sum + tensor.data.length, 0);
-  printer.data({ folder: out, parameters }, () => `${out}: ${config.family}, ${config.layers} layers, ${parameters} parameters`);
+  printer.data(
+    { folder: out, parameters },
+    () => `${out}: ${config.family}, ${config.layers} layers, ${parameters} parameters`,
+  );
   return undefined;
 }

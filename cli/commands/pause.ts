@@ -15,7 +15,9 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     const { met, owner } = await wish(found, 'pause', driver, stackName(petrelHome(context.env)), new Date());
     if (met === 'nobody') await fulfil(found, 'pause', new Date());
     const state = (await found.log.status())?.state ?? 'queued';
-    context.printer.data({ runId: found.runId, state, wish: 'pause', met }, () => (owner === undefined ? text(found.runId, state, met) : elsewhereText(found.runId, owner)));
+    context.printer.data({ runId: found.runId, state, wish: 'pause', met }, () =>
+      owner === undefined ? text(found.runId, state, met) : elsewhereText(found.runId, owner),
+    );
     return undefined;
   } finally {
     await driver?.close();

@@ -14,7 +14,17 @@ const MODELS = join(packageRoot(), 'tests/golden/models');
 let cwd: string;
 beforeEach(() => {
   cwd = mkdtempSync(join(tmpdir(), 'petrel-plan-'));
-  const rows = arithmeticRows({ rows: 100, seed: 1, split: 'train', preset: 'digits', digits: 2, sft: false, careless: 0, dataSource: 'arithmetic', exclude: new Set() });
+  const rows = arithmeticRows({
+    rows: 100,
+    seed: 1,
+    split: 'train',
+    preset: 'digits',
+    digits: 2,
+    sft: false,
+    careless: 0,
+    dataSource: 'arithmetic',
+    exclude: new Set(),
+  });
   writeRows(join(cwd, 'train.jsonl'), rows);
   writeFileSync(
     join(cwd, 'toy.yaml'),
@@ -37,7 +47,11 @@ describe('petrel plan', () => {
     expect(exitCode).toBe(0);
     expect(report.batch).toMatchObject({ responses: 80, optimizerSteps: 2 });
     expect(report.run).toMatchObject({ iterations: 15, optimizerSteps: 30, checkpoints: 2, validations: 0 });
-    expect(report.checks.map(({ name, status }) => `${name} ${status}`)).toEqual(['model ok', 'training rows ok', 'scorer ok']);
+    expect(report.checks.map(({ name, status }) => `${name} ${status}`)).toEqual([
+      'model ok',
+      'training rows ok',
+      'scorer ok',
+    ]);
     expect(report.checks[0]?.detail).toContain('qwen3');
   });
 
@@ -66,8 +80,14 @@ describe('petrel plan', () => {
 
   it('ends with 8 when there is no scorer for a row, or none of that name', async () => {
     const { exitCode, report } = await plan('reward.scorer=null');
-    expect([exitCode, report.checks[1]]).toEqual([8, expect.objectContaining({ detail: expect.stringContaining('no scorer for data_source "arithmetic"') })]);
-    expect((await plan('reward.scorer=last_intger')).report.checks.at(-1)).toMatchObject({ name: 'scorer', status: 'failed' });
+    expect([exitCode, report.checks[1]]).toEqual([
+      8,
+      expect.objectContaining({ detail: expect.stringContaining('no scorer for data_source "arithmetic"') }),
+    ]);
+    expect((await plan('reward.scorer=last_intger')).report.checks.at(-1)).toMatchObject({
+      name: 'scorer',
+      status: 'failed',
+    });
   });
 
   it('leaves a model of the hub for the start of the run', async () => {

@@ -21,6 +21,11 @@ export async function run(input: CommandInput, { printer, cwd }: CommandContext)
     return EXIT.usage;
   }
   const red = report.checks.filter(({ status }) => status === 'failed');
-  if (!printer.json) printer.notice(red.length === 0 ? `\nnext: petrel run ${input.words.join(' ')}` : `\nnot ready: ${red.map(({ name }) => name).join(', ')}`);
+  if (!printer.json)
+    printer.notice(
+      red.length === 0
+        ? `\nnext: petrel run ${input.words.join(' ')}`
+        : `\nnot ready: ${red.map(({ name }) => name).join(', ')}`,
+    );
   return red.length === 0 ? EXIT.ok : EXIT.precheckFailed;
 }

@@ -39,7 +39,11 @@ function keyTable(keys: readonly RecipeKey[], printer: Printer): string {
     { head: 'key', value: (key: RecipeKey) => key.path },
     { head: 'default', value: (key: RecipeKey) => defaultText(key) },
     { head: 'resume', value: (key: RecipeKey) => key.change },
-    { head: 'what it is', value: (key: RecipeKey) => (key.unit === undefined ? key.doc : `${key.doc} [${key.unit}]`), shrink: true },
+    {
+      head: 'what it is',
+      value: (key: RecipeKey) => (key.unit === undefined ? key.doc : `${key.doc} [${key.unit}]`),
+      shrink: true,
+    },
   ];
   return renderTable(keys, columns, widthFor(printer.stdout));
 }

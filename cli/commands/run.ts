@@ -27,23 +27,36 @@ import { openStoreForNew } from '../runs/stores-away.ts';
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode | undefined> {
   const { printer, env, cwd } = context;
   const name = textOption(input, 'name');
-  const loaded = loadRecipe(word(input, 0), [...input.words.slice(1), ...(name === undefined ? [] : [`name=${name}`])], cwd);
+  const loaded = loadRecipe(
+    word(input, 0),
+    [...input.words.slice(1), ...(name === undefined ? [] : [`name=${name}`])],
+    cwd,
+  );
   const problems = runIssues(loaded.recipe);
   if (problems.length > 0) throw recipeErrors(problems, loaded.layers);
 
   const home = petrelHome(env);
   const store = await openStoreForNew(loaded.recipe.store, home);
-  const started = await createRun(loaded.recipe, { store, home, env, now: new Date(), say: (text) => printer.notice(text) });
+  const started = await createRun(loaded.recipe, {
+    store,
+    home,
+    env,
+    now: new Date(),
+    say: (text) => printer.notice(text),
+  });
   rememberStore(home, store.url);
   // From now on it is begun by this stack, whatever becomes of this process.
   noteDrivenRun(home, { runId: started.runId, store: store.url, kind: loaded.recipe.kind });
   printer.notice(`run ${started.runId}`);
   for (const note of started.notes) printer.notice(note);
   const stack = await begin(started, loaded.recipe, home, printer).catch((error: unknown) => {
-    printer.notice(`${started.runId} is written down and begins when the stack is up. To drop it: petrel cancel ${started.runId}`);
+    printer.notice(
+      `${started.runId} is written down and begins when the stack is up. To drop it: petrel cancel ${started.runId}`,
+    );
     throw error;
   });
-  if (!flag(input, 'detach')) return follow({ started, recipe: loaded.recipe, stack, context, stay: flag(input, 'wait') });
+  if (!flag(input, 'detach'))
+    return follow({ started, recipe: loaded.recipe, stack, context, stay: flag(input, 'wait') });
   printer.data({ runId: started.runId }, () => started.runId);
   return EXIT.ok;
 }
@@ -51,7 +64,11 @@ export async function run(input: CommandInput, context: CommandContext): Promise
 /** Brings the stack up and starts the workflow, if the stack has not done so by its note: such a run may have ended by now. */
 async function begin({ runId, log }: Started, recipe: Recipe, home: string, printer: Printer): Promise<StackInfo> {
   const pools = poolsOf(recipe);
-  const stack = await ensureStack({ home, ...(pools && { workers: pools }), onProgress: (line) => printer.notice(line) });
+  const stack = await ensureStack({
+    home,
+    ...(pools && { workers: pools }),
+    onProgress: (line) => printer.notice(line),
+  });
   if ((await log.status())?.state !== 'queued') return stack;
   const client = await connectTemporalClient(stack);
   try {
@@ -102,7 +119,9 @@ async function follow({ started, recipe, stack, context, stay }: Following): Pro
     await nc.close();
   }
   if (detached) {
-    printer.notice(`${started.runId} goes on. Follow it: petrel status ${started.runId} --watch; stop it: petrel stop ${started.runId}`);
+    printer.notice(
+      `${started.runId} goes on. Follow it: petrel status ${started.runId} --watch; stop it: petrel stop ${started.runId}`,
+    );
     return EXIT.ok;
   }
   await sayOutcome(started.log, printer);

@@ -24,14 +24,20 @@ let elsewhere: BuiltRun;
 beforeAll(async () => {
   const store = await cli.store();
   older = await buildRun(store, { name: 'toy', done: 4, evaluations: [0, 4], checkpoints: [2, 4] });
-  const reason = { code: 'JobConvicted', message: 'rollout-1 ended 2 workers while it ran alone', hint: 'petrel logs', where: 'local-1' };
+  const reason = {
+    code: 'JobConvicted',
+    message: 'rollout-1 ended 2 workers while it ran alone',
+    hint: 'petrel logs',
+    where: 'local-1',
+  };
   newer = await buildRun(store, {
     name: 'toy',
     createdAt: new Date('2026-02-03T04:05:06Z'),
     done: 2,
     evaluations: [0, 2],
     checkpoints: [2],
-    wrongAnswer: ' \u001b[31mseven\u001b[0m and many more words of an answer that is much too long for one line of a terminal',
+    wrongAnswer:
+      ' \u001b[31mseven\u001b[0m and many more words of an answer that is much too long for one line of a terminal',
     status: { state: 'paused', reason },
   });
   const other = join(cli.home, 'other-store');
@@ -62,8 +68,13 @@ describe('ls', () => {
       ['running', 1, 3, null],
     ]);
     expect((await cli.petrel('ls', '--json', '-n', '1')).json<RunSummary[]>()).toHaveLength(1);
-    expect((await cli.petrel('ls', '--json', '--state', 'running')).json<RunSummary[]>().map(({ name }) => name)).toEqual(['learn']);
-    await expect(cli.petrel('ls', '--state', 'runing')).rejects.toMatchObject({ code: 'InvalidInput', hint: 'did you mean running?' });
+    expect(
+      (await cli.petrel('ls', '--json', '--state', 'running')).json<RunSummary[]>().map(({ name }) => name),
+    ).toEqual(['learn']);
+    await expect(cli.petrel('ls', '--state', 'runing')).rejects.toMatchObject({
+      code: 'InvalidInput',
+      hint: 'did you mean running?',
+    });
   });
 });
 
@@ -75,9 +86,15 @@ describe('the word for a run', () => {
 
   it('that fits none gets the nearest one', async () => {
     await expect(cli.petrel('status', 'tyo')).rejects.toMatchObject({ code: 'NotFound', hint: 'did you mean toy?' });
-    await expect(cli.petrel('logs', 'quite-different')).rejects.toMatchObject({ code: 'NotFound', hint: 'petrel ls lists the runs' });
+    await expect(cli.petrel('logs', 'quite-different')).rejects.toMatchObject({
+      code: 'NotFound',
+      hint: 'petrel ls lists the runs',
+    });
     const empty = cliHome();
-    await expect(empty.petrel('metrics', 'toy')).rejects.toMatchObject({ code: 'NotFound', hint: expect.stringContaining('petrel run') });
+    await expect(empty.petrel('metrics', 'toy')).rejects.toMatchObject({
+      code: 'NotFound',
+      hint: expect.stringContaining('petrel run'),
+    });
     empty.remove();
   });
 });
@@ -86,8 +103,19 @@ describe('status', () => {
   it('of a run has position, validation, checkpoint and profile, with the stack down', async () => {
     const status = (await cli.petrel('status', older.runId, '--json')).json<RunStatus>();
     expect(status).toMatchObject({
-      name: 'toy', kind: 'rl', state: 'completed', wish: 'run', iteration: 4, iterations: 4, policyVersion: 4, accuracy: 0.5, term: 1,
-      stack: 'down', workers: [], latestCheckpoint: { iteration: 4 }, profile: { isa: 'avx2', deterministic: true },
+      name: 'toy',
+      kind: 'rl',
+      state: 'completed',
+      wish: 'run',
+      iteration: 4,
+      iterations: 4,
+      policyVersion: 4,
+      accuracy: 0.5,
+      term: 1,
+      stack: 'down',
+      workers: [],
+      latestCheckpoint: { iteration: 4 },
+      profile: { isa: 'avx2', deterministic: true },
     });
     expect(status).not.toHaveProperty('reason');
     expect(status).not.toHaveProperty('stage');
@@ -125,18 +153,39 @@ describe('metrics', () => {
     const rows = (await cli.petrel('metrics', older.runId, '--json')).json<MetricRow[]>();
     expect(rows.map(({ iteration }) => iteration)).toEqual([0, 1, 2, 3, 4]);
     expect(rows[0]?.metrics).toEqual({ 'val/accuracy': 0.25 });
-    expect(rows[4]).toMatchObject({ term: 1, metrics: { 'critic/score/mean': 0.5, 'actor/grad_norm': 4, 'val/accuracy': 0.5 }, timings: { 'timing_s/update': 0.5, 'timing_s/rollout': 0.25, 'val_timing_s/rollout': 0.125 } });
+    expect(rows[4]).toMatchObject({
+      term: 1,
+      metrics: { 'critic/score/mean': 0.5, 'actor/grad_norm': 4, 'val/accuracy': 0.5 },
+      timings: { 'timing_s/update': 0.5, 'timing_s/rollout': 0.25, 'val_timing_s/rollout': 0.125 },
+    });
   });
 
   it('shows chosen names of the newest iterations', async () => {
     const { out } = await cli.petrel('metrics', older.runId, 'actor/grad_norm', 'timing_s/update', '--last', '2');
-    expect(out.trim().split('\n').map((line) => line.trim().split(/ +/))).toEqual([['ITERATION', 'actor/grad_norm', 'timing_s/update'], ['3', '3', '0.5'], ['4', '4', '0.5']]);
+    expect(
+      out
+        .trim()
+        .split('\n')
+        .map((line) => line.trim().split(/ +/)),
+    ).toEqual([
+      ['ITERATION', 'actor/grad_norm', 'timing_s/update'],
+      ['3', '3', '0.5'],
+      ['4', '4', '0.5'],
+    ]);
   });
 
   it('knows the nearest name, and lists all with unit and doc', async () => {
-    await expect(cli.petrel('metrics', 'toy', 'actor/grad_nrom')).rejects.toMatchObject({ code: 'InvalidInput', hint: 'did you mean actor/grad_norm?' });
-    const listed = (await cli.petrel('metrics', 'toy', '--list', '--json')).json<{ name: string; unit: string; doc: string }[]>();
-    expect(listed.find(({ name }) => name === 'timing_s/update')).toMatchObject({ unit: 's', doc: expect.stringContaining('Wall time') });
+    await expect(cli.petrel('metrics', 'toy', 'actor/grad_nrom')).rejects.toMatchObject({
+      code: 'InvalidInput',
+      hint: 'did you mean actor/grad_norm?',
+    });
+    const listed = (await cli.petrel('metrics', 'toy', '--list', '--json')).json<
+      { name: string; unit: string; doc: string }[]
+    >();
+    expect(listed.find(({ name }) => name === 'timing_s/update')).toMatchObject({
+      unit: 's',
+      doc: expect.stringContaining('Wall time'),
+    });
   });
 });
 
@@ -144,9 +193,26 @@ describe('samples', () => {
   it('are decoded with reward, advantage, stop reason and what failed', async () => {
     const samples = (await cli.petrel('samples', older.runId, '--iteration', '3', '--json')).json<SampleView[]>();
     expect(samples).toHaveLength(4);
-    expect(samples[0]).toMatchObject({ iteration: 3, draw: 4, row: 0, sample: 0, prompt: 'What is 2 + 3?', response: ' 5', reward: 1, advantage: 1, stopReason: 'stop', fate: 'trained', groundTruth: '5', columns: { acc: 1 } });
+    expect(samples[0]).toMatchObject({
+      iteration: 3,
+      draw: 4,
+      row: 0,
+      sample: 0,
+      prompt: 'What is 2 + 3?',
+      response: ' 5',
+      reward: 1,
+      advantage: 1,
+      stopReason: 'stop',
+      fate: 'trained',
+      groundTruth: '5',
+      columns: { acc: 1 },
+    });
     expect(samples[1]).toMatchObject({ response: ' 7', reward: 0, advantage: -1, stopReason: 'length' });
-    expect(samples[3]).toMatchObject({ prompt: 'What is 4 + 4?', reward: null, reason: expect.stringContaining('longer than 5 s') });
+    expect(samples[3]).toMatchObject({
+      prompt: 'What is 4 + 4?',
+      reward: null,
+      reason: expect.stringContaining('longer than 5 s'),
+    });
     expect(samples[3]).not.toHaveProperty('advantage');
   });
 
@@ -165,10 +231,17 @@ describe('samples', () => {
     const validation = (await cli.petrel('samples', older.runId, '--validation', '--json')).json<SampleView[]>();
     expect(validation[0]).toMatchObject({ iteration: 4, reward: 1 });
     expect(validation[0]).not.toHaveProperty('advantage');
-    const draw = (await cli.petrel('samples', older.runId, '--prompt', '7', '--limit', '1', '--json')).json<SampleView[]>();
+    const draw = (await cli.petrel('samples', older.runId, '--prompt', '7', '--limit', '1', '--json')).json<
+      SampleView[]
+    >();
     expect(draw.map((sample) => [sample.draw, sample.sample])).toEqual([[7, 0]]);
-    await expect(cli.petrel('samples', older.runId, '--iteration', '9')).rejects.toMatchObject({ code: 'NotFound', hint: 'there are: 1, 2, 3, 4' });
-    await expect(cli.petrel('samples', older.runId, '--validation', '-i', '2')).rejects.toMatchObject({ hint: 'there are: 0, 4' });
+    await expect(cli.petrel('samples', older.runId, '--iteration', '9')).rejects.toMatchObject({
+      code: 'NotFound',
+      hint: 'there are: 1, 2, 3, 4',
+    });
+    await expect(cli.petrel('samples', older.runId, '--validation', '-i', '2')).rejects.toMatchObject({
+      hint: 'there are: 0, 4',
+    });
   });
 
   it('of supervised runs are the rows they learn', async () => {
@@ -180,14 +253,22 @@ describe('samples', () => {
 describe('logs', () => {
   const line = (second: number, level: LogLine['level'], text: string) =>
     `${JSON.stringify({ v: 1, at: `2026-01-02T03:04:0${second}.000Z`, level, source: 'control', text })}\n`;
-  const write = async (chunk: string, lines: string) => (await cli.store()).put(keys.log(older.runId, chunk), new TextEncoder().encode(lines));
+  const write = async (chunk: string, lines: string) =>
+    (await cli.store()).put(keys.log(older.runId, chunk), new TextEncoder().encode(lines));
 
   it('are the newest stored lines in order, harmless to a terminal', async () => {
-    await write('2026-01-02T030401.000Z-1-000000.jsonl', line(1, 'info', 'first') + line(2, 'warn', 'second \u001b[2J'));
+    await write(
+      '2026-01-02T030401.000Z-1-000000.jsonl',
+      line(1, 'info', 'first') + line(2, 'warn', 'second \u001b[2J'),
+    );
     await write('2026-01-02T030403.000Z-1-000001.jsonl', `${line(3, 'info', 'third')}damaged\n`);
     const { out } = await cli.petrel('logs', older.runId, '-n', '2');
     expect(out.trim().split('\n')).toEqual(['03:04:02.000 control: warn second ␛[2J', '03:04:03.000 control: third']);
-    expect((await cli.petrel('logs', older.runId, '--json')).json<LogLine[]>().map(({ text }) => text)).toEqual(['first', 'second \u001b[2J', 'third']);
+    expect((await cli.petrel('logs', older.runId, '--json')).json<LogLine[]>().map(({ text }) => text)).toEqual([
+      'first',
+      'second \u001b[2J',
+      'third',
+    ]);
   });
 
   it('-f ends with the run, after the lines that were stored last', async () => {

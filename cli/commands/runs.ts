@@ -17,7 +17,10 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
       { flags: '-d, --detach', doc: 'print the id and return' },
       wait,
     ],
-    examples: ['petrel run examples/01-arithmetic-grpo', 'petrel run recipe.yaml actor.optim.lr=3e-5 rollout.n=16 --name wide --wait'],
+    examples: [
+      'petrel run examples/01-arithmetic-grpo',
+      'petrel run recipe.yaml actor.optim.lr=3e-5 rollout.n=16 --name wide --wait',
+    ],
     load: () => import('./run.ts'),
   },
   {
@@ -56,7 +59,10 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
       { flags: '-n, --last <n>', doc: 'newest iterations' },
       { flags: '--list', doc: 'the names there are, with unit and doc' },
     ],
-    examples: ['petrel metrics arithmetic critic/score/mean actor/entropy', 'petrel metrics arithmetic --json > metrics.json'],
+    examples: [
+      'petrel metrics arithmetic critic/score/mean actor/entropy',
+      'petrel metrics arithmetic --json > metrics.json',
+    ],
     load: () => import('./metrics.ts'),
   },
   {
@@ -73,7 +79,13 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     ],
     load: () => import('./samples.ts'),
   },
-  { name: 'pause', arguments: RUN_WORD, doc: 'Hold a run after its next decision. Nothing is lost.', group: 'Runs', load: () => import('./pause.ts') },
+  {
+    name: 'pause',
+    arguments: RUN_WORD,
+    doc: 'Hold a run after its next decision. Nothing is lost.',
+    group: 'Runs',
+    load: () => import('./pause.ts'),
+  },
   {
     name: 'resume',
     arguments: '<run> [overrides...]',
@@ -88,7 +100,11 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
       { flags: '--skip', doc: 'leave out the batch that waits for its update: it ends every trainer' },
       wait,
     ],
-    examples: ['petrel resume arithmetic actor.optim.lr=1e-5 --accept', 'petrel resume arithmetic --from 12 --skip-draws --accept', 'petrel resume arithmetic --store s3://bucket/runs'],
+    examples: [
+      'petrel resume arithmetic actor.optim.lr=1e-5 --accept',
+      'petrel resume arithmetic --from 12 --skip-draws --accept',
+      'petrel resume arithmetic --store s3://bucket/runs',
+    ],
     load: () => import('./resume.ts'),
   },
   {
@@ -106,9 +122,30 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     examples: ['petrel fork arithmetic --from 12 actor.optim.lr=1e-5 --name gentle'],
     load: () => import('./fork.ts'),
   },
-  { name: 'stop', arguments: RUN_WORD, doc: 'Finish the update, write a checkpoint and end. resume goes on.', group: 'Runs', options: [wait], load: () => import('./stop.ts') },
-  { name: 'cancel', arguments: RUN_WORD, doc: 'End a run where it is.', group: 'Runs', options: [yes], load: () => import('./cancel.ts') },
-  { name: 'rm', arguments: RUN_WORD, doc: 'Delete a run that has ended, with all it made.', group: 'Runs', options: [yes], load: () => import('./rm.ts') },
+  {
+    name: 'stop',
+    arguments: RUN_WORD,
+    doc: 'Finish the update, write a checkpoint and end. resume goes on.',
+    group: 'Runs',
+    options: [wait],
+    load: () => import('./stop.ts'),
+  },
+  {
+    name: 'cancel',
+    arguments: RUN_WORD,
+    doc: 'End a run where it is.',
+    group: 'Runs',
+    options: [yes],
+    load: () => import('./cancel.ts'),
+  },
+  {
+    name: 'rm',
+    arguments: RUN_WORD,
+    doc: 'Delete a run that has ended, with all it made.',
+    group: 'Runs',
+    options: [yes],
+    load: () => import('./rm.ts'),
+  },
   {
     name: 'gc',
     doc: 'Remove what no run needs any more. The janitor does it every ten minutes while the stack is up.',
@@ -120,7 +157,13 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     examples: ['petrel gc --dry-run'],
     load: () => import('./gc.ts'),
   },
-  { name: 'ckpt ls', arguments: RUN_WORD, doc: 'List the checkpoints of a run.', group: 'Checkpoints', load: () => import('./ckpt/ls.ts') },
+  {
+    name: 'ckpt ls',
+    arguments: RUN_WORD,
+    doc: 'List the checkpoints of a run.',
+    group: 'Checkpoints',
+    load: () => import('./ckpt/ls.ts'),
+  },
   {
     name: 'ckpt verify',
     arguments: '<run> [iteration]',

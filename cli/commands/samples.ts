@@ -17,9 +17,12 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const draw = integerOption(input, 'prompt', 0);
   const found = await findRun(word(input, 0), context);
   const ports: SamplePorts = { log: found.log, cache: join(petrelHome(env), 'cache') };
-  const all = await (flag(input, 'validation') ? ofValidation(found, wanted, ports) : batchOf(found, wanted).then((batch) => trainingSamples(batch, ports)));
+  const all = await (flag(input, 'validation')
+    ? ofValidation(found, wanted, ports)
+    : batchOf(found, wanted).then((batch) => trainingSamples(batch, ports)));
   const chosen = draw === undefined ? all : all.filter((sample) => sample.draw === draw);
-  if (draw !== undefined && chosen.length === 0) throw noSuchIteration('draw', draw, [...new Set(all.map((sample) => sample.draw))]);
+  if (draw !== undefined && chosen.length === 0)
+    throw noSuchIteration('draw', draw, [...new Set(all.map((sample) => sample.draw))]);
   const shown = chosen.slice(0, limit);
   printer.data(shown, () => samplesText(shown, printer));
   if (!printer.json) printer.notice(summary(found, chosen, shown.length, flag(input, 'validation')));
@@ -33,21 +36,36 @@ async function batchOf({ log }: FoundRun, wanted: number | undefined): Promise<B
   const newest = pending?.iteration ?? head?.position ?? 0;
   const k = wanted ?? newest;
   const first = await log.first();
-  if (k <= first || k > newest) throw noSuchIteration('iteration', wanted, Array.from({ length: newest - first }, (_, i) => first + i + 1));
+  if (k <= first || k > newest)
+    throw noSuchIteration(
+      'iteration',
+      wanted,
+      Array.from({ length: newest - first }, (_, i) => first + i + 1),
+    );
   return pending?.iteration === k ? pending : (await log.iteration(k)).batch.record;
 }
 
 async function ofValidation({ log }: FoundRun, wanted: number | undefined, ports: SamplePorts): Promise<SampleView[]> {
   const evaluations = await log.evaluations();
   const chosen = wanted === undefined ? evaluations.at(-1) : evaluations.find(({ iteration }) => iteration === wanted);
-  if (chosen === undefined) throw noSuchIteration('validation of policy version', wanted, evaluations.map(({ iteration }) => iteration));
+  if (chosen === undefined)
+    throw noSuchIteration(
+      'validation of policy version',
+      wanted,
+      evaluations.map(({ iteration }) => iteration),
+    );
   return validationSamples(chosen, ports);
 }
 
 function summary({ runId }: FoundRun, chosen: readonly SampleView[], shown: number, validation: boolean): string {
   const rewards = chosen.map(({ reward }) => reward).filter((reward) => reward !== null);
-  const mean = rewards.length === 0 ? '' : `, mean reward ${(rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length).toFixed(3)}`;
-  const what = validation ? `validation of policy version ${chosen[0]?.iteration ?? 0}` : `iteration ${chosen[0]?.iteration ?? 0}`;
+  const mean =
+    rewards.length === 0
+      ? ''
+      : `, mean reward ${(rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length).toFixed(3)}`;
+  const what = validation
+    ? `validation of policy version ${chosen[0]?.iteration ?? 0}`
+    : `iteration ${chosen[0]?.iteration ?? 0}`;
   const more = shown < chosen.length ? `; more: petrel samples ${runId} --limit ${chosen.length}` : '';
   return `\n${what}: ${shown} of ${chosen.length} samples${mean}${more}`;
 }

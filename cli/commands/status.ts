@@ -22,9 +22,14 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const [word] = input.words;
   const home = petrelHome(env);
   const found = word === undefined ? undefined : await findRun(word, context);
-  for (const { message } of await fullPlaces(found === undefined ? await openKnownStores(home, () => {}) : [found.log.store], home)) printer.notice(message);
+  for (const { message } of await fullPlaces(
+    found === undefined ? await openKnownStores(home, () => {}) : [found.log.store],
+    home,
+  ))
+    printer.notice(message);
   const live = await openLive(home);
-  const look = () => (found === undefined ? lookAtMachine(home, live, printer) : lookAtRun(found, live, stackName(home), printer));
+  const look = () =>
+    found === undefined ? lookAtMachine(home, live, printer) : lookAtRun(found, live, stackName(home), printer);
   try {
     if (flag(input, 'watch')) await keepShowing(look, printer);
     else {

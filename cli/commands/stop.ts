@@ -22,11 +22,16 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     // The checkpoint needs a workflow: it recovers, reads the wish and ends.
     if (met === 'nobody') await driver?.start(false);
     if (!wait || driver === undefined) {
-      printer.data({ runId: found.runId, wish: 'stop', met }, () => (owner === undefined ? text(found.runId, met) : elsewhereText(found.runId, owner)));
+      printer.data({ runId: found.runId, wish: 'stop', met }, () =>
+        owner === undefined ? text(found.runId, met) : elsewhereText(found.runId, owner),
+      );
       return EXIT.ok;
     }
     const state = (await waitForEnd(found.log, entry, owner === undefined ? driver.ended() : otherStack)) ?? 'running';
-    printer.data({ runId: found.runId, state }, () => `${found.runId} is ${state}; petrel resume ${found.runId} goes on`);
+    printer.data(
+      { runId: found.runId, state },
+      () => `${found.runId} is ${state}; petrel resume ${found.runId} goes on`,
+    );
     return exitCodeOfState(state);
   } finally {
     await driver?.close();

@@ -16,7 +16,13 @@ let n = 0;
 afterAll(() => cli.remove());
 
 async function fresh(status: Partial<StatusEntry> = {}, owner = 'test'): Promise<FoundRun> {
-  const { runId, log } = await buildRun(await cli.store(), { name: `toy-${n++}`, done: 1, checkpoints: [1], status, owner });
+  const { runId, log } = await buildRun(await cli.store(), {
+    name: `toy-${n++}`,
+    done: 1,
+    checkpoints: [1],
+    status,
+    owner,
+  });
   return { runId, log, record: await log.run() };
 }
 
@@ -43,38 +49,68 @@ describe('with the stack down', () => {
     expect(code).toBe(0);
     expect(out).toContain('petrel up');
     expect(await log.status()).toMatchObject({ wish: what, state: 'running' });
-    expect((await cli.petrel('ls', '--json')).json<{ runId: string; wish: string }[]>().find((one) => one.runId === runId)?.wish).toBe(what);
+    expect(
+      (await cli.petrel('ls', '--json')).json<{ runId: string; wish: string }[]>().find((one) => one.runId === runId)
+        ?.wish,
+    ).toBe(what);
   });
 
   it('cancel asks, and where nobody can be asked wants --yes', async () => {
     const { runId, log } = await fresh();
     await expect(cli.petrel('cancel', runId)).rejects.toMatchObject({ code: 'InvalidInput', hint: 'add --yes' });
     expect((await log.status())?.wish).toBe('run');
-    expect((await cli.petrel('cancel', runId, '-y', '--json')).json()).toMatchObject({ wish: 'cancel', met: 'stack-down' });
+    expect((await cli.petrel('cancel', runId, '-y', '--json')).json()).toMatchObject({
+      wish: 'cancel',
+      met: 'stack-down',
+    });
     expect((await log.status())?.wish).toBe('cancel');
   });
 
-  it.each(['completed', 'stopped', 'failed', 'cancelled'] as const)('nothing is wished of a run that is %s', async (state) => {
-    const { runId } = await fresh({ state });
-    await expect(cli.petrel('pause', runId)).rejects.toMatchObject({ code: 'Conflict', message: expect.stringContaining(state) });
-    await expect(cli.petrel('cancel', runId, '-y')).rejects.toMatchObject({ code: 'Conflict' });
-  });
+  it.each(['completed', 'stopped', 'failed', 'cancelled'] as const)(
+    'nothing is wished of a run that is %s',
+    async (state) => {
+      const { runId } = await fresh({ state });
+      await expect(cli.petrel('pause', runId)).rejects.toMatchObject({
+        code: 'Conflict',
+        message: expect.stringContaining(state),
+      });
+      await expect(cli.petrel('cancel', runId, '-y')).rejects.toMatchObject({ code: 'Conflict' });
+    },
+  );
 
   it('resume explains what cannot go on, and how it could', async () => {
-    await expect(cli.petrel('resume', (await fresh({ state: 'completed' })).runId)).rejects.toMatchObject({ code: 'Conflict', message: expect.stringContaining('completed'), hint: expect.stringContaining('total_training_steps') });
-    await expect(cli.petrel('resume', (await fresh({ state: 'cancelled' })).runId)).rejects.toMatchObject({ code: 'Conflict', hint: expect.stringContaining('--from') });
+    await expect(cli.petrel('resume', (await fresh({ state: 'completed' })).runId)).rejects.toMatchObject({
+      code: 'Conflict',
+      message: expect.stringContaining('completed'),
+      hint: expect.stringContaining('total_training_steps'),
+    });
+    await expect(cli.petrel('resume', (await fresh({ state: 'cancelled' })).runId)).rejects.toMatchObject({
+      code: 'Conflict',
+      hint: expect.stringContaining('--from'),
+    });
   });
 
   it('resume --from names what is given up, and wants --accept where nobody can be asked', async () => {
     const { runId, log } = await fresh({ state: 'stopped' });
-    await expect(cli.petrel('resume', runId, '--from', '2')).rejects.toMatchObject({ code: 'NotFound', hint: '--from takes 0 to 1' });
+    await expect(cli.petrel('resume', runId, '--from', '2')).rejects.toMatchObject({
+      code: 'NotFound',
+      hint: '--from takes 0 to 1',
+    });
     await expect(cli.petrel('resume', runId, '--skip-draws')).rejects.toMatchObject({ code: 'InvalidInput' });
-    await expect(cli.petrel('resume', runId, '--from', '0')).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('iteration 1 no longer counts'), hint: 'add --accept' });
+    await expect(cli.petrel('resume', runId, '--from', '0')).rejects.toMatchObject({
+      code: 'InvalidInput',
+      message: expect.stringContaining('iteration 1 no longer counts'),
+      hint: 'add --accept',
+    });
     expect((await log.head())?.term).toBe(1);
   });
 
   it('resume wants --accept to take a run from another stack that may be at work', async () => {
-    await expect(cli.petrel('resume', (await fresh({}, 'laptop-3fa21c')).runId)).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('laptop-3fa21c drives it (running'), hint: 'add --accept' });
+    await expect(cli.petrel('resume', (await fresh({}, 'laptop-3fa21c')).runId)).rejects.toMatchObject({
+      code: 'InvalidInput',
+      message: expect.stringContaining('laptop-3fa21c drives it (running'),
+      hint: 'add --accept',
+    });
   });
 });
 
@@ -148,7 +184,13 @@ describe('waiting for the end', () => {
   });
 
   it('does not take a workflow that is started again for one that has ended', async () => {
-    const answers = [...Array(7).fill('ended'), 'running', ...Array(7).fill('ended'), 'unreachable', ...Array(8).fill('ended')];
+    const answers = [
+      ...Array(7).fill('ended'),
+      'running',
+      ...Array(7).fill('ended'),
+      'unreachable',
+      ...Array(8).fill('ended'),
+    ];
     const workflow = async () => {
       const answer = answers.shift();
       if (answer === 'unreachable') throw new Error('the server is away');
@@ -162,7 +204,10 @@ describe('waiting for the end', () => {
 describe('rm', () => {
   it('deletes only what has ended', async () => {
     const { runId } = await fresh();
-    await expect(cli.petrel('rm', runId, '-y')).rejects.toMatchObject({ code: 'Conflict', hint: expect.stringContaining('petrel stop') });
+    await expect(cli.petrel('rm', runId, '-y')).rejects.toMatchObject({
+      code: 'Conflict',
+      hint: expect.stringContaining('petrel stop'),
+    });
   });
 
   it('leaves the run record and a tombstone, and says what was lost', async () => {
@@ -172,8 +217,14 @@ describe('rm', () => {
     expect(out).toMatch(/deleted .*: 1 checkpoint, 1 iterations, [\d.]+ KiB/);
     expect(await log.store.list(keys.all(runId))).toEqual([keys.tombstone(runId), keys.run(runId)]);
     expect(await log.store.children(keys.all(runId))).toEqual(['removed.json', 'run.json']);
-    await expect(cli.petrel('status', runId)).rejects.toMatchObject({ code: 'NotFound', message: expect.stringContaining('deleted') });
-    await expect(cli.petrel('status', runId.replace(/(-[^-]+){3}$/, ''))).rejects.toMatchObject({ code: 'NotFound', hint: 'petrel ls lists the runs' });
+    await expect(cli.petrel('status', runId)).rejects.toMatchObject({
+      code: 'NotFound',
+      message: expect.stringContaining('deleted'),
+    });
+    await expect(cli.petrel('status', runId.replace(/(-[^-]+){3}$/, ''))).rejects.toMatchObject({
+      code: 'NotFound',
+      hint: 'petrel ls lists the runs',
+    });
     expect((await cli.petrel('ls', '--all')).out).not.toContain(runId);
   });
 });

@@ -3,14 +3,26 @@ import { describe, expect, it } from 'vitest';
 import { type ArithmeticOptions, arithmeticRows, promptText } from './arithmetic.ts';
 
 const base: ArithmeticOptions = {
-  rows: 500, seed: 1, split: 'train', preset: 'digits', digits: 2, sft: false, careless: 0, dataSource: 'arithmetic', exclude: new Set(),
+  rows: 500,
+  seed: 1,
+  split: 'train',
+  preset: 'digits',
+  digits: 2,
+  sft: false,
+  careless: 0,
+  dataSource: 'arithmetic',
+  exclude: new Set(),
 };
 const make = (options: Partial<ArithmeticOptions> = {}) => arithmeticRows({ ...base, ...options });
 const prompts = (options: Partial<ArithmeticOptions> = {}) => make(options).map(({ prompt }) => String(prompt));
 
 describe('arithmeticRows', () => {
   it('has right answers in verl’s layout', () => {
-    for (const { prompt, reward_model: { ground_truth: answer }, extra_info: { a, b } } of make({ preset: 'question', digits: 3 })) {
+    for (const {
+      prompt,
+      reward_model: { ground_truth: answer },
+      extra_info: { a, b },
+    } of make({ preset: 'question', digits: 3 })) {
       expect(answer).toBe(String(a + b));
       expect(prompt).toEqual([{ role: 'user', content: promptText({ a, b }, 'question') }]);
     }

@@ -122,7 +122,10 @@ function sumWithoutCarries({ a, b }: Question): number {
 }
 
 function notEnough(options: ArithmeticOptions, found: number): InvalidInputError {
-  return new InvalidInputError(`there are only ${found} ${options.split} questions with ${options.digits}-digit operands, ${options.rows} were asked for`, {
-    hint: `--rows ${found}, or --digits ${options.digits + 1}`,
-  });
+  return new InvalidInputError(
+    `there are only ${found} ${options.split} questions with ${options.digits}-digit operands, ${options.rows} were asked for`,
+    {
+      hint: `--rows ${found}, or --digits ${options.digits + 1}`,
+    },
+  );
 }

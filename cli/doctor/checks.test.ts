@@ -36,7 +36,11 @@ it.each(['bit flip', 'truncation', 'loss'] as const)('finds the last batch of a 
   const store = await cli.store();
   const { runId } = await buildRun(store, { done: 3, checkpoints: [2] });
   harm(store, keys.batch(runId, 1, 3), how);
-  expect(await line('runs')).toMatchObject({ status: 'red', detail: expect.stringContaining(how === 'loss' ? runId : keys.batch(runId, 1, 3)), fix: expect.stringContaining('petrel ckpt verify') });
+  expect(await line('runs')).toMatchObject({
+    status: 'red',
+    detail: expect.stringContaining(how === 'loss' ? runId : keys.batch(runId, 1, 3)),
+    fix: expect.stringContaining('petrel ckpt verify'),
+  });
 });
 
 it.each(['update', 'term'] as const)('finds a damaged head: the %s record', async (kind) => {
@@ -54,7 +58,9 @@ it('says which disk has too little room, and how much is needed', async () => {
   process.env[floorVariable] = String(2 ** 40);
   expect(await line('room')).toMatchObject({
     status: 'red',
-    detail: expect.stringMatching(/^the store .* is full: \d+ MiB are free, 1099511627776 MiB are needed; petrel's home .* is full: /),
+    detail: expect.stringMatching(
+      /^the store .* is full: \d+ MiB are free, 1099511627776 MiB are needed; petrel's home .* is full: /,
+    ),
     fix: expect.stringContaining('Make room there'),
   });
 });
@@ -67,10 +73,18 @@ it('names the runs that wait for a store that is gone, or whose disk is not moun
   renameSync(folder, `${folder}-away`);
   for (const isMountPoint of [false, true]) {
     if (isMountPoint) mkdirSync(folder);
-    expect(await line('store')).toMatchObject({ status: 'red', detail: `the store ${store.url} is gone; ${runId} waits until it is back`, fix: expect.stringContaining('mount its disk') });
+    expect(await line('store')).toMatchObject({
+      status: 'red',
+      detail: `the store ${store.url} is gone; ${runId} waits until it is back`,
+      fix: expect.stringContaining('mount its disk'),
+    });
     expect((await cli.petrel('status')).err).toContain(`${runId} waits until it is back`);
-    await expect(cli.petrel('logs', runId)).rejects.toMatchObject({ code: 'StoreGone', message: expect.stringContaining(store.url) });
-    for (const where of [null, folder, `${store.url}/`]) await expect(openStoreForNew(where, cli.home)).rejects.toMatchObject({ code: 'StoreGone' });
+    await expect(cli.petrel('logs', runId)).rejects.toMatchObject({
+      code: 'StoreGone',
+      message: expect.stringContaining(store.url),
+    });
+    for (const where of [null, folder, `${store.url}/`])
+      await expect(openStoreForNew(where, cli.home)).rejects.toMatchObject({ code: 'StoreGone' });
     expect(existsSync(folder) && readdirSync(folder).length > 0).toBe(false);
   }
   rmdirSync(folder);
@@ -83,8 +97,13 @@ it('names a run that is not in its store, which is there, and looks at the other
   const kept = await buildRun(store, { done: 1 });
   noteDrivenRun(cli.home, { runId: kept.runId, store: store.url, kind: 'rl' });
   noteDrivenRun(cli.home, { runId: 'lost', store: store.url, kind: 'rl' });
-  expect(await line('store')).toMatchObject({ status: 'red', detail: `lost is not in the store ${store.url}, and waits until it is back; ${store.url}: of many writers one wins` });
-  await expect(cli.petrel('logs', 'lost')).rejects.toMatchObject({ message: `lost waits: it is not in the store ${store.url}` });
+  expect(await line('store')).toMatchObject({
+    status: 'red',
+    detail: `lost is not in the store ${store.url}, and waits until it is back; ${store.url}: of many writers one wins`,
+  });
+  await expect(cli.petrel('logs', 'lost')).rejects.toMatchObject({
+    message: `lost waits: it is not in the store ${store.url}`,
+  });
   expect((await openStoreForNew(null, cli.home)).url).toBe(store.url);
 });
 

@@ -84,14 +84,20 @@ function freeSpace(home: string): DoctorResult {
   const { bavail, bsize } = statfsSync(home);
   const free = bavail * bsize;
   const detail = `${home}: ${showBytes(free)} free`;
-  return free >= LEAST_FREE_BYTES ? green(detail) : { status: 'yellow', detail, fix: 'checkpoints need room: petrel rm old runs' };
+  return free >= LEAST_FREE_BYTES
+    ? green(detail)
+    : { status: 'yellow', detail, fix: 'checkpoints need room: petrel rm old runs' };
 }
 
 /** Where there is too little of it no run begins new work. */
 async function room(home: string): Promise<DoctorResult> {
   const [full, ...others] = await fullPlaces(await openKnownStores(home, () => {}), home);
   if (full === undefined) return green(`at least ${showBytes(freeSpaceFloor())} are free wherever petrel writes`);
-  return { status: 'red', detail: [full, ...others].map(({ message }) => message).join('; '), ...(full.hint === undefined ? {} : { fix: full.hint }) };
+  return {
+    status: 'red',
+    detail: [full, ...others].map(({ message }) => message).join('; '),
+    ...(full.hint === undefined ? {} : { fix: full.hint }),
+  };
 }
 
 function servers(home: string): DoctorResult {
@@ -106,9 +112,11 @@ async function store(home: string): Promise<DoctorResult> {
   for (const url of used) await checkFences(await openStore(url, 'refuse'));
   const fences = used.length === 0 ? [] : [`${used.join(', ')}: of many writers one wins`];
   const away = runsAway(home);
-  if (away.length > 0) return { status: 'red', detail: [...awayTexts(away), ...fences].join('; '), fix: awayHint(home) };
+  if (away.length > 0)
+    return { status: 'red', detail: [...awayTexts(away), ...fences].join('; '), fix: awayHint(home) };
   const gone = urls.slice(1).filter((url) => !isInUse(url));
-  if (gone.length > 0) return { status: 'yellow', detail: [`gone: ${gone.join(', ')}`, ...fences].join('; '), fix: awayHint(home) };
+  if (gone.length > 0)
+    return { status: 'yellow', detail: [`gone: ${gone.join(', ')}`, ...fences].join('; '), fix: awayHint(home) };
   return green(fences[0] ?? 'none yet: the first run makes one');
 }
 
@@ -132,7 +140,11 @@ async function runs(home: string): Promise<DoctorResult> {
     }
   }
   if (problems.length === 0) return green(`the newest ${ids.length} end as they should`);
-  return { status: 'red', detail: problems.join('; '), fix: 'petrel ckpt verify <run> reads all of a run; docs/operations.md says what to do' };
+  return {
+    status: 'red',
+    detail: problems.join('; '),
+    fix: 'petrel ckpt verify <run> reads all of a run; docs/operations.md says what to do',
+  };
 }
 
 async function stack(home: string): Promise<DoctorResult> {
@@ -150,8 +162,15 @@ async function workers(home: string): Promise<DoctorResult> {
     const present = await live.workers();
     const sick = present.filter(({ state }) => state === 'unhealthy');
     if (sick.length > 0) {
-      const names = sick.map(({ worker, lastError }) => `${worker} is unhealthy${lastError === undefined ? '' : ` (${lastError.code}: ${lastError.message.split('\n')[0]})`}`);
-      return { status: 'red', detail: names.join('; '), fix: `see ${logFile(home, sick[0]?.worker ?? '')}; petrel down and petrel up start them afresh` };
+      const names = sick.map(
+        ({ worker, lastError }) =>
+          `${worker} is unhealthy${lastError === undefined ? '' : ` (${lastError.code}: ${lastError.message.split('\n')[0]})`}`,
+      );
+      return {
+        status: 'red',
+        detail: names.join('; '),
+        fix: `see ${logFile(home, sick[0]?.worker ?? '')}; petrel down and petrel up start them afresh`,
+      };
     }
     if (present.length === 0) return { status: 'red', detail: 'no worker is there', fix: 'petrel up --workers 1' };
     return green(present.map(({ worker, state, roles }) => `${worker} ${state} (${roles.join(', ')})`).join('; '));

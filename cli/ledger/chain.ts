@@ -21,19 +21,34 @@ export function beforeFirst(first: Branch | undefined): Standing {
   return base === undefined ? beforeAll : { ...beforeAll, ...base };
 }
 
-const beforeAll: Standing = { position: 0, digest: undefined, state: undefined, weights: undefined, counters: { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 } };
+const beforeAll: Standing = {
+  position: 0,
+  digest: undefined,
+  state: undefined,
+  weights: undefined,
+  counters: { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 },
+};
 
 /** A term goes on from the state at its parent's position. */
 export function beginTerm({ faults }: Objects, { term, key, digest, from }: Branch, before: Standing): Standing {
   faults.equal(key, 'a parent position that is committed:', before.position, from);
-  if (term.parent !== undefined && before.digest !== undefined) faults.equal(key, 'parent.record, the digest of the record at that position:', before.digest, term.parent.record);
-  if (before.state !== undefined) faults.equal(key, `startState, the state at position ${from}:`, before.state, term.startState);
-  if (before.weights !== undefined) faults.equal(key, `startWeights, the weights at position ${from}:`, before.weights, term.startWeights);
+  if (term.parent !== undefined && before.digest !== undefined)
+    faults.equal(key, 'parent.record, the digest of the record at that position:', before.digest, term.parent.record);
+  if (before.state !== undefined)
+    faults.equal(key, `startState, the state at position ${from}:`, before.state, term.startState);
+  if (before.weights !== undefined)
+    faults.equal(key, `startWeights, the weights at position ${from}:`, before.weights, term.startWeights);
   return { position: from, digest, state: term.startState, weights: term.startWeights, counters: before.counters };
 }
 
 /** Checks an iteration against what came before it, and says what it leaves. */
-export function follow(objects: Objects, runId: string, branch: Branch, before: Standing, { k, batch, update }: Iteration): Standing {
+export function follow(
+  objects: Objects,
+  runId: string,
+  branch: Branch,
+  before: Standing,
+  { k, batch, update }: Iteration,
+): Standing {
   const after: Standing = { position: k, digest: undefined, state: undefined, weights: undefined, counters: undefined };
   const known = before.position === k - 1 ? before : { ...after, position: k - 1 };
   if (batch.type === 'read') checkBatch(objects, runId, branch, known, k, batch.record, batch.key);
@@ -45,17 +60,40 @@ export function follow(objects: Objects, runId: string, branch: Branch, before: 
   return { position: k, digest: update.digest, state: stateDigest, weights: weightsDigest, counters };
 }
 
-function checkBatch({ faults }: Objects, runId: string, { term }: Branch, before: Standing, k: number, batch: Batch, key: string): void {
+function checkBatch(
+  { faults }: Objects,
+  runId: string,
+  { term }: Branch,
+  before: Standing,
+  k: number,
+  batch: Batch,
+  key: string,
+): void {
   checkPlace({ faults }, runId, term.term, k, batch, key);
-  if (before.digest !== undefined) faults.equal(key, 'parent, the digest of the record before it:', before.digest, batch.parent);
+  if (before.digest !== undefined)
+    faults.equal(key, 'parent, the digest of the record before it:', before.digest, batch.parent);
   if (before.state !== undefined) faults.equal(key, 'parentState', before.state, batch.parentState);
   if (before.counters !== undefined) equalCounters({ faults }, key, 'before', before.counters, batch.before);
   faults.equal(key, 'profile of its term:', term.profile.id, batch.profile);
   faults.equal(key, 'after.badSteps', batch.before.badSteps, batch.after.badSteps);
-  faults.equal(key, 'after.optimizerSteps', batch.before.optimizerSteps + batch.learningRates.length, batch.after.optimizerSteps);
+  faults.equal(
+    key,
+    'after.optimizerSteps',
+    batch.before.optimizerSteps + batch.learningRates.length,
+    batch.after.optimizerSteps,
+  );
 }
 
-function checkUpdate({ faults }: Objects, runId: string, { term }: Branch, before: Standing, k: number, batch: Found<Batch>, update: Update, key: string): void {
+function checkUpdate(
+  { faults }: Objects,
+  runId: string,
+  { term }: Branch,
+  before: Standing,
+  k: number,
+  batch: Found<Batch>,
+  update: Update,
+  key: string,
+): void {
   checkPlace({ faults }, runId, term.term, k, update, key);
   if (batch.type !== 'absent') faults.equal(key, 'batch, the digest of the batch record:', batch.digest, update.batch);
   if (before.state !== undefined) faults.equal(key, 'parentState', before.state, update.parentState);
@@ -75,19 +113,23 @@ function checkOutcome({ faults }: Pick<Objects, 'faults'>, before: Standing, upd
   faults.equal(key, 'outcome', taken ? 'applied' : 'skipped', update.outcome);
   if (update.outcome === 'skipped') {
     faults.equal(key, 'the state that it leaves as it was:', update.parentState, update.stateDigest);
-    if (before.weights !== undefined) faults.equal(key, 'the weights that it leaves as they were:', before.weights, update.weightsDigest);
+    if (before.weights !== undefined)
+      faults.equal(key, 'the weights that it leaves as they were:', before.weights, update.weightsDigest);
     if (update.reason === undefined) faults.add(key, 'a reason why it was skipped', 'none');
-  } else if (update.stateDigest === update.parentState) faults.add(key, 'another state than its parent: a step was taken', show(update.stateDigest));
+  } else if (update.stateDigest === update.parentState)
+    faults.add(key, 'another state than its parent: a step was taken', show(update.stateDigest));
 }
 
 /** One step for each learning rate, or none at all when the owner left the batch out. */
 function checkSteps({ faults }: Pick<Objects, 'faults'>, batch: Batch, update: Update, key: string): void {
-  if (batch.decision === 'skip') faults.equal(key, 'outcome of a batch that is to be skipped:', 'skipped', update.outcome);
+  if (batch.decision === 'skip')
+    faults.equal(key, 'outcome of a batch that is to be skipped:', 'skipped', update.outcome);
   const leftOut = update.outcome === 'skipped' && update.steps.length === 0;
   if (!leftOut) faults.equal(key, 'optimiser steps', batch.learningRates.length, update.steps.length);
   update.steps.forEach(({ lr, gradNorm, taken }, s) => {
     faults.equal(key, `lr of step ${s}`, batch.learningRates[s], lr);
-    if (taken && typeof gradNorm !== 'number') faults.add(key, `a finite gradient norm of step ${s}, which was taken`, String(gradNorm));
+    if (taken && typeof gradNorm !== 'number')
+      faults.add(key, `a finite gradient norm of step ${s}, which was taken`, String(gradNorm));
   });
 }
 
@@ -98,12 +140,26 @@ function badStepsAfter({ before, learningRates }: Batch, { steps }: Update): rea
   return learningRates.length > 0 ? [before.badSteps] : [before.badSteps, before.badSteps + 1];
 }
 
-function checkPlace({ faults }: Pick<Objects, 'faults'>, runId: string, term: number, k: number, record: Batch | Update, key: string): void {
+function checkPlace(
+  { faults }: Pick<Objects, 'faults'>,
+  runId: string,
+  term: number,
+  k: number,
+  record: Batch | Update,
+  key: string,
+): void {
   faults.equal(key, 'runId', runId, record.runId);
   faults.equal(key, 'term', term, record.term);
   faults.equal(key, 'iteration', k, record.iteration);
 }
 
-function equalCounters({ faults }: Pick<Objects, 'faults'>, key: string, name: string, expected: Readonly<Record<string, number>>, found: Readonly<Record<string, number>>): void {
-  for (const counter of Object.keys(expected)) faults.equal(key, `${name}.${counter}`, expected[counter], found[counter]);
+function equalCounters(
+  { faults }: Pick<Objects, 'faults'>,
+  key: string,
+  name: string,
+  expected: Readonly<Record<string, number>>,
+  found: Readonly<Record<string, number>>,
+): void {
+  for (const counter of Object.keys(expected))
+    faults.equal(key, `${name}.${counter}`, expected[counter], found[counter]);
 }

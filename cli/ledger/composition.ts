@@ -19,7 +19,13 @@ export interface CompositionPorts {
 }
 
 /** `weights`: those at the position before. Returns how many samples were compared with their source. */
-export async function checkComposition(ports: CompositionPorts, batch: Batch, key: string, revision: Revision | undefined, weights: string | undefined): Promise<number> {
+export async function checkComposition(
+  ports: CompositionPorts,
+  batch: Batch,
+  key: string,
+  revision: Revision | undefined,
+  weights: string | undefined,
+): Promise<number> {
   const { objects, deep } = ports;
   const parts = await ports.results.ofBatch(batch, key);
   const tensorsKey = objects.keys.blob(batch.tensors);
@@ -28,32 +34,56 @@ export async function checkComposition(ports: CompositionPorts, batch: Batch, ke
   if (tensors !== undefined) packed(objects, tensorsKey, tensors, batch, samples, deep ? revision : undefined);
   if (revision === undefined) return 0;
   if (revision.recipe.kind === 'rl') checkCounts(objects, batch, key, parts);
-  const sources = revision.recipe.kind === 'sft' ? await rowSources(ports, batch, revision) : await sampledSources(ports, batch, key, revision, parts, weights);
+  const sources =
+    revision.recipe.kind === 'sft'
+      ? await rowSources(ports, batch, revision)
+      : await sampledSources(ports, batch, key, revision, parts, weights);
   if (!deep || sources === undefined || tensors === undefined) return 0;
-  return objects.tried(tensorsKey, 'tensors of a batch', () => compareSequences(objects, batch, key, tensorsKey, tensors, sources)) ?? 0;
+  return (
+    objects.tried(tensorsKey, 'tensors of a batch', () =>
+      compareSequences(objects, batch, key, tensorsKey, tensors, sources),
+    ) ?? 0
+  );
 }
 
 /** Every draw of the batch was sampled by the results it names, and by no others. */
 function checkCounts({ faults }: Objects, batch: Batch, key: string, parts: readonly Part[]): void {
   if (parts.length * 2 !== batch.results.length - 1) return;
-  const [sampled, named] = [parts.reduce((sum, part) => sum + part.samples, 0), batch.draws.reduce((sum, { samples }) => sum + samples.length, 0)];
+  const [sampled, named] = [
+    parts.reduce((sum, part) => sum + part.samples, 0),
+    batch.draws.reduce((sum, { samples }) => sum + samples.length, 0),
+  ];
   faults.equal(key, 'samples in the results that it names:', sampled, named);
 }
 
-async function neededTensors({ objects, deep, absent }: CompositionPorts, batch: Batch, blobKey: string, digest: string, key: string): Promise<Tensors | undefined> {
+async function neededTensors(
+  { objects, deep, absent }: CompositionPorts,
+  batch: Batch,
+  blobKey: string,
+  digest: string,
+  key: string,
+): Promise<Tensors | undefined> {
   if ((await objects.size(blobKey)) === undefined) absent(batch.iteration, blobKey, key);
   return objects.tensors(blobKey, digest, deep);
 }
 
 /** undefined when a part is absent or damaged, or nothing was read. */
-async function sampledSources(ports: CompositionPorts, batch: Batch, key: string, revision: Revision, parts: readonly Part[], weights: string | undefined): Promise<Sources | undefined> {
+async function sampledSources(
+  ports: CompositionPorts,
+  batch: Batch,
+  key: string,
+  revision: Revision,
+  parts: readonly Part[],
+  weights: string | undefined,
+): Promise<Sources | undefined> {
   const { objects, deep, absent } = ports;
   const all = new Map<string, Source>();
   let whole = parts.length * 2 === batch.results.length - 1;
   for (const { trajectories, scores, samples, failed } of parts) {
     const where = objects.keys.blob(trajectories);
     const tensors = await neededTensors(ports, batch, where, trajectories, key);
-    if (tensors !== undefined && weights !== undefined) objects.faults.equal(where, 'weights that it was sampled from:', weights, tensors.metadata['weights']);
+    if (tensors !== undefined && weights !== undefined)
+      objects.faults.equal(where, 'weights that it was sampled from:', weights, tensors.metadata['weights']);
     const there = (await objects.size(objects.keys.blob(scores))) !== undefined;
     if (!there) absent(batch.iteration, objects.keys.blob(scores), key);
     const table = there && deep ? await objects.json(scores, scoreTableShape) : undefined;
@@ -61,14 +91,24 @@ async function sampledSources(ports: CompositionPorts, batch: Batch, key: string
     whole &&= sources !== undefined;
     if (sources === undefined) continue;
     objects.faults.equal(where, 'samples', samples, sources.size);
-    objects.faults.equal(objects.keys.blob(scores), 'failed samples', failed, [...sources.values()].filter(({ score }) => score === null).length);
+    objects.faults.equal(
+      objects.keys.blob(scores),
+      'failed samples',
+      failed,
+      [...sources.values()].filter(({ score }) => score === null).length,
+    );
     for (const [name, source] of sources) all.set(name, source);
   }
   return whole && deep ? withPrompts(ports, batch, revision, all) : undefined;
 }
 
 /** Prompts must be those of the rows; a draw all of whose samples failed may have none. */
-async function withPrompts({ objects, inputs }: CompositionPorts, batch: Batch, revision: Revision, sources: Sources): Promise<Sources> {
+async function withPrompts(
+  { objects, inputs }: CompositionPorts,
+  batch: Batch,
+  revision: Revision,
+  sources: Sources,
+): Promise<Sources> {
   const dataset = await inputs.rows(revision.inputs.train);
   if (dataset === undefined) return sources;
   for (const { draw, row, samples } of batch.draws) {
@@ -76,14 +116,31 @@ async function withPrompts({ objects, inputs }: CompositionPorts, batch: Batch, 
       const prompt = sources.get(sourceName(draw, s))?.prompt;
       if (typeof place !== 'number' || prompt === undefined) return;
       const wanted = dataset.prompt(row);
-      if (wanted.length !== prompt.length || wanted.some((token, i) => token !== prompt[i])) objects.faults.add(objects.keys.batch(batch.term, batch.iteration), `the prompt of row ${row} for draw ${draw}`, 'another prompt');
+      if (wanted.length !== prompt.length || wanted.some((token, i) => token !== prompt[i]))
+        objects.faults.add(
+          objects.keys.batch(batch.term, batch.iteration),
+          `the prompt of row ${row} for draw ${draw}`,
+          'another prompt',
+        );
     });
   }
   return sources;
 }
 
 /** What is learnt are the rows themselves. */
-async function rowSources({ inputs, deep }: CompositionPorts, batch: Batch, revision: Revision): Promise<Sources | undefined> {
+async function rowSources(
+  { inputs, deep }: CompositionPorts,
+  batch: Batch,
+  revision: Revision,
+): Promise<Sources | undefined> {
   const rows = deep ? await inputs.rows(revision.inputs.train) : undefined;
-  return rows && new Map(batch.draws.map(({ draw, row }) => [sourceName(draw, 0), { row, prompt: rows.prompt(row), response: rows.response(row) }]));
+  return (
+    rows &&
+    new Map(
+      batch.draws.map(({ draw, row }) => [
+        sourceName(draw, 0),
+        { row, prompt: rows.prompt(row), response: rows.response(row) },
+      ]),
+    )
+  );
 }

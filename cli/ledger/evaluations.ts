@@ -19,7 +19,11 @@ export interface EvaluationPorts {
 }
 
 /** Positions that were validated, ascending. */
-export async function checkEvaluations(ports: EvaluationPorts, path: readonly Branch[], committed: ReadonlyMap<number, Committed>): Promise<number[]> {
+export async function checkEvaluations(
+  ports: EvaluationPorts,
+  path: readonly Branch[],
+  committed: ReadonlyMap<number, Committed>,
+): Promise<number[]> {
   const found = new Set<number>();
   for (const { term, from, until } of path) {
     for (const [k, there] of committed) {
@@ -34,7 +38,14 @@ export async function checkEvaluations(ports: EvaluationPorts, path: readonly Br
   return [...found].sort((a, b) => a - b);
 }
 
-async function checkEvaluation({ objects, results, runId, deep, absent }: EvaluationPorts, term: number, k: number, there: Committed, record: Evaluation, key: string): Promise<void> {
+async function checkEvaluation(
+  { objects, results, runId, deep, absent }: EvaluationPorts,
+  term: number,
+  k: number,
+  there: Committed,
+  record: Evaluation,
+  key: string,
+): Promise<void> {
   const { faults } = objects;
   faults.equal(key, 'runId', runId, record.runId);
   faults.equal(key, 'term', term, record.term);
@@ -42,19 +53,33 @@ async function checkEvaluation({ objects, results, runId, deep, absent }: Evalua
   faults.equal(key, 'weightsDigest', there.weights, record.weightsDigest);
   const parts = await results.parts(record.results, key);
   if (parts.length * 2 !== record.results.length) return;
-  faults.equal(key, 'questions', parts.reduce((sum, { samples }) => sum + samples, 0), record.questions);
+  faults.equal(
+    key,
+    'questions',
+    parts.reduce((sum, { samples }) => sum + samples, 0),
+    record.questions,
+  );
   if (!deep) return;
   const values: (number | null)[] = [];
   for (const { trajectories, scores } of parts) {
-    const [tensors, table] = [await objects.tensors(objects.keys.blob(trajectories), trajectories, true), await objects.json(scores, scoreTableShape)];
+    const [tensors, table] = [
+      await objects.tensors(objects.keys.blob(trajectories), trajectories, true),
+      await objects.json(scores, scoreTableShape),
+    ];
     if (tensors === undefined) absent(k, objects.keys.blob(trajectories), key);
     if (table === undefined) absent(k, objects.keys.blob(scores), key);
     if (tensors === undefined || table === undefined) return;
     faults.equal(objects.keys.blob(trajectories), 'weights', there.weights, tensors.metadata['weights']);
-    const samples = objects.tried(objects.keys.blob(trajectories), 'trajectories', () => integers(tensors, 'draw').length);
+    const samples = objects.tried(
+      objects.keys.blob(trajectories),
+      'trajectories',
+      () => integers(tensors, 'draw').length,
+    );
     faults.equal(objects.keys.blob(scores), 'scores', samples, table.scores.length);
     const column = table.columns['acc'];
-    values.push(...table.scores.map((score, b) => (Array.isArray(column) && typeof column[b] === 'number' ? column[b] : score)));
+    values.push(
+      ...table.scores.map((score, b) => (Array.isArray(column) && typeof column[b] === 'number' ? column[b] : score)),
+    );
   }
   faults.equal(key, 'failed', values.filter((value) => value === null).length, record.failed);
   const accuracy = values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / Math.max(1, values.length);

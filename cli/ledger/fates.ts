@@ -36,7 +36,12 @@ export class FateLedger {
   /** The draws that a term skips must still be without a fate. */
   begin({ term, key }: Branch): void {
     for (const [start = 0, end = 0] of term.skippedDraws) {
-      if (start < this.#next) this.#objects.faults.add(key, `to skip draws from ${this.#next} on, which have no fate yet`, `draw ${start}, which has one`);
+      if (start < this.#next)
+        this.#objects.faults.add(
+          key,
+          `to skip draws from ${this.#next} on, which have no fate yet`,
+          `draw ${start}, which has one`,
+        );
       this.#skipped.push({ start, end });
     }
   }
@@ -45,7 +50,11 @@ export class FateLedger {
   add(batch: Batch, update: Update | undefined, revision: Revision | undefined, key: string): void {
     const { faults } = this.#objects;
     if (batch.before.cursor !== this.#next) {
-      faults.add(key, `draws from ${this.#next} on: those before have their fate, later ones wait for theirs`, `a cursor at ${batch.before.cursor}`);
+      faults.add(
+        key,
+        `draws from ${this.#next} on: those before have their fate, later ones wait for theirs`,
+        `a cursor at ${batch.before.cursor}`,
+      );
       this.#next = batch.before.cursor;
     }
     for (const draw of batch.draws) this.#draw(draw, key, revision);
@@ -61,7 +70,8 @@ export class FateLedger {
     this.#skipUpTo(draw.draw);
     if (draw.draw < this.#next) faults.add(key, `draw ${this.#next}`, `draw ${draw.draw} a second time`);
     else if (draw.draw > this.#next) faults.add(key, `a fate for draw ${this.#next}`, `draw ${draw.draw} next`);
-    if (this.#rangeOf(draw.draw) !== undefined) faults.add(key, `nothing of draw ${draw.draw}: a term skips it`, `fate ${draw.fate}`);
+    if (this.#rangeOf(draw.draw) !== undefined)
+      faults.add(key, `nothing of draw ${draw.draw}: a term skips it`, `fate ${draw.fate}`);
     this.#next = Math.max(this.#next, draw.draw + 1);
     if (revision === undefined) return;
     faults.equal(key, `row of draw ${draw.draw}`, this.#rowOf(draw.draw, revision), draw.row);
@@ -71,7 +81,11 @@ export class FateLedger {
 
   /** Passes over draws below `limit` that terms skip. */
   #skipUpTo(limit: number): void {
-    for (let range = this.#rangeOf(this.#next); range !== undefined && this.#next < limit; range = this.#rangeOf(this.#next)) {
+    for (
+      let range = this.#rangeOf(this.#next);
+      range !== undefined && this.#next < limit;
+      range = this.#rangeOf(this.#next)
+    ) {
       const to = Math.min(range.end, limit);
       this.counts.skipped += to - this.#next;
       this.#next = to;
@@ -89,15 +103,23 @@ export class FateLedger {
     for (const { draw, fate, reason, samples } of draws) {
       const places = samples.filter((one) => typeof one === 'number');
       for (const place of places) {
-        if (used.has(place)) faults.add(key, `place ${place} of the batch used by one sample`, `draw ${draw} uses it a second time`);
+        if (used.has(place))
+          faults.add(key, `place ${place} of the batch used by one sample`, `draw ${draw} uses it a second time`);
         used.add(place);
       }
-      if (fate === 'trained' && places.length === 0) faults.add(key, `a sample of draw ${draw}, which was trained`, 'none');
-      if (fate !== 'trained' && places.length > 0) faults.add(key, `no sample of draw ${draw}, whose fate is ${fate}`, `places ${places.join(', ')}`);
+      if (fate === 'trained' && places.length === 0)
+        faults.add(key, `a sample of draw ${draw}, which was trained`, 'none');
+      if (fate !== 'trained' && places.length > 0)
+        faults.add(key, `no sample of draw ${draw}, whose fate is ${fate}`, `places ${places.join(', ')}`);
       if (fate !== 'trained' && !reason) faults.add(key, `a reason why draw ${draw} was ${fate}`, 'none');
     }
     for (let place = 0; place < used.size; place++) {
-      if (!used.has(place)) return faults.add(key, `the places 0 to ${used.size - 1} of the batch, each used once`, `place ${place} is used by no draw`);
+      if (!used.has(place))
+        return faults.add(
+          key,
+          `the places 0 to ${used.size - 1} of the batch, each used once`,
+          `place ${place} is used by no draw`,
+        );
     }
   }
 
@@ -112,7 +134,14 @@ export class FateLedger {
   #rowOf(draw: number, revision: Revision): number {
     if (this.#rows?.revision !== revision) {
       const { recipe, inputs } = revision;
-      this.#rows = { revision, of: new DrawRows({ rows: inputs.trainRows, seed: recipe.data.seed ?? recipe.seed, shuffle: recipe.data.shuffle }) };
+      this.#rows = {
+        revision,
+        of: new DrawRows({
+          rows: inputs.trainRows,
+          seed: recipe.data.seed ?? recipe.seed,
+          shuffle: recipe.data.shuffle,
+        }),
+      };
     }
     return this.#rows.of.rowOf(draw);
   }

@@ -10,7 +10,11 @@ import { decodeBatch, encodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 
 /** A record as it may be changed. */
-export type Writable<T> = T extends readonly (infer I)[] ? Writable<I>[] : T extends object ? { -readonly [K in keyof T]: Writable<T[K]> } : T;
+export type Writable<T> = T extends readonly (infer I)[]
+  ? Writable<I>[]
+  : T extends object
+    ? { -readonly [K in keyof T]: Writable<T[K]> }
+    : T;
 type Change<T> = (record: Writable<T>) => void;
 
 export class Forger {
@@ -67,7 +71,11 @@ export class Forger {
     await this.write(this.key.batch(k), record);
     const { tensors, oldLogProbs, learningRates, loss, optimizer, draws, after, metrics } = record;
     const made = record.results.at(-1) ?? '';
-    await this.change<{ output: object }>(this.key.result(made), (result) => Object.assign(result, { output: { tensors, oldLogProbs, learningRates, loss, optimizer, draws, after, metrics } }));
+    await this.change<{ output: object }>(this.key.result(made), (result) =>
+      Object.assign(result, {
+        output: { tensors, oldLogProbs, learningRates, loss, optimizer, draws, after, metrics },
+      }),
+    );
     await this.chain(k);
   }
 
@@ -79,7 +87,10 @@ export class Forger {
   /** Other tensors for a batch. */
   async tensors(k: number, change: (tensors: BatchTensors) => BatchTensors): Promise<void> {
     const { tensors, iteration, parentState } = await this.read<BatchRecord>(this.key.batch(k));
-    const bytes = encodeBatch(change(decodeBatch(await getBlob(this.#store, this.#runId, tensors), tensors)), { iteration, parentState });
+    const bytes = encodeBatch(change(decodeBatch(await getBlob(this.#store, this.#runId, tensors), tensors)), {
+      iteration,
+      parentState,
+    });
     const digest = await putBlob(this.#store, this.#runId, bytes);
     await this.batch(k, (record) => void (record.tensors = digest));
   }
@@ -89,7 +100,10 @@ export class Forger {
     const before = k > 1 ? this.key.update(k - 1, term) : this.key.term(term);
     let parent = sha256((await this.#store.get(before)) ?? '');
     for (let at = k; (await this.#store.head(this.key.batch(at, term))) !== undefined; at++) {
-      const digest = await this.change<BatchRecord>(this.key.batch(at, term), (record) => void (record.parent = parent));
+      const digest = await this.change<BatchRecord>(
+        this.key.batch(at, term),
+        (record) => void (record.parent = parent),
+      );
       if ((await this.#store.head(this.key.update(at, term))) === undefined) return;
       parent = await this.change<UpdateRecord>(this.key.update(at, term), (record) => void (record.batch = digest));
     }
@@ -100,22 +114,46 @@ export class Forger {
     const last = await this.read<BatchRecord>(this.key.batch(k, term));
     const { format, runId, writer } = last;
     const parent = sha256((await this.#store.get(this.key.update(k, term))) ?? '');
-    await this.write(this.key.batch(k + 1, term), { format, runId, term, iteration: k + 1, parent, owner: 'test', reason: 'redo', writer, decision: 'seal' });
+    await this.write(this.key.batch(k + 1, term), {
+      format,
+      runId,
+      term,
+      iteration: k + 1,
+      parent,
+      owner: 'test',
+      reason: 'redo',
+      writer,
+      decision: 'seal',
+    });
   }
 
   /** A term that goes on from a position of term 1, with the batches that follow it there, up to `until`. */
   async redo(position: number, until: number, change: Change<TermRecord> = () => {}): Promise<void> {
     const first = await this.read<TermRecord>(this.key.term(1));
     const at = await this.read<UpdateRecord>(this.key.update(position));
-    const record = { ...first, term: 2, parent: { term: 1, position, record: sha256((await this.#store.get(this.key.update(position))) ?? '') }, startState: at.stateDigest, startWeights: at.weightsDigest, reason: 'redo' };
+    const record = {
+      ...first,
+      term: 2,
+      parent: { term: 1, position, record: sha256((await this.#store.get(this.key.update(position))) ?? '') },
+      startState: at.stateDigest,
+      startWeights: at.weightsDigest,
+      reason: 'redo',
+    };
     change(record);
     let parent = await this.write(this.key.term(2), record);
     for (let k = position + 1; k <= until; k++) {
       const batch = await this.read<BatchRecord>(this.key.batch(k));
       const digest = await this.write(this.key.batch(k, 2), { ...batch, term: 2, parent });
-      parent = await this.write(this.key.update(k, 2), { ...(await this.read<UpdateRecord>(this.key.update(k))), term: 2, batch: digest });
+      parent = await this.write(this.key.update(k, 2), {
+        ...(await this.read<UpdateRecord>(this.key.update(k))),
+        term: 2,
+        batch: digest,
+      });
       if ((await this.#store.head(this.key.evaluation(k))) === undefined) continue;
-      await this.write(this.key.evaluation(k, 2), { ...(await this.read<EvalRecord>(this.key.evaluation(k))), term: 2 });
+      await this.write(this.key.evaluation(k, 2), {
+        ...(await this.read<EvalRecord>(this.key.evaluation(k))),
+        term: 2,
+      });
     }
   }
 }

@@ -25,13 +25,16 @@ export class InputFacts {
 
   async check(inputs: Inputs, revisionKey: string, deep: boolean): Promise<void> {
     const { faults, keys } = this.#objects;
-    for (const model of new Set([inputs.model, inputs.reference ?? inputs.model])) await this.#model(model, revisionKey, deep);
+    for (const model of new Set([inputs.model, inputs.reference ?? inputs.model]))
+      await this.#model(model, revisionKey, deep);
     for (const dataset of new Set([inputs.train, inputs.validation ?? inputs.train])) {
       const rows = deep ? await this.rows(dataset) : undefined;
       for (const name of ['tokens.safetensors', 'rows.jsonl']) {
-        if ((await this.#objects.size(`datasets/${dataset}/${name}`)) === undefined) faults.add(`datasets/${dataset}/${name}`, `rows: ${revisionKey} names them`, 'nothing');
+        if ((await this.#objects.size(`datasets/${dataset}/${name}`)) === undefined)
+          faults.add(`datasets/${dataset}/${name}`, `rows: ${revisionKey} names them`, 'nothing');
       }
-      if (rows !== undefined && dataset === inputs.train && rows.count < inputs.trainRows) faults.add(`datasets/${dataset}`, `${inputs.trainRows} rows`, String(rows.count));
+      if (rows !== undefined && dataset === inputs.train && rows.count < inputs.trainRows)
+        faults.add(`datasets/${dataset}`, `${inputs.trainRows} rows`, String(rows.count));
     }
     const module = inputs.scorer?.module;
     if (module === undefined) return;
@@ -62,17 +65,24 @@ export class InputFacts {
     }
     const key = `datasets/${dataset}/${names[0]}`;
     const tensors = await this.#objects.tensors(key, undefined, true);
-    return tensors && this.#objects.tried(key, 'tokens of rows', () => {
-      const prompts = integers(tensors, 'prompt_tokens');
-      const promptEnds = offsets(tensors, 'prompt_offsets', prompts.length);
-      const responses = tensors.entries.has('response_tokens') ? integers(tensors, 'response_tokens') : new Int32Array();
-      const responseEnds = tensors.entries.has('response_offsets') ? offsets(tensors, 'response_offsets', responses.length) : new Int32Array(1);
-      return {
-        count: promptEnds.length - 1,
-        prompt: (row) => prompts.subarray(promptEnds[row], promptEnds[row + 1]),
-        response: (row) => responses.subarray(responseEnds[row], responseEnds[row + 1]),
-      };
-    });
+    return (
+      tensors &&
+      this.#objects.tried(key, 'tokens of rows', () => {
+        const prompts = integers(tensors, 'prompt_tokens');
+        const promptEnds = offsets(tensors, 'prompt_offsets', prompts.length);
+        const responses = tensors.entries.has('response_tokens')
+          ? integers(tensors, 'response_tokens')
+          : new Int32Array();
+        const responseEnds = tensors.entries.has('response_offsets')
+          ? offsets(tensors, 'response_offsets', responses.length)
+          : new Int32Array(1);
+        return {
+          count: promptEnds.length - 1,
+          prompt: (row) => prompts.subarray(promptEnds[row], promptEnds[row + 1]),
+          response: (row) => responses.subarray(responseEnds[row], responseEnds[row + 1]),
+        };
+      })
+    );
   }
 
   async #model(model: string, revisionKey: string, deep: boolean): Promise<void> {
@@ -80,7 +90,9 @@ export class InputFacts {
     const key = `models/${model}/manifest.json`;
     const bytes = await this.#objects.get(key);
     if (bytes === undefined) return faults.add(key, `a model: ${revisionKey} names it`, 'nothing');
-    const manifest = this.#objects.tried(key, 'a list of files', () => modelShape(JSON.parse(new TextDecoder().decode(bytes)), 'manifest'));
+    const manifest = this.#objects.tried(key, 'a list of files', () =>
+      modelShape(JSON.parse(new TextDecoder().decode(bytes)), 'manifest'),
+    );
     if (manifest === undefined) return;
     faults.equal(key, 'digest of its files', model, digestOfBytes(canonicalText({ format: 1, files: manifest.files })));
     for (const { name, bytes: size, sha256 } of manifest.files) {

@@ -36,7 +36,12 @@ export async function* iterationsOf(objects: Objects, branch: Branch): AsyncGene
       if (next === undefined) return;
       k = next - 1;
     } else if (!isOpen(iteration)) {
-      if (branch.until !== undefined) objects.faults.add(batch.key, `no seal before position ${branch.until}, on which a later term builds`, `a seal at position ${k}`);
+      if (branch.until !== undefined)
+        objects.faults.add(
+          batch.key,
+          `no seal before position ${branch.until}, on which a later term builds`,
+          `a seal at position ${k}`,
+        );
       return await nothingAfter(objects, t, iteration, listed);
     } else {
       yield iteration;
@@ -74,20 +79,33 @@ async function readIteration(objects: Objects, t: number, k: number): Promise<Po
 /** Not closed by a seal here. */
 function isOpen(position: Position): position is Iteration {
   const { batch, update } = position;
-  return !(batch.type === 'read' && batch.record.decision === 'seal') && !(update.type === 'read' && update.record.outcome === 'seal');
+  return (
+    !(batch.type === 'read' && batch.record.decision === 'seal') &&
+    !(update.type === 'read' && update.record.outcome === 'seal')
+  );
 }
 
 async function positionsOf(objects: Objects, t: number): Promise<number[]> {
   const names = await objects.store.children(objects.keys.positions(t));
-  return names.map((name) => Number(name.replace('/', ''))).filter((k) => Number.isSafeInteger(k) && k >= 1).sort((a, b) => a - b);
+  return names
+    .map((name) => Number(name.replace('/', '')))
+    .filter((k) => Number.isSafeInteger(k) && k >= 1)
+    .sort((a, b) => a - b);
 }
 
 const isThere = async (objects: Objects, t: number, k: number) =>
-  (await objects.size(objects.keys.batch(t, k))) !== undefined || (await objects.size(objects.keys.update(t, k))) !== undefined;
+  (await objects.size(objects.keys.batch(t, k))) !== undefined ||
+  (await objects.size(objects.keys.update(t, k))) !== undefined;
 
 /** The next position that holds a decision although k has none, or no update: a hole. undefined where the branch ends. */
-async function jumpTo(objects: Objects, { term: { term: t }, until }: Branch, k: number, listed: readonly number[]): Promise<number | undefined> {
-  const missing = (await objects.size(objects.keys.batch(t, k))) === undefined ? objects.keys.batch(t, k) : objects.keys.update(t, k);
+async function jumpTo(
+  objects: Objects,
+  { term: { term: t }, until }: Branch,
+  k: number,
+  listed: readonly number[],
+): Promise<number | undefined> {
+  const missing =
+    (await objects.size(objects.keys.batch(t, k))) === undefined ? objects.keys.batch(t, k) : objects.keys.update(t, k);
   for (const next of listed) {
     if (next <= k || next > (until ?? Number.POSITIVE_INFINITY) || !(await isThere(objects, t, next))) continue;
     objects.faults.add(missing, `a record: the log goes on at position ${next}`, 'nothing');
@@ -99,18 +117,38 @@ async function jumpTo(objects: Objects, { term: { term: t }, until }: Branch, k:
 
 /** Its parent is what it closes: the batch that waits, or the update before it, or the term itself. */
 async function checkSeal(objects: Objects, t: number, from: number, { k, batch, update }: Position): Promise<void> {
-  const [seal, closed] = batch.type === 'read' && 'owner' in batch.record ? [batch, k - 1 === from ? objects.keys.term(t) : objects.keys.update(t, k - 1)] : [update, batch.key];
+  const [seal, closed] =
+    batch.type === 'read' && 'owner' in batch.record
+      ? [batch, k - 1 === from ? objects.keys.term(t) : objects.keys.update(t, k - 1)]
+      : [update, batch.key];
   if (seal.type !== 'read' || !('owner' in seal.record)) return;
   objects.faults.equal(seal.key, 'term', t, seal.record.term);
   objects.faults.equal(seal.key, 'iteration', k, seal.record.iteration);
   const bytes = await objects.get(closed);
-  if (bytes !== undefined) objects.faults.equal(seal.key, 'parent, the digest of the record before it:', digestOfBytes(bytes), seal.record.parent);
+  if (bytes !== undefined)
+    objects.faults.equal(
+      seal.key,
+      'parent, the digest of the record before it:',
+      digestOfBytes(bytes),
+      seal.record.parent,
+    );
 }
 
-async function nothingAfter(objects: Objects, t: number, { k, batch, update }: Position, listed: readonly number[]): Promise<void> {
+async function nothingAfter(
+  objects: Objects,
+  t: number,
+  { k, batch, update }: Position,
+  listed: readonly number[],
+): Promise<void> {
   const seal = batch.type === 'read' && batch.record.decision === 'seal' ? batch.key : update.key;
-  if (seal === batch.key && update.type !== 'absent') objects.faults.add(update.key, `nothing after the seal ${seal}`, 'an update record');
+  if (seal === batch.key && update.type !== 'absent')
+    objects.faults.add(update.key, `nothing after the seal ${seal}`, 'an update record');
   for (const later of new Set([k + 1, ...listed.filter((one) => one > k)])) {
-    if (await isThere(objects, t, later)) objects.faults.add(objects.keys.batch(t, later), `nothing after the seal ${seal}`, `records at position ${later}`);
+    if (await isThere(objects, t, later))
+      objects.faults.add(
+        objects.keys.batch(t, later),
+        `nothing after the seal ${seal}`,
+        `records at position ${later}`,
+      );
   }
 }

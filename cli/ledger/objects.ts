@@ -108,7 +108,8 @@ export class Objects {
   /** Every record of a run has a check, or none has: then it is older than checks. */
   tellUnchecked(): void {
     if (this.#checked === 0) return;
-    for (const key of this.#unchecked) this.faults.add(key, 'a record with a check of its content', 'a record without one');
+    for (const key of this.#unchecked)
+      this.faults.add(key, 'a record with a check of its content', 'a record without one');
   }
 
   async #header(key: string): Promise<Tensors | undefined> {

@@ -5,24 +5,46 @@ import { integers, lengthOf, offsets } from './tensors.ts';
 import type { Tensors } from './tensors.ts';
 
 /** `revision`: undefined when only the header was read. */
-export function packed(objects: Objects, key: string, tensors: Tensors, batch: Batch, samples: number, revision: Revision | undefined): void {
+export function packed(
+  objects: Objects,
+  key: string,
+  tensors: Tensors,
+  batch: Batch,
+  samples: number,
+  revision: Revision | undefined,
+): void {
   objects.tried(key, 'tensors of a batch', () => {
     checkSizes(objects, key, tensors, samples, batch.learningRates.length, batch.oldLogProbs === 'stored');
     if (revision === undefined) return;
     const { kind, actor } = revision.recipe;
-    checkWalk(objects, key, tensors, samples, batch.learningRates.length === 0 ? 0 : kind === 'sft' ? 1 : actor.ppo_epochs);
+    checkWalk(
+      objects,
+      key,
+      tensors,
+      samples,
+      batch.learningRates.length === 0 ? 0 : kind === 'sft' ? 1 : actor.ppo_epochs,
+    );
   });
 }
 
 /** Sizes that its header tells. */
-function checkSizes({ faults }: Objects, key: string, tensors: Tensors, samples: number, steps: number, stored: boolean): void {
+function checkSizes(
+  { faults }: Objects,
+  key: string,
+  tensors: Tensors,
+  samples: number,
+  steps: number,
+  stored: boolean,
+): void {
   const sizes: readonly (readonly [string, number])[] = [
     ['offsets', samples + 1],
     ['scored_offsets', samples + 1],
     ['rewards', samples],
     ['step_offsets', steps + 1],
     ...['mask', 'advantages', 'returns'].map((name) => [name, lengthOf(tensors, 'scored')] as const),
-    ...['old_log_probs', 'ref_log_probs', 'rollout_log_probs'].filter((name) => tensors.entries.has(name)).map((name) => [name, lengthOf(tensors, 'scored')] as const),
+    ...['old_log_probs', 'ref_log_probs', 'rollout_log_probs']
+      .filter((name) => tensors.entries.has(name))
+      .map((name) => [name, lengthOf(tensors, 'scored')] as const),
   ];
   for (const [name, size] of sizes) faults.equal(key, `length of ${name}:`, size, lengthOf(tensors, name));
   faults.equal(key, 'old_log_probs stored:', stored, tensors.entries.has('old_log_probs'));
@@ -36,13 +58,16 @@ function checkWalk({ faults }: Objects, key: string, tensors: Tensors, samples: 
   for (let s = 0; s + 1 < steps.length; s++) {
     const inStep = members.subarray(micros[steps[s] ?? 0], micros[steps[s + 1] ?? 0]);
     const distinct = new Set(inStep);
-    if (distinct.size !== inStep.length) faults.add(key, `each sample once in step ${s}`, `${inStep.length - distinct.size} come twice`);
+    if (distinct.size !== inStep.length)
+      faults.add(key, `each sample once in step ${s}`, `${inStep.length - distinct.size} come twice`);
     for (const sample of inStep) {
-      if (sample < 0 || sample >= samples) faults.add(key, `samples 0 to ${samples - 1}`, `sample ${sample} in step ${s}`);
+      if (sample < 0 || sample >= samples)
+        faults.add(key, `samples 0 to ${samples - 1}`, `sample ${sample} in step ${s}`);
       else times[sample] = (times[sample] ?? 0) + 1;
     }
   }
   times.forEach((found, sample) => {
-    if (found !== epochs) faults.add(key, `sample ${sample} trained once in each of ${epochs} epochs`, `${found} times`);
+    if (found !== epochs)
+      faults.add(key, `sample ${sample} trained once in each of ${epochs} epochs`, `${found} times`);
   });
 }

@@ -13,7 +13,8 @@ export function checkRates({ faults }: Objects, batch: Batch, revision: Revision
   batch.learningRates.forEach((found, s) => {
     const step = batch.before.optimizerSteps + s;
     const expected = rateOf(revision, step);
-    if (!(Math.abs(found - expected) <= 1e-9 * revision.recipe.actor.optim.lr)) faults.add(key, `learning rate ${expected} of optimiser step ${step}`, String(found));
+    if (!(Math.abs(found - expected) <= 1e-9 * revision.recipe.actor.optim.lr))
+      faults.add(key, `learning rate ${expected} of optimiser step ${step}`, String(found));
   });
 }
 
@@ -37,7 +38,8 @@ function share(optim: RateSettings, at: number, length: number): number {
   const first = cosine ? (optim.init_lr_ratio ?? 0) : 0;
   if (step < warmup) return first + ((1 - first) * step) / warmup;
   if (type === 'constant') return 1;
-  const wave = (begin: number) => (1 + Math.cos(2 * Math.PI * cycles * ((step - begin) / Math.max(1, length - begin)))) / 2;
+  const wave = (begin: number) =>
+    (1 + Math.cos(2 * Math.PI * cycles * ((step - begin) / Math.max(1, length - begin)))) / 2;
   if (cosine) return Math.max(least, least + (1 - least) * wave(warmup));
   const decay = warmup + Math.floor(Math.max(0, length - warmup) * optim.stable_ratio);
   if (step < decay) return 1;

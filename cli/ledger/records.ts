@@ -1,5 +1,22 @@
 /** The fields of each record that the verifier reads: core/records/FORMAT.md. */
-import { anyNumber, count, digest, either, exactly, flag, integer, list, nullable, number, object, oneOf, optional, positive, text, tree } from './shape.ts';
+import {
+  anyNumber,
+  count,
+  digest,
+  either,
+  exactly,
+  flag,
+  integer,
+  list,
+  nullable,
+  number,
+  object,
+  oneOf,
+  optional,
+  positive,
+  text,
+  tree,
+} from './shape.ts';
 import type { Of } from './shape.ts';
 
 const format = exactly(1);
@@ -39,7 +56,12 @@ const recipe = object({
   data: object({ seed: nullable(integer), shuffle: flag, train_batch_size: positive }),
   rollout: object({ n: positive, val_kwargs: object({ n: positive }) }),
   actor: object({ ppo_mini_batch_size: positive, ppo_epochs: positive, optim: rate }),
-  trainer: object({ total_epochs: positive, total_training_steps: nullable(positive), keep_batches: text, val_only: flag }),
+  trainer: object({
+    total_epochs: positive,
+    total_training_steps: nullable(positive),
+    keep_batches: text,
+    val_only: flag,
+  }),
 });
 export type LedgerRecipe = Of<typeof recipe>;
 
@@ -97,7 +119,15 @@ export const batchShape = object({
 export type Batch = Of<typeof batchShape>;
 
 /** In place of a batch or an update: nothing can be appended to the term. */
-const sealFields = { format, runId: text, term: positive, iteration: positive, parent: digest, owner: text, reason: text };
+const sealFields = {
+  format,
+  runId: text,
+  term: positive,
+  iteration: positive,
+  parent: digest,
+  owner: text,
+  reason: text,
+};
 export const batchSealShape = object({ ...sealFields, decision: oneOf('seal') });
 export const updateSealShape = object({ ...sealFields, outcome: oneOf('seal') });
 

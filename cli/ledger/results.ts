@@ -28,12 +28,14 @@ export class Results {
   async ofBatch(batch: Batch, key: string): Promise<Part[]> {
     for (const jobId of batch.results) {
       const owner = this.#owners.get(jobId);
-      if (owner !== undefined) this.#objects.faults.add(key, `result ${jobId} used by one batch`, `${owner} uses it too`);
+      if (owner !== undefined)
+        this.#objects.faults.add(key, `result ${jobId} used by one batch`, `${owner} uses it too`);
       this.#owners.set(jobId, key);
     }
     const made = await this.#outputs(batch.results.slice(-1), ['advantage'], key);
     if (made[0] !== undefined) this.#compare(batch, made[0], key);
-    else if (batch.results.length === 0) this.#objects.faults.add(key, 'the result that the batch was made from', 'none');
+    else if (batch.results.length === 0)
+      this.#objects.faults.add(key, 'the result that the batch was made from', 'none');
     return this.parts(batch.results.slice(0, -1), key);
   }
 
@@ -45,10 +47,14 @@ export class Results {
       const [rollout, reward] = [outputs[i], outputs[i + 1]];
       if (rollout === undefined || reward === undefined) continue;
       const where = this.#objects.keys.result(jobIds[i] ?? '');
-      const part = this.#objects.tried(where, 'outputs of a rollout and its reward', () => ({ ...rolloutOutputShape(rollout, 'rollout'), ...rewardOutputShape(reward, 'reward') }));
+      const part = this.#objects.tried(where, 'outputs of a rollout and its reward', () => ({
+        ...rolloutOutputShape(rollout, 'rollout'),
+        ...rewardOutputShape(reward, 'reward'),
+      }));
       if (part !== undefined) parts.push(part);
     }
-    if (outputs.length % 2 !== 0) this.#objects.faults.add(key, 'a reward for every rollout', `${outputs.length} results`);
+    if (outputs.length % 2 !== 0)
+      this.#objects.faults.add(key, 'a reward for every rollout', `${outputs.length} results`);
     return parts;
   }
 
@@ -74,9 +80,21 @@ export class Results {
 
   /** The batch record decides what the job proposed. */
   #compare(batch: Batch, made: Output, key: string): void {
-    for (const field of ['tensors', 'oldLogProbs', 'learningRates', 'loss', 'optimizer', 'draws', 'after', 'metrics'] as const) {
-      const [proposed, decided] = [made[field], batch[field]].map((value) => (value === undefined ? 'nothing' : canonicalText(value)));
-      if (proposed !== decided) this.#objects.faults.add(key, `${field} as its result has it: ${show(proposed)}`, show(decided));
+    for (const field of [
+      'tensors',
+      'oldLogProbs',
+      'learningRates',
+      'loss',
+      'optimizer',
+      'draws',
+      'after',
+      'metrics',
+    ] as const) {
+      const [proposed, decided] = [made[field], batch[field]].map((value) =>
+        value === undefined ? 'nothing' : canonicalText(value),
+      );
+      if (proposed !== decided)
+        this.#objects.faults.add(key, `${field} as its result has it: ${show(proposed)}`, show(decided));
     }
   }
 }

@@ -42,8 +42,10 @@ export class Revisions {
   of(batch: Batch, { term }: Branch, key: string): Revision | undefined {
     const { faults } = this.#objects;
     faults.equal(key, 'revision of its term:', term.revision ?? 1, batch.revision);
-    if (!this.#all.has(batch.revision)) faults.add(key, `a revision from 1 to ${this.#all.size}`, String(batch.revision));
-    if (batch.revision < this.#used) faults.add(key, `revision ${this.#used} or newer, as in the batches before`, String(batch.revision));
+    if (!this.#all.has(batch.revision))
+      faults.add(key, `a revision from 1 to ${this.#all.size}`, String(batch.revision));
+    if (batch.revision < this.#used)
+      faults.add(key, `revision ${this.#used} or newer, as in the batches before`, String(batch.revision));
     this.#used = Math.max(this.#used, batch.revision);
     return this.#all.get(batch.revision);
   }

@@ -28,18 +28,31 @@ export function sourcesOf(trajectories: Tensors, table: Scores): Map<string, Sou
   const draws = integers(trajectories, 'draw');
   const rows = integers(trajectories, 'row');
   const perDraw = Number(trajectories.metadata['samples_per_draw']);
-  if (!(Number.isSafeInteger(perDraw) && perDraw >= 1 && draws.length % perDraw === 0)) throw new DamagedTensors(`${draws.length} samples, ${perDraw} for each draw`);
-  const [promptTokens, responseTokens] = [integers(trajectories, 'prompt_tokens'), integers(trajectories, 'response_tokens')];
+  if (!(Number.isSafeInteger(perDraw) && perDraw >= 1 && draws.length % perDraw === 0))
+    throw new DamagedTensors(`${draws.length} samples, ${perDraw} for each draw`);
+  const [promptTokens, responseTokens] = [
+    integers(trajectories, 'prompt_tokens'),
+    integers(trajectories, 'response_tokens'),
+  ];
   const prompts = offsets(trajectories, 'prompt_offsets', promptTokens.length);
   const responses = offsets(trajectories, 'response_offsets', responseTokens.length);
   const logProbs = floatBits(trajectories, 'log_probs');
-  const sizes = [rows.length, responses.length - 1, octets(trajectories, 'stop_reason').length, (prompts.length - 1) * perDraw, table.scores.length, table.reasons.length];
-  if (sizes.some((size) => size !== draws.length) || logProbs.length !== responseTokens.length) throw new DamagedTensors(`its lengths disagree: ${[draws.length, ...sizes].join(', ')}`);
+  const sizes = [
+    rows.length,
+    responses.length - 1,
+    octets(trajectories, 'stop_reason').length,
+    (prompts.length - 1) * perDraw,
+    table.scores.length,
+    table.reasons.length,
+  ];
+  if (sizes.some((size) => size !== draws.length) || logProbs.length !== responseTokens.length)
+    throw new DamagedTensors(`its lengths disagree: ${[draws.length, ...sizes].join(', ')}`);
   const found = new Map<string, Source>();
   draws.forEach((draw, b) => {
     const d = Math.floor(b / perDraw);
     const name = sourceName(draw, b % perDraw);
-    if (found.has(name) || draw !== draws[d * perDraw]) throw new DamagedTensors(`sample ${b} is a second one of draw ${draw}`);
+    if (found.has(name) || draw !== draws[d * perDraw])
+      throw new DamagedTensors(`sample ${b} is a second one of draw ${draw}`);
     const [start, end] = [responses[b], responses[b + 1]];
     found.set(name, {
       row: rows[b] ?? -1,
@@ -54,22 +67,33 @@ export function sourcesOf(trajectories: Tensors, table: Scores): Map<string, Sou
 }
 
 /** Returns how many samples were compared. */
-export function compareSequences({ faults }: Objects, batch: Batch, key: string, tensorsKey: string, tensors: Tensors, sources: Sources): number {
+export function compareSequences(
+  { faults }: Objects,
+  batch: Batch,
+  key: string,
+  tensorsKey: string,
+  tensors: Tensors,
+  sources: Sources,
+): number {
   const layout = layoutOf(tensors);
   let compared = 0;
   for (const { draw, row, fate, samples } of batch.draws) {
     samples.forEach((place, s) => {
       const source = sources.get(sourceName(draw, s));
-      if (source === undefined) return faults.add(key, `a source of sample ${s} of draw ${draw}`, 'none in the results it names');
+      if (source === undefined)
+        return faults.add(key, `a source of sample ${s} of draw ${draw}`, 'none in the results it names');
       faults.equal(key, `row of draw ${draw} as sampled:`, source.row, row);
       if (typeof place === 'string') {
-        if (source.score !== null && fate === 'trained') faults.add(key, `sample ${s} of draw ${draw} in the batch: it has score ${source.score}`, place);
-        if (source.score === null) faults.equal(key, `reason of sample ${s} of draw ${draw}:`, source.reason ?? place, place);
+        if (source.score !== null && fate === 'trained')
+          faults.add(key, `sample ${s} of draw ${draw} in the batch: it has score ${source.score}`, place);
+        if (source.score === null)
+          faults.equal(key, `reason of sample ${s} of draw ${draw}:`, source.reason ?? place, place);
         return;
       }
       compared++;
       const wrong = differenceOf(layout, place, source);
-      if (wrong !== undefined) faults.add(tensorsKey, `sample ${s} of draw ${draw} at place ${place}, as it was sampled`, wrong);
+      if (wrong !== undefined)
+        faults.add(tensorsKey, `sample ${s} of draw ${draw} at place ${place}, as it was sampled`, wrong);
     });
   }
   const named = batch.draws.reduce((sum, { samples }) => sum + samples.length, 0);
@@ -109,10 +133,12 @@ function differenceOf(layout: Layout, place: number, source: Source): string | u
   if (!same(layout.tokens.subarray(start, responseAt), source.prompt)) return 'another prompt';
   if (!same(layout.tokens.subarray(responseAt, end), source.response)) return 'another response';
   const scored = layout.scored.subarray(scoredStart, scoredEnd);
-  if (scored.length !== source.response.length || scored.some((at, t) => at !== responseAt + t)) return 'other tokens are scored';
+  if (scored.length !== source.response.length || scored.some((at, t) => at !== responseAt + t))
+    return 'other tokens are scored';
   if (layout.mask.subarray(scoredStart, scoredEnd).some((one) => one !== 1)) return 'response tokens are masked';
   if (source.logProbs === undefined) return undefined;
-  if (layout.logProbs !== undefined && !same(layout.logProbs.subarray(scoredStart, scoredEnd), source.logProbs)) return 'other log-probs';
+  if (layout.logProbs !== undefined && !same(layout.logProbs.subarray(scoredStart, scoredEnd), source.logProbs))
+    return 'other log-probs';
   if (source.score === null || source.score === undefined) return 'a sample that has no score';
   return layout.rewards[place] === bitsOf(source.score) ? undefined : `another reward than ${source.score}`;
 }

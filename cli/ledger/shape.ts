@@ -15,14 +15,37 @@ function shape<T>(expected: string, is: (value: unknown) => value is T): Shape<T
 
 export const text = shape('a text', (value) => typeof value === 'string');
 export const flag = shape('true or false', (value) => typeof value === 'boolean');
-export const number = shape('a number', (value): value is number => typeof value === 'number' && Number.isFinite(value));
+export const number = shape(
+  'a number',
+  (value): value is number => typeof value === 'number' && Number.isFinite(value),
+);
 export const integer = shape('an integer', (value): value is number => Number.isSafeInteger(value));
-export const count = shape('a whole number from 0', (value): value is number => Number.isSafeInteger(value) && (value as number) >= 0);
-export const positive = shape('a whole number from 1', (value): value is number => Number.isSafeInteger(value) && (value as number) >= 1);
-export const digest = shape('a SHA-256 digest', (value): value is string => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value));
+export const count = shape(
+  'a whole number from 0',
+  (value): value is number => Number.isSafeInteger(value) && (value as number) >= 0,
+);
+export const positive = shape(
+  'a whole number from 1',
+  (value): value is number => Number.isSafeInteger(value) && (value as number) >= 1,
+);
+export const digest = shape(
+  'a SHA-256 digest',
+  (value): value is string => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value),
+);
 /** Numbers that JSON cannot hold are texts. */
-export const anyNumber = shape('a number', (value): value is number | string => (typeof value === 'number' && Number.isFinite(value)) || value === 'NaN' || value === 'Infinity' || value === '-Infinity');
-export const tree = shape('an object', (value): value is Readonly<Record<string, unknown>> => typeof value === 'object' && value !== null && !Array.isArray(value));
+export const anyNumber = shape(
+  'a number',
+  (value): value is number | string =>
+    (typeof value === 'number' && Number.isFinite(value)) ||
+    value === 'NaN' ||
+    value === 'Infinity' ||
+    value === '-Infinity',
+);
+export const tree = shape(
+  'an object',
+  (value): value is Readonly<Record<string, unknown>> =>
+    typeof value === 'object' && value !== null && !Array.isArray(value),
+);
 
 export function oneOf<const T extends string>(...words: readonly T[]): Shape<T> {
   return shape(words.join(' or '), (value): value is T => words.includes(value as T));
@@ -57,10 +80,14 @@ export function either<A, B>(one: Shape<A>, other: Shape<B>): Shape<A | B> {
   };
 }
 
-export function object<F extends Readonly<Record<string, Shape<unknown>>>>(fields: F): Shape<{ readonly [K in keyof F]: Of<F[K]> }> {
+export function object<F extends Readonly<Record<string, Shape<unknown>>>>(
+  fields: F,
+): Shape<{ readonly [K in keyof F]: Of<F[K]> }> {
   return (value, at) => {
     const found = tree(value, at);
-    const read = Object.entries(fields).map(([name, field]) => [name, field(Object.hasOwn(found, name) ? found[name] : undefined, `${at}.${name}`)] as const);
+    const read = Object.entries(fields).map(
+      ([name, field]) => [name, field(Object.hasOwn(found, name) ? found[name] : undefined, `${at}.${name}`)] as const,
+    );
     return Object.fromEntries(read.filter(([, field]) => field !== undefined)) as { readonly [K in keyof F]: Of<F[K]> };
   };
 }

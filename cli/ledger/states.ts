@@ -23,7 +23,12 @@ export interface StatesFound {
 
 const parts = ['weights', 'm', 'v'] as const;
 
-export async function checkStates(objects: Objects, runId: string, committed: ReadonlyMap<number, Committed>, deep: boolean): Promise<StatesFound> {
+export async function checkStates(
+  objects: Objects,
+  runId: string,
+  committed: ReadonlyMap<number, Committed>,
+  deep: boolean,
+): Promise<StatesFound> {
   const checkpoints: number[] = [];
   let unnamed = 0;
   for (const name of await objects.store.children(objects.keys.checkpoints)) {
@@ -34,7 +39,14 @@ export async function checkStates(objects: Objects, runId: string, committed: Re
     }
     const there = committed.get(Number(k));
     if (there?.state !== state) unnamed++;
-    const whole = await checkCheckpoint(objects, runId, Number(k), state, there?.state === state ? there.weights : undefined, deep);
+    const whole = await checkCheckpoint(
+      objects,
+      runId,
+      Number(k),
+      state,
+      there?.state === state ? there.weights : undefined,
+      deep,
+    );
     if (whole && there?.state === state) checkpoints.push(Number(k));
   }
   const known = new Set([...committed.values()].map(({ weights }) => weights));
@@ -46,7 +58,14 @@ export async function checkStates(objects: Objects, runId: string, committed: Re
   return { checkpoints: checkpoints.sort((a, b) => a - b), unnamed };
 }
 
-async function checkCheckpoint(objects: Objects, runId: string, k: number, state: string, weights: string | undefined, deep: boolean): Promise<boolean> {
+async function checkCheckpoint(
+  objects: Objects,
+  runId: string,
+  k: number,
+  state: string,
+  weights: string | undefined,
+  deep: boolean,
+): Promise<boolean> {
   const key = `${objects.keys.checkpoints}${k}-${state}.json`;
   const found = await objects.find(key, checkpointShape);
   if (found.type !== 'read') return false;
@@ -64,10 +83,20 @@ async function checkCheckpoint(objects: Objects, runId: string, k: number, state
   return faults.all.length === before;
 }
 
-function checkRoots({ faults }: Objects, key: string, manifest: Checkpoint, { weights, m, v }: Readonly<Record<string, string | undefined>>): void {
+function checkRoots(
+  { faults }: Objects,
+  key: string,
+  manifest: Checkpoint,
+  { weights, m, v }: Readonly<Record<string, string | undefined>>,
+): void {
   if (weights === undefined || m === undefined || v === undefined) return;
   faults.equal(key, 'weightsDigest of its shards', weights, manifest.weightsDigest);
-  faults.equal(key, 'stateDigest of its shards', digestOfBytes(canonicalText({ format: 1, weights, m, v, steps: manifest.state.steps })), manifest.stateDigest);
+  faults.equal(
+    key,
+    'stateDigest of its shards',
+    digestOfBytes(canonicalText({ format: 1, weights, m, v, steps: manifest.state.steps })),
+    manifest.stateDigest,
+  );
 }
 
 async function checkWeights(objects: Objects, digest: string, key: string, deep: boolean): Promise<void> {
@@ -81,15 +110,25 @@ async function checkWeights(objects: Objects, digest: string, key: string, deep:
 }
 
 /** The shards of one part, without gap or overlap. With `deep` the root of its tree of digests. */
-async function checkPart(objects: Objects, key: string, part: string, shards: readonly Shard[], elements: number, deep: boolean): Promise<string | undefined> {
+async function checkPart(
+  objects: Objects,
+  key: string,
+  part: string,
+  shards: readonly Shard[],
+  elements: number,
+  deep: boolean,
+): Promise<string | undefined> {
   const pieces = shards
-    .flatMap((shard) => shard.tensors.filter(({ name }) => name === part).map(({ start, end }) => ({ shard, start, end })))
+    .flatMap((shard) =>
+      shard.tensors.filter(({ name }) => name === part).map(({ start, end }) => ({ shard, start, end })),
+    )
     .sort((a, b) => a.start - b.start);
   const tree = new Tree(elements * 4);
   let next = 0;
   let whole = true;
   for (const { shard, start, end } of pieces) {
-    if (start !== next || end < start) objects.faults.add(key, `${part} from element ${next} on`, `a shard of elements ${start} to ${end}`);
+    if (start !== next || end < start)
+      objects.faults.add(key, `${part} from element ${next} on`, `a shard of elements ${start} to ${end}`);
     next = end;
     whole = (await checkShard(objects, key, part, shard, end - start, deep ? tree : undefined)) && whole;
   }
@@ -98,7 +137,14 @@ async function checkPart(objects: Objects, key: string, part: string, shards: re
 }
 
 /** Feeds the tree with the data of the part, and the digest with all bytes. */
-async function checkShard(objects: Objects, manifest: string, part: string, { blob, bytes }: Shard, elements: number, tree: Tree | undefined): Promise<boolean> {
+async function checkShard(
+  objects: Objects,
+  manifest: string,
+  part: string,
+  { blob, bytes }: Shard,
+  elements: number,
+  tree: Tree | undefined,
+): Promise<boolean> {
   const key = objects.keys.blob(blob);
   const size = await objects.size(key);
   if (size !== bytes) {
@@ -110,8 +156,17 @@ async function checkShard(objects: Objects, manifest: string, part: string, { bl
   const json = length === undefined ? undefined : await objects.get(key, [8, 8 + length]);
   const tensors = json && objects.tried(key, 'safetensors', () => readTensors(json, { length: json.byteLength, size }));
   const place = tensors?.entries.get(part);
-  if (tensors === undefined || place === undefined || place.dtype !== 'F32' || place.end - place.begin !== elements * 4) {
-    objects.faults.add(key, `${elements} values of ${part}: ${manifest} names them`, place === undefined ? 'none' : `${(place.end - place.begin) / 4}`);
+  if (
+    tensors === undefined ||
+    place === undefined ||
+    place.dtype !== 'F32' ||
+    place.end - place.begin !== elements * 4
+  ) {
+    objects.faults.add(
+      key,
+      `${elements} values of ${part}: ${manifest} names them`,
+      place === undefined ? 'none' : `${(place.end - place.begin) / 4}`,
+    );
     return false;
   }
   if (tree === undefined) return true;
@@ -120,7 +175,14 @@ async function checkShard(objects: Objects, manifest: string, part: string, { bl
   return found === blob;
 }
 
-async function digestAndFeed(objects: Objects, key: string, size: number, tree: Tree, begin: number, end: number): Promise<string> {
+async function digestAndFeed(
+  objects: Objects,
+  key: string,
+  size: number,
+  tree: Tree,
+  begin: number,
+  end: number,
+): Promise<string> {
   const hash = createHash('sha256');
   for (let at = 0; at < size; at += pieceBytes) {
     const piece = (await objects.get(key, [at, Math.min(at + pieceBytes, size)])) ?? new Uint8Array();

@@ -4,7 +4,9 @@ import { statusShape } from './records.ts';
 
 /** State of the newest entry; `unknown` before there is one. The listing only says where a hole hides more. */
 export async function readState(objects: Objects, runId: string): Promise<string> {
-  const listed = (await objects.store.children(objects.keys.statuses)).map((name) => Number(name.replace('.json', ''))).filter((n) => Number.isSafeInteger(n) && n >= 1);
+  const listed = (await objects.store.children(objects.keys.statuses))
+    .map((name) => Number(name.replace('.json', '')))
+    .filter((n) => Number.isSafeInteger(n) && n >= 1);
   const highest = Math.max(0, ...listed);
   let state = 'unknown';
   for (let n = 1; ; n++) {

@@ -26,7 +26,8 @@ const maxHeader = 100_000_000;
 export function headerOf(first: Uint8Array, size: number): number {
   if (first.byteLength < 8) throw new DamagedTensors(`${size} bytes: too short`);
   const length = new DataView(first.buffer, first.byteOffset, 8).getBigUint64(0, true);
-  if (length < 2n || length > BigInt(Math.min(maxHeader, size - 8))) throw new DamagedTensors(`its header claims ${length} bytes of ${size}`);
+  if (length < 2n || length > BigInt(Math.min(maxHeader, size - 8)))
+    throw new DamagedTensors(`its header claims ${length} bytes of ${size}`);
   return Number(length);
 }
 
@@ -36,20 +37,32 @@ export function readTensors(bytes: Uint8Array, only?: { readonly length: number;
   const length = only?.length ?? headerOf(bytes.subarray(0, 8), size);
   const json = only === undefined ? bytes.subarray(8, 8 + length) : bytes;
   const header: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(json));
-  if (typeof header !== 'object' || header === null || Array.isArray(header)) throw new DamagedTensors('its header is no object');
+  if (typeof header !== 'object' || header === null || Array.isArray(header))
+    throw new DamagedTensors('its header is no object');
   const { __metadata__: metadata = {}, ...named } = header as Record<string, unknown>;
   const entries = new Map(Object.entries(named).map(([name, value]) => [name, entryOf(name, value)]));
   checkTiling([...entries.values()], size - 8 - length);
-  return { entries, metadata: metadata as Record<string, string>, start: 8 + length, bytes: only === undefined ? bytes : new Uint8Array() };
+  return {
+    entries,
+    metadata: metadata as Record<string, string>,
+    start: 8 + length,
+    bytes: only === undefined ? bytes : new Uint8Array(),
+  };
 }
 
 function entryOf(name: string, value: unknown): Tensor {
-  const { dtype, shape, data_offsets: offsets } = (value ?? {}) as { dtype?: unknown; shape?: unknown; data_offsets?: unknown };
+  const {
+    dtype,
+    shape,
+    data_offsets: offsets,
+  } = (value ?? {}) as { dtype?: unknown; shape?: unknown; data_offsets?: unknown };
   const width = widths[String(dtype)];
   if (width === undefined) throw new DamagedTensors(`tensor ${name}: type ${String(dtype)}`);
-  if (!isCounts(shape) || !isCounts(offsets) || offsets.length !== 2) throw new DamagedTensors(`tensor ${name}: no shape or place`);
+  if (!isCounts(shape) || !isCounts(offsets) || offsets.length !== 2)
+    throw new DamagedTensors(`tensor ${name}: no shape or place`);
   const [begin = 0, end = 0] = offsets;
-  if (end - begin !== shape.reduce((a, b) => a * b, width)) throw new DamagedTensors(`tensor ${name}: ${end - begin} bytes do not fit its shape`);
+  if (end - begin !== shape.reduce((a, b) => a * b, width))
+    throw new DamagedTensors(`tensor ${name}: ${end - begin} bytes do not fit its shape`);
   return { dtype: String(dtype), shape, begin, end };
 }
 
@@ -62,7 +75,8 @@ function checkTiling(tensors: readonly Tensor[], dataBytes: number): void {
   if (at !== dataBytes) throw new DamagedTensors(`its tensors take ${at} bytes of ${dataBytes}`);
 }
 
-const isCounts = (value: unknown): value is readonly number[] => Array.isArray(value) && value.every((one) => Number.isSafeInteger(one) && (one as number) >= 0);
+const isCounts = (value: unknown): value is readonly number[] =>
+  Array.isArray(value) && value.every((one) => Number.isSafeInteger(one) && (one as number) >= 0);
 
 /** Length of a tensor of one dimension. */
 export function lengthOf(tensors: Tensors, name: string): number {
@@ -86,7 +100,8 @@ export function octets(tensors: Tensors, name: string): Uint8Array {
 export function offsets(tensors: Tensors, name: string, end: number): Int32Array {
   const found = integers(tensors, name);
   const rises = found.every((value, i) => i === 0 || value >= (found[i - 1] ?? 0));
-  if (found[0] !== 0 || !rises || found.at(-1) !== end) throw new DamagedTensors(`${name}: expected offsets from 0 to ${end}, found ${found[0]} to ${found.at(-1)}`);
+  if (found[0] !== 0 || !rises || found.at(-1) !== end)
+    throw new DamagedTensors(`${name}: expected offsets from 0 to ${end}, found ${found[0]} to ${found.at(-1)}`);
   return found;
 }
 

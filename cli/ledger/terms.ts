@@ -36,10 +36,12 @@ export async function readTerms(objects: Objects, runId: string): Promise<Terms>
   const all = await readAll(objects, runId);
   const newest = Math.max(0, ...all.keys());
   const path = pathTo(objects, all, newest);
-  const older = [...all.values()].filter(({ term }) => term.term !== newest).map(({ term }) => {
-    const branch = path.find((one) => one.term.term === term.term);
-    return { term: term.term, from: beginOf(term), until: branch?.until ?? beginOf(term) };
-  });
+  const older = [...all.values()]
+    .filter(({ term }) => term.term !== newest)
+    .map(({ term }) => {
+      const branch = path.find((one) => one.term.term === term.term);
+      return { term: term.term, from: beginOf(term), until: branch?.until ?? beginOf(term) };
+    });
   return { path, older, newest };
 }
 
@@ -64,10 +66,14 @@ async function readAll(objects: Objects, runId: string): Promise<Map<number, Sto
 function checkTerm({ faults }: Objects, runId: string, t: number, term: Term, key: string): void {
   faults.equal(key, 'runId', runId, term.runId);
   faults.equal(key, 'term', t, term.term);
-  if (t === 1 && term.parent !== undefined) faults.add(key, 'no parent: it is the first term', `term ${term.parent.term}`);
-  if (t > 1 && term.base !== undefined) faults.add(key, 'no base: only the first term of a fork has one', `position ${term.base.position}`);
-  for (const [start = 0, end = 0] of term.skippedDraws) if (start >= end) faults.add(key, 'ranges of draws to skip', `from ${start} to ${end}`);
-  if (t > 1 && !(term.parent !== undefined && term.parent.term < t)) faults.add(key, 'an older term as parent', String(term.parent?.term));
+  if (t === 1 && term.parent !== undefined)
+    faults.add(key, 'no parent: it is the first term', `term ${term.parent.term}`);
+  if (t > 1 && term.base !== undefined)
+    faults.add(key, 'no base: only the first term of a fork has one', `position ${term.base.position}`);
+  for (const [start = 0, end = 0] of term.skippedDraws)
+    if (start >= end) faults.add(key, 'ranges of draws to skip', `from ${start} to ${end}`);
+  if (t > 1 && !(term.parent !== undefined && term.parent.term < t))
+    faults.add(key, 'an older term as parent', String(term.parent?.term));
 }
 
 /** A fork counts on from its origin. */

@@ -6,26 +6,50 @@ import type { Verdict } from './verdict.ts';
 
 export function ledgerText(verdict: Verdict, printer: Printer): string {
   const { faults } = verdict;
-  const told = faults.map(({ key, expected, found }) => `${printer.style('red', 'FAULT')} ${key}\n  expected ${expected}\n  found    ${found}`);
-  const sum = faults.length === 0 ? 'one fate for every draw, no sample trained twice, every record in its place' : `${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}`;
+  const told = faults.map(
+    ({ key, expected, found }) =>
+      `${printer.style('red', 'FAULT')} ${key}\n  expected ${expected}\n  found    ${found}`,
+  );
+  const sum =
+    faults.length === 0
+      ? 'one fate for every draw, no sample trained twice, every record in its place'
+      : `${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}`;
   return [summary(verdict), ...told, sum].join('\n\n');
 }
 
 function summary(verdict: Verdict): string {
   const { fates, abandoned, checkpoints, evaluations } = verdict;
-  const fate = Object.entries(fates).filter(([name, count]) => count > 0 || name === 'trained').map(([name, count]) => `${count} ${name}`);
+  const fate = Object.entries(fates)
+    .filter(([name, count]) => count > 0 || name === 'trained')
+    .map(([name, count]) => `${count} ${name}`);
   return renderFields([
     ['run', `${verdict.runId}, ${verdict.state}`],
-    ['iterations', `${verdict.position} of ${verdict.iterations}${verdict.pending ? ', one more batch waits for its update' : ''}`],
+    [
+      'iterations',
+      `${verdict.position} of ${verdict.iterations}${verdict.pending ? ', one more batch waits for its update' : ''}`,
+    ],
     ['draws', `${verdict.draws}: ${fate.join(', ')}`],
-    ['samples', `${verdict.samplesTrained} trained${verdict.deep ? `, ${verdict.samplesCompared} compared with their source token by token` : ''}`],
+    [
+      'samples',
+      `${verdict.samplesTrained} trained${verdict.deep ? `, ${verdict.samplesCompared} compared with their source token by token` : ''}`,
+    ],
     ['terms', verdict.terms],
-    ['abandoned', abandoned.length === 0 ? undefined : abandoned.map(({ term, from, iterations }) => `${iterations} iterations of term ${term} from ${from} on`).join('\n')],
+    [
+      'abandoned',
+      abandoned.length === 0
+        ? undefined
+        : abandoned
+            .map(({ term, from, iterations }) => `${iterations} iterations of term ${term} from ${from} on`)
+            .join('\n'),
+    ],
     ['checkpoints', listed(checkpoints)],
     ['validations', listed(evaluations)],
     ['retired', verdict.retired === 0 ? undefined : `${verdict.retired} objects that no recovery needs`],
     ['unnamed', verdict.unnamed === 0 ? undefined : `${verdict.unnamed} manifests that no record names`],
-    ['read', `${verdict.objects} objects, ${showBytes(verdict.bytes)}${verdict.deep ? '' : '; --deep reads every byte'}`],
+    [
+      'read',
+      `${verdict.objects} objects, ${showBytes(verdict.bytes)}${verdict.deep ? '' : '; --deep reads every byte'}`,
+    ],
   ]);
 }
 

@@ -30,7 +30,20 @@ describe('a run in order', () => {
     const { runId } = await buildRun(store, { name: kind, kind, done: 4, checkpoints: [2, 4], evaluations: [0, 4] });
     const verdict = await verifyLedger(store, runId, { deep: true });
     expect(verdict.faults).toEqual([]);
-    expect(verdict).toMatchObject({ ok: true, state: 'completed', terms: 1, position: 4, iterations: 4, pending: false, draws: 8, checkpoints: [2, 4], evaluations: [0, 4], abandoned: [], retired: 0, unnamed: 0 });
+    expect(verdict).toMatchObject({
+      ok: true,
+      state: 'completed',
+      terms: 1,
+      position: 4,
+      iterations: 4,
+      pending: false,
+      draws: 8,
+      checkpoints: [2, 4],
+      evaluations: [0, 4],
+      abandoned: [],
+      retired: 0,
+      unnamed: 0,
+    });
     expect(verdict.fates).toEqual({ trained: 8, filtered: 0, failed: 0, surplus: 0, stale: 0, skipped: 0 });
     // One sample of each iteration of reinforcement learning could not be scored.
     expect([verdict.samplesTrained, verdict.samplesCompared]).toEqual(kind === 'rl' ? [12, 12] : [8, 8]);
@@ -49,7 +62,13 @@ describe('a run in order', () => {
     expect(await verifyLedger(store, runId)).toMatchObject({ ok: true, position: 0, draws: 0 });
     const waiting = await buildRun(store, { name: 'waiting', done: 2 });
     new Forger(store, waiting.runId).remove(keys.update(waiting.runId, 1, 2));
-    expect(await verifyLedger(store, waiting.runId)).toMatchObject({ ok: true, position: 1, pending: true, draws: 4, samplesTrained: 3 });
+    expect(await verifyLedger(store, waiting.runId)).toMatchObject({
+      ok: true,
+      position: 1,
+      pending: true,
+      draws: 4,
+      samplesTrained: 3,
+    });
   });
 });
 
@@ -57,10 +76,16 @@ describe('draws', () => {
   it('have the rows that training uses, for any seed and size', () => {
     const sizes = fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 2 ** 30 }));
     fc.assert(
-      fc.property(sizes, fc.integer({ min: -(2 ** 40), max: 2 ** 40 }), fc.integer({ min: 0, max: 2 ** 44 }), fc.boolean(), (rows, seed, draw, shuffle) => {
-        const stream = { rows, seed, shuffle };
-        expect(new DrawRows(stream).rowOf(draw)).toBe(drawAt(stream, draw).row);
-      }),
+      fc.property(
+        sizes,
+        fc.integer({ min: -(2 ** 40), max: 2 ** 40 }),
+        fc.integer({ min: 0, max: 2 ** 44 }),
+        fc.boolean(),
+        (rows, seed, draw, shuffle) => {
+          const stream = { rows, seed, shuffle };
+          expect(new DrawRows(stream).rowOf(draw)).toBe(drawAt(stream, draw).row);
+        },
+      ),
       { numRuns: 400, seed: 42 },
     );
   });
@@ -80,7 +105,13 @@ describe('draws', () => {
     });
     fc.assert(
       fc.property(optim, fc.integer({ min: 0, max: 60 }), (one, step) => {
-        const recipe = parseRecipe({ model: { path: '.' }, data: { train_files: 'x', train_batch_size: 6 }, actor: { optim: one, ppo_mini_batch_size: 2, ppo_epochs: 2 }, rollout: { n: 2 }, trainer: { total_training_steps: 5 } });
+        const recipe = parseRecipe({
+          model: { path: '.' },
+          data: { train_files: 'x', train_batch_size: 6 },
+          actor: { optim: one, ppo_mini_batch_size: 2, ppo_epochs: 2 },
+          rollout: { n: 2 },
+          trainer: { total_training_steps: 5 },
+        });
         const { optim: o } = recipe.actor;
         const totalSteps = o.total_training_steps ?? 5 * 3 * 2;
         const schedule = {
@@ -93,7 +124,10 @@ describe('draws', () => {
           zeroIndexedStep: o.zero_indexed_step,
           stableRatio: o.stable_ratio,
         };
-        expect(rateOf({ recipe, inputs: { trainRows: 12 } as Inputs }, step)).toBeCloseTo(o.lr * lrFactor(schedule, step), 12);
+        expect(rateOf({ recipe, inputs: { trainRows: 12 } as Inputs }, step)).toBeCloseTo(
+          o.lr * lrFactor(schedule, step),
+          12,
+        );
       }),
       { numRuns: 300, seed: 42 },
     );
@@ -105,8 +139,13 @@ describe('the verifier', () => {
     const folderOfIt = join(packageRoot(), 'cli/ledger');
     const sources = readdirSync(folderOfIt).filter((name) => name.endsWith('.ts') && !/\.test/.test(name));
     expect(sources.length).toBeGreaterThan(15);
-    const imports = sources.flatMap((name) => [...readFileSync(join(folderOfIt, name), 'utf8').matchAll(/^import (type )?.* from '([^']+)'/gm)].map(([, type = '', from = '']) => `${type}${from}`));
-    const known = /^(type )?\.\/|^node:crypto$|^type node:crypto$|^type \.\.\/\.\.\/core\/ports\.ts$|^(type )?\.\.\/printer\//;
+    const imports = sources.flatMap((name) =>
+      [...readFileSync(join(folderOfIt, name), 'utf8').matchAll(/^import (type )?.* from '([^']+)'/gm)].map(
+        ([, type = '', from = '']) => `${type}${from}`,
+      ),
+    );
+    const known =
+      /^(type )?\.\/|^node:crypto$|^type node:crypto$|^type \.\.\/\.\.\/core\/ports\.ts$|^(type )?\.\.\/printer\//;
     expect([...new Set(imports)].filter((one) => !known.test(one))).toEqual([]);
   });
 });
@@ -140,7 +179,9 @@ describe('petrel ledger verify', () => {
     const { runId } = await buildRun(await cli.store(), { name: 'claim', done: 1 });
     const store = await cli.store();
     await store.put(keys.run(runId), new TextEncoder().encode('{'));
-    expect((await cli.petrel('ledger', 'verify', 'claim', '--json')).json<Verdict>().faults).toMatchObject([{ key: keys.run(runId), found: 'not JSON' }]);
+    expect((await cli.petrel('ledger', 'verify', 'claim', '--json')).json<Verdict>().faults).toMatchObject([
+      { key: keys.run(runId), found: 'not JSON' },
+    ]);
     await store.put(keys.tombstone(runId), new TextEncoder().encode('{}'));
     await expect(cli.petrel('ledger', 'verify', 'claim')).rejects.toMatchObject({ code: expect.any(String) });
   });

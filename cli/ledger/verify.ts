@@ -33,7 +33,11 @@ export interface VerifyOptions {
   readonly say?: (text: string) => void;
 }
 
-export async function verifyLedger(store: Store, runId: string, { deep = false, say = () => {} }: VerifyOptions = {}): Promise<Verdict> {
+export async function verifyLedger(
+  store: Store,
+  runId: string,
+  { deep = false, say = () => {} }: VerifyOptions = {},
+): Promise<Verdict> {
   return new Verification(store, runId, deep, say).run();
 }
 
@@ -68,7 +72,8 @@ class Verification {
     const run = await objects.need(objects.keys.run, runShape, 'the claim of the id');
     if (run !== undefined) objects.faults.equal(objects.keys.run, 'runId', this.#runId, run.runId);
     const revisions = await Revisions.read(objects, this.#runId);
-    for (const revision of revisions.every) await this.#inputs.check(revision.inputs, objects.keys.revision(revision.revision), this.#deep);
+    for (const revision of revisions.every)
+      await this.#inputs.check(revision.inputs, objects.keys.revision(revision.revision), this.#deep);
     const terms = await readTerms(objects, this.#runId);
     const end = await this.#walk(terms, revisions);
     this.#say('reading checkpoints and weights');
@@ -107,7 +112,14 @@ class Verification {
 
   #ports() {
     const absent = (k: number, key: string, why: string): void => void this.#absent.push({ k, key, why });
-    return { objects: this.#objects, results: this.#results, inputs: this.#inputs, runId: this.#runId, deep: this.#deep, absent };
+    return {
+      objects: this.#objects,
+      results: this.#results,
+      inputs: this.#inputs,
+      runId: this.#runId,
+      deep: this.#deep,
+      absent,
+    };
   }
 
   /** The committed log from its beginning; where it stands at its end. */
@@ -154,18 +166,39 @@ class Verification {
     const kept = revision?.recipe.trainer.keep_batches === 'all';
     const oldest = kept ? 0 : (checkpoints[0] ?? 0);
     const retired = this.#absent.filter(({ k }) => k <= oldest);
-    for (const { k, key, why } of this.#absent) if (k > oldest) this.#objects.faults.add(key, `an object: ${why} names it`, 'nothing');
+    for (const { k, key, why } of this.#absent)
+      if (k > oldest) this.#objects.faults.add(key, `an object: ${why} names it`, 'nothing');
     return new Set(retired.map(({ key }) => key)).size;
   }
 
-  #checkEnd(end: Standing, iterations: number, revision: Revision | undefined, checkpoints: readonly number[], evaluations: readonly number[]): void {
+  #checkEnd(
+    end: Standing,
+    iterations: number,
+    revision: Revision | undefined,
+    checkpoints: readonly number[],
+    evaluations: readonly number[],
+  ): void {
     const { faults, keys } = this.#objects;
     const valOnly = revision?.recipe.trainer.val_only === true;
     if (!valOnly) faults.equal(keys.terms, 'iterations of a completed run:', iterations, end.position);
-    if (this.#pending) faults.add(keys.terms, 'no batch that waits for its update: the run is completed', `one after iteration ${end.position}`);
-    if (!checkpoints.includes(end.position)) faults.add(keys.checkpoints, `a checkpoint of iteration ${end.position}: the run is completed`, `those of ${checkpoints.join(', ') || 'none'}`);
+    if (this.#pending)
+      faults.add(
+        keys.terms,
+        'no batch that waits for its update: the run is completed',
+        `one after iteration ${end.position}`,
+      );
+    if (!checkpoints.includes(end.position))
+      faults.add(
+        keys.checkpoints,
+        `a checkpoint of iteration ${end.position}: the run is completed`,
+        `those of ${checkpoints.join(', ') || 'none'}`,
+      );
     if (revision?.inputs.validation !== undefined && !valOnly && !evaluations.includes(end.position)) {
-      faults.add(keys.terms, `a validation of iteration ${end.position}: the run is completed`, `those of ${evaluations.join(', ') || 'none'}`);
+      faults.add(
+        keys.terms,
+        `a validation of iteration ${end.position}: the run is completed`,
+        `those of ${evaluations.join(', ') || 'none'}`,
+      );
     }
   }
 }

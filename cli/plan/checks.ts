@@ -49,6 +49,9 @@ function asFailure(error: unknown): InvalidInputError {
 }
 
 function failed(name: string, error: PetrelError): PlanCheck {
-  const detail = error.where === undefined || error.message.includes(error.where) ? error.message : `${error.message} (${error.where})`;
+  const detail =
+    error.where === undefined || error.message.includes(error.where)
+      ? error.message
+      : `${error.message} (${error.where})`;
   return { name, status: 'failed', detail, ...(error.hint === undefined ? {} : { hint: error.hint }) };
 }

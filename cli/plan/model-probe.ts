@@ -9,7 +9,10 @@ import type { Finding, Probe } from './checks.ts';
 /** The model folder: its config is read and every tensor's shape is compared, without loading one. */
 export const modelProbe: Probe = {
   name: 'model',
-  look: async ({ model }) => (isFolderPath(model.path) ? await lookAtFolder(model.path) : { detail: `${model.path} from the hub, when the run starts`, later: true }),
+  look: async ({ model }) =>
+    isFolderPath(model.path)
+      ? await lookAtFolder(model.path)
+      : { detail: `${model.path} from the hub, when the run starts`, later: true },
 };
 
 function isFolderPath(path: string): boolean {
@@ -18,7 +21,9 @@ function isFolderPath(path: string): boolean {
 
 async function lookAtFolder(folder: string): Promise<Finding> {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new InvalidInputError(`there is no folder ${folder}`, { hint: 'model.path: a folder in the Hugging Face layout, or org/name on the hub' });
+    throw new InvalidInputError(`there is no folder ${folder}`, {
+      hint: 'model.path: a folder in the Hugging Face layout, or org/name on the hub',
+    });
   }
   const config = readDecoderConfig(await readConfigJson(folder), `${folder}/config.json`);
   const source = await openSafetensors(folder);

@@ -1,6 +1,15 @@
 /** What `plan` tells, as data. */
 import {
-  batchArithmetic, type BatchArithmetic, promises, type Promises, type Recipe, type RecipeIssue, recipeKeys, runIssues, totalIterations, valueOf,
+  batchArithmetic,
+  type BatchArithmetic,
+  promises,
+  type Promises,
+  type Recipe,
+  type RecipeIssue,
+  recipeKeys,
+  runIssues,
+  totalIterations,
+  valueOf,
 } from '../../core/recipe/index.ts';
 import { canonicalJson } from '../../core/canonical.ts';
 import type { CheckResult, PlanCheck } from './checks.ts';
@@ -49,7 +58,12 @@ export function planReport(file: string, recipe: Recipe, { checks, rows }: Check
 }
 
 function runLength(recipe: Recipe, batch: BatchArithmetic, rows: number | undefined): RunLength {
-  const { total_training_steps: steps, save_freq: saveFreq, test_freq: testFreq, val_before_train: before } = recipe.trainer;
+  const {
+    total_training_steps: steps,
+    save_freq: saveFreq,
+    test_freq: testFreq,
+    val_before_train: before,
+  } = recipe.trainer;
   if (steps === null && rows === undefined) {
     return { iterations: null, optimizerSteps: null, responses: null, checkpoints: null, validations: null };
   }
@@ -59,6 +73,7 @@ function runLength(recipe: Recipe, batch: BatchArithmetic, rows: number | undefi
     optimizerSteps: iterations * batch.optimizerSteps,
     responses: iterations * batch.responses,
     checkpoints: saveFreq > 0 ? Math.ceil(iterations / saveFreq) : 1,
-    validations: recipe.data.val_files === null ? 0 : (before ? 1 : 0) + (testFreq > 0 ? Math.ceil(iterations / testFreq) : 1),
+    validations:
+      recipe.data.val_files === null ? 0 : (before ? 1 : 0) + (testFreq > 0 ? Math.ceil(iterations / testFreq) : 1),
   };
 }

@@ -13,7 +13,10 @@ export const trainRowsProbe: Probe = {
 
 export const validationRowsProbe: Probe = {
   name: 'validation rows',
-  look: async (recipe) => (recipe.data.val_files === null ? undefined : { detail: (await lookAtRows(fileList(recipe.data.val_files), recipe, recipe.data.val_max_samples)).detail }),
+  look: async (recipe) =>
+    recipe.data.val_files === null
+      ? undefined
+      : { detail: (await lookAtRows(fileList(recipe.data.val_files), recipe, recipe.data.val_max_samples)).detail },
 };
 
 function fileList(files: string | readonly string[]): readonly string[] {
@@ -36,7 +39,10 @@ async function lookAtRows(files: readonly string[], recipe: Recipe, limit: numbe
 async function countRows(file: string, recipe: Recipe): Promise<number> {
   let lineNumber = 0;
   let rows = 0;
-  for await (const line of createInterface({ input: createReadStream(file, 'utf8'), crlfDelay: Number.POSITIVE_INFINITY })) {
+  for await (const line of createInterface({
+    input: createReadStream(file, 'utf8'),
+    crlfDelay: Number.POSITIVE_INFINITY,
+  })) {
     lineNumber += 1;
     if (line.trim() === '') continue;
     rows += 1;

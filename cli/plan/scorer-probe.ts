@@ -11,7 +11,8 @@ export const scorerProbe: Probe = {
     const { path, name } = reward.custom_reward_function;
     if (kind === 'sft') return undefined;
     if (path !== null) {
-      if (!statSync(path, { throwIfNoEntry: false })?.isFile()) throw new InvalidInputError(`there is no scorer file ${path}`);
+      if (!statSync(path, { throwIfNoEntry: false })?.isFile())
+        throw new InvalidInputError(`there is no scorer file ${path}`);
       return { detail: `${name} of ${path}` };
     }
     if (reward.scorer === null) return undefined;

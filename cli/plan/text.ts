@@ -13,7 +13,17 @@ export function planText(report: PlanReport, all: readonly Field[] | undefined):
     heading(all === undefined ? 'Keys that differ from their default' : 'All keys', renderFields(keys)),
     heading('Arithmetic', renderFields(arithmeticFields(report))),
     heading('Promises', renderFields(promiseFields(report))),
-    heading('Checks', renderFields(report.checks.map(({ name, status, detail, hint }): Field => [name, `${status}  ${detail}${hint === undefined ? '' : `\n${hint}`}`]))),
+    heading(
+      'Checks',
+      renderFields(
+        report.checks.map(
+          ({ name, status, detail, hint }): Field => [
+            name,
+            `${status}  ${detail}${hint === undefined ? '' : `\n${hint}`}`,
+          ],
+        ),
+      ),
+    ),
   ];
   return parts.filter((part) => part !== '').join('\n\n');
 }
@@ -25,9 +35,17 @@ function heading(title: string, body: string): string {
 function arithmeticFields({ batch, run, kind }: PlanReport): Field[] {
   const mini = `${batch.miniBatchPrompts} prompts${kind === 'rl' ? ` = ${batch.miniBatchResponses} responses` : ''}`;
   return [
-    ['iteration', kind === 'rl' ? `${batch.prompts} prompts x ${batch.responsesPerPrompt} responses = ${batch.responses} responses` : `${batch.prompts} rows`],
+    [
+      'iteration',
+      kind === 'rl'
+        ? `${batch.prompts} prompts x ${batch.responsesPerPrompt} responses = ${batch.responses} responses`
+        : `${batch.prompts} rows`,
+    ],
     ['mini-batches', `${batch.miniBatches} of ${mini}`],
-    ['optimiser steps', `${batch.miniBatches} mini-batches x ${batch.epochs} epochs = ${batch.optimizerSteps} per iteration`],
+    [
+      'optimiser steps',
+      `${batch.miniBatches} mini-batches x ${batch.epochs} epochs = ${batch.optimizerSteps} per iteration`,
+    ],
     ['tokens', `at most ${showCount(batch.mostTokens)} per iteration (${batch.longestSequence} per sequence)`],
     ['run', run.iterations === null ? 'its length depends on the number of rows' : lengthText(run)],
   ];
@@ -46,6 +64,9 @@ function lengthText(run: PlanReport['run']): string {
 function promiseFields({ promises }: PlanReport): Field[] {
   return [
     ['replay', 'yes: the same records give the same weights'],
-    ['end to end', `${promises.endToEnd ? 'yes: killed or undisturbed, the same weights' : 'no'} (${promises.because})`],
+    [
+      'end to end',
+      `${promises.endToEnd ? 'yes: killed or undisturbed, the same weights' : 'no'} (${promises.because})`,
+    ],
   ];
 }

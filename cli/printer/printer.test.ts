@@ -8,15 +8,34 @@ import { showBytes, showCount, showDuration, showMoment, showNumber } from './qu
 import { renderFields, renderTable } from './table.ts';
 import { displayWidth, fit, printable } from './width.ts';
 
-function capture(options: { readonly json?: boolean; readonly isTTY?: boolean; readonly env?: NodeJS.ProcessEnv } = {}) {
+function capture(
+  options: { readonly json?: boolean; readonly isTTY?: boolean; readonly env?: NodeJS.ProcessEnv } = {},
+) {
   const texts = { out: '', err: '' };
-  const stream = (name: 'out' | 'err') => ({ isTTY: options.isTTY ?? false, columns: 80, write: (text: string) => void (texts[name] += text) });
-  const printer = createPrinter({ json: options.json ?? false, stdout: stream('out'), stderr: stream('err'), env: options.env ?? {} });
+  const stream = (name: 'out' | 'err') => ({
+    isTTY: options.isTTY ?? false,
+    columns: 80,
+    write: (text: string) => void (texts[name] += text),
+  });
+  const printer = createPrinter({
+    json: options.json ?? false,
+    stdout: stream('out'),
+    stderr: stream('err'),
+    env: options.env ?? {},
+  });
   return { printer, texts };
 }
 
 const frame: ProgressFrame = {
-  runId: 'toy-20260101-000000-abcd', state: 'running', iteration: 12, iterations: 60, reward: 0.4123, accuracy: 0.5, tokensPerSecond: 8123, elapsedS: 30, remainingS: 72,
+  runId: 'toy-20260101-000000-abcd',
+  state: 'running',
+  iteration: 12,
+  iterations: 60,
+  reward: 0.4123,
+  accuracy: 0.5,
+  tokensPerSecond: 8123,
+  elapsedS: 30,
+  remainingS: 72,
 };
 
 describe('the printer', () => {
@@ -40,7 +59,9 @@ describe('the printer', () => {
     const error = new InvalidInputError('no', { hint: 'yes', where: 'r.yaml:1:1' });
     const asJson = capture({ json: true });
     asJson.printer.error(error);
-    expect(JSON.parse(asJson.texts.out)).toEqual({ error: { code: 'InvalidInput', message: 'no', hint: 'yes', where: 'r.yaml:1:1' } });
+    expect(JSON.parse(asJson.texts.out)).toEqual({
+      error: { code: 'InvalidInput', message: 'no', hint: 'yes', where: 'r.yaml:1:1' },
+    });
     const asText = capture();
     asText.printer.error(error);
     expect(asText.texts.err).toBe('petrel: no\n  at r.yaml:1:1\n  hint: yes\n');
@@ -48,7 +69,12 @@ describe('the printer', () => {
 
   it('colours on a terminal only, and not with NO_COLOR or in CI', () => {
     expect(capture({ isTTY: true }).printer.style('red', 'x')).toContain('\u001b[');
-    for (const options of [{}, { isTTY: true, env: { NO_COLOR: '1' } }, { isTTY: true, env: { CI: 'true' } }, { isTTY: true, env: { TERM: 'dumb' } }]) {
+    for (const options of [
+      {},
+      { isTTY: true, env: { NO_COLOR: '1' } },
+      { isTTY: true, env: { CI: 'true' } },
+      { isTTY: true, env: { TERM: 'dumb' } },
+    ]) {
       expect(capture(options).printer.style('red', 'x')).toBe('x');
     }
     expect(capture({ env: { FORCE_COLOR: '1' } }).printer.style('red', 'x')).toContain('\u001b[');
@@ -62,7 +88,16 @@ describe('tables', () => {
   ];
 
   it('are aligned without borders, heads upper case, numbers on the right, no trailing blanks', () => {
-    expect(renderTable([['a', 5], ['long', 100], ['', undefined]], columns)).toBe('NAME    N\na       5\nlong  100\n-       -');
+    expect(
+      renderTable(
+        [
+          ['a', 5],
+          ['long', 100],
+          ['', undefined],
+        ],
+        columns,
+      ),
+    ).toBe('NAME    N\na       5\nlong  100\n-       -');
   });
 
   it('shrink one column to the width of the terminal', () => {
@@ -79,12 +114,25 @@ describe('tables', () => {
       { head: 'why', value: () => 'x'.repeat(60), shrink: true },
     ];
     const heads = (width: number) => renderTable([0], wide, width).split('\n')[0]?.split(/ +/);
-    for (const width of [41, 60, 80, 100, 200]) expect(Math.max(...renderTable([0], wide, width).split('\n').map(displayWidth))).toBeLessThanOrEqual(width);
-    expect([200, 80, 70, 60, 20].map(heads)).toEqual([['NAME', 'NEXT', 'TOOK', 'WHY'], ['NAME', 'NEXT', 'TOOK', 'WHY'], ['NAME', 'NEXT', 'WHY'], ['NAME', 'WHY'], ['NAME', 'WHY']]);
+    for (const width of [41, 60, 80, 100, 200])
+      expect(Math.max(...renderTable([0], wide, width).split('\n').map(displayWidth))).toBeLessThanOrEqual(width);
+    expect([200, 80, 70, 60, 20].map(heads)).toEqual([
+      ['NAME', 'NEXT', 'TOOK', 'WHY'],
+      ['NAME', 'NEXT', 'TOOK', 'WHY'],
+      ['NAME', 'NEXT', 'WHY'],
+      ['NAME', 'WHY'],
+      ['NAME', 'WHY'],
+    ]);
   });
 
   it('of fields leave out what is undefined and indent further lines', () => {
-    expect(renderFields([['a', 'x\ny'], ['bcd', undefined], ['bc', 1]])).toBe('a    x\n     y\nbc   1');
+    expect(
+      renderFields([
+        ['a', 'x\ny'],
+        ['bcd', undefined],
+        ['bc', 1],
+      ]),
+    ).toBe('a    x\n     y\nbc   1');
   });
 });
 
@@ -108,10 +156,30 @@ describe('widths', () => {
 
 describe('quantities', () => {
   it('read well', () => {
-    expect([0.85, 12, 185, 7620, 273600].map(showDuration)).toEqual(['850 ms', '12 s', '3 m 05 s', '2 h 07 m', '3 d 04 h']);
+    expect([0.85, 12, 185, 7620, 273600].map(showDuration)).toEqual([
+      '850 ms',
+      '12 s',
+      '3 m 05 s',
+      '2 h 07 m',
+      '3 d 04 h',
+    ]);
     expect([512, 1677722, 12e9].map(showBytes)).toEqual(['512 B', '1.6 MiB', '11 GiB']);
-    expect([950, 999.7, 8123, 12345, 999_960, 3.4e6].map(showCount)).toEqual(['950', '1.0k', '8.1k', '12k', '1.0M', '3.4M']);
-    expect([0, 0.41234, 1.2e-6, 153.24, 12, NaN].map(showNumber)).toEqual(['0', '0.4123', '1.2e-6', '153.2', '12', 'NaN']);
+    expect([950, 999.7, 8123, 12345, 999_960, 3.4e6].map(showCount)).toEqual([
+      '950',
+      '1.0k',
+      '8.1k',
+      '12k',
+      '1.0M',
+      '3.4M',
+    ]);
+    expect([0, 0.41234, 1.2e-6, 153.24, 12, NaN].map(showNumber)).toEqual([
+      '0',
+      '0.4123',
+      '1.2e-6',
+      '153.2',
+      '12',
+      'NaN',
+    ]);
     expect(showMoment(new Date(0), new Date(185_000))).toBe('3 m ago');
     expect(showMoment(new Date(0), new Date(5), 'iso')).toBe('1970-01-01T00:00:00.000Z');
   });
@@ -154,11 +222,12 @@ describe('progress', () => {
     display.update({ ...frame, iteration: 13 });
     display.end();
     expect(texts.out).toBe('');
-    expect(texts.err.trimEnd().split('\n').map((line) => line.replace(/ {2}reward.*left/, ''))).toEqual([
-      'iteration 12/60',
-      'iteration 12/60  (rollout 5/8)',
-      'iteration 13/60',
-    ]);
+    expect(
+      texts.err
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.replace(/ {2}reward.*left/, '')),
+    ).toEqual(['iteration 12/60', 'iteration 12/60  (rollout 5/8)', 'iteration 13/60']);
   });
 
   it('on a terminal redraws its region, and leaves one line at the end', () => {

@@ -51,7 +51,9 @@ function leftText(frame: ProgressFrame): string | undefined {
 export function liveRegion(frame: ProgressFrame, columns: number): string[] {
   const bar = frame.iterations === undefined ? '' : `${progressBar(frame.iteration / frame.iterations, 24)} `;
   const activity = frame.activity === undefined ? '' : `${frame.activity} · `;
-  return [`${bar}${progressLine(frame)}`, `${activity}Ctrl-C leaves the run going; petrel status ${frame.runId}`].map((line) => fit(line, columns));
+  return [`${bar}${progressLine(frame)}`, `${activity}Ctrl-C leaves the run going; petrel status ${frame.runId}`].map(
+    (line) => fit(line, columns),
+  );
 }
 
 /** `[#########---------------]`. */

@@ -17,7 +17,8 @@ export function showDuration(seconds: number): string {
 export function showMoment(when: Date, now: Date, style: 'relative' | 'iso' = 'relative'): string {
   if (style === 'iso') return when.toISOString();
   const seconds = Math.max(0, (now.getTime() - when.getTime()) / 1000);
-  const [size, unit] = seconds < 60 ? [1, 's'] : seconds < 3600 ? [60, 'm'] : seconds < 86400 ? [3600, 'h'] : [86400, 'd'];
+  const [size, unit] =
+    seconds < 60 ? [1, 's'] : seconds < 3600 ? [60, 'm'] : seconds < 86400 ? [3600, 'h'] : [86400, 'd'];
   return `${Math.floor(seconds / Number(size))} ${unit} ago`;
 }
 
@@ -36,7 +37,11 @@ export function showBytes(bytes: number): string {
 /** `950`, `8.1k`, `12k`, `3.4M`: for rates. */
 export function showCount(count: number): string {
   if (!Number.isFinite(count)) return '-';
-  const sizes = [[1e9, 'G'], [1e6, 'M'], [1e3, 'k']] as const;
+  const sizes = [
+    [1e9, 'G'],
+    [1e6, 'M'],
+    [1e3, 'k'],
+  ] as const;
   for (const [size, suffix] of sizes) {
     const value = count / size;
     if (Math.abs(value) >= 0.9995) return `${value.toFixed(Math.abs(value) < 9.95 ? 1 : 0)}${suffix}`;

@@ -22,15 +22,36 @@ const LEAST = 8;
 export const widthFor = ({ isTty, columns }: Terminal): number | undefined => (isTty ? columns : undefined);
 
 /** `width`: of the terminal. Missing values are "-". No trailing blanks; does not wrap as long as columns may shrink or be left out. */
-export function renderTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[], width = Number.MAX_SAFE_INTEGER): string {
+export function renderTable<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  width = Number.MAX_SAFE_INTEGER,
+): string {
   const cells = rows.map((row) => columns.map((column) => column.value(row)));
-  const texts = [columns.map(({ head, verbatim }) => (verbatim === true ? head : head.toUpperCase())), ...cells.map((line) => line.map(cellText))];
+  const texts = [
+    columns.map(({ head, verbatim }) => (verbatim === true ? head : head.toUpperCase())),
+    ...cells.map((line) => line.map(cellText)),
+  ];
   const wanted = columns.map((_, index) => Math.max(...texts.map((line) => displayWidth(line[index] ?? ''))));
   const left = leastWanted(width, columns, wanted);
-  if (left !== undefined) return renderTable(rows, columns.filter((column) => column !== left), width);
+  if (left !== undefined)
+    return renderTable(
+      rows,
+      columns.filter((column) => column !== left),
+      width,
+    );
   const widths = shrinkTo(width, columns, wanted);
-  const right = columns.map((column, index) => column.right === true || cells.some((line) => typeof line[index] === 'number'));
-  return texts.map((line) => line.map((text, index) => pad(text, widths[index] ?? 0, right[index] ?? false)).join(GAP).trimEnd()).join('\n');
+  const right = columns.map(
+    (column, index) => column.right === true || cells.some((line) => typeof line[index] === 'number'),
+  );
+  return texts
+    .map((line) =>
+      line
+        .map((text, index) => pad(text, widths[index] ?? 0, right[index] ?? false))
+        .join(GAP)
+        .trimEnd(),
+    )
+    .join('\n');
 }
 
 /** Two columns, names on the left: for one thing's details. */
@@ -38,7 +59,9 @@ export function renderFields(fields: readonly (readonly [name: string, value: st
   const width = Math.max(0, ...fields.map(([name]) => displayWidth(name)));
   return fields
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${pad(name, width, false)}${GAP}${cellText(value).replaceAll('\n', `\n${' '.repeat(width)}${GAP}`)}`.trimEnd())
+    .map(([name, value]) =>
+      `${pad(name, width, false)}${GAP}${cellText(value).replaceAll('\n', `\n${' '.repeat(width)}${GAP}`)}`.trimEnd(),
+    )
     .join('\n');
 }
 
@@ -53,13 +76,21 @@ function pad(text: string, width: number, right: boolean): string {
 }
 
 /** The column to leave out, when the table is too wide even with what may shrink at its least. */
-function leastWanted<Row>(width: number, columns: readonly Column<Row>[], wanted: readonly number[]): Column<Row> | undefined {
+function leastWanted<Row>(
+  width: number,
+  columns: readonly Column<Row>[],
+  wanted: readonly number[],
+): Column<Row> | undefined {
   const least = wanted.map((one, index) => (columns[index]?.shrink === true ? Math.min(one, LEAST) : one));
   if (totalOf(least) <= width) return undefined;
-  return columns.reduce<Column<Row> | undefined>((found, column) => ((column.spare ?? Infinity) < (found?.spare ?? Infinity) ? column : found), undefined);
+  return columns.reduce<Column<Row> | undefined>(
+    (found, column) => ((column.spare ?? Infinity) < (found?.spare ?? Infinity) ? column : found),
+    undefined,
+  );
 }
 
-const totalOf = (widths: readonly number[]): number => widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);
+const totalOf = (widths: readonly number[]): number =>
+  widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1);
 
 function shrinkTo<Row>(width: number, columns: readonly Column<Row>[], wanted: readonly number[]): readonly number[] {
   const total = totalOf(wanted);

@@ -23,12 +23,29 @@ export async function abandonedAfter(log: RunLog, head: Head, position: number):
   for await (const { batch, update } of log.iterations(position + 1)) {
     const k = update.record.iteration;
     const sft = batch.record.loss.kind === 'sft';
-    const [reward, loss] = [finite(batch.record.metrics['critic/score/mean']), sft ? finite(update.record.metrics['actor/loss']) : null];
-    found.push({ iteration: k, reward, loss, accuracy: accuracies.get(k) ?? null, checkpoint: saved.has(k), applied: true });
+    const [reward, loss] = [
+      finite(batch.record.metrics['critic/score/mean']),
+      sft ? finite(update.record.metrics['actor/loss']) : null,
+    ];
+    found.push({
+      iteration: k,
+      reward,
+      loss,
+      accuracy: accuracies.get(k) ?? null,
+      checkpoint: saved.has(k),
+      applied: true,
+    });
   }
   if (head.pending !== undefined && head.seal === undefined) {
     const { iteration, metrics } = head.pending.record;
-    found.push({ iteration, reward: finite(metrics['critic/score/mean']), loss: null, accuracy: null, checkpoint: false, applied: false });
+    found.push({
+      iteration,
+      reward: finite(metrics['critic/score/mean']),
+      loss: null,
+      accuracy: null,
+      checkpoint: false,
+      applied: false,
+    });
   }
   return found;
 }

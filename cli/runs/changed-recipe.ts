@@ -5,7 +5,14 @@
 import { join } from 'node:path';
 import { homedir } from 'node:os';
 import { InvalidInputError } from '../../core/errors.ts';
-import { applyOverrides, checkRecipe, parseOverride, parseRecipe, recipeChanges, runIssues } from '../../core/recipe/index.ts';
+import {
+  applyOverrides,
+  checkRecipe,
+  parseOverride,
+  parseRecipe,
+  recipeChanges,
+  runIssues,
+} from '../../core/recipe/index.ts';
 import type { Recipe, RecipeChange, Tree } from '../../core/recipe/index.ts';
 import type { RevisionRecord, RunInputs } from '../../core/records/schema.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
@@ -47,10 +54,21 @@ export type MayChange = (change: RecipeChange) => boolean;
 /** A resumed run stays the run that it is. */
 export const inTheSameRun: MayChange = ({ change }) => change !== 'fixed';
 /** A fork has its own name, rows and seed; the state that it begins with is of the same model. */
-export const inAFork: MayChange = ({ path, change }) => change !== 'fixed' || path === 'name' || path === 'seed' || path === 'deterministic' || path.startsWith('data.') || path.startsWith('reward.');
+export const inAFork: MayChange = ({ path, change }) =>
+  change !== 'fixed' ||
+  path === 'name' ||
+  path === 'seed' ||
+  path === 'deterministic' ||
+  path.startsWith('data.') ||
+  path.startsWith('reward.');
 
 /** undefined when nothing differs. Throws InvalidInputError for a recipe that is none, and for a key that must stay. */
-export async function changedRecipe(words: RecipeWords, before: RevisionRecord, mayChange: MayChange, ports: PreparePorts): Promise<ChangedRecipe | undefined> {
+export async function changedRecipe(
+  words: RecipeWords,
+  before: RevisionRecord,
+  mayChange: MayChange,
+  ports: PreparePorts,
+): Promise<ChangedRecipe | undefined> {
   const old = parseRecipe(before.recipe);
   const loaded = words.file === undefined ? overridden(old, words) : namedAs(old, words.file, words);
   const problems = runIssues(loaded.recipe);
@@ -62,7 +80,14 @@ export async function changedRecipe(words: RecipeWords, before: RevisionRecord, 
   const fixed = changes.filter((change) => !mayChange(change));
   if (fixed.length > 0) throw cannotChange(fixed, mayChange === inAFork);
   if (changes.length === 0) return undefined;
-  return { recipe, inputs: inputs.inputs, ...(inputs.module && { module: inputs.module }), changes, asks: changes.filter((change) => isHistory(change, recipe)), notes: inputs.notes };
+  return {
+    recipe,
+    inputs: inputs.inputs,
+    ...(inputs.module && { module: inputs.module }),
+    changes,
+    asks: changes.filter((change) => isHistory(change, recipe)),
+    notes: inputs.notes,
+  };
 }
 
 /** `actor.optim.lr: 0.003 -> 0.001`. */
@@ -72,26 +97,44 @@ export function changeText({ path, from, to, change }: RecipeChange): string {
 
 /** The length of a run bends the learning rate when the schedule reaches to its end. */
 function isHistory({ path, change }: RecipeChange, { actor: { optim } }: Recipe): boolean {
-  if (path === 'trainer.total_training_steps' || path === 'trainer.total_epochs') return optim.lr_scheduler_type !== 'constant' && optim.total_training_steps === null;
+  if (path === 'trainer.total_training_steps' || path === 'trainer.total_epochs')
+    return optim.lr_scheduler_type !== 'constant' && optim.total_training_steps === null;
   return change !== 'free';
 }
 
-function overridden(old: Recipe, { overrides, cwd }: RecipeWords): { readonly recipe: Recipe; readonly layers: readonly RecipeLayer[] } {
+function overridden(
+  old: Recipe,
+  { overrides, cwd }: RecipeWords,
+): { readonly recipe: Recipe; readonly layers: readonly RecipeLayer[] } {
   const parsed = overrides.map(parseOverride);
-  const layers = parsed.map((override): RecipeLayer => ({ type: 'override', override, apply: (tree) => applyOverrides(tree, [override]) }));
+  const layers = parsed.map(
+    (override): RecipeLayer => ({ type: 'override', override, apply: (tree) => applyOverrides(tree, [override]) }),
+  );
   // Only what is named here is a path of this machine; the run's own file names are no paths any more.
   const own = absolutePaths(applyOverrides({}, parsed), cwd, homedir());
-  const removed = applyOverrides(old as unknown as Tree, parsed.filter(({ type }) => type === 'remove'));
-  const placed = parsed.filter(({ type }) => type === 'set').map((override) => ({ ...override, value: override.path.reduce<unknown>((at, name) => (at as Tree)[name], own) }));
+  const removed = applyOverrides(
+    old as unknown as Tree,
+    parsed.filter(({ type }) => type === 'remove'),
+  );
+  const placed = parsed
+    .filter(({ type }) => type === 'set')
+    .map((override) => ({ ...override, value: override.path.reduce<unknown>((at, name) => (at as Tree)[name], own) }));
   const result = checkRecipe(applyOverrides(removed, placed as typeof parsed));
   if (!result.ok) throw recipeErrors(result.issues, layers);
   return { recipe: result.recipe, layers };
 }
 
 /** A recipe file does not say what the run is called, and where it is stored. */
-function namedAs(old: Recipe, file: string, { overrides, cwd }: RecipeWords): { readonly recipe: Recipe; readonly layers: readonly RecipeLayer[] } {
+function namedAs(
+  old: Recipe,
+  file: string,
+  { overrides, cwd }: RecipeWords,
+): { readonly recipe: Recipe; readonly layers: readonly RecipeLayer[] } {
   const { recipe, layers } = loadRecipe(file, overrides, cwd);
-  return { recipe: parseRecipe({ ...recipe, name: overrides.some((one) => one.startsWith('name=')) ? recipe.name : old.name }), layers };
+  return {
+    recipe: parseRecipe({ ...recipe, name: overrides.some((one) => one.startsWith('name=')) ? recipe.name : old.name }),
+    layers,
+  };
 }
 
 interface NewInputs {
@@ -102,8 +145,20 @@ interface NewInputs {
   readonly notes: readonly string[];
 }
 
-const rowKeys = ['prompt_key', 'response_key', 'reward_fn_key', 'max_prompt_length', 'max_length', 'truncation', 'filter_overlong_prompts', 'chat_template', 'apply_chat_template_kwargs', 'template_date'].map((name) => `data.${name}`);
-const isPath = (files: string | readonly string[] | null): boolean => (typeof files === 'string' ? [files] : (files ?? [])).some((file) => file.startsWith('/'));
+const rowKeys = [
+  'prompt_key',
+  'response_key',
+  'reward_fn_key',
+  'max_prompt_length',
+  'max_length',
+  'truncation',
+  'filter_overlong_prompts',
+  'chat_template',
+  'apply_chat_template_kwargs',
+  'template_date',
+].map((name) => `data.${name}`);
+const isPath = (files: string | readonly string[] | null): boolean =>
+  (typeof files === 'string' ? [files] : (files ?? [])).some((file) => file.startsWith('/'));
 
 /** Stored, and kept from the janitor until a revision names them. */
 async function keptInputs(...of: Parameters<typeof newInputs>): Promise<NewInputs> {
@@ -113,41 +168,66 @@ async function keptInputs(...of: Parameters<typeof newInputs>): Promise<NewInput
   }
 }
 
-async function newInputs(recipe: Recipe, changes: readonly RecipeChange[], before: RunInputs, ports: PreparePorts): Promise<NewInputs> {
+async function newInputs(
+  recipe: Recipe,
+  changes: readonly RecipeChange[],
+  before: RunInputs,
+  ports: PreparePorts,
+): Promise<NewInputs> {
   const { model, train, trainRows, validation, validationRows, scorer, reference } = before;
   const rows = await newRows(recipe, 'train', changes, before, ports);
-  const checked = recipe.data.val_files === null ? undefined : await newRows(recipe, 'validation', changes, before, ports);
+  const checked =
+    recipe.data.val_files === null ? undefined : await newRows(recipe, 'validation', changes, before, ports);
   const scored = await newScorer(recipe, changes, before);
   const inputs: RunInputs = {
     model,
     ...(reference && { reference }),
     ...(rows ? { train: rows.digest, trainRows: rows.count } : { train, trainRows }),
-    ...(checked ? { validation: checked.digest, validationRows: checked.count } : recipe.data.val_files !== null && validation && validationRows ? { validation, validationRows } : {}),
+    ...(checked
+      ? { validation: checked.digest, validationRows: checked.count }
+      : recipe.data.val_files !== null && validation && validationRows
+        ? { validation, validationRows }
+        : {}),
     ...(scored ? { scorer: scored.input } : scorer && { scorer }),
   };
   const content = (path: string, change: RecipeChange['change'], from: unknown, to: unknown): RecipeChange[] =>
-    from === to || to === undefined || changes.some((one) => one.path.startsWith(path) || rowKeys.includes(one.path)) ? [] : [{ path, from: `content ${String(from).slice(0, 12)}`, to: `content ${String(to).slice(0, 12)}`, change }];
+    from === to || to === undefined || changes.some((one) => one.path.startsWith(path) || rowKeys.includes(one.path))
+      ? []
+      : [{ path, from: `content ${String(from).slice(0, 12)}`, to: `content ${String(to).slice(0, 12)}`, change }];
   return {
     inputs,
     ...(scored?.module && { module: scored.module }),
     changes: [
       ...content('data.train_files', 'fixed', train, rows?.digest),
       ...content('data.val_files', 'ask', validation, checked?.digest),
-      ...content('reward.custom_reward_function', 'ask', scorer?.type === 'module' ? scorer.module : undefined, scored?.input.type === 'module' ? scored.input.module : undefined),
+      ...content(
+        'reward.custom_reward_function',
+        'ask',
+        scorer?.type === 'module' ? scorer.module : undefined,
+        scored?.input.type === 'module' ? scored.input.module : undefined,
+      ),
     ],
     notes: [...(rows?.notes ?? []), ...(checked?.notes ?? [])],
   };
 }
 
 /** Rows are read anew when their files are named; a key that decides how they are read needs the files. */
-async function newRows(recipe: Recipe, part: 'train' | 'validation', changes: readonly RecipeChange[], before: RunInputs, ports: PreparePorts) {
+async function newRows(
+  recipe: Recipe,
+  part: 'train' | 'validation',
+  changes: readonly RecipeChange[],
+  before: RunInputs,
+  ports: PreparePorts,
+) {
   const key = part === 'train' ? 'data.train_files' : 'data.val_files';
   const own = part === 'train' ? 'data.train_max_samples' : 'data.val_max_samples';
   if (recipe.kind === 'sft' && part === 'validation') return undefined;
   if (!isPath(part === 'train' ? recipe.data.train_files : recipe.data.val_files)) {
     const reread = changes.find(({ path }) => rowKeys.includes(path) || path === own);
     if (reread === undefined) return undefined;
-    throw new InvalidInputError(`${reread.path} decides how rows are read, and the run keeps only what was read`, { hint: `name the files again: ${key}=<path>` });
+    throw new InvalidInputError(`${reread.path} decides how rows are read, and the run keeps only what was read`, {
+      hint: `name the files again: ${key}=<path>`,
+    });
   }
   const tokenizer = await openTokenizer(await modelFolder(ports.store, before.model, join(ports.home, 'cache')));
   const { dataset, notes } = await rowsOf(recipe, part, tokenizer, ports.now);
@@ -156,16 +236,26 @@ async function newRows(recipe: Recipe, part: 'train' | 'validation', changes: re
 
 async function newScorer(recipe: Recipe, changes: readonly RecipeChange[], before: RunInputs) {
   const { path } = recipe.reward.custom_reward_function;
-  const touched = changes.find((one) => one.path === 'reward.scorer' || one.path.startsWith('reward.custom_reward_function'));
+  const touched = changes.find(
+    (one) => one.path === 'reward.scorer' || one.path.startsWith('reward.custom_reward_function'),
+  );
   if (path?.startsWith('/') || (touched !== undefined && path === null)) return scorerOf(recipe);
   if (touched === undefined || before.scorer === undefined) return undefined;
-  throw new InvalidInputError(`${touched.path} is read with the scorer's file, and the run keeps only its copy`, { hint: 'name it again: reward.custom_reward_function.path=<path>' });
+  throw new InvalidInputError(`${touched.path} is read with the scorer's file, and the run keeps only its copy`, {
+    hint: 'name it again: reward.custom_reward_function.path=<path>',
+  });
 }
 
 function cannotChange(fixed: readonly RecipeChange[], fork: boolean): InvalidInputError {
   const lines = fixed.map((change) => `  ${changeText(change).replace(/ {3}\(.*$/, '')}`);
   const where = fork ? 'a fork goes on with its origin’s model' : 'that would be another run';
-  return new InvalidInputError(`${fixed.length === 1 ? 'this key' : 'these keys'} cannot be changed: ${where}\n${lines.join('\n')}`, {
-    hint: fork || fixed.some(({ path }) => !inAFork({ path, from: 0, to: 0, change: 'fixed' })) ? 'petrel run starts a run of its own' : 'petrel fork <run> --from <k> key=value makes another run of it',
-  });
+  return new InvalidInputError(
+    `${fixed.length === 1 ? 'this key' : 'these keys'} cannot be changed: ${where}\n${lines.join('\n')}`,
+    {
+      hint:
+        fork || fixed.some(({ path }) => !inAFork({ path, from: 0, to: 0, change: 'fixed' }))
+          ? 'petrel run starts a run of its own'
+          : 'petrel fork <run> --from <k> key=value makes another run of it',
+    },
+  );
 }

@@ -72,12 +72,21 @@ class WorkflowDriver implements RunDriver {
   async start(ending: boolean): Promise<void> {
     if (ending) await poll(async () => (await this.workflow()) === 'ended', { everyMs: 50, timeoutMs: endingMs });
     const { startWorkflow } = await import('./start.ts');
-    await startWorkflow(this.#client, this.#home, { runId: this.#run.runId, store: this.#run.log.store.url }, this.#run.record.kind);
+    await startWorkflow(
+      this.#client,
+      this.#home,
+      { runId: this.#run.runId, store: this.#run.log.store.url },
+      this.#run.record.kind,
+    );
   }
 
   /** Short questions instead of one long wait: a connection with a call in flight does not close in peace. */
   async ended(): Promise<void> {
-    await untilEnded(() => this.workflow(), () => this.#closed, endedMs);
+    await untilEnded(
+      () => this.workflow(),
+      () => this.#closed,
+      endedMs,
+    );
   }
 
   async close(): Promise<void> {
@@ -87,7 +96,11 @@ class WorkflowDriver implements RunDriver {
 }
 
 /** Resolves when the workflow stays ended, or when nobody wants to know any more. */
-export async function untilEnded(workflow: () => Promise<WorkflowState>, givenUp: () => boolean, everyMs: number): Promise<void> {
+export async function untilEnded(
+  workflow: () => Promise<WorkflowState>,
+  givenUp: () => boolean,
+  everyMs: number,
+): Promise<void> {
   for (let looks = 0; looks < endedLooks && !givenUp(); ) {
     try {
       looks = (await workflow()) === 'ended' ? looks + 1 : 0;

@@ -35,7 +35,8 @@ export async function openKnownStores(home: string, notice: (text: string) => vo
   for (const [index, { url, there }] of knownStores(home).entries()) {
     try {
       if (there) stores.push(await openStore(url, 'refuse'));
-      else if (index > 0 && !away.some(({ store }) => store === url)) notice(`the store ${url} is gone; its runs are not shown`);
+      else if (index > 0 && !away.some(({ store }) => store === url))
+        notice(`the store ${url} is gone; its runs are not shown`);
     } catch (error) {
       notice(`the store ${url} is left out: ${errorToJson(error).message}`);
     }
@@ -45,7 +46,11 @@ export async function openKnownStores(home: string, notice: (text: string) => vo
 
 /** All claimed run ids, newest first; deleted ones are among them. */
 export async function listRunIds(stores: readonly Store[]): Promise<ListedRun[]> {
-  const lists = await Promise.all(stores.map(async (store) => (await store.children(keys.runs)).map((name) => ({ runId: name.replace(/\/$/, ''), store }))));
+  const lists = await Promise.all(
+    stores.map(async (store) =>
+      (await store.children(keys.runs)).map((name) => ({ runId: name.replace(/\/$/, ''), store })),
+    ),
+  );
   return lists
     .flat()
     .filter(({ runId }) => runIdPattern.test(runId))
@@ -61,22 +66,38 @@ export async function openRun({ runId, store }: ListedRun): Promise<FoundRun | u
 
 /** A full run id, or a name: then its newest run. `store`: look in this one only. Throws TerminalError `NotFound` with the nearest word. */
 export async function findRun(word: string, { printer, env }: CommandContext, store?: string): Promise<FoundRun> {
-  const stores = store === undefined ? await openKnownStores(petrelHome(env), printer.notice) : [await openExistingStore(store)];
+  const stores =
+    store === undefined ? await openKnownStores(petrelHome(env), printer.notice) : [await openExistingStore(store)];
   const listed = await listRunIds(stores);
-  const named = [...listed.filter(({ runId }) => runId === word), ...listed.filter(({ runId }) => runNameOf(runId) === word)];
+  const named = [
+    ...listed.filter(({ runId }) => runId === word),
+    ...listed.filter(({ runId }) => runNameOf(runId) === word),
+  ];
   for (const one of named) {
     const run = await openRun(one);
     if (run !== undefined) return run;
     if (one.runId === word) throw awayError(word, petrelHome(env)) ?? (await wasDeleted(one));
   }
-  if (named.length > 0) throw new TerminalError('NotFound', `there is no run ${word} any more`, { hint: 'petrel ls lists the runs' });
-  throw awayError(word, petrelHome(env)) ?? notFound(word, listed.map(({ runId }) => runId));
+  if (named.length > 0)
+    throw new TerminalError('NotFound', `there is no run ${word} any more`, { hint: 'petrel ls lists the runs' });
+  throw (
+    awayError(word, petrelHome(env)) ??
+    notFound(
+      word,
+      listed.map(({ runId }) => runId),
+    )
+  );
 }
 
 function notFound(word: string, runIds: readonly RunId[]): TerminalError {
   const names = [...new Set(runIds.map((runId) => runNameOf(runId) ?? runId))];
   const meant = nearest(word, runIdPattern.test(word) ? runIds : names) ?? names.find((name) => name.startsWith(word));
-  const hint = meant !== undefined ? `did you mean ${meant}?` : names.length === 0 ? 'there is no run yet: petrel run <recipe> starts one' : 'petrel ls lists the runs';
+  const hint =
+    meant !== undefined
+      ? `did you mean ${meant}?`
+      : names.length === 0
+        ? 'there is no run yet: petrel run <recipe> starts one'
+        : 'petrel ls lists the runs';
   return new TerminalError('NotFound', `there is no run ${word}`, { hint });
 }
 

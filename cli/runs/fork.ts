@@ -17,36 +17,67 @@ import type { FoundRun } from './find.ts';
 import { claimNewId } from './start.ts';
 
 /** Throws TerminalError `NotFound` for a position that is not committed. */
-export async function originAt({ runId, log }: FoundRun, from: number | undefined): Promise<NonNullable<RunRecord['origin']>> {
+export async function originAt(
+  { runId, log }: FoundRun,
+  from: number | undefined,
+): Promise<NonNullable<RunRecord['origin']>> {
   const head = await log.head();
-  if (head === undefined) throw new TerminalError('NotFound', `${runId} has not begun: it has no state to begin with`, { hint: 'petrel run starts a run with its base model' });
+  if (head === undefined)
+    throw new TerminalError('NotFound', `${runId} has not begun: it has no state to begin with`, {
+      hint: 'petrel run starts a run with its base model',
+    });
   const position = from ?? head.position;
   const first = await log.first();
   if (position < first || position > head.position) {
-    throw new TerminalError('NotFound', `${runId} has no committed iteration ${position}`, { hint: `--from takes ${first} to ${head.position}` });
+    throw new TerminalError('NotFound', `${runId} has no committed iteration ${position}`, {
+      hint: `--from takes ${first} to ${head.position}`,
+    });
   }
   const { stateDigest, counters } = await log.at(position);
-  const skippedDraws = mergeRanges((await log.chain()).flatMap(({ record }) => record.skippedDraws), counters.cursor);
+  const skippedDraws = mergeRanges(
+    (await log.chain()).flatMap(({ record }) => record.skippedDraws),
+    counters.cursor,
+  );
   return { runId, position, stateDigest, counters, skippedDraws };
 }
 
 /** The recipe that the run went on with from there, so that a fork without changes repeats its numbers. */
 export async function revisionAfter(log: RunLog, position: number): Promise<RevisionRecord> {
   const head = await log.head();
-  return log.revision(head === undefined || position >= head.position ? undefined : (await log.iteration(position + 1)).batch.record.revision);
+  return log.revision(
+    head === undefined || position >= head.position
+      ? undefined
+      : (await log.iteration(position + 1)).batch.record.revision,
+  );
 }
 
 /** Writes the new run down; nothing runs yet. What its origin has at that position is pinned until it is taken over. */
-export async function createFork(found: FoundRun, origin: NonNullable<RunRecord['origin']>, revision: RevisionRecord, changed: ChangedRecipe | undefined, now: Date): Promise<FoundRun> {
+export async function createFork(
+  found: FoundRun,
+  origin: NonNullable<RunRecord['origin']>,
+  revision: RevisionRecord,
+  changed: ChangedRecipe | undefined,
+  now: Date,
+): Promise<FoundRun> {
   const { store } = found.log;
   const recipe = changed?.recipe ?? revision.recipe;
   const inputs = changed?.inputs ?? revision.inputs;
   const log = await claimNewId(store, { name: String(recipe.name), kind: found.record.kind, origin }, now);
   const { runId } = log;
-  const pin: Pin = { format: recordFormat, runId: found.runId, by: runId, position: origin.position, at: now.toISOString() };
+  const pin: Pin = {
+    format: recordFormat,
+    runId: found.runId,
+    by: runId,
+    position: origin.position,
+    at: now.toISOString(),
+  };
   await store.create(keys.pin(found.runId, runId), encodeRecord(pin));
-  if ((await store.head(keys.tombstone(found.runId))) !== undefined) throw new TerminalError('NotFound', `${found.runId} was deleted meanwhile`);
-  const module = inputs.scorer?.type === 'module' ? (changed?.module ?? (await getBlob(store, found.runId, inputs.scorer.module))) : undefined;
+  if ((await store.head(keys.tombstone(found.runId))) !== undefined)
+    throw new TerminalError('NotFound', `${found.runId} was deleted meanwhile`);
+  const module =
+    inputs.scorer?.type === 'module'
+      ? (changed?.module ?? (await getBlob(store, found.runId, inputs.scorer.module)))
+      : undefined;
   await writeRun(log, { recipe: { ...recipe }, inputs, ...(module && { module }), fromPosition: origin.position }, now);
   return { runId, log, record: await log.run() };
 }

@@ -16,7 +16,10 @@ const drivenMs = 2_000;
 const noteMs = 600;
 
 /** Whether a workflow drives the run, as far as could be learnt. */
-export type Driven = { readonly type: 'driven'; readonly stage: string } | { readonly type: 'nobody' } | { readonly type: 'unknown' };
+export type Driven =
+  | { readonly type: 'driven'; readonly stage: string }
+  | { readonly type: 'nobody' }
+  | { readonly type: 'unknown' };
 
 export interface LiveSource {
   readonly stack: StackInfo | undefined;
@@ -86,7 +89,9 @@ class StackLive implements LiveSource {
       const { stage } = await client.withDeadline(Date.now() + answerMs, () => handle.query<LiveState>(liveQueryName));
       return { type: 'driven', stage };
     } catch (error) {
-      return error instanceof Error && error.name === 'WorkflowNotFoundError' ? { type: 'nobody' } : { type: 'unknown' };
+      return error instanceof Error && error.name === 'WorkflowNotFoundError'
+        ? { type: 'nobody' }
+        : { type: 'unknown' };
     }
   }
 

@@ -10,7 +10,10 @@ export interface LocatedModel {
 
 export async function locateModel({ model }: Recipe, ports: PreparePorts): Promise<LocatedModel> {
   const folder = await locate(model.path, model.revision, ports);
-  return { folder, tokenizerFolder: model.tokenizer_path === null ? folder : await locate(model.tokenizer_path, 'main', ports) };
+  return {
+    folder,
+    tokenizerFolder: model.tokenizer_path === null ? folder : await locate(model.tokenizer_path, 'main', ports),
+  };
 }
 
 async function locate(reference: string, revision: string, ports: PreparePorts): Promise<string> {
@@ -20,7 +23,8 @@ async function locate(reference: string, revision: string, ports: PreparePorts):
     ...hubSettings(ports.env),
     cache: join(ports.home, 'hub'),
     revision,
-    onProgress: ({ file, bytes, totalBytes }) => ports.say(`fetching ${file}: ${Math.round((100 * bytes) / Math.max(1, totalBytes))} %`),
+    onProgress: ({ file, bytes, totalBytes }) =>
+      ports.say(`fetching ${file}: ${Math.round((100 * bytes) / Math.max(1, totalBytes))} %`),
   });
   return found.folder;
 }

@@ -16,8 +16,15 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const line = (text: string): LogLine => ({ v: 1, at: `2026-01-01T00:00:0${text.length % 10}.000Z`, level: 'info', source: 'x', text });
-const write = (chunk: string, ...lines: LogLine[]) => store.put(keys.log('toy', chunk), new TextEncoder().encode(lines.map((one) => `${JSON.stringify(one)}\n`).join('')));
+const line = (text: string): LogLine => ({
+  v: 1,
+  at: `2026-01-01T00:00:0${text.length % 10}.000Z`,
+  level: 'info',
+  source: 'x',
+  text,
+});
+const write = (chunk: string, ...lines: LogLine[]) =>
+  store.put(keys.log('toy', chunk), new TextEncoder().encode(lines.map((one) => `${JSON.stringify(one)}\n`).join('')));
 const texts = (lines: readonly LogLine[]) => lines.map(({ text }) => text);
 
 describe('a reader of log lines', () => {

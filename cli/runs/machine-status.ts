@@ -19,7 +19,11 @@ export interface MachineStatus {
   readonly runs: readonly RunSummary[];
 }
 
-export async function machineStatus(home: string, live: LiveSource, notice: (text: string) => void): Promise<MachineStatus> {
+export async function machineStatus(
+  home: string,
+  live: LiveSource,
+  notice: (text: string) => void,
+): Promise<MachineStatus> {
   const [workers, runs] = await Promise.all([live.workers(), unfinishedRuns(home, notice)]);
   return { stack: stackPart(live), workers: workers.map(workerStatus), runs };
 }

@@ -9,15 +9,23 @@ import { iterationText, nextCommand, styledState } from './words.ts';
 export function machineStatusText({ stack, workers, runs }: MachineStatus, printer: Printer): string {
   const parts = [stackLine(stack, printer)];
   const sick = stack.children.filter(({ state }) => state !== 'ready');
-  if (sick.length > 0) parts.push(renderTable(sick, [
-    { head: 'process', value: ({ name }) => name },
-    { head: 'state', value: ({ state }) => state },
-    { head: 'restarts', value: ({ restarts }) => restarts },
-    { head: 'last exit', value: ({ lastExit }) => lastExit, shrink: true },
-  ], widthFor(printer.stdout)));
+  if (sick.length > 0)
+    parts.push(
+      renderTable(
+        sick,
+        [
+          { head: 'process', value: ({ name }) => name },
+          { head: 'state', value: ({ state }) => state },
+          { head: 'restarts', value: ({ restarts }) => restarts },
+          { head: 'last exit', value: ({ lastExit }) => lastExit, shrink: true },
+        ],
+        widthFor(printer.stdout),
+      ),
+    );
   if (workers.length > 0) parts.push(workerTable(workers, printer));
   parts.push(runs.length === 0 ? 'no unfinished runs; petrel ls lists all' : runTable(runs, printer));
-  for (const run of runs) if (run.reason !== undefined) parts.push(`${run.runId}: ${reasonText(run.reason)}\nnext: ${nextCommand(run)}`);
+  for (const run of runs)
+    if (run.reason !== undefined) parts.push(`${run.runId}: ${reasonText(run.reason)}\nnext: ${nextCommand(run)}`);
   return parts.join('\n\n');
 }
 
@@ -33,11 +41,15 @@ function stackLine(stack: MachineStatus['stack'], printer: Printer): string {
 }
 
 function runTable(runs: readonly RunSummary[], printer: Printer): string {
-  return renderTable(runs, [
-    { head: 'run', value: (run) => run.runId },
-    { head: 'state', value: (run) => styledState(run, printer) },
-    { head: 'iteration', value: iterationText },
-    { head: 'reward', value: (run) => run.reward?.toFixed(3), spare: 1 },
-    { head: 'accuracy', value: (run) => run.accuracy?.toFixed(3), spare: 2 },
-  ], widthFor(printer.stdout));
+  return renderTable(
+    runs,
+    [
+      { head: 'run', value: (run) => run.runId },
+      { head: 'state', value: (run) => styledState(run, printer) },
+      { head: 'iteration', value: iterationText },
+      { head: 'reward', value: (run) => run.reward?.toFixed(3), spare: 1 },
+      { head: 'accuracy', value: (run) => run.accuracy?.toFixed(3), spare: 2 },
+    ],
+    widthFor(printer.stdout),
+  );
 }

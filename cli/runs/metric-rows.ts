@@ -40,7 +40,11 @@ export async function metricRows(log: RunLog, last = Number.POSITIVE_INFINITY): 
   for (const { iteration, term, metrics, timings } of evaluations) {
     if (iteration < from) continue;
     const row = rows.get(iteration) ?? { iteration, term, metrics: {}, timings: {} };
-    rows.set(iteration, { ...row, metrics: { ...row.metrics, ...metrics }, timings: { ...row.timings, ...validationTimings(timings) } });
+    rows.set(iteration, {
+      ...row,
+      metrics: { ...row.metrics, ...metrics },
+      timings: { ...row.timings, ...validationTimings(timings) },
+    });
   }
   return [...rows.values()].sort((a, b) => a.iteration - b.iteration);
 }
@@ -52,7 +56,9 @@ function validationTimings(timings: Values): Values {
 
 /** Every name that the rows have, ascending. */
 export function metricNames(rows: readonly MetricRow[]): string[] {
-  return [...new Set(rows.flatMap(({ metrics, timings }) => [...Object.keys(metrics), ...Object.keys(timings)]))].sort();
+  return [
+    ...new Set(rows.flatMap(({ metrics, timings }) => [...Object.keys(metrics), ...Object.keys(timings)])),
+  ].sort();
 }
 
 export function metricValue({ metrics, timings }: MetricRow, name: string): Values[string] | undefined {
@@ -63,5 +69,8 @@ export type ListedMetric = Pick<MetricInfo, 'name' | 'unit' | 'doc'> & Partial<P
 
 /** What the table of metrics says of the names; those that are not in it stand with empty texts. */
 export function listedMetrics(names: readonly string[]): ListedMetric[] {
-  return names.map((name) => ({ ...(metricInfo(name.replace(/^val_timing_s/, 'timing_s')) ?? { unit: '', doc: '' }), name }));
+  return names.map((name) => ({
+    ...(metricInfo(name.replace(/^val_timing_s/, 'timing_s')) ?? { unit: '', doc: '' }),
+    name,
+  }));
 }

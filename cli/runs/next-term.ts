@@ -37,19 +37,28 @@ export interface TermPlan {
 }
 
 /** undefined: the run goes on in the term it is in. */
-export async function planTerm({ runId, log }: FoundRun, status: StatusEntry | undefined, wish: TermWish): Promise<TermPlan | undefined> {
+export async function planTerm(
+  { runId, log }: FoundRun,
+  status: StatusEntry | undefined,
+  wish: TermWish,
+): Promise<TermPlan | undefined> {
   const head = await log.head();
   if (head === undefined) {
     if (wish.from === undefined && wish.changed === undefined) return undefined;
-    throw new TerminalError('Conflict', `${runId} has not begun: there is nothing to go on from`, { hint: 'petrel run starts another run' });
+    throw new TerminalError('Conflict', `${runId} has not begun: there is nothing to go on from`, {
+      hint: 'petrel run starts another run',
+    });
   }
   const { termRecord } = head;
   const rival = termRecord.owner === wish.owner ? undefined : termRecord.owner;
-  if (wish.from === undefined && wish.changed === undefined && rival === undefined && head.seal === undefined) return undefined;
+  if (wish.from === undefined && wish.changed === undefined && rival === undefined && head.seal === undefined)
+    return undefined;
   const position = wish.from ?? head.position;
   const from = await log.first();
   if (position < from || position > head.position) {
-    throw new TerminalError('NotFound', `${runId} has no committed iteration ${position}`, { hint: `--from takes ${from} to ${head.position}` });
+    throw new TerminalError('NotFound', `${runId} has no committed iteration ${position}`, {
+      hint: `--from takes ${from} to ${head.position}`,
+    });
   }
   const abandoned = await abandonedAfter(log, head, position);
   const ended = status === undefined || endedStates.has(status.state);
@@ -61,15 +70,27 @@ export async function planTerm({ runId, log }: FoundRun, status: StatusEntry | u
     rival,
     changes: wish.changed?.changes ?? [],
     concerns: [
-      ...(wish.from !== undefined && abandoned.length > 0 ? [`${iterationsText(abandoned)} no longer ${abandoned.length === 1 ? 'counts' : 'count'}`] : []),
-      ...(rival !== undefined && !ended ? [`${rival} drives it (${status.state}, ${lastWord(head)}) and is fenced off`] : []),
-      ...(wish.changed?.asks.length ? [`${wish.changed.asks.map(({ path }) => path).join(', ')} ${wish.changed.asks.length === 1 ? 'changes' : 'change'} the experiment`] : []),
+      ...(wish.from !== undefined && abandoned.length > 0
+        ? [`${iterationsText(abandoned)} no longer ${abandoned.length === 1 ? 'counts' : 'count'}`]
+        : []),
+      ...(rival !== undefined && !ended
+        ? [`${rival} drives it (${status.state}, ${lastWord(head)}) and is fenced off`]
+        : []),
+      ...(wish.changed?.asks.length
+        ? [
+            `${wish.changed.asks.map(({ path }) => path).join(', ')} ${wish.changed.asks.length === 1 ? 'changes' : 'change'} the experiment`,
+          ]
+        : []),
     ],
   };
 }
 
 /** What is shown before anybody says yes. */
-export function showPlan({ runId }: FoundRun, { position, abandoned, reason, changes }: TermPlan, printer: Printer): void {
+export function showPlan(
+  { runId }: FoundRun,
+  { position, abandoned, reason, changes }: TermPlan,
+  printer: Printer,
+): void {
   printer.notice(`${runId} goes on after iteration ${position} in a new term: ${reason}`);
   for (const change of changes) printer.notice(`  ${changeText(change)}`);
   if (abandoned.length > 0) printer.notice(abandonedTable(abandoned, printer));
@@ -89,4 +110,5 @@ function iterationsText(abandoned: readonly AbandonedIteration[]): string {
   return first === last ? `iteration ${first}` : `iterations ${first} to ${last}`;
 }
 
-const lastWord = ({ position, termRecord: { term, writer } }: Head): string => `${position} iterations, term ${term} since ${writer.at}`;
+const lastWord = ({ position, termRecord: { term, writer } }: Head): string =>
+  `${position} iterations, term ${term} since ${writer.at}`;

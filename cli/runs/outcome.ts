@@ -22,9 +22,14 @@ export async function outcomeOf(log: RunLog): Promise<Outcome> {
     runId: log.runId,
     state: (await log.status())?.state ?? 'queued',
     iteration: head?.position ?? 0,
-    checkpoint: checkpoint === undefined ? null : (log.store.localPath(checkpoint.key) ?? `${log.store.url}/${checkpoint.key}`),
+    checkpoint:
+      checkpoint === undefined ? null : (log.store.localPath(checkpoint.key) ?? `${log.store.url}/${checkpoint.key}`),
     accuracy: compared
-      ? { before: first.accuracy, after: last.accuracy, seconds: (Date.parse(last.writer.at) - Date.parse(first.writer.at)) / 1000 }
+      ? {
+          before: first.accuracy,
+          after: last.accuracy,
+          seconds: (Date.parse(last.writer.at) - Date.parse(first.writer.at)) / 1000,
+        }
       : null,
   };
 }
@@ -39,7 +44,9 @@ function outcomeText({ runId, state, iteration, checkpoint, accuracy }: Outcome)
   const lines = [
     `${runId}: ${state} after ${iteration} iterations`,
     ...(checkpoint === null ? [] : [`checkpoint: ${checkpoint}`]),
-    ...(state === 'paused' ? [`next: petrel status ${runId}; petrel logs ${runId}; petrel resume ${runId}`] : [`next: petrel samples ${runId}; petrel metrics ${runId}; petrel ckpt export ${runId} --out ./trained`]),
+    ...(state === 'paused'
+      ? [`next: petrel status ${runId}; petrel logs ${runId}; petrel resume ${runId}`]
+      : [`next: petrel samples ${runId}; petrel metrics ${runId}; petrel ckpt export ${runId} --out ./trained`]),
     'the local stack stays up; petrel down stops it',
     ...(accuracy === null || state !== 'completed' ? [] : [accuracyLine(accuracy)]),
   ];

@@ -44,7 +44,10 @@ export async function prepareRun(recipe: Recipe, ports: PreparePorts): Promise<P
   const model = await locateModel(recipe, ports);
   const tokenizer = await openTokenizer(model.tokenizerFolder);
   const train = await rowsOf(recipe, 'train', tokenizer, ports.now);
-  const validation = recipe.data.val_files === null || recipe.kind === 'sft' ? undefined : await rowsOf(recipe, 'validation', tokenizer, ports.now);
+  const validation =
+    recipe.data.val_files === null || recipe.kind === 'sft'
+      ? undefined
+      : await rowsOf(recipe, 'validation', tokenizer, ports.now);
   await checkModel(model.folder);
   ports.say('storing the model and the rows');
   const scorer = await scorerOf(recipe);
@@ -53,7 +56,10 @@ export async function prepareRun(recipe: Recipe, ports: PreparePorts): Promise<P
       model: await storeModelFolder(ports.store, model.folder, model.tokenizerFolder),
       train: await storeRows(ports.store, train.dataset),
       trainRows: train.dataset.rows.length,
-      ...(validation && { validation: await storeRows(ports.store, validation.dataset), validationRows: validation.dataset.rows.length }),
+      ...(validation && {
+        validation: await storeRows(ports.store, validation.dataset),
+        validationRows: validation.dataset.rows.length,
+      }),
       ...(scorer && { scorer: scorer.input }),
     },
     ...(scorer?.module && { module: scorer.module }),
@@ -75,7 +81,9 @@ export function storeRows(store: Store, dataset: DatasetFact): Promise<Digest> {
   return storeDataset(store, { [tokensFile]: encodeDatasetTokens(dataset), [rowsFile]: encodeDatasetRows(dataset) });
 }
 
-export async function scorerOf(recipe: Recipe): Promise<{ readonly input: NonNullable<RunInputs['scorer']>; readonly module?: Uint8Array } | undefined> {
+export async function scorerOf(
+  recipe: Recipe,
+): Promise<{ readonly input: NonNullable<RunInputs['scorer']>; readonly module?: Uint8Array } | undefined> {
   if (recipe.kind === 'sft') return undefined;
   const { scorer, custom_reward_function: custom } = recipe.reward;
   if (custom.path === null) {
@@ -85,7 +93,13 @@ export async function scorerOf(recipe: Recipe): Promise<{ readonly input: NonNul
     throw new InvalidInputError(`reward.custom_reward_function.path: cannot read ${custom.path}`, { cause });
   });
   return {
-    input: { type: 'module', module: sha256(module), fileName: basename(custom.path), exportName: custom.name, deterministic: custom.deterministic },
+    input: {
+      type: 'module',
+      module: sha256(module),
+      fileName: basename(custom.path),
+      exportName: custom.name,
+      deterministic: custom.deterministic,
+    },
     module,
   };
 }

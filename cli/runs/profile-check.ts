@@ -19,19 +19,37 @@ export async function checkProfile(runId: string, profile: NumericProfile, stack
   if (!profile.deterministic) return;
   const nc = await connectNats(stack, 'cli');
   try {
-    const trainers = () => listWorkers(nc, timings.local).then((workers) => workers.filter(({ roles, state }) => roles.includes('trainer') && state !== 'starting'));
-    const found = await poll(async () => { const there = await trainers(); return there.length > 0 && there; }, { everyMs: 100, timeoutMs: presenceMs });
+    const trainers = () =>
+      listWorkers(nc, timings.local).then((workers) =>
+        workers.filter(({ roles, state }) => roles.includes('trainer') && state !== 'starting'),
+      );
+    const found = await poll(
+      async () => {
+        const there = await trainers();
+        return there.length > 0 && there;
+      },
+      { everyMs: 100, timeoutMs: presenceMs },
+    );
     if (found) refuseProfile(runId, profile, found);
   } finally {
     await nc.close();
   }
 }
 
-export function refuseProfile(runId: string, profile: NumericProfile, trainers: readonly Pick<Presence, 'profiles' | 'worker'>[]): void {
+export function refuseProfile(
+  runId: string,
+  profile: NumericProfile,
+  trainers: readonly Pick<Presence, 'profiles' | 'worker'>[],
+): void {
   if (trainers.length === 0 || trainers.some(({ profiles }) => profiles.includes(profile.id))) return;
-  const here = [...new Set(trainers.flatMap(({ profiles }) => profiles))].filter((id) => id !== 'any').join(', ') || 'none';
-  throw new TerminalError('CannotReproduce', `${runId} is deterministic with the numeric profile ${profile.id} (${profile.compute}, engine ${profile.engine.slice(0, 12)}); the trainers here have ${here}`, {
-    hint: `Use the petrel build that began it; or petrel fork ${runId} begins a run of its own with this engine`,
-    where: runId,
-  });
+  const here =
+    [...new Set(trainers.flatMap(({ profiles }) => profiles))].filter((id) => id !== 'any').join(', ') || 'none';
+  throw new TerminalError(
+    'CannotReproduce',
+    `${runId} is deterministic with the numeric profile ${profile.id} (${profile.compute}, engine ${profile.engine.slice(0, 12)}); the trainers here have ${here}`,
+    {
+      hint: `Use the petrel build that began it; or petrel fork ${runId} begins a run of its own with this engine`,
+      where: runId,
+    },
+  );
 }

@@ -18,15 +18,20 @@ export interface Loss {
 /** Throws TerminalError `Conflict` while the run may go on by itself. */
 export function refuseUnlessEnded({ runId, state }: Pick<RunSummary, 'runId' | 'state'>): void {
   if (endedStates.has(state)) return;
-  throw new TerminalError('Conflict', `${runId} is ${state}: only a run that has ended can be deleted`, { hint: `petrel stop ${runId} or petrel cancel ${runId} first` });
+  throw new TerminalError('Conflict', `${runId} is ${state}: only a run that has ended can be deleted`, {
+    hint: `petrel stop ${runId} or petrel cancel ${runId} first`,
+  });
 }
 
 /** Throws TerminalError `Conflict` while a fork is being made of it: that still reads what would be deleted. */
 export async function refuseWhileForked({ runId, log: { store } }: FoundRun): Promise<void> {
   for (const name of await store.children(keys.pins(runId))) {
     const by = name.replace(/\.json$/, '');
-    if ((await store.head(keys.term(by, 1))) !== undefined || (await store.head(keys.tombstone(by))) !== undefined) continue;
-    throw new TerminalError('Conflict', `${runId} is being forked: ${by} has not taken its state yet`, { hint: `petrel status ${by}; a fork that is not wanted: petrel cancel ${by}, then petrel rm ${by}` });
+    if ((await store.head(keys.term(by, 1))) !== undefined || (await store.head(keys.tombstone(by))) !== undefined)
+      continue;
+    throw new TerminalError('Conflict', `${runId} is being forked: ${by} has not taken its state yet`, {
+      hint: `petrel status ${by}; a fork that is not wanted: petrel cancel ${by}, then petrel rm ${by}`,
+    });
   }
 }
 
@@ -41,13 +46,24 @@ export async function lossOf({ runId, log: { store } }: FoundRun): Promise<Loss>
 }
 
 /** Everything goes but the run record and the tombstone. Models and datasets are other runs' too, and stay. */
-export async function removeRun({ runId, log: { store } }: FoundRun, { state, iteration }: Pick<RunSummary, 'state' | 'iteration'>, now: Date): Promise<void> {
+export async function removeRun(
+  { runId, log: { store } }: FoundRun,
+  { state, iteration }: Pick<RunSummary, 'state' | 'iteration'>,
+  now: Date,
+): Promise<void> {
   const record: Tombstone = { format: recordFormat, runId, removedAt: now.toISOString(), state, iterations: iteration };
   await store.create(keys.tombstone(runId), encodeRecord(record));
-  for (const name of await store.children(keys.all(runId))) if (!kept(runId).has(keys.all(runId) + name)) await store.remove(keys.all(runId) + name);
+  for (const name of await store.children(keys.all(runId)))
+    if (!kept(runId).has(keys.all(runId) + name)) await store.remove(keys.all(runId) + name);
 }
 
-async function removable({ runId, log: { store } }: { readonly runId: string; readonly log: Pick<FoundRun['log'], 'store'> }): Promise<string[]> {
+async function removable({
+  runId,
+  log: { store },
+}: {
+  readonly runId: string;
+  readonly log: Pick<FoundRun['log'], 'store'>;
+}): Promise<string[]> {
   return (await store.list(keys.all(runId))).filter((key) => !kept(runId).has(key));
 }
 

@@ -11,7 +11,12 @@ export interface RunRows {
 }
 
 /** Throws InvalidInputError with file and row number. `now`: the day that templates see, unless the recipe names one. */
-export async function rowsOf(recipe: Recipe, part: 'train' | 'validation', tokenizer: Tokenizer, now: Date): Promise<RunRows> {
+export async function rowsOf(
+  recipe: Recipe,
+  part: 'train' | 'validation',
+  tokenizer: Tokenizer,
+  now: Date,
+): Promise<RunRows> {
   const { data, model, kind } = recipe;
   const files = part === 'train' ? data.train_files : (data.val_files ?? []);
   const rows = readRows(typeof files === 'string' ? [files] : files, {

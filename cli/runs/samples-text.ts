@@ -19,7 +19,11 @@ function groupText(group: readonly SampleView[], printer: Printer): string {
   const expected = first.groundTruth === undefined ? '' : ` · expected ${oneLine(first.groundTruth)}`;
   const fate = first.fate === undefined || first.fate === 'trained' ? '' : ` · ${first.fate}`;
   const head = printer.style('bold', `draw ${first.draw} · row ${first.row}${expected}${fate}`);
-  return [head, wrapText(first.prompt.trimEnd(), printer.stdout.columns, '  │ '), ...group.map((sample) => sampleText(sample, printer))].join('\n');
+  return [
+    head,
+    wrapText(first.prompt.trimEnd(), printer.stdout.columns, '  │ '),
+    ...group.map((sample) => sampleText(sample, printer)),
+  ].join('\n');
 }
 
 function sampleText(sample: SampleView, printer: Printer): string {
@@ -31,7 +35,11 @@ function sampleText(sample: SampleView, printer: Printer): string {
 function headOf({ sample, reward, reason, advantage, stopReason, responseTokens }: SampleView): string {
   const parts = [
     `#${sample}`,
-    reward === null ? (reason === undefined ? undefined : `failed: ${oneLine(reason)}`) : `reward ${showNumber(reward)}`,
+    reward === null
+      ? reason === undefined
+        ? undefined
+        : `failed: ${oneLine(reason)}`
+      : `reward ${showNumber(reward)}`,
     advantage === undefined ? undefined : `advantage ${advantage > 0 ? '+' : ''}${showNumber(advantage)}`,
     `${responseTokens} ${responseTokens === 1 ? 'token' : 'tokens'}`,
     stopReason === 'length' ? 'cut at the limit' : undefined,

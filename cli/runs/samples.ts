@@ -53,9 +53,12 @@ export interface SamplePorts {
 
 /** Samples of what iteration k trains on, in draw order; of kind sft, the rows that it learns. */
 export async function trainingSamples(batch: BatchRecord, { log, cache }: SamplePorts): Promise<SampleView[]> {
-  const { inputs, recipe } = (await needRecord(log.store, keys.revision(log.runId, batch.revision), revisionRecord)).record;
+  const { inputs, recipe } = (await needRecord(log.store, keys.revision(log.runId, batch.revision), revisionRecord))
+    .record;
   const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache, 'text'));
-  const tensors = await kept(log, batch.iteration, getBlob(log.store, log.runId, batch.tensors)).then((bytes) => decodeBatch(bytes, batch.tensors));
+  const tensors = await kept(log, batch.iteration, getBlob(log.store, log.runId, batch.tensors)).then((bytes) =>
+    decodeBatch(bytes, batch.tensors),
+  );
   const rows = await rowFacts(log.store, inputs.train);
   if (recipe['kind'] === 'sft') return learntRows(batch, tensors, rows, tokenizer);
   const views = await kept(log, batch.iteration, scoredSamples(batch.results, batch.iteration, rows, tokenizer, log));
@@ -72,10 +75,23 @@ export async function trainingSamples(batch: BatchRecord, { log, cache }: Sample
 }
 
 /** Samples of a validation record. */
-export async function validationSamples(evaluation: { readonly iteration: number; readonly results: readonly string[] }, { log, cache }: SamplePorts): Promise<SampleView[]> {
+export async function validationSamples(
+  evaluation: { readonly iteration: number; readonly results: readonly string[] },
+  { log, cache }: SamplePorts,
+): Promise<SampleView[]> {
   const { inputs } = await log.revision();
   const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache, 'text'));
-  return kept(log, evaluation.iteration, scoredSamples(evaluation.results, evaluation.iteration, await rowFacts(log.store, inputs.validation ?? inputs.train), tokenizer, log));
+  return kept(
+    log,
+    evaluation.iteration,
+    scoredSamples(
+      evaluation.results,
+      evaluation.iteration,
+      await rowFacts(log.store, inputs.validation ?? inputs.train),
+      tokenizer,
+      log,
+    ),
+  );
 }
 
 /** What is absent at or before the floor was removed on purpose. Throws TerminalError `RemovedByRetention` then. */
@@ -90,9 +106,17 @@ async function kept<T>(log: RunLog, iteration: number, reading: Promise<T>): Pro
 }
 
 /** Result records stand in pairs, rollout then reward; those of other stages are passed over. */
-async function scoredSamples(jobIds: readonly string[], iteration: number, rows: readonly RowFact[], tokenizer: Tokenizer, log: RunLog): Promise<SampleView[]> {
+async function scoredSamples(
+  jobIds: readonly string[],
+  iteration: number,
+  rows: readonly RowFact[],
+  tokenizer: Tokenizer,
+  log: RunLog,
+): Promise<SampleView[]> {
   const jobs = jobIds.filter((jobId) => jobId.startsWith('rollout-') || jobId.startsWith('reward-'));
-  const records = await Promise.all(jobs.map(async (jobId) => (await needRecord(log.store, keys.result(log.runId, jobId), resultRecord)).record));
+  const records = await Promise.all(
+    jobs.map(async (jobId) => (await needRecord(log.store, keys.result(log.runId, jobId), resultRecord)).record),
+  );
   const views: SampleView[] = [];
   for (let i = 0; i + 1 < records.length; i += 2) {
     const rollout = records[i]?.output as unknown as RolloutOutput;
@@ -102,7 +126,14 @@ async function scoredSamples(jobIds: readonly string[], iteration: number, rows:
   return views;
 }
 
-async function partSamples(trajectories: string, scores: string, iteration: number, rows: readonly RowFact[], tokenizer: Tokenizer, { store, runId }: RunLog): Promise<SampleView[]> {
+async function partSamples(
+  trajectories: string,
+  scores: string,
+  iteration: number,
+  rows: readonly RowFact[],
+  tokenizer: Tokenizer,
+  { store, runId }: RunLog,
+): Promise<SampleView[]> {
   const t = decodeTrajectories(await getBlob(store, runId, trajectories), trajectories);
   const table = (await getJsonBlob(store, runId, scores)) as ScoreTable;
   return Array.from(t.draw_B, (draw, b): SampleView => {
@@ -114,7 +145,9 @@ async function partSamples(trajectories: string, scores: string, iteration: numb
       draw,
       row,
       sample: b % t.samplesPerDraw,
-      prompt: rows[row]?.prompt ?? tokenizer.decode(t.promptTokens.subarray(t.promptOffsets_D1[d], t.promptOffsets_D1[d + 1])),
+      prompt:
+        rows[row]?.prompt ??
+        tokenizer.decode(t.promptTokens.subarray(t.promptOffsets_D1[d], t.promptOffsets_D1[d + 1])),
       response: tokenizer.decode(response, { skipSpecial: true }),
       responseTokens: response.length,
       reward: table.scores[b] ?? null,
@@ -131,26 +164,33 @@ function nameOfStop(code: number | undefined): SampleView['stopReason'] {
   return names.find((name) => stopReasons[name] === code) ?? 'unknown';
 }
 
-function learntRows(batch: BatchRecord, tensors: BatchTensors, rows: readonly RowFact[], tokenizer: Tokenizer): SampleView[] {
+function learntRows(
+  batch: BatchRecord,
+  tensors: BatchTensors,
+  rows: readonly RowFact[],
+  tokenizer: Tokenizer,
+): SampleView[] {
   return batch.draws.flatMap(({ draw, row, fate, samples }) =>
-    samples.filter((index) => typeof index === 'number').map((index, sample): SampleView => {
-      const end = tensors.offsets_B1[index + 1] ?? 0;
-      const first = tensors.scored_T[tensors.scoredOffsets_B1[index] ?? 0] ?? end;
-      return {
-        iteration: batch.iteration,
-        draw,
-        row,
-        sample,
-        prompt: rows[row]?.prompt ?? tokenizer.decode(tensors.tokens_N.subarray(tensors.offsets_B1[index], first)),
-        response: tokenizer.decode(tensors.tokens_N.subarray(first, end), { skipSpecial: true }),
-        responseTokens: end - first,
-        reward: null,
-        columns: {},
-        stopReason: 'unknown',
-        fate,
-        ...factsOf(rows[row]),
-      };
-    }),
+    samples
+      .filter((index) => typeof index === 'number')
+      .map((index, sample): SampleView => {
+        const end = tensors.offsets_B1[index + 1] ?? 0;
+        const first = tensors.scored_T[tensors.scoredOffsets_B1[index] ?? 0] ?? end;
+        return {
+          iteration: batch.iteration,
+          draw,
+          row,
+          sample,
+          prompt: rows[row]?.prompt ?? tokenizer.decode(tensors.tokens_N.subarray(tensors.offsets_B1[index], first)),
+          response: tokenizer.decode(tensors.tokens_N.subarray(first, end), { skipSpecial: true }),
+          responseTokens: end - first,
+          reward: null,
+          columns: {},
+          stopReason: 'unknown',
+          fate,
+          ...factsOf(rows[row]),
+        };
+      }),
   );
 }
 

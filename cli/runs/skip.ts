@@ -8,8 +8,17 @@ import { endedStates } from './summary.ts';
 export async function skipBatch({ runId, log }: FoundRun): Promise<string> {
   const status = await log.status();
   if (status !== undefined && status.state !== 'paused' && !endedStates.has(status.state)) {
-    throw new TerminalError('Conflict', `${runId} is ${status.state}: a batch is skipped while the run is paused or stopped`, { hint: `petrel pause ${runId}` });
+    throw new TerminalError(
+      'Conflict',
+      `${runId} is ${status.state}: a batch is skipped while the run is paused or stopped`,
+      { hint: `petrel pause ${runId}` },
+    );
   }
-  const update = await skipPendingBatch(log, "skipped by the run's owner", { process: `petrel-${process.pid}`, at: new Date().toISOString() });
-  return update.outcome === 'skipped' ? `iteration ${update.iteration} is skipped: its batch is not trained on` : `iteration ${update.iteration} was applied meanwhile: nothing is skipped`;
+  const update = await skipPendingBatch(log, "skipped by the run's owner", {
+    process: `petrel-${process.pid}`,
+    at: new Date().toISOString(),
+  });
+  return update.outcome === 'skipped'
+    ? `iteration ${update.iteration} is skipped: its batch is not trained on`
+    : `iteration ${update.iteration} was applied meanwhile: nothing is skipped`;
 }

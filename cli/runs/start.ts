@@ -44,7 +44,11 @@ export async function storedInputs(recipe: Recipe, ports: PreparePorts): Promise
 }
 
 /** One attempt per nonce: an id that is taken is not ours. */
-export async function claimNewId(store: Store, { name, kind, origin }: Pick<RunRecord, 'name' | 'kind' | 'origin'>, now: Date): Promise<RunLog> {
+export async function claimNewId(
+  store: Store,
+  { name, kind, origin }: Pick<RunRecord, 'name' | 'kind' | 'origin'>,
+  now: Date,
+): Promise<RunLog> {
   for (let attempt = 0; attempt < 5; attempt++) {
     const log = new RunLog(store, makeRunId(name, now, randomBytes(2).toString('hex')));
     if (await claimRun(log, { name, kind, createdAt: now.toISOString(), ...(origin && { origin }) })) return log;
@@ -60,8 +64,16 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
   return {
     ...recipe,
     store: null,
-    model: { ...recipe.model, path: name(recipe.model.path), tokenizer_path: recipe.model.tokenizer_path && name(recipe.model.tokenizer_path) },
-    data: { ...recipe.data, train_files: names(recipe.data.train_files), val_files: recipe.data.val_files && names(recipe.data.val_files) },
+    model: {
+      ...recipe.model,
+      path: name(recipe.model.path),
+      tokenizer_path: recipe.model.tokenizer_path && name(recipe.model.tokenizer_path),
+    },
+    data: {
+      ...recipe.data,
+      train_files: names(recipe.data.train_files),
+      val_files: recipe.data.val_files && names(recipe.data.val_files),
+    },
     reward: { ...recipe.reward, custom_reward_function: { ...custom, path: custom.path && name(custom.path) } },
   };
 }
@@ -70,7 +82,10 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
 export async function startWorkflow(client: Client, home: string, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
   noteDrivenRun(home, { ...carry, kind });
   const deadline = Date.now() + startTimeoutMs;
-  await retry(async () => ({ started: await client.withDeadline(deadline, () => startRunWorkflow(client, carry, kind)) }), { everyMs: 250, timeoutMs: startTimeoutMs });
+  await retry(
+    async () => ({ started: await client.withDeadline(deadline, () => startRunWorkflow(client, carry, kind)) }),
+    { everyMs: 250, timeoutMs: startTimeoutMs },
+  );
 }
 
 /** After it the control process starts the workflow by the note, whenever the server is back. */
@@ -84,5 +99,8 @@ export function poolsOf(recipe: Recipe): WorkerPool[] | undefined {
     roles: [...roles],
     ...(threads === null ? {} : { threads }),
   }));
-  return JSON.stringify(pools) === JSON.stringify(defaultPools.map(({ name, count, roles }) => ({ name, count, roles }))) ? undefined : pools;
+  return JSON.stringify(pools) ===
+    JSON.stringify(defaultPools.map(({ name, count, roles }) => ({ name, count, roles })))
+    ? undefined
+    : pools;
 }

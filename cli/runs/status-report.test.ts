@@ -8,15 +8,32 @@ import { doingText, workerTable } from './status-text.ts';
 const run = { runId: 'toy-1', state: 'running', wish: 'run' } as const;
 const driven: Driven = { type: 'driven', stage: 'update' };
 const worker = (part: Partial<Presence> = {}): Presence => ({
-  v: 1, worker: 'local-1', incarnation: 'a', pid: 1, host: 'h', roles: ['trainer', 'rollout', 'reward'], state: 'ready', isa: 'avx2', threads: 2,
-  profiles: ['any'], jobs: [], failuresInARow: 0, loopDelayMs: 3.4, since: '2026-01-01T00:00:00Z', ...part,
+  v: 1,
+  worker: 'local-1',
+  incarnation: 'a',
+  pid: 1,
+  host: 'h',
+  roles: ['trainer', 'rollout', 'reward'],
+  state: 'ready',
+  isa: 'avx2',
+  threads: 2,
+  profiles: ['any'],
+  jobs: [],
+  failuresInARow: 0,
+  loopDelayMs: 3.4,
+  since: '2026-01-01T00:00:00Z',
+  ...part,
 });
 
 describe('what a run waits for', () => {
   it.each([
     ['the stack', waitsFor(run, 'down', { type: 'unknown' }, [], undefined), 'petrel up'],
     ['a driver', waitsFor(run, 'up', { type: 'nobody' }, [worker()], undefined), 'petrel resume toy-1'],
-    ['whoever fulfils a wish', waitsFor({ ...run, wish: 'stop' }, 'up', { type: 'nobody' }, [worker()], undefined), 'petrel stop toy-1'],
+    [
+      'whoever fulfils a wish',
+      waitsFor({ ...run, wish: 'stop' }, 'up', { type: 'nobody' }, [worker()], undefined),
+      'petrel stop toy-1',
+    ],
     ['a worker', waitsFor(run, 'up', driven, [], 'update'), 'no worker with role trainer'],
     ['a role', waitsFor(run, 'up', driven, [worker({ roles: ['reward'] })], 'evaluate'), 'no worker with role rollout'],
     ['health', waitsFor(run, 'up', driven, [worker({ state: 'unhealthy' })], 'rollout'), 'unhealthy'],
@@ -37,7 +54,12 @@ describe('workers in a status', () => {
   it('are told apart by health, with their last error', () => {
     const stdout = { columns: 200, write: () => {} };
     const printer = createPrinter({ json: false, stdout, stderr: stdout, env: {} });
-    const sick = worker({ worker: 'local-2', state: 'unhealthy', failuresInARow: 3, lastError: { code: 'EngineFailed', message: 'out of memory\nand more' } });
+    const sick = worker({
+      worker: 'local-2',
+      state: 'unhealthy',
+      failuresInARow: 3,
+      lastError: { code: 'EngineFailed', message: 'out of memory\nand more' },
+    });
     const text = workerTable([workerStatus(worker()), workerStatus(sick)], printer);
     expect(text).toMatch(/local-2 +UNHEALTHY .* EngineFailed: out of memory \(3 in a row\)/);
     expect(text).toMatch(/local-1 +ready .*3 ms/);

@@ -42,7 +42,9 @@ export async function runStatus(found: FoundRun, live: LiveSource, here: string)
     ...summary,
     stack,
     ...(stage === undefined ? {} : { stage }),
-    ...(note === undefined || note.total === 0 ? {} : { progress: { done: note.done, total: note.total, note: note.note } }),
+    ...(note === undefined || note.total === 0
+      ? {}
+      : { progress: { done: note.done, total: note.total, note: note.note } }),
     ...(queued === undefined ? {} : { queued }),
     workers: shown,
   };
@@ -58,7 +60,8 @@ export function waitsFor(
 ): string | undefined {
   if (run.state === 'paused') return undefined;
   if (stack === 'down') return 'the local stack is down: petrel up';
-  if (driven.type === 'nobody') return `no workflow drives it: petrel ${run.wish === 'run' ? 'resume' : run.wish} ${run.runId}`;
+  if (driven.type === 'nobody')
+    return `no workflow drives it: petrel ${run.wish === 'run' ? 'resume' : run.wish} ${run.runId}`;
   const role = roleFor(stage);
   if (role === undefined) return undefined;
   const able = workers.filter(({ roles }) => roles.includes(role));
@@ -76,6 +79,11 @@ function roleFor(stage: string | undefined): Role | undefined {
   return stage !== undefined && Object.hasOwn(roleOfStage, stage) ? roleOfStage[stage as Stage] : undefined;
 }
 
-export function workerStatus({ v: _v, incarnation: _incarnation, profiles: _profiles, ...shown }: Presence): WorkerStatus {
+export function workerStatus({
+  v: _v,
+  incarnation: _incarnation,
+  profiles: _profiles,
+  ...shown
+}: Presence): WorkerStatus {
   return shown;
 }

@@ -11,12 +11,22 @@ export function runStatusText(run: RunStatus, printer: Printer, now: Date): stri
     ['state', styledState(run, printer)],
     ['why', run.reason === undefined ? undefined : reasonText(run.reason)],
     ['iteration', iterationText(run)],
-    ['driven by', run.owner === null ? undefined : run.foreign === true ? `${run.owner}, another stack` : `this stack (${run.owner})`],
+    [
+      'driven by',
+      run.owner === null
+        ? undefined
+        : run.foreign === true
+          ? `${run.owner}, another stack`
+          : `this stack (${run.owner})`,
+    ],
     ['doing', doingText(run)],
     ['waits', run.queued === undefined ? undefined : printer.style('yellow', run.queued)],
     ['reward', run.reward?.toFixed(3)],
     ['loss', run.loss === null ? undefined : showNumber(run.loss)],
-    ['accuracy', run.accuracy === null ? undefined : `${run.accuracy.toFixed(3)} (policy version ${run.accuracyVersion})`],
+    [
+      'accuracy',
+      run.accuracy === null ? undefined : `${run.accuracy.toFixed(3)} (policy version ${run.accuracyVersion})`,
+    ],
     ['checkpoint', checkpointText(run)],
     ['numerics', profileText(run)],
     ['changed', showMoment(new Date(run.changedAt), now)],
@@ -53,7 +63,11 @@ function profileText({ profile }: RunStatus): string | undefined {
 export function workerTable(workers: readonly WorkerStatus[], printer: Printer): string {
   const columns = [
     { head: 'worker', value: (worker: WorkerStatus) => worker.worker },
-    { head: 'state', value: (worker: WorkerStatus) => (worker.state === 'unhealthy' ? printer.style('red', 'UNHEALTHY') : worker.state) },
+    {
+      head: 'state',
+      value: (worker: WorkerStatus) =>
+        worker.state === 'unhealthy' ? printer.style('red', 'UNHEALTHY') : worker.state,
+    },
     { head: 'roles', value: (worker: WorkerStatus) => worker.roles.join(' '), spare: 3 },
     { head: 'works for', value: (worker: WorkerStatus) => worker.lease },
     { head: 'jobs', value: (worker: WorkerStatus) => worker.jobs.length, spare: 2 },

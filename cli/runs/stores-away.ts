@@ -13,7 +13,9 @@ import { defaultStore, isInUse, isPaidByRequest } from '../../infra/store/places
 
 /** A run's first record stays even when the run is deleted. A bucket tells by itself. */
 export function runsAway(home: string): DrivenRun[] {
-  return drivenRuns(home).filter(({ runId, store }) => !isPaidByRequest(store) && !existsSync(join(fileURLToPath(store), keys.run(runId))));
+  return drivenRuns(home).filter(
+    ({ runId, store }) => !isPaidByRequest(store) && !existsSync(join(fileURLToPath(store), keys.run(runId))),
+  );
 }
 
 /** `the store file:///… is gone; a-1, a-2 wait until it is back`; one line for each store. */
@@ -29,7 +31,14 @@ export function awayTexts(away: readonly DrivenRun[]): string[] {
 /** What to say of a word that names such a run. */
 export function awayError(word: string, home: string): TerminalError | undefined {
   const away = runsAway(home).find(({ runId }) => runId === word || runNameOf(runId) === word);
-  return away && new TerminalError('StoreGone', `${away.runId} waits: ${isInUse(away.store) ? `it is not in the store ${away.store}` : `its store ${away.store} is gone`}`, { hint: awayHint(home) });
+  return (
+    away &&
+    new TerminalError(
+      'StoreGone',
+      `${away.runId} waits: ${isInUse(away.store) ? `it is not in the store ${away.store}` : `its store ${away.store} is gone`}`,
+      { hint: awayHint(home) },
+    )
+  );
 }
 
 /**
@@ -43,4 +52,5 @@ export async function openStoreForNew(where: string | null, home: string): Promi
   return openStore(url);
 }
 
-export const awayHint = (home: string): string => `mount its disk, or move the folder back: then they go on; a run whose store is lost is forgotten by rm ${join(home, 'driven')}/<run>.json`;
+export const awayHint = (home: string): string =>
+  `mount its disk, or move the folder back: then they go on; a run whose store is lost is forgotten by rm ${join(home, 'driven')}/<run>.json`;

@@ -40,7 +40,12 @@ export interface RunSummary {
 export const endedStates: ReadonlySet<RunState> = new Set(['stopped', 'completed', 'failed', 'cancelled']);
 
 export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSummary> {
-  const [status, head, iterations, { floor }] = await Promise.all([log.status(), log.head(), iterationsOf(log), readRetention(log)]);
+  const [status, head, iterations, { floor }] = await Promise.all([
+    log.status(),
+    log.head(),
+    iterationsOf(log),
+    readRetention(log),
+  ]);
   const first = await log.first();
   const [newest, evaluations, [checkpoint]] = await Promise.all([
     head === undefined || head.position === first ? undefined : log.iteration(head.position),
@@ -48,7 +53,9 @@ export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSu
     log.checkpointNames(),
   ]);
   const evaluation = evaluations.at(-1);
-  const changes = [record.createdAt, status?.at, newest?.update.record.writer.at].filter((at) => at !== undefined).sort();
+  const changes = [record.createdAt, status?.at, newest?.update.record.writer.at]
+    .filter((at) => at !== undefined)
+    .sort();
   return {
     runId,
     name: record.name,
@@ -68,7 +75,8 @@ export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSu
     createdAt: record.createdAt,
     changedAt: changes.at(-1) ?? record.createdAt,
     profile: head?.termRecord.profile ?? null,
-    latestCheckpoint: checkpoint === undefined ? null : { iteration: checkpoint.iteration, stateDigest: checkpoint.stateDigest },
+    latestCheckpoint:
+      checkpoint === undefined ? null : { iteration: checkpoint.iteration, stateDigest: checkpoint.stateDigest },
     retentionFloor: floor,
     store: log.store.url,
   };

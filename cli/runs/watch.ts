@@ -73,7 +73,17 @@ class RunView {
     this.#startedAt = ports.now();
   }
 
-  note({ stage, done, total, queued }: { readonly stage: string; readonly done: number; readonly total: number; readonly queued?: string | undefined }): void {
+  note({
+    stage,
+    done,
+    total,
+    queued,
+  }: {
+    readonly stage: string;
+    readonly done: number;
+    readonly total: number;
+    readonly queued?: string | undefined;
+  }): void {
     const share = total > 0 ? ` ${Math.min(100, Math.round((100 * done) / total))} %` : '';
     this.#activity = queued === undefined ? `${stage}${share}` : `${stage} waits: ${queued}`;
     this.#show();
@@ -108,7 +118,8 @@ class RunView {
 
   #changeState(state: RunState | undefined, reason = ''): void {
     if (state === undefined || (state === this.#state && reason === this.#reason)) return;
-    if (state === 'paused' || state === 'failed') this.#ports.display.note(`${this.#ports.log.runId} is ${state}${reason === '' ? '' : `: ${reason}`}`);
+    if (state === 'paused' || state === 'failed')
+      this.#ports.display.note(`${this.#ports.log.runId} is ${state}${reason === '' ? '' : `: ${reason}`}`);
     this.#state = state;
     this.#reason = reason;
     this.#ports.onState?.(state);

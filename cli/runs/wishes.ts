@@ -27,7 +27,13 @@ export function elsewhereText(runId: string, owner: string): string {
 }
 
 /** `here`: the name of this stack. Throws TerminalError `Conflict` for a run that has ended. */
-export async function wish(run: FoundRun, what: Exclude<Wish, 'run'>, driver: RunDriver | undefined, here: string, now: Date): Promise<Wished> {
+export async function wish(
+  run: FoundRun,
+  what: Exclude<Wish, 'run'>,
+  driver: RunDriver | undefined,
+  here: string,
+  now: Date,
+): Promise<Wished> {
   refuseWish(run, await run.log.status(), what);
   const entry = await appendStatus(run.log, { wish: what }, now);
   const owner = (await run.log.newestTerm())?.record.owner ?? here;
@@ -57,14 +63,20 @@ export async function resume(run: FoundRun, driver: RunDriver, now: Date): Promi
 }
 
 /** A run that is done goes on only from an earlier iteration or with a changed recipe, one that was cancelled only with --from. */
-export function refuseResume({ runId }: FoundRun, status: StatusEntry | undefined, { from, changed }: Pick<TermWish, 'from' | 'changed'>): void {
+export function refuseResume(
+  { runId }: FoundRun,
+  status: StatusEntry | undefined,
+  { from, changed }: Pick<TermWish, 'from' | 'changed'>,
+): void {
   if (status?.state === 'completed' && from === undefined && changed === undefined) {
     throw new TerminalError('Conflict', `${runId} is completed: all its iterations are done`, {
       hint: `petrel resume ${runId} trainer.total_training_steps=… goes on for longer; petrel ckpt export ${runId} --out ./trained`,
     });
   }
   if (status?.state === 'cancelled' && from === undefined) {
-    throw new TerminalError('Conflict', `${runId} was cancelled: it goes on only from an iteration that you name`, { hint: `petrel resume ${runId} --from <k>` });
+    throw new TerminalError('Conflict', `${runId} was cancelled: it goes on only from an iteration that you name`, {
+      hint: `petrel resume ${runId} --from <k>`,
+    });
   }
 }
 
@@ -72,6 +84,7 @@ export function refuseResume({ runId }: FoundRun, status: StatusEntry | undefine
 export function refuseWish({ runId }: FoundRun, status: StatusEntry | undefined, what: Exclude<Wish, 'run'>): void {
   if (status === undefined || !endedStates.has(status.state)) return;
   const { state } = status;
-  const hint = state === 'completed' || state === 'cancelled' ? `petrel rm ${runId} deletes it` : `petrel resume ${runId} goes on`;
+  const hint =
+    state === 'completed' || state === 'cancelled' ? `petrel rm ${runId} deletes it` : `petrel resume ${runId} goes on`;
   throw new TerminalError('Conflict', `${runId} is ${state}: there is nothing to ${what}`, { hint });
 }

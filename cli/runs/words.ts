@@ -4,7 +4,11 @@ import type { Style } from '../printer/terminal.ts';
 import type { RunSummary } from './summary.ts';
 import { endedStates } from './summary.ts';
 
-const styles: Readonly<Partial<Record<RunSummary['state'], Style>>> = { running: 'green', paused: 'yellow', failed: 'red' };
+const styles: Readonly<Partial<Record<RunSummary['state'], Style>>> = {
+  running: 'green',
+  paused: 'yellow',
+  failed: 'red',
+};
 
 /** `running`, or with the wish that is not fulfilled yet: `running, stops soon`. */
 export function stateText({ state, wish }: Pick<RunSummary, 'state' | 'wish'>): string {

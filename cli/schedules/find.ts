@@ -23,10 +23,18 @@ export async function findSchedule(name: string, context: CommandContext): Promi
   const found = present(all).find(({ log }) => log.name === name);
   if (found !== undefined) return found;
   const removed = all.find(({ log }) => log.name === name);
-  if (removed !== undefined) throw new TerminalError('NotFound', `the schedule ${name} was removed on ${removed.record.at.slice(0, 10)}`, { hint: 'petrel schedule ls lists those that are there' });
+  if (removed !== undefined)
+    throw new TerminalError('NotFound', `the schedule ${name} was removed on ${removed.record.at.slice(0, 10)}`, {
+      hint: 'petrel schedule ls lists those that are there',
+    });
   const names = present(all).map(({ log }) => log.name);
   const meant = nearest(name, names);
-  const hint = meant !== undefined ? `did you mean ${meant}?` : names.length === 0 ? 'there is none yet: petrel schedule add --help' : 'petrel schedule ls lists them';
+  const hint =
+    meant !== undefined
+      ? `did you mean ${meant}?`
+      : names.length === 0
+        ? 'there is none yet: petrel schedule add --help'
+        : 'petrel schedule ls lists them';
   throw new TerminalError('NotFound', `there is no schedule ${name}`, { hint });
 }
 

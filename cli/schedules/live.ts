@@ -15,7 +15,12 @@ export async function withTemporal<T>(home: string, use: (ports: TendPorts) => P
 }
 
 /** Brings the stack up when it is down. */
-export async function withTemporalUp<T>(home: string, printer: Printer, use: (ports: TendPorts) => Promise<T>, workers?: readonly WorkerPool[]): Promise<T> {
+export async function withTemporalUp<T>(
+  home: string,
+  printer: Printer,
+  use: (ports: TendPorts) => Promise<T>,
+  workers?: readonly WorkerPool[],
+): Promise<T> {
   return connected(home, await ensureStack({ home, onProgress: printer.notice, ...(workers && { workers }) }), use);
 }
 
@@ -23,7 +28,9 @@ export async function withTemporalUp<T>(home: string, printer: Printer, use: (po
 export async function liveSchedule(ports: TendPorts, log: ScheduleLog): Promise<LiveSchedule | undefined> {
   const { describeSchedule } = await import('../../infra/temporal/schedules.ts');
   const tended = await tendSchedule(ports, log, new Date());
-  return tended === 'others' || tended === 'removed' ? undefined : describeSchedule(ports.client, temporalScheduleId(log));
+  return tended === 'others' || tended === 'removed'
+    ? undefined
+    : describeSchedule(ports.client, temporalScheduleId(log));
 }
 
 async function connected<T>(home: string, stack: StackInfo, use: (ports: TendPorts) => Promise<T>): Promise<T> {

@@ -56,7 +56,11 @@ export interface ScheduleSummary {
 
 const shownTimes = 5;
 
-export async function scheduleSummary({ log, record }: FoundSchedule, live: LiveSchedule | undefined, { stack, now, limit }: { readonly stack: string; readonly now: Date; readonly limit: number }): Promise<ScheduleSummary> {
+export async function scheduleSummary(
+  { log, record }: FoundSchedule,
+  live: LiveSchedule | undefined,
+  { stack, now, limit }: { readonly stack: string; readonly now: Date; readonly limit: number },
+): Promise<ScheduleSummary> {
   const { firings, active } = await log.view();
   const states = await log.runStates(active);
   const { definition, state, note, owner } = record;
@@ -70,7 +74,15 @@ export async function scheduleSummary({ log, record }: FoundSchedule, live: Live
     jitterMs: definition.jitterMs ?? null,
     until: definition.until ?? null,
     catchUpMs,
-    backfill: backfill === undefined ? null : { ...backfill, left: missingBackfill(record, firings).length + firings.filter((one) => one.kind === 'backfill' && one.outcome === 'waiting').length },
+    backfill:
+      backfill === undefined
+        ? null
+        : {
+            ...backfill,
+            left:
+              missingBackfill(record, firings).length +
+              firings.filter((one) => one.kind === 'backfill' && one.outcome === 'waiting').length,
+          },
     kind,
     since,
     store: log.store.url,
@@ -81,20 +93,40 @@ export async function scheduleSummary({ log, record }: FoundSchedule, live: Live
     waiting: firings.filter(({ outcome }) => outcome === 'waiting').length,
     skipped: firings.filter(({ outcome }) => outcome === 'skipped').length,
     missed: live?.missed ?? null,
-    firings: await Promise.all([...firings].sort((a, b) => b.n - a.n).slice(0, limit).map((firing) => firingSummary(log, firing, now))),
+    firings: await Promise.all(
+      [...firings]
+        .sort((a, b) => b.n - a.n)
+        .slice(0, limit)
+        .map((firing) => firingSummary(log, firing, now)),
+    ),
   };
 }
 
-function nextTimes({ definition: { times, until } }: ScheduleRecord, live: LiveSchedule | undefined, now: Date): string[] {
+function nextTimes(
+  { definition: { times, until } }: ScheduleRecord,
+  live: LiveSchedule | undefined,
+  now: Date,
+): string[] {
   const next = live?.nextTimes ?? timesAfter(times, now, shownTimes, until === undefined ? undefined : new Date(until));
   return next.slice(0, shownTimes).map((time) => time.toISOString());
 }
 
-async function firingSummary({ store }: FoundSchedule['log'], { time, kind, outcome, why, by, runId }: FiringRecord, now: Date): Promise<FiringSummary> {
+async function firingSummary(
+  { store }: FoundSchedule['log'],
+  { time, kind, outcome, why, by, runId }: FiringRecord,
+  now: Date,
+): Promise<FiringSummary> {
   const told = { time, kind, outcome, ...(why === undefined ? {} : { why }), by: by ?? [], runId: runId ?? null };
   const run = runId === undefined ? undefined : await openRun({ runId, store });
   if (run === undefined) {
-    return { ...told, state: runId === undefined ? null : 'removed', accuracy: null, iteration: null, iterations: null, seconds: null };
+    return {
+      ...told,
+      state: runId === undefined ? null : 'removed',
+      accuracy: null,
+      iteration: null,
+      iterations: null,
+      seconds: null,
+    };
   }
   const { state, accuracy, iteration, iterations, createdAt, changedAt } = await summaryOf(run);
   const end = endedStates.has(state) ? Date.parse(changedAt) : now.getTime();

@@ -30,11 +30,33 @@ export function scheduleTable(schedules: readonly ScheduleSummary[], printer: Pr
 }
 
 export function scheduleText(schedule: ScheduleSummary, printer: Printer): string {
-  return [renderFields(fieldsOf(schedule)), ...(schedule.firings.length === 0 ? [] : ['', firingTable(schedule.firings, printer)])].join('\n');
+  return [
+    renderFields(fieldsOf(schedule)),
+    ...(schedule.firings.length === 0 ? [] : ['', firingTable(schedule.firings, printer)]),
+  ].join('\n');
 }
 
 function fieldsOf(schedule: ScheduleSummary): readonly (readonly [string, string | number | undefined])[] {
-  const { name, state, note, times, overlap, jitterMs, until, catchUpMs, backfill, kind, since, store, nextTimes, waiting, skipped, missed, owner, mine } = schedule;
+  const {
+    name,
+    state,
+    note,
+    times,
+    overlap,
+    jitterMs,
+    until,
+    catchUpMs,
+    backfill,
+    kind,
+    since,
+    store,
+    nextTimes,
+    waiting,
+    skipped,
+    missed,
+    owner,
+    mine,
+  } = schedule;
   return [
     ['schedule', name],
     ['state', note === undefined ? state : `${state}: ${note}`],
@@ -44,7 +66,10 @@ function fieldsOf(schedule: ScheduleSummary): readonly (readonly [string, string
     ['jitter', jitterMs === null ? undefined : `up to ${showSpan(jitterMs)} later`],
     ['until', until === null ? undefined : showTime(until)],
     ['catch-up', `what is up to ${showSpan(catchUpMs)} late`],
-    ['backfill', backfill === null ? undefined : `${showTime(backfill.from)} to ${showTime(backfill.to)}, ${backfill.left} left`],
+    [
+      'backfill',
+      backfill === null ? undefined : `${showTime(backfill.from)} to ${showTime(backfill.to)}, ${backfill.left} left`,
+    ],
     ['blocked by', blockedText(schedule)],
     ['waiting', waiting === 0 ? undefined : waiting],
     ['skipped', skipped === 0 ? undefined : skipped],
@@ -57,7 +82,9 @@ function fieldsOf(schedule: ScheduleSummary): readonly (readonly [string, string
 
 /** `all` is blocked by nothing. */
 function blockedText({ active, overlap }: ScheduleSummary): string | undefined {
-  return active.length === 0 || overlap === 'all' ? undefined : active.map(({ runId, state }) => `${runId} (${state})`).join(', ');
+  return active.length === 0 || overlap === 'all'
+    ? undefined
+    : active.map(({ runId, state }) => `${runId} (${state})`).join(', ');
 }
 
 function firingTable(firings: readonly FiringSummary[], printer: Printer): string {

@@ -4,15 +4,43 @@ import { optimSection } from './optim.ts';
 
 /** verl's policy losses; which of them are built stands in `seams.ts`. */
 export const POLICY_LOSSES = [
-  'vanilla', 'gspo', 'sapo', 'cispo', 'gpg', 'geo_mean', 'clip_cov', 'kl_cov', 'dppo_tv', 'dppo_kl', 'dro', 'bypass_mode',
+  'vanilla',
+  'gspo',
+  'sapo',
+  'cispo',
+  'gpg',
+  'geo_mean',
+  'clip_cov',
+  'kl_cov',
+  'dppo_tv',
+  'dppo_kl',
+  'dro',
+  'bypass_mode',
 ] as const;
 
 export const LOSS_AGG_MODES = [
-  'token-mean', 'token-sum', 'seq-mean-token-sum', 'seq-mean-token-sum-norm', 'seq-mean-token-mean',
+  'token-mean',
+  'token-sum',
+  'seq-mean-token-sum',
+  'seq-mean-token-sum-norm',
+  'seq-mean-token-mean',
 ] as const;
 
 export const KL_ESTIMATORS = [
-  'kl', 'k1', 'abs', 'mse', 'k2', 'low_var_kl', 'k3', 'kl+', 'k1+', 'abs+', 'mse+', 'k2+', 'low_var_kl+', 'k3+',
+  'kl',
+  'k1',
+  'abs',
+  'mse',
+  'k2',
+  'low_var_kl',
+  'k3',
+  'kl+',
+  'k1+',
+  'abs+',
+  'mse+',
+  'k2+',
+  'low_var_kl+',
+  'k3+',
 ] as const;
 
 /** `actor`: the policy and its update. */
@@ -48,14 +76,20 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
     doc: 'Upper clip range: 1 + this; null: clip_ratio.',
     change: 'ask',
   }),
-  clip_ratio_c: key(z.number().gt(1), 3, { doc: 'Bound of the loss for negative advantages (dual clip).', change: 'ask' }),
+  clip_ratio_c: key(z.number().gt(1), 3, {
+    doc: 'Bound of the loss for negative advantages (dual clip).',
+    change: 'ask',
+  }),
   loss_agg_mode: key(z.enum(LOSS_AGG_MODES), 'token-mean', { doc: 'From token losses to one number.', change: 'ask' }),
   loss_scale_factor: key(z.number().positive().nullable(), null, {
     doc: 'Divisor of seq-mean-token-sum-norm; null: the padded width of the batch.',
     change: 'ask',
   }),
   entropy_coeff: key(z.number(), 0, { doc: 'Weight of the entropy bonus.', change: 'ask' }),
-  calculate_entropy: key(z.boolean(), false, { doc: 'Report the entropy even when it is not in the loss.', change: 'free' }),
+  calculate_entropy: key(z.boolean(), false, {
+    doc: 'Report the entropy even when it is not in the loss.',
+    change: 'free',
+  }),
   use_kl_loss: key(z.boolean(), false, { doc: 'Add the distance to the reference policy to the loss.', change: 'ask' }),
   kl_loss_coef: key(z.number().nonnegative(), 0.001, { doc: 'Weight of that distance.', change: 'ask' }),
   kl_loss_type: key(z.enum(KL_ESTIMATORS), 'low_var_kl', {
@@ -70,7 +104,10 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
     clip_cov_ub: key(z.number(), 5, { doc: 'clip_cov: upper bound of the covariance.', change: 'ask' }),
     kl_cov_ratio: key(fraction, 0.0002, { doc: 'kl_cov: share of tokens that get the penalty.', change: 'ask' }),
     ppo_kl_coef: key(z.number(), 0.1, { doc: 'kl_cov: weight of the penalty.', change: 'ask' }),
-    dro_beta: key(z.number().positive().nullable(), null, { doc: 'dro: weight of the squared log-ratio.', change: 'ask' }),
+    dro_beta: key(z.number().positive().nullable(), null, {
+      doc: 'dro: weight of the squared log-ratio.',
+      change: 'ask',
+    }),
   }),
   optim: optimSection({ rl: 1e-6, sft: 1e-5 }),
 });

@@ -4,8 +4,18 @@ import { KL_ESTIMATORS } from './actor.ts';
 
 /** verl's estimators; which of them are built stands in `seams.ts`. */
 export const ADV_ESTIMATORS = [
-  'grpo', 'gae', 'reinforce_plus_plus', 'reinforce_plus_plus_baseline', 'remax', 'rloo', 'opo', 'grpo_passk', 'gpg', 'gdpo',
-  'optimal_token_baseline', 'tir_optimal_token_baseline',
+  'grpo',
+  'gae',
+  'reinforce_plus_plus',
+  'reinforce_plus_plus_baseline',
+  'remax',
+  'rloo',
+  'opo',
+  'grpo_passk',
+  'gpg',
+  'gdpo',
+  'optimal_token_baseline',
+  'tir_optimal_token_baseline',
 ] as const;
 
 const klCtrlSection = section('The coefficient of the KL penalty in the reward.', {
@@ -15,17 +25,26 @@ const klCtrlSection = section('The coefficient of the KL penalty in the reward.'
   target_kl: key(z.number().positive(), 0.1, { doc: 'adaptive: the KL to hold.', change: 'ask' }),
 });
 
-const filterGroupsSection = section('Leave out groups whose rewards are all equal, and sample others (dynamic sampling).', {
-  enable: key(z.boolean(), false, { doc: 'Filter and refill.', change: 'ask' }),
-  metric: key(text.nullable(), null, { doc: 'Column that must differ: score, acc, seq_reward …', change: 'ask' }),
-  max_num_gen_batches: key(countOrZero, 0, { doc: 'Most waves of refill; 0: no limit.', change: 'ask' }),
-});
+const filterGroupsSection = section(
+  'Leave out groups whose rewards are all equal, and sample others (dynamic sampling).',
+  {
+    enable: key(z.boolean(), false, { doc: 'Filter and refill.', change: 'ask' }),
+    metric: key(text.nullable(), null, { doc: 'Column that must differ: score, acc, seq_reward …', change: 'ask' }),
+    max_num_gen_batches: key(countOrZero, 0, { doc: 'Most waves of refill; 0: no limit.', change: 'ask' }),
+  },
+);
 
 const threshold = z.union([z.number(), text]).nullable();
 
 const rolloutCorrectionSection = section('Correction of the difference between the sampling and the training policy.', {
-  rollout_is: key(z.enum(['token', 'sequence']).nullable(), null, { doc: 'Importance weights per token or sequence; null: off.', change: 'ask' }),
-  rollout_is_threshold: key(threshold, 2, { doc: 'Where the weights are cut; "low_high" sets both ends.', change: 'ask' }),
+  rollout_is: key(z.enum(['token', 'sequence']).nullable(), null, {
+    doc: 'Importance weights per token or sequence; null: off.',
+    change: 'ask',
+  }),
+  rollout_is_threshold: key(threshold, 2, {
+    doc: 'Where the weights are cut; "low_high" sets both ends.',
+    change: 'ask',
+  }),
   rollout_is_batch_normalize: key(z.boolean(), false, { doc: 'Weights are divided by their mean.', change: 'ask' }),
   rollout_rs: key(text.nullable(), null, { doc: 'Rejection by this statistic; null: off.', change: 'ask' }),
   rollout_rs_threshold: key(threshold, null, { doc: 'Bounds of the statistic.', change: 'ask' }),
@@ -41,7 +60,10 @@ export const algorithmSection = section('From rewards to advantages.', {
     doc: 'Divide by the spread of the group; false: only subtract its mean (Dr. GRPO).',
     change: 'ask',
   }),
-  use_kl_in_reward: key(z.boolean(), false, { doc: 'Subtract the KL to the reference from the reward.', change: 'ask' }),
+  use_kl_in_reward: key(z.boolean(), false, {
+    doc: 'Subtract the KL to the reference from the reward.',
+    change: 'ask',
+  }),
   kl_penalty: key(z.enum(KL_ESTIMATORS), 'kl', { doc: 'Estimator of that KL.', change: 'ask' }),
   kl_ctrl: klCtrlSection,
   filter_groups: filterGroupsSection,

@@ -46,7 +46,9 @@ describe('arithmeticIssues', () => {
   });
 
   it('refuses a sequence longer than a forward pass, and a group of one', () => {
-    expect(arithmeticIssues(recipe({ actor: { ppo_max_token_len_per_gpu: 512 } }))[0]?.path).toBe('actor.ppo_max_token_len_per_gpu');
+    expect(arithmeticIssues(recipe({ actor: { ppo_max_token_len_per_gpu: 512 } }))[0]?.path).toBe(
+      'actor.ppo_max_token_len_per_gpu',
+    );
     expect(arithmeticIssues(recipe({ rollout: { n: 1 } }))[0]?.path).toBe('rollout.n');
   });
 
@@ -56,7 +58,8 @@ describe('arithmeticIssues', () => {
         const { below, above } = nearestDivisors(total, value);
         expect(total % below).toBe(0);
         if (above !== undefined) expect(total % above).toBe(0);
-        for (let between = below + 1; between < Math.min(above ?? total, value); between += 1) expect(total % between).not.toBe(0);
+        for (let between = below + 1; between < Math.min(above ?? total, value); between += 1)
+          expect(total % between).not.toBe(0);
       }),
     );
   });
@@ -72,8 +75,15 @@ describe('runIssues', () => {
   });
 
   it('refuses a deterministic run in bf16 or with a scorer nobody vouches for', () => {
-    const bf16 = recipe({ deterministic: true, model: { compute_dtype: 'bf16' }, reward: { custom_reward_function: { path: 's.ts' } } });
-    expect(runIssues(bf16).map(({ path }) => path)).toEqual(['model.compute_dtype', 'reward.custom_reward_function.deterministic']);
+    const bf16 = recipe({
+      deterministic: true,
+      model: { compute_dtype: 'bf16' },
+      reward: { custom_reward_function: { path: 's.ts' } },
+    });
+    expect(runIssues(bf16).map(({ path }) => path)).toEqual([
+      'model.compute_dtype',
+      'reward.custom_reward_function.deterministic',
+    ]);
   });
 });
 

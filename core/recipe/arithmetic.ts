@@ -28,7 +28,9 @@ export function batchArithmetic(recipe: Recipe): BatchArithmetic {
   const miniBatchPrompts = sft ? prompts : recipe.actor.ppo_mini_batch_size;
   const miniBatches = Math.ceil(prompts / miniBatchPrompts);
   const epochs = sft ? 1 : recipe.actor.ppo_epochs;
-  const longestSequence = sft ? recipe.data.max_length : recipe.data.max_prompt_length + recipe.data.max_response_length;
+  const longestSequence = sft
+    ? recipe.data.max_length
+    : recipe.data.max_prompt_length + recipe.data.max_response_length;
   return {
     prompts,
     responsesPerPrompt,
@@ -51,7 +53,9 @@ export function totalIterations(recipe: Recipe, rows: number): number {
 
 /** What does not divide or cannot fit; each with the nearest values that would do. */
 export function arithmeticIssues(recipe: Recipe): RecipeIssue[] {
-  return recipe.kind === 'sft' ? sequenceIssues(recipe) : [...groupIssues(recipe), ...divisionIssues(recipe), ...sequenceIssues(recipe)];
+  return recipe.kind === 'sft'
+    ? sequenceIssues(recipe)
+    : [...groupIssues(recipe), ...divisionIssues(recipe), ...sequenceIssues(recipe)];
 }
 
 function groupIssues(recipe: Recipe): RecipeIssue[] {

@@ -5,7 +5,11 @@ import { optimSection } from './optim.ts';
 /** `critic`: the value model of gae. */
 export const criticSection = section('The value model, for estimators that need one.', {
   enable: key(z.boolean().nullable(), null, { doc: 'null: when algorithm.adv_estimator is gae.', change: 'fixed' }),
-  ppo_max_token_len_per_gpu: key(count, 32768, { doc: 'Most tokens of one forward pass.', unit: 'tokens', change: 'ask' }),
+  ppo_max_token_len_per_gpu: key(count, 32768, {
+    doc: 'Most tokens of one forward pass.',
+    unit: 'tokens',
+    change: 'ask',
+  }),
   cliprange_value: key(z.number().positive(), 0.5, { doc: 'Clip range of the value loss.', change: 'ask' }),
   grad_clip: key(z.number().nonnegative(), 1, { doc: 'Largest norm of the gradient; 0: no clipping.', change: 'ask' }),
   optim: optimSection({ rl: 1e-5, sft: 1e-5 }),

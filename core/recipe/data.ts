@@ -5,8 +5,16 @@ const files = z.union([text, z.array(text).min(1)]);
 
 /** `data`: rows, their columns, lengths and batch sizes. Batch sizes count prompts, as in verl. */
 export const dataSection = section('The rows to train and validate on. Batch sizes count prompts.', {
-  train_files: requiredKey(files, { doc: 'JSONL or Parquet file, or a list of them.', change: 'fixed', pointsTo: 'file' }),
-  val_files: key(files.nullable(), null, { doc: 'Rows of the validation; null: no validation.', change: 'ask', pointsTo: 'file' }),
+  train_files: requiredKey(files, {
+    doc: 'JSONL or Parquet file, or a list of them.',
+    change: 'fixed',
+    pointsTo: 'file',
+  }),
+  val_files: key(files.nullable(), null, {
+    doc: 'Rows of the validation; null: no validation.',
+    change: 'ask',
+    pointsTo: 'file',
+  }),
   prompt_key: key(text, 'prompt', { doc: 'Column of the prompt: chat messages or text.', change: 'fixed' }),
   response_key: key(text, 'response', { doc: 'Column of the text to learn (kind: sft).', change: 'fixed' }),
   reward_fn_key: key(text, 'data_source', {
@@ -16,7 +24,12 @@ export const dataSection = section('The rows to train and validate on. Batch siz
   max_prompt_length: key(count, 512, { doc: 'Longest prompt.', unit: 'tokens', change: 'ask' }),
   max_response_length: key(count, 512, { doc: 'Most tokens sampled per response.', unit: 'tokens', change: 'ask' }),
   max_length: key(count, 1024, { doc: 'Longest prompt plus response (kind: sft).', unit: 'tokens', change: 'ask' }),
-  train_batch_size: key(count, 1024, { doc: 'Prompts of one iteration.', unit: 'prompts', change: 'ask', sftDefault: 256 }),
+  train_batch_size: key(count, 1024, {
+    doc: 'Prompts of one iteration.',
+    unit: 'prompts',
+    change: 'ask',
+    sftDefault: 256,
+  }),
   val_batch_size: key(count.nullable(), null, {
     doc: 'Prompts generated at a time in validation; null: all.',
     unit: 'prompts',
@@ -32,16 +45,24 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     doc: 'What to do with a prompt over the limit: refuse, or cut at this side.',
     change: 'fixed',
   }),
-  train_max_samples: key(z.int().min(-1), -1, { doc: 'Use only this many rows; -1: all.', unit: 'rows', change: 'fixed' }),
+  train_max_samples: key(z.int().min(-1), -1, {
+    doc: 'Use only this many rows; -1: all.',
+    unit: 'rows',
+    change: 'fixed',
+  }),
   val_max_samples: key(z.int().min(-1), -1, { doc: 'Use only this many rows; -1: all.', unit: 'rows', change: 'ask' }),
   chat_template: key(z.enum(['auto', 'none']), 'auto', {
     doc: 'auto: messages are rendered with the chat template, text prompts are used as they are; none: never.',
     change: 'fixed',
   }),
-  apply_chat_template_kwargs: key(z.record(z.string(), z.json()), {}, {
-    doc: 'Variables for the chat template, for instance {enable_thinking: false}.',
-    change: 'fixed',
-  }),
+  apply_chat_template_kwargs: key(
+    z.record(z.string(), z.json()),
+    {},
+    {
+      doc: 'Variables for the chat template, for instance {enable_thinking: false}.',
+      change: 'fixed',
+    },
+  ),
   template_date: key(z.iso.date().nullable(), null, {
     doc: 'Today, for templates that print the date (yyyy-mm-dd); null: the day the run was made, then kept.',
     change: 'fixed',

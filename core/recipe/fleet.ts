@@ -15,8 +15,12 @@ const pool = z.strictObject({
 
 /** `fleet`: which workers the run wants. */
 export const fleetSection = section('The workers that the run wants.', {
-  pools: key(z.record(z.string().regex(/^[a-z][a-z0-9-]*$/), pool), { local: { roles: [...ROLES], workers: 1, threads: null } }, {
-    doc: 'By name of a pool: {roles: [trainer, rollout, reward], workers: 1, threads: null}.',
-    change: 'free',
-  }),
+  pools: key(
+    z.record(z.string().regex(/^[a-z][a-z0-9-]*$/), pool),
+    { local: { roles: [...ROLES], workers: 1, threads: null } },
+    {
+      doc: 'By name of a pool: {roles: [trainer, rollout, reward], workers: 1, threads: null}.',
+      change: 'free',
+    },
+  ),
 });

@@ -1,4 +1,10 @@
-export { arithmeticIssues, batchArithmetic, nearestDivisors, totalIterations, type BatchArithmetic } from './arithmetic.ts';
+export {
+  arithmeticIssues,
+  batchArithmetic,
+  nearestDivisors,
+  totalIterations,
+  type BatchArithmetic,
+} from './arithmetic.ts';
 export { recipeChanges, valueOf, type RecipeChange } from './changes.ts';
 export { explain, type Explanation } from './explain.ts';
 export { ROLES, type Role } from './fleet.ts';

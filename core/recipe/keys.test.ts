@@ -14,7 +14,8 @@ describe('the table of keys', () => {
   });
 
   it('names the default that a parsed recipe has', () => {
-    for (const key of recipeKeys.filter((entry) => !entry.required)) expect(valueOf(recipe, key.path), key.path).toEqual(key.default);
+    for (const key of recipeKeys.filter((entry) => !entry.required))
+      expect(valueOf(recipe, key.path), key.path).toEqual(key.default);
   });
 
   it('covers every value of a resolved recipe', () => {
@@ -37,20 +38,30 @@ describe('explain', () => {
   it('shows a section with its keys, and finds the nearest path', () => {
     expect(explain('actor.optim')).toMatchObject({ type: 'section' });
     expect(() => explain('actor.optim.l')).toThrow(expect.objectContaining({ hint: 'did you mean actor.optim.lr?' }));
-    expect(() => explain('adv_estimator')).toThrow(expect.objectContaining({ hint: 'did you mean algorithm.adv_estimator?' }));
+    expect(() => explain('adv_estimator')).toThrow(
+      expect.objectContaining({ hint: 'did you mean algorithm.adv_estimator?' }),
+    );
   });
 });
 
 describe('the JSON Schema', () => {
   it('is draft 7, refuses unknown keys, and describes each key with unit and change class', () => {
-    const schema = recipeJsonSchema() as { readonly $schema: string; readonly additionalProperties: boolean; readonly properties: Record<string, { readonly properties?: Record<string, { readonly description?: string }> }> };
+    const schema = recipeJsonSchema() as {
+      readonly $schema: string;
+      readonly additionalProperties: boolean;
+      readonly properties: Record<string, { readonly properties?: Record<string, { readonly description?: string }> }>;
+    };
     expect(schema.$schema).toContain('draft-07');
     expect(schema.additionalProperties).toBe(false);
-    expect(schema.properties['data']?.properties?.['train_batch_size']?.description).toContain('[prompts] (on resume: ask)');
+    expect(schema.properties['data']?.properties?.['train_batch_size']?.description).toContain(
+      '[prompts] (on resume: ask)',
+    );
   });
 });
 
 function leafPaths(value: unknown, path: string, stopAt: ReadonlySet<string>): string[] {
   if (stopAt.has(path) || typeof value !== 'object' || value === null) return [path];
-  return Object.entries(value).flatMap(([name, item]) => leafPaths(item, path === '' ? name : `${path}.${name}`, stopAt));
+  return Object.entries(value).flatMap(([name, item]) =>
+    leafPaths(item, path === '' ? name : `${path}.${name}`, stopAt),
+  );
 }

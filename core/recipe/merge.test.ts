@@ -3,11 +3,21 @@ import { describe, expect, it } from 'vitest';
 import { isTree, mergeTrees, removeAt, setAt, type Tree } from './merge.ts';
 
 /** Lower-case names hold leaves, upper-case ones mappings, as in a recipe: a name never changes its kind between layers. */
-const leaves = fc.dictionary(fc.constantFrom('a', 'b', '__proto__'), fc.oneof(fc.integer(), fc.array(fc.integer(), { maxLength: 2 })), { noNullPrototype: true, maxKeys: 2 });
+const leaves = fc.dictionary(
+  fc.constantFrom('a', 'b', '__proto__'),
+  fc.oneof(fc.integer(), fc.array(fc.integer(), { maxLength: 2 })),
+  { noNullPrototype: true, maxKeys: 2 },
+);
 const tree = fc
   .letrec((tie) => ({
     tree: fc
-      .tuple(leaves, fc.dictionary(fc.constantFrom('A', 'B'), fc.oneof({ maxDepth: 2 }, leaves, tie('tree')), { noNullPrototype: true, maxKeys: 2 }))
+      .tuple(
+        leaves,
+        fc.dictionary(fc.constantFrom('A', 'B'), fc.oneof({ maxDepth: 2 }, leaves, tie('tree')), {
+          noNullPrototype: true,
+          maxKeys: 2,
+        }),
+      )
       .map(([low, high]) => Object.fromEntries([...Object.entries(low), ...Object.entries(high)])),
   }))
   .tree.map((value) => value as Tree);
@@ -16,7 +26,10 @@ const path = fc.array(fc.constantFrom('A', 'B', 'c'), { minLength: 1, maxLength:
 
 describe('mergeTrees', () => {
   it('merges objects and replaces lists', () => {
-    expect(mergeTrees({ a: { x: 1, y: [1, 2] } }, { a: { y: [3] }, b: null })).toEqual({ a: { x: 1, y: [3] }, b: null });
+    expect(mergeTrees({ a: { x: 1, y: [1, 2] } }, { a: { y: [3] }, b: null })).toEqual({
+      a: { x: 1, y: [3] },
+      b: null,
+    });
   });
 
   it('is associative, and an empty layer changes nothing', () => {

@@ -5,7 +5,10 @@ import { count, fraction, key, section } from './key.ts';
 export function optimSection(lr: { readonly rl: number; readonly sft: number }) {
   return section('AdamW and its learning-rate schedule.', {
     lr: key(z.number().positive(), lr.rl, { doc: 'Peak learning rate.', change: 'ask', sftDefault: lr.sft }),
-    betas: key(z.tuple([fraction, fraction]), [0.9, 0.999], { doc: 'Decay of the first and second moment.', change: 'ask' }),
+    betas: key(z.tuple([fraction, fraction]), [0.9, 0.999], {
+      doc: 'Decay of the first and second moment.',
+      change: 'ask',
+    }),
     eps: key(z.number().positive(), 1e-8, { doc: 'Added to the root of the second moment.', change: 'ask' }),
     weight_decay: key(z.number().nonnegative(), 0.01, { doc: 'Decoupled weight decay.', change: 'ask' }),
     lr_warmup_steps: key(z.int().min(-1), -1, {
@@ -19,10 +22,16 @@ export function optimSection(lr: { readonly rl: number; readonly sft: number }) 
       change: 'ask',
     }),
     min_lr_ratio: key(fraction, 0, { doc: 'Lowest learning rate, as a share of lr.', change: 'ask' }),
-    init_lr_ratio: key(fraction.nullable(), null, { doc: 'Where the warm-up begins, as a share of lr; null: 0.', change: 'ask' }),
+    init_lr_ratio: key(fraction.nullable(), null, {
+      doc: 'Where the warm-up begins, as a share of lr; null: 0.',
+      change: 'ask',
+    }),
     num_cycles: key(z.number().positive(), 0.5, { doc: 'Cosine waves over the run; 0.5: falls once.', change: 'ask' }),
     stable_ratio: key(fraction, 0.9, { doc: 'wsd: share of the steps after the warm-up at full rate.', change: 'ask' }),
-    zero_indexed_step: key(z.boolean(), true, { doc: 'cosine: the first step has number 0, so a warm-up begins at rate 0.', change: 'ask' }),
+    zero_indexed_step: key(z.boolean(), true, {
+      doc: 'cosine: the first step has number 0, so a warm-up begins at rate 0.',
+      change: 'ask',
+    }),
     total_training_steps: key(count.nullable(), null, {
       doc: 'Length of the schedule; null: all optimiser steps of the run.',
       unit: 'optimiser steps',

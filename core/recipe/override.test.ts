@@ -35,14 +35,29 @@ describe('parseOverride', () => {
     expect(parseOverride('~a.b')).toMatchObject({ type: 'remove', path: ['a', 'b'] });
   });
 
-  it.each(['a', '=1', 'a..b=1', 'a=[1', 'a=[1,]', 'a="x', 'a="x"y', 'a={b}', '~a=1', '1a=2'])('refuses %s and points at the place', (source) => {
-    expect(() => parseOverride(source)).toThrow(expect.objectContaining({ code: 'InvalidInput', message: expect.stringMatching(/\^$/) }));
-  });
+  it.each(['a', '=1', 'a..b=1', 'a=[1', 'a=[1,]', 'a="x', 'a="x"y', 'a={b}', '~a=1', '1a=2'])(
+    'refuses %s and points at the place',
+    (source) => {
+      expect(() => parseOverride(source)).toThrow(
+        expect.objectContaining({ code: 'InvalidInput', message: expect.stringMatching(/\^$/) }),
+      );
+    },
+  );
 
   it('reads back whatever JSON is written into it', () => {
-    const leaf = fc.oneof(fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean(), fc.constant(null), fc.string());
+    const leaf = fc.oneof(
+      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      fc.boolean(),
+      fc.constant(null),
+      fc.string(),
+    );
     const { value } = fc.letrec((tie) => ({
-      value: fc.oneof({ depthSize: 'small' }, leaf, fc.array(tie('value'), { maxLength: 3 }), fc.dictionary(fc.string(), tie('value'), { maxKeys: 3 })),
+      value: fc.oneof(
+        { depthSize: 'small' },
+        leaf,
+        fc.array(tie('value'), { maxLength: 3 }),
+        fc.dictionary(fc.string(), tie('value'), { maxKeys: 3 }),
+      ),
     }));
     fc.assert(
       fc.property(value, (wanted) => {
@@ -57,16 +72,22 @@ function written(value: unknown): string {
   if (typeof value === 'string') return `"${value.replace(/[\\"]/g, '\\$&')}"`;
   if (Array.isArray(value)) return `[${value.map(written).join(', ')}]`;
   if (typeof value === 'object' && value !== null) {
-    return `{${Object.entries(value).map(([name, item]) => `${written(name)}: ${written(item)}`).join(', ')}}`;
+    return `{${Object.entries(value)
+      .map(([name, item]) => `${written(name)}: ${written(item)}`)
+      .join(', ')}}`;
   }
   return String(value === 0 ? 0 : value);
 }
 
 describe('applyOverrides', () => {
-  const apply = (tree: Readonly<Record<string, unknown>>, ...sources: string[]) => applyOverrides(tree, sources.map(parseOverride));
+  const apply = (tree: Readonly<Record<string, unknown>>, ...sources: string[]) =>
+    applyOverrides(tree, sources.map(parseOverride));
 
   it('sets, replaces lists whole, and goes back to the default; later ones win', () => {
-    expect(apply({ a: { b: [1, 2], c: 3 } }, 'a.b=[9]', 'd.e=1', 'd.e=2', '~a.c')).toEqual({ a: { b: [9] }, d: { e: 2 } });
+    expect(apply({ a: { b: [1, 2], c: 3 } }, 'a.b=[9]', 'd.e=1', 'd.e=2', '~a.c')).toEqual({
+      a: { b: [9] },
+      d: { e: 2 },
+    });
   });
 
   it('leaves the tree it was given alone', () => {

@@ -20,7 +20,12 @@ describe('parseRecipe', () => {
   it('fills in verl’s defaults, but for those that petrel states otherwise', () => {
     const recipe = parseRecipe(minimal);
     expect(recipe.data.train_batch_size).toBe(1024);
-    expect(recipe.actor).toMatchObject({ ppo_mini_batch_size: 256, clip_ratio: 0.2, clip_ratio_c: 3, loss_agg_mode: 'token-mean' });
+    expect(recipe.actor).toMatchObject({
+      ppo_mini_batch_size: 256,
+      clip_ratio: 0.2,
+      clip_ratio_c: 3,
+      loss_agg_mode: 'token-mean',
+    });
     expect(recipe.actor.optim).toMatchObject({ lr: 1e-6, betas: [0.9, 0.999], weight_decay: 0.01 });
     expect(recipe.algorithm.adv_estimator).toBe('grpo');
     expect(recipe.trainer.save_freq).toBe(10);
@@ -43,7 +48,9 @@ describe('parseRecipe', () => {
   });
 
   it('lists everything wrong at once', () => {
-    const paths = issues({ ...minimal, actor: { optim: { lr: 'fast' } }, rollout: { n: 0, temprature: 1 } }).map(({ path }) => path);
+    const paths = issues({ ...minimal, actor: { optim: { lr: 'fast' } }, rollout: { n: 0, temprature: 1 } }).map(
+      ({ path }) => path,
+    );
     expect(paths.sort()).toEqual(['actor.optim.lr', 'rollout.n', 'rollout.temprature']);
   });
 
@@ -58,7 +65,9 @@ describe('parseRecipe', () => {
       expected: 'integer >= 1',
       received: '2.5',
     });
-    expect(onlyIssue({ ...minimal, trainer: { logger: ['consol'] } }).message).toMatch(/^expected one of console, .* got "consol"$/);
+    expect(onlyIssue({ ...minimal, trainer: { logger: ['consol'] } }).message).toMatch(
+      /^expected one of console, .* got "consol"$/,
+    );
   });
 
   it('refuses what is no mapping', () => {
@@ -68,7 +77,10 @@ describe('parseRecipe', () => {
 
 describe('an unknown key', () => {
   it('gets the nearest sibling', () => {
-    expect(onlyIssue({ ...minimal, actor: { clip_raito: 1 } })).toMatchObject({ path: 'actor.clip_raito', nearest: 'actor.clip_ratio' });
+    expect(onlyIssue({ ...minimal, actor: { clip_raito: 1 } })).toMatchObject({
+      path: 'actor.clip_raito',
+      nearest: 'actor.clip_ratio',
+    });
     expect(onlyIssue({ ...minimal, atcor: {} })).toMatchObject({ nearest: 'actor' });
   });
 
@@ -90,11 +102,15 @@ describe('an unknown key', () => {
   });
 
   it('inside a value is refused too', () => {
-    expect(onlyIssue({ ...minimal, fleet: { pools: { local: { roles: ['trainer'], worker: 1 } } } }).path).toBe('fleet.pools.local.worker');
+    expect(onlyIssue({ ...minimal, fleet: { pools: { local: { roles: ['trainer'], worker: 1 } } } }).path).toBe(
+      'fleet.pools.local.worker',
+    );
   });
 
   it('named like a prototype’s member is still unknown', () => {
-    expect(issues(JSON.parse('{"model":{"path":"m"},"data":{"train_files":"a"},"__proto__":{"x":1}}'))[0]?.path).toBe('__proto__');
+    expect(issues(JSON.parse('{"model":{"path":"m"},"data":{"train_files":"a"},"__proto__":{"x":1}}'))[0]?.path).toBe(
+      '__proto__',
+    );
     expect(onlyIssue({ ...minimal, constructor: 1 }).path).toBe('constructor');
   });
 });

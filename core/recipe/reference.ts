@@ -37,7 +37,10 @@ function row(key: RecipeKey): string {
 
 function defaultCell(key: RecipeKey): string {
   if (key.required) return '**required**';
-  const sft = key.sftDefault === undefined || key.sftDefault === key.default ? '' : `, sft: \`${JSON.stringify(key.sftDefault)}\``;
+  const sft =
+    key.sftDefault === undefined || key.sftDefault === key.default
+      ? ''
+      : `, sft: \`${JSON.stringify(key.sftDefault)}\``;
   return cell(`\`${JSON.stringify(key.default)}\`${sft}`);
 }
 

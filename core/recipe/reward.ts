@@ -15,7 +15,12 @@ const customSection = section('Your own scorer, in TypeScript, JavaScript or Pyt
 
 const rewardModelSection = section('A model that scores.', {
   enable: key(z.boolean(), false, { doc: 'Score with a reward model.', change: 'fixed' }),
-  path: key(text.nullable(), null, { doc: 'Its folder or hub name.', change: 'fixed', pointsTo: 'model', verl: 'reward.reward_model.model_path' }),
+  path: key(text.nullable(), null, {
+    doc: 'Its folder or hub name.',
+    change: 'fixed',
+    pointsTo: 'model',
+    verl: 'reward.reward_model.model_path',
+  }),
 });
 
 const sandboxSection = section('A service that runs code to be scored.', {
@@ -32,7 +37,11 @@ export const rewardSection = section('How responses are scored. Scorers run in p
   }),
   reward_kwargs: key(z.record(z.string(), z.json()), {}, { doc: 'Settings handed to the scorer.', change: 'ask' }),
   num_workers: key(count, 1, { doc: 'Scorer processes per reward worker.', unit: 'processes', change: 'free' }),
-  timeout: key(z.number().positive(), 10, { doc: 'Limit of one call; then the sample is failed.', unit: 's', change: 'ask' }),
+  timeout: key(z.number().positive(), 10, {
+    doc: 'Limit of one call; then the sample is failed.',
+    unit: 's',
+    change: 'ask',
+  }),
   memory_limit_mb: key(count, 1024, { doc: 'Memory limit of a scorer process.', unit: 'MiB', change: 'ask' }),
   max_failed_fraction: key(fraction, 0.1, {
     doc: 'Share of failed samples in an iteration beyond which the run pauses.',

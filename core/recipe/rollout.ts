@@ -20,7 +20,10 @@ const valKwargsSection = section('Sampling of the validation.', {
 
 /** `rollout`: how responses are sampled. */
 export const rolloutSection = section('How responses are sampled.', {
-  name: key(z.enum(['native', 'onnx', 'vllm', 'sglang']), 'native', { doc: 'The engine that generates.', change: 'ask' }),
+  name: key(z.enum(['native', 'onnx', 'vllm', 'sglang']), 'native', {
+    doc: 'The engine that generates.',
+    change: 'ask',
+  }),
   mode: key(z.enum(['sync', 'colocate_async', 'separate_async']), 'sync', {
     doc: 'sync: every response of an iteration comes from the policy before it.',
     change: 'ask',
@@ -32,15 +35,29 @@ export const rolloutSection = section('How responses are sampled.', {
     change: 'ask',
     verl: 'trainer.v1.sampler.max_off_policy_threshold',
   }),
-  n: key(count, 1, { doc: 'Responses per prompt; the group of grpo, which needs 2 or more.', unit: 'responses', change: 'ask' }),
+  n: key(count, 1, {
+    doc: 'Responses per prompt; the group of grpo, which needs 2 or more.',
+    unit: 'responses',
+    change: 'ask',
+  }),
   do_sample: key(z.boolean(), true, { doc: 'false: greedy.', change: 'ask' }),
-  temperature: key(temperature, 1, { doc: 'Logits are divided by it, in sampling and in training; 0: greedy.', change: 'ask' }),
+  temperature: key(temperature, 1, {
+    doc: 'Logits are divided by it, in sampling and in training; 0: greedy.',
+    change: 'ask',
+  }),
   top_k: key(topK, -1, { doc: 'Sample among the k likeliest tokens; -1 or 0: off.', change: 'ask' }),
   top_p: key(topP, 1, { doc: 'Sample among the likeliest tokens of this mass; 1: off.', change: 'ask' }),
   min_p: key(fraction, 0, { doc: 'Drop tokens below this share of the likeliest one; 0: off.', change: 'ask' }),
-  repetition_penalty: key(z.number().positive(), 1, { doc: 'Divides the logits of tokens already there; 1: off.', change: 'ask' }),
+  repetition_penalty: key(z.number().positive(), 1, {
+    doc: 'Divides the logits of tokens already there; 1: off.',
+    change: 'ask',
+  }),
   stop: key(z.array(text), [], { doc: 'Texts that end a response, besides the end-of-text tokens.', change: 'ask' }),
-  max_num_seqs: key(count, 256, { doc: 'Samples decoded side by side in one worker.', unit: 'samples', change: 'free' }),
+  max_num_seqs: key(count, 256, {
+    doc: 'Samples decoded side by side in one worker.',
+    unit: 'samples',
+    change: 'free',
+  }),
   val_kwargs: valKwargsSection,
   multi_turn: multiTurnSection,
 });

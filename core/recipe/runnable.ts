@@ -44,12 +44,24 @@ function poolIssues(recipe: Recipe): RecipeIssue[] {
   const needed = recipe.kind === 'sft' ? (['trainer'] as const) : (['trainer', 'rollout', 'reward'] as const);
   const missing = needed.filter((role) => !roles.has(role));
   if (missing.length === 0) return [];
-  return [{ path: 'fleet.pools', message: `no pool has the role ${missing.join(', ')}`, hint: 'add it to the roles of a pool' }];
+  return [
+    {
+      path: 'fleet.pools',
+      message: `no pool has the role ${missing.join(', ')}`,
+      hint: 'add it to the roles of a pool',
+    },
+  ];
 }
 
 function samplingIssues(recipe: Recipe): RecipeIssue[] {
   const { temperature, do_sample: sample } = recipe.rollout;
   if (recipe.kind === 'sft' || (sample && temperature > 0)) return [];
   const path = sample ? 'rollout.temperature' : 'rollout.do_sample';
-  return [{ path, message: 'greedy responses to one prompt are all the same, so there is nothing to learn from', hint: 'use rollout.temperature=1' }];
+  return [
+    {
+      path,
+      message: 'greedy responses to one prompt are all the same, so there is nothing to learn from',
+      hint: 'use rollout.temperature=1',
+    },
+  ];
 }

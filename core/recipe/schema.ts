@@ -23,7 +23,10 @@ export const recipeSchema = z.strictObject({
     change: 'fixed',
     verl: 'trainer.experiment_name',
   }),
-  kind: key(z.enum(['rl', 'sft']), 'rl', { doc: 'rl: learn from rewards; sft: learn given responses.', change: 'fixed' }),
+  kind: key(z.enum(['rl', 'sft']), 'rl', {
+    doc: 'rl: learn from rewards; sft: learn given responses.',
+    change: 'fixed',
+  }),
   seed: key(z.int().nonnegative(), 42, { doc: 'Seed of everything random in the run.', change: 'fixed' }),
   model: modelSection,
   data: dataSection,

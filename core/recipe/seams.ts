@@ -18,7 +18,11 @@ const SEAMS: readonly Seam[] = [
   { path: 'rollout.multi_turn.enable', asked: (r) => r.rollout.multi_turn.enable, today: 'false' },
   { path: 'critic.enable', asked: (r) => r.critic.enable === true, today: 'null or false' },
   { path: 'algorithm.adv_estimator', asked: (r) => r.algorithm.adv_estimator !== 'grpo', today: 'grpo' },
-  { path: 'algorithm.use_kl_in_reward', asked: (r) => r.algorithm.use_kl_in_reward, today: 'false (actor.use_kl_loss is there)' },
+  {
+    path: 'algorithm.use_kl_in_reward',
+    asked: (r) => r.algorithm.use_kl_in_reward,
+    today: 'false (actor.use_kl_loss is there)',
+  },
   { path: 'algorithm.filter_groups.enable', asked: (r) => r.algorithm.filter_groups.enable, today: 'false' },
   {
     path: 'algorithm.rollout_correction.rollout_is',
@@ -30,28 +34,54 @@ const SEAMS: readonly Seam[] = [
     asked: (r) => r.algorithm.rollout_correction.rollout_rs !== null,
     today: 'null',
   },
-  { path: 'algorithm.rollout_correction.bypass_mode', asked: (r) => r.algorithm.rollout_correction.bypass_mode, today: 'false' },
+  {
+    path: 'algorithm.rollout_correction.bypass_mode',
+    asked: (r) => r.algorithm.rollout_correction.bypass_mode,
+    today: 'false',
+  },
   { path: 'reward.reward_model.enable', asked: (r) => r.reward.reward_model.enable, today: 'false' },
   { path: 'reward.sandbox_fusion.url', asked: (r) => r.reward.sandbox_fusion.url !== null, today: 'null' },
   { path: 'trainer.engine', asked: (r) => r.trainer.engine !== 'native', today: 'native' },
   { path: 'trainer.critic_warmup', asked: (r) => r.trainer.critic_warmup > 0, today: '0' },
   { path: 'trainer.virtual_shards', asked: (r) => r.trainer.virtual_shards !== 1, today: '1' },
-  { path: 'trainer.log_val_generations', asked: (r) => r.trainer.log_val_generations > 0, today: '0 (petrel samples --validation shows them)' },
+  {
+    path: 'trainer.log_val_generations',
+    asked: (r) => r.trainer.log_val_generations > 0,
+    today: '0 (petrel samples --validation shows them)',
+  },
   { path: 'actor.use_dynamic_bsz', asked: (r) => !r.actor.use_dynamic_bsz, today: 'true' },
   {
     path: 'actor.ppo_micro_batch_size_per_gpu',
     asked: (r) => r.actor.ppo_micro_batch_size_per_gpu !== null,
     today: 'null (actor.ppo_max_token_len_per_gpu bounds a forward pass)',
   },
-  { path: 'actor.calculate_entropy', asked: (r) => r.actor.calculate_entropy, today: 'false (reported when actor.entropy_coeff is not 0)' },
-  { path: 'ref.log_prob_max_token_len_per_gpu', asked: (r) => r.ref.log_prob_max_token_len_per_gpu !== null, today: 'null' },
-  { path: 'data.val_batch_size', asked: (r) => r.data.val_batch_size !== null, today: 'null (rollout.max_num_seqs at a time)' },
+  {
+    path: 'actor.calculate_entropy',
+    asked: (r) => r.actor.calculate_entropy,
+    today: 'false (reported when actor.entropy_coeff is not 0)',
+  },
+  {
+    path: 'ref.log_prob_max_token_len_per_gpu',
+    asked: (r) => r.ref.log_prob_max_token_len_per_gpu !== null,
+    today: 'null',
+  },
+  {
+    path: 'data.val_batch_size',
+    asked: (r) => r.data.val_batch_size !== null,
+    today: 'null (rollout.max_num_seqs at a time)',
+  },
   { path: 'model.dtype', asked: (r) => r.model.dtype !== 'auto', today: 'auto (petrel ckpt export --dtype chooses)' },
-  { path: 'trainer.logger', asked: (r) => r.trainer.logger.some((name) => !['console', 'file'].includes(name)), today: 'console, file' },
+  {
+    path: 'trainer.logger',
+    asked: (r) => r.trainer.logger.some((name) => !['console', 'file'].includes(name)),
+    today: 'console, file',
+  },
 ];
 
 /** What can be written today, by the path of a key that is not wholly built. */
-export const BUILT_TODAY: Readonly<Record<string, string>> = Object.fromEntries(SEAMS.map(({ path, today }) => [path, today]));
+export const BUILT_TODAY: Readonly<Record<string, string>> = Object.fromEntries(
+  SEAMS.map(({ path, today }) => [path, today]),
+);
 
 /** An issue for every key that asks for something not built yet. */
 export function notBuiltYet(recipe: Recipe): RecipeIssue[] {

@@ -5,10 +5,18 @@ const TOKEN_SHAPES: readonly { readonly shape: RegExp; readonly what: string; re
   { shape: /\bhf_[A-Za-z0-9]{20,}/, what: 'a Hugging Face token', variable: 'HF_TOKEN' },
   { shape: /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/, what: 'an AWS access key', variable: 'AWS_ACCESS_KEY_ID' },
   { shape: /\bsk-[A-Za-z0-9_-]{20,}/, what: 'an API key', variable: 'API_KEY' },
-  { shape: /\b(?:ghp|gho|ghs|ghu|github_pat|glpat)[_-][A-Za-z0-9_]{20,}/, what: 'a code host’s token', variable: 'GIT_TOKEN' },
+  {
+    shape: /\b(?:ghp|gho|ghs|ghu|github_pat|glpat)[_-][A-Za-z0-9_]{20,}/,
+    what: 'a code host’s token',
+    variable: 'GIT_TOKEN',
+  },
   { shape: /\bxox[abpr]-[A-Za-z0-9-]{10,}/, what: 'a Slack token', variable: 'SLACK_TOKEN' },
   { shape: /\bAIza[A-Za-z0-9_-]{30,}/, what: 'a Google API key', variable: 'GOOGLE_API_KEY' },
-  { shape: /\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}/, what: 'a JSON web token', variable: 'TOKEN' },
+  {
+    shape: /\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}/,
+    what: 'a JSON web token',
+    variable: 'TOKEN',
+  },
   { shape: /-----BEGIN [A-Z ]*PRIVATE KEY-----/, what: 'a private key', variable: 'PRIVATE_KEY' },
   { shape: /:\/\/[^/\s:@]+:[^/\s@]+@/, what: 'an address with a password', variable: 'SERVICE_URL' },
 ];

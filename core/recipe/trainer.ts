@@ -1,15 +1,29 @@
 import { z } from 'zod';
 import { count, countOrZero, key, section, text } from './key.ts';
 
-const everyIterations = z.int().refine((value) => value === -1 || value > 0, 'expected -1 (never) or a number of iterations');
+const everyIterations = z
+  .int()
+  .refine((value) => value === -1 || value > 0, 'expected -1 (never) or a number of iterations');
 
 const LOGGERS = ['console', 'file', 'wandb', 'mlflow', 'swanlab', 'tensorboard', 'trackio', 'clearml'] as const;
 
 /** `trainer`: how long, how often, how safe. */
 export const trainerSection = section('How long to train, how often to save and to validate.', {
-  engine: key(z.enum(['native', 'torch']), 'native', { doc: 'The engine that trains.', change: 'fixed', verl: 'model_engine' }),
-  total_epochs: key(count, 30, { doc: 'Passes over the rows, when total_training_steps is null.', change: 'free', sftDefault: 4 }),
-  total_training_steps: key(count.nullable(), null, { doc: 'Iterations of the run; null: from total_epochs.', unit: 'iterations', change: 'free' }),
+  engine: key(z.enum(['native', 'torch']), 'native', {
+    doc: 'The engine that trains.',
+    change: 'fixed',
+    verl: 'model_engine',
+  }),
+  total_epochs: key(count, 30, {
+    doc: 'Passes over the rows, when total_training_steps is null.',
+    change: 'free',
+    sftDefault: 4,
+  }),
+  total_training_steps: key(count.nullable(), null, {
+    doc: 'Iterations of the run; null: from total_epochs.',
+    unit: 'iterations',
+    change: 'free',
+  }),
   save_freq: key(everyIterations, 10, {
     doc: 'Iterations between checkpoints; -1: only the last. The final state is always saved.',
     unit: 'iterations',
@@ -22,7 +36,11 @@ export const trainerSection = section('How long to train, how often to save and 
   }),
   val_before_train: key(z.boolean(), true, { doc: 'Validate the base model first.', change: 'free' }),
   val_only: key(z.boolean(), false, { doc: 'Validate and end.', change: 'free' }),
-  max_actor_ckpt_to_keep: key(count.nullable(), null, { doc: 'Newest verified checkpoints kept, at least 2; null: all, and the way back to the base.', unit: 'checkpoints', change: 'free' }),
+  max_actor_ckpt_to_keep: key(count.nullable(), null, {
+    doc: 'Newest verified checkpoints kept, at least 2; null: all, and the way back to the base.',
+    unit: 'checkpoints',
+    change: 'free',
+  }),
   max_bad_steps: key(count, 3, {
     doc: 'Skipped updates in a row (non-finite loss or gradient) after which the run pauses.',
     unit: 'iterations',
@@ -37,8 +55,16 @@ export const trainerSection = section('How long to train, how often to save and 
     unit: 'shards',
     change: 'fixed',
   }),
-  critic_warmup: key(countOrZero, 0, { doc: 'Iterations in which only the critic learns.', unit: 'iterations', change: 'ask' }),
+  critic_warmup: key(countOrZero, 0, {
+    doc: 'Iterations in which only the critic learns.',
+    unit: 'iterations',
+    change: 'ask',
+  }),
   project_name: key(text, 'petrel', { doc: 'Name of the project for experiment trackers.', change: 'free' }),
   logger: key(z.array(z.enum(LOGGERS)), ['console'], { doc: 'Where metrics go besides the store.', change: 'free' }),
-  log_val_generations: key(countOrZero, 0, { doc: 'Validation samples sent to trackers.', unit: 'samples', change: 'free' }),
+  log_val_generations: key(countOrZero, 0, {
+    doc: 'Validation samples sent to trackers.',
+    unit: 'samples',
+    change: 'free',
+  }),
 });

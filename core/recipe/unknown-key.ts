@@ -19,10 +19,13 @@ export function unknownKey(sectionPath: string, name: string): RecipeIssue {
   const sibling = nearest(name, siblings(sectionPath));
   if (sibling !== undefined) return { ...base, nearest: sectionPath === '' ? sibling : `${sectionPath}.${sibling}` };
   const anywhere = nearElsewhere(name);
-  return anywhere === undefined ? base : { ...base, nearest: anywhere, hint: `did you mean ${anywhere}? It ${belongs(anywhere)}` };
+  return anywhere === undefined
+    ? base
+    : { ...base, nearest: anywhere, hint: `did you mean ${anywhere}? It ${belongs(anywhere)}` };
 }
 
-const WRAPPER_HINT = 'petrel has no actor_rollout_ref wrapper: move model, actor, rollout and ref to the top (actor.optim.lr, rollout.n …)';
+const WRAPPER_HINT =
+  'petrel has no actor_rollout_ref wrapper: move model, actor, rollout and ref to the top (actor.optim.lr, rollout.n …)';
 
 /** The key whose value the place lies in, if any: `fleet.pools` for `fleet.pools.local`. */
 function keyAround(path: string): RecipeKey | undefined {

@@ -21,7 +21,8 @@ export const keys = {
   pin: (runId: RunId, by: RunId) => `${run(runId)}/pins/${by}.json`,
   pins: (runId: RunId) => `${run(runId)}/pins/`,
   checkpoints: (runId: RunId) => `${run(runId)}/checkpoints/`,
-  checkpoint: (runId: RunId, iteration: number, state: Digest) => `${run(runId)}/checkpoints/${iteration}-${state}.json`,
+  checkpoint: (runId: RunId, iteration: number, state: Digest) =>
+    `${run(runId)}/checkpoints/${iteration}-${state}.json`,
   weights: (runId: RunId, weights: Digest) => `${run(runId)}/weights/${weights}.json`,
   blob: (runId: RunId, digest: Digest) => `${run(runId)}/blobs/${digest}`,
   retention: (runId: RunId, n: number) => `${run(runId)}/retention/${n}.json`,

@@ -9,13 +9,21 @@ test.each(LOSS_AGG_MODES)('micro-batches add up to the mini-batch under %s, howe
   fc.assert(
     fc.property(arbitraryActorInput, fc.array(fc.nat(2), { minLength: 5, maxLength: 5 }), (input, part_S) => {
       const settings: ActorLossConfig = {
-        lossMode: 'vanilla', lossAggMode, totals: batchTotals(input.rows, 8), clipRatio: 0.2, clipRatioC: 3,
-        entropyCoeff: 0.01, klLossCoef: 0.1, klLossType: 'low_var_kl',
+        lossMode: 'vanilla',
+        lossAggMode,
+        totals: batchTotals(input.rows, 8),
+        clipRatio: 0.2,
+        clipRatioC: 3,
+        entropyCoeff: 0.01,
+        klLossCoef: 0.1,
+        klLossType: 'low_var_kl',
       };
       const whole = actorTotal(input, settings);
       fc.pre(Number.isFinite(whole.loss));
       const rows = Array.from({ length: rowCount(input.rows) }, (_, s) => s);
-      const splits = [0, 1, 2].map((part) => rows.filter((s) => part_S[s] === part)).filter((members) => members.length > 0);
+      const splits = [0, 1, 2]
+        .map((part) => rows.filter((s) => part_S[s] === part))
+        .filter((members) => members.length > 0);
       const parts = splits.map((members) => actorTotal(selectRows(input, members), settings));
       expect(parts.reduce((sum, part) => sum + part.loss, 0)).toBeCloseTo(whole.loss, 10);
       splits.forEach((members, i) => {
@@ -32,9 +40,18 @@ test.each(LOSS_AGG_MODES)('micro-batches add up to the mini-batch under %s, howe
 
 test('a term that is asked for without its inputs is refused', () => {
   const input = {
-    rows: { offsets_S1: [0, 1], mask_T: [1] }, logProb_T: [-1], oldLogProb_T: [-1], advantages_T: [1],
+    rows: { offsets_S1: [0, 1], mask_T: [1] },
+    logProb_T: [-1],
+    oldLogProb_T: [-1],
+    advantages_T: [1],
   };
-  const settings = { lossMode: 'vanilla', lossAggMode: 'token-mean', totals: {}, clipRatio: 0.2, clipRatioC: 3 } as const;
+  const settings = {
+    lossMode: 'vanilla',
+    lossAggMode: 'token-mean',
+    totals: {},
+    clipRatio: 0.2,
+    clipRatioC: 3,
+  } as const;
   expect(actorTotal(input, { ...settings, entropyCoeff: 0 }).dLogProb_T).toEqual(Float64Array.of(-1));
   expect(() => actorTotal(input, { ...settings, entropyCoeff: 0.1 })).toThrow(/entropies/);
   expect(() => actorTotal(input, { ...settings, entropyCoeff: 0, klLossCoef: 0.1 })).toThrow(/reference/);

@@ -74,7 +74,8 @@ function requireInputs(input: ActorLossInput, config: ActorLossConfig): void {
   requireTokens('log-probs', input.logProb_T, tokens);
   requireTokens('old log-probs', input.oldLogProb_T, tokens);
   requireTokens('advantages', input.advantages_T, tokens);
-  if (config.entropyCoeff !== 0 && input.entropy_T === undefined) throw new InvalidInputError('entropy_coeff needs entropies');
+  if (config.entropyCoeff !== 0 && input.entropy_T === undefined)
+    throw new InvalidInputError('entropy_coeff needs entropies');
   if (config.klLossCoef !== undefined && input.refLogProb_T === undefined) {
     throw new InvalidInputError('the KL loss needs log-probs of the reference policy');
   }

@@ -11,10 +11,22 @@
  * micro-batch, makes micro-batches add up exactly to the mini-batch whatever the split.
  */
 import { InvalidInputError } from '../errors.ts';
-import { longestRow, maskCounts, requireTokens, rowCount, tokenCount, type Numbers, type RaggedRows } from './ragged.ts';
+import {
+  longestRow,
+  maskCounts,
+  requireTokens,
+  rowCount,
+  tokenCount,
+  type Numbers,
+  type RaggedRows,
+} from './ragged.ts';
 
 export const LOSS_AGG_MODES = [
-  'token-mean', 'token-sum', 'seq-mean-token-sum', 'seq-mean-token-sum-norm', 'seq-mean-token-mean',
+  'token-mean',
+  'token-sum',
+  'seq-mean-token-sum',
+  'seq-mean-token-sum-norm',
+  'seq-mean-token-mean',
 ] as const;
 export type LossAggMode = (typeof LOSS_AGG_MODES)[number];
 
@@ -40,7 +52,12 @@ export function batchTotals(rows: RaggedRows, lossScaleFactor?: number): BatchTo
 }
 
 /** @throws InvalidInputError on an unknown mode, or when dpSize > 1 comes without the total the mode divides by. */
-export function aggregate(values_T: Numbers, rows: RaggedRows, mode: LossAggMode, totals: BatchTotals = {}): Aggregated {
+export function aggregate(
+  values_T: Numbers,
+  rows: RaggedRows,
+  mode: LossAggMode,
+  totals: BatchTotals = {},
+): Aggregated {
   requireTokens('loss', values_T, tokenCount(rows));
   const perSequence = mode !== 'token-mean' && mode !== 'token-sum';
   const weights_T = tokenWeights(rows, mode, totals);
@@ -97,7 +114,9 @@ function rowWeight(
       return (validTokens) => weight / (validTokens + 1e-8);
     }
     default:
-      throw new InvalidInputError(`unknown loss_agg_mode "${String(mode)}"`, { hint: `one of ${LOSS_AGG_MODES.join(', ')}` });
+      throw new InvalidInputError(`unknown loss_agg_mode "${String(mode)}"`, {
+        hint: `one of ${LOSS_AGG_MODES.join(', ')}`,
+      });
   }
 }
 

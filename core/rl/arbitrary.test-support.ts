@@ -5,7 +5,12 @@ import { raggedRows, type RaggedRows } from './ragged.ts';
 
 export const arbitraryRows: fc.Arbitrary<RaggedRows> = fc
   .array(fc.array(fc.constantFrom(1, 1, 1, 0), { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 5 })
-  .map((masks) => raggedRows(masks.map((mask) => mask.length), Float64Array.from(masks.flat())));
+  .map((masks) =>
+    raggedRows(
+      masks.map((mask) => mask.length),
+      Float64Array.from(masks.flat()),
+    ),
+  );
 
 export function arbitraryValues(length: number, min: number, max: number): fc.Arbitrary<Float64Array> {
   const value = fc.double({ min, max, noNaN: true });
@@ -29,10 +34,14 @@ export const arbitraryActorInput: fc.Arbitrary<ActorLossInput> = arbitraryRows.c
 /** Rows `members` of a batch, as a batch of its own. */
 export function selectRows(input: ActorLossInput, members: readonly number[]): ActorLossInput {
   const spans = members.map((s) => [input.rows.offsets_S1[s]!, input.rows.offsets_S1[s + 1]!] as const);
-  const pick = (values: ArrayLike<number>) => Float64Array.from(spans.flatMap(([from, to]) => Array.from(values).slice(from, to)));
+  const pick = (values: ArrayLike<number>) =>
+    Float64Array.from(spans.flatMap(([from, to]) => Array.from(values).slice(from, to)));
   const optional = (values: ArrayLike<number> | undefined) => (values === undefined ? undefined : pick(values));
   return {
-    rows: raggedRows(spans.map(([from, to]) => to - from), pick(input.rows.mask_T)),
+    rows: raggedRows(
+      spans.map(([from, to]) => to - from),
+      pick(input.rows.mask_T),
+    ),
     logProb_T: pick(input.logProb_T),
     oldLogProb_T: pick(input.oldLogProb_T),
     advantages_T: pick(input.advantages_T),

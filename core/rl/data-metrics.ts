@@ -49,12 +49,19 @@ function criticMetrics(values: readonly number[], returns: readonly number[]): R
 }
 
 function lengthMetrics(prefix: string, lengths: readonly number[], longest: number): Record<string, number> {
-  return { ...spread(prefix, lengths), [`${prefix}/clip_ratio`]: mean(lengths.map((length) => Number(length === longest))) };
+  return {
+    ...spread(prefix, lengths),
+    [`${prefix}/clip_ratio`]: mean(lengths.map((length) => Number(length === longest))),
+  };
 }
 
 /** Mean, max and min; NaN of nothing. */
 function spread(prefix: string, values: readonly number[]): Record<string, number> {
-  return { [`${prefix}/mean`]: mean(values), [`${prefix}/max`]: extreme(values, Math.max), [`${prefix}/min`]: extreme(values, Math.min) };
+  return {
+    [`${prefix}/mean`]: mean(values),
+    [`${prefix}/max`]: extreme(values, Math.max),
+    [`${prefix}/min`]: extreme(values, Math.min),
+  };
 }
 
 function extreme(values: readonly number[], pick: (a: number, b: number) => number): number {

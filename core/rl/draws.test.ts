@@ -28,7 +28,9 @@ describe('the keyed permutation', () => {
 
   test('never changes: runs on record were drawn with it', () => {
     expect(permutedRange(12, [42, 0])).toEqual([11, 7, 3, 6, 4, 10, 5, 1, 0, 9, 8, 2]);
-    expect([0, 1, 2, 999_999].map((index) => permute(index, 1_000_000, [7, 3]))).toEqual([261562, 576302, 128828, 730599]);
+    expect([0, 1, 2, 999_999].map((index) => permute(index, 1_000_000, [7, 3]))).toEqual([
+      261562, 576302, 128828, 730599,
+    ]);
   });
 
   test('refuses what is no index', () => {
@@ -40,15 +42,22 @@ describe('the keyed permutation', () => {
 describe('the stream of draws', () => {
   test('reads every row once per pass, in another order each pass, whatever the batch size', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 60 }), fc.maxSafeNat(), fc.integer({ min: 1, max: 25 }), (rows, seed, batch) => {
-        const stream = { rows, seed, shuffle: true };
-        const drawn: number[] = [];
-        for (let cursor = 0; cursor < 2 * rows; cursor += batch) drawn.push(...drawsFrom(stream, cursor, batch).map((draw) => draw.row));
-        expect(new Set(drawn.slice(0, rows)).size).toBe(rows);
-        expect(new Set(drawn.slice(rows, 2 * rows)).size).toBe(rows);
-      }),
+      fc.property(
+        fc.integer({ min: 1, max: 60 }),
+        fc.maxSafeNat(),
+        fc.integer({ min: 1, max: 25 }),
+        (rows, seed, batch) => {
+          const stream = { rows, seed, shuffle: true };
+          const drawn: number[] = [];
+          for (let cursor = 0; cursor < 2 * rows; cursor += batch)
+            drawn.push(...drawsFrom(stream, cursor, batch).map((draw) => draw.row));
+          expect(new Set(drawn.slice(0, rows)).size).toBe(rows);
+          expect(new Set(drawn.slice(rows, 2 * rows)).size).toBe(rows);
+        },
+      ),
     );
-    const order = (epoch: number) => drawsFrom({ rows: 40, seed: 1, shuffle: true }, epoch * 40, 40).map((draw) => draw.row);
+    const order = (epoch: number) =>
+      drawsFrom({ rows: 40, seed: 1, shuffle: true }, epoch * 40, 40).map((draw) => draw.row);
     expect(order(0)).not.toEqual(order(1));
   });
 
@@ -68,14 +77,20 @@ describe('the stream of draws', () => {
 
 describe('skipped draws', () => {
   const stream = { rows: 7, seed: 3, shuffle: true };
-  const ranges = fc.array(fc.tuple(fc.nat(40), fc.nat(40)).map(([a, b]): [number, number] => [a, a + b]), { maxLength: 5 });
-  const holds = (all: readonly (readonly [number, number])[], draw: number) => all.some(([start, end]) => start <= draw && draw < end);
+  const ranges = fc.array(
+    fc.tuple(fc.nat(40), fc.nat(40)).map(([a, b]): [number, number] => [a, a + b]),
+    { maxLength: 5 },
+  );
+  const holds = (all: readonly (readonly [number, number])[], draw: number) =>
+    all.some(([start, end]) => start <= draw && draw < end);
 
   test('are passed over, and nothing else is', () => {
     fc.assert(
       fc.property(ranges, fc.nat(30), fc.integer({ min: 1, max: 20 }), (skipped, cursor, count) => {
         const draws = drawsPast(stream, cursor, count, skipped);
-        const wanted = drawsFrom(stream, cursor, count + 300).filter(({ draw }) => !holds(skipped, draw)).slice(0, count);
+        const wanted = drawsFrom(stream, cursor, count + 300)
+          .filter(({ draw }) => !holds(skipped, draw))
+          .slice(0, count);
         expect(draws).toEqual(wanted);
         expect(cursorAfter(cursor, draws)).toBe(draws.at(-1)!.draw + 1);
       }),

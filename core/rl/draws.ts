@@ -27,7 +27,8 @@ export interface Draw {
 }
 
 export function drawAt(stream: DrawStream, draw: number): Draw {
-  if (!(Number.isSafeInteger(draw) && draw >= 0)) throw new InvalidInputError(`a draw is a whole number from 0, got ${draw}`);
+  if (!(Number.isSafeInteger(draw) && draw >= 0))
+    throw new InvalidInputError(`a draw is a whole number from 0, got ${draw}`);
   const epoch = Math.floor(draw / stream.rows);
   const position = draw % stream.rows;
   return { draw, epoch, row: stream.shuffle ? permute(position, stream.rows, [stream.seed, epoch]) : position };
@@ -60,7 +61,9 @@ export function cursorAfter(cursor: number, draws: readonly Pick<Draw, 'draw'>[]
 /** The union of ranges, ascending, with nothing below `from`. */
 export function mergeRanges(ranges: readonly DrawRange[], from = 0): [number, number][] {
   const merged: [number, number][] = [];
-  const ascending = ranges.map(([start, end]): [number, number] => [Math.max(start, from), end]).filter(([start, end]) => start < end);
+  const ascending = ranges
+    .map(([start, end]): [number, number] => [Math.max(start, from), end])
+    .filter(([start, end]) => start < end);
   for (const [start, end] of ascending.sort((a, b) => a[0] - b[0])) {
     const last = merged.at(-1);
     if (last !== undefined && start <= last[1]) last[1] = Math.max(last[1], end);

@@ -34,7 +34,13 @@ const k3: Estimator = (d) => {
 };
 
 const ESTIMATORS: Readonly<Record<string, Estimator>> = {
-  kl: k1, k1, abs: absolute, mse: k2, k2, low_var_kl: k3, k3,
+  kl: k1,
+  k1,
+  abs: absolute,
+  mse: k2,
+  k2,
+  low_var_kl: k3,
+  k3,
 };
 
 /** Names that `klPenalty` takes, the "+" forms included. */
@@ -54,7 +60,8 @@ export function klPenalty(logProb_T: Numbers, refLogProb_T: Numbers, type: strin
 
 function estimatorOf(type: string): Estimator {
   const base = ESTIMATORS[type.endsWith('+') ? type.slice(0, -1) : type];
-  if (base === undefined) throw new InvalidInputError(`unknown KL estimator "${type}"`, { hint: `one of ${KL_TYPES.join(', ')}` });
+  if (base === undefined)
+    throw new InvalidInputError(`unknown KL estimator "${type}"`, { hint: `one of ${KL_TYPES.join(', ')}` });
   return type.endsWith('+') ? (d) => [base(d)[0], d] : base;
 }
 

@@ -41,7 +41,9 @@ export function lrFactor(schedule: LrSchedule, step: number): number {
     case 'wsd':
       return warmupStableDecay(schedule, step);
     default:
-      throw new InvalidInputError(`unknown lr_scheduler_type "${String(schedule.type)}"`, { hint: `one of ${LR_SCHEDULERS.join(', ')}` });
+      throw new InvalidInputError(`unknown lr_scheduler_type "${String(schedule.type)}"`, {
+        hint: `one of ${LR_SCHEDULERS.join(', ')}`,
+      });
   }
 }
 

@@ -5,7 +5,10 @@ import { miniBatches } from './mini-batches.ts';
 
 test('every epoch takes every sample once, groups whole, at most so many prompts a step', () => {
   const plan = fc.record({
-    promptsPerMiniBatch: fc.integer({ min: 1, max: 5 }), epochs: fc.integer({ min: 1, max: 3 }), shuffle: fc.boolean(), seed: fc.tuple(fc.nat(), fc.nat()),
+    promptsPerMiniBatch: fc.integer({ min: 1, max: 5 }),
+    epochs: fc.integer({ min: 1, max: 3 }),
+    shuffle: fc.boolean(),
+    seed: fc.tuple(fc.nat(), fc.nat()),
   });
   fc.assert(
     fc.property(fc.array(fc.nat(5), { minLength: 1, maxLength: 20 }), plan, (groups_S, options) => {

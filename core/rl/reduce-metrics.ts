@@ -37,7 +37,9 @@ export function aggregateValues(values: readonly number[], aggregation: Aggregat
 /** Sums are averaged over ranks, since each rank's loss is multiplied by their number. */
 export function aggregateRanks(values: readonly (readonly number[])[], aggregation: Aggregation): number {
   if (values.some((ofRank) => ofRank.length !== values[0]?.length)) {
-    throw new InvalidInputError(`ranks report ${values.map((ofRank) => ofRank.length).join(', ')} values; they must be equally many`);
+    throw new InvalidInputError(
+      `ranks report ${values.map((ofRank) => ofRank.length).join(', ')} values; they must be equally many`,
+    );
   }
   const reduced = values.map((ofRank) => aggregateValues(ofRank, aggregation));
   return aggregateValues(reduced, aggregation === 'sum' ? 'mean' : aggregation);

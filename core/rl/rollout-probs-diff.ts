@@ -4,7 +4,11 @@
  */
 import type { Numbers } from './ragged.ts';
 
-export function rolloutProbsDiff(logProb_T: Numbers, rolloutLogProb_T: Numbers, mask_T: Numbers): Record<string, number> {
+export function rolloutProbsDiff(
+  logProb_T: Numbers,
+  rolloutLogProb_T: Numbers,
+  mask_T: Numbers,
+): Record<string, number> {
   const valid = Array.from({ length: mask_T.length }, (_, t) => t).filter((t) => mask_T[t]! !== 0);
   const trainer = valid.map((t) => Math.exp(logProb_T[t]!));
   const rollout = valid.map((t) => Math.exp(rolloutLogProb_T[t]!));

@@ -38,12 +38,21 @@ const longestMonth = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 export function parseCron(text: string): CronFields {
   const parts = text.trim().split(/\s+/);
   if (parts.length !== fields.length) {
-    throw refuse(text, `expected 5 fields (minute, hour, day of month, month, day of week), got ${text.trim() === '' ? 0 : parts.length}`);
+    throw refuse(
+      text,
+      `expected 5 fields (minute, hour, day of month, month, day of week), got ${text.trim() === '' ? 0 : parts.length}`,
+    );
   }
-  const [minutes = [], hours = [], daysOfMonth = [], months = [], weekdays = []] = fields.map((field, index) => valuesOf(text, field, parts[index] ?? ''));
+  const [minutes = [], hours = [], daysOfMonth = [], months = [], weekdays = []] = fields.map((field, index) =>
+    valuesOf(text, field, parts[index] ?? ''),
+  );
   const daysOfWeek = ascending(weekdays.map((day) => day % 7));
   if (parts[2] !== '*' && parts[4] !== '*' && daysOfMonth.length < 31 && daysOfWeek.length < 7) {
-    throw refuse(text, 'day of month and day of week cannot both be chosen: programs differ in whether both or either must match', 'leave one of them *');
+    throw refuse(
+      text,
+      'day of month and day of week cannot both be chosen: programs differ in whether both or either must match',
+      'leave one of them *',
+    );
   }
   if (!months.some((month) => (daysOfMonth[0] ?? 0) <= (longestMonth[month - 1] ?? 0))) {
     throw refuse(text, 'no month that is chosen has such a day, so it would never come');
@@ -58,12 +67,18 @@ function valuesOf(cron: string, field: Field, text: string): number[] {
 
 function rangeOf(cron: string, field: Field, part: string): number[] {
   const [span = '', stepText, ...more] = part.split('/');
-  const ends = span === '*' ? [String(field.least), String(field.name === 'day of week' ? 6 : field.most)] : span.split('-');
+  const ends =
+    span === '*' ? [String(field.least), String(field.name === 'day of week' ? 6 : field.most)] : span.split('-');
   const step = stepText === undefined ? 1 : Number(/^\d+$/.test(stepText) ? stepText : Number.NaN);
-  if (more.length > 0 || ends.length > 2) throw refuse(cron, `${field.name}: ${showValue(part)} is no value, range or step`);
+  if (more.length > 0 || ends.length > 2)
+    throw refuse(cron, `${field.name}: ${showValue(part)} is no value, range or step`);
   const [first = Number.NaN, last = first] = ends.map((end) => valueOf(cron, field, end));
   if (!(step >= 1) || (stepText !== undefined && ends.length === 1)) {
-    throw refuse(cron, `${field.name}: ${showValue(part)}: a step is a number from 1 on, behind * or a range`, 'for instance */15 or 0-30/10');
+    throw refuse(
+      cron,
+      `${field.name}: ${showValue(part)}: a step is a number from 1 on, behind * or a range`,
+      'for instance */15 or 0-30/10',
+    );
   }
   if (first > last) throw refuse(cron, `${field.name}: ${showValue(part)} ends before it begins`);
   return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, index) => first + index * step);
@@ -73,10 +88,17 @@ function valueOf(cron: string, { name, least, most, words }: Field, text: string
   const index = words?.indexOf(text.toLowerCase()) ?? -1;
   const value = index >= 0 ? least + index : /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (value >= least && value <= most) return value;
-  throw refuse(cron, `${name}: expected ${least} to ${most}${words === undefined ? '' : ` or ${words[0]}, ${words[1]} …`}, got ${showValue(text)}`);
+  throw refuse(
+    cron,
+    `${name}: expected ${least} to ${most}${words === undefined ? '' : ` or ${words[0]}, ${words[1]} …`}, got ${showValue(text)}`,
+  );
 }
 
-function refuse(cron: string, why: string, hint = "for instance '0 3 * * *' (every day at 3:00) or '*/15 9-17 * * mon-fri'"): InvalidInputError {
+function refuse(
+  cron: string,
+  why: string,
+  hint = "for instance '0 3 * * *' (every day at 3:00) or '*/15 9-17 * * mon-fri'",
+): InvalidInputError {
   return new InvalidInputError(`--cron ${showValue(cron)}: ${why}`, { hint });
 }
 

@@ -40,10 +40,16 @@ export function decideFiring(view: ScheduleView, firing: Firing): Decision {
   const known = view.firings.find((one) => isOf(one, firing));
   if (known !== undefined && known.outcome !== 'waiting') return { type: 'decided', firing: known };
   const { record } = view;
-  const gone = record === undefined || record.state === 'removed' ? 'the schedule was removed' : record.generation === firing.generation ? undefined : 'the schedule was replaced';
+  const gone =
+    record === undefined || record.state === 'removed'
+      ? 'the schedule was removed'
+      : record.generation === firing.generation
+        ? undefined
+        : 'the schedule was replaced';
   if (record === undefined || gone !== undefined) return dropped(known, gone ?? '');
   const kind = kindOf(record, firing);
-  if (kind === 'scheduled' && record.definition.until !== undefined && firing.time > record.definition.until) return dropped(known, 'the schedule had ended');
+  if (kind === 'scheduled' && record.definition.until !== undefined && firing.time > record.definition.until)
+    return dropped(known, 'the schedule had ended');
   if (record.state === 'paused' && kind !== 'triggered') {
     if (kind === 'scheduled' && known === undefined) return dropped(known, 'the schedule is paused');
     return wait('the schedule is paused');
@@ -54,7 +60,9 @@ export function decideFiring(view: ScheduleView, firing: Firing): Decision {
 export function kindOf({ definition }: ScheduleRecord, { time, triggered }: Firing): FiringRecord['kind'] {
   if (triggered) return 'triggered';
   const { since, backfill } = definition;
-  return backfill !== undefined && time <= since && time >= backfill.from && time <= backfill.to ? 'backfill' : 'scheduled';
+  return backfill !== undefined && time <= since && time >= backfill.from && time <= backfill.to
+    ? 'backfill'
+    : 'scheduled';
 }
 
 /** Times of the backfill that have not fired, ascending. */
@@ -77,7 +85,13 @@ export function isOf(record: FiringRecord, { generation, time }: Pick<Firing, 'g
 }
 
 function byPolicy({ firings, active }: ScheduleView, { definition }: ScheduleRecord, firing: Firing): Decision {
-  const waiting = firings.filter((one) => one.outcome === 'waiting' && one.kind !== 'backfill' && one.generation === firing.generation && !isOf(one, firing));
+  const waiting = firings.filter(
+    (one) =>
+      one.outcome === 'waiting' &&
+      one.kind !== 'backfill' &&
+      one.generation === firing.generation &&
+      !isOf(one, firing),
+  );
   const mine = firings.find((one) => isOf(one, firing))?.n ?? Number.POSITIVE_INFINITY;
   switch (definition.overlap) {
     case 'all':
@@ -101,8 +115,12 @@ function byPolicy({ firings, active }: ScheduleView, { definition }: ScheduleRec
 function inLine({ firings, active }: ScheduleView, record: ScheduleRecord, firing: Firing): Decision {
   if (record.definition.overlap === 'all') return { type: 'start' };
   if (active.length > 0) return wait(blockedText(active), active);
-  const waiting = firings.filter((one) => one.outcome === 'waiting' && one.generation === firing.generation && !isOf(one, firing));
-  const ahead = waiting.find(({ kind, time }) => kind !== 'backfill' || time < firing.time)?.time ?? missingBackfill(record, firings).find((time) => time < firing.time);
+  const waiting = firings.filter(
+    (one) => one.outcome === 'waiting' && one.generation === firing.generation && !isOf(one, firing),
+  );
+  const ahead =
+    waiting.find(({ kind, time }) => kind !== 'backfill' || time < firing.time)?.time ??
+    missingBackfill(record, firings).find((time) => time < firing.time);
   return ahead === undefined ? { type: 'start' } : wait(`the one of ${ahead} comes first`);
 }
 

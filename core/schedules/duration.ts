@@ -22,7 +22,9 @@ export function durationMs(text: string): number | undefined {
 export function parseDuration(text: string, option: string, least: number = unitMs.s): number {
   const ms = durationMs(text);
   if (ms === undefined) {
-    throw new InvalidInputError(`${option}: expected a duration, got ${showValue(text)}`, { hint: 'numbers with the units d, h, m, s: 90s, 10m, 1h30m, 2d' });
+    throw new InvalidInputError(`${option}: expected a duration, got ${showValue(text)}`, {
+      hint: 'numbers with the units d, h, m, s: 90s, 10m, 1h30m, 2d',
+    });
   }
   if (ms >= least && ms <= longestMs) return ms;
   const range = ms < least ? `at least ${showSpan(least)}` : `at most ${showSpan(longestMs)}`;

@@ -7,12 +7,28 @@ const timing = (request: ScheduleRequest) => scheduleTiming(request, now);
 
 describe('schedule add', () => {
   it('takes defaults: skip, UTC, one interval to catch up', () => {
-    expect(timing({ every: '10m' })).toEqual({ since: now.toISOString(), times: { type: 'every', everyMs: 600_000 }, overlap: 'skip', catchUpMs: 600_000 });
-    expect(timing({ cron: ' 0  9,18 * * * ' })).toMatchObject({ times: { type: 'cron', cron: '0 9,18 * * *', timezone: 'UTC' }, catchUpMs: 9 * 3_600_000 });
+    expect(timing({ every: '10m' })).toEqual({
+      since: now.toISOString(),
+      times: { type: 'every', everyMs: 600_000 },
+      overlap: 'skip',
+      catchUpMs: 600_000,
+    });
+    expect(timing({ cron: ' 0  9,18 * * * ' })).toMatchObject({
+      times: { type: 'cron', cron: '0 9,18 * * *', timezone: 'UTC' },
+      catchUpMs: 9 * 3_600_000,
+    });
   });
 
   it('takes everything', () => {
-    const all = { cron: '0 3 * * *', timezone: 'Europe/Berlin', overlap: 'cancel', jitter: '10m', until: '30d', catchUp: '6h', backfill: '2026-11-01..2026-11-03T12:00+01:00' };
+    const all = {
+      cron: '0 3 * * *',
+      timezone: 'Europe/Berlin',
+      overlap: 'cancel',
+      jitter: '10m',
+      until: '30d',
+      catchUp: '6h',
+      backfill: '2026-11-01..2026-11-03T12:00+01:00',
+    };
     expect(timing(all)).toEqual({
       since: now.toISOString(),
       times: { type: 'cron', cron: '0 3 * * *', timezone: 'Europe/Berlin' },
@@ -39,10 +55,24 @@ describe('schedule add', () => {
     [{ every: '1d', until: '1h' }, 'the schedule would never fire'],
     [{ every: '1h', backfill: '2026-11-01' }, '--backfill: expected FROM..TO, got "2026-11-01"'],
     [{ every: '1h', backfill: '2026-11-02..2026-11-01' }, '--backfill: 2026-11-02..2026-11-01 ends before it begins'],
-    [{ every: '1h', backfill: '2026-11-01..2027-01-01' }, '--backfill: 2027-01-01 has not come yet; what is to come needs no backfill'],
-    [{ every: '1m', backfill: '2026-11-01..2026-11-02' }, '--backfill: 2026-11-01..2026-11-02 holds more than 200 times of the schedule'],
-    [{ every: '5d', backfill: '2026-11-21T00:00..2026-11-21T01:00' }, '--backfill: the schedule has no time in 2026-11-21T00:00..2026-11-21T01:00'],
+    [
+      { every: '1h', backfill: '2026-11-01..2027-01-01' },
+      '--backfill: 2027-01-01 has not come yet; what is to come needs no backfill',
+    ],
+    [
+      { every: '1m', backfill: '2026-11-01..2026-11-02' },
+      '--backfill: 2026-11-01..2026-11-02 holds more than 200 times of the schedule',
+    ],
+    [
+      { every: '5d', backfill: '2026-11-21T00:00..2026-11-21T01:00' },
+      '--backfill: the schedule has no time in 2026-11-21T00:00..2026-11-21T01:00',
+    ],
   ])('refuses %j', (request, message) => {
-    expect(() => timing(request)).toThrow(expect.objectContaining({ code: 'InvalidInput', message: typeof message === 'string' ? message : expect.stringMatching(message) }));
+    expect(() => timing(request)).toThrow(
+      expect.objectContaining({
+        code: 'InvalidInput',
+        message: typeof message === 'string' ? message : expect.stringMatching(message),
+      }),
+    );
   });
 });

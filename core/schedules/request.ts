@@ -31,9 +31,17 @@ export function scheduleTiming(request: ScheduleRequest, now: Date): ScheduleTim
   const until = request.until === undefined ? undefined : momentOrSpan(request.until, now);
   const jitterMs = request.jitter === undefined ? 0 : parseDuration(request.jitter, '--jitter', 0);
   const interval = leastIntervalMs(times, now);
-  if (jitterMs >= interval) throw new InvalidInputError(`--jitter: ${request.jitter} is not shorter than the interval of ${showSpan(interval)}`);
+  if (jitterMs >= interval)
+    throw new InvalidInputError(
+      `--jitter: ${request.jitter} is not shorter than the interval of ${showSpan(interval)}`,
+    );
   if (timesAfter(times, now, 1, until).length === 0) {
-    throw new InvalidInputError('the schedule would never fire', { hint: until === undefined ? 'its next time is more than eight years away' : `--until ${until.toISOString()} comes before its first time` });
+    throw new InvalidInputError('the schedule would never fire', {
+      hint:
+        until === undefined
+          ? 'its next time is more than eight years away'
+          : `--until ${until.toISOString()} comes before its first time`,
+    });
   }
   return {
     since: now.toISOString(),
@@ -48,10 +56,14 @@ export function scheduleTiming(request: ScheduleRequest, now: Date): ScheduleTim
 
 function timesOf({ every, cron, timezone }: ScheduleRequest): ScheduleTimes {
   if ((every === undefined) === (cron === undefined)) {
-    throw new InvalidInputError(every === undefined ? 'when? --every or --cron is missing' : '--every and --cron: choose one', { hint: "--every 6h, or --cron '0 3 * * *'" });
+    throw new InvalidInputError(
+      every === undefined ? 'when? --every or --cron is missing' : '--every and --cron: choose one',
+      { hint: "--every 6h, or --cron '0 3 * * *'" },
+    );
   }
   if (every !== undefined) {
-    if (timezone !== undefined) throw new InvalidInputError('--timezone goes with --cron: an interval is the same everywhere');
+    if (timezone !== undefined)
+      throw new InvalidInputError('--timezone goes with --cron: an interval is the same everywhere');
     return { type: 'every', everyMs: parseDuration(every, '--every') };
   }
   const zone = timezone ?? 'UTC';
@@ -64,13 +76,17 @@ function overlapOf(text: string | undefined): OverlapPolicy {
   const found = overlapPolicies.find((policy) => policy === (text ?? 'skip'));
   if (found !== undefined) return found;
   const meant = nearest(text ?? '', overlapPolicies);
-  throw new InvalidInputError(`--overlap: expected ${overlapPolicies.join(', ')}, got ${showValue(text)}`, meant === undefined ? {} : { hint: `did you mean ${meant}?` });
+  throw new InvalidInputError(
+    `--overlap: expected ${overlapPolicies.join(', ')}, got ${showValue(text)}`,
+    meant === undefined ? {} : { hint: `did you mean ${meant}?` },
+  );
 }
 
 /** A moment in the future, or how far away it is. */
 function momentOrSpan(text: string, now: Date): Date {
   const span = durationMs(text);
-  const moment = span === undefined ? parseMoment(text, '--until', 'or a duration from now: 30d') : new Date(now.getTime() + span);
+  const moment =
+    span === undefined ? parseMoment(text, '--until', 'or a duration from now: 30d') : new Date(now.getTime() + span);
   if (moment > now) return moment;
   throw new InvalidInputError(`--until: ${text} has passed`);
 }
@@ -79,7 +95,9 @@ function momentOrSpan(text: string, now: Date): Date {
 function rangeOf(text: string, times: ScheduleTimes, now: Date): { from: string; to: string } {
   const [first = '', last, ...more] = text.split('..');
   if (last === undefined || more.length > 0 || first === '') {
-    throw new InvalidInputError(`--backfill: expected FROM..TO, got ${showValue(text)}`, { hint: 'for instance 2026-11-01..2026-11-20, or 2026-11-01T03:00.. up to now' });
+    throw new InvalidInputError(`--backfill: expected FROM..TO, got ${showValue(text)}`, {
+      hint: 'for instance 2026-11-01..2026-11-20, or 2026-11-01T03:00.. up to now',
+    });
   }
   const from = parseMoment(first, '--backfill');
   const to = last === '' || last === 'now' ? now : parseMoment(last, '--backfill');
@@ -87,7 +105,10 @@ function rangeOf(text: string, times: ScheduleTimes, now: Date): { from: string;
   if (to > now) throw new InvalidInputError(`--backfill: ${last} has not come yet; what is to come needs no backfill`);
   const count = timesWithin(times, from, to, mostBackfilled + 1).length;
   if (count === 0) throw new InvalidInputError(`--backfill: the schedule has no time in ${text}`);
-  if (count > mostBackfilled) throw new InvalidInputError(`--backfill: ${text} holds more than ${mostBackfilled} times of the schedule`, { hint: 'choose a shorter range' });
+  if (count > mostBackfilled)
+    throw new InvalidInputError(`--backfill: ${text} holds more than ${mostBackfilled} times of the schedule`, {
+      hint: 'choose a shorter range',
+    });
   return { from: isoSeconds(from), to: to.toISOString() };
 }
 
@@ -99,6 +120,9 @@ function parseMoment(text: string, option: string, more?: string): Date {
   const [, day = '', minutes = '00:00', seconds = ':00', offset = 'Z'] = match ?? [];
   const moment = new Date(`${day}T${minutes}${seconds}${offset}`);
   // Date accepts 31 February and makes it March.
-  if (match !== null && !Number.isNaN(moment.getTime()) && new Date(`${day}T00:00:00Z`).toISOString().startsWith(day)) return moment;
-  throw new InvalidInputError(`${option}: expected a date or time, got ${showValue(text)}`, { hint: `2026-11-21, 2026-11-21T03:00 (UTC), 2026-11-21T03:00+01:00${more === undefined ? '' : `, ${more}`}` });
+  if (match !== null && !Number.isNaN(moment.getTime()) && new Date(`${day}T00:00:00Z`).toISOString().startsWith(day))
+    return moment;
+  throw new InvalidInputError(`${option}: expected a date or time, got ${showValue(text)}`, {
+    hint: `2026-11-21, 2026-11-21T03:00 (UTC), 2026-11-21T03:00+01:00${more === undefined ? '' : `, ${more}`}`,
+  });
 }

@@ -9,7 +9,13 @@ const cron = (text: string, timezone = 'UTC'): ScheduleTimes => ({ type: 'cron',
 const iso = (dates: readonly Date[]) => dates.map((date) => date.toISOString().slice(0, 16));
 
 describe('durations', () => {
-  it.each([['90s', 90], ['10m', 600], ['1h30m', 5400], ['2d', 172_800], ['1d2h3m4s', 93_784]])('%s is %i s', (text, seconds) => {
+  it.each([
+    ['90s', 90],
+    ['10m', 600],
+    ['1h30m', 5400],
+    ['2d', 172_800],
+    ['1d2h3m4s', 93_784],
+  ])('%s is %i s', (text, seconds) => {
     expect(durationMs(text)).toBe(seconds * 1000);
   });
 
@@ -25,7 +31,12 @@ describe('durations', () => {
   });
 
   it('are read as they are shown', () => {
-    fc.assert(fc.property(fc.integer({ min: 0, max: 10 ** 8 }), (seconds) => durationMs(showSpan(seconds * 1000)) === seconds * 1000));
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 10 ** 8 }),
+        (seconds) => durationMs(showSpan(seconds * 1000)) === seconds * 1000,
+      ),
+    );
   });
 });
 
@@ -47,7 +58,9 @@ describe('cron', () => {
     ['0 0 31 feb,apr *', 'would never come'],
     ['@daily', 'expected 5 fields'],
   ])('%j is refused: %s', (text, why) => {
-    expect(() => parseCron(text)).toThrow(expect.objectContaining({ code: 'InvalidInput', message: expect.stringContaining(why) }));
+    expect(() => parseCron(text)).toThrow(
+      expect.objectContaining({ code: 'InvalidInput', message: expect.stringContaining(why) }),
+    );
   });
 
   it('takes ranges, steps, lists and words', () => {
@@ -80,23 +93,45 @@ describe('cron', () => {
 describe('times', () => {
   it('of an interval are its multiples since 1970', () => {
     const every = { type: 'every', everyMs: 600_000 } as const;
-    expect(iso(timesAfter(every, new Date('2026-11-21T13:40:00Z'), 2))).toEqual(['2026-11-21T13:50', '2026-11-21T14:00']);
-    expect(iso(timesWithin(every, new Date('2026-11-21T13:40:00Z'), new Date('2026-11-21T14:00:00Z'), 9))).toEqual(['2026-11-21T13:40', '2026-11-21T13:50', '2026-11-21T14:00']);
+    expect(iso(timesAfter(every, new Date('2026-11-21T13:40:00Z'), 2))).toEqual([
+      '2026-11-21T13:50',
+      '2026-11-21T14:00',
+    ]);
+    expect(iso(timesWithin(every, new Date('2026-11-21T13:40:00Z'), new Date('2026-11-21T14:00:00Z'), 9))).toEqual([
+      '2026-11-21T13:40',
+      '2026-11-21T13:50',
+      '2026-11-21T14:00',
+    ]);
   });
 
   it('stop at the end', () => {
-    expect(timesAfter(cron('0 * * * *'), new Date('2026-11-21T13:40:00Z'), 9, new Date('2026-11-21T15:30:00Z'))).toHaveLength(2);
+    expect(
+      timesAfter(cron('0 * * * *'), new Date('2026-11-21T13:40:00Z'), 9, new Date('2026-11-21T15:30:00Z')),
+    ).toHaveLength(2);
   });
 
   it('leave out the hour that clocks jump over, and take the one that they repeat once', () => {
     const berlin = cron('30 2 * * *', 'Europe/Berlin');
-    expect(iso(timesAfter(berlin, new Date('2026-03-28T00:00:00Z'), 2))).toEqual(['2026-03-28T01:30', '2026-03-30T00:30']);
-    expect(iso(timesAfter(berlin, new Date('2026-10-24T12:00:00Z'), 2))).toEqual(['2026-10-25T00:30', '2026-10-26T01:30']);
+    expect(iso(timesAfter(berlin, new Date('2026-03-28T00:00:00Z'), 2))).toEqual([
+      '2026-03-28T01:30',
+      '2026-03-30T00:30',
+    ]);
+    expect(iso(timesAfter(berlin, new Date('2026-10-24T12:00:00Z'), 2))).toEqual([
+      '2026-10-25T00:30',
+      '2026-10-26T01:30',
+    ]);
   });
 
   it('of any schedule ascend, begin after the start, and do not depend on where one begins to look', () => {
-    const field = (most: number, least = 0) => fc.oneof(fc.constant('*'), fc.integer({ min: least, max: most }).map(String), fc.integer({ min: 2, max: 20 }).map((step) => `*/${step}`));
-    const text = fc.tuple(field(59), field(23), fc.constant('*'), field(12, 1), field(6)).map((parts) => parts.join(' '));
+    const field = (most: number, least = 0) =>
+      fc.oneof(
+        fc.constant('*'),
+        fc.integer({ min: least, max: most }).map(String),
+        fc.integer({ min: 2, max: 20 }).map((step) => `*/${step}`),
+      );
+    const text = fc
+      .tuple(field(59), field(23), fc.constant('*'), field(12, 1), field(6))
+      .map((parts) => parts.join(' '));
     const zone = fc.constantFrom('UTC', 'Europe/Berlin', 'America/St_Johns', 'Australia/Lord_Howe');
     const start = fc.integer({ min: 1_700_000_000, max: 1_900_000_000 }).map((seconds) => new Date(seconds * 1000));
     fc.assert(
@@ -118,7 +153,10 @@ describe('times', () => {
   });
 
   it('have a text and a zone that is checked', () => {
-    expect([showTimes({ type: 'every', everyMs: 5_400_000 }), showTimes(cron('0 3 * * *', 'Europe/Berlin'))]).toEqual(['every 1h30m', 'cron 0 3 * * * (Europe/Berlin)']);
+    expect([showTimes({ type: 'every', everyMs: 5_400_000 }), showTimes(cron('0 3 * * *', 'Europe/Berlin'))]).toEqual([
+      'every 1h30m',
+      'cron 0 3 * * * (Europe/Berlin)',
+    ]);
     expect(() => checkTimezone('Europe/Berlinn')).toThrow(/no time zone "Europe\/Berlinn"/);
     checkTimezone('Europe/Berlin');
   });

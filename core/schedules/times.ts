@@ -45,7 +45,10 @@ export function checkTimezone(timezone: string): void {
   try {
     clockOf(timezone);
   } catch (cause) {
-    throw new InvalidInputError(`--timezone: there is no time zone ${showValue(timezone)}`, { hint: 'names are those of the tz database: UTC, Europe/Berlin, America/New_York', cause });
+    throw new InvalidInputError(`--timezone: there is no time zone ${showValue(timezone)}`, {
+      hint: 'names are those of the tz database: UTC, Europe/Berlin, America/New_York',
+      cause,
+    });
   }
 }
 
@@ -74,9 +77,18 @@ function* cronTimes({ cron, timezone }: Extract<ScheduleTimes, { type: 'cron' }>
 }
 
 /** `local`: midnight of a local day, as if it were UTC. */
-function* momentsOf({ minutes, hours, daysOfMonth, months, daysOfWeek }: CronFields, clock: Clock, local: number): Generator<number> {
+function* momentsOf(
+  { minutes, hours, daysOfMonth, months, daysOfWeek }: CronFields,
+  clock: Clock,
+  local: number,
+): Generator<number> {
   const date = new Date(local);
-  if (!months.includes(date.getUTCMonth() + 1) || !daysOfMonth.includes(date.getUTCDate()) || !daysOfWeek.includes(date.getUTCDay())) return;
+  if (
+    !months.includes(date.getUTCMonth() + 1) ||
+    !daysOfMonth.includes(date.getUTCDate()) ||
+    !daysOfWeek.includes(date.getUTCDay())
+  )
+    return;
   for (const hour of hours) {
     for (const minute of minutes) {
       const moment = toUtc(local + hour * 3_600_000 + minute * 60_000, clock);
@@ -109,6 +121,8 @@ function clockOf(timezone: string): Clock {
 
 /** The first moment at which clocks show this; undefined where they are put forward past it. */
 function toUtc(local: number, clock: Clock): number | undefined {
-  const candidates = [local - clock(local - dayMs), local - clock(local + dayMs)].filter((utc) => utc + clock(utc) === local);
+  const candidates = [local - clock(local - dayMs), local - clock(local + dayMs)].filter(
+    (utc) => utc + clock(utc) === local,
+  );
   return candidates.length === 0 ? undefined : Math.min(...candidates);
 }

@@ -2,7 +2,15 @@
  * Jobs: what a stage asks of a worker, and what it gives back. A job's id is its stage and the digest of its input, so
  * an input holds nothing that could differ between two askers of the same thing: no run, term, path, time or attempt.
  */
-import type { Counters, DrawRecord, LossSettings, NumericProfile, OptimizerSettings, OptimizerStep, RunInputs } from '../records/schema.ts';
+import type {
+  Counters,
+  DrawRecord,
+  LossSettings,
+  NumericProfile,
+  OptimizerSettings,
+  OptimizerStep,
+  RunInputs,
+} from '../records/schema.ts';
 import type { Digest } from '../ids.ts';
 import type { SamplingSettings } from '../ports.ts';
 import type { LrSchedule } from '../rl/lr-schedule.ts';

@@ -47,6 +47,7 @@ export const tokensPerSegmentHead = 12;
 
 export const journalStream = 'JOURNAL';
 export const journalStreamSubjects = 'journal.>';
-export const journalSubject = (runId: RunId, jobId: JobId, incarnation: string) => `journal.${runId}.${jobId}.${incarnation}`;
+export const journalSubject = (runId: RunId, jobId: JobId, incarnation: string) =>
+  `journal.${runId}.${jobId}.${incarnation}`;
 /** What all workers wrote of a job. */
 export const journalOfJob = (runId: RunId, jobId: JobId) => `journal.${runId}.${jobId}.*`;

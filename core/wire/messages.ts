@@ -53,7 +53,14 @@ const errorJson = z.object({
 
 /** Worker → waiting activity. Losing one costs time only: the result object is the truth. */
 export const jobEvent = z.discriminatedUnion('type', [
-  z.object({ v: version, type: z.literal('progress'), worker: z.string(), done: z.number(), total: z.number(), note: z.string() }),
+  z.object({
+    v: version,
+    type: z.literal('progress'),
+    worker: z.string(),
+    done: z.number(),
+    total: z.number(),
+    note: z.string(),
+  }),
   z.object({ v: version, type: z.literal('done'), worker: z.string() }),
   z.object({
     v: version,
@@ -154,6 +161,24 @@ export interface Timing {
   readonly heartbeatMs: number;
 }
 export const timings: Readonly<Record<'local' | 'fleet', Timing>> = {
-  local: { ackWaitMs: 2_000, stallMs: 120_000, progressMs: 500, journalMs: 500, claimMs: 1_000, presenceMs: 3_000, watchdogMs: 2_000, heartbeatMs: 3_000 },
-  fleet: { ackWaitMs: 60_000, stallMs: 300_000, progressMs: 5_000, journalMs: 500, claimMs: 5_000, presenceMs: 45_000, watchdogMs: 15_000, heartbeatMs: 60_000 },
+  local: {
+    ackWaitMs: 2_000,
+    stallMs: 120_000,
+    progressMs: 500,
+    journalMs: 500,
+    claimMs: 1_000,
+    presenceMs: 3_000,
+    watchdogMs: 2_000,
+    heartbeatMs: 3_000,
+  },
+  fleet: {
+    ackWaitMs: 60_000,
+    stallMs: 300_000,
+    progressMs: 5_000,
+    journalMs: 500,
+    claimMs: 5_000,
+    presenceMs: 45_000,
+    watchdogMs: 15_000,
+    heartbeatMs: 60_000,
+  },
 };

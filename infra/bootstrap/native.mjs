@@ -23,13 +23,21 @@ export function nativeStep({ root, home, force, cores }) {
   return {
     name: 'native engine',
     needs: ['compiler', 'cmake'],
-    pending: () => existsSync(join(root, 'native/CMakeLists.txt')) && (forced || !existsSync(addon) || !stamp.holds(key())),
+    pending: () =>
+      existsSync(join(root, 'native/CMakeLists.txt')) && (forced || !existsSync(addon) || !stamp.holds(key())),
     async run() {
       const built = key();
       forgetOtherConfiguration(root);
       await runProgram('cmake', configure(), { what: 'cmake (configure)', hint });
-      await runProgram('cmake', ['--build', join(root, 'build/native'), '--parallel', String(cores)], { what: 'the build of native/', hint });
-      if (!existsSync(addon)) throw new SetupError('the build of native/ made no build/native/petrel.node', 'its CMakeLists.txt names the output');
+      await runProgram('cmake', ['--build', join(root, 'build/native'), '--parallel', String(cores)], {
+        what: 'the build of native/',
+        hint,
+      });
+      if (!existsSync(addon))
+        throw new SetupError(
+          'the build of native/ made no build/native/petrel.node',
+          'its CMakeLists.txt names the output',
+        );
       stamp.write(built);
       forced = false;
     },
@@ -39,7 +47,10 @@ export function nativeStep({ root, home, force, cores }) {
 /** Key of the engine build: its sources, how it is configured, and the Node-API headers it is compiled against. */
 export function nativeHash(root, ...configuration) {
   const headers = ['node_modules/node-addon-api/package.json', 'node_modules/node-api-headers/package.json'];
-  const files = [...filesBelow(root, ['native'], (path) => sources.test(path)), ...headers.filter((file) => existsSync(join(root, file)))];
+  const files = [
+    ...filesBelow(root, ['native'], (path) => sources.test(path)),
+    ...headers.filter((file) => existsSync(join(root, file))),
+  ];
   return contentHash(root, files, ...configuration);
 }
 
@@ -51,6 +62,8 @@ function forgetOtherConfiguration(root) {
   const cache = join(folder, 'CMakeCache.txt');
   if (!existsSync(cache)) return;
   const text = readFileSync(cache, 'utf8');
-  const same = text.includes(`CMAKE_HOME_DIRECTORY:INTERNAL=${join(root, 'native')}\n`) && text.includes(`CMAKE_GENERATOR:INTERNAL=${generator()}\n`);
+  const same =
+    text.includes(`CMAKE_HOME_DIRECTORY:INTERNAL=${join(root, 'native')}\n`) &&
+    text.includes(`CMAKE_GENERATOR:INTERNAL=${generator()}\n`);
   if (!same) rmSync(folder, { recursive: true });
 }

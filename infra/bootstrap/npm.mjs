@@ -40,7 +40,10 @@ async function install(root) {
   const changed = JSON.stringify(lockedPackages(lockPath)) !== wanted;
   writeFileSync(lockPath, before); // an npm of another version may only format it differently
   if (changed) {
-    throw new SetupError('package-lock.json does not fit package.json: npm chose other versions', 'run `npm install` by hand, look at the changes and commit them');
+    throw new SetupError(
+      'package-lock.json does not fit package.json: npm chose other versions',
+      'run `npm install` by hand, look at the changes and commit them',
+    );
   }
 }
 

@@ -1,7 +1,16 @@
 /** Where things are: the checkout, PETREL_HOME, and the stamps that say what is done. */
 
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,7 +28,11 @@ export function petrelHome() {
 /** SHA-256 over names and contents, in name order: moving or touching files changes nothing, editing does. */
 export function contentHash(root, files, ...more) {
   const hash = createHash('sha256');
-  for (const file of [...files].sort()) hash.update(`${file}\0`).update(readFileSync(join(root, file))).update('\0');
+  for (const file of [...files].sort())
+    hash
+      .update(`${file}\0`)
+      .update(readFileSync(join(root, file)))
+      .update('\0');
   for (const text of more) hash.update(`${text}\0`);
   return hash.digest('hex');
 }

@@ -17,13 +17,22 @@ export function checkPlatform() {
   }
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major < nodeFloor[0] || (major === nodeFloor[0] && minor < nodeFloor[1])) {
-    throw new SetupError(`Node ${nodeFloor.join('.')} or newer is needed; this is ${process.versions.node}`, 'install Node 20 LTS or newer');
+    throw new SetupError(
+      `Node ${nodeFloor.join('.')} or newer is needed; this is ${process.versions.node}`,
+      'install Node 20 LTS or newer',
+    );
   }
   if (!glibcVersion()) {
-    throw new SetupError('petrel needs glibc; this system has another C library (Alpine, musl)', 'use a Debian, Ubuntu or Fedora image');
+    throw new SetupError(
+      'petrel needs glibc; this system has another C library (Alpine, musl)',
+      'use a Debian, Ubuntu or Fedora image',
+    );
   }
   if (!/^flags\s*:.*\bavx2\b/m.test(readFileSync('/proc/cpuinfo', 'utf8'))) {
-    throw new SetupError("this processor does not have AVX2, which petrel's engine needs", 'any x86-64 server or laptop since about 2015 has it; a virtual machine must pass it through');
+    throw new SetupError(
+      "this processor does not have AVX2, which petrel's engine needs",
+      'any x86-64 server or laptop since about 2015 has it; a virtual machine must pass it through',
+    );
   }
 }
 
@@ -33,7 +42,11 @@ function glibcVersion() {
 }
 
 const remedies = {
-  python: ['python3 with pip', 'apt-get install python3 python3-pip   (it downloads pinned wheels; nothing is installed into it)', hasPip],
+  python: [
+    'python3 with pip',
+    'apt-get install python3 python3-pip   (it downloads pinned wheels; nothing is installed into it)',
+    hasPip,
+  ],
   compiler: ['a C++ compiler', 'apt-get install g++', () => cxxCompiler() !== undefined],
   cmake: ['cmake', 'apt-get install cmake', () => findOnPath('cmake') !== undefined],
 };

@@ -6,7 +6,16 @@
  */
 
 import { spawnSync } from 'node:child_process';
-import { accessSync, chmodSync, constants, existsSync, mkdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { writeAtomically } from './places.mjs';
 import { findOnPath } from './programs.mjs';
@@ -52,7 +61,10 @@ export function oneDnnStep({ home }) {
       fetchWheels(oneDnn.wheels, target, (unpacked, result) => {
         renameSync(join(unpacked, 'onednn_devel_cpu_gomp-2023.2.0.data/data/include'), join(result, 'include'));
         mkdirSync(join(result, 'lib'));
-        renameSync(join(unpacked, 'onednn_cpu_gomp-2023.2.0.data/data/lib/libdnnl.so.3.2'), join(result, 'lib/libdnnl.so.3.2'));
+        renameSync(
+          join(unpacked, 'onednn_cpu_gomp-2023.2.0.data/data/lib/libdnnl.so.3.2'),
+          join(result, 'lib/libdnnl.so.3.2'),
+        );
         // The wheel holds the same 54 MB three times, since zip files know no links.
         symlinkSync('libdnnl.so.3.2', join(result, 'lib/libdnnl.so.3'));
         symlinkSync('libdnnl.so.3', join(result, 'lib/libdnnl.so'));
@@ -126,4 +138,3 @@ export function isExecutable(path) {
     return false;
   }
 }
-

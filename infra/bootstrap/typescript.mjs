@@ -23,7 +23,11 @@ export function typescriptStep({ root, force }) {
     async run() {
       const built = key();
       removeGhosts(root);
-      await runProgram(join(root, 'node_modules/.bin/tsc'), ['--project', root], { cwd: root, what: 'tsc', hint: 'mend the type errors above' });
+      await runProgram(join(root, 'node_modules/.bin/tsc'), ['--project', root], {
+        cwd: root,
+        what: 'tsc',
+        hint: 'mend the type errors above',
+      });
       stamp.write(built);
       forced = false;
       return `${sources().length} files`;
@@ -52,10 +56,15 @@ export function workflowBundleStep({ root, force }) {
     name: 'workflow bundle',
     needs: [],
     pending: () =>
-      existsSync(join(root, 'workflows/index.ts')) && (forced || !existsSync(join(root, 'dist/workflow-bundle.js')) || !stamp.holds(key())),
+      existsSync(join(root, 'workflows/index.ts')) &&
+      (forced || !existsSync(join(root, 'dist/workflow-bundle.js')) || !stamp.holds(key())),
     async run() {
       const built = key();
-      await runProgram(process.execPath, [join(root, 'dist/infra/temporal/bundle.js')], { cwd: root, what: 'the workflow bundler', hint: 'a workflow may import only core and @temporalio/workflow' });
+      await runProgram(process.execPath, [join(root, 'dist/infra/temporal/bundle.js')], {
+        cwd: root,
+        what: 'the workflow bundler',
+        hint: 'a workflow may import only core and @temporalio/workflow',
+      });
       stamp.write(built);
       forced = false;
     },

@@ -47,8 +47,23 @@ for wheel in glob.glob(sys.argv[1] + "/*.whl"):
 /** pip checks the hashes itself and refuses anything else; networks fail now and then, so it gets a few tries. */
 async function download(wheels, folder) {
   const requirements = join(folder, 'requirements.txt');
-  writeFileSync(requirements, wheels.map(([requirement, sha256]) => `${requirement} --hash=sha256:${sha256}\n`).join(''));
-  const args = ['-m', 'pip', 'download', '--quiet', '--no-deps', '--only-binary=:all:', '--require-hashes', '-r', requirements, '-d', folder];
+  writeFileSync(
+    requirements,
+    wheels.map(([requirement, sha256]) => `${requirement} --hash=sha256:${sha256}\n`).join(''),
+  );
+  const args = [
+    '-m',
+    'pip',
+    'download',
+    '--quiet',
+    '--no-deps',
+    '--only-binary=:all:',
+    '--require-hashes',
+    '-r',
+    requirements,
+    '-d',
+    folder,
+  ];
   for (let attempt = 1; ; attempt++) {
     try {
       await runProgram('python3', args, {
@@ -58,7 +73,8 @@ async function download(wheels, folder) {
       });
       return;
     } catch (error) {
-      if (/DO NOT MATCH THE HASHES/i.test(error.output ?? '')) error.hint = 'the package index gives other bytes than petrel pins: do not use them';
+      if (/DO NOT MATCH THE HASHES/i.test(error.output ?? ''))
+        error.hint = 'the package index gives other bytes than petrel pins: do not use them';
       else if (attempt < attempts) {
         await delay(firstRetryMs * 2 ** (attempt - 1));
         continue;

@@ -92,7 +92,13 @@ function namesIn(folder: string): string[] {
 
 /** False when the fault has fired already: the file is created once, whoever comes first. */
 function writeDown(folder: string, fault: z.infer<typeof armedFault>, facts: FaultFacts): boolean {
-  const fired: FiredFault = { id: fault.id, pid: process.pid, process: process.env[childVariable] ?? '', point: fault.point, facts };
+  const fired: FiredFault = {
+    id: fault.id,
+    pid: process.pid,
+    process: process.env[childVariable] ?? '',
+    point: fault.point,
+    facts,
+  };
   mkdirSync(firedFolder(folder), { recursive: true });
   try {
     const name = fault.always ? `${fault.id}.${process.pid}.${visits.get(fault.id)}` : fault.id;

@@ -9,7 +9,9 @@ const servers: Server[] = [];
 const ends: (() => void)[] = [];
 afterEach(async () => {
   for (const end of ends.splice(0)) end();
-  await Promise.all(servers.splice(0).map((server) => new Promise((resolve) => (server.closeAllConnections(), server.close(resolve)))));
+  await Promise.all(
+    servers.splice(0).map((server) => new Promise((resolve) => (server.closeAllConnections(), server.close(resolve)))),
+  );
 });
 
 interface Metadata {
@@ -24,7 +26,12 @@ interface Metadata {
 /** The metadata service as IMDSv2 has it: nothing without a token. */
 async function metadataService(): Promise<Metadata> {
   const [port] = (await freePorts(1)) as [number];
-  const metadata: Metadata = { endpoint: `http://${loopback}:${port}`, action: undefined, tokens: new Set(), requests: [] };
+  const metadata: Metadata = {
+    endpoint: `http://${loopback}:${port}`,
+    action: undefined,
+    tokens: new Set(),
+    requests: [],
+  };
   const server = createServer((request, response) => {
     metadata.requests.push(`${request.method} ${request.url}`);
     const answer = (status: number, text = '') => response.writeHead(status).end(text);
@@ -45,12 +52,15 @@ async function metadataService(): Promise<Metadata> {
 
 /** Resolves with the notice; `seen` counts the looks that were taken. */
 function watch(endpoint: string, log: (line: string) => void = () => {}): Promise<Notice> {
-  return new Promise((resolve) => ends.push(ec2Notice({ endpoint, pollMs: 10, now: () => Date.parse('2026-01-02T03:04:05Z'), log })(resolve)));
+  return new Promise((resolve) =>
+    ends.push(ec2Notice({ endpoint, pollMs: 10, now: () => Date.parse('2026-01-02T03:04:05Z'), log })(resolve)),
+  );
 }
 
 /** Resolves when the service was asked for the action so often. */
 async function asked(metadata: Metadata, times: number): Promise<void> {
-  while (metadata.requests.filter((request) => request.endsWith('instance-action')).length < times) await new Promise((resolve) => setTimeout(resolve, 5));
+  while (metadata.requests.filter((request) => request.endsWith('instance-action')).length < times)
+    await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 const terminate = JSON.stringify({ action: 'terminate', time: '2026-01-02T03:06:05Z' });
@@ -61,7 +71,10 @@ describe('the notice of a spot instance', () => {
     const notice = watch(metadata.endpoint);
     await asked(metadata, 3);
     metadata.action = terminate;
-    expect(await notice).toEqual({ reason: 'EC2 means to terminate this machine at 2026-01-02T03:06:05Z', graceMs: 120_000 });
+    expect(await notice).toEqual({
+      reason: 'EC2 means to terminate this machine at 2026-01-02T03:06:05Z',
+      graceMs: 120_000,
+    });
     expect(metadata.requests.filter((request) => request.startsWith('PUT'))).toHaveLength(1);
   });
 
@@ -91,7 +104,11 @@ describe('the notice of a spot instance', () => {
     const [port] = (await freePorts(1)) as [number];
     const lines: string[] = [];
     await new Promise<void>((resolve) => {
-      ends.push(ec2Notice({ endpoint: `http://${loopback}:${port}`, pollMs: 5, log: (line) => (lines.push(line), resolve()) })(() => {}));
+      ends.push(
+        ec2Notice({ endpoint: `http://${loopback}:${port}`, pollMs: 5, log: (line) => (lines.push(line), resolve()) })(
+          () => {},
+        ),
+      );
     });
     expect(lines).toEqual([expect.stringContaining('does not say whether this machine stays')]);
   });

@@ -24,7 +24,12 @@ export interface Ec2NoticeOptions {
   readonly log?: (line: string) => void;
 }
 
-export function ec2Notice({ endpoint = linkLocal, pollMs = 2_000, now = Date.now, log = () => {} }: Ec2NoticeOptions = {}): NoticeWatch {
+export function ec2Notice({
+  endpoint = linkLocal,
+  pollMs = 2_000,
+  now = Date.now,
+  log = () => {},
+}: Ec2NoticeOptions = {}): NoticeWatch {
   return (onNotice) => {
     const service = new MetadataService(endpoint);
     let timer: NodeJS.Timeout | undefined;
@@ -37,7 +42,10 @@ export function ec2Notice({ endpoint = linkLocal, pollMs = 2_000, now = Date.now
         trouble = undefined;
         if (action !== undefined && !ended) {
           const { time } = action;
-          return onNotice({ reason: `EC2 means to ${action.action} this machine at ${time}`, graceMs: Math.max(0, Date.parse(time) - now()) });
+          return onNotice({
+            reason: `EC2 means to ${action.action} this machine at ${time}`,
+            graceMs: Math.max(0, Date.parse(time) - now()),
+          });
         }
       } catch (error) {
         const text = error instanceof Error ? error.message : String(error);
@@ -67,7 +75,10 @@ class MetadataService {
   async get(path: string): Promise<string | undefined> {
     for (const attempt of [1, 2]) {
       this.#token ??= await this.#newToken();
-      const answer = await fetch(this.#endpoint + path, { headers: { 'X-aws-ec2-metadata-token': this.#token }, signal: AbortSignal.timeout(answerMs) });
+      const answer = await fetch(this.#endpoint + path, {
+        headers: { 'X-aws-ec2-metadata-token': this.#token },
+        signal: AbortSignal.timeout(answerMs),
+      });
       if (answer.ok) return answer.text();
       await answer.body?.cancel();
       if (answer.status === 404) return undefined;
@@ -79,7 +90,11 @@ class MetadataService {
 
   async #newToken(): Promise<string> {
     const headers = { 'X-aws-ec2-metadata-token-ttl-seconds': String(tokenSeconds) };
-    const answer = await fetch(`${this.#endpoint}/latest/api/token`, { method: 'PUT', headers, signal: AbortSignal.timeout(answerMs) });
+    const answer = await fetch(`${this.#endpoint}/latest/api/token`, {
+      method: 'PUT',
+      headers,
+      signal: AbortSignal.timeout(answerMs),
+    });
     if (!answer.ok) throw new Error(`no token: status ${answer.status}`);
     return answer.text();
   }

@@ -29,14 +29,22 @@ export interface NatsConnectOptions {
  * Connects under a name that the server shows. The connection is never given up: the client reconnects for ever, and only
  * `close()` or `drain()` ends it. Throws `NatsUnreachable` (retryable) when no server answers within 20 s, and `NatsTooOld`.
  */
-export async function connectNats({ nats }: HasNats, name: string, options: NatsConnectOptions = {}): Promise<NatsConnection> {
+export async function connectNats(
+  { nats }: HasNats,
+  name: string,
+  options: NatsConnectOptions = {},
+): Promise<NatsConnection> {
   const connection = await firstConnection(connectOptions(nats, name), options.timeoutMs ?? 20_000);
   const version = connection.info?.version ?? 'unknown';
   if (isOlder(version, natsVersionFloor)) {
     await connection.close();
-    throw new TerminalError('NatsTooOld', `nats-server ${natsVersionFloor} or newer is needed; ${nats.url} runs ${version}`, {
-      hint: 'upgrade the server, or leave it off PATH: set-up then fetches one that will do',
-    });
+    throw new TerminalError(
+      'NatsTooOld',
+      `nats-server ${natsVersionFloor} or newer is needed; ${nats.url} runs ${version}`,
+      {
+        hint: 'upgrade the server, or leave it off PATH: set-up then fetches one that will do',
+      },
+    );
   }
   void logStatus(connection, name, options.log ?? (() => {}));
   return connection;
@@ -63,10 +71,14 @@ async function firstConnection(options: ConnectionOptions, timeoutMs: number): P
   try {
     return await retry(() => connect(options), { everyMs: 100, timeoutMs });
   } catch (cause) {
-    throw new RetryableError('NatsUnreachable', `no NATS server answers at ${String(options.servers)}: ${errorToJson(cause).message}`, {
-      hint: 'petrel up',
-      cause,
-    });
+    throw new RetryableError(
+      'NatsUnreachable',
+      `no NATS server answers at ${String(options.servers)}: ${errorToJson(cause).message}`,
+      {
+        hint: 'petrel up',
+        cause,
+      },
+    );
   }
 }
 

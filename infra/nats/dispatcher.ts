@@ -96,13 +96,20 @@ export class Dispatcher {
   }
 
   /** `noRoom`: asked when a job could not be published. */
-  static async open(nc: NatsConnection, timing: Timing, noRoom: NoRoom = async () => undefined, ended: WorkerEnded = () => {}): Promise<Dispatcher> {
+  static async open(
+    nc: NatsConnection,
+    timing: Timing,
+    noRoom: NoRoom = async () => undefined,
+    ended: WorkerEnded = () => {},
+  ): Promise<Dispatcher> {
     return new Dispatcher(nc, await ensureStreams(nc), timing, noRoom, ended);
   }
 
   #replaced(entry: Presence, before: Presence | undefined): void {
     const sessions = [...this.#sessions.values()];
-    const runs = sessions.filter(({ jobId, runId }) => before?.jobs.includes(jobId) || before?.lease === runId).map(({ runId }) => runId);
+    const runs = sessions
+      .filter(({ jobId, runId }) => before?.jobs.includes(jobId) || before?.lease === runId)
+      .map(({ runId }) => runId);
     for (const runId of new Set(runs)) this.#ended(runId, entry.worker, entry.predecessorEnded ?? 'vanished');
     for (const session of sessions) session.replaced(entry);
   }
@@ -152,10 +159,28 @@ export class Dispatcher {
   }
 
   /** Decides the job's result in a worker's stead: made of its parts, or that it cannot be done. What was decided before counts. */
-  async settle<S extends Stage>(request: JobRequest<S>, output: StageTypes[S]['output'], timings: ResultRecord['timings'], writer: Writer): Promise<JobResult<S>> {
+  async settle<S extends Stage>(
+    request: JobRequest<S>,
+    output: StageTypes[S]['output'],
+    timings: ResultRecord['timings'],
+    writer: Writer,
+  ): Promise<JobResult<S>> {
     const jobId = jobIdOf(request.stage, request.input);
-    const record: ResultRecord = { format: recordFormat, jobId, stage: request.stage, output: { ...output }, timings, writer };
-    const { record: decided } = await decide(request.store, keys.result(request.runId, jobId), resultRecord, record, () => true);
+    const record: ResultRecord = {
+      format: recordFormat,
+      jobId,
+      stage: request.stage,
+      output: { ...output },
+      timings,
+      writer,
+    };
+    const { record: decided } = await decide(
+      request.store,
+      keys.result(request.runId, jobId),
+      resultRecord,
+      record,
+      () => true,
+    );
     return { jobId, output: decided.output as unknown as StageTypes[S]['output'], timings: decided.timings };
   }
 
@@ -255,8 +280,12 @@ class WaitSession {
 
   start(): void {
     const { nc, runId, jobId, timing } = this.#ports;
-    const claims = nc.subscribe(claimSubject(runId, jobId), { callback: (error, message) => this.#onClaim(error, message) });
-    const events = nc.subscribe(eventSubject(runId, jobId), { callback: (error, message) => this.#onEvent(error, message) });
+    const claims = nc.subscribe(claimSubject(runId, jobId), {
+      callback: (error, message) => this.#onClaim(error, message),
+    });
+    const events = nc.subscribe(eventSubject(runId, jobId), {
+      callback: (error, message) => this.#onEvent(error, message),
+    });
     const watchdog = setInterval(() => this.#look(), timing.watchdogMs);
     this.#closers.push(
       () => claims.unsubscribe(),
@@ -364,7 +393,12 @@ class WaitSession {
     const request = readMessage(message, claimRequest);
     if (request === undefined) return sayDropped(message.subject);
     const reply = this.#wait.claim(request, Date.now());
-    faultPoint('claim.answer', { stage: this.#ports.stage, answer: reply.answer, iteration: this.#ports.iteration, runId: this.#ports.runId });
+    faultPoint('claim.answer', {
+      stage: this.#ports.stage,
+      answer: reply.answer,
+      iteration: this.#ports.iteration,
+      runId: this.#ports.runId,
+    });
     message.respond(JSON.stringify(reply));
     if (this.#wait.convicted !== undefined) this.#fail(this.#wait.convicted);
     this.#report();

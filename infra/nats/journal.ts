@@ -53,10 +53,12 @@ export class Journal {
     }
     faultPoint('journal.before', { tokens });
     this.#onTheWay += size;
-    const stored = this.#js.publish(journalSubject(runId, jobId, this.#incarnation), text, { timeout: storedMs, retries: 0 }).then(
-      () => faultPoint('journal.after', { tokens }),
-      () => void (this.#lost = true),
-    );
+    const stored = this.#js
+      .publish(journalSubject(runId, jobId, this.#incarnation), text, { timeout: storedMs, retries: 0 })
+      .then(
+        () => faultPoint('journal.after', { tokens }),
+        () => void (this.#lost = true),
+      );
     this.#unsettled.add(stored);
     void stored.finally(() => {
       this.#unsettled.delete(stored);

@@ -45,7 +45,8 @@ export class Link {
 
   async #follow(nc: NatsConnection): Promise<void> {
     for await (const { type } of nc.status()) {
-      if (type === 'disconnect') this.#lose(new RetryableError('NatsLost', 'the connection to NATS was lost before its answer came'));
+      if (type === 'disconnect')
+        this.#lose(new RetryableError('NatsLost', 'the connection to NATS was lost before its answer came'));
       else if (type === 'reconnect') this.#return();
     }
   }

@@ -6,7 +6,14 @@ import { jetstream } from '@nats-io/jetstream';
 import type { Consumer, JsMsg } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { PetrelError, errorToJson } from '../../core/errors.ts';
-import { claimReply, claimSubject, eventSubject, jobMessage, jobStream, wireVersion } from '../../core/wire/messages.ts';
+import {
+  claimReply,
+  claimSubject,
+  eventSubject,
+  jobMessage,
+  jobStream,
+  wireVersion,
+} from '../../core/wire/messages.ts';
 import type { ClaimReply, JobEvent, JobMessage, Timing } from '../../core/wire/messages.ts';
 import type { Role } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../faults/index.ts';
@@ -105,10 +112,15 @@ export class Puller {
   /** One message, or none for a while. A request that the client makes again on its own when it is back may still be answered: that message goes to another. */
   async #next(consumer: Consumer): Promise<JsMsg | null> {
     const answer = consumer.next({ expires: 2_000 });
-    return linkOf(this.#ports.nc).orLost(answer).catch((error: unknown) => {
-      answer.then((late) => late?.nak(), () => undefined);
-      throw error;
-    });
+    return linkOf(this.#ports.nc)
+      .orLost(answer)
+      .catch((error: unknown) => {
+        answer.then(
+          (late) => late?.nak(),
+          () => undefined,
+        );
+        throw error;
+      });
   }
 
   /** Resolves when there is a server to ask, and not at once when it is there and refuses. */
@@ -132,7 +144,8 @@ export class Puller {
     if (this.#inHand.has(handKey(message))) return raw.nak(this.#ports.timing.ackWaitMs);
     const refusal = this.#ports.refuse(message);
     if (refusal !== undefined) {
-      if (refusal.because !== undefined) this.#tell(message, { v: wireVersion, type: 'queued', worker: this.#ports.worker, because: refusal.because });
+      if (refusal.because !== undefined)
+        this.#tell(message, { v: wireVersion, type: 'queued', worker: this.#ports.worker, because: refusal.because });
       return raw.nak(refusal.delayMs);
     }
     // From before the claim on: of two copies of a message one must not overtake the other's.
@@ -149,7 +162,9 @@ export class Puller {
     const reply = await this.#claim(message);
     faultPoint('claim.after', factsOf(message));
     if (reply === undefined) {
-      return raw.info.deliveryCount >= maxUnclaimed ? raw.term('nobody waits for it') : raw.nak(this.#ports.timing.progressMs);
+      return raw.info.deliveryCount >= maxUnclaimed
+        ? raw.term('nobody waits for it')
+        : raw.nak(this.#ports.timing.progressMs);
     }
     if (reply.answer === 'drop') return raw.term('dropped by its waiter');
     if (reply.answer === 'held') return raw.nak(this.#ports.timing.progressMs);
@@ -160,7 +175,9 @@ export class Puller {
     const { nc, worker, incarnation, predecessorEnded, timing } = this.#ports;
     try {
       const request = JSON.stringify({ v: wireVersion, jobId: message.jobId, worker, incarnation, predecessorEnded });
-      const answer = await linkOf(nc).orLost(nc.request(claimSubject(message.runId, message.jobId), request, { timeout: timing.claimMs }));
+      const answer = await linkOf(nc).orLost(
+        nc.request(claimSubject(message.runId, message.jobId), request, { timeout: timing.claimMs }),
+      );
       return readMessage(answer, claimReply);
     } catch {
       // No responders, or no answer in time: nobody waits now. The message goes back to the queue.

@@ -5,7 +5,13 @@ import { Kvm } from '@nats-io/kv';
 import type { KV } from '@nats-io/kv';
 import { nanos } from '@nats-io/nats-core';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { jobConsumer, jobConsumerFilter, jobStream, jobStreamSubjects, presenceBucket } from '../../core/wire/messages.ts';
+import {
+  jobConsumer,
+  jobConsumerFilter,
+  jobStream,
+  jobStreamSubjects,
+  presenceBucket,
+} from '../../core/wire/messages.ts';
 import type { Timing } from '../../core/wire/messages.ts';
 import { roles } from '../../core/wire/jobs.ts';
 import type { Role } from '../../core/wire/jobs.ts';
@@ -31,7 +37,12 @@ export async function ensureStreams(nc: NatsConnection): Promise<JetStreamManage
 }
 
 /** One durable consumer for a role and profile, shared by all workers that can serve it. Deliveries are unlimited. */
-export async function ensureConsumer(jsm: JetStreamManager, role: Role, profile: string, timing: Timing): Promise<string> {
+export async function ensureConsumer(
+  jsm: JetStreamManager,
+  role: Role,
+  profile: string,
+  timing: Timing,
+): Promise<string> {
   const name = jobConsumer(role, profile);
   await jsm.consumers.add(jobStream(role), {
     durable_name: name,

@@ -5,8 +5,16 @@ import { JobWait } from './wait.ts';
 
 const timing = timings.local;
 /** By a process whose predecessor of the same name crashed, unless it is said how else it ended. */
-const claim = (worker: string, incarnation = worker, predecessorEnded = 'SIGSEGV') => ({ v: wireVersion, jobId: 'j', worker, incarnation, predecessorEnded }) as const;
-const progress = (worker: string): JobEvent => ({ v: wireVersion, type: 'progress', worker, done: 1, total: 2, note: '' });
+const claim = (worker: string, incarnation = worker, predecessorEnded = 'SIGSEGV') =>
+  ({ v: wireVersion, jobId: 'j', worker, incarnation, predecessorEnded }) as const;
+const progress = (worker: string): JobEvent => ({
+  v: wireVersion,
+  type: 'progress',
+  worker,
+  done: 1,
+  total: 2,
+  note: '',
+});
 const failed = (kind: Extract<JobEvent, { type: 'failed' }>['kind']): JobEvent => ({
   v: wireVersion,
   type: 'failed',
@@ -55,14 +63,20 @@ describe('a job that is waited for', () => {
     wait.claim(claim('a'), 0);
     const later = timing.ackWaitMs + 1;
     wait.claim(claim('b'), later);
-    for (const kind of ['preempted', 'retryable', 'unknown', 'pause', 'terminal'] as const) expect(wait.event(failed(kind), later)).toEqual({ type: 'wait' });
+    for (const kind of ['preempted', 'retryable', 'unknown', 'pause', 'terminal'] as const)
+      expect(wait.event(failed(kind), later)).toEqual({ type: 'wait' });
     expect(wait.claim(claim('c'), later + 1)).toMatchObject({ answer: 'held', holder: 'b' });
     expect(wait.event(failed('preempted'), 2 * later)).toMatchObject({ type: 'publish' });
   });
 
   it('stays with its holder when another worker will not do it, and says why it waits only when nobody does it', () => {
     const wait = new JobWait('j', timing);
-    const refused = (worker: string): JobEvent => ({ v: wireVersion, type: 'queued', worker, because: `${worker} is leased` });
+    const refused = (worker: string): JobEvent => ({
+      v: wireVersion,
+      type: 'queued',
+      worker,
+      because: `${worker} is leased`,
+    });
     wait.event(refused('b'), 0);
     expect([wait.holder, wait.queuedBecause]).toEqual([undefined, 'b is leased']);
     wait.claim(claim('a'), 0);
@@ -81,14 +95,17 @@ describe('a job that is waited for', () => {
     expect(wait.convicted).toMatchObject({ kind: 'pause', code: 'JobConvicted' });
   });
 
-  it.each(['SIGKILL', undefined])('is not convicted for the kills that machines suffer (%s), nor tried for ever', (ended) => {
-    const wait = new JobWait('j', timing);
-    const answers = Array.from({ length: 10 }, (_, n) => {
-      if (ended === undefined) return wait.claim(claim(`w${n}`), n * (timing.ackWaitMs + 1)).answer;
-      return wait.claim(claim('a', `a${n}`, ended), n).answer;
-    });
-    expect(answers).toEqual([...new Array<string>(9).fill('go'), 'drop']);
-  });
+  it.each(['SIGKILL', undefined])(
+    'is not convicted for the kills that machines suffer (%s), nor tried for ever',
+    (ended) => {
+      const wait = new JobWait('j', timing);
+      const answers = Array.from({ length: 10 }, (_, n) => {
+        if (ended === undefined) return wait.claim(claim(`w${n}`), n * (timing.ackWaitMs + 1)).answer;
+        return wait.claim(claim('a', `a${n}`, ended), n).answer;
+      });
+      expect(answers).toEqual([...new Array<string>(9).fill('go'), 'drop']);
+    },
+  );
 
   it('costs nothing when its worker was preempted, however often', () => {
     const wait = new JobWait('j', timing);
@@ -99,8 +116,14 @@ describe('a job that is waited for', () => {
     const wait = new JobWait('j', timing);
     expect(wait.event(failed('unknown'), 0).type).toBe('publish');
     expect(wait.event(failed('unknown'), 0).type).toBe('publish');
-    expect(wait.event(failed('unknown'), 0)).toMatchObject({ type: 'give-up', error: { kind: 'pause', code: 'JobFailed' } });
-    expect(new JobWait('j', timing).event(failed('terminal'), 0)).toMatchObject({ type: 'give-up', error: { kind: 'terminal', code: 'X' } });
+    expect(wait.event(failed('unknown'), 0)).toMatchObject({
+      type: 'give-up',
+      error: { kind: 'pause', code: 'JobFailed' },
+    });
+    expect(new JobWait('j', timing).event(failed('terminal'), 0)).toMatchObject({
+      type: 'give-up',
+      error: { kind: 'terminal', code: 'X' },
+    });
   });
 
   it('of one worker that fails everything are no verdict while another could do it, and that one goes first', () => {
@@ -127,7 +150,9 @@ describe('a job that is waited for', () => {
 
   it('backs off longer and longer on failures that may pass, up to five seconds', () => {
     const wait = new JobWait('j', timing);
-    const delays = Array.from({ length: 12 }, () => wait.event(failed('retryable'), 0)).map((verdict) => (verdict.type === 'publish' ? verdict.delayMs : -1));
+    const delays = Array.from({ length: 12 }, () => wait.event(failed('retryable'), 0)).map((verdict) =>
+      verdict.type === 'publish' ? verdict.delayMs : -1,
+    );
     expect(delays).toEqual(delays.toSorted((a, b) => a - b));
     expect(delays.at(-1)).toBe(5_000);
   });

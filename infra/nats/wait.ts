@@ -93,7 +93,8 @@ export class JobWait {
 
   /** A process of this name is there anew: true when it held the job before, which is nobody's now. */
   replaced(worker: string, incarnation: string, ended?: string): boolean {
-    if (this.#holder === undefined || this.#holder.worker !== worker || this.#holder.incarnation === incarnation) return false;
+    if (this.#holder === undefined || this.#holder.worker !== worker || this.#holder.incarnation === incarnation)
+      return false;
     this.#holder.lastSeen = Number.NEGATIVE_INFINITY;
     this.#holder.ended = ended;
     return true;
@@ -159,10 +160,14 @@ export class JobWait {
     this.#deaths += 1;
     if (holder.alone) this.#deathsAlone += killed.has(holder.ended) ? killCounts : 1;
     if (this.#deathsAlone < (this.#options.divisible === true ? 1 : maxDeathsAlone)) return;
-    this.#convicted = new PauseError('JobConvicted', `${this.#jobId} ended workers again and again while it ran alone; the last one by ${holder.ended ?? 'vanishing'}`, {
-      hint: 'See the worker logs (petrel logs); petrel resume tries once more',
-      where: holder.worker,
-    });
+    this.#convicted = new PauseError(
+      'JobConvicted',
+      `${this.#jobId} ended workers again and again while it ran alone; the last one by ${holder.ended ?? 'vanishing'}`,
+      {
+        hint: 'See the worker logs (petrel logs); petrel resume tries once more',
+        where: holder.worker,
+      },
+    );
   }
 
   #failed(event: Extract<JobEvent, { type: 'failed' }>, now: number): Verdict {
@@ -190,7 +195,11 @@ export class JobWait {
         if (this.#failedAt.size === 1 && this.#othersThan(event.worker)) return { type: 'publish', delayMs: 200 };
         return {
           type: 'give-up',
-          error: new PauseError('JobFailed', `${this.#jobId} failed ${this.#unknownFailures} times; last: ${message}`, detail),
+          error: new PauseError(
+            'JobFailed',
+            `${this.#jobId} failed ${this.#unknownFailures} times; last: ${message}`,
+            detail,
+          ),
         };
     }
   }

@@ -13,24 +13,48 @@ import { encodeRecord, needRecord } from '../store/records.ts';
 import type { RunLog } from '../store/run-log.ts';
 
 /** `strays: null` forgets them. */
-type Change = Partial<Omit<RetentionEntry, 'format' | 'runId' | 'n' | 'at' | 'strays'>> & { readonly strays?: RetentionEntry['strays'] | null };
+type Change = Partial<Omit<RetentionEntry, 'format' | 'runId' | 'n' | 'at' | 'strays'>> & {
+  readonly strays?: RetentionEntry['strays'] | null;
+};
 
 /** The newest entry; of a run of which nothing was ever removed, one that says so. */
 export async function readRetention({ store, runId }: Pick<RunLog, 'store' | 'runId'>): Promise<RetentionEntry> {
   const n = await newestOf(store, (i) => keys.retention(runId, i));
   if (n > 0) return (await needRecord(store, keys.retention(runId, n), retentionEntry)).record;
-  return { format: recordFormat, runId, n: 0, at: '', floor: 0, cleared: 0, pins: [], condemned: [], condemnedAt: '', shared: [], verified: [] };
+  return {
+    format: recordFormat,
+    runId,
+    n: 0,
+    at: '',
+    floor: 0,
+    cleared: 0,
+    pins: [],
+    condemned: [],
+    condemnedAt: '',
+    shared: [],
+    verified: [],
+  };
 }
 
 /** Appends what `change` makes of the newest entry, and asks again when another was quicker. Nothing is written for `undefined`. */
-export async function changeRetention(log: RunLog, now: Date, change: (entry: RetentionEntry) => Promise<Change | undefined>): Promise<RetentionEntry> {
+export async function changeRetention(
+  log: RunLog,
+  now: Date,
+  change: (entry: RetentionEntry) => Promise<Change | undefined>,
+): Promise<RetentionEntry> {
   for (let attempt = 0; attempt < 20; attempt++) {
     const entry = await readRetention(log);
     const changed = await change(entry);
     if (changed === undefined) return entry;
     const { strays = entry.strays, ...rest } = changed;
     const { strays: _before, ...kept } = entry;
-    const next: RetentionEntry = { ...kept, ...rest, ...(strays ? { strays } : {}), n: entry.n + 1, at: now.toISOString() };
+    const next: RetentionEntry = {
+      ...kept,
+      ...rest,
+      ...(strays ? { strays } : {}),
+      n: entry.n + 1,
+      at: now.toISOString(),
+    };
     if ((await log.store.create(keys.retention(log.runId, next.n), encodeRecord(next))) === 'created') return next;
   }
   throw new RetryableError('RetentionContention', `${log.runId}: many writers pin or remove at once`);
@@ -40,7 +64,11 @@ export async function changeRetention(log: RunLog, now: Date, change: (entry: Re
  * Keeps what is needed to go back to `position` until the returned function is called, at the longest for `forMs`.
  * Throws TerminalError `RemovedByRetention`.
  */
-export async function pinPosition(log: RunLog, { position, why, forMs }: { readonly position: number; readonly why: string; readonly forMs: number }, now: () => Date): Promise<() => Promise<void>> {
+export async function pinPosition(
+  log: RunLog,
+  { position, why, forMs }: { readonly position: number; readonly why: string; readonly forMs: number },
+  now: () => Date,
+): Promise<() => Promise<void>> {
   const id = randomBytes(6).toString('hex');
   const until = new Date(now().getTime() + forMs).toISOString();
   await changeRetention(log, now(), async ({ floor, pins }) => {
@@ -48,7 +76,9 @@ export async function pinPosition(log: RunLog, { position, why, forMs }: { reado
     return { pins: [...pins, { id, position, why, until }] };
   });
   return async () => {
-    await changeRetention(log, now(), async ({ pins }) => (pins.some((pin) => pin.id === id) ? { pins: pins.filter((pin) => pin.id !== id) } : undefined));
+    await changeRetention(log, now(), async ({ pins }) =>
+      pins.some((pin) => pin.id === id) ? { pins: pins.filter((pin) => pin.id !== id) } : undefined,
+    );
   };
 }
 
@@ -59,7 +89,11 @@ export function livePins({ pins }: Pick<RetentionEntry, 'pins'>, now: Date): Tim
 
 /** `what`: "the samples of iteration 3". */
 export function removedByRetention(runId: string, what: string, floor: number): TerminalError {
-  return new TerminalError('RemovedByRetention', `${runId}: ${what} may be gone: retention keeps what follows iteration ${floor}`, {
-    hint: 'trainer.max_actor_ckpt_to_keep and trainer.keep_batches say what is kept',
-  });
+  return new TerminalError(
+    'RemovedByRetention',
+    `${runId}: ${what} may be gone: retention keeps what follows iteration ${floor}`,
+    {
+      hint: 'trainer.max_actor_ckpt_to_keep and trainer.keep_batches say what is kept',
+    },
+  );
 }

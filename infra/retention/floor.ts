@@ -21,11 +21,19 @@ export interface RetentionRule {
 
 export async function ruleOf(log: RunLog): Promise<RetentionRule> {
   const { trainer } = parseRecipe((await log.revision()).recipe);
-  return { checkpoints: trainer.max_actor_ckpt_to_keep && Math.max(fewestCheckpoints, trainer.max_actor_ckpt_to_keep), batches: trainer.keep_batches };
+  return {
+    checkpoints: trainer.max_actor_ckpt_to_keep && Math.max(fewestCheckpoints, trainer.max_actor_ckpt_to_keep),
+    batches: trainer.keep_batches,
+  };
 }
 
 /** The floor as it should be, and the checkpoints that were read for it. It never falls, and no pin lies below it. */
-export async function floorOf(log: RunLog, rule: RetentionRule, entry: RetentionEntry, now: Date): Promise<Pick<RetentionEntry, 'floor' | 'verified'>> {
+export async function floorOf(
+  log: RunLog,
+  rule: RetentionRule,
+  entry: RetentionEntry,
+  now: Date,
+): Promise<Pick<RetentionEntry, 'floor' | 'verified'>> {
   const unchanged = { floor: entry.floor, verified: entry.verified };
   if (rule.checkpoints === null) return unchanged;
   const names = await log.checkpointNames();
@@ -34,16 +42,22 @@ export async function floorOf(log: RunLog, rule: RetentionRule, entry: Retention
   const newest = await whole.upTo(Number.POSITIVE_INFINITY, rule.checkpoints);
   if (newest.length < rule.checkpoints) return { floor: entry.floor, verified: whole.keys(entry.floor) };
   const reached = [newest.at(-1)];
-  for (const { position } of [...livePins(entry, now), ...(await forksInTheMaking(log))]) reached.push((await whole.upTo(position, 1))[0]);
+  for (const { position } of [...livePins(entry, now), ...(await forksInTheMaking(log))])
+    reached.push((await whole.upTo(position, 1))[0]);
   const floor = Math.max(entry.floor, Math.min(...reached.map((one) => one?.iteration ?? 0)));
   return { floor, verified: whole.keys(floor) };
 }
 
 /** A fork that is being made reads what leads to its position. */
 async function forksInTheMaking({ store, runId }: RunLog): Promise<Pin[]> {
-  const pins = await Promise.all((await store.children(keys.pins(runId))).map((name) => readRecord(store, keys.pins(runId) + name, pin)));
-  const done = async (by: string) => (await store.head(keys.term(by, 1))) !== undefined || (await store.head(keys.tombstone(by))) !== undefined;
-  const live = await Promise.all(pins.map(async (one) => (one === undefined || (await done(one.record.by)) ? [] : [one.record])));
+  const pins = await Promise.all(
+    (await store.children(keys.pins(runId))).map((name) => readRecord(store, keys.pins(runId) + name, pin)),
+  );
+  const done = async (by: string) =>
+    (await store.head(keys.term(by, 1))) !== undefined || (await store.head(keys.tombstone(by))) !== undefined;
+  const live = await Promise.all(
+    pins.map(async (one) => (one === undefined || (await done(one.record.by)) ? [] : [one.record])),
+  );
   return live.flat();
 }
 
@@ -73,7 +87,9 @@ class WholeCheckpoints {
 
   /** Those that were read and are kept. */
   keys(floor: number): string[] {
-    return this.#names.filter(({ iteration, key }) => iteration >= floor && this.#known.get(key) === true).map(({ key }) => key);
+    return this.#names
+      .filter(({ iteration, key }) => iteration >= floor && this.#known.get(key) === true)
+      .map(({ key }) => key);
   }
 
   async #isWhole(key: string): Promise<boolean> {

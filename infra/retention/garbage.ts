@@ -6,7 +6,13 @@
 import { RetryableError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
-import { batchDecision, checkpointManifest, evalRecord, resultRecord, weightsManifest } from '../../core/records/schema.ts';
+import {
+  batchDecision,
+  checkpointManifest,
+  evalRecord,
+  resultRecord,
+  weightsManifest,
+} from '../../core/records/schema.ts';
 import type { RetentionEntry, ShardInfo } from '../../core/records/schema.ts';
 import { readRecord } from '../store/records.ts';
 import type { RunLog } from '../store/run-log.ts';
@@ -19,14 +25,25 @@ export interface Garbage {
 }
 
 /** Everything that the floor frees and that no earlier entry has condemned. */
-export async function garbageBelow(log: RunLog, rule: RetentionRule, entry: RetentionEntry, floor: number): Promise<Garbage> {
+export async function garbageBelow(
+  log: RunLog,
+  rule: RetentionRule,
+  entry: RetentionEntry,
+  floor: number,
+): Promise<Garbage> {
   const cleared = rule.batches === 'all' ? entry.cleared : floor;
   const manifests = [...(await oldCheckpoints(log, floor)), ...(await oldWeights(log))];
-  const blobs = new Set([...entry.shared, ...(await blobsOfPositions(log, entry.cleared + 1, cleared)), ...manifests.flatMap((one) => one.blobs)]);
+  const blobs = new Set([
+    ...entry.shared,
+    ...(await blobsOfPositions(log, entry.cleared + 1, cleared)),
+    ...manifests.flatMap((one) => one.blobs),
+  ]);
   if (blobs.size === 0 && manifests.length === 0) return { condemned: entry.condemned, shared: [], cleared };
   const needed = await neededBlobs(log, cleared, floor);
   const known = new Set(entry.condemned);
-  const fresh = [...manifests.map(({ key }) => key), ...[...blobs].filter((key) => !needed.has(key))].filter((key) => !known.has(key));
+  const fresh = [...manifests.map(({ key }) => key), ...[...blobs].filter((key) => !needed.has(key))].filter(
+    (key) => !known.has(key),
+  );
   return { condemned: [...entry.condemned, ...fresh], shared: [...blobs].filter((key) => needed.has(key)), cleared };
 }
 
@@ -53,7 +70,9 @@ const blobsOf = ({ runId }: RunLog, shards: readonly ShardInfo[]) => shards.map(
 
 /** Of every term: one that no longer counts is as old as its iteration. */
 async function checkpointsAt(log: RunLog, wanted: (iteration: number) => boolean): Promise<Manifest[]> {
-  const names = (await log.store.children(keys.checkpoints(log.runId))).filter((name) => /^\d+-[0-9a-f]{64}\.json$/.test(name) && wanted(Number.parseInt(name, 10)));
+  const names = (await log.store.children(keys.checkpoints(log.runId))).filter(
+    (name) => /^\d+-[0-9a-f]{64}\.json$/.test(name) && wanted(Number.parseInt(name, 10)),
+  );
   return Promise.all(
     names.map(async (name) => {
       const key = keys.checkpoints(log.runId) + name;
@@ -72,7 +91,9 @@ async function oldWeights(log: RunLog): Promise<Manifest[]> {
 }
 
 async function weightsWhere(log: RunLog, digests: ReadonlySet<Digest>, inUse: boolean): Promise<Manifest[]> {
-  const names = (await log.store.children(keys.allWeights(log.runId))).filter((name) => digests.has(name.replace('.json', '')) === inUse);
+  const names = (await log.store.children(keys.allWeights(log.runId))).filter(
+    (name) => digests.has(name.replace('.json', '')) === inUse,
+  );
   return Promise.all(
     names.map(async (name) => {
       const key = keys.allWeights(log.runId) + name;
@@ -115,14 +136,18 @@ async function blobsOfPosition(log: RunLog, term: number, k: number): Promise<st
   const batch = k === 0 ? undefined : await readRecord(store, keys.batch(runId, term, k), batchDecision);
   const evaluation = await readRecord(store, keys.evaluation(runId, term, k), evalRecord);
   return [
-    ...(batch === undefined || batch.record.decision === 'seal' ? [] : [keys.blob(runId, batch.record.tensors), ...(await blobsOfResults(log, batch.record.results))]),
+    ...(batch === undefined || batch.record.decision === 'seal'
+      ? []
+      : [keys.blob(runId, batch.record.tensors), ...(await blobsOfResults(log, batch.record.results))]),
     ...(await blobsOfResults(log, evaluation?.record.results ?? [])),
   ];
 }
 
 async function blobsOfResults({ store, runId }: RunLog, jobs: readonly string[]): Promise<string[]> {
   const records = await Promise.all(jobs.map((job) => readRecord(store, keys.result(runId, job), resultRecord)));
-  return records.flatMap((found) => blobFields.map((field) => found?.record.output[field])).flatMap((digest) => (typeof digest === 'string' ? [keys.blob(runId, digest)] : []));
+  return records
+    .flatMap((found) => blobFields.map((field) => found?.record.output[field]))
+    .flatMap((digest) => (typeof digest === 'string' ? [keys.blob(runId, digest)] : []));
 }
 
 /** Where the outputs of jobs name blobs. */

@@ -19,7 +19,15 @@ async function stored(): Promise<MemoryStore> {
 }
 
 async function named(store: MemoryStore): Promise<void> {
-  const record = { format: recordFormat, runId: 'toy-1', revision: 1, fromPosition: 0, recipe: {}, inputs, createdAt: '' };
+  const record = {
+    format: recordFormat,
+    runId: 'toy-1',
+    revision: 1,
+    fromPosition: 0,
+    recipe: {},
+    inputs,
+    createdAt: '',
+  };
   await store.create(keys.revision('toy-1', 1), encodeRecord(record));
 }
 
@@ -35,7 +43,8 @@ describe('models and datasets', () => {
   it('stay while a run names them, and go once it was deleted', async () => {
     const store = await stored();
     await named(store);
-    for (const minute of [0, 2, 4]) expect(await passOverInputs(store, { now: at(minute), graceMs })).toEqual({ removed: [], unnamed: [] });
+    for (const minute of [0, 2, 4])
+      expect(await passOverInputs(store, { now: at(minute), graceMs })).toEqual({ removed: [], unnamed: [] });
     await store.create(keys.tombstone('toy-1'), new Uint8Array());
     await passOverInputs(store, { now: at(6), graceMs });
     expect((await passOverInputs(store, { now: at(8), graceMs })).removed).toHaveLength(2);

@@ -22,13 +22,27 @@ export interface InputsPass {
   readonly unnamed: readonly string[];
 }
 
-export async function passOverInputs(store: Store, { now, graceMs, dryRun = false, signal }: PassOptions): Promise<InputsPass> {
+export async function passOverInputs(
+  store: Store,
+  { now, graceMs, dryRun = false, signal }: PassOptions,
+): Promise<InputsPass> {
   const named = await namedInputs(store);
-  const there = (await Promise.all(roots.map(async (root) => (await store.children(root)).filter((name) => name.endsWith('/')).map((name) => root + name)))).flat();
+  const there = (
+    await Promise.all(
+      roots.map(async (root) =>
+        (await store.children(root)).filter((name) => name.endsWith('/')).map((name) => root + name),
+      ),
+    )
+  ).flat();
   const since = new Map((await readInputs(store)).unnamed.map((one) => [one.folder, one.since]));
-  const unnamed = there.filter((folder) => !named.has(folder)).map((folder) => ({ folder, since: since.get(folder) ?? now.toISOString() }));
-  const due = unnamed.filter((one) => since.has(one.folder) && now.getTime() - Date.parse(one.since) >= graceMs).map(({ folder }) => folder);
-  if (dryRun) return { removed: due, unnamed: unnamed.map(({ folder }) => folder).filter((folder) => !due.includes(folder)) };
+  const unnamed = there
+    .filter((folder) => !named.has(folder))
+    .map((folder) => ({ folder, since: since.get(folder) ?? now.toISOString() }));
+  const due = unnamed
+    .filter((one) => since.has(one.folder) && now.getTime() - Date.parse(one.since) >= graceMs)
+    .map(({ folder }) => folder);
+  if (dryRun)
+    return { removed: due, unnamed: unnamed.map(({ folder }) => folder).filter((folder) => !due.includes(folder)) };
   const entry = await changeInputs(store, (newest) => {
     const still = new Set(newest.unnamed.map(({ folder }) => folder));
     // Somebody has asked to keep it since it was read.
@@ -37,13 +51,19 @@ export async function passOverInputs(store: Store, { now, graceMs, dryRun = fals
       unnamed: unnamed.filter(({ folder }) => !due.includes(folder) && !isKept(folder)),
       removing: [...newest.removing, ...due.filter((folder) => !isKept(folder) && !newest.removing.includes(folder))],
     };
-    return JSON.stringify(next) === JSON.stringify({ unnamed: newest.unnamed, removing: newest.removing }) ? undefined : next;
+    return JSON.stringify(next) === JSON.stringify({ unnamed: newest.unnamed, removing: newest.removing })
+      ? undefined
+      : next;
   });
   for (const folder of entry.removing) {
     signal?.throwIfAborted();
     await store.remove(folder);
   }
-  if (entry.removing.length > 0) await changeInputs(store, ({ unnamed: left, removing }) => ({ unnamed: left, removing: removing.filter((folder) => !entry.removing.includes(folder)) }));
+  if (entry.removing.length > 0)
+    await changeInputs(store, ({ unnamed: left, removing }) => ({
+      unnamed: left,
+      removing: removing.filter((folder) => !entry.removing.includes(folder)),
+    }));
   return { removed: entry.removing, unnamed: entry.unnamed.map(({ folder }) => folder) };
 }
 
@@ -60,7 +80,12 @@ export async function keepInputs(store: Store, inputs: RunInputs, waitMs = 10_00
   if (!entry.removing.some((folder) => folders.includes(folder))) return true;
   const until = Date.now() + waitMs;
   while ((await readInputs(store)).removing.some((folder) => folders.includes(folder))) {
-    if (Date.now() > until) throw new RetryableError('InputsBeingRemoved', `${store.url}: the janitor is removing a model or dataset that this run needs`, { hint: 'petrel gc ends what it began; then start the run again' });
+    if (Date.now() > until)
+      throw new RetryableError(
+        'InputsBeingRemoved',
+        `${store.url}: the janitor is removing a model or dataset that this run needs`,
+        { hint: 'petrel gc ends what it began; then start the run again' },
+      );
     await delay(100);
   }
   return false;
@@ -73,7 +98,9 @@ async function namedInputs(store: Store): Promise<ReadonlySet<string>> {
     const runId = name.replace('/', '');
     if ((await store.head(keys.tombstone(runId))) !== undefined) continue;
     const newest = await newestOf(store, (n) => keys.revision(runId, n));
-    for (let n = 1; n <= newest; n++) for (const folder of foldersOf((await needRecord(store, keys.revision(runId, n), revisionRecord)).record.inputs)) named.add(folder);
+    for (let n = 1; n <= newest; n++)
+      for (const folder of foldersOf((await needRecord(store, keys.revision(runId, n), revisionRecord)).record.inputs))
+        named.add(folder);
   }
   for (const name of await store.children(keys.schedules)) {
     const schedule = name.replace('/', '');
@@ -87,15 +114,23 @@ async function namedInputs(store: Store): Promise<ReadonlySet<string>> {
 
 function foldersOf({ model, reference, train, validation }: RunInputs): string[] {
   const present = (digest: Digest | undefined) => digest !== undefined;
-  return [...[model, reference].filter(present).map((digest) => `models/${digest}/`), ...[train, validation].filter(present).map((digest) => `datasets/${digest}/`)];
+  return [
+    ...[model, reference].filter(present).map((digest) => `models/${digest}/`),
+    ...[train, validation].filter(present).map((digest) => `datasets/${digest}/`),
+  ];
 }
 
 async function readInputs(store: Store): Promise<InputsEntry> {
   const n = await newestOf(store, keys.inputs);
-  return n === 0 ? { format: recordFormat, n: 0, unnamed: [], removing: [] } : (await needRecord(store, keys.inputs(n), inputsEntry)).record;
+  return n === 0
+    ? { format: recordFormat, n: 0, unnamed: [], removing: [] }
+    : (await needRecord(store, keys.inputs(n), inputsEntry)).record;
 }
 
-async function changeInputs(store: Store, change: (entry: InputsEntry) => Pick<InputsEntry, 'unnamed' | 'removing'> | undefined): Promise<InputsEntry> {
+async function changeInputs(
+  store: Store,
+  change: (entry: InputsEntry) => Pick<InputsEntry, 'unnamed' | 'removing'> | undefined,
+): Promise<InputsEntry> {
   for (let attempt = 0; attempt < 20; attempt++) {
     const entry = await readInputs(store);
     const changed = change(entry);

@@ -34,10 +34,18 @@ export interface RunPass {
 /** A run whose records cannot be read is left alone, and says why. */
 export async function passOver(log: RunLog, options: PassOptions): Promise<RunPass> {
   try {
-    return (await log.store.head(keys.tombstone(log.runId))) === undefined ? await pass(log, options) : await finishRemoval(log, options);
+    return (await log.store.head(keys.tombstone(log.runId))) === undefined
+      ? await pass(log, options)
+      : await finishRemoval(log, options);
   } catch (error) {
     options.signal?.throwIfAborted();
-    return { runId: log.runId, floor: 0, removed: { objects: 0, bytes: 0, checkpoints: [] }, condemned: 0, problem: errorToJson(error).message };
+    return {
+      runId: log.runId,
+      floor: 0,
+      removed: { objects: 0, bytes: 0, checkpoints: [] },
+      condemned: 0,
+      problem: errorToJson(error).message,
+    };
   }
 }
 
@@ -50,18 +58,31 @@ async function pass(log: RunLog, { now, graceMs, dryRun = false, signal }: PassO
     const { floor, condemned } = await judge(log, before, now);
     return { runId: log.runId, floor, removed, condemned: condemned.length - ripe.length };
   }
-  if (ripe.length > 0) await changeRetention(log, now, async ({ condemned }) => ({ condemned: condemned.filter((key) => !ripe.includes(key)) }));
+  if (ripe.length > 0)
+    await changeRetention(log, now, async ({ condemned }) => ({
+      condemned: condemned.filter((key) => !ripe.includes(key)),
+    }));
   const strays = await sweepStrays(log, await readRetention(log), now, graceMs, signal);
   const entry = await changeRetention(log, now, async (newest) => {
     const judged = await judge(log, newest, now);
     const grown = judged.condemned.length > newest.condemned.length;
-    const same = !grown && judged.floor === newest.floor && judged.cleared === newest.cleared && judged.shared.join() === newest.shared.join() && judged.verified.join() === newest.verified.join();
+    const same =
+      !grown &&
+      judged.floor === newest.floor &&
+      judged.cleared === newest.cleared &&
+      judged.shared.join() === newest.shared.join() &&
+      judged.verified.join() === newest.verified.join();
     const pins = livePins(newest, now);
     if (same && pins.length === newest.pins.length) return undefined;
     return { ...judged, pins, ...(grown ? { condemnedAt: now.toISOString() } : {}) };
   });
   faultPoint('janitor.marked', { runId: log.runId });
-  return { runId: log.runId, floor: entry.floor, removed: { ...removed, objects: removed.objects + strays.length }, condemned: entry.condemned.length };
+  return {
+    runId: log.runId,
+    floor: entry.floor,
+    removed: { ...removed, objects: removed.objects + strays.length },
+    condemned: entry.condemned.length,
+  };
 }
 
 async function judge(log: RunLog, entry: Awaited<ReturnType<typeof readRetention>>, now: Date) {
@@ -77,9 +98,16 @@ async function stillCondemned(log: RunLog, condemned: readonly string[]): Promis
 }
 
 /** Manifests before blobs: nobody meets one whose shards are gone. */
-async function remove(log: RunLog, due: readonly string[], dryRun: boolean, signal: AbortSignal | undefined): Promise<RunPass['removed']> {
+async function remove(
+  log: RunLog,
+  due: readonly string[],
+  dryRun: boolean,
+  signal: AbortSignal | undefined,
+): Promise<RunPass['removed']> {
   const isBlob = (key: string) => key.startsWith(keys.blobs(log.runId));
-  const checkpoints = due.filter((key) => key.startsWith(keys.checkpoints(log.runId))).map((key) => Number.parseInt(key.slice(keys.checkpoints(log.runId).length), 10));
+  const checkpoints = due
+    .filter((key) => key.startsWith(keys.checkpoints(log.runId)))
+    .map((key) => Number.parseInt(key.slice(keys.checkpoints(log.runId).length), 10));
   let [objects, bytes] = [0, 0];
   for (const key of [...due.filter((one) => !isBlob(one)), ...due.filter(isBlob)]) {
     const size = await log.store.head(key);
@@ -97,11 +125,22 @@ async function remove(log: RunLog, due: readonly string[], dryRun: boolean, sign
 
 /** A deletion of a whole run that was cut off. */
 async function finishRemoval({ store, runId }: RunLog, { dryRun = false, signal }: PassOptions): Promise<RunPass> {
-  const left = (await store.list(keys.all(runId))).filter((key) => key !== keys.run(runId) && key !== keys.tombstone(runId));
+  const left = (await store.list(keys.all(runId))).filter(
+    (key) => key !== keys.run(runId) && key !== keys.tombstone(runId),
+  );
   const sizes = await Promise.all(left.map((key) => store.head(key)));
   for (const key of dryRun ? [] : left) {
     signal?.throwIfAborted();
     await store.remove(key);
   }
-  return { runId, floor: 0, removed: { objects: left.length, bytes: sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0), checkpoints: [] }, condemned: 0 };
+  return {
+    runId,
+    floor: 0,
+    removed: {
+      objects: left.length,
+      bytes: sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0),
+      checkpoints: [],
+    },
+    condemned: 0,
+  };
 }

@@ -16,9 +16,12 @@ interface Step {
   readonly do: (world: World) => Promise<unknown>;
 }
 
-const step = (what: string, run: (world: World) => unknown): fc.Arbitrary<Step> => fc.constant({ what, do: async (world: World) => run(world), toString: () => what });
+const step = (what: string, run: (world: World) => unknown): fc.Arbitrary<Step> =>
+  fc.constant({ what, do: async (world: World) => run(world), toString: () => what });
 const some = (what: string, most: number, run: (world: World, n: number) => Promise<unknown>): fc.Arbitrary<Step> =>
-  fc.nat(most).map((n) => ({ what: `${what} ${n}`, do: (world: World) => run(world, n), toString: () => `${what} ${n}` }));
+  fc
+    .nat(most)
+    .map((n) => ({ what: `${what} ${n}`, do: (world: World) => run(world, n), toString: () => `${what} ${n}` }));
 
 const iterate = step('iterate', async (world) => {
   await world.commitBatch('batch');
@@ -63,7 +66,10 @@ const anything = fc.oneof(
   step('listings go on', (world) => world.store.refresh()),
 );
 
-const rules = fc.record({ keep: fc.constantFrom(null, 1, 2, 3), batches: fc.constantFrom('since_oldest_checkpoint' as const, 'since_oldest_checkpoint' as const, 'all' as const) });
+const rules = fc.record({
+  keep: fc.constantFrom(null, 1, 2, 3),
+  batches: fc.constantFrom('since_oldest_checkpoint' as const, 'since_oldest_checkpoint' as const, 'all' as const),
+});
 
 describe('retention', () => {
   it('loses nothing that anybody may still need, and keeps nothing for ever that nobody can need', async () => {

@@ -9,14 +9,19 @@ it('removes nothing more once another was asked to sweep, and the other does the
   await world.iterate(4);
   await world.janitor();
   world.wait(graceMs);
-  const left = () => [...world.store.objects.keys()].filter((key) => key.startsWith(keys.blobs(world.log.runId)) || key.startsWith(keys.checkpoints(world.log.runId)));
+  const left = () =>
+    [...world.store.objects.keys()].filter(
+      (key) => key.startsWith(keys.blobs(world.log.runId)) || key.startsWith(keys.checkpoints(world.log.runId)),
+    );
   const [before, stopped] = [left().length, new AbortController()];
   const remove = world.store.remove.bind(world.store);
   world.store.remove = async (key) => {
     await remove(key);
     stopped.abort(new Error('another sweeps'));
   };
-  await expect(sweepStore(world.store, { now: world.now(), graceMs, signal: stopped.signal })).rejects.toThrow('another sweeps');
+  await expect(sweepStore(world.store, { now: world.now(), graceMs, signal: stopped.signal })).rejects.toThrow(
+    'another sweeps',
+  );
   expect(left()).toHaveLength(before - 1);
   world.store.remove = remove;
   const { runs } = await sweepStore(world.store, { now: world.now(), graceMs });

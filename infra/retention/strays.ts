@@ -12,14 +12,22 @@ import { changeRetention } from './entries.ts';
 const ended: ReadonlySet<StatusEntry['state']> = new Set(['stopped', 'completed', 'failed', 'cancelled']);
 
 /** Notes them, or removes those that an earlier pass noted. Returns what was removed. */
-export async function sweepStrays(log: RunLog, entry: RetentionEntry, now: Date, graceMs: number, signal?: AbortSignal): Promise<string[]> {
+export async function sweepStrays(
+  log: RunLog,
+  entry: RetentionEntry,
+  now: Date,
+  graceMs: number,
+  signal?: AbortSignal,
+): Promise<string[]> {
   const status = await log.status();
   if (status === undefined || !ended.has(status.state)) return [];
   const { strays } = entry;
   if (strays?.removing === true) return finish(log, now, signal);
   if (strays?.status !== status.n) {
     const found = await straysOf(log, entry);
-    await changeRetention(log, now, async () => ({ strays: { status: status.n, keys: found, since: now.toISOString(), removing: false } }));
+    await changeRetention(log, now, async () => ({
+      strays: { status: status.n, keys: found, since: now.toISOString(), removing: false },
+    }));
     return [];
   }
   if (strays.keys.length === 0 || now.getTime() - Date.parse(strays.since) < graceMs) return [];
@@ -60,7 +68,8 @@ async function straysOf({ store, runId }: RunLog, { condemned }: RetentionEntry)
   if (blobs.length === 0) return [];
   for (const key of await store.list(keys.all(runId))) {
     if (!isRecord(key, runId)) continue;
-    for (const [digest] of new TextDecoder().decode(await store.get(key)).matchAll(/[0-9a-f]{64}/g)) named.add(keys.blob(runId, digest));
+    for (const [digest] of new TextDecoder().decode(await store.get(key)).matchAll(/[0-9a-f]{64}/g))
+      named.add(keys.blob(runId, digest));
   }
   return blobs.filter((key) => !named.has(key));
 }

@@ -22,7 +22,11 @@ export interface Sweep {
   readonly leftovers: number;
 }
 
-export async function sweepStore(store: Store, options: PassOptions, done: (pass: RunPass) => void = () => {}): Promise<Sweep> {
+export async function sweepStore(
+  store: Store,
+  options: PassOptions,
+  done: (pass: RunPass) => void = () => {},
+): Promise<Sweep> {
   const runs: RunPass[] = [];
   for (const name of await store.children(keys.runs)) {
     options.signal?.throwIfAborted();

@@ -47,7 +47,15 @@ export class World {
     });
     const inputs = { model: digestOf('model'), train: digestOf('rows'), trainRows: 4 };
     await this.#create(keys.run(runId), { format: recordFormat, runId, name: 'toy', kind: 'rl', createdAt: '' });
-    await this.#create(keys.revision(runId, 1), { format: recordFormat, runId, revision: 1, fromPosition: 0, recipe, inputs, createdAt: '' });
+    await this.#create(keys.revision(runId, 1), {
+      format: recordFormat,
+      runId,
+      revision: 1,
+      fromPosition: 0,
+      recipe,
+      inputs,
+      createdAt: '',
+    });
     this.#state = digestOf('base');
     await this.#openTerm();
     await this.becomes('running');
@@ -69,13 +77,49 @@ export class World {
     const name = `${this.#term === 1 || until === 'batch' ? '' : this.#nonce++} ${k} ${this.#state}`;
     const trajectories = await putBlob(this.store, runId, bytes(`trajectories ${name}`));
     if (until === 'blob') return;
-    const jobs = [await this.#result('rollout', name, { trajectories }), await this.#result('reward', name, { scores: await putBlob(this.store, runId, bytes(`scores ${name}`)) })];
+    const jobs = [
+      await this.#result('rollout', name, { trajectories }),
+      await this.#result('reward', name, { scores: await putBlob(this.store, runId, bytes(`scores ${name}`)) }),
+    ];
     if (until === 'result') return;
     await this.#create(keys.batch(runId, this.#term, k), {
-      ...{ format: recordFormat, runId, term: this.#term, iteration: k, parent: this.#parent, parentState: this.#state, revision: 1, profile: 'p' },
+      ...{
+        format: recordFormat,
+        runId,
+        term: this.#term,
+        iteration: k,
+        parent: this.#parent,
+        parentState: this.#state,
+        revision: 1,
+        profile: 'p',
+      },
       tensors: await putBlob(this.store, runId, bytes(`tensors ${name}`)),
-      ...{ oldLogProbs: 'stored', learningRates: [], results: jobs, draws: [], before: counters, after: counters, metrics: {}, timings: {}, decision: 'train', writer },
-      loss: { kind: 'policy', lossMode: '', clipRatioLow: 0, clipRatioHigh: 0, clipRatioC: 0, lossAggMode: '', entropyCoeff: 0, useKlLoss: false, klLossCoef: 0, klLossType: '', temperature: 1, lossScaleFactor: 1 },
+      ...{
+        oldLogProbs: 'stored',
+        learningRates: [],
+        results: jobs,
+        draws: [],
+        before: counters,
+        after: counters,
+        metrics: {},
+        timings: {},
+        decision: 'train',
+        writer,
+      },
+      loss: {
+        kind: 'policy',
+        lossMode: '',
+        clipRatioLow: 0,
+        clipRatioHigh: 0,
+        clipRatioC: 0,
+        lossAggMode: '',
+        entropyCoeff: 0,
+        useKlLoss: false,
+        klLossCoef: 0,
+        klLossType: '',
+        temperature: 1,
+        lossScaleFactor: 1,
+      },
       optimizer: { beta1: 0, beta2: 0, eps: 0, weightDecay: 0, maxGradNorm: 0 },
     });
     this.#pending = true;
@@ -87,8 +131,24 @@ export class World {
     const k = this.#position + 1;
     const state = skipped ? this.#state : digestOf(['state', k, this.#state]);
     const record = {
-      ...{ format: recordFormat, runId, term: this.#term, iteration: k, batch: digestOf(k), parentState: this.#state, outcome: skipped ? 'skipped' : 'applied' },
-      ...{ stateDigest: state, weightsDigest: digestOf(['weights', state]), steps: [], after: counters, metrics: {}, timings: {}, writer },
+      ...{
+        format: recordFormat,
+        runId,
+        term: this.#term,
+        iteration: k,
+        batch: digestOf(k),
+        parentState: this.#state,
+        outcome: skipped ? 'skipped' : 'applied',
+      },
+      ...{
+        stateDigest: state,
+        weightsDigest: digestOf(['weights', state]),
+        steps: [],
+        after: counters,
+        metrics: {},
+        timings: {},
+        writer,
+      },
     };
     await this.#create(keys.update(runId, this.#term, k), record);
     this.#parent = digestOf(record);
@@ -106,7 +166,17 @@ export class World {
     }
     if (until < 3) return;
     await this.#create(keys.checkpoint(runId, k, this.#state), {
-      ...{ format: recordFormat, runId, term: this.#term, iteration: k, stateDigest: this.#state, weightsDigest: digestOf(['weights', this.#state]), shards, parameters: [], state: {} },
+      ...{
+        format: recordFormat,
+        runId,
+        term: this.#term,
+        iteration: k,
+        stateDigest: this.#state,
+        weightsDigest: digestOf(['weights', this.#state]),
+        shards,
+        parameters: [],
+        state: {},
+      },
     });
   }
 
@@ -122,7 +192,12 @@ export class World {
     const weightsDigest = digestOf(['weights', this.#state]);
     const content = bytes(`weights object ${weightsDigest}`);
     const shards = [{ blob: await putBlob(this.store, runId, content), bytes: content.byteLength, tensors: [] }];
-    await this.#create(keys.weights(runId, weightsDigest), { format: recordFormat, weightsDigest, dtype: 'F32', shards });
+    await this.#create(keys.weights(runId, weightsDigest), {
+      format: recordFormat,
+      weightsDigest,
+      dtype: 'F32',
+      shards,
+    });
   }
 
   /** The same weights give the same jobs. */
@@ -131,14 +206,29 @@ export class World {
     const trajectories = await this.#once('rollout', `validate ${weightsDigest}`, 'trajectories');
     const scores = await this.#once('reward', `validate ${weightsDigest}`, 'scores');
     await this.#create(keys.evaluation(runId, this.#term, this.#position), {
-      ...{ format: recordFormat, runId, term: this.#term, iteration: this.#position, weightsDigest, questions: 1, failed: 0, accuracy: 1, metrics: {}, timings: {}, results: [trajectories, scores], writer },
+      ...{
+        format: recordFormat,
+        runId,
+        term: this.#term,
+        iteration: this.#position,
+        weightsDigest,
+        questions: 1,
+        failed: 0,
+        accuracy: 1,
+        metrics: {},
+        timings: {},
+        results: [trajectories, scores],
+        writer,
+      },
     });
   }
 
   /** An export or a fork begins. */
   async pin(back: number): Promise<void> {
     const position = Math.max(0, this.#position - back);
-    const unpin = await pinPosition(this.log, { position, why: 'a test', forMs: 10 * graceMs }, this.now).catch(refused);
+    const unpin = await pinPosition(this.log, { position, why: 'a test', forMs: 10 * graceMs }, this.now).catch(
+      refused,
+    );
     if (unpin !== undefined) this.#unpin.push(unpin);
   }
 
@@ -149,11 +239,24 @@ export class World {
   /** `resume --from`. */
   async redoFrom(back: number): Promise<void> {
     const position = Math.max(0, this.#position - back);
-    const opened = await openNextTerm(this.log, { after: this.#term, position, skipDraws: false, owner: 'test', reason: 'a redo', writer }).catch(refused);
+    const opened = await openNextTerm(this.log, {
+      after: this.#term,
+      position,
+      skipDraws: false,
+      owner: 'test',
+      reason: 'a redo',
+      writer,
+    }).catch(refused);
     if (opened === undefined) return;
     await this.becomes('running');
     const head = await this.log.head();
-    [this.#term, this.#position, this.#state, this.#parent, this.#pending] = [opened.record.term, position, opened.record.startState, head?.parent ?? '', false];
+    [this.#term, this.#position, this.#state, this.#parent, this.#pending] = [
+      opened.record.term,
+      position,
+      opened.record.startState,
+      head?.parent ?? '',
+      false,
+    ];
   }
 
   async becomes(state: RunState): Promise<void> {
@@ -180,23 +283,33 @@ export class World {
 
   /** Two control processes, each with its janitor. */
   async twoJanitors(): Promise<void> {
-    await Promise.all([passOver(new RunLog(this.store, runId), { now: this.now(), graceMs }), passOver(new RunLog(this.store, runId), { now: this.now(), graceMs })]);
+    await Promise.all([
+      passOver(new RunLog(this.store, runId), { now: this.now(), graceMs }),
+      passOver(new RunLog(this.store, runId), { now: this.now(), graceMs }),
+    ]);
   }
 
   /** Everything that somebody may still need; what is missing of it. */
   async lost(): Promise<string[]> {
     const log = new RunLog(this.store, runId);
     const entry = await readRetention(log);
-    const whole = (await log.checkpoints()).filter(({ record }) => record.shards.every(({ blob }) => digestOf([...(this.store.objects.get(keys.blob(runId, blob)) ?? [])]) !== digestOf([...bytes('damaged')])));
+    const whole = (await log.checkpoints()).filter(({ record }) =>
+      record.shards.every(
+        ({ blob }) =>
+          digestOf([...(this.store.objects.get(keys.blob(runId, blob)) ?? [])]) !== digestOf([...bytes('damaged')]),
+      ),
+    );
     const missing: string[] = [];
     const need = (key: string, why: string) => void (this.store.objects.has(key) || missing.push(`${why}: ${key}`));
-    for (const { record } of await log.checkpoints()) for (const { blob } of record.shards) need(keys.blob(runId, blob), `shard of checkpoint ${record.iteration}`);
+    for (const { record } of await log.checkpoints())
+      for (const { blob } of record.shards) need(keys.blob(runId, blob), `shard of checkpoint ${record.iteration}`);
     const from = (position: number) => whole.find(({ record }) => record.iteration <= position)?.record.iteration ?? 0;
     const pinned = livePins(entry, this.now()).map((pin) => pin.position);
     // A pin says nothing any more when a redo has taken its position away.
     for (const position of [this.#position, entry.floor, ...pinned.filter((one) => one <= this.#position)]) {
       if (from(position) < entry.floor) missing.push(`no way to position ${position}: the floor is ${entry.floor}`);
-      for (let k = from(position) + 1; k <= position; k++) need(keys.blob(runId, (await log.iteration(k)).batch.record.tensors), `batch ${k} on the way to ${position}`);
+      for (let k = from(position) + 1; k <= position; k++)
+        need(keys.blob(runId, (await log.iteration(k)).batch.record.tensors), `batch ${k} on the way to ${position}`);
     }
     for (const [key, why] of await this.#namedAbove(log, entry.floor)) need(key, why);
     return missing;
@@ -207,11 +320,20 @@ export class World {
     const log = new RunLog(this.store, runId);
     const { floor, condemned } = await readRetention(log);
     const allowed = new Set((await this.#namedAbove(log, floor)).map(([key]) => key));
-    for (const { key, record } of await log.checkpoints()) for (const one of [key, ...record.shards.map(({ blob }) => keys.blob(runId, blob))]) allowed.add(one);
-    const abandoned = (key: string) => key.startsWith(keys.checkpoints(runId)) && Number.parseInt(key.slice(keys.checkpoints(runId).length), 10) >= floor;
-    const shardsOfAbandoned = [...this.store.objects].filter(([key]) => abandoned(key)).flatMap(([, content]) => [...new TextDecoder().decode(content).matchAll(/[0-9a-f]{64}/g)].map(([digest]) => keys.blob(runId, digest)));
+    for (const { key, record } of await log.checkpoints())
+      for (const one of [key, ...record.shards.map(({ blob }) => keys.blob(runId, blob))]) allowed.add(one);
+    const abandoned = (key: string) =>
+      key.startsWith(keys.checkpoints(runId)) &&
+      Number.parseInt(key.slice(keys.checkpoints(runId).length), 10) >= floor;
+    const shardsOfAbandoned = [...this.store.objects]
+      .filter(([key]) => abandoned(key))
+      .flatMap(([, content]) =>
+        [...new TextDecoder().decode(content).matchAll(/[0-9a-f]{64}/g)].map(([digest]) => keys.blob(runId, digest)),
+      );
     for (const key of shardsOfAbandoned) allowed.add(key);
-    const removable = [...this.store.objects.keys()].filter((key) => [keys.blobs(runId), keys.checkpoints(runId), keys.allWeights(runId)].some((prefix) => key.startsWith(prefix)));
+    const removable = [...this.store.objects.keys()].filter((key) =>
+      [keys.blobs(runId), keys.checkpoints(runId), keys.allWeights(runId)].some((prefix) => key.startsWith(prefix)),
+    );
     return [...removable.filter((key) => !allowed.has(key) && !abandoned(key)), ...condemned];
   }
 
@@ -221,7 +343,9 @@ export class World {
     const inBatches = new Set<string>();
     const results = async (jobs: readonly string[], why: string) => {
       for (const job of jobs) {
-        const { output } = JSON.parse(new TextDecoder().decode(await this.store.get(keys.result(runId, job)))) as { output: Record<string, string> };
+        const { output } = JSON.parse(new TextDecoder().decode(await this.store.get(keys.result(runId, job)))) as {
+          output: Record<string, string>;
+        };
         for (const digest of Object.values(output)) named.push([keys.blob(runId, digest), why]);
       }
     };
@@ -236,22 +360,56 @@ export class World {
       await results(record.results, `results of ${key}`);
     }
     await results((await log.evaluations()).at(-1)?.results ?? [], 'the newest validation');
-    const flying = [...this.store.objects.keys()].filter((key) => key.startsWith(keys.results(runId))).map((key) => key.slice(keys.results(runId).length, -5));
-    await results(flying.filter((job) => !inBatches.has(job)), 'in flight');
+    const flying = [...this.store.objects.keys()]
+      .filter((key) => key.startsWith(keys.results(runId)))
+      .map((key) => key.slice(keys.results(runId).length, -5));
+    await results(
+      flying.filter((job) => !inBatches.has(job)),
+      'in flight',
+    );
     const head = await log.head();
-    for (const weights of new Set([head?.weightsDigest, head?.termRecord.startWeights, (await log.at(Math.max(0, this.#position - 1)).catch(() => undefined))?.weightsDigest])) {
+    for (const weights of new Set([
+      head?.weightsDigest,
+      head?.termRecord.startWeights,
+      (await log.at(Math.max(0, this.#position - 1)).catch(() => undefined))?.weightsDigest,
+    ])) {
       if (weights === undefined) continue;
       const manifest = this.store.objects.get(keys.weights(runId, weights));
       if (manifest === undefined) continue;
-      named.push([keys.weights(runId, weights), 'weights'], ...[...new TextDecoder().decode(manifest).matchAll(/"blob":"([0-9a-f]{64})"/g)].map(([, digest]): [string, string] => [keys.blob(runId, digest ?? ''), 'weights of the head']));
+      named.push(
+        [keys.weights(runId, weights), 'weights'],
+        ...[...new TextDecoder().decode(manifest).matchAll(/"blob":"([0-9a-f]{64})"/g)].map(
+          ([, digest]): [string, string] => [keys.blob(runId, digest ?? ''), 'weights of the head'],
+        ),
+      );
     }
     return named;
   }
 
   async #openTerm(): Promise<void> {
     const record = {
-      ...{ format: recordFormat, runId, term: 1, startState: this.#state, startWeights: digestOf(['weights', this.#state]) },
-      ...{ profile: { id: 'p', compute: 'fp32', deterministic: true, isa: 'avx2', engine: 'test', maxTokensPerMicroBatch: 1 }, owner: 'test', reason: 'test', skippedDraws: [], writer, revision: 1 },
+      ...{
+        format: recordFormat,
+        runId,
+        term: 1,
+        startState: this.#state,
+        startWeights: digestOf(['weights', this.#state]),
+      },
+      ...{
+        profile: {
+          id: 'p',
+          compute: 'fp32',
+          deterministic: true,
+          isa: 'avx2',
+          engine: 'test',
+          maxTokensPerMicroBatch: 1,
+        },
+        owner: 'test',
+        reason: 'test',
+        skippedDraws: [],
+        writer,
+        revision: 1,
+      },
     };
     await this.#create(keys.term(runId, 1), record);
     this.#parent = digestOf(record);

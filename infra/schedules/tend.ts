@@ -30,7 +30,10 @@ export async function tendSchedule({ client, stack }: TendPorts, log: ScheduleLo
     await removeSchedule(client, temporalScheduleId(log));
     if (record !== undefined && record.owner !== stack) return 'others';
   }
-  const ensured = record === undefined || record.state === 'removed' ? 'removed' : await ensureSchedule(client, wantedSchedule(log, record), { from: new Date(record.at), now });
+  const ensured =
+    record === undefined || record.state === 'removed'
+      ? 'removed'
+      : await ensureSchedule(client, wantedSchedule(log, record), { from: new Date(record.at), now });
   if (record !== undefined) for (const firing of await unsettled(log, record)) await startFiring(client, log, firing);
   return ensured;
 }
@@ -40,7 +43,10 @@ export function temporalScheduleId({ store, name }: Pick<ScheduleLog, 'store' | 
   return `schedule-${name}-${sha256(new TextEncoder().encode(store.url)).slice(0, 8)}`;
 }
 
-export function wantedSchedule(log: Pick<ScheduleLog, 'store' | 'name'>, { definition, generation, state, note }: ScheduleRecord): WantedSchedule {
+export function wantedSchedule(
+  log: Pick<ScheduleLog, 'store' | 'name'>,
+  { definition, generation, state, note }: ScheduleRecord,
+): WantedSchedule {
   const { times, jitterMs, until, catchUpMs } = definition;
   return {
     id: temporalScheduleId(log),
@@ -56,7 +62,11 @@ export function wantedSchedule(log: Pick<ScheduleLog, 'store' | 'name'>, { defin
 }
 
 /** Starts the workflow of one time, or joins it: also the one that the Temporal Schedule has started for it. */
-export async function startFiring(client: Client, log: ScheduleLog, { generation, time, triggered }: { readonly generation: number; readonly time: string; readonly triggered: boolean }): Promise<void> {
+export async function startFiring(
+  client: Client,
+  log: ScheduleLog,
+  { generation, time, triggered }: { readonly generation: number; readonly time: string; readonly triggered: boolean },
+): Promise<void> {
   await client.workflow.start(firingWorkflow, {
     workflowId: actionWorkflowId(firingId(log, generation), new Date(time)),
     taskQueue,
@@ -68,15 +78,23 @@ export async function startFiring(client: Client, log: ScheduleLog, { generation
 }
 
 /** Times that wait, were to start a run that is not there, or belong to a backfill and have not come yet. */
-async function unsettled(log: ScheduleLog, record: ScheduleRecord): Promise<{ generation: number; time: string; triggered: boolean }[]> {
+async function unsettled(
+  log: ScheduleLog,
+  record: ScheduleRecord,
+): Promise<{ generation: number; time: string; triggered: boolean }[]> {
   const firings = await log.firings();
   const starting = await log.starting(firings.flatMap(({ runId }) => runId ?? []));
   const waiting = firings.filter(({ outcome, kind }) => outcome === 'waiting' && kind === 'backfill').length;
   const room = record.definition.overlap === 'all' ? mostBackfilled : Math.max(0, inLine - waiting);
-  const isOpen = ({ outcome, runId }: FiringRecord) => outcome === 'waiting' || (runId !== undefined && starting.has(runId));
+  const isOpen = ({ outcome, runId }: FiringRecord) =>
+    outcome === 'waiting' || (runId !== undefined && starting.has(runId));
   return [
-    ...firings.filter(isOpen).map(({ generation, time, kind }) => ({ generation, time, triggered: kind === 'triggered' })),
-    ...missingBackfill(record, firings).slice(0, room).map((time) => ({ generation: record.generation, time, triggered: false })),
+    ...firings
+      .filter(isOpen)
+      .map(({ generation, time, kind }) => ({ generation, time, triggered: kind === 'triggered' })),
+    ...missingBackfill(record, firings)
+      .slice(0, room)
+      .map((time) => ({ generation: record.generation, time, triggered: false })),
   ];
 }
 

@@ -16,12 +16,17 @@ const graceMs: Readonly<Record<ChildKind, number>> = { worker: 20_000, control: 
  * name → living process that is what `specs` want. stack.json is believed for processes that still live with the start time
  * it tells; one that was started just before its supervisor died, and so is not in there, is known by its command line.
  */
-export function adoptable(home: string, specs: readonly ChildSpec[], previous: StackInfo | undefined): Map<string, ProcessIdentity> {
+export function adoptable(
+  home: string,
+  specs: readonly ChildSpec[],
+  previous: StackInfo | undefined,
+): Map<string, ProcessIdentity> {
   const marked = markedProcesses(home);
   const found = new Map<string, ProcessIdentity>();
   for (const spec of specs) {
     const recorded = previous?.children.find(({ name }) => name === spec.name);
-    const process = recorded?.fingerprint === fingerprint(spec) ? (livingRecord(recorded) ?? sameCommand(marked, spec)) : undefined;
+    const process =
+      recorded?.fingerprint === fingerprint(spec) ? (livingRecord(recorded) ?? sameCommand(marked, spec)) : undefined;
     if (process) found.set(spec.name, process);
   }
   return found;
@@ -34,7 +39,10 @@ export function strangers(home: string, kept: readonly ProcessIdentity[]): Liste
 }
 
 /** Ends processes in the stack's order. Resolves with the names of the children among them. */
-export async function stopProcesses(processes: readonly ListedProcess[], log: (line: string) => void = () => {}): Promise<string[]> {
+export async function stopProcesses(
+  processes: readonly ListedProcess[],
+  log: (line: string) => void = () => {},
+): Promise<string[]> {
   const names = new Set<string>();
   for (const kind of stopOrder) {
     const group = processes.filter(({ env }) => env.get(kindVariable) === kind);
@@ -59,8 +67,13 @@ function livingRecord({ pid, startTime }: StackInfo['children'][number]): Proces
   return isAlive({ pid, startTime }) ? { pid, startTime } : undefined;
 }
 
-function sameCommand(marked: readonly ListedProcess[], { name, command, args }: ChildSpec): ProcessIdentity | undefined {
+function sameCommand(
+  marked: readonly ListedProcess[],
+  { name, command, args }: ChildSpec,
+): ProcessIdentity | undefined {
   const wanted = JSON.stringify([command, ...args]);
-  const match = marked.find((process) => process.env.get(childVariable) === name && JSON.stringify(process.args) === wanted);
+  const match = marked.find(
+    (process) => process.env.get(childVariable) === name && JSON.stringify(process.args) === wanted,
+  );
   return match && { pid: match.pid, startTime: match.startTime };
 }

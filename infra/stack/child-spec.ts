@@ -34,11 +34,21 @@ export const predecessorVariable = 'PETREL_PREDECESSOR_ENDED';
 
 /** The environment of a child: petrel's own variables on top of the supervisor's. */
 export function childEnv(home: string, { name, kind, env }: ChildSpec): NodeJS.ProcessEnv {
-  return { ...process.env, PETREL_HOME: home, [stackVariable]: stackFile(home), [childVariable]: name, [kindVariable]: kind, ...env };
+  return {
+    ...process.env,
+    PETREL_HOME: home,
+    [stackVariable]: stackFile(home),
+    [childVariable]: name,
+    [kindVariable]: kind,
+    ...env,
+  };
 }
 
 /** Equal for two starts of the same program: same command and, for petrel's own programs, the same built code. */
 export function fingerprint({ kind, command, args }: ChildSpec): string {
   const code = kind === 'control' || kind === 'worker' ? buildId() : '';
-  return createHash('sha256').update(JSON.stringify([command, args, code])).digest('hex').slice(0, 16);
+  return createHash('sha256')
+    .update(JSON.stringify([command, args, code]))
+    .digest('hex')
+    .slice(0, 16);
 }

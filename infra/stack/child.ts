@@ -95,7 +95,9 @@ export class Child {
     this.#restarts = restarts;
     this.#hooks.log(`${this.name}: adopted process ${process.pid}`);
     this.#begin(process);
-    void poll(() => !isAlive(process), { everyMs: adoptedPollMs, timeoutMs: Infinity }).then(() => this.#exited(process, 'ended'));
+    void poll(() => !isAlive(process), { everyMs: adoptedPollMs, timeoutMs: Infinity }).then(() =>
+      this.#exited(process, 'ended'),
+    );
   }
 
   /** Resolves true once the child is ready, false after the bound or when it is being stopped. */
@@ -195,7 +197,13 @@ export class Child {
     this.#unsettled = lived >= backoff.settledMs ? 0 : this.#unsettled + 1;
     this.#lastExit = how;
     this.#process = undefined;
-    const pauseMs = this.#unsettled <= 1 ? 0 : Math.min(backoff.firstMs * 2 ** (this.#unsettled - 2), served ? backoff.longestOnceReadyMs : backoff.longestMs);
+    const pauseMs =
+      this.#unsettled <= 1
+        ? 0
+        : Math.min(
+            backoff.firstMs * 2 ** (this.#unsettled - 2),
+            served ? backoff.longestOnceReadyMs : backoff.longestMs,
+          );
     this.#hooks.log(`${this.name}: ${how}; starting again ${pauseMs === 0 ? 'at once' : `in ${pauseMs} ms`}`);
     this.#become('waiting');
     this.#restartTimer = setTimeout(() => {

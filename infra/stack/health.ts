@@ -22,21 +22,33 @@ export interface StackHealth {
 /** Asks the servers themselves, not only the supervisor. Never throws for a sick stack. */
 export async function stackHealth(home: string): Promise<StackHealth> {
   const stack = readStackFile(stackFile(home));
-  if (!stack) return { state: 'down', supervisor: undefined, temporal: undefined, nats: undefined, children: [], problems: [] };
+  if (!stack)
+    return { state: 'down', supervisor: undefined, temporal: undefined, nats: undefined, children: [], problems: [] };
   const alive = isAlive(stack);
   const port = Number(stack.temporal.address.split(':')[1]);
-  const [temporalServes, natsServes] = await Promise.all([isTemporalServing(home, port), isNatsReady(stack.nats.monitorPort)]);
+  const [temporalServes, natsServes] = await Promise.all([
+    isTemporalServing(home, port),
+    isNatsReady(stack.nats.monitorPort),
+  ]);
   const problems = [
     ...(alive ? [] : ['the supervisor is gone: `petrel up` starts it again and finds its processes']),
-    ...(temporalServes ? [] : [`Temporal does not answer at ${stack.temporal.address}: see ${logFile(home, 'temporal')}`]),
+    ...(temporalServes
+      ? []
+      : [`Temporal does not answer at ${stack.temporal.address}: see ${logFile(home, 'temporal')}`]),
     ...(natsServes ? [] : [`NATS does not answer at ${stack.nats.url}: see ${logFile(home, 'nats')}`]),
     ...stack.children.flatMap((child) => childProblem(home, child)),
-    ...(stack.build === buildId() ? [] : ['the stack runs an older build of petrel: `petrel up` replaces its processes']),
+    ...(stack.build === buildId()
+      ? []
+      : ['the stack runs an older build of petrel: `petrel up` replaces its processes']),
   ];
   return {
     state: problems.length === 0 ? 'up' : alive || temporalServes || natsServes ? 'degraded' : 'down',
     supervisor: { pid: stack.pid, alive },
-    temporal: { address: stack.temporal.address, serving: temporalServes, uiUrl: `http://127.0.0.1:${stack.temporal.uiPort}` },
+    temporal: {
+      address: stack.temporal.address,
+      serving: temporalServes,
+      uiUrl: `http://127.0.0.1:${stack.temporal.uiPort}`,
+    },
     nats: { url: stack.nats.url, serving: natsServes },
     children: stack.children,
     problems,
@@ -51,7 +63,10 @@ async function isTemporalServing(home: string, port: number): Promise<boolean> {
   }
 }
 
-function childProblem(home: string, { name, kind, state, lastExit, pid, startTime }: StackInfo['children'][number]): string[] {
+function childProblem(
+  home: string,
+  { name, kind, state, lastExit, pid, startTime }: StackInfo['children'][number],
+): string[] {
   if (kind === 'temporal' || kind === 'nats') return []; // asked directly
   if (state === 'ready' && pid !== undefined && startTime !== undefined && isAlive({ pid, startTime })) return [];
   return [`${name} is ${state}${lastExit === undefined ? '' : ` (last: ${lastExit})`}: see ${logFile(home, name)}`];

@@ -23,9 +23,13 @@ process.stdin.once('data', () => {
 console.log('here');`;
 
 async function startContender() {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', contender, builtFile('infra/stack/lock.js'), folder], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
+  const child = spawn(
+    process.execPath,
+    ['--input-type=module', '-e', contender, builtFile('infra/stack/lock.js'), folder],
+    {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    },
+  );
   child.stdout.setEncoding('utf8');
   await once(child.stdout, 'data');
   return {

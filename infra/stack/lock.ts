@@ -68,7 +68,9 @@ function forgetBelow(folder: string, number: number): void {
 
 function numbers(folder: string): number[] {
   try {
-    return readdirSync(folder).filter((name) => /^\d+$/.test(name)).map(Number);
+    return readdirSync(folder)
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw error;
@@ -87,7 +89,11 @@ function read(path: string): LockFile | undefined {
     return lockFile.parse(JSON.parse(text));
   } catch (cause) {
     // Who holds it is not known: nobody may take it for free.
-    throw new TerminalError('DamagedLock', `${path}: it does not say who holds the lock`, { where: path, hint: 'When no petrel process runs on this home, remove the file', cause });
+    throw new TerminalError('DamagedLock', `${path}: it does not say who holds the lock`, {
+      where: path,
+      hint: 'When no petrel process runs on this home, remove the file',
+      cause,
+    });
   }
 }
 

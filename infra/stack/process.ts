@@ -68,7 +68,13 @@ export function processesWith(name: string, value: string): ListedProcess[] {
     const env = nulSeparated(readProc(entry, 'environ'));
     if (!env.includes(`${name}=${value}`)) continue;
     const stat = readStat(Number(entry));
-    if (stat) listed.push({ pid: Number(entry), startTime: stat.startTime, env: environment(env), args: nulSeparated(readProc(entry, 'cmdline')) });
+    if (stat)
+      listed.push({
+        pid: Number(entry),
+        startTime: stat.startTime,
+        env: environment(env),
+        args: nulSeparated(readProc(entry, 'cmdline')),
+      });
   }
   return listed;
 }

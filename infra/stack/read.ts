@@ -15,7 +15,9 @@ export function readStack(home: string): StackInfo | undefined {
 export function stackFromEnv(env: NodeJS.ProcessEnv = process.env): StackInfo {
   const path = env[stackVariable];
   if (!path) {
-    throw new InvalidInputError(`${stackVariable} is not set: this process is started by the stack's supervisor`, { hint: 'petrel up' });
+    throw new InvalidInputError(`${stackVariable} is not set: this process is started by the stack's supervisor`, {
+      hint: 'petrel up',
+    });
   }
   const info = readStackFile(path);
   if (!info) throw new RetryableError('StackDown', 'there is no running stack', { where: path, hint: 'petrel up' });

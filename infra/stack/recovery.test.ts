@@ -4,7 +4,15 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { bounded, kill, parentProgram, pids, processOf, StackUnderTest, without } from '../../tests/stack-under-test.ts';
+import {
+  bounded,
+  kill,
+  parentProgram,
+  pids,
+  processOf,
+  StackUnderTest,
+  without,
+} from '../../tests/stack-under-test.ts';
 import { connectNats } from '../nats/connection.ts';
 import { connectTemporalClient } from '../temporal/connection.ts';
 import { poll } from '../wait.ts';
@@ -136,7 +144,9 @@ describe('the local stack, when something dies,', () => {
     const path = join(home, 'stack/stack.json');
     await kill(before);
     // As a supervisor of another build would have left it.
-    const children = before.children.map((child) => (child.kind === 'worker' ? { ...child, fingerprint: 'older' } : child));
+    const children = before.children.map((child) =>
+      child.kind === 'worker' ? { ...child, fingerprint: 'older' } : child,
+    );
     writeFileSync(path, JSON.stringify({ ...before, children }));
     const after = await under.up();
     expect(processOf(after, 'temporal')).toEqual(processOf(before, 'temporal'));

@@ -26,17 +26,26 @@ describe('the local stack', () => {
   it('comes up whole, serves Temporal and NATS, and leaves no process behind', async () => {
     const lines: string[] = [];
     const stack = await ensureStack({ home, programs: under.programs, onProgress: (line) => lines.push(line) });
-    expect(stack.children.map(({ name, state }) => [name, state])).toEqual(['temporal', 'nats', 'control', 'local-1'].map((name) => [name, 'ready']));
+    expect(stack.children.map(({ name, state }) => [name, state])).toEqual(
+      ['temporal', 'nats', 'control', 'local-1'].map((name) => [name, 'ready']),
+    );
     expect(lines).toContain('temporal: ready');
 
     const client = await connectTemporalClient(stack);
-    const { namespaceInfo, config } = await client.connection.workflowService.describeNamespace({ namespace: 'default' });
-    expect([namespaceInfo?.name, Number(config?.workflowExecutionRetentionTtl?.seconds)]).toEqual(['default', 30 * 24 * 3600]);
+    const { namespaceInfo, config } = await client.connection.workflowService.describeNamespace({
+      namespace: 'default',
+    });
+    expect([namespaceInfo?.name, Number(config?.workflowExecutionRetentionTtl?.seconds)]).toEqual([
+      'default',
+      30 * 24 * 3600,
+    ]);
     await client.connection.close();
     const nats = await connectNats(stack, 'test');
     expect(nats.info?.jetstream).toBe(true);
     await nats.close();
-    await expect(connectNats({ nats: { url: stack.nats.url, token: 'wrong' } }, 'thief', { timeoutMs: 0 })).rejects.toMatchObject({ code: 'NatsUnreachable' });
+    await expect(
+      connectNats({ nats: { url: stack.nats.url, token: 'wrong' } }, 'thief', { timeoutMs: 0 }),
+    ).rejects.toMatchObject({ code: 'NatsUnreachable' });
     expect(await stackHealth(home)).toMatchObject({ state: 'up', problems: [] });
 
     const all = [stack, ...stack.children.map(({ name }) => processOf(stack, name))];
@@ -50,7 +59,14 @@ describe('the local stack', () => {
     const script = `const { ensureStack } = await import(process.argv[1]);
       const stack = await ensureStack({ home: process.argv[2], programs: JSON.parse(process.argv[3]) });
       console.log(JSON.stringify([stack.pid, ...stack.children.map((child) => child.pid)]));`;
-    const args = ['--input-type=module', '-e', script, builtFile('infra/stack/index.js'), home, JSON.stringify(under.programs)];
+    const args = [
+      '--input-type=module',
+      '-e',
+      script,
+      builtFile('infra/stack/index.js'),
+      home,
+      JSON.stringify(under.programs),
+    ];
     const [one, two] = await Promise.all([1, 2].map(() => promisify(execFile)(process.execPath, args)));
     expect(JSON.parse(one!.stdout)).toHaveLength(5);
     expect(one!.stdout).toBe(two!.stdout);
@@ -90,24 +106,35 @@ describe('the local stack', () => {
 
   it('refuses pools that cannot be, and says why', async () => {
     const twice: WorkerPool[] = [1, 2].map(() => ({ name: 'a', count: 1, roles: ['reward'] }));
-    await expect(under.up(twice)).rejects.toMatchObject({ code: 'InvalidInput', message: 'two worker pools are called a' });
+    await expect(under.up(twice)).rejects.toMatchObject({
+      code: 'InvalidInput',
+      message: 'two worker pools are called a',
+    });
     await expect(under.up([{ name: 'a b', count: 1, roles: [] }])).rejects.toMatchObject({ code: 'InvalidInput' });
   });
 
   it('says what a child that dies at its start last wrote', async () => {
     under.useWorker(brokenProgram);
-    await expect(under.up()).rejects.toMatchObject({ code: 'StackFailed', message: expect.stringMatching(/local-1 .* died 3 times .*exit code 3[^]*cannot find the model/) });
+    await expect(under.up()).rejects.toMatchObject({
+      code: 'StackFailed',
+      message: expect.stringMatching(/local-1 .* died 3 times .*exit code 3[^]*cannot find the model/),
+    });
     expect((await stackHealth(home)).problems).toEqual([expect.stringContaining('local-1 is waiting')]);
   });
 
   it('says that set-up is missing', async () => {
-    await expect(ensureStack({ home: join(home, 'empty'), programs: under.programs })).rejects.toMatchObject({ code: 'InvalidInput', hint: 'npm run setup' });
+    await expect(ensureStack({ home: join(home, 'empty'), programs: under.programs })).rejects.toMatchObject({
+      code: 'InvalidInput',
+      hint: 'npm run setup',
+    });
   });
 
   it('keeps its secrets to the owner', async () => {
     await under.up();
     const mode = (path: string): number => statSync(join(home, path)).mode & 0o777;
-    expect(['stack', 'stack/stack.json', 'stack/nats.conf', 'stack/endpoints.json'].map(mode)).toEqual([0o700, 0o600, 0o600, 0o600]);
+    expect(['stack', 'stack/stack.json', 'stack/nats.conf', 'stack/endpoints.json'].map(mode)).toEqual([
+      0o700, 0o600, 0o600, 0o600,
+    ]);
     expect(readFileSync(join(home, 'stack/nats.conf'), 'utf8')).toContain('listen: "127.0.0.1:');
   });
 });

@@ -20,7 +20,9 @@ const poolSchema = z.object({
 /** Equal worker processes of the local fleet. */
 export type WorkerPool = Readonly<z.infer<typeof poolSchema>>;
 
-export const defaultPools: readonly WorkerPool[] = [{ name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'] }];
+export const defaultPools: readonly WorkerPool[] = [
+  { name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'] },
+];
 
 const configSchema = z.object({
   pools: z.array(poolSchema).readonly(),
@@ -102,7 +104,8 @@ export function writeConfig(home: string, config: StackConfig): void {
   if (!parsed.success) throw new InvalidInputError(`worker pools: ${z.prettifyError(parsed.error)}`);
   const names = config.pools.map(({ name }) => name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined) throw new InvalidInputError(`two worker pools are called ${twice}`, { hint: 'give each pool its own name' });
+  if (twice !== undefined)
+    throw new InvalidInputError(`two worker pools are called ${twice}`, { hint: 'give each pool its own name' });
   makeStackFolder(home);
   writeJson(configFile(home), parsed.data);
 }

@@ -18,7 +18,16 @@ import { natsChild } from './children/nats.ts';
 import { temporalChild } from './children/temporal.ts';
 import { workerChild } from './children/worker.ts';
 import { ownIdentity } from './process.ts';
-import { defaultPools, readConfig, readEndpoints, readStackFile, stackFile, stackFolder, writeEndpoints, writeStackFile } from './state.ts';
+import {
+  defaultPools,
+  readConfig,
+  readEndpoints,
+  readStackFile,
+  stackFile,
+  stackFolder,
+  writeEndpoints,
+  writeStackFile,
+} from './state.ts';
 import type { ChildKind, Endpoints, StackConfig, StackInfo } from './state.ts';
 
 type PortName = Exclude<keyof Endpoints, 'natsToken'>;
@@ -68,7 +77,9 @@ export class Supervisor {
       const config = readConfig(this.#home);
       if (this.#phase === 'stopping' || !config || JSON.stringify(config) === JSON.stringify(this.#config)) return;
       this.#config = config;
-      this.#log(`pools: ${config.pools.map(({ name, count, roles }) => `${count} × ${name} (${roles.join(', ')})`).join('; ') || 'none'}`);
+      this.#log(
+        `pools: ${config.pools.map(({ name, count, roles }) => `${count} × ${name} (${roles.join(', ')})`).join('; ') || 'none'}`,
+      );
       await this.#fitWorkers();
       this.#publish();
     });
@@ -112,7 +123,9 @@ export class Supervisor {
     while (this.#phase === 'running') {
       await delay(tendMs);
       if (this.#unwritten) this.#publish();
-      await this.#enqueue(() => all(this.#phase === 'running' ? this.#ofKind('nats') : [], (child) => child.replaceIfStuck()));
+      await this.#enqueue(() =>
+        all(this.#phase === 'running' ? this.#ofKind('nats') : [], (child) => child.replaceIfStuck()),
+      );
     }
   }
 
@@ -155,12 +168,17 @@ export class Supervisor {
 
   #wanted(): ChildSpec[] {
     const tools = readTools(this.#home);
-    const programs = this.#config.programs ?? { control: builtFile('workers/control/main.js'), worker: builtFile('workers/main.js') };
+    const programs = this.#config.programs ?? {
+      control: builtFile('workers/control/main.js'),
+      worker: builtFile('workers/main.js'),
+    };
     return [
       temporalChild(this.#home, tools.temporal, this.#endpoints),
       natsChild(this.#home, tools['nats-server'], this.#endpoints),
       controlChild(this.#home, programs.control),
-      ...this.#config.pools.flatMap((pool) => Array.from({ length: pool.count }, (_, index) => workerChild(this.#home, programs.worker, pool, index))),
+      ...this.#config.pools.flatMap((pool) =>
+        Array.from({ length: pool.count }, (_, index) => workerChild(this.#home, programs.worker, pool, index)),
+      ),
     ];
   }
 
@@ -172,9 +190,17 @@ export class Supervisor {
     const wanted = new Map(this.#wanted().map((spec) => [spec.name, spec]));
     const workers = this.#ofKind('worker');
     const unwanted = workers.filter(({ name }) => !wanted.has(name));
-    const changed = workers.filter(({ name, state }) => wanted.has(name) && state.fingerprint !== fingerprint(wanted.get(name)!));
-    const added = [...wanted.values()].filter(({ name }) => !this.#children.has(name)).map((spec) => this.#newChild(spec));
-    await Promise.all([all(unwanted, (child) => child.stop()), all(changed, (child) => child.replace()), startMissing(added)]);
+    const changed = workers.filter(
+      ({ name, state }) => wanted.has(name) && state.fingerprint !== fingerprint(wanted.get(name)!),
+    );
+    const added = [...wanted.values()]
+      .filter(({ name }) => !this.#children.has(name))
+      .map((spec) => this.#newChild(spec));
+    await Promise.all([
+      all(unwanted, (child) => child.stop()),
+      all(changed, (child) => child.replace()),
+      startMissing(added),
+    ]);
     for (const { name } of unwanted) this.#children.delete(name);
   }
 

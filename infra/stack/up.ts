@@ -53,7 +53,12 @@ export async function setPools(home: string, workers: readonly WorkerPool[]): Pr
 }
 
 /** Brings the supervisor back whenever it is gone, until the signal comes. For petrel's own processes of the stack: whoever of them is left heals it. */
-export async function keepStack(home: string, signal: AbortSignal, log: (line: string) => void, everyMs = 1_000): Promise<void> {
+export async function keepStack(
+  home: string,
+  signal: AbortSignal,
+  log: (line: string) => void,
+  everyMs = 1_000,
+): Promise<void> {
   while (!signal.aborted) {
     try {
       if (!lockHolder(lockFolder(home))) {
@@ -84,7 +89,10 @@ async function retireOldSupervisor(home: string): Promise<void> {
   if (stack?.build === buildId()) return;
   if (stack) signalProcess(holder, 'SIGKILL');
   // Neither up nor leaving: it has just been started, by another shell.
-  else if (await poll(() => !isAlive(holder) || readStack(home) !== undefined, { everyMs: pollMs, timeoutMs: readyTimeoutMs })) return;
+  else if (
+    await poll(() => !isAlive(holder) || readStack(home) !== undefined, { everyMs: pollMs, timeoutMs: readyTimeoutMs })
+  )
+    return;
   await waitForExit(holder, readyTimeoutMs);
 }
 
@@ -105,7 +113,10 @@ function startSupervisor(home: string): ProcessIdentity | undefined {
   }
 }
 
-async function untilReady({ home, onProgress, timeoutMs = readyTimeoutMs }: EnsureStackOptions, spawned: ProcessIdentity | undefined): Promise<StackInfo> {
+async function untilReady(
+  { home, onProgress, timeoutMs = readyTimeoutMs }: EnsureStackOptions,
+  spawned: ProcessIdentity | undefined,
+): Promise<StackInfo> {
   const wanted = JSON.stringify(readConfig(home)?.pools);
   const told = new Map<string, string>();
   const look = (): StackInfo | undefined => {
@@ -120,26 +131,43 @@ async function untilReady({ home, onProgress, timeoutMs = readyTimeoutMs }: Ensu
   };
   const stack = await poll(look, { everyMs: pollMs, timeoutMs });
   if (stack) return stack;
-  const late = readStack(home)?.children.filter(({ state }) => state !== 'ready').map(({ name, state }) => `${name} is ${state}`);
-  throw new RetryableError('StackTimeout', `the local stack was not ready after ${timeoutMs / 1000} s: ${late?.join(', ') ?? 'no supervisor'}`, {
-    where: logFile(home, 'supervisor'),
-    hint: 'petrel doctor',
-  });
+  const late = readStack(home)
+    ?.children.filter(({ state }) => state !== 'ready')
+    .map(({ name, state }) => `${name} is ${state}`);
+  throw new RetryableError(
+    'StackTimeout',
+    `the local stack was not ready after ${timeoutMs / 1000} s: ${late?.join(', ') ?? 'no supervisor'}`,
+    {
+      where: logFile(home, 'supervisor'),
+      hint: 'petrel doctor',
+    },
+  );
 }
 
 function failIfNobodyServes(home: string, spawned: ProcessIdentity | undefined): undefined {
   if ((spawned && isAlive(spawned)) || lockHolder(lockFolder(home)) || readStack(home)) return undefined;
-  throw new TerminalError('StackFailed', `the stack's supervisor ended at its start. Its log ends with:\n${logTail(home, 'supervisor')}`, {
-    where: logFile(home, 'supervisor'),
-  });
+  throw new TerminalError(
+    'StackFailed',
+    `the stack's supervisor ended at its start. Its log ends with:\n${logTail(home, 'supervisor')}`,
+    {
+      where: logFile(home, 'supervisor'),
+    },
+  );
 }
 
 function failure(home: string, { name, lastExit, failures }: ChildState): TerminalError {
   const message = `${name} of the local stack died ${failures} times at its start (${lastExit}). Its log ends with:\n${logTail(home, name)}`;
-  return new TerminalError('StackFailed', message, { where: logFile(home, name), hint: '`petrel down` stops what did start' });
+  return new TerminalError('StackFailed', message, {
+    where: logFile(home, name),
+    hint: '`petrel down` stops what did start',
+  });
 }
 
-function tellChanges({ children }: StackInfo, told: Map<string, string>, onProgress: ((line: string) => void) | undefined): void {
+function tellChanges(
+  { children }: StackInfo,
+  told: Map<string, string>,
+  onProgress: ((line: string) => void) | undefined,
+): void {
   for (const { name, state } of children) {
     if (state === 'stopped' || told.get(name) === state) continue; // its turn has not come
     told.set(name, state);

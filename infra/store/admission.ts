@@ -47,5 +47,8 @@ export function watchRoom(home: string, log: (line: string) => void, everyMs = 1
     if ((await freeBytes(home)) >= ballastBytes / 2 || !(await releaseBallast(home))) return;
     log(`${home} is full: ${ballastBytes / 2 ** 20} MiB that were kept for this are given back`);
   };
-  setInterval(() => void look().catch((error: unknown) => log(`looking for room in ${home}: ${String(error)}`)), everyMs).unref();
+  setInterval(
+    () => void look().catch((error: unknown) => log(`looking for room in ${home}: ${String(error)}`)),
+    everyMs,
+  ).unref();
 }

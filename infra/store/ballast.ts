@@ -20,7 +20,10 @@ export async function keepBallast(folder: string): Promise<boolean> {
   const partial = `${path}.${process.pid}`;
   try {
     // Not zeros: a file system that compresses or leaves holes would take no room for them.
-    await writeFile(partial, Buffer.alloc(ballastBytes, 'petrel keeps this room for the record that the disk is full\n'));
+    await writeFile(
+      partial,
+      Buffer.alloc(ballastBytes, 'petrel keeps this room for the record that the disk is full\n'),
+    );
     await rename(partial, path);
     return true;
   } catch (error) {

@@ -8,7 +8,10 @@ import { digestOf, sha256 } from './digest.ts';
 
 /** File names with their bytes; the digest names all of them. */
 export async function storeDataset(store: Store, files: Readonly<Record<string, Uint8Array>>): Promise<Digest> {
-  const digest = digestOf({ format: 1, files: Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, sha256(bytes)])) });
+  const digest = digestOf({
+    format: 1,
+    files: Object.fromEntries(Object.entries(files).map(([name, bytes]) => [name, sha256(bytes)])),
+  });
   for (const [name, bytes] of Object.entries(files)) {
     const key = keys.dataset(digest, name);
     if (!(await isIntact(store, key, bytes.byteLength, sha256(bytes)))) await store.put(key, bytes);
@@ -26,4 +29,5 @@ export async function readDatasetFiles(store: Store, digest: Digest, names: read
   return found.map((bytes) => bytes ?? new Uint8Array());
 }
 
-const howToRestore = 'Restore the folder from a copy of the store, or start any run with the same data files, which writes it anew; then petrel resume';
+const howToRestore =
+  'Restore the folder from a copy of the store, or start any run with the same data files, which writes it anew; then petrel resume';

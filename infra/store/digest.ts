@@ -25,7 +25,11 @@ export async function digestOfPieces(pieces: readonly Uint8Array[]): Promise<Dig
 }
 
 /** Passes a stream on, and throws `error` at its end when its bytes have another digest. */
-export async function* checked(stream: AsyncIterable<Uint8Array>, digest: Digest, error: () => Error): AsyncGenerator<Uint8Array> {
+export async function* checked(
+  stream: AsyncIterable<Uint8Array>,
+  digest: Digest,
+  error: () => Error,
+): AsyncGenerator<Uint8Array> {
   const hash = createHash('sha256');
   for await (const chunk of stream) {
     hash.update(chunk);
@@ -79,7 +83,8 @@ export class TreeDigest {
 
   /** Throws RangeError when more or fewer bytes came than were announced. */
   root(): Digest {
-    if (this.#seen !== this.#bytes) throw new RangeError(`${this.#seen} bytes came where ${this.#bytes} were announced`);
+    if (this.#seen !== this.#bytes)
+      throw new RangeError(`${this.#seen} bytes came where ${this.#bytes} were announced`);
     if (this.#inBlock > 0) this.#endBlock();
     return this.#root.digest('hex');
   }
@@ -107,7 +112,10 @@ export interface StateDigests {
 
 export function stateDigests(state: StateParts, onBlock?: () => void): StateDigests {
   const { weights, m, v, steps } = state;
-  return stateDigestsOf({ weights: treeDigest(weights, onBlock), m: treeDigest(m, onBlock), v: treeDigest(v, onBlock) }, steps);
+  return stateDigestsOf(
+    { weights: treeDigest(weights, onBlock), m: treeDigest(m, onBlock), v: treeDigest(v, onBlock) },
+    steps,
+  );
 }
 
 /** From the roots of the parts. */

@@ -21,7 +21,10 @@ export async function checkFences(store: Store): Promise<void> {
     await probeStore(store, reader);
   } catch (error) {
     if (!(error instanceof Error && 'syscall' in error)) throw error;
-    throw new InvalidInputError(`store: expected a place to write to, found that ${store.url} takes no files: ${error.message}`, { hint: 'store: a folder that you may write to, or s3://bucket/prefix', cause: error });
+    throw new InvalidInputError(
+      `store: expected a place to write to, found that ${store.url} takes no files: ${error.message}`,
+      { hint: 'store: a folder that you may write to, or s3://bucket/prefix', cause: error },
+    );
   } finally {
     close();
   }
@@ -42,6 +45,8 @@ function seen(home: string): readonly string[] {
 
 function remember(home: string, place: string): void {
   const temporary = `${listFile(home)}.${process.pid}.tmp`;
-  writeFileSync(temporary, `${JSON.stringify({ format: 1, places: [...seen(home), place] }, null, 2)}\n`, { mode: 0o600 });
+  writeFileSync(temporary, `${JSON.stringify({ format: 1, places: [...seen(home), place] }, null, 2)}\n`, {
+    mode: 0o600,
+  });
   renameSync(temporary, listFile(home));
 }

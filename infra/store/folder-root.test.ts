@@ -9,7 +9,12 @@ import { checkFences } from './fencing.ts';
 import { openFolderStore } from './folder.ts';
 
 const bytes = new Uint8Array([1, 2, 3]);
-const gone = { kind: 'retryable', code: 'StoreGone', message: expect.stringContaining('is gone'), hint: expect.stringContaining('mount its disk') };
+const gone = {
+  kind: 'retryable',
+  code: 'StoreGone',
+  message: expect.stringContaining('is gone'),
+  hint: expect.stringContaining('mount its disk'),
+};
 
 async function usedStore(): Promise<{ readonly folder: string; readonly store: Store }> {
   const folder = join(await mkdtemp(join(tmpdir(), 'petrel-store-')), 'store');
@@ -78,10 +83,17 @@ it('a folder store is the same with a slash at its end', async () => {
 
 describe('a folder that can be no store', () => {
   it.each(['/proc/nope', '/proc/nope/deeper', '/dev/null/store'])('is refused at once: %s', async (folder) => {
-    await expect(openFolderStore(folder)).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining(`found that ${folder} cannot be made`), hint: expect.stringContaining('store: a folder that you may write to') });
+    await expect(openFolderStore(folder)).rejects.toMatchObject({
+      code: 'InvalidInput',
+      message: expect.stringContaining(`found that ${folder} cannot be made`),
+      hint: expect.stringContaining('store: a folder that you may write to'),
+    });
   });
 
   it('is refused before the first run: one that takes no files', async () => {
-    await expect(checkFences(await openFolderStore('/proc'))).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('file:///proc takes no files') });
+    await expect(checkFences(await openFolderStore('/proc'))).rejects.toMatchObject({
+      code: 'InvalidInput',
+      message: expect.stringContaining('file:///proc takes no files'),
+    });
   });
 });

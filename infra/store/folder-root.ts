@@ -13,7 +13,20 @@ import { keys } from '../../core/records/keys.ts';
 export type WhenMissing = 'make' | 'refuse';
 
 /** What stands in the way of making a folder is the caller's to mend; a full disk is told as such. */
-const unfit: ReadonlySet<unknown> = new Set(['EEXIST', 'ENOTDIR', 'EACCES', 'EPERM', 'EROFS', 'ENOENT', 'EINVAL', 'ELOOP', 'ENAMETOOLONG', 'ENOTSUP', 'ENODEV', 'ENXIO']);
+const unfit: ReadonlySet<unknown> = new Set([
+  'EEXIST',
+  'ENOTDIR',
+  'EACCES',
+  'EPERM',
+  'EROFS',
+  'ENOENT',
+  'EINVAL',
+  'ELOOP',
+  'ENAMETOOLONG',
+  'ENOTSUP',
+  'ENODEV',
+  'ENXIO',
+]);
 
 export class FolderRoot {
   readonly path: string;
@@ -42,10 +55,13 @@ export class FolderRoot {
       await makeFolders(path);
     } catch (error) {
       if (!unfit.has(codeOf(error))) throw error;
-      throw new InvalidInputError(`store: expected a folder that is there or can be made, found that ${path} cannot be made: ${(error as Error).message.split(',')[0]}`, {
-        hint: 'store: a folder that you may write to, or s3://bucket/prefix',
-        cause: error,
-      });
+      throw new InvalidInputError(
+        `store: expected a folder that is there or can be made, found that ${path} cannot be made: ${(error as Error).message.split(',')[0]}`,
+        {
+          hint: 'store: a folder that you may write to, or s3://bucket/prefix',
+          cause: error,
+        },
+      );
     }
   }
 
@@ -101,7 +117,8 @@ async function isMade(folder: string): Promise<boolean> {
     return true;
   } catch (error) {
     if (codeOf(error) === 'ENOENT' && dirname(folder) !== folder) return false;
-    if (codeOf(error) === 'EEXIST' && (await stat(folder).catch(undefinedIfAbsent))?.isDirectory() === true) return true;
+    if (codeOf(error) === 'EEXIST' && (await stat(folder).catch(undefinedIfAbsent))?.isDirectory() === true)
+      return true;
     throw error;
   }
 }

@@ -35,7 +35,11 @@ describe('what writers that died left in a folder', () => {
     const folder = await fresh();
     const store = await openFolderStore(folder);
     await store.put('a/b', new Uint8Array(1));
-    for (const [name, at] of [['.tmp-old', '2026-01-01'], ['.tmp-new', '2026-01-03'], ['old', '2026-01-01']] as const) {
+    for (const [name, at] of [
+      ['.tmp-old', '2026-01-01'],
+      ['.tmp-new', '2026-01-03'],
+      ['old', '2026-01-01'],
+    ] as const) {
       await writeFile(join(folder, 'a', name), '');
       await utimes(join(folder, 'a', name), new Date(at), new Date(at));
     }

@@ -32,9 +32,12 @@ export async function openFolderStore(folder: string, whenMissing?: WhenMissing)
   const root = await FolderRoot.open(folder, whenMissing);
   const network = networkFileSystems[(await statfs(root.path)).type];
   if (network !== undefined) {
-    throw new InvalidInputError(`The store ${folder} lies on a network file system (${network}), which cannot fence writers`, {
-      hint: 'Use a local folder, or an object store: store: s3://bucket/prefix',
-    });
+    throw new InvalidInputError(
+      `The store ${folder} lies on a network file system (${network}), which cannot fence writers`,
+      {
+        hint: 'Use a local folder, or an object store: store: s3://bucket/prefix',
+      },
+    );
   }
   return new FolderStore(root);
 }
@@ -61,7 +64,8 @@ class FolderStore implements Store {
       return await this.#create(path, bytes, hold);
     } catch (error) {
       if (!isFull(error)) throw error;
-      if (!(await releaseBallast(this.#root.path))) throw await diskFull('the store', this.#root.path, bytes.byteLength, error);
+      if (!(await releaseBallast(this.#root.path)))
+        throw await diskFull('the store', this.#root.path, bytes.byteLength, error);
       return this.create(key, bytes, hold);
     }
   }
@@ -72,7 +76,12 @@ class FolderStore implements Store {
       await rename(await this.#writeTemporary(path, bytes, false), path);
     } catch (error) {
       if (!isFull(error)) throw error;
-      throw await diskFull('the store', this.#root.path, freeSpaceFloor() + (bytes instanceof Uint8Array ? bytes.byteLength : 0), error);
+      throw await diskFull(
+        'the store',
+        this.#root.path,
+        freeSpaceFloor() + (bytes instanceof Uint8Array ? bytes.byteLength : 0),
+        error,
+      );
     }
   }
 
@@ -124,7 +133,9 @@ class FolderStore implements Store {
   async list(prefix: string): Promise<string[]> {
     const base = this.localPath(prefix.slice(0, prefix.lastIndexOf('/') + 1) || '.');
     const found: string[] = [];
-    for (const entry of await readdir(base, { recursive: true, withFileTypes: true }).catch((error: unknown) => this.#absent(error).then(() => []))) {
+    for (const entry of await readdir(base, { recursive: true, withFileTypes: true }).catch((error: unknown) =>
+      this.#absent(error).then(() => []),
+    )) {
       if (!entry.isFile() || isHidden(entry.name)) continue;
       const key = relative(this.#root.path, join(entry.parentPath, entry.name)).split(sep).join('/');
       if (key.startsWith(prefix)) found.push(key);
@@ -133,7 +144,9 @@ class FolderStore implements Store {
   }
 
   async children(prefix: string): Promise<string[]> {
-    const entries = await readdir(this.localPath(prefix), { withFileTypes: true }).catch((error: unknown) => this.#absent(error).then(() => []));
+    const entries = await readdir(this.localPath(prefix), { withFileTypes: true }).catch((error: unknown) =>
+      this.#absent(error).then(() => []),
+    );
     return entries
       .filter((entry) => !isHidden(entry.name))
       .map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name))

@@ -29,11 +29,15 @@ export async function freeBytes(path: string): Promise<number> {
 /** No room for `needed` bytes; `what`: the store, petrel's home. */
 export async function diskFull(what: string, path: string, needed: number, cause?: unknown): Promise<PauseError> {
   const free = await freeBytes(path);
-  return new PauseError('DiskFull', `${what} ${path} is full: ${showMib(free)} MiB are free, ${showMib(needed)} MiB are needed`, {
-    where: path,
-    hint: `Make room there (petrel rm deletes old runs), then petrel resume; ${floorVariable} sets how much must be free`,
-    ...(cause === undefined ? {} : { cause }),
-  });
+  return new PauseError(
+    'DiskFull',
+    `${what} ${path} is full: ${showMib(free)} MiB are free, ${showMib(needed)} MiB are needed`,
+    {
+      where: path,
+      hint: `Make room there (petrel rm deletes old runs), then petrel resume; ${floorVariable} sets how much must be free`,
+      ...(cause === undefined ? {} : { cause }),
+    },
+  );
 }
 
 /** Throws PauseError `DiskFull` when less than the floor is free. */

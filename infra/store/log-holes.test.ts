@@ -36,7 +36,11 @@ describe('the end of a log', () => {
   it('is a hole when what followed from the lost records is there', async () => {
     expect(await after(update(3), update(4))).toBe('terms/1/3/update.json: missing, although iteration 4 was begun');
     expect(await after(update(4))).toBe('terms/1/4/update.json: missing, although policy 4 was validated');
-    expect(await after(batch(4), update(4), evaluation)).toBe('terms/1/4/batch.json: missing, although there is a checkpoint of iteration 4');
-    expect(await after((runId) => keys.term(runId, 1))).toBe('terms/1/term.json: missing, although term 1 was written to');
+    expect(await after(batch(4), update(4), evaluation)).toBe(
+      'terms/1/4/batch.json: missing, although there is a checkpoint of iteration 4',
+    );
+    expect(await after((runId) => keys.term(runId, 1))).toBe(
+      'terms/1/term.json: missing, although term 1 was written to',
+    );
   });
 });

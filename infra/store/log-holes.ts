@@ -34,10 +34,17 @@ async function lostPosition(log: RunLog, head: Head): Promise<PauseError | undef
   const further = Math.max(0, ...numbersIn(await log.store.children(keys.positions(log.runId, term))));
   if (further > next) return logHole(log.runId, position, lost, `missing, although iteration ${further} was begun`);
   if ((await log.store.head(keys.evaluation(log.runId, term, next))) !== undefined) {
-    return logHole(log.runId, position, keys.update(log.runId, term, next), `missing, although policy ${next} was validated`);
+    return logHole(
+      log.runId,
+      position,
+      keys.update(log.runId, term, next),
+      `missing, although policy ${next} was validated`,
+    );
   }
   const saved = await savedBeyond(log, head);
-  return saved === undefined ? undefined : logHole(log.runId, position, lost, `missing, although there is a checkpoint of iteration ${saved}`);
+  return saved === undefined
+    ? undefined
+    : logHole(log.runId, position, lost, `missing, although there is a checkpoint of iteration ${saved}`);
 }
 
 /** The newest checkpoint of this term that cannot have been written with a log that ends here. Older terms may have gone further. */
@@ -46,16 +53,19 @@ async function savedBeyond(log: RunLog, { term, position, pending }: Head): Prom
   for (const name of await log.store.children(keys.checkpoints(log.runId))) {
     const iteration = Number(/^(\d+)-/.exec(name)?.[1] ?? 0);
     if (iteration <= possible) continue;
-    const manifest = await readRecord(log.store, keys.checkpoints(log.runId) + name, checkpointManifest).catch((error: unknown) => {
-      if (!isDamage(error)) throw error;
-    });
+    const manifest = await readRecord(log.store, keys.checkpoints(log.runId) + name, checkpointManifest).catch(
+      (error: unknown) => {
+        if (!isDamage(error)) throw error;
+      },
+    );
     if (manifest?.record.term === term) return iteration;
   }
   return undefined;
 }
 
 function brokenChain(log: RunLog, { pending, parent, position, stateDigest }: Head): PauseError | undefined {
-  if (pending === undefined || (pending.record.parent === parent && pending.record.parentState === stateDigest)) return undefined;
+  if (pending === undefined || (pending.record.parent === parent && pending.record.parentState === stateDigest))
+    return undefined;
   return logHole(log.runId, position, pending.key, 'it does not follow from the record before it');
 }
 

@@ -22,7 +22,8 @@ export interface FileFact {
 }
 
 /** Everything a model folder may hold that training or export reads. */
-const wanted = /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template)\.json$|\.safetensors(\.index\.json)?$|^merges\.txt$|^vocab\.txt$|\.jinja$|^tokenizer\.model$/;
+const wanted =
+  /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template)\.json$|\.safetensors(\.index\.json)?$|^merges\.txt$|^vocab\.txt$|\.jinja$|^tokenizer\.model$/;
 
 /** What belongs to the model even when the tokenizer comes from elsewhere. */
 const modelOnly = /^(config|generation_config)\.json$|\.safetensors/;
@@ -34,7 +35,9 @@ const modelOnly = /^(config|generation_config)\.json$|\.safetensors/;
 export async function storeModelFolder(store: Store, folder: string, tokenizerFolder = folder): Promise<Digest> {
   const paths = [
     ...(await readdir(folder)).filter((name) => modelOnly.test(name)).map((name) => join(folder, name)),
-    ...(await readdir(tokenizerFolder)).filter((name) => !modelOnly.test(name)).map((name) => join(tokenizerFolder, name)),
+    ...(await readdir(tokenizerFolder))
+      .filter((name) => !modelOnly.test(name))
+      .map((name) => join(tokenizerFolder, name)),
   ].filter((path) => wanted.test(basename(path)));
   const files: (FileFact & { readonly path: string })[] = [];
   for (const path of paths.sort((a, b) => (basename(a) < basename(b) ? -1 : 1))) {
@@ -44,9 +47,16 @@ export async function storeModelFolder(store: Store, folder: string, tokenizerFo
   const digest = digestOf({ format: 1, files: facts });
   for (const { path, name, bytes, sha256 } of files) {
     const key = keys.model(digest, name);
-    if (!(await isThere(store, key, bytes, sha256))) await store.put(key, checked(createReadStream(path, { highWaterMark: 4 << 20 }), sha256, () => changed(path)));
+    if (!(await isThere(store, key, bytes, sha256)))
+      await store.put(
+        key,
+        checked(createReadStream(path, { highWaterMark: 4 << 20 }), sha256, () => changed(path)),
+      );
   }
-  await store.put(keys.model(digest, manifestName), new TextEncoder().encode(JSON.stringify({ format: 1, files: facts })));
+  await store.put(
+    keys.model(digest, manifestName),
+    new TextEncoder().encode(JSON.stringify({ format: 1, files: facts })),
+  );
   return digest;
 }
 
@@ -64,7 +74,12 @@ export type ModelPart = 'all' | 'text';
  * A local folder with the model's files: the store's own when it is a folder, a copy under `cache` otherwise. Every file of
  * `part` has been hashed once by this process. Throws PauseError `MissingModel` or `DamagedModel`, RetryableError `StoreGone`.
  */
-export async function modelFolder(store: Store, digest: Digest, cache: string, part: ModelPart = 'all'): Promise<string> {
+export async function modelFolder(
+  store: Store,
+  digest: Digest,
+  cache: string,
+  part: ModelPart = 'all',
+): Promise<string> {
   const manifest = await once(`${store.place} ${digest}`, () => readModelManifest(store, digest));
   const files = manifest.filter(({ name }) => part === 'all' || !name.endsWith('.safetensors'));
   const key = keys.model(digest, manifestName);
@@ -72,7 +87,8 @@ export async function modelFolder(store: Store, digest: Digest, cache: string, p
   const folder = own === undefined ? join(cache, 'models', digest) : dirname(own);
   if (own === undefined) await mkdir(folder, { recursive: true });
   else if ((await store.head(key)) === undefined) throw missing(store, key); // it was there when it was hashed
-  for (const file of files) await once(`${store.place} ${folder} ${file.name}`, () => makeSure(store, digest, file, folder, own !== undefined));
+  for (const file of files)
+    await once(`${store.place} ${folder} ${file.name}`, () => makeSure(store, digest, file, folder, own !== undefined));
   return folder;
 }
 
@@ -82,7 +98,8 @@ export async function readModelManifest(store: Store, digest: Digest): Promise<r
   const bytes = await store.get(key);
   if (bytes === undefined) throw missing(store, key);
   const files = parseManifest(bytes);
-  if (files === undefined || digestOf({ format: 1, files }) !== digest) throw damage('DamagedModel', key, 'it does not match its name', howToRestore);
+  if (files === undefined || digestOf({ format: 1, files }) !== digest)
+    throw damage('DamagedModel', key, 'it does not match its name', howToRestore);
   return files;
 }
 
@@ -98,14 +115,19 @@ export async function checkModelFile(store: Store, digest: Digest, { name, bytes
     read += chunk.byteLength;
   }
   if (read !== bytes) throw damage('DamagedModel', key, `${bytes} bytes expected, ${read} found`, howToRestore);
-  if (hash.digest('hex') !== sha256) throw damage('DamagedModel', key, 'its bytes do not match its digest', howToRestore);
+  if (hash.digest('hex') !== sha256)
+    throw damage('DamagedModel', key, 'its bytes do not match its digest', howToRestore);
 }
 
-const howToRestore = 'Restore the folder from a copy of the store, or start any run with the same model, which writes it anew; then petrel resume';
+const howToRestore =
+  'Restore the folder from a copy of the store, or start any run with the same model, which writes it anew; then petrel resume';
 
-const missing = ({ url }: Store, key: string): PauseError => damage('MissingModel', key, `not in the store ${url}`, howToRestore);
+const missing = ({ url }: Store, key: string): PauseError =>
+  damage('MissingModel', key, `not in the store ${url}`, howToRestore);
 
-const manifestSchema = z.object({ files: z.array(z.object({ name: z.string().regex(/^[^/]+$/), bytes: z.int().nonnegative(), sha256: z.string() })) });
+const manifestSchema = z.object({
+  files: z.array(z.object({ name: z.string().regex(/^[^/]+$/), bytes: z.int().nonnegative(), sha256: z.string() })),
+});
 
 function parseManifest(bytes: Uint8Array): readonly FileFact[] | undefined {
   try {
@@ -129,14 +151,20 @@ function once<T>(name: string, check: () => Promise<T>): Promise<T> {
 async function makeSure(store: Store, digest: Digest, file: FileFact, folder: string, own: boolean): Promise<void> {
   if (own) return checkModelFile(store, digest, file);
   const path = join(folder, file.name);
-  if ((await stat(path).catch(() => undefined))?.size === file.bytes && (await fileDigest(path)) === file.sha256) return;
+  if ((await stat(path).catch(() => undefined))?.size === file.bytes && (await fileDigest(path)) === file.sha256)
+    return;
   const key = keys.model(digest, file.name);
   const stream = await store.stream(key);
   if (stream === undefined) throw missing(store, key);
   // Several processes may do this at once: each writes its own copy.
   const partial = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.partial`;
   try {
-    await pipeline(checked(stream, file.sha256, () => damage('DamagedModel', key, 'its bytes do not match its digest', howToRestore)), createWriteStream(partial, { flush: true }));
+    await pipeline(
+      checked(stream, file.sha256, () =>
+        damage('DamagedModel', key, 'its bytes do not match its digest', howToRestore),
+      ),
+      createWriteStream(partial, { flush: true }),
+    );
     await rename(partial, path);
   } finally {
     await rm(partial, { force: true });
@@ -144,7 +172,10 @@ async function makeSure(store: Store, digest: Digest, file: FileFact, folder: st
 }
 
 function changed(path: string): InvalidInputError {
-  return new InvalidInputError(`${path}: it changed while it was stored`, { where: path, hint: 'Start the run again when nothing writes to the model folder' });
+  return new InvalidInputError(`${path}: it changed while it was stored`, {
+    where: path,
+    hint: 'Start the run again when nothing writes to the model folder',
+  });
 }
 
 async function fileDigest(path: string): Promise<Digest> {

@@ -25,10 +25,22 @@ export async function claimRun(log: RunLog, record: Omit<RunRecord, 'format' | '
 }
 
 /** For whoever holds the claim. A run that has a state already is left as it is. */
-export async function writeRun(log: RunLog, { recipe, inputs, module, fromPosition = 0 }: NewRun, now: Date): Promise<void> {
+export async function writeRun(
+  log: RunLog,
+  { recipe, inputs, module, fromPosition = 0 }: NewRun,
+  now: Date,
+): Promise<void> {
   const { store, runId } = log;
   if (module !== undefined) await putBlob(store, runId, module);
-  const revision: RevisionRecord = { format: recordFormat, runId, revision: 1, fromPosition, recipe, inputs, createdAt: now.toISOString() };
+  const revision: RevisionRecord = {
+    format: recordFormat,
+    runId,
+    revision: 1,
+    fromPosition,
+    recipe,
+    inputs,
+    createdAt: now.toISOString(),
+  };
   await store.create(keys.revision(runId, 1), encodeRecord(revision));
   if ((await log.status()) === undefined) await appendStatus(log, { wish: 'run', state: 'queued' }, now);
 }

@@ -14,9 +14,15 @@ describe('where a store lies', () => {
     expect([(await openStore(folder)).url, (await openStore(url)).url]).toEqual([url, url]);
   });
 
-  it.each(['gs://bucket/x', 's3:/bucket', 'S3://bucket', 'file:/tmp/x'])('is not %s: no folder of that name is made', async (where) => {
-    await expect(openStore(where)).rejects.toMatchObject({ code: 'InvalidInput', hint: expect.stringContaining('s3://bucket/prefix') as string });
-  });
+  it.each(['gs://bucket/x', 's3:/bucket', 'S3://bucket', 'file:/tmp/x'])(
+    'is not %s: no folder of that name is made',
+    async (where) => {
+      await expect(openStore(where)).rejects.toMatchObject({
+        code: 'InvalidInput',
+        hint: expect.stringContaining('s3://bucket/prefix') as string,
+      });
+    },
+  );
 
   it('is not made when one only looks into it', async () => {
     const mistyped = join(await mkdtemp(join(tmpdir(), 'petrel-store-')), 'mistyped');

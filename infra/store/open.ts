@@ -12,7 +12,9 @@ export async function openStore(where: string, whenMissing: WhenMissing = 'make'
   if (where.startsWith('s3://')) return (await import('./s3/store.ts')).openS3Store(where); // the SDK takes its time to load
   if (where.startsWith('file://')) return openFolderStore(fileURLToPath(where), whenMissing);
   if (/^[a-z][a-z0-9+.-]*:/i.test(where)) {
-    throw new InvalidInputError(`there is no store of the kind ${where}`, { hint: 'store: a folder, or s3://bucket/prefix' });
+    throw new InvalidInputError(`there is no store of the kind ${where}`, {
+      hint: 'store: a folder, or s3://bucket/prefix',
+    });
   }
   return openFolderStore(where, whenMissing);
 }
@@ -26,7 +28,10 @@ export function storeUrl(where: string): string {
 /** One to look into: a folder that is not there is not made. Throws TerminalError `NotFound`. */
 export async function openExistingStore(where: string): Promise<Store> {
   const folder = where.startsWith('file://') ? fileURLToPath(where) : where.startsWith('s3://') ? undefined : where;
-  if (folder !== undefined && !existsSync(folder)) throw new TerminalError('NotFound', `there is no store at ${where}`, { hint: 'name the folder that holds runs/, or s3://bucket/prefix' });
+  if (folder !== undefined && !existsSync(folder))
+    throw new TerminalError('NotFound', `there is no store at ${where}`, {
+      hint: 'name the folder that holds runs/, or s3://bucket/prefix',
+    });
   return openStore(where, 'refuse');
 }
 

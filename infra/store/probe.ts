@@ -18,14 +18,22 @@ export async function probeStore(store: Store, reader: Store = store, writers = 
   const kept = await reader.get(key);
   await store.remove(key);
   const wins = outcomes.filter((outcome) => outcome === 'created').length;
-  if (wins !== 1) throw doesNotFence(store, `${wins} of ${writers} simultaneous creates of one key won; exactly one must`);
+  if (wins !== 1)
+    throw doesNotFence(store, `${wins} of ${writers} simultaneous creates of one key won; exactly one must`);
   if (kept === undefined || Buffer.compare(kept, bodies[winner] ?? new Uint8Array()) !== 0) {
-    throw doesNotFence(store, `of ${writers} simultaneous creates of one key one won, and another connection reads ${kept === undefined ? 'nothing' : 'what another wrote'}`);
+    throw doesNotFence(
+      store,
+      `of ${writers} simultaneous creates of one key one won, and another connection reads ${kept === undefined ? 'nothing' : 'what another wrote'}`,
+    );
   }
 }
 
 /** Creates one key with each of the bodies, all held before what decides and let go together. Outcomes in their order. */
-export async function raceCreates(store: Store, key: string, bodies: readonly Uint8Array[]): Promise<('created' | 'exists')[]> {
+export async function raceCreates(
+  store: Store,
+  key: string,
+  bodies: readonly Uint8Array[],
+): Promise<('created' | 'exists')[]> {
   const gate = new Gate(bodies.length);
   try {
     return await Promise.all(bodies.map((body) => store.create(key, body, () => gate.arrive())));

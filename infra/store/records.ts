@@ -17,14 +17,22 @@ export interface Stored<T> {
 }
 
 /** undefined when absent. Throws TerminalError `NewerFormat`, PauseError `DamagedRecord`. */
-export async function readRecord<S extends z.ZodType>(store: Store, key: string, schema: S): Promise<Stored<z.infer<S>> | undefined> {
+export async function readRecord<S extends z.ZodType>(
+  store: Store,
+  key: string,
+  schema: S,
+): Promise<Stored<z.infer<S>> | undefined> {
   const bytes = await store.get(key);
   if (bytes === undefined) return undefined;
   return { key, digest: sha256(bytes), record: parseRecord(key, bytes, schema) };
 }
 
 /** As readRecord; an absent record is a PauseError `MissingRecord`. */
-export async function needRecord<S extends z.ZodType>(store: Store, key: string, schema: S): Promise<Stored<z.infer<S>>> {
+export async function needRecord<S extends z.ZodType>(
+  store: Store,
+  key: string,
+  schema: S,
+): Promise<Stored<z.infer<S>>> {
   const found = await readRecord(store, key, schema);
   if (found === undefined) throw damage('MissingRecord', key, 'expected a record, found nothing');
   return found;
@@ -67,10 +75,13 @@ const sealOrOther = z.union([batchSeal, updateSeal, z.unknown().transform(() => 
 async function refuseSealed(store: Store, key: string): Promise<void> {
   const seal = (await needRecord(store, key, sealOrOther)).record;
   if (seal === undefined) return;
-  throw new FencedError(`${seal.runId} was taken from this writer: ${seal.owner} closed term ${seal.term} (${seal.reason})`, {
-    where: key,
-    hint: `petrel status ${seal.runId} tells who drives it now`,
-  });
+  throw new FencedError(
+    `${seal.runId} was taken from this writer: ${seal.owner} closed term ${seal.term} (${seal.reason})`,
+    {
+      where: key,
+      hint: `petrel status ${seal.runId} tells who drives it now`,
+    },
+  );
 }
 
 /** The conditional create of a decision, with the places before and after it where a process may die. */
@@ -84,7 +95,11 @@ export async function createDecision(store: Store, key: string, bytes: Uint8Arra
 /** `runs/<id>/terms/<t>/<k>/batch.json` is the decision `batch` of iteration k. */
 function decisionFacts(key: string) {
   const names = key.split('/');
-  return { kind: (names.at(-1) ?? '').replace('.json', ''), runId: names[1] ?? '', iteration: Number(names.at(-2)) || 0 };
+  return {
+    kind: (names.at(-1) ?? '').replace('.json', ''),
+    runId: names[1] ?? '',
+    iteration: Number(names.at(-2)) || 0,
+  };
 }
 
 function parseRecord<S extends z.ZodType>(key: string, bytes: Uint8Array, schema: S): z.infer<S> {

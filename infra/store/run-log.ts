@@ -124,7 +124,8 @@ export class RunLog {
   /** The terms that the log goes through, newest first. Terms that were given up for an earlier position are not among them. */
   async chain(newest?: Stored<TermRecord>): Promise<Stored<TermRecord>[]> {
     const terms: Stored<TermRecord>[] = [];
-    for (let term = newest ?? (await this.newestTerm()); term !== undefined; term = await this.#before(term)) terms.push(term);
+    for (let term = newest ?? (await this.newestTerm()); term !== undefined; term = await this.#before(term))
+      terms.push(term);
     return terms;
   }
 
@@ -141,9 +142,15 @@ export class RunLog {
     const position = await this.#lastPosition(term.record);
     const at = await this.at(position, term);
     const next = await this.#batchDecision(term.record.term, position + 1);
-    if (next !== undefined && isBatchSeal(next)) return { ...at, termRecord: term.record, pending: undefined, seal: next };
+    if (next !== undefined && isBatchSeal(next))
+      return { ...at, termRecord: term.record, pending: undefined, seal: next };
     const last = next && (await this.#updateDecision(term.record.term, position + 1));
-    return { ...at, termRecord: term.record, pending: next, seal: last !== undefined && isUpdateSeal(last) ? last : undefined };
+    return {
+      ...at,
+      termRecord: term.record,
+      pending: next,
+      seal: last !== undefined && isUpdateSeal(last) ? last : undefined,
+    };
   }
 
   /** The state at `position`, as committed and reachable from the newest term. */
@@ -152,10 +159,24 @@ export class RunLog {
     const owner = await this.#termAt(position, term);
     if (position === beginOf(owner.record)) {
       const { startState: stateDigest, startWeights: weightsDigest } = owner.record;
-      return { term: term.record.term, position, parent: owner.digest, stateDigest, weightsDigest, counters: await this.#countersOf(owner) };
+      return {
+        term: term.record.term,
+        position,
+        parent: owner.digest,
+        stateDigest,
+        weightsDigest,
+        counters: await this.#countersOf(owner),
+      };
     }
     const { digest: parent, record } = await this.#update(owner.record.term, position);
-    return { term: term.record.term, position, parent, stateDigest: record.stateDigest, weightsDigest: record.weightsDigest, counters: record.after };
+    return {
+      term: term.record.term,
+      position,
+      parent,
+      stateDigest: record.stateDigest,
+      weightsDigest: record.weightsDigest,
+      counters: record.after,
+    };
   }
 
   /** What a new term that goes on from `position` names as its parent: the record that made the state, and who holds it. */
@@ -171,14 +192,20 @@ export class RunLog {
   async iteration(k: number): Promise<{ batch: Stored<BatchRecord>; update: Stored<UpdateRecord> }> {
     const { term } = (await this.#holderOf(k, await this.#needTerm())).record;
     const batch = (await this.#batchDecision(term, k)) ?? missing(keys.batch(this.runId, term, k));
-    if (isBatchSeal(batch)) throw new TerminalError('LogHole', `${batch.key}: expected the batch of iteration ${k}, found the end of term ${term}`, { where: batch.key });
+    if (isBatchSeal(batch))
+      throw new TerminalError(
+        'LogHole',
+        `${batch.key}: expected the batch of iteration ${k}, found the end of term ${term}`,
+        { where: batch.key },
+      );
     return { batch, update: await this.#update(term, k) };
   }
 
   /** All committed updates, in order of iteration, with their batches. */
   async *iterations(from = 1): AsyncGenerator<{ batch: Stored<BatchRecord>; update: Stored<UpdateRecord> }> {
     const head = await this.head();
-    for (let k = Math.max(from, (await this.first()) + 1); head !== undefined && k <= head.position; k++) yield this.iteration(k);
+    for (let k = Math.max(from, (await this.first()) + 1); head !== undefined && k <= head.position; k++)
+      yield this.iteration(k);
   }
 
   /** Validation records, in order of policy version. */
@@ -220,7 +247,10 @@ export class RunLog {
   async checkpointOf(iteration: number, stateDigest: Digest): Promise<Stored<CheckpointManifest> | undefined> {
     const key = keys.checkpoint(this.runId, iteration, stateDigest);
     const found = await unlessDamaged(readRecord(this.store, key, checkpointManifest));
-    const same = found?.record.runId === this.runId && found.record.iteration === iteration && found.record.stateDigest === stateDigest;
+    const same =
+      found?.record.runId === this.runId &&
+      found.record.iteration === iteration &&
+      found.record.stateDigest === stateDigest;
     return same ? found : undefined;
   }
 
@@ -251,23 +281,40 @@ export class RunLog {
       return (await needRecord(this.store, keys.status(this.runId, n), statusEntry)).record;
     } catch (error) {
       if (!isDamage(error)) throw error;
-      return { format: recordFormat, runId: this.runId, n, at: new Date(0).toISOString(), wish: 'pause', state: 'paused', reason: errorToJson(error) };
+      return {
+        format: recordFormat,
+        runId: this.runId,
+        n,
+        at: new Date(0).toISOString(),
+        wish: 'pause',
+        state: 'paused',
+        reason: errorToJson(error),
+      };
     }
   }
 
   async #update(term: number, k: number): Promise<Stored<UpdateRecord>> {
     const update = (await this.#updateDecision(term, k)) ?? missing(keys.update(this.runId, term, k));
-    if (isUpdateSeal(update)) throw new TerminalError('LogHole', `${update.key}: expected the update of iteration ${k}, found the end of term ${term}`, { where: update.key });
+    if (isUpdateSeal(update))
+      throw new TerminalError(
+        'LogHole',
+        `${update.key}: expected the update of iteration ${k}, found the end of term ${term}`,
+        { where: update.key },
+      );
     return update;
   }
 
   /** A record or a seal; whoever reads it tells them apart by the type of the whole. */
   #batchDecision(term: number, k: number): Promise<Stored<BatchRecord> | Stored<BatchSeal> | undefined> {
-    return this.#read(keys.batch(this.runId, term, k), batchDecision) as Promise<Stored<BatchRecord> | Stored<BatchSeal> | undefined>;
+    return this.#read(keys.batch(this.runId, term, k), batchDecision) as Promise<
+      Stored<BatchRecord> | Stored<BatchSeal> | undefined
+    >;
   }
 
   #updateDecision(term: number, k: number): Promise<Stored<UpdateRecord> | Stored<UpdateSeal> | undefined> {
-    return this.#read(keys.update(this.runId, term, k), updateDecision) as Promise<Stored<UpdateRecord> | Stored<UpdateSeal> | undefined>;
+    return this.#read(keys.update(this.runId, term, k), updateDecision) as Promise<
+      Stored<UpdateRecord> | Stored<UpdateSeal> | undefined
+    >;
   }
 
   async #needTerm(): Promise<Stored<TermRecord>> {
@@ -285,7 +332,11 @@ export class RunLog {
     let term = newest;
     while (position < beginOf(term.record)) {
       const before = await this.#before(term);
-      if (before === undefined) throw new TerminalError('NotFound', `${this.runId} begins at position ${beginOf(term.record)}; there is no position ${position}`);
+      if (before === undefined)
+        throw new TerminalError(
+          'NotFound',
+          `${this.runId} begins at position ${beginOf(term.record)}; there is no position ${position}`,
+        );
       term = before;
     }
     return term;
@@ -300,7 +351,9 @@ export class RunLog {
   async #countersOf({ record }: Stored<TermRecord>): Promise<Counters> {
     if (record.parent === undefined) return record.base?.counters ?? start;
     const parent = await this.#need(keys.term(this.runId, record.parent.term), termRecord);
-    return record.parent.position === beginOf(parent.record) ? this.#countersOf(parent) : (await this.#update(record.parent.term, record.parent.position)).record.after;
+    return record.parent.position === beginOf(parent.record)
+      ? this.#countersOf(parent)
+      : (await this.#update(record.parent.term, record.parent.position)).record.after;
   }
 
   /** Last k whose update is committed in this term; the listing is only a hint where to look. */

@@ -54,7 +54,11 @@ export class ScheduleLog {
   }
 
   /** Appends an entry when the newest is still `last`; undefined when another was faster. */
-  async append(last: ScheduleRecord | undefined, { state, note, owner, definition }: ScheduleChange, at: Date): Promise<ScheduleRecord | undefined> {
+  async append(
+    last: ScheduleRecord | undefined,
+    { state, note, owner, definition }: ScheduleChange,
+    at: Date,
+  ): Promise<ScheduleRecord | undefined> {
     const kept = definition ?? last?.definition;
     if (kept === undefined) throw new Error('the first entry of a schedule brings its definition');
     const n = (last?.n ?? 0) + 1;
@@ -69,7 +73,9 @@ export class ScheduleLog {
       generation: definition === undefined ? (last?.generation ?? n) : n,
       definition: kept,
     };
-    return (await this.store.create(keys.schedule(this.name, n), encodeRecord(record))) === 'created' ? record : undefined;
+    return (await this.store.create(keys.schedule(this.name, n), encodeRecord(record))) === 'created'
+      ? record
+      : undefined;
   }
 
   /** All entries, oldest first. */
@@ -78,7 +84,11 @@ export class ScheduleLog {
     while (this.#firings.length < newest) {
       const first = this.#firings.length + 1;
       const count = Math.min(readAtOnce, newest - this.#firings.length);
-      const read = await Promise.all(Array.from({ length: count }, (_, i) => needRecord(this.store, keys.firing(this.name, first + i), firingRecord)));
+      const read = await Promise.all(
+        Array.from({ length: count }, (_, i) =>
+          needRecord(this.store, keys.firing(this.name, first + i), firingRecord),
+        ),
+      );
       // Another caller may have read the same ones meanwhile.
       for (const { record } of read) if (record.n === this.#firings.length + 1) this.#firings.push(record);
     }
@@ -114,11 +124,19 @@ export class ScheduleLog {
     const firings = newestOfEach(entries.slice(0, after));
     const runs = firings.flatMap(({ runId }) => runId ?? []);
     const states = await this.runStates(runs);
-    return { record: await this.record(), firings, active: runs.filter((runId) => !endedStates.has(states.get(runId) ?? 'starting')), after };
+    return {
+      record: await this.record(),
+      firings,
+      active: runs.filter((runId) => !endedStates.has(states.get(runId) ?? 'starting')),
+      after,
+    };
   }
 
   /** True while nothing has happened that could change a decision to wait: cheap to ask again and again. */
-  async stands({ after, record }: { readonly after: number; readonly record: ScheduleRecord | undefined }, by: readonly RunId[]): Promise<boolean> {
+  async stands(
+    { after, record }: { readonly after: number; readonly record: ScheduleRecord | undefined },
+    by: readonly RunId[],
+  ): Promise<boolean> {
     if ((await this.entries()).length !== after || (await this.record())?.n !== record?.n) return false;
     const states = await this.runStates(by);
     return by.every((runId) => !endedStates.has(states.get(runId) ?? 'starting'));
@@ -138,7 +156,8 @@ export class ScheduleLog {
     if (known !== undefined && n === known.n) return;
     if (n === 0) {
       // A deleted run has no entries any more.
-      if ((await this.store.head(keys.tombstone(runId))) !== undefined) this.#states.set(runId, { n, state: 'removed' });
+      if ((await this.store.head(keys.tombstone(runId))) !== undefined)
+        this.#states.set(runId, { n, state: 'removed' });
       return;
     }
     const status = await new RunLog(this.store, runId).status();
@@ -152,7 +171,11 @@ export async function listScheduleNames(store: Store): Promise<string[]> {
 }
 
 /** Appends an entry made from the newest one, until nobody else was faster. `change` may throw to refuse. */
-export async function changeSchedule(log: ScheduleLog, change: (last: ScheduleRecord | undefined) => ScheduleChange | undefined, at: Date): Promise<ScheduleRecord> {
+export async function changeSchedule(
+  log: ScheduleLog,
+  change: (last: ScheduleRecord | undefined) => ScheduleChange | undefined,
+  at: Date,
+): Promise<ScheduleRecord> {
   for (let attempt = 0; attempt < 20; attempt++) {
     const last = await log.record();
     const wanted = change(last);

@@ -14,9 +14,13 @@ export async function skipPendingBatch(log: RunLog, reason: string, writer: Writ
   const head = await log.head();
   const pending = head?.pending;
   if (head === undefined || pending === undefined || head.seal !== undefined) {
-    throw new TerminalError('NothingToSkip', `${log.runId} has no batch that waits for its update: iteration ${head?.position ?? 0} is complete`, {
-      hint: `petrel resume ${log.runId} goes on`,
-    });
+    throw new TerminalError(
+      'NothingToSkip',
+      `${log.runId} has no batch that waits for its update: iteration ${head?.position ?? 0} is complete`,
+      {
+        hint: `petrel resume ${log.runId} goes on`,
+      },
+    );
   }
   const { record, digest } = pending;
   const skipped: UpdateRecord = {

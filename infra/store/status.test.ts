@@ -31,10 +31,14 @@ it('pauses no run that was resumed, when a writer that was given up comes to its
     await pausedAndResumed(log);
     return create(key, bytes);
   };
-  await expect(appendStatus(log, { state: 'paused', hold: true, reason }, at, () => givenUp)).rejects.toMatchObject({ code: 'GivenUp' });
+  await expect(appendStatus(log, { state: 'paused', hold: true, reason }, at, () => givenUp)).rejects.toMatchObject({
+    code: 'GivenUp',
+  });
   expect(await log.status()).toMatchObject({ n: 4, wish: 'run', state: 'running' });
   // One that was given up before it read anything writes nothing either.
-  await expect(appendStatus(log, { state: 'paused', hold: true, reason }, at, () => givenUp)).rejects.toMatchObject({ code: 'GivenUp' });
+  await expect(appendStatus(log, { state: 'paused', hold: true, reason }, at, () => givenUp)).rejects.toMatchObject({
+    code: 'GivenUp',
+  });
   expect(await store.head(keys.status(log.runId, 5))).toBeUndefined();
 });
 
@@ -47,5 +51,9 @@ it('is told after all by a writer whom others overtook in time', async () => {
     await appendStatus(log, { wish: 'stop' }, at);
     return create(key, bytes);
   };
-  expect(await appendStatus(log, { state: 'paused', hold: true, reason }, at)).toMatchObject({ n: 3, wish: 'stop', state: 'paused' });
+  expect(await appendStatus(log, { state: 'paused', hold: true, reason }, at)).toMatchObject({
+    n: 3,
+    wish: 'stop',
+    state: 'paused',
+  });
 });

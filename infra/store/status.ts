@@ -19,10 +19,19 @@ export interface StatusChange {
  * Appends an entry that takes over what the change does not name. Nothing is written when nothing changes. A writer that
  * was `givenUp` appends only to what it read before that: whoever did its work, and what its owner wished since, count.
  */
-export async function appendStatus(log: RunLog, change: StatusChange, at: Date, givenUp: () => boolean = () => false): Promise<StatusEntry> {
+export async function appendStatus(
+  log: RunLog,
+  change: StatusChange,
+  at: Date,
+  givenUp: () => boolean = () => false,
+): Promise<StatusEntry> {
   for (let attempt = 0; attempt < 20; attempt++) {
     const last = await log.status();
-    if (givenUp()) throw new RetryableError('GivenUp', `${log.runId}: its status was to be written by now, and is left to whoever was asked since`);
+    if (givenUp())
+      throw new RetryableError(
+        'GivenUp',
+        `${log.runId}: its status was to be written by now, and is left to whoever was asked since`,
+      );
     const entry: StatusEntry = {
       format: recordFormat,
       runId: log.runId,
@@ -48,7 +57,13 @@ export async function pausesFor(log: RunLog, code: string, where: string): Promi
   let pauses = 0;
   for (let n = 1; n <= newest; n++) {
     const { record } = await needRecord(log.store, keys.status(log.runId, n), statusEntry);
-    if (record.state === 'paused' && record.wish === 'pause' && record.reason?.code === code && record.reason.where === where) pauses += 1;
+    if (
+      record.state === 'paused' &&
+      record.wish === 'pause' &&
+      record.reason?.code === code &&
+      record.reason.where === where
+    )
+      pauses += 1;
   }
   return pauses;
 }
@@ -57,7 +72,8 @@ const wishAfter = (last: Wish, hold: boolean | undefined): Wish => (hold === tru
 
 /** A new reason replaces the old; a state of good health drops it. */
 function reasonOf(change: StatusChange, last: StatusEntry | undefined): Pick<StatusEntry, 'reason'> {
-  if (change.reason !== undefined) return { reason: change.reason instanceof PetrelError ? errorToJson(change.reason) : toReason(change.reason) };
+  if (change.reason !== undefined)
+    return { reason: change.reason instanceof PetrelError ? errorToJson(change.reason) : toReason(change.reason) };
   const healthy = change.state === undefined ? false : change.state !== 'paused' && change.state !== 'failed';
   return last?.reason === undefined || healthy ? {} : { reason: last.reason };
 }

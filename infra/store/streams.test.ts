@@ -60,7 +60,8 @@ describe('a large blob', () => {
 describe('a model of a remote store', () => {
   it('is copied once, and a copy gets its name only when it is whole', async () => {
     const [source, cache] = [await fresh(), await fresh()];
-    for (const name of ['config.json', 'model.safetensors']) await writeFile(join(source, name), name === 'config.json' ? '{}' : bytes);
+    for (const name of ['config.json', 'model.safetensors'])
+      await writeFile(join(source, name), name === 'config.json' ? '{}' : bytes);
     const store = remote(await openFolderStore(await fresh()));
     const digest = await storeModelFolder(store, source);
     const key = keys.model(digest, 'model.safetensors');

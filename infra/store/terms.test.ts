@@ -7,7 +7,14 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { makeRunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
-import { batchDecision, batchRecord, recordFormat, termRecord, updateDecision, updateRecord } from '../../core/records/schema.ts';
+import {
+  batchDecision,
+  batchRecord,
+  recordFormat,
+  termRecord,
+  updateDecision,
+  updateRecord,
+} from '../../core/records/schema.ts';
 import type { BatchRecord, Counters, NumericProfile, UpdateRecord } from '../../core/records/schema.ts';
 import { cursorAfter, drawsPast } from '../../core/rl/draws.ts';
 import { digestOf } from './digest.ts';
@@ -26,7 +33,14 @@ const batchSize = 2;
 const stream = { rows: 5, seed: 1, shuffle: true };
 const writer = { process: 'test', at: '2026-01-02T03:04:05.000Z' };
 const zero: Counters = { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 };
-const profile: NumericProfile = { id: 'p0', compute: 'fp32', deterministic: true, isa: 'avx2', engine: 'test', maxTokensPerMicroBatch: 64 };
+const profile: NumericProfile = {
+  id: 'p0',
+  compute: 'fp32',
+  deterministic: true,
+  isa: 'avx2',
+  engine: 'test',
+  maxTokensPerMicroBatch: 64,
+};
 
 async function freshStore(): Promise<Store> {
   return openFolderStore(join(folder, String(runs++)));
@@ -41,7 +55,19 @@ async function freshLog(store?: Store): Promise<RunLog> {
     log.store,
     keys.term(runId, 1),
     termRecord,
-    { format: recordFormat, runId, term: 1, startState: state, startWeights: state, revision: 1, profile, owner: 'a', reason: 'start', skippedDraws: [], writer },
+    {
+      format: recordFormat,
+      runId,
+      term: 1,
+      startState: state,
+      startWeights: state,
+      revision: 1,
+      profile,
+      owner: 'a',
+      reason: 'start',
+      skippedDraws: [],
+      writer,
+    },
     () => true,
   );
   return log;
@@ -58,15 +84,52 @@ async function commitBatch(log: RunLog, head: Head, mark: string): Promise<void>
   const { runId } = log;
   const draws = drawsPast(stream, head.counters.cursor, batchSize, head.termRecord.skippedDraws);
   const record: BatchRecord = {
-    format: recordFormat, runId, term: head.term, iteration: head.position + 1, parent: head.parent, parentState: head.stateDigest,
-    revision: head.termRecord.revision, profile: profile.id, tensors: digestOf(mark), oldLogProbs: 'on-policy', learningRates: [1],
-    loss: { kind: 'policy', lossMode: 'vanilla', clipRatioLow: 0.2, clipRatioHigh: 0.2, clipRatioC: 3, lossAggMode: 'token-mean', entropyCoeff: 0, useKlLoss: false, klLossCoef: 0, klLossType: 'k1', temperature: 1, lossScaleFactor: 1 },
+    format: recordFormat,
+    runId,
+    term: head.term,
+    iteration: head.position + 1,
+    parent: head.parent,
+    parentState: head.stateDigest,
+    revision: head.termRecord.revision,
+    profile: profile.id,
+    tensors: digestOf(mark),
+    oldLogProbs: 'on-policy',
+    learningRates: [1],
+    loss: {
+      kind: 'policy',
+      lossMode: 'vanilla',
+      clipRatioLow: 0.2,
+      clipRatioHigh: 0.2,
+      clipRatioC: 3,
+      lossAggMode: 'token-mean',
+      entropyCoeff: 0,
+      useKlLoss: false,
+      klLossCoef: 0,
+      klLossType: 'k1',
+      temperature: 1,
+      lossScaleFactor: 1,
+    },
     optimizer: { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0, maxGradNorm: 1 },
-    results: [], draws: draws.map(({ draw, row }) => ({ draw, row, fate: 'trained', samples: [] })),
-    before: head.counters, after: { ...head.counters, cursor: cursorAfter(head.counters.cursor, draws), optimizerSteps: head.counters.optimizerSteps + 1 },
-    metrics: {}, timings: {}, decision: 'train', writer,
+    results: [],
+    draws: draws.map(({ draw, row }) => ({ draw, row, fate: 'trained', samples: [] })),
+    before: head.counters,
+    after: {
+      ...head.counters,
+      cursor: cursorAfter(head.counters.cursor, draws),
+      optimizerSteps: head.counters.optimizerSteps + 1,
+    },
+    metrics: {},
+    timings: {},
+    decision: 'train',
+    writer,
   };
-  await decide(log.store, keys.batch(runId, head.term, record.iteration), batchRecord, record, (other) => other.parent === record.parent);
+  await decide(
+    log.store,
+    keys.batch(runId, head.term, record.iteration),
+    batchRecord,
+    record,
+    (other) => other.parent === record.parent,
+  );
 }
 
 async function commitUpdate(log: RunLog, head: Head): Promise<void> {
@@ -74,13 +137,32 @@ async function commitUpdate(log: RunLog, head: Head): Promise<void> {
   if (pending === undefined) throw new Error('no batch waits');
   const state = digestOf([head.stateDigest, pending.record.tensors]);
   const record: UpdateRecord = {
-    format: recordFormat, runId: log.runId, term: head.term, iteration: head.position + 1, batch: pending.digest, parentState: head.stateDigest,
-    outcome: 'applied', stateDigest: state, weightsDigest: state, steps: [], after: pending.record.after, metrics: {}, timings: {}, writer,
+    format: recordFormat,
+    runId: log.runId,
+    term: head.term,
+    iteration: head.position + 1,
+    batch: pending.digest,
+    parentState: head.stateDigest,
+    outcome: 'applied',
+    stateDigest: state,
+    weightsDigest: state,
+    steps: [],
+    after: pending.record.after,
+    metrics: {},
+    timings: {},
+    writer,
   };
-  await decide(log.store, keys.update(log.runId, head.term, record.iteration), updateRecord, record, (other) => other.batch === record.batch);
+  await decide(
+    log.store,
+    keys.update(log.runId, head.term, record.iteration),
+    updateRecord,
+    record,
+    (other) => other.batch === record.batch,
+  );
 }
 
-const append = (log: RunLog, head: Head, mark: string) => (head.pending === undefined ? commitBatch(log, head, mark) : commitUpdate(log, head));
+const append = (log: RunLog, head: Head, mark: string) =>
+  head.pending === undefined ? commitBatch(log, head, mark) : commitUpdate(log, head);
 
 /** Whole iterations. */
 async function iterate(log: RunLog, count: number, mark = 'a'): Promise<void> {
@@ -98,14 +180,23 @@ async function expectOneChain(log: RunLog): Promise<void> {
   let before = { digest: terms[0]!.digest, state: terms[0]!.record.startState, counters: zero, position: 0 };
   for (const [i, term] of terms.entries()) {
     if (i > 0) {
-      expect(term.record.parent).toEqual({ term: term.record.parent!.term, position: before.position, record: before.digest });
+      expect(term.record.parent).toEqual({
+        term: term.record.parent!.term,
+        position: before.position,
+        record: before.digest,
+      });
       expect(term.record.startState).toBe(before.state);
       before = { ...before, digest: term.digest };
     }
     const until = terms[i + 1]?.record.parent?.position ?? head.position;
     for (let k = before.position + 1; k <= until; k++) {
       const { batch, update } = await log.iteration(k);
-      expect([batch.record.term, batch.record.parent, batch.record.parentState, batch.record.before]).toEqual([term.record.term, before.digest, before.state, before.counters]);
+      expect([batch.record.term, batch.record.parent, batch.record.parentState, batch.record.before]).toEqual([
+        term.record.term,
+        before.digest,
+        before.state,
+        before.counters,
+      ]);
       expect([update.record.batch, update.record.parentState]).toEqual([batch.digest, before.state]);
       expect((await log.at(k - 1)).parent).toBe(batch.record.parent);
       before = { digest: update.digest, state: update.record.stateDigest, counters: update.record.after, position: k };
@@ -113,7 +204,11 @@ async function expectOneChain(log: RunLog): Promise<void> {
     // The parent of a later term is the record that made the state, not a term that began there and was given up.
     if (terms[i + 1] !== undefined && until === 0) before = { ...before, digest: terms[0]!.digest };
   }
-  expect(await log.at(head.position)).toMatchObject({ position: head.position, stateDigest: before.state, counters: before.counters });
+  expect(await log.at(head.position)).toMatchObject({
+    position: head.position,
+    stateDigest: before.state,
+    counters: before.counters,
+  });
 }
 
 /** Every draw below the cursor is in exactly one reachable batch, or skipped by a reachable term. */
@@ -136,11 +231,19 @@ describe('a term after the first', () => {
     const abandoned = (await log.iteration(3)).update.digest;
     const term = await openNextTerm(log, wanted(1, { position: 2 }));
     expect(term.record).toMatchObject({ term: 2, parent: { term: 1, position: 2 }, skippedDraws: [], owner: 'a' });
-    expect(await log.head()).toMatchObject({ term: 2, position: 2, pending: undefined, seal: undefined, counters: { cursor: 4 } });
+    expect(await log.head()).toMatchObject({
+      term: 2,
+      position: 2,
+      pending: undefined,
+      seal: undefined,
+      counters: { cursor: 4 },
+    });
     expect((await log.iteration(2)).update.record.term).toBe(1);
     await iterate(log, 2);
     expect((await log.iteration(3)).update.digest).not.toBe(abandoned);
-    expect((await log.iteration(3)).update.record.stateDigest).toBe((await readRecord(log.store, keys.update(log.runId, 1, 3), updateRecord))?.record.stateDigest);
+    expect((await log.iteration(3)).update.record.stateDigest).toBe(
+      (await readRecord(log.store, keys.update(log.runId, 1, 3), updateRecord))?.record.stateDigest,
+    );
     await expectOneChain(log);
     await expectOneFateEach(log);
   });
@@ -149,7 +252,10 @@ describe('a term after the first', () => {
     const log = await freshLog();
     await openNextTerm(log, wanted(1));
     await openNextTerm(log, wanted(2));
-    expect((await log.chain()).map(({ record }) => [record.term, record.parent?.position])).toEqual([[3, 0], [1, undefined]]);
+    expect((await log.chain()).map(({ record }) => [record.term, record.parent?.position])).toEqual([
+      [3, 0],
+      [1, undefined],
+    ]);
     await iterate(log, 1);
     await openNextTerm(log, wanted(3, { position: 0 }));
     expect(await log.head()).toMatchObject({ term: 4, position: 0, counters: zero });
@@ -168,7 +274,13 @@ describe('a term after the first', () => {
     await openNextTerm(log, wanted(3, { position: 3 }));
     await openNextTerm(log, wanted(4, { position: 3, reason: 'again' }));
     await iterate(log, 2);
-    expect((await log.chain()).map(({ record }) => [record.term, record.parent?.term, record.parent?.position])).toEqual([[5, 3, 3], [3, 1, 2], [1, undefined, undefined]]);
+    expect(
+      (await log.chain()).map(({ record }) => [record.term, record.parent?.term, record.parent?.position]),
+    ).toEqual([
+      [5, 3, 3],
+      [3, 1, 2],
+      [1, undefined, undefined],
+    ]);
     await expectOneChain(log);
     await expectOneFateEach(log);
   });
@@ -180,7 +292,10 @@ describe('a term after the first', () => {
     await commitBatch(log, stale, 'a');
     const zombie = await headOf(log);
     await openNextTerm(log, wanted(1, { owner: 'b', reason: 'taken over' }));
-    await expect(commitUpdate(log, zombie)).rejects.toMatchObject({ code: 'Fenced', message: expect.stringContaining('b closed term 1 (taken over)') });
+    await expect(commitUpdate(log, zombie)).rejects.toMatchObject({
+      code: 'Fenced',
+      message: expect.stringContaining('b closed term 1 (taken over)'),
+    });
     expect(await log.head()).toMatchObject({ term: 2, position: 1, pending: undefined, counters: { cursor: 2 } });
     await iterate(log, 1, 'b');
     await expectOneChain(log);
@@ -198,15 +313,24 @@ describe('a term after the first', () => {
     await iterate(log, 3);
     const first = await openNextTerm(log, wanted(1, { position: 1 }));
     expect((await openNextTerm(log, wanted(1, { position: 1 }))).digest).toBe(first.digest);
-    await expect(openNextTerm(log, wanted(1, { position: 2 }))).rejects.toMatchObject({ code: 'Fenced', message: expect.stringContaining('term 2') });
-    await expect(openNextTerm(log, wanted(1, { position: 1, owner: 'b' }))).rejects.toMatchObject({ code: 'Fenced', message: expect.stringContaining('opened by a') });
+    await expect(openNextTerm(log, wanted(1, { position: 2 }))).rejects.toMatchObject({
+      code: 'Fenced',
+      message: expect.stringContaining('term 2'),
+    });
+    await expect(openNextTerm(log, wanted(1, { position: 1, owner: 'b' }))).rejects.toMatchObject({
+      code: 'Fenced',
+      message: expect.stringContaining('opened by a'),
+    });
     expect((await headOf(log)).seal).toBeUndefined();
   });
 
   it('needs a committed position', async () => {
     const log = await freshLog();
     await iterate(log, 2);
-    await expect(openNextTerm(log, wanted(1, { position: 3 }))).rejects.toMatchObject({ code: 'InvalidInput', hint: 'it can go on from 0 to 2' });
+    await expect(openNextTerm(log, wanted(1, { position: 3 }))).rejects.toMatchObject({
+      code: 'InvalidInput',
+      hint: 'it can go on from 0 to 2',
+    });
     expect((await headOf(log)).seal).toBeUndefined();
   });
 
@@ -214,7 +338,9 @@ describe('a term after the first', () => {
     const log = await freshLog();
     await iterate(log, 4);
     await commitBatch(log, await headOf(log), 'a');
-    expect((await openNextTerm(log, wanted(1, { position: 2, skipDraws: true }))).record.skippedDraws).toEqual([[4, 10]]);
+    expect((await openNextTerm(log, wanted(1, { position: 2, skipDraws: true }))).record.skippedDraws).toEqual([
+      [4, 10],
+    ]);
     await iterate(log, 1);
     expect((await log.iteration(3)).batch.record.draws.map(({ draw }) => draw)).toEqual([10, 11]);
     await expectOneFateEach(log);
@@ -274,7 +400,8 @@ async function opener(store: Store, runId: string, more: Partial<WantedTerm>): P
     const after = (await headOf(log)).term;
     await openNextTerm(log, wanted(after, more));
   } catch (error) {
-    if (!(error instanceof Died) && !['Fenced', 'InvalidInput'].includes((error as { code?: string }).code ?? '')) throw error;
+    if (!(error instanceof Died) && !['Fenced', 'InvalidInput'].includes((error as { code?: string }).code ?? ''))
+      throw error;
   }
 }
 
@@ -286,13 +413,17 @@ async function expectClosedOnce(log: RunLog, term: number, begin: number, isNewe
     const batch = await readRecord(log.store, keys.batch(log.runId, term, k + 1), batchDecision);
     if (batch === undefined) break;
     sealed = batch.record.decision === 'seal';
-    const update = sealed ? undefined : await readRecord(log.store, keys.update(log.runId, term, k + 1), updateDecision);
+    const update = sealed
+      ? undefined
+      : await readRecord(log.store, keys.update(log.runId, term, k + 1), updateDecision);
     if (!sealed && update === undefined) break;
     sealed ||= update?.record.outcome === 'seal';
     if (sealed) break;
   }
   expect([term, sealed]).toEqual([term, !isNewest || sealed]);
-  expect((await log.store.children(keys.positions(log.runId, term))).filter((name) => Number(name.replace('/', '')) > k + 1)).toEqual([]);
+  expect(
+    (await log.store.children(keys.positions(log.runId, term))).filter((name) => Number(name.replace('/', '')) > k + 1),
+  ).toEqual([]);
   return k;
 }
 
@@ -305,35 +436,44 @@ describe('whoever writes, and in whatever order', () => {
       diesAfter: fc.option(fc.nat(40), { nil: Number.POSITIVE_INFINITY }),
     });
     await fc.assert(
-      fc.asyncProperty(fc.scheduler(), fc.array(opening, { minLength: 1, maxLength: 3 }), fc.integer({ min: 1, max: 5 }), async (scheduler, openings, steps) => {
-        const log = await freshLog();
-        const store = scheduled(log.store, scheduler);
-        const all = Promise.all([
-          control(store, log.runId, 'a', steps),
-          control(store, log.runId, 'zombie', steps),
-          ...openings.map(({ position, diesAfter, ...more }, i) =>
-            opener(scheduled(log.store, scheduler, diesAfter), log.runId, { ...more, reason: `wish ${i}`, ...(position === undefined ? {} : { position }) }),
-          ),
-        ]);
-        await scheduler.waitFor(all);
-        // Whatever was left half done, the next one finishes it.
-        await opener(log.store, log.runId, { owner: 'd', reason: 'the last' });
-        const terms = [];
-        for (let t = 1; ; t++) {
-          const term = await readRecord(log.store, keys.term(log.runId, t), termRecord);
-          if (term === undefined) break;
-          terms.push(term.record);
-        }
-        expect(terms.length).toBeGreaterThan(1);
-        for (const [i, term] of terms.entries()) {
-          const end = await expectClosedOnce(log, term.term, term.parent?.position ?? 0, i === terms.length - 1);
-          const next = terms[i + 1];
-          const position = next && openings[Number(next.reason.replace('wish ', ''))]?.position; // none for the last
-          if (next !== undefined) expect(next.parent?.position).toBe(position ?? end);
-        }
-        await expectOneChain(log);
-        await expectOneFateEach(log);
-      }),
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.array(opening, { minLength: 1, maxLength: 3 }),
+        fc.integer({ min: 1, max: 5 }),
+        async (scheduler, openings, steps) => {
+          const log = await freshLog();
+          const store = scheduled(log.store, scheduler);
+          const all = Promise.all([
+            control(store, log.runId, 'a', steps),
+            control(store, log.runId, 'zombie', steps),
+            ...openings.map(({ position, diesAfter, ...more }, i) =>
+              opener(scheduled(log.store, scheduler, diesAfter), log.runId, {
+                ...more,
+                reason: `wish ${i}`,
+                ...(position === undefined ? {} : { position }),
+              }),
+            ),
+          ]);
+          await scheduler.waitFor(all);
+          // Whatever was left half done, the next one finishes it.
+          await opener(log.store, log.runId, { owner: 'd', reason: 'the last' });
+          const terms = [];
+          for (let t = 1; ; t++) {
+            const term = await readRecord(log.store, keys.term(log.runId, t), termRecord);
+            if (term === undefined) break;
+            terms.push(term.record);
+          }
+          expect(terms.length).toBeGreaterThan(1);
+          for (const [i, term] of terms.entries()) {
+            const end = await expectClosedOnce(log, term.term, term.parent?.position ?? 0, i === terms.length - 1);
+            const next = terms[i + 1];
+            const position = next && openings[Number(next.reason.replace('wish ', ''))]?.position; // none for the last
+            if (next !== undefined) expect(next.parent?.position).toBe(position ?? end);
+          }
+          await expectOneChain(log);
+          await expectOneFateEach(log);
+        },
+      ),
       { numRuns: 100 },
     );
   });

@@ -34,11 +34,15 @@ export interface WantedTerm {
 /** Throws FencedError that names the owner when another one opened it, InvalidInputError for a position that is not committed. */
 export async function openNextTerm(log: RunLog, wanted: WantedTerm): Promise<Stored<TermRecord>> {
   const newest = await log.newestTerm();
-  if (newest === undefined) throw new TerminalError('NoTerm', `${log.runId} has no term yet: there is nothing to go on from`);
+  if (newest === undefined)
+    throw new TerminalError('NoTerm', `${log.runId} has no term yet: there is nothing to go on from`);
   if (newest.record.term === wanted.after + 1 && isOurs(newest.record, wanted)) return newest;
   if (newest.record.term !== wanted.after) throw openedBy(newest.record);
   await refusePosition(log, wanted);
-  const unpin = wanted.position === undefined ? undefined : await pinPosition(log, { position: wanted.position, why: wanted.reason, forMs: openingMs }, () => new Date());
+  const unpin =
+    wanted.position === undefined
+      ? undefined
+      : await pinPosition(log, { position: wanted.position, why: wanted.reason, forMs: openingMs }, () => new Date());
   try {
     return await decideTerm(log, wanted);
   } finally {
@@ -62,17 +66,33 @@ async function decideTerm(log: RunLog, wanted: WantedTerm): Promise<Stored<TermR
  * Closes the term `after` unless it is closed. What was committed until then counts; the head that it returns is final.
  * Throws FencedError when a newer term is there: that one is not ours to close.
  */
-export async function sealTerm(log: RunLog, { after, owner, reason, writer }: Pick<WantedTerm, 'after' | 'owner' | 'reason' | 'writer'>): Promise<Head> {
+export async function sealTerm(
+  log: RunLog,
+  { after, owner, reason, writer }: Pick<WantedTerm, 'after' | 'owner' | 'reason' | 'writer'>,
+): Promise<Head> {
   for (;;) {
     const head = await log.head();
     if (head === undefined) throw new TerminalError('NoTerm', `${log.runId} has no term to close`);
     if (head.term !== after) throw openedBy(head.termRecord);
     if (head.seal !== undefined) return head;
     const iteration = head.position + 1;
-    const shared = { format: recordFormat, runId: log.runId, term: head.term, iteration, owner, reason, writer } as const;
+    const shared = {
+      format: recordFormat,
+      runId: log.runId,
+      term: head.term,
+      iteration,
+      owner,
+      reason,
+      writer,
+    } as const;
     const seal: BatchSeal | UpdateSeal =
-      head.pending === undefined ? { ...shared, parent: head.parent, decision: 'seal' } : { ...shared, parent: head.pending.digest, outcome: 'seal' };
-    const key = head.pending === undefined ? keys.batch(log.runId, head.term, iteration) : keys.update(log.runId, head.term, iteration);
+      head.pending === undefined
+        ? { ...shared, parent: head.parent, decision: 'seal' }
+        : { ...shared, parent: head.pending.digest, outcome: 'seal' };
+    const key =
+      head.pending === undefined
+        ? keys.batch(log.runId, head.term, iteration)
+        : keys.update(log.runId, head.term, iteration);
     // Whoever was quicker has committed something, or closed it: read on.
     await createDecision(log.store, key, encodeRecord(seal));
   }
@@ -114,13 +134,21 @@ async function refusePosition(log: RunLog, { position }: WantedTerm): Promise<vo
   const head = await log.head();
   const [first, last] = [await log.first(), head?.position ?? 0];
   if (Number.isInteger(position) && position >= first && position <= last) return;
-  throw new InvalidInputError(`${log.runId} has no committed iteration ${position}`, { hint: `it can go on from ${first} to ${last}` });
+  throw new InvalidInputError(`${log.runId} has no committed iteration ${position}`, {
+    hint: `it can go on from ${first} to ${last}`,
+  });
 }
 
 /** The same wish, written by an earlier attempt. */
 function isOurs(term: TermRecord, wanted: WantedTerm): boolean {
   const position = wanted.position ?? beginOf(term);
-  return term.term === wanted.after + 1 && term.owner === wanted.owner && term.reason === wanted.reason && beginOf(term) === position && term.revision === (wanted.revision ?? term.revision);
+  return (
+    term.term === wanted.after + 1 &&
+    term.owner === wanted.owner &&
+    term.reason === wanted.reason &&
+    beginOf(term) === position &&
+    term.revision === (wanted.revision ?? term.revision)
+  );
 }
 
 function openedBy({ runId, term, owner, reason, writer }: TermRecord): FencedError {

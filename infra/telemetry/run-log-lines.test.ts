@@ -46,6 +46,8 @@ it('stores the lines of a run in their order, however slow its store is, and kee
   release();
   await Promise.all([first, second]);
   await logs.close();
-  const chunks = await Promise.all((await slow.list(keys.logs('slow'))).map(async (key) => new TextDecoder().decode(await slow.get(key))));
+  const chunks = await Promise.all(
+    (await slow.list(keys.logs('slow'))).map(async (key) => new TextDecoder().decode(await slow.get(key))),
+  );
   expect(chunks).toEqual(['one\n', 'two\n']);
 });

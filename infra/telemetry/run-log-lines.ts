@@ -86,7 +86,10 @@ export class LogCollector {
 /** A stored chunk of lines, in the order they came. Chunks are named by the moment of their writing. */
 export async function readLogChunk(store: Store, runId: string, chunk: string): Promise<LogLine[]> {
   const text = new TextDecoder().decode(await store.get(keys.log(runId, chunk)));
-  return text.split('\n').filter(Boolean).flatMap((line) => parseLogLine(line) ?? []);
+  return text
+    .split('\n')
+    .filter(Boolean)
+    .flatMap((line) => parseLogLine(line) ?? []);
 }
 
 /** undefined when it is no log line, or one of another version. */

@@ -28,7 +28,10 @@ export async function connectTemporalClient({ temporal }: HasTemporal, timeoutMs
 }
 
 /** A connection for `Worker.create`. Throws `TemporalUnreachable` (retryable) after 20 s. It reconnects by itself later on. */
-export async function connectTemporalWorker({ temporal }: HasTemporal, timeoutMs = connectTimeoutMs): Promise<NativeConnection> {
+export async function connectTemporalWorker(
+  { temporal }: HasTemporal,
+  timeoutMs = connectTimeoutMs,
+): Promise<NativeConnection> {
   const { NativeConnection } = await import('@temporalio/worker'); // half a second that callers need not pay
   return patiently(temporal, timeoutMs, () => NativeConnection.connect(connectOptions(temporal)));
 }
@@ -41,13 +44,21 @@ function connectOptions({ address, tls, apiKey }: TemporalTarget) {
   };
 }
 
-async function patiently<T extends object>({ address }: TemporalTarget, timeoutMs: number, connect: () => Promise<T>): Promise<T> {
+async function patiently<T extends object>(
+  { address }: TemporalTarget,
+  timeoutMs: number,
+  connect: () => Promise<T>,
+): Promise<T> {
   try {
     return await retry(connect, { everyMs: retryEveryMs, timeoutMs });
   } catch (cause) {
-    throw new RetryableError('TemporalUnreachable', `no Temporal server answers at ${address}: ${errorToJson(cause).message}`, {
-      hint: 'petrel up',
-      cause,
-    });
+    throw new RetryableError(
+      'TemporalUnreachable',
+      `no Temporal server answers at ${address}: ${errorToJson(cause).message}`,
+      {
+        hint: 'petrel up',
+        cause,
+      },
+    );
   }
 }

@@ -1,6 +1,13 @@
 import { ActivityFailure, ApplicationFailure, RetryState } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
-import { FencedError, InvalidInputError, PauseError, PreemptedError, RetryableError, TerminalError } from '../../core/errors.ts';
+import {
+  FencedError,
+  InvalidInputError,
+  PauseError,
+  PreemptedError,
+  RetryableError,
+  TerminalError,
+} from '../../core/errors.ts';
 import type { PetrelError } from '../../core/errors.ts';
 import { pauseType } from '../../core/wire/workflow.ts';
 import { errorToFailure, failureToError } from './failures.ts';
@@ -27,7 +34,14 @@ describe('errors across Temporal', () => {
 
   it('finds the error below an activity failure', () => {
     const inner = errorToFailure(new PauseError('NoSpace', 'disk is full'));
-    const outer = new ActivityFailure('activity failed', 'update', '1', RetryState.NON_RETRYABLE_FAILURE, 'worker', inner);
+    const outer = new ActivityFailure(
+      'activity failed',
+      'update',
+      '1',
+      RetryState.NON_RETRYABLE_FAILURE,
+      'worker',
+      inner,
+    );
     expect(failureToError(outer)).toMatchObject({ kind: 'pause', code: 'NoSpace' });
   });
 

@@ -10,7 +10,13 @@
  *
  * The first detail is always the error as petrel prints it, with its kind, so nothing is lost on the way back.
  */
-import { ActivityFailure, ApplicationFailure, ApplicationFailureCategory, ChildWorkflowFailure, TemporalFailure } from '@temporalio/common';
+import {
+  ActivityFailure,
+  ApplicationFailure,
+  ApplicationFailureCategory,
+  ChildWorkflowFailure,
+  TemporalFailure,
+} from '@temporalio/common';
 import { errorOfKind, errorToJson, PetrelError, RetryableError, TerminalError } from '../../core/errors.ts';
 import type { ErrorDetail, ErrorJson, PetrelErrorKind } from '../../core/errors.ts';
 import { pauseType } from '../../core/wire/workflow.ts';
@@ -38,7 +44,8 @@ export function errorToFailure(error: unknown): TemporalFailure {
 /** The petrel error inside a failure, below any activity or child workflow wrappers. Others become `Internal`, retryable if they are. */
 export function failureToError(failure: unknown): PetrelError {
   if (failure instanceof PetrelError) return failure;
-  if ((failure instanceof ActivityFailure || failure instanceof ChildWorkflowFailure) && failure.cause) return failureToError(failure.cause);
+  if ((failure instanceof ActivityFailure || failure instanceof ChildWorkflowFailure) && failure.cause)
+    return failureToError(failure.cause);
   if (failure instanceof ApplicationFailure) {
     const detail = failure.details?.[0];
     if (isFailureDetail(detail)) return revive(detail, failure);
@@ -48,7 +55,11 @@ export function failureToError(failure: unknown): PetrelError {
 }
 
 function revive({ kind, code, message, hint, where }: FailureDetail, cause: unknown): PetrelError {
-  const detail: ErrorDetail = { cause, ...(hint === undefined ? {} : { hint }), ...(where === undefined ? {} : { where }) };
+  const detail: ErrorDetail = {
+    cause,
+    ...(hint === undefined ? {} : { hint }),
+    ...(where === undefined ? {} : { where }),
+  };
   return errorOfKind(kind, code, message, detail);
 }
 

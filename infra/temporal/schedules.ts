@@ -3,7 +3,14 @@
  * call at any time and by several at once; a lost or older Temporal database is mended by the next call.
  */
 import { ScheduleAlreadyRunning, ScheduleNotFoundError } from '@temporalio/client';
-import type { Backfill, CalendarSpec, Client, ScheduleDescription, ScheduleOptions, ScheduleSpec } from '@temporalio/client';
+import type {
+  Backfill,
+  CalendarSpec,
+  Client,
+  ScheduleDescription,
+  ScheduleOptions,
+  ScheduleSpec,
+} from '@temporalio/client';
 import { parseCron } from '../../core/schedules/cron.ts';
 import type { ScheduleTimes } from '../../core/schedules/times.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';
@@ -42,7 +49,11 @@ export type Ensured = 'there' | 'made' | 'changed';
  * Makes the Schedule, or changes the one that is there, unless it is as wanted. `catchUpFrom`: when it has to be made, the
  * times since then are taken too, as far as the catch-up window reaches.
  */
-export async function ensureSchedule(client: Client, wanted: WantedSchedule, catchUp?: { readonly from: Date; readonly now: Date }): Promise<Ensured> {
+export async function ensureSchedule(
+  client: Client,
+  wanted: WantedSchedule,
+  catchUp?: { readonly from: Date; readonly now: Date },
+): Promise<Ensured> {
   const digest = digestOf(JSON.parse(JSON.stringify(wanted)));
   const found = await describe(client, wanted.id);
   if (found === undefined) {
@@ -57,7 +68,13 @@ export async function ensureSchedule(client: Client, wanted: WantedSchedule, cat
 /** undefined when there is none. */
 export async function describeSchedule(client: Client, id: string): Promise<LiveSchedule | undefined> {
   const found = await describe(client, id);
-  return found && { paused: found.state.paused, nextTimes: found.info.nextActionTimes, missed: found.info.numActionsMissedCatchupWindow };
+  return (
+    found && {
+      paused: found.state.paused,
+      nextTimes: found.info.nextActionTimes,
+      missed: found.info.numActionsMissedCatchupWindow,
+    }
+  );
 }
 
 /** Workflows that it has started go on. False when there was none. */
@@ -79,9 +96,18 @@ export function actionWorkflowId(workflowId: string, time: Date): string {
 /** A Schedule's memo cannot be changed, its action's can. */
 const memoName = 'petrel-schedule';
 
-async function create(client: Client, wanted: WantedSchedule, digest: string, catchUp: { readonly from: Date; readonly now: Date } | undefined): Promise<boolean> {
+async function create(
+  client: Client,
+  wanted: WantedSchedule,
+  digest: string,
+  catchUp: { readonly from: Date; readonly now: Date } | undefined,
+): Promise<boolean> {
   try {
-    await client.schedule.create({ scheduleId: wanted.id, ...bodyOf(wanted, digest), state: { ...stateOf(wanted), backfill: missedBy(wanted, catchUp) } });
+    await client.schedule.create({
+      scheduleId: wanted.id,
+      ...bodyOf(wanted, digest),
+      state: { ...stateOf(wanted), backfill: missedBy(wanted, catchUp) },
+    });
     return true;
   } catch (error) {
     if (error instanceof ScheduleAlreadyRunning) return false;
@@ -89,15 +115,25 @@ async function create(client: Client, wanted: WantedSchedule, digest: string, ca
   }
 }
 
-function missedBy({ catchUpMs, paused }: WantedSchedule, catchUp: { readonly from: Date; readonly now: Date } | undefined): Backfill[] {
+function missedBy(
+  { catchUpMs, paused }: WantedSchedule,
+  catchUp: { readonly from: Date; readonly now: Date } | undefined,
+): Backfill[] {
   if (catchUp === undefined || paused) return [];
   const start = new Date(Math.max(catchUp.from.getTime(), catchUp.now.getTime() - catchUpMs));
   return start < catchUp.now ? [{ start, end: catchUp.now, overlap: 'ALLOW_ALL' }] : [];
 }
 
-function bodyOf({ times, jitterMs, until, catchUpMs, overlap, action }: WantedSchedule, digest: string): Pick<ScheduleOptions, 'spec' | 'policies' | 'action'> {
+function bodyOf(
+  { times, jitterMs, until, catchUpMs, overlap, action }: WantedSchedule,
+  digest: string,
+): Pick<ScheduleOptions, 'spec' | 'policies' | 'action'> {
   return {
-    spec: { ...specOf(times), ...(jitterMs === undefined ? {} : { jitter: jitterMs }), ...(until === undefined ? {} : { endAt: until }) },
+    spec: {
+      ...specOf(times),
+      ...(jitterMs === undefined ? {} : { jitter: jitterMs }),
+      ...(until === undefined ? {} : { endAt: until }),
+    },
     policies: { catchupWindow: catchUpMs, overlap: overlap === 'all' ? 'ALLOW_ALL' : 'SKIP' },
     action: {
       type: 'startWorkflow',
@@ -129,7 +165,20 @@ function specOf(times: ScheduleTimes): ScheduleSpec {
   return { calendars: [calendar], timezone: times.timezone };
 }
 
-const monthNames = ['JANUARY', 'FEBRUARY', 'MARCH', 'APRIL', 'MAY', 'JUNE', 'JULY', 'AUGUST', 'SEPTEMBER', 'OCTOBER', 'NOVEMBER', 'DECEMBER'] as const;
+const monthNames = [
+  'JANUARY',
+  'FEBRUARY',
+  'MARCH',
+  'APRIL',
+  'MAY',
+  'JUNE',
+  'JULY',
+  'AUGUST',
+  'SEPTEMBER',
+  'OCTOBER',
+  'NOVEMBER',
+  'DECEMBER',
+] as const;
 const dayNames = ['SUNDAY', 'MONDAY', 'TUESDAY', 'WEDNESDAY', 'THURSDAY', 'FRIDAY', 'SATURDAY'] as const;
 
 async function describe(client: Client, id: string): Promise<ScheduleDescription | undefined> {

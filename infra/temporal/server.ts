@@ -20,8 +20,21 @@ export interface TemporalServerOptions {
  */
 export function temporalArgs({ dbFile, port, uiPort, settings = [] }: TemporalServerOptions): string[] {
   return [
-    ...['server', 'start-dev', '--ip', loopback, '--port', String(port), '--db-filename', dbFile, '--log-level', 'warn'],
-    ...(uiPort === undefined ? ['--headless'] : ['--ui-ip', loopback, '--ui-port', String(uiPort), '--ui-disable-news-fetch']),
+    ...[
+      'server',
+      'start-dev',
+      '--ip',
+      loopback,
+      '--port',
+      String(port),
+      '--db-filename',
+      dbFile,
+      '--log-level',
+      'warn',
+    ],
+    ...(uiPort === undefined
+      ? ['--headless']
+      : ['--ui-ip', loopback, '--ui-port', String(uiPort), '--ui-disable-news-fetch']),
     ...['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=NORMAL'],
     ...['--dynamic-config-value', 'history.transferProcessorMaxPollRPS=1000'],
     ...['--dynamic-config-value', 'history.timerProcessorMaxPollRPS=1000'],
@@ -41,7 +54,17 @@ const callTimeoutMs = 5_000;
  */
 export async function isTemporalReady(temporal: string, port: number): Promise<boolean> {
   if (!(await acceptsConnections(port))) return false;
-  const args = ['operator', 'namespace', 'update', '--namespace', 'default', '--retention', retention, '--address', `${loopback}:${port}`];
+  const args = [
+    'operator',
+    'namespace',
+    'update',
+    '--namespace',
+    'default',
+    '--retention',
+    retention,
+    '--address',
+    `${loopback}:${port}`,
+  ];
   return promisify(execFile)(temporal, args, { timeout: callTimeoutMs }).then(
     () => true,
     () => false, // not yet: asked again until the caller's bound

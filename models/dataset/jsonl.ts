@@ -19,7 +19,11 @@ function parseLine(line: string, file: string, number: number): RawRow {
     const exact = parseJson(line);
     return { ...place, exact, plain: isLossy(line) ? (JSON.parse(line) as unknown) : exact };
   } catch (cause) {
-    throw rowError(place, `expected a JSON object on one line: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw rowError(
+      place,
+      `expected a JSON object on one line: ${cause instanceof Error ? cause.message : String(cause)}`,
+      cause,
+    );
   }
 }
 
@@ -38,8 +42,11 @@ async function* readLines(file: string): AsyncGenerator<string> {
     }
     rest += decoder.decode();
   } catch (cause) {
-    if (cause instanceof TypeError) throw rowError({ file, number: lines + 1 }, 'from here on the file is not UTF-8', cause);
-    throw (cause as NodeJS.ErrnoException).code === 'ENOENT' ? new InvalidInputError(`${file}: there is no such file`, { where: file, cause }) : cause;
+    if (cause instanceof TypeError)
+      throw rowError({ file, number: lines + 1 }, 'from here on the file is not UTF-8', cause);
+    throw (cause as NodeJS.ErrnoException).code === 'ENOENT'
+      ? new InvalidInputError(`${file}: there is no such file`, { where: file, cause })
+      : cause;
   }
   if (rest !== '') yield rest;
 }

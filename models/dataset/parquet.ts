@@ -1,6 +1,13 @@
 /** Parquet files in batches of rows: nested lists and structs; snappy, gzip, zstd, brotli, lz4. */
 import { type FileHandle, open } from 'node:fs/promises';
-import { type AsyncBuffer, type FileMetaData, type SchemaTree, parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
+import {
+  type AsyncBuffer,
+  type FileMetaData,
+  type SchemaTree,
+  parquetMetadataAsync,
+  parquetReadObjects,
+  parquetSchema,
+} from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { InvalidInputError } from '../../core/errors.ts';
 import { type RawRow, rowError } from './raw.ts';
@@ -32,7 +39,10 @@ async function readMetadata(file: AsyncBuffer, path: string): Promise<FileMetaDa
     checkMetadata(metadata);
     return metadata;
   } catch (cause) {
-    throw new InvalidInputError(`${path}: not a Parquet file: ${cause instanceof Error ? cause.message : String(cause)}`, { where: path, cause });
+    throw new InvalidInputError(
+      `${path}: not a Parquet file: ${cause instanceof Error ? cause.message : String(cause)}`,
+      { where: path, cause },
+    );
   }
 }
 
@@ -48,21 +58,36 @@ function checkMetadata(metadata: FileMetaData): void {
     if (columns !== leaves) throw new Error(`row group ${i} does not hold the columns of the schema`);
     rows += group.num_rows;
   }
-  if (rows !== metadata.num_rows) throw new Error(`the file promises ${metadata.num_rows} rows, its row groups have ${rows}`);
+  if (rows !== metadata.num_rows)
+    throw new Error(`the file promises ${metadata.num_rows} rows, its row groups have ${rows}`);
 }
 
 function leafPaths(tree: SchemaTree): string[] {
   return tree.children.length === 0 ? [tree.path.join('.')] : tree.children.flatMap(leafPaths);
 }
 
-async function readBatch(file: AsyncBuffer, metadata: FileMetaData, rowStart: number, rowEnd: number, path: string): Promise<readonly Record<string, unknown>[]> {
+async function readBatch(
+  file: AsyncBuffer,
+  metadata: FileMetaData,
+  rowStart: number,
+  rowEnd: number,
+  path: string,
+): Promise<readonly Record<string, unknown>[]> {
   let rows: Record<string, unknown>[];
   try {
     rows = await parquetReadObjects({ file, metadata, rowStart, rowEnd, compressors });
   } catch (cause) {
-    throw rowError({ file: path, number: rowStart + 1 }, `cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw rowError(
+      { file: path, number: rowStart + 1 },
+      `cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`,
+      cause,
+    );
   }
-  if (rows.length !== rowEnd - rowStart) throw rowError({ file: path, number: rowStart + rows.length + 1 }, 'the file promises this row and does not have it');
+  if (rows.length !== rowEnd - rowStart)
+    throw rowError(
+      { file: path, number: rowStart + rows.length + 1 },
+      'the file promises this row and does not have it',
+    );
   return rows;
 }
 

@@ -14,6 +14,15 @@ export interface RawRow extends RowPlace {
   readonly plain: unknown;
 }
 
-export function rowError({ file, number }: RowPlace, reason: string, cause?: unknown, hint?: string): InvalidInputError {
-  return new InvalidInputError(`${file}, row ${number}: ${reason}`, { where: `${file}:${number}`, cause, ...(hint === undefined ? {} : { hint }) });
+export function rowError(
+  { file, number }: RowPlace,
+  reason: string,
+  cause?: unknown,
+  hint?: string,
+): InvalidInputError {
+  return new InvalidInputError(`${file}, row ${number}: ${reason}`, {
+    where: `${file}:${number}`,
+    cause,
+    ...(hint === undefined ? {} : { hint }),
+  });
 }

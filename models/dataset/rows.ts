@@ -72,22 +72,35 @@ function sftRows(raw: RawRow, columns: RowColumns): Row[] {
   if (exact[columns.promptKey] === undefined && exact['messages'] !== undefined) {
     const messages = readMessages(raw, exact['messages'], 'messages');
     const turns = messages.flatMap((message, i) => (message['role'] === 'assistant' && i > 0 ? [i] : []));
-    if (turns.length === 0) throw rowError(raw, 'messages: expected a turn of the assistant after another message, found none');
+    if (turns.length === 0)
+      throw rowError(raw, 'messages: expected a turn of the assistant after another message, found none');
     return turns.map((i) => ({ ...base, prompt: messages.slice(0, i), response: messages[i] as ChatMessage }));
   }
   const response = exact[columns.responseKey];
-  if (typeof response !== 'string') throw rowError(raw, `${columns.responseKey}: expected text, found ${show(response)}`);
+  if (typeof response !== 'string')
+    throw rowError(raw, `${columns.responseKey}: expected text, found ${show(response)}`);
   return [{ ...base, prompt: readPrompt(raw, exact, columns.promptKey), response }];
 }
 
-function common(raw: RawRow, plain: Readonly<Record<string, unknown>>, columns: RowColumns, sourceNeeded: boolean): Omit<Row, 'prompt'> {
+function common(
+  raw: RawRow,
+  plain: Readonly<Record<string, unknown>>,
+  columns: RowColumns,
+  sourceNeeded: boolean,
+): Omit<Row, 'prompt'> {
   const source = plain[columns.rewardFnKey];
   if (typeof source !== 'string' && (sourceNeeded || (source !== undefined && source !== null))) {
     throw rowError(raw, `${columns.rewardFnKey}: expected text, found ${show(source)}`);
   }
   const extra = plain['extra_info'] ?? undefined;
-  if (extra !== undefined && !isObject(extra)) throw rowError(raw, `extra_info: expected an object, found ${show(extra)}`);
-  return { file: raw.file, number: raw.number, dataSource: typeof source === 'string' ? source : '', ...(extra === undefined ? {} : { extraInfo: extra }) };
+  if (extra !== undefined && !isObject(extra))
+    throw rowError(raw, `extra_info: expected an object, found ${show(extra)}`);
+  return {
+    file: raw.file,
+    number: raw.number,
+    dataSource: typeof source === 'string' ? source : '',
+    ...(extra === undefined ? {} : { extraInfo: extra }),
+  };
 }
 
 function readPrompt(raw: RawRow, row: Readonly<Record<string, unknown>>, key: string): Prompt {
@@ -101,7 +114,8 @@ function readPrompt(raw: RawRow, row: Readonly<Record<string, unknown>>, key: st
 }
 
 function readMessages(raw: RawRow, value: unknown, key: string): ChatMessage[] {
-  if (!Array.isArray(value) || value.length === 0) throw rowError(raw, `${key}: expected a list of chat messages, found ${show(value)}`);
+  if (!Array.isArray(value) || value.length === 0)
+    throw rowError(raw, `${key}: expected a list of chat messages, found ${show(value)}`);
   return (value as unknown[]).map((message, i) => {
     if (!isObject(message) || typeof message['role'] !== 'string') {
       throw rowError(raw, `${key}[${i}]: expected a message with role and content, found ${show(message)}`);
@@ -123,6 +137,7 @@ function readTools(raw: RawRow, row: Readonly<Record<string, unknown>>): Pick<Ro
 function objects(raw: RawRow): { exact: Readonly<Record<string, unknown>>; plain: Readonly<Record<string, unknown>> } {
   const { plain } = raw;
   const exact: unknown = raw.exact instanceof Map ? Object.fromEntries(raw.exact as Map<string, unknown>) : raw.exact;
-  if (!isObject(exact) || !isObject(plain)) throw rowError(raw, `expected an object with a column per key, found ${show(plain)}`);
+  if (!isObject(exact) || !isObject(plain))
+    throw rowError(raw, `expected an object with a column per key, found ${show(plain)}`);
   return { exact, plain };
 }

@@ -43,7 +43,11 @@ export interface TokenizedRows {
 const batchRows = 256;
 
 /** Throws InvalidInputError with file and row: a template that refuses, a prompt over the limit, nothing left. */
-export async function tokenizeRows(rows: AsyncIterable<Row>, tokenizer: Tokenizer, options: TokenizeOptions): Promise<TokenizedRows> {
+export async function tokenizeRows(
+  rows: AsyncIterable<Row>,
+  tokenizer: Tokenizer,
+  options: TokenizeOptions,
+): Promise<TokenizedRows> {
   const writer = new DatasetWriter(options);
   const renderer = new RowRenderer(tokenizer, options);
   let batch: Row[] = [];
@@ -52,7 +56,8 @@ export async function tokenizeRows(rows: AsyncIterable<Row>, tokenizer: Tokenize
     const texts = batch.map((row) => renderer.render(row));
     const prompts = await tokenizer.encodeBatch(texts.map(({ prompt }) => prompt));
     const responses = options.kind === 'sft' ? await tokenizer.encodeBatch(texts.map(({ response }) => response)) : [];
-    for (const [i, row] of batch.entries()) writer.add(row, texts[i]?.prompt ?? '', prompts[i] as Int32Array, responses[i]);
+    for (const [i, row] of batch.entries())
+      writer.add(row, texts[i]?.prompt ?? '', prompts[i] as Int32Array, responses[i]);
     batch = [];
   };
   for await (const row of rows) {
@@ -79,18 +84,24 @@ class RowRenderer {
   }
 
   render(row: Row): { prompt: string; response: string } {
-    const prompt = typeof row.prompt === 'string' ? row.prompt : this.#chat(row, { messages: row.prompt, addGenerationPrompt: true });
+    const prompt =
+      typeof row.prompt === 'string'
+        ? row.prompt
+        : this.#chat(row, { messages: row.prompt, addGenerationPrompt: true });
     return { prompt, response: this.#options.kind === 'sft' ? this.#response(row, prompt) : '' };
   }
 
   #response(row: Row, prompt: string): string {
     const { response = '' } = row;
     const end = this.#tokenizer.specialTokens['eos_token'];
-    if (end === undefined) throw new InvalidInputError('the tokenizer names no eos_token, and a response must end with one');
+    if (end === undefined)
+      throw new InvalidInputError('the tokenizer names no eos_token, and a response must end with one');
     if (typeof response === 'string') return response + end;
-    if (typeof response['content'] === 'string' && response['tool_calls'] === undefined) return response['content'] + end;
+    if (typeof response['content'] === 'string' && response['tool_calls'] === undefined)
+      return response['content'] + end;
     const whole = this.#chat(row, { messages: [...(row.prompt as readonly ChatMessage[]), response] });
-    if (!whole.startsWith(prompt)) throw rowError(row, 'the chat template renders this turn differently from its prompt');
+    if (!whole.startsWith(prompt))
+      throw rowError(row, 'the chat template renders this turn differently from its prompt');
     const text = whole.slice(prompt.length);
     const last = text.lastIndexOf(end);
     return last < 0 ? text + end : text.slice(0, last + end.length);
@@ -98,7 +109,8 @@ class RowRenderer {
 
   #chat(row: Row, input: ChatInput): string {
     if (this.#template === undefined) {
-      const why = this.#options.chatTemplate === 'none' ? 'data.chat_template is none' : 'the model has no chat template';
+      const why =
+        this.#options.chatTemplate === 'none' ? 'data.chat_template is none' : 'the model has no chat template';
       throw rowError(row, `expected a prompt of text, found chat messages: ${why}`);
     }
     const { specialTokens } = this.#tokenizer;
@@ -149,9 +161,17 @@ class DatasetWriter {
   }
 
   finish(): TokenizedRows {
-    const counts = { rows: this.#rows.length, filtered: this.#filtered, truncated: this.#truncated, longest: this.#longest };
+    const counts = {
+      rows: this.#rows.length,
+      filtered: this.#filtered,
+      truncated: this.#truncated,
+      longest: this.#longest,
+    };
     if (counts.rows === 0) {
-      const why = counts.filtered > 0 ? `all ${counts.filtered} are over the limit of ${this.#options.maxLength} tokens (longest: ${counts.longest})` : 'there were none';
+      const why =
+        counts.filtered > 0
+          ? `all ${counts.filtered} are over the limit of ${this.#options.maxLength} tokens (longest: ${counts.longest})`
+          : 'there were none';
       throw new InvalidInputError(`no rows are left: ${why}`);
     }
     const [promptTokens, promptOffsets] = join(this.#prompts);
@@ -162,13 +182,21 @@ class DatasetWriter {
 
   #keep(row: Row, promptText: string, prompt: Int32Array, response: Int32Array | undefined): void {
     const { dataSource, groundTruth, extraInfo } = row;
-    this.#rows.push({ dataSource, prompt: promptText, ...(groundTruth === undefined ? {} : { groundTruth }), ...(extraInfo === undefined ? {} : { extraInfo }) });
+    this.#rows.push({
+      dataSource,
+      prompt: promptText,
+      ...(groundTruth === undefined ? {} : { groundTruth }),
+      ...(extraInfo === undefined ? {} : { extraInfo }),
+    });
     this.#prompts.push(prompt);
     if (response !== undefined) this.#responses.push(response);
   }
 
   #overlong(row: Row, length: number): InvalidInputError {
-    const [what, key] = this.#options.kind === 'sft' ? ['prompt and response have', 'data.max_length'] : ['the prompt has', 'data.max_prompt_length'];
+    const [what, key] =
+      this.#options.kind === 'sft'
+        ? ['prompt and response have', 'data.max_length']
+        : ['the prompt has', 'data.max_prompt_length'];
     const hint = `Raise ${key}, set data.truncation to left, right or middle, or data.filter_overlong_prompts to true.`;
     return rowError(row, `${what} ${length} tokens, ${key} is ${this.#options.maxLength}`, undefined, hint);
   }

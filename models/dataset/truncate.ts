@@ -15,7 +15,12 @@ export function truncate(tokens: Int32Array, limit: number, side: Exclude<Trunca
 }
 
 /** A prompt and a response under one limit: cut as one sequence, then parted where the response begins. */
-export function truncatePair(prompt: Int32Array, response: Int32Array, limit: number, side: Exclude<Truncation, 'error'>): [Int32Array, Int32Array] {
+export function truncatePair(
+  prompt: Int32Array,
+  response: Int32Array,
+  limit: number,
+  side: Exclude<Truncation, 'error'>,
+): [Int32Array, Int32Array] {
   const whole = new Int32Array(prompt.length + response.length);
   whole.set(prompt);
   whole.set(response, prompt.length);

@@ -11,7 +11,10 @@ export interface HubSettings {
 
 /** HF_ENDPOINT and HF_TOKEN, as the Python client reads them. */
 export function hubSettings(env: Readonly<Record<string, string | undefined>>): HubSettings {
-  return { hubUrl: (env['HF_ENDPOINT'] || 'https://huggingface.co').replace(/\/+$/, ''), token: env['HF_TOKEN'] || undefined };
+  return {
+    hubUrl: (env['HF_ENDPOINT'] || 'https://huggingface.co').replace(/\/+$/, ''),
+    token: env['HF_TOKEN'] || undefined,
+  };
 }
 
 export interface HubModel {
@@ -28,7 +31,9 @@ export class HubClient {
 
   /** The commit that a branch, tag or commit names now. */
   async commitOf(model: HubModel): Promise<string> {
-    const info = await this.#explained(model, () => modelInfo({ ...this.#common(), name: model.name, revision: model.revision, additionalFields: ['sha'] }));
+    const info = await this.#explained(model, () =>
+      modelInfo({ ...this.#common(), name: model.name, revision: model.revision, additionalFields: ['sha'] }),
+    );
     return info.sha;
   }
 
@@ -38,7 +43,12 @@ export class HubClient {
       const files: HubFile[] = [];
       for await (const entry of listFiles({ ...this.#common(), repo: model.name, revision: model.revision })) {
         if (entry.type !== 'file' || entry.path.includes('/') || entry.path.includes('\\')) continue;
-        const digest = entry.lfs === undefined ? (entry.oid === undefined ? undefined : ({ type: 'git', hex: entry.oid } as const)) : ({ type: 'sha256', hex: entry.lfs.oid } as const);
+        const digest =
+          entry.lfs === undefined
+            ? entry.oid === undefined
+              ? undefined
+              : ({ type: 'git', hex: entry.oid } as const)
+            : ({ type: 'sha256', hex: entry.lfs.oid } as const);
         files.push({ path: entry.path, size: entry.lfs?.size ?? entry.size, digest });
       }
       return files;
@@ -47,8 +57,11 @@ export class HubClient {
 
   /** The bytes of a file from a position on. */
   async read(model: HubModel, file: HubFile, from: number): Promise<AsyncIterable<Uint8Array>> {
-    const blob = await this.#explained(model, () => downloadFile({ ...this.#common(), repo: model.name, revision: model.revision, path: file.path, xet: false }));
-    if (blob === null) throw new InvalidInputError(`${model.name}: ${file.path} is listed at ${model.revision}, but not there`);
+    const blob = await this.#explained(model, () =>
+      downloadFile({ ...this.#common(), repo: model.name, revision: model.revision, path: file.path, xet: false }),
+    );
+    if (blob === null)
+      throw new InvalidInputError(`${model.name}: ${file.path} is listed at ${model.revision}, but not there`);
     return blob.slice(from, blob.size).stream();
   }
 
@@ -70,12 +83,22 @@ export class HubClient {
         });
       }
       if (status === 401 || status === 403) {
-        const hint = token === undefined ? 'Set HF_TOKEN to an access token.' : 'HF_TOKEN is set, but does not give access: accept the terms on its page, or take another token.';
-        throw new InvalidInputError(`${hubUrl} gives no access to ${name} (${status}): it is gated, private, or does not exist`, { hint, cause });
+        const hint =
+          token === undefined
+            ? 'Set HF_TOKEN to an access token.'
+            : 'HF_TOKEN is set, but does not give access: accept the terms on its page, or take another token.';
+        throw new InvalidInputError(
+          `${hubUrl} gives no access to ${name} (${status}): it is gated, private, or does not exist`,
+          { hint, cause },
+        );
       }
-      if (cause instanceof TypeError && cause.message.includes('access token')) throw new InvalidInputError('HF_TOKEN does not look like an access token (hf_…)', { cause });
+      if (cause instanceof TypeError && cause.message.includes('access token'))
+        throw new InvalidInputError('HF_TOKEN does not look like an access token (hf_…)', { cause });
       const reason = status === undefined ? reasonOf(cause) : `it answered ${status}`;
-      throw new RetryableError('HubUnreachable', `${hubUrl} cannot be read: ${reason}`, { hint: 'Try again, or give a local folder.', cause });
+      throw new RetryableError('HubUnreachable', `${hubUrl} cannot be read: ${reason}`, {
+        hint: 'Try again, or give a local folder.',
+        cause,
+      });
     }
   }
 }
@@ -83,5 +106,7 @@ export class HubClient {
 /** The innermost message: fetch wraps what happened. */
 function reasonOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
-  return cause.cause instanceof Error ? cause.cause.message || ((cause.cause as NodeJS.ErrnoException).code ?? cause.message) : cause.message;
+  return cause.cause instanceof Error
+    ? cause.cause.message || ((cause.cause as NodeJS.ErrnoException).code ?? cause.message)
+    : cause.message;
 }

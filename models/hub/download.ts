@@ -15,18 +15,34 @@ export interface DownloadOptions {
 }
 
 /** Throws RetryableError when the transfer keeps breaking, InvalidInputError when what arrives is not what was listed. */
-export async function download(client: HubClient, model: HubModel, file: HubFile, target: string, options: DownloadOptions = {}): Promise<void> {
+export async function download(
+  client: HubClient,
+  model: HubModel,
+  file: HubFile,
+  target: string,
+  options: DownloadOptions = {},
+): Promise<void> {
   const partial = `${target}.partial`;
   for (let round = 0; ; round++) {
     await fetchRest(client, model, file, partial, options);
     if (await isWhole(partial, file)) break;
     await rm(partial, { force: true });
-    if (round === 1) throw new InvalidInputError(`${model.name}: ${file.path} arrived with another checksum than the hub lists, twice`, { hint: 'Try again later, or another revision.' });
+    if (round === 1)
+      throw new InvalidInputError(
+        `${model.name}: ${file.path} arrived with another checksum than the hub lists, twice`,
+        { hint: 'Try again later, or another revision.' },
+      );
   }
   await rename(partial, target);
 }
 
-async function fetchRest(client: HubClient, model: HubModel, file: HubFile, partial: string, { attempts = 5, retryMs = 500, onBytes }: DownloadOptions): Promise<void> {
+async function fetchRest(
+  client: HubClient,
+  model: HubModel,
+  file: HubFile,
+  partial: string,
+  { attempts = 5, retryMs = 500, onBytes }: DownloadOptions,
+): Promise<void> {
   let failures = 0;
   for (let have = await sizeOf(partial); have < file.size; ) {
     const before = have;
@@ -42,7 +58,11 @@ async function fetchRest(client: HubClient, model: HubModel, file: HubFile, part
     failures = have > before ? 0 : failures + 1;
     if (failures >= attempts) {
       const reason = problem instanceof Error ? problem.message : String(problem ?? 'it ended early');
-      throw new RetryableError('HubTransfer', `${model.name}: ${file.path} broke off at byte ${have} of ${file.size}: ${reason}`, { cause: problem, hint: 'Start again: it goes on from there.' });
+      throw new RetryableError(
+        'HubTransfer',
+        `${model.name}: ${file.path} broke off at byte ${have} of ${file.size}: ${reason}`,
+        { cause: problem, hint: 'Start again: it goes on from there.' },
+      );
     }
     await sleep(retryMs * 2 ** failures);
   }
@@ -50,7 +70,13 @@ async function fetchRest(client: HubClient, model: HubModel, file: HubFile, part
 }
 
 /** Appends what comes; never more than the file has. Gives the size reached. */
-async function append(source: AsyncIterable<Uint8Array>, partial: string, from: number, size: number, onBytes: DownloadOptions['onBytes']): Promise<number> {
+async function append(
+  source: AsyncIterable<Uint8Array>,
+  partial: string,
+  from: number,
+  size: number,
+  onBytes: DownloadOptions['onBytes'],
+): Promise<number> {
   const handle = await open(partial, 'a');
   let have = from;
   try {
@@ -78,5 +104,8 @@ export async function isWhole(path: string, file: HubFile): Promise<boolean> {
 }
 
 async function sizeOf(path: string): Promise<number> {
-  return stat(path).then(({ size }) => size, () => 0);
+  return stat(path).then(
+    ({ size }) => size,
+    () => 0,
+  );
 }

@@ -41,7 +41,8 @@ export class FakeHub {
   }
 
   async start(): Promise<void> {
-    for (const server of [this.#hub, this.#cdn]) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    for (const server of [this.#hub, this.#cdn])
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   }
 
   async stop(): Promise<void> {
@@ -55,20 +56,31 @@ export class FakeHub {
     const path = (request.url ?? '').replace(/\?.*/, '');
     this.log.push(path);
     if (this.status !== undefined) return json(response, this.status, { error: 'injected' });
-    if (this.token !== undefined && request.headers.authorization !== `Bearer ${this.token}`) return json(response, 401, { error: 'Invalid credentials' });
-    if (path === '/api/models/org/tiny/revision/main') return json(response, 200, { _id: '1', id: 'org/tiny', sha: fakeCommit, lastModified: '2026-01-02' });
+    if (this.token !== undefined && request.headers.authorization !== `Bearer ${this.token}`)
+      return json(response, 401, { error: 'Invalid credentials' });
+    if (path === '/api/models/org/tiny/revision/main')
+      return json(response, 200, { _id: '1', id: 'org/tiny', sha: fakeCommit, lastModified: '2026-01-02' });
     if (path === `/api/models/org/tiny/tree/${fakeCommit}`) return json(response, 200, this.#tree());
     const file = path.startsWith(`/org/tiny/resolve/${fakeCommit}/`) ? path.split('/').at(-1) : undefined;
-    if (file === undefined || !this.files.has(file)) return json(response, 404, { error: 'Repository not found' }, { 'X-Error-Code': 'RepoNotFound' });
+    if (file === undefined || !this.files.has(file))
+      return json(response, 404, { error: 'Repository not found' }, { 'X-Error-Code': 'RepoNotFound' });
     if (this.files.get(file)?.lfs !== true) return this.#send(file, request, response);
-    response.writeHead(302, { location: `http://127.0.0.1:${(this.#cdn.address() as AddressInfo).port}/${file}` }).end();
+    response
+      .writeHead(302, { location: `http://127.0.0.1:${(this.#cdn.address() as AddressInfo).port}/${file}` })
+      .end();
   }
 
   #tree(): unknown[] {
     const entries = [...this.files].map(([path, { bytes, lfs }]) => {
       const oid = createHash('sha1').update(`blob ${bytes.length}\0`).update(bytes).digest('hex');
       const sha256 = createHash('sha256').update(bytes).digest('hex');
-      return { type: 'file', path, size: bytes.length, oid, ...(lfs === true && { lfs: { oid: sha256, size: bytes.length, pointerSize: 130 } }) };
+      return {
+        type: 'file',
+        path,
+        size: bytes.length,
+        oid,
+        ...(lfs === true && { lfs: { oid: sha256, size: bytes.length, pointerSize: 130 } }),
+      };
     });
     return [...entries, { type: 'directory', path: 'onnx', size: 0, oid: '0' }];
   }
@@ -76,7 +88,8 @@ export class FakeHub {
   #send(name: string, request: IncomingMessage, response: ServerResponse): void {
     const bytes = Uint8Array.from(this.files.get(name)?.bytes ?? []);
     const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
-    const [start, end] = range === null ? [0, bytes.length] : [Number(range[1]), Math.min(Number(range[2]) + 1, bytes.length)];
+    const [start, end] =
+      range === null ? [0, bytes.length] : [Number(range[1]), Math.min(Number(range[2]) + 1, bytes.length)];
     const part = bytes.subarray(start, end);
     const probe = range !== null && end - start <= 1;
     if (!probe && this.corrupt > 0) {

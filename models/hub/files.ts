@@ -20,12 +20,16 @@ export function chooseFiles(files: readonly HubFile[], name: string): HubFile[] 
   if (names.has('model.safetensors')) wanted.add('model.safetensors');
   else if (names.has(index)) for (const file of names) if (file === index || shard.test(file)) wanted.add(file);
   const chosen = files.filter((file) => wanted.has(file.path));
-  if (!names.has('config.json')) throw new InvalidInputError(`${name}: the repository has no config.json; it is not a transformers model`);
+  if (!names.has('config.json'))
+    throw new InvalidInputError(`${name}: the repository has no config.json; it is not a transformers model`);
   if (!chosen.some((file) => file.path.endsWith('.safetensors'))) {
     const others = [...names].filter((file) => /\.(safetensors|bin|pt|pth|gguf|onnx)$/.test(file));
-    throw new InvalidInputError(`${name}: expected model.safetensors or ${index}, found ${others.join(', ') || 'no weights'}`, {
-      hint: 'Choose a model that is stored as safetensors.',
-    });
+    throw new InvalidInputError(
+      `${name}: expected model.safetensors or ${index}, found ${others.join(', ') || 'no weights'}`,
+      {
+        hint: 'Choose a model that is stored as safetensors.',
+      },
+    );
   }
   return chosen;
 }

@@ -15,7 +15,12 @@ let options: ModelOptions;
 beforeEach(async () => {
   hub = new FakeHub();
   await hub.start();
-  for (const [name, text] of [['config.json', '{"a":1}'], ['tokenizer.json', '{}'], ['README.md', 'x'], ['pytorch_model.bin', 'x']] as const) {
+  for (const [name, text] of [
+    ['config.json', '{"a":1}'],
+    ['tokenizer.json', '{}'],
+    ['README.md', 'x'],
+    ['pytorch_model.bin', 'x'],
+  ] as const) {
     hub.files.set(name, { bytes: new TextEncoder().encode(text) });
   }
   hub.files.set('model.safetensors', { bytes: weights, lfs: true });
@@ -31,9 +36,20 @@ afterEach(async () => {
 describe('localModel', () => {
   it('fetches what a model needs, by commit, and then works without the hub', async () => {
     const totals: number[] = [];
-    const model = await localModel('org/tiny', { ...options, onProgress: ({ bytes, totalBytes }) => totals.push(bytes / totalBytes) });
-    expect(model).toEqual({ folder: join(cache, 'org--tiny', fakeCommit), hub: { name: 'org/tiny', revision: 'main', commit: fakeCommit } });
-    expect((await readdir(model.folder)).sort()).toEqual(['complete.json', 'config.json', 'model.safetensors', 'tokenizer.json']);
+    const model = await localModel('org/tiny', {
+      ...options,
+      onProgress: ({ bytes, totalBytes }) => totals.push(bytes / totalBytes),
+    });
+    expect(model).toEqual({
+      folder: join(cache, 'org--tiny', fakeCommit),
+      hub: { name: 'org/tiny', revision: 'main', commit: fakeCommit },
+    });
+    expect((await readdir(model.folder)).sort()).toEqual([
+      'complete.json',
+      'config.json',
+      'model.safetensors',
+      'tokenizer.json',
+    ]);
     expect((await readFile(join(model.folder, 'model.safetensors'))).equals(weights)).toBe(true);
     expect(totals.at(-1)).toBe(1);
 
@@ -58,7 +74,10 @@ describe('localModel', () => {
     const folder = join(cache, 'org--tiny', fakeCommit);
     await writeFile(join(folder, 'model.safetensors.partial'), weights.subarray(0, 299_000));
     let fetched = 0;
-    await localModel('org/tiny', { ...options, onProgress: ({ file, bytes }) => void (file === 'model.safetensors' && (fetched = bytes)) });
+    await localModel('org/tiny', {
+      ...options,
+      onProgress: ({ file, bytes }) => void (file === 'model.safetensors' && (fetched = bytes)),
+    });
     expect(fetched).toBeLessThan(2000);
     expect((await readFile(join(folder, 'model.safetensors'))).equals(weights)).toBe(true);
   });
@@ -96,16 +115,25 @@ describe('localModel', () => {
   it('explains what is wrong', async () => {
     await expect(localModel('org/none', options)).rejects.toThrow(/has no model org\/none at main/);
     hub.token = 'hf_secret';
-    await expect(localModel('org/tiny', options)).rejects.toMatchObject({ message: expect.stringMatching(/gives no access to org\/tiny \(401\)/), hint: expect.stringMatching(/Set HF_TOKEN/) });
-    await expect(localModel('org/tiny', { ...options, token: 'hf_other' })).rejects.toMatchObject({ hint: expect.stringMatching(/does not give access/) });
-    await expect(localModel('org/tiny', { ...options, token: 'nonsense' })).rejects.toThrow(/HF_TOKEN does not look like/);
+    await expect(localModel('org/tiny', options)).rejects.toMatchObject({
+      message: expect.stringMatching(/gives no access to org\/tiny \(401\)/),
+      hint: expect.stringMatching(/Set HF_TOKEN/),
+    });
+    await expect(localModel('org/tiny', { ...options, token: 'hf_other' })).rejects.toMatchObject({
+      hint: expect.stringMatching(/does not give access/),
+    });
+    await expect(localModel('org/tiny', { ...options, token: 'nonsense' })).rejects.toThrow(
+      /HF_TOKEN does not look like/,
+    );
     hub.token = undefined;
     hub.status = 500;
     await expect(localModel('org/tiny', options)).rejects.toThrow(/cannot be read: it answered 500/);
     await expect(localModel('org/tiny', { ...options, hubUrl: 'http://127.0.0.1:9' })).rejects.toThrow(RetryableError);
     hub.status = undefined;
     hub.files.delete('model.safetensors');
-    await expect(localModel('org/tiny', options)).rejects.toThrow(/expected model.safetensors.*found pytorch_model.bin/);
+    await expect(localModel('org/tiny', options)).rejects.toThrow(
+      /expected model.safetensors.*found pytorch_model.bin/,
+    );
     hub.files.delete('config.json');
     await expect(localModel('org/tiny', options)).rejects.toThrow(/no config.json/);
   });
@@ -120,6 +148,9 @@ describe('localModel', () => {
 
   it('reads the settings of the Python client', () => {
     expect(hubSettings({})).toEqual({ hubUrl: 'https://huggingface.co', token: undefined });
-    expect(hubSettings({ HF_ENDPOINT: 'http://mirror/', HF_TOKEN: 'hf_x' })).toEqual({ hubUrl: 'http://mirror', token: 'hf_x' });
+    expect(hubSettings({ HF_ENDPOINT: 'http://mirror/', HF_TOKEN: 'hf_x' })).toEqual({
+      hubUrl: 'http://mirror',
+      token: 'hf_x',
+    });
   });
 });

@@ -16,12 +16,21 @@ export async function readReference(text: string, revision = 'main'): Promise<Mo
   if (/^~(?:\/|$)/.test(text)) return { type: 'folder', folder: join(homedir(), text.slice(1)) };
   const match = hubName.exec(text);
   if (match?.[1] !== undefined && !text.includes('..')) {
-    const isFolder = await stat(text).then((entry) => entry.isDirectory(), () => false);
+    const isFolder = await stat(text).then(
+      (entry) => entry.isDirectory(),
+      () => false,
+    );
     if (!isFolder) return { type: 'hub', name: match[1], revision: match[2] ?? revision };
   }
-  const isFolder = await stat(text).then((entry) => entry.isDirectory(), () => false);
+  const isFolder = await stat(text).then(
+    (entry) => entry.isDirectory(),
+    () => false,
+  );
   if (isFolder) return { type: 'folder', folder: resolve(text) };
-  throw new InvalidInputError(`model ${JSON.stringify(text)}: expected a folder, or a name on the hub (org/name or org/name@revision)`, {
-    hint: 'A folder begins with "./", "/" or "~/".',
-  });
+  throw new InvalidInputError(
+    `model ${JSON.stringify(text)}: expected a folder, or a name on the hub (org/name or org/name@revision)`,
+    {
+      hint: 'A folder begins with "./", "/" or "~/".',
+    },
+  );
 }

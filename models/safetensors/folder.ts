@@ -43,7 +43,8 @@ export class TensorFolder {
   /** Widens F32, BF16 or F16 into `target`, which has one value per element. */
   async readFloat32(name: string, target: Float32Array): Promise<void> {
     const tensor = this.#find(name);
-    if (elements(tensor.shape) !== target.length) throw new RangeError(`${name}: target of ${target.length} values for shape [${tensor.shape.join(', ')}]`);
+    if (elements(tensor.shape) !== target.length)
+      throw new RangeError(`${name}: target of ${target.length} values for shape [${tensor.shape.join(', ')}]`);
     const width = dtypeBytes[tensor.dtype];
     let at = 0;
     for await (const bytes of this.stream(name)) {
@@ -52,7 +53,10 @@ export class TensorFolder {
       if (tensor.dtype === 'F32') part.set(new Float32Array(bytes.buffer, bytes.byteOffset, count));
       else if (tensor.dtype === 'BF16') widenBf16(new Uint16Array(bytes.buffer, bytes.byteOffset, count), part);
       else if (tensor.dtype === 'F16') widenF16(new Uint16Array(bytes.buffer, bytes.byteOffset, count), part);
-      else throw new InvalidInputError(`${tensor.file}: tensor ${name}: dtype ${tensor.dtype} is not supported; supported: F32, BF16, F16`);
+      else
+        throw new InvalidInputError(
+          `${tensor.file}: tensor ${name}: dtype ${tensor.dtype} is not supported; supported: F32, BF16, F16`,
+        );
       at += count;
     }
   }
@@ -80,13 +84,18 @@ export async function openSafetensors(folder: string): Promise<TensorFolder> {
       files.set(path, file);
       for (const tensor of await readHeader(file, path)) {
         const other = tensors.get(tensor.name);
-        if (other !== undefined) throw new InvalidInputError(`${path}: tensor ${tensor.name} is also in ${basename(other.file)}`, { where: path });
+        if (other !== undefined)
+          throw new InvalidInputError(`${path}: tensor ${tensor.name} is also in ${basename(other.file)}`, {
+            where: path,
+          });
         tensors.set(tensor.name, tensor);
       }
     }
     for (const [tensor, file] of shards.places) {
       if (tensors.get(tensor)?.file !== join(folder, file)) {
-        throw new InvalidInputError(`${join(folder, file)}: tensor ${tensor}, which model.safetensors.index.json places here, is missing`);
+        throw new InvalidInputError(
+          `${join(folder, file)}: tensor ${tensor}, which model.safetensors.index.json places here, is missing`,
+        );
       }
     }
   } catch (error) {
@@ -109,7 +118,10 @@ async function readHeader(file: FileHandle, path: string): Promise<FolderTensor[
 async function readFully(file: FileHandle, target: Uint8Array, position: number, path: string): Promise<void> {
   for (let at = 0; at < target.length; ) {
     const { bytesRead } = await file.read(target, at, target.length - at, position + at);
-    if (bytesRead === 0) throw new InvalidInputError(`${path}: ends at byte ${position + at}, expected ${position + target.length}`, { where: path });
+    if (bytesRead === 0)
+      throw new InvalidInputError(`${path}: ends at byte ${position + at}, expected ${position + target.length}`, {
+        where: path,
+      });
     at += bytesRead;
   }
 }
@@ -139,10 +151,13 @@ async function findShards(folder: string): Promise<Shards> {
   const index = 'model.safetensors.index.json';
   if (names.includes(index)) return readIndex(join(folder, index));
   const others = names.filter((name) => /\.(bin|pt|pth|gguf|safetensors)$/.test(name));
-  throw new InvalidInputError(`${folder}: expected model.safetensors or ${index}, found ${others.length > 0 ? others.join(', ') : 'no weights'}`, {
-    where: folder,
-    hint: 'Save the model with safe_serialization=True.',
-  });
+  throw new InvalidInputError(
+    `${folder}: expected model.safetensors or ${index}, found ${others.length > 0 ? others.join(', ') : 'no weights'}`,
+    {
+      where: folder,
+      hint: 'Save the model with safe_serialization=True.',
+    },
+  );
 }
 
 async function readIndex(path: string): Promise<Shards> {
@@ -153,11 +168,15 @@ async function readIndex(path: string): Promise<Shards> {
     throw new InvalidInputError(`${path}: not valid JSON`, { where: path, cause });
   }
   const map = new Fields(parsed, path).get('weight_map');
-  if (!isObject(map)) throw new InvalidInputError(`${path}: weight_map must be an object, found ${show(map)}`, { where: path });
+  if (!isObject(map))
+    throw new InvalidInputError(`${path}: weight_map must be an object, found ${show(map)}`, { where: path });
   const places = new Map<string, string>();
   for (const [tensor, file] of Object.entries(map)) {
     if (typeof file !== 'string' || basename(file) !== file || !file.endsWith('.safetensors')) {
-      throw new InvalidInputError(`${path}: weight_map.${tensor} must name a .safetensors file beside it, found ${show(file)}`, { where: path });
+      throw new InvalidInputError(
+        `${path}: weight_map.${tensor} must name a .safetensors file beside it, found ${show(file)}`,
+        { where: path },
+      );
     }
     places.set(tensor, file);
   }

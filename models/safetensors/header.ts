@@ -7,7 +7,21 @@ import { isObject, show } from '../fields.ts';
 
 /** Bytes per element. The order of the keys is the library's order of types (wider ones are stored first). */
 export const dtypeBytes = {
-  BOOL: 1, U8: 1, I8: 1, F8_E5M2: 1, F8_E4M3: 1, I16: 2, U16: 2, F16: 2, BF16: 2, I32: 4, U32: 4, F32: 4, F64: 8, I64: 8, U64: 8,
+  BOOL: 1,
+  U8: 1,
+  I8: 1,
+  F8_E5M2: 1,
+  F8_E4M3: 1,
+  I16: 2,
+  U16: 2,
+  F16: 2,
+  BF16: 2,
+  I32: 4,
+  U32: 4,
+  F32: 4,
+  F64: 8,
+  I64: 8,
+  U64: 8,
 } as const;
 
 export type Dtype = keyof typeof dtypeBytes;
@@ -56,10 +70,12 @@ export function parseHeader(json: Uint8Array, dataBytes: number, where: string):
   tensors.sort((a, b) => a.begin - b.begin || a.end - b.end);
   let at = 0;
   for (const tensor of tensors) {
-    if (tensor.begin !== at) throw damaged(where, `tensor ${tensor.name} begins at byte ${tensor.begin}, expected ${at}`);
+    if (tensor.begin !== at)
+      throw damaged(where, `tensor ${tensor.name} begins at byte ${tensor.begin}, expected ${at}`);
     at = tensor.end;
   }
-  if (at !== dataBytes) throw damaged(where, `the tensors take ${at} bytes, the file has ${dataBytes} after its header`);
+  if (at !== dataBytes)
+    throw damaged(where, `the tensors take ${at} bytes, the file has ${dataBytes} after its header`);
   return { tensors, metadata, dataStart: 8 + json.length };
 }
 
@@ -67,9 +83,13 @@ export function parseHeader(json: Uint8Array, dataBytes: number, where: string):
 export type TensorSpec = Pick<TensorEntry, 'name' | 'dtype' | 'shape'>;
 
 /** Lays tensors out as the Rust library does (widest type first, then names ascending) and writes length and header. */
-export function layOut(specs: readonly TensorSpec[], metadata: Readonly<Record<string, string>> = {}): { header: Uint8Array; tensors: TensorEntry[] } {
+export function layOut(
+  specs: readonly TensorSpec[],
+  metadata: Readonly<Record<string, string>> = {},
+): { header: Uint8Array; tensors: TensorEntry[] } {
   const order = [...specs].sort(
-    (a, b) => dtypeOrder.indexOf(b.dtype) - dtypeOrder.indexOf(a.dtype) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
+    (a, b) =>
+      dtypeOrder.indexOf(b.dtype) - dtypeOrder.indexOf(a.dtype) || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
   );
   let at = 0;
   const tensors = order.map(({ name, dtype, shape }) => {
@@ -88,11 +108,14 @@ function encodeHeader(tensors: readonly TensorEntry[], metadata: Readonly<Record
   const parts: string[] = [];
   const keys = Object.keys(metadata).sort();
   if (keys.length > 0) {
-    parts.push(`"__metadata__":{${keys.map((key) => `${JSON.stringify(key)}:${JSON.stringify(metadata[key])}`).join(',')}}`);
+    parts.push(
+      `"__metadata__":{${keys.map((key) => `${JSON.stringify(key)}:${JSON.stringify(metadata[key])}`).join(',')}}`,
+    );
   }
   const seen = new Set<string>(['__metadata__']);
   for (const { name, dtype, shape, begin, end } of tensors) {
-    if (seen.has(name)) throw new InvalidInputError(`safetensors: a tensor cannot be named ${show(name)}: the name is taken`);
+    if (seen.has(name))
+      throw new InvalidInputError(`safetensors: a tensor cannot be named ${show(name)}: the name is taken`);
     seen.add(name);
     parts.push(`${JSON.stringify(name)}:${JSON.stringify({ dtype, shape, data_offsets: [begin, end] })}`);
   }
@@ -116,7 +139,8 @@ function parseJson(json: Uint8Array, where: string): Readonly<Record<string, unk
 }
 
 function readEntry(name: string, value: unknown, where: string): TensorEntry {
-  if (!isObject(value)) throw damaged(where, `tensor ${name}: expected {dtype, shape, data_offsets}, found ${show(value)}`);
+  if (!isObject(value))
+    throw damaged(where, `tensor ${name}: expected {dtype, shape, data_offsets}, found ${show(value)}`);
   const { dtype, shape, data_offsets: offsets } = value;
   if (typeof dtype !== 'string' || !Object.hasOwn(dtypeBytes, dtype)) {
     throw damaged(where, `tensor ${name}: dtype ${show(dtype)} is not known; known: ${dtypeOrder.join(', ')}`);
@@ -128,7 +152,10 @@ function readEntry(name: string, value: unknown, where: string): TensorEntry {
   const [begin, end] = offsets as readonly [number, number];
   const bytes = elements(shape) * dtypeBytes[dtype as Dtype];
   if (!Number.isSafeInteger(bytes) || end - begin !== bytes) {
-    throw damaged(where, `tensor ${name}: ${dtype} of shape ${show(shape)} takes ${bytes} bytes, data_offsets ${show(offsets)} give ${end - begin}`);
+    throw damaged(
+      where,
+      `tensor ${name}: ${dtype} of shape ${show(shape)} takes ${bytes} bytes, data_offsets ${show(offsets)} give ${end - begin}`,
+    );
   }
   return { name, dtype: dtype as Dtype, shape, begin, end };
 }

@@ -13,7 +13,10 @@ export type TensorData =
 export type MemoryTensor = TensorData & { readonly shape: readonly number[] };
 
 /** The same tensors and metadata give the same bytes, whatever the order of the keys. */
-export function encodeSafetensors(tensors: Readonly<Record<string, MemoryTensor>>, metadata: Readonly<Record<string, string>> = {}): Uint8Array {
+export function encodeSafetensors(
+  tensors: Readonly<Record<string, MemoryTensor>>,
+  metadata: Readonly<Record<string, string>> = {},
+): Uint8Array {
   const pieces = safetensorsPieces(tensors, metadata);
   const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.byteLength, 0));
   let at = 0;
@@ -25,10 +28,15 @@ export function encodeSafetensors(tensors: Readonly<Record<string, MemoryTensor>
 }
 
 /** The same file as pieces that lie where the tensors do: nothing is copied, so the tensors must not change before it is written. */
-export function safetensorsPieces(tensors: Readonly<Record<string, MemoryTensor>>, metadata: Readonly<Record<string, string>> = {}): Uint8Array[] {
+export function safetensorsPieces(
+  tensors: Readonly<Record<string, MemoryTensor>>,
+  metadata: Readonly<Record<string, string>> = {},
+): Uint8Array[] {
   const specs = Object.entries(tensors).map(([name, { dtype, shape, data }]) => {
     if (elements(shape) !== data.length) {
-      throw new InvalidInputError(`safetensors: tensor ${name} of shape [${shape.join(', ')}] needs ${elements(shape)} values, found ${data.length}`);
+      throw new InvalidInputError(
+        `safetensors: tensor ${name} of shape [${shape.join(', ')}] needs ${elements(shape)} values, found ${data.length}`,
+      );
     }
     return { name, dtype, shape };
   });
@@ -67,11 +75,15 @@ function typed(name: string, dtype: keyof typeof dtypeBytes, raw: Uint8Array, wh
     case 'I64':
       return { dtype, data: new BigInt64Array(buffer, raw.byteOffset, raw.length / 8) };
     case 'BOOL':
-      if (raw.some((value) => value > 1)) throw new InvalidInputError(`${where}: tensor ${name}: a BOOL must be 0 or 1`, { where });
+      if (raw.some((value) => value > 1))
+        throw new InvalidInputError(`${where}: tensor ${name}: a BOOL must be 0 or 1`, { where });
       return { dtype, data: raw };
     case 'U8':
       return { dtype, data: raw };
     default:
-      throw new InvalidInputError(`${where}: tensor ${name}: dtype ${dtype} is not supported; supported: F32, BF16, F16, I32, I64, U8, BOOL`, { where });
+      throw new InvalidInputError(
+        `${where}: tensor ${name}: dtype ${dtype} is not supported; supported: F32, BF16, F16, I32, I64, U8, BOOL`,
+        { where },
+      );
   }
 }

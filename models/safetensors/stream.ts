@@ -20,7 +20,12 @@ export function filling(target: Float32Array): TensorSink {
  * Gives each tensor of a file to the sink that `sinkOf` has for it, asked in the order of the data. Throws
  * InvalidInputError for what is no whole, valid file of `fileBytes` bytes.
  */
-export async function readSafetensorsStream(chunks: AsyncIterable<Uint8Array>, fileBytes: number, where: string, sinkOf: (tensor: TensorEntry) => TensorSink): Promise<void> {
+export async function readSafetensorsStream(
+  chunks: AsyncIterable<Uint8Array>,
+  fileBytes: number,
+  where: string,
+  sinkOf: (tensor: TensorEntry) => TensorSink,
+): Promise<void> {
   const reader = new Reader(fileBytes, where, sinkOf);
   for await (const chunk of chunks) reader.take(chunk);
   reader.end();
@@ -59,7 +64,8 @@ class Reader {
 
   end(): void {
     const size = (this.#header?.dataStart ?? this.#early.byteLength) + this.#given;
-    if (this.#header === undefined || size !== this.#fileBytes) throw this.#damaged(`${size} bytes came where ${this.#fileBytes} were expected`);
+    if (this.#header === undefined || size !== this.#fileBytes)
+      throw this.#damaged(`${size} bytes came where ${this.#fileBytes} were expected`);
   }
 
   #give(data: Uint8Array): void {

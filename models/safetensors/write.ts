@@ -22,7 +22,11 @@ export interface ShardOptions {
 const chunkValues = 1 << 20;
 
 /** Writes `model.safetensors`, or `model-0000i-of-0000n.safetensors` and the index. Same tensors, same bytes. */
-export async function writeModelFiles(folder: string, tensors: readonly FloatTensor[], options: ShardOptions): Promise<string[]> {
+export async function writeModelFiles(
+  folder: string,
+  tensors: readonly FloatTensor[],
+  options: ShardOptions,
+): Promise<string[]> {
   const sorted = [...tensors].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   const shards = cutShards(sorted, options);
   if (shards.length <= 1) {
@@ -43,15 +47,23 @@ export async function writeModelFiles(folder: string, tensors: readonly FloatTen
 }
 
 /** One file, created anew and synced. The metadata `format: pt` is what transformers asks for. */
-export async function writeSafetensors(path: string, tensors: readonly FloatTensor[], dtype: StoredDtype): Promise<void> {
+export async function writeSafetensors(
+  path: string,
+  tensors: readonly FloatTensor[],
+  dtype: StoredDtype,
+): Promise<void> {
   const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
-  const layout = layOut(tensors.map(({ name, shape }) => ({ name, shape, dtype })), { format: 'pt' });
+  const layout = layOut(
+    tensors.map(({ name, shape }) => ({ name, shape, dtype })),
+    { format: 'pt' },
+  );
   const file = await open(path, 'w');
   try {
     await writeFully(file, layout.header);
     for (const { name, shape } of layout.tensors) {
       const { data } = byName.get(name) as FloatTensor;
-      if (data.length !== elements(shape)) throw new RangeError(`${name}: ${data.length} values for shape [${shape.join(', ')}]`);
+      if (data.length !== elements(shape))
+        throw new RangeError(`${name}: ${data.length} values for shape [${shape.join(', ')}]`);
       await writeValues(file, data, dtype);
     }
     await file.sync();

@@ -6,7 +6,19 @@ import { listMethod, dictMethod, isMutator, tupleMethod } from './methods/collec
 import { textMethod } from './methods/text.ts';
 import { repr } from './print.ts';
 import { codePoints } from './text.ts';
-import { Dict, Lazy, Markup, PyObject, Tuple, Undefined, type Value, numberOf, textOf, typeName, none } from './values.ts';
+import {
+  Dict,
+  Lazy,
+  Markup,
+  PyObject,
+  Tuple,
+  Undefined,
+  type Value,
+  numberOf,
+  textOf,
+  typeName,
+  none,
+} from './values.ts';
 
 /** `value.name`: the attribute, else the key, else undefined. */
 export function getAttribute(value: Value, name: string): Value {
@@ -108,5 +120,7 @@ function bound(value: Value): number | undefined {
   if (value === none) return undefined;
   if (value instanceof Undefined) return refuse('slice indices must be integers or None or have an __index__ method');
   const number = numberOf(value);
-  return typeof number === 'bigint' ? Number(number) : refuse('slice indices must be integers or None or have an __index__ method');
+  return typeof number === 'bigint'
+    ? Number(number)
+    : refuse('slice indices must be integers or None or have an __index__ method');
 }

@@ -15,7 +15,9 @@ export function toValue(data: unknown): Value {
   if (Array.isArray(data)) return data.map(toValue);
   if (typeof data === 'object') {
     const entries = data instanceof Map ? [...(data as Map<unknown, unknown>)] : Object.entries(data);
-    return new Dict(entries.filter(([, value]) => value !== undefined).map(([key, value]) => [toValue(key), toValue(value)] as const));
+    return new Dict(
+      entries.filter(([, value]) => value !== undefined).map(([key, value]) => [toValue(key), toValue(value)] as const),
+    );
   }
   return refuse(`a ${typeof data} cannot be passed to a chat template`);
 }

@@ -4,4 +4,6 @@ import { listFilters } from './filters/lists.ts';
 import { numberFilters } from './filters/numbers.ts';
 import { textFilters } from './filters/text.ts';
 
-export const filters: ReadonlyMap<string, Filter> = new Map(Object.entries({ ...textFilters, ...listFilters, ...numberFilters }));
+export const filters: ReadonlyMap<string, Filter> = new Map(
+  Object.entries({ ...textFilters, ...listFilters, ...numberFilters }),
+);

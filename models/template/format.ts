@@ -21,12 +21,19 @@ export function formatPercent(text: string, values: Value): string {
     const [, name, flags = '', width, precision, type = ''] = match;
     if (type === '%') return '%';
     const wide = width === '*' ? Number(numberOf(next())) : width === undefined ? 0 : Number(width);
-    const digits = precision === '*' ? Number(numberOf(next())) : precision === undefined ? undefined : Number(precision);
+    const digits =
+      precision === '*' ? Number(numberOf(next())) : precision === undefined ? undefined : Number(precision);
     const value = name === undefined ? next() : named(values, name);
-    return layOut(convert(type, value, digits, flags), wide, flags.includes('-') ? '<' : '>', flags.includes('0') && !flags.includes('-') ? '0' : ' ');
+    return layOut(
+      convert(type, value, digits, flags),
+      wide,
+      flags.includes('-') ? '<' : '>',
+      flags.includes('0') && !flags.includes('-') ? '0' : ' ',
+    );
   });
   if (!used && queue.length > 0 && values instanceof Tuple && values.items.length === 0) return shown;
-  if (values instanceof Tuple ? queue.length > 0 : !used) return refuse('not all arguments converted during string formatting');
+  if (values instanceof Tuple ? queue.length > 0 : !used)
+    return refuse('not all arguments converted during string formatting');
   return shown;
 }
 
@@ -110,15 +117,20 @@ function layOut(text: string, width: number, align: string, fill: string): strin
 /** `text.format(*args, **keywords)`. */
 export function formatBraces(text: string, args: readonly Value[], keywords: Keywords): string {
   let automatic = 0;
-  return text.replace(/\{\{|\}\}|\{([^{}!:]*)(?:!([rsa]))?(?::((?:[^{}]|\{[^{}]*\})*))?\}|[{}]/g, (...match: (string | undefined)[]) => {
-    const [all = '', field, conversion, spec = ''] = match;
-    if (all === '{{' || all === '}}') return all.slice(1);
-    if (field === undefined) return refuse(`Single '${all}' encountered in format string`);
-    const value = lookUp(field === '' || /^[.[]/.test(field) ? `${automatic++}${field}` : field, args, keywords);
-    const shown = conversion === undefined ? value : conversion === 's' ? str(value) : repr(value);
-    const inner = spec.replace(/\{([^{}]*)\}/g, (_, name: string) => str(lookUp(name === '' ? String(automatic++) : name, args, keywords)));
-    return formatSpec(shown, inner);
-  });
+  return text.replace(
+    /\{\{|\}\}|\{([^{}!:]*)(?:!([rsa]))?(?::((?:[^{}]|\{[^{}]*\})*))?\}|[{}]/g,
+    (...match: (string | undefined)[]) => {
+      const [all = '', field, conversion, spec = ''] = match;
+      if (all === '{{' || all === '}}') return all.slice(1);
+      if (field === undefined) return refuse(`Single '${all}' encountered in format string`);
+      const value = lookUp(field === '' || /^[.[]/.test(field) ? `${automatic++}${field}` : field, args, keywords);
+      const shown = conversion === undefined ? value : conversion === 's' ? str(value) : repr(value);
+      const inner = spec.replace(/\{([^{}]*)\}/g, (_, name: string) =>
+        str(lookUp(name === '' ? String(automatic++) : name, args, keywords)),
+      );
+      return formatSpec(shown, inner);
+    },
+  );
 }
 
 function lookUp(field: string, args: readonly Value[], keywords: Keywords): Value {
@@ -143,12 +155,27 @@ function formatSpec(value: Value, spec: string): string {
   const number = typeof value === 'boolean' && type === undefined ? undefined : numberOf(value);
   if (number === undefined) {
     const text = str(value);
-    if (type !== undefined && type !== 's') return refuse(`Unknown format code '${type}' for object of type '${typeName(value)}'`);
-    return layOut(digits === undefined || textOf(value) === undefined ? text : slicePoints(text, 0, digits), Number(width), align ?? '<', fill ?? ' ');
+    if (type !== undefined && type !== 's')
+      return refuse(`Unknown format code '${type}' for object of type '${typeName(value)}'`);
+    return layOut(
+      digits === undefined || textOf(value) === undefined ? text : slicePoints(text, 0, digits),
+      Number(width),
+      align ?? '<',
+      fill ?? ' ',
+    );
   }
   let text = type === undefined ? plainNumber(number, digits) : formatNumber(type === 'n' ? 'd' : type, number, digits);
-  if (comma !== undefined) text = text.replace(/^(-?)(\d+)/, (_, minus: string, whole: string) => minus + whole.replace(/\B(?=(\d{3})+$)/g, comma));
-  return layOut(signed(text, sign), Number(width), align ?? (zero === undefined ? '>' : '='), fill ?? (zero === undefined ? ' ' : '0'));
+  if (comma !== undefined)
+    text = text.replace(
+      /^(-?)(\d+)/,
+      (_, minus: string, whole: string) => minus + whole.replace(/\B(?=(\d{3})+$)/g, comma),
+    );
+  return layOut(
+    signed(text, sign),
+    Number(width),
+    align ?? (zero === undefined ? '>' : '='),
+    fill ?? (zero === undefined ? ' ' : '0'),
+  );
 }
 
 function plainNumber(number: bigint | number, digits: number | undefined): string {

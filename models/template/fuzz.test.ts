@@ -3,9 +3,78 @@ import { expect, it } from 'vitest';
 import { TemplateError, renderChat } from '../template.ts';
 
 const pieces = fc.constantFrom(
-  '{{', '}}', '{%', '%}', '{#', '#}', '{%-', '-%}', '{{-', '-}}', ' ', '\n', 'a', 'x', 'm', '1', '2.5', "'s'", '"', "'", '(', ')', '[', ']', '{', '}', ',', ':', '.', '|', '~',
-  '+', '-', '*', '**', '/', '//', '%', '==', '<', '=', ' if ', ' else ', ' elif ', ' endif ', ' for ', ' in ', ' endfor ', ' set ', ' endset ', ' macro ', ' endmacro ', ' is ', ' not ',
-  ' and ', ' or ', 'messages', 'loop', 'namespace()', 'range(3)', 'upper', 'tojson', 'default', 'raw', 'endraw', 'call', 'endcall', 'generation', 'endgeneration', 'none', '\\', '😀',
+  '{{',
+  '}}',
+  '{%',
+  '%}',
+  '{#',
+  '#}',
+  '{%-',
+  '-%}',
+  '{{-',
+  '-}}',
+  ' ',
+  '\n',
+  'a',
+  'x',
+  'm',
+  '1',
+  '2.5',
+  "'s'",
+  '"',
+  "'",
+  '(',
+  ')',
+  '[',
+  ']',
+  '{',
+  '}',
+  ',',
+  ':',
+  '.',
+  '|',
+  '~',
+  '+',
+  '-',
+  '*',
+  '**',
+  '/',
+  '//',
+  '%',
+  '==',
+  '<',
+  '=',
+  ' if ',
+  ' else ',
+  ' elif ',
+  ' endif ',
+  ' for ',
+  ' in ',
+  ' endfor ',
+  ' set ',
+  ' endset ',
+  ' macro ',
+  ' endmacro ',
+  ' is ',
+  ' not ',
+  ' and ',
+  ' or ',
+  'messages',
+  'loop',
+  'namespace()',
+  'range(3)',
+  'upper',
+  'tojson',
+  'default',
+  'raw',
+  'endraw',
+  'call',
+  'endcall',
+  'generation',
+  'endgeneration',
+  'none',
+  '\\',
+  '😀',
 );
 
 it('any template text is rendered or refused with a line, never more (property)', () => {
@@ -23,11 +92,17 @@ it('any template text is rendered or refused with a line, never more (property)'
 });
 
 it('an expression of any shape is evaluated or refused (property)', () => {
-  const inner = fc.array(pieces.filter((piece) => !/^[{#%-]?[{%#][{%#-]?-?$|^-?[}%#]}$/.test(piece)), { minLength: 1, maxLength: 9 });
+  const inner = fc.array(
+    pieces.filter((piece) => !/^[{#%-]?[{%#][{%#-]?-?$|^-?[}%#]}$/.test(piece)),
+    { minLength: 1, maxLength: 9 },
+  );
   fc.assert(
     fc.property(inner, (parts) => {
       try {
-        renderChat(`{{ ${parts.join(' ')} }}`, { messages: [{ role: 'user', content: 'hi' }], kwargs: { a: [1, { b: null }], x: 'Ab c', m: { k: 1.5 } } });
+        renderChat(`{{ ${parts.join(' ')} }}`, {
+          messages: [{ role: 'user', content: 'hi' }],
+          kwargs: { a: [1, { b: null }], x: 'Ab c', m: { k: 1.5 } },
+        });
       } catch (error) {
         expect(error).toBeInstanceOf(TemplateError);
       }

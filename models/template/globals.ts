@@ -19,7 +19,8 @@ export class Range extends PyObject {
     if (step === 0n) refuse('range() arg 3 must not be zero');
     const span = step > 0n ? stop - start : start - stop;
     const size = span <= 0n ? 0n : (span - 1n) / (step > 0n ? step : -step) + 1n;
-    if (size > BigInt(maxRange)) refuse(`Range too big. The sandbox blocks ranges larger than MAX_RANGE (${maxRange}).`);
+    if (size > BigInt(maxRange))
+      refuse(`Range too big. The sandbox blocks ranges larger than MAX_RANGE (${maxRange}).`);
     this.#bounds = [start, stop, step];
     this.#items = Array.from({ length: Number(size) }, (_, i) => start + BigInt(i) * step);
   }
@@ -47,7 +48,8 @@ export class Namespace extends PyObject {
     return this.#values.get(name);
   }
   set(name: string, value: Value): void {
-    if (name.startsWith('_')) refuse(`Chat templates cannot store underscore-prefixed attributes on a namespace, but got ${repr(name)}.`);
+    if (name.startsWith('_'))
+      refuse(`Chat templates cannot store underscore-prefixed attributes on a namespace, but got ${repr(name)}.`);
     this.#values.set(name, value);
   }
   override repr(): string {
@@ -102,7 +104,11 @@ class DictType extends PyObject {
   }
   override attribute(name: string): Value | undefined {
     if (name !== 'fromkeys') return undefined;
-    return native('fromkeys', ['iterable', 'value?'], ([keys = none, value = none]) => new Dict(toArray(keys).map((key) => [key, value] as const)));
+    return native(
+      'fromkeys',
+      ['iterable', 'value?'],
+      ([keys = none, value = none]) => new Dict(toArray(keys).map((key) => [key, value] as const)),
+    );
   }
 }
 
@@ -132,20 +138,31 @@ export class RaisedByTemplate extends OperationError {}
 /** `now`: what the clock says, `2026-01-02T03:04:05`; without it, asking for the date is refused. */
 export function makeGlobals(now: string | undefined): Map<string, Value> {
   return new Map<string, Value>([
-    ['range', native('range', ['start', 'stop?', 'step?'], ([start = none, stop, step]) => {
-      const [first, second, by] = [start, stop, step].map((value) => (value === undefined ? undefined : BigInt(integerArgument(value, NaN))));
-      return second === undefined ? new Range(0n, first ?? 0n, 1n) : new Range(first ?? 0n, second, by ?? 1n);
-    })],
+    [
+      'range',
+      native('range', ['start', 'stop?', 'step?'], ([start = none, stop, step]) => {
+        const [first, second, by] = [start, stop, step].map((value) =>
+          value === undefined ? undefined : BigInt(integerArgument(value, NaN)),
+        );
+        return second === undefined ? new Range(0n, first ?? 0n, 1n) : new Range(first ?? 0n, second, by ?? 1n);
+      }),
+    ],
     ['dict', new DictType()],
     ['namespace', new Native('namespace', makeNamespace)],
     ['cycler', new Native('cycler', (items) => new Cycler(items))],
     ['joiner', native('joiner', ['sep?'], ([separator = ', ']) => new Joiner(separator))],
-    ['raise_exception', native('raise_exception', ['message'], ([message = none]) => {
-      throw new RaisedByTemplate(str(message));
-    })],
-    ['strftime_now', native('strftime_now', ['format'], ([format = none]) => {
-      if (now === undefined) return refuse('the template asks for the date, but no clock was given');
-      return strftime(parseClock(now), textOf(format) ?? refuse('strftime() argument 1 must be str'));
-    })],
+    [
+      'raise_exception',
+      native('raise_exception', ['message'], ([message = none]) => {
+        throw new RaisedByTemplate(str(message));
+      }),
+    ],
+    [
+      'strftime_now',
+      native('strftime_now', ['format'], ([format = none]) => {
+        if (now === undefined) return refuse('the template asks for the date, but no clock was given');
+        return strftime(parseClock(now), textOf(format) ?? refuse('strftime() argument 1 must be str'));
+      }),
+    ],
   ]);
 }

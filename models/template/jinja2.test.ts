@@ -6,7 +6,11 @@ import { TemplateError, renderChat } from '../template.ts';
 /** A template and what comes out; null: it is refused. */
 type Case = readonly [template: string, text: string | null];
 
-const file = parseJson(readFileSync(new URL('jinja2-cases.json', import.meta.url), 'utf8')) as { source: string; data: Record<string, unknown>; cases: Case[] };
+const file = parseJson(readFileSync(new URL('jinja2-cases.json', import.meta.url), 'utf8')) as {
+  source: string;
+  data: Record<string, unknown>;
+  cases: Case[];
+};
 
 function render(template: string): string {
   const { messages, ...kwargs } = file.data;

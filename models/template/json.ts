@@ -20,12 +20,28 @@ export function toJson(value: Value, style: JsonStyle, level = 0): string {
   if (typeof value === 'number') return jsonFloat(value);
   const text = textOf(value);
   if (text !== undefined) return quote(text, style.ensureAscii);
-  if (Array.isArray(value)) return block('[', ']', value.map((item) => toJson(item, style, level + 1)), style, level);
-  if (value instanceof Tuple) return block('[', ']', value.items.map((item) => toJson(item, style, level + 1)), style, level);
+  if (Array.isArray(value))
+    return block(
+      '[',
+      ']',
+      value.map((item) => toJson(item, style, level + 1)),
+      style,
+      level,
+    );
+  if (value instanceof Tuple)
+    return block(
+      '[',
+      ']',
+      value.items.map((item) => toJson(item, style, level + 1)),
+      style,
+      level,
+    );
   if (value instanceof Dict) {
     const entries = value.entries().map(([key, item]) => [jsonKey(key), item, key] as const);
     if (style.sortKeys) entries.sort(([a], [b]) => compareText(a, b));
-    const lines = entries.map(([key, item]) => `${quote(key, style.ensureAscii)}${style.keySeparator}${toJson(item, style, level + 1)}`);
+    const lines = entries.map(
+      ([key, item]) => `${quote(key, style.ensureAscii)}${style.keySeparator}${toJson(item, style, level + 1)}`,
+    );
     return block('{', '}', lines, style, level);
   }
   return refuse(`Object of type ${typeName(value)} is not JSON serializable`);
@@ -55,7 +71,15 @@ function jsonKey(key: Value): string {
   return typeof number === 'bigint' ? String(number) : jsonFloat(number);
 }
 
-const short: Readonly<Record<string, string>> = { '"': '\\"', '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\b': '\\b', '\f': '\\f' };
+const short: Readonly<Record<string, string>> = {
+  '"': '\\"',
+  '\\': '\\\\',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\t': '\\t',
+  '\b': '\\b',
+  '\f': '\\f',
+};
 
 function quote(text: string, ensureAscii: boolean): string {
   const special = ensureAscii ? /["\\\x00-\x1f\x7f-\uffff]/g : /["\\\x00-\x1f]/g;

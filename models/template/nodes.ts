@@ -25,10 +25,24 @@ export type Expression = { readonly line: number } & (
   | { readonly type: 'test'; readonly name: string; readonly input: Expression; readonly args: Arguments }
   | { readonly type: 'not'; readonly operand: Expression }
   | { readonly type: 'sign'; readonly sign: '-' | '+'; readonly operand: Expression }
-  | { readonly type: 'binary'; readonly operator: BinaryOperator; readonly left: Expression; readonly right: Expression }
+  | {
+      readonly type: 'binary';
+      readonly operator: BinaryOperator;
+      readonly left: Expression;
+      readonly right: Expression;
+    }
   | { readonly type: 'and' | 'or'; readonly left: Expression; readonly right: Expression }
-  | { readonly type: 'compare'; readonly first: Expression; readonly rest: readonly (readonly [CompareOperator, Expression])[] }
-  | { readonly type: 'conditional'; readonly test: Expression; readonly then: Expression; readonly otherwise?: Expression }
+  | {
+      readonly type: 'compare';
+      readonly first: Expression;
+      readonly rest: readonly (readonly [CompareOperator, Expression])[];
+    }
+  | {
+      readonly type: 'conditional';
+      readonly test: Expression;
+      readonly then: Expression;
+      readonly otherwise?: Expression;
+    }
 );
 
 /** What can be assigned to: a name, an attribute of a namespace, or several of them. */
@@ -55,7 +69,11 @@ export interface MacroBody {
 export type Statement = { readonly line: number } & (
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'output'; readonly value: Expression }
-  | { readonly type: 'if'; readonly branches: readonly { readonly test: Expression; readonly body: readonly Statement[] }[]; readonly otherwise: readonly Statement[] }
+  | {
+      readonly type: 'if';
+      readonly branches: readonly { readonly test: Expression; readonly body: readonly Statement[] }[];
+      readonly otherwise: readonly Statement[];
+    }
   | {
       readonly type: 'for';
       readonly target: Target;
@@ -66,11 +84,20 @@ export type Statement = { readonly line: number } & (
       readonly otherwise: readonly Statement[];
     }
   | { readonly type: 'set'; readonly target: Target; readonly value: Expression }
-  | { readonly type: 'set_block'; readonly target: Target; readonly filter?: Expression; readonly body: readonly Statement[] }
+  | {
+      readonly type: 'set_block';
+      readonly target: Target;
+      readonly filter?: Expression;
+      readonly body: readonly Statement[];
+    }
   | { readonly type: 'macro'; readonly macro: MacroBody }
   | { readonly type: 'call_block'; readonly call: Expression & { type: 'call' }; readonly caller: MacroBody }
   | { readonly type: 'filter_block'; readonly filter: Expression; readonly body: readonly Statement[] }
-  | { readonly type: 'with'; readonly bindings: readonly (readonly [Target, Expression])[]; readonly body: readonly Statement[] }
+  | {
+      readonly type: 'with';
+      readonly bindings: readonly (readonly [Target, Expression])[];
+      readonly body: readonly Statement[];
+    }
   | { readonly type: 'block'; readonly scoped: boolean; readonly body: readonly Statement[] }
   | { readonly type: 'generation'; readonly body: readonly Statement[] }
   | { readonly type: 'break' | 'continue' }

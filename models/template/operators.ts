@@ -4,7 +4,19 @@ import { formatPercent } from './format.ts';
 import { iterate, iteratorOf } from './iterate.ts';
 import { escapeHtml } from './markup.ts';
 import { compareText } from './text.ts';
-import { Dict, DictView, Lazy, Markup, Tuple, Undefined, type Value, hashKey, numberOf, textOf, typeName } from './values.ts';
+import {
+  Dict,
+  DictView,
+  Lazy,
+  Markup,
+  Tuple,
+  Undefined,
+  type Value,
+  hashKey,
+  numberOf,
+  textOf,
+  typeName,
+} from './values.ts';
 
 export type BinaryOperator = '+' | '-' | '*' | '/' | '//' | '%' | '**';
 
@@ -33,18 +45,27 @@ function add(left: Value, right: Value): Value {
     if (a !== undefined && b !== undefined) return new Markup(escapeHtml(left) + escapeHtml(right));
   }
   if (typeof left === 'string') {
-    return typeof right === 'string' ? left + right : refuse(`can only concatenate str (not "${typeName(right)}") to str`);
+    return typeof right === 'string'
+      ? left + right
+      : refuse(`can only concatenate str (not "${typeName(right)}") to str`);
   }
-  if (Array.isArray(left)) return Array.isArray(right) ? [...left, ...right] : refuse(`can only concatenate list (not "${typeName(right)}") to list`);
+  if (Array.isArray(left))
+    return Array.isArray(right)
+      ? [...left, ...right]
+      : refuse(`can only concatenate list (not "${typeName(right)}") to list`);
   if (left instanceof Tuple) {
-    return right instanceof Tuple ? new Tuple([...left.items, ...right.items]) : refuse(`can only concatenate tuple (not "${typeName(right)}") to tuple`);
+    return right instanceof Tuple
+      ? new Tuple([...left.items, ...right.items])
+      : refuse(`can only concatenate tuple (not "${typeName(right)}") to tuple`);
   }
   return unsupported('+', left, right);
 }
 
 function repeat(value: Value, times: bigint, other: Value): Value {
   const count = times < 0n ? 0 : Number(times);
-  const size = textOf(value)?.length ?? (Array.isArray(value) ? value.length : value instanceof Tuple ? value.items.length : undefined);
+  const size =
+    textOf(value)?.length ??
+    (Array.isArray(value) ? value.length : value instanceof Tuple ? value.items.length : undefined);
   if (size === undefined) return unsupported('*', value, other);
   if (size * count > maxRepeat) return refuse('the result of * is too large');
   if (typeof value === 'string') return value.repeat(count);
@@ -61,7 +82,10 @@ function arithmetic(operator: BinaryOperator, a: bigint | number, b: bigint | nu
   if (operator === '-') return x - y;
   if (operator === '*') return x * y;
   if (operator === '**') return power(x, y);
-  if (y === 0) return refuse(operator === '/' ? 'float division by zero' : operator === '%' ? 'float modulo' : 'float floor division by zero');
+  if (y === 0)
+    return refuse(
+      operator === '/' ? 'float division by zero' : operator === '%' ? 'float modulo' : 'float floor division by zero',
+    );
   if (operator === '/') return x / y;
   const remainder = x % y;
   const modulo = remainder !== 0 && remainder < 0 !== y < 0 ? remainder + y : remainder;
@@ -86,7 +110,9 @@ function integer(operator: BinaryOperator, a: bigint, b: bigint): Value {
 function power(x: number, y: number): number {
   if (x === 0 && y < 0) return refuse('0.0 cannot be raised to a negative power');
   const result = x ** y;
-  return Number.isNaN(result) && !Number.isNaN(x) && !Number.isNaN(y) ? refuse('a negative number cannot be raised to a fractional power') : result;
+  return Number.isNaN(result) && !Number.isNaN(x) && !Number.isNaN(y)
+    ? refuse('a negative number cannot be raised to a fractional power')
+    : result;
 }
 
 export function negate(value: Value, sign: '-' | '+'): Value {
@@ -156,11 +182,15 @@ export function contains(container: Value, item: Value): boolean {
   const text = textOf(container);
   if (text !== undefined) {
     const part = textOf(item);
-    if (item instanceof Undefined && part === undefined) return refuse("'in <string>' requires string as left operand, not Undefined");
-    return part === undefined ? refuse(`'in <string>' requires string as left operand, not ${typeName(item)}`) : text.includes(part);
+    if (item instanceof Undefined && part === undefined)
+      return refuse("'in <string>' requires string as left operand, not Undefined");
+    return part === undefined
+      ? refuse(`'in <string>' requires string as left operand, not ${typeName(item)}`)
+      : text.includes(part);
   }
   if (container instanceof Dict) return container.get(item) !== undefined;
-  if (container instanceof DictView && container.typeName === 'dict_keys') return container.items.some((key) => hashKey(key) === hashKey(item));
+  if (container instanceof DictView && container.typeName === 'dict_keys')
+    return container.items.some((key) => hashKey(key) === hashKey(item));
   if (iteratorOf(container) === undefined) return refuse(`argument of type '${typeName(container)}' is not iterable`);
   const iterator = iterate(container);
   for (let next = iterator.next(); next.done !== true; next = iterator.next()) if (equal(next.value, item)) return true;

@@ -17,8 +17,13 @@ export function repr(value: Value): string {
   if (typeof value === 'string') return textRepr(value);
   if (Array.isArray(value)) return `[${value.map(repr).join(', ')}]`;
   if (value instanceof Markup) return `Markup(${textRepr(value.text)})`;
-  if (value instanceof Tuple) return value.items.length === 1 ? `(${repr(value.items[0] as Value)},)` : `(${value.items.map(repr).join(', ')})`;
-  if (value instanceof Dict) return `{${value.entries().map(([key, item]) => `${repr(key)}: ${repr(item)}`).join(', ')}}`;
+  if (value instanceof Tuple)
+    return value.items.length === 1 ? `(${repr(value.items[0] as Value)},)` : `(${value.items.map(repr).join(', ')})`;
+  if (value instanceof Dict)
+    return `{${value
+      .entries()
+      .map(([key, item]) => `${repr(key)}: ${repr(item)}`)
+      .join(', ')}}`;
   if (value instanceof DictView) return `${value.typeName}([${value.items.map(repr).join(', ')}])`;
   return value.repr();
 }

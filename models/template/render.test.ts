@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { TemplateError, renderChat } from '../template.ts';
 
 const user = [{ role: 'user', content: 'hi' }];
-const show = (template: string, kwargs: Record<string, unknown> = {}): string => renderChat(template, { messages: user, kwargs }).text;
+const show = (template: string, kwargs: Record<string, unknown> = {}): string =>
+  renderChat(template, { messages: user, kwargs }).text;
 
 describe('renderChat', () => {
   it('names the line of a refusal and keeps the words of raise_exception', () => {
@@ -18,7 +19,9 @@ describe('renderChat', () => {
   });
 
   it('tells 1 from 1.0, also in arithmetic and tojson', () => {
-    expect(show('{{ [1, 1.0, 2 ** 70, 7 // 2, 7 / 2, 1e16, -0.0] | tojson }}')).toBe('[1, 1.0, 1180591620717411303424, 3, 3.5, 1e+16, -0.0]');
+    expect(show('{{ [1, 1.0, 2 ** 70, 7 // 2, 7 / 2, 1e16, -0.0] | tojson }}')).toBe(
+      '[1, 1.0, 1180591620717411303424, 3, 3.5, 1e+16, -0.0]',
+    );
   });
 
   it('counts code points', () => {
@@ -26,19 +29,33 @@ describe('renderChat', () => {
   });
 
   it('keeps None apart from absent', () => {
-    expect(show('{{ d.a }}|{{ d.b }}|{{ d.get("a", 1) }}|{{ d.a is none }}|{{ d.a is defined }}', { d: { a: null } })).toBe('None||None|True|True');
+    expect(
+      show('{{ d.a }}|{{ d.b }}|{{ d.get("a", 1) }}|{{ d.a is none }}|{{ d.a is defined }}', { d: { a: null } }),
+    ).toBe('None||None|True|True');
   });
 
   it('forbids changing lists and dicts, and dunder names', () => {
-    for (const template of ['{{ l.append(1) }}', '{{ d.update({}) }}', '{{ d.pop("a") }}', '{{ l.__class__.x }}', '{% set ns = namespace() %}{% set ns._a = 1 %}']) {
+    for (const template of [
+      '{{ l.append(1) }}',
+      '{{ d.update({}) }}',
+      '{{ d.pop("a") }}',
+      '{{ l.__class__.x }}',
+      '{% set ns = namespace() %}{% set ns._a = 1 %}',
+    ]) {
       expect(() => show(template, { l: [], d: { a: 1 } })).toThrow(TemplateError);
     }
   });
 
   it('gives spans of generation blocks in code points', () => {
-    const { text, assistantSpans } = renderChat('😀{% for m in messages %}<{% generation %}{{ m.content }}{% endgeneration %}>{% endfor %}', { messages: [...user, ...user] });
+    const { text, assistantSpans } = renderChat(
+      '😀{% for m in messages %}<{% generation %}{{ m.content }}{% endgeneration %}>{% endfor %}',
+      { messages: [...user, ...user] },
+    );
     expect(text).toBe('😀<hi><hi>');
-    expect(assistantSpans).toEqual([[2, 4], [6, 8]]);
+    expect(assistantSpans).toEqual([
+      [2, 4],
+      [6, 8],
+    ]);
   });
 
   it('needs a clock only when asked for the date', () => {

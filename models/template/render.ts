@@ -61,7 +61,8 @@ export class ChatTemplate {
     guarded(() => {
       const scope = new Scope();
       for (const [name, value] of makeGlobals(input.now)) scope.set(name, value);
-      for (const [name, value] of Object.entries(variables(messages, input))) if (value !== undefined) scope.set(name, toValue(value));
+      for (const [name, value] of Object.entries(variables(messages, input)))
+        if (value !== undefined) scope.set(name, toValue(value));
       execute(this.#statements, { scope, rendering }, rendering.output);
     }, rendering);
     return { text: rendering.output.text, assistantSpans: rendering.spans };
@@ -113,9 +114,12 @@ const tag = 'CONTINUE_FINAL_MESSAGE_TAG ';
 function tagFinalMessage(messages: readonly ChatMessage[]): { tagged: ChatMessage[]; content: string } {
   const last = messages.at(-1) as ChatMessage;
   const { content } = last;
-  if (typeof content === 'string') return { tagged: [...messages.slice(0, -1), { ...last, content: content + tag }], content };
+  if (typeof content === 'string')
+    return { tagged: [...messages.slice(0, -1), { ...last, content: content + tag }], content };
   const parts = Array.isArray(content) ? (content as readonly unknown[]) : [];
-  const index = parts.findLastIndex((part) => typeof part === 'object' && part !== null && 'text' in part && typeof part.text === 'string');
+  const index = parts.findLastIndex(
+    (part) => typeof part === 'object' && part !== null && 'text' in part && typeof part.text === 'string',
+  );
   if (index < 0) throw new InvalidInputError('continueFinalMessage: the final message has no text to continue');
   const part = parts[index] as { text: string };
   const marked = parts.with(index, { ...part, text: part.text + tag });
@@ -126,7 +130,9 @@ function tagFinalMessage(messages: readonly ChatMessage[]): { tagged: ChatMessag
 function cutAtTag(text: string, content: string): string {
   const at = text.lastIndexOf(tag.trim());
   if (at < 0 || !text.includes(strip(content, undefined, 'both'))) {
-    throw new InvalidInputError('continueFinalMessage: the final message does not appear in the rendered chat; the template drops or changes it');
+    throw new InvalidInputError(
+      'continueFinalMessage: the final message does not appear in the rendered chat; the template drops or changes it',
+    );
   }
   return text.startsWith(tag, at) ? text.slice(0, at) : strip(text.slice(0, at), undefined, 'right');
 }

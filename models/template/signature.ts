@@ -8,7 +8,8 @@ export type Bound = readonly (Value | undefined)[];
 /** Parameters as text: `value, default_value='', boolean` are `['value', 'default_value?', 'boolean?']`; `?` = optional. */
 export function bind(name: string, parameters: readonly string[], args: readonly Value[], keywords: Keywords): Bound {
   const names = parameters.map((parameter) => parameter.replace('?', ''));
-  if (args.length > names.length) return refuse(`${name}() takes ${names.length} arguments but ${args.length} were given`);
+  if (args.length > names.length)
+    return refuse(`${name}() takes ${names.length} arguments but ${args.length} were given`);
   const bound: (Value | undefined)[] = names.map((_, i) => args[i]);
   for (const [keyword, value] of keywords) {
     const index = names.indexOf(keyword);
@@ -29,7 +30,9 @@ export function native(name: string, parameters: readonly string[], body: (bound
 export function integerArgument(value: Value | undefined, fallback: number): number {
   if (value === undefined || value === none) return fallback;
   const number = numberOf(value);
-  return typeof number === 'bigint' ? Number(number) : refuse(`'${typeName(value)}' object cannot be interpreted as an integer`);
+  return typeof number === 'bigint'
+    ? Number(number)
+    : refuse(`'${typeName(value)}' object cannot be interpreted as an integer`);
 }
 
 /** A str; None and absent give undefined. */

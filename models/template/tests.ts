@@ -5,7 +5,20 @@ import { isLower, isUpper } from './methods/text.ts';
 import { binary, contains, equal, ordered, same } from './operators.ts';
 import { str } from './print.ts';
 import { type Bound, bind } from './signature.ts';
-import { Dict, DictView, type Keywords, Lazy, Markup, PyObject, Undefined, type Value, hashKey, numberOf, textOf, none } from './values.ts';
+import {
+  Dict,
+  DictView,
+  type Keywords,
+  Lazy,
+  Markup,
+  PyObject,
+  Undefined,
+  type Value,
+  hashKey,
+  numberOf,
+  textOf,
+  none,
+} from './values.ts';
 import { Loop } from './evaluate/loop.ts';
 
 export type Test = (value: Value, args: readonly Value[], keywords: Keywords) => boolean;
@@ -35,7 +48,12 @@ export const tests: ReadonlyMap<string, Test> = new Map(
     string: test([], (value) => textOf(value) !== undefined),
     mapping: test([], (value) => value instanceof Dict),
     iterable: test([], (value) => iteratorOf(value) !== undefined),
-    sequence: test([], (value) => lengthIfAny(value) !== undefined && !(value instanceof DictView || value instanceof Loop || value instanceof Lazy)),
+    sequence: test(
+      [],
+      (value) =>
+        lengthIfAny(value) !== undefined &&
+        !(value instanceof DictView || value instanceof Loop || value instanceof Lazy),
+    ),
     callable: test([], (value) => value instanceof PyObject && value.call !== undefined),
     escaped: test([], (value) => value instanceof Markup),
     lower: test([], (value) => isLower(str(value))),
@@ -47,8 +65,20 @@ export const tests: ReadonlyMap<string, Test> = new Map(
     in: test(['seq'], (value, [container = none]) => contains(container, value)),
     filter: test([], (value) => hashKey(value) !== '' && filters.has(str(value))),
     test: test([], (value) => hashKey(value) !== '' && tests.has(str(value))),
-    eq: equalTest, equalto: equalTest, '==': equalTest, ne: differentTest, '!=': differentTest,
-    gt: greater, greaterthan: greater, '>': greater, lt: less, lessthan: less, '<': less,
-    ge: greaterOrEqual, '>=': greaterOrEqual, le: lessOrEqual, '<=': lessOrEqual,
+    eq: equalTest,
+    equalto: equalTest,
+    '==': equalTest,
+    ne: differentTest,
+    '!=': differentTest,
+    gt: greater,
+    greaterthan: greater,
+    '>': greater,
+    lt: less,
+    lessthan: less,
+    '<': less,
+    ge: greaterOrEqual,
+    '>=': greaterOrEqual,
+    le: lessOrEqual,
+    '<=': lessOrEqual,
   }),
 );

@@ -79,7 +79,9 @@ export function splitSpaceRight(text: string, limit: number): string[] {
   if (words.length <= limit) return words.map((word) => word[0]);
   const tail = limit === 0 ? [] : words.slice(-limit);
   const cut = tail[0]?.index ?? text.length;
-  return [strip(text.slice(0, cut), undefined, 'right'), ...tail.map((word) => word[0])].filter((part, i) => i > 0 || part !== '');
+  return [strip(text.slice(0, cut), undefined, 'right'), ...tail.map((word) => word[0])].filter(
+    (part, i) => i > 0 || part !== '',
+  );
 }
 
 export function splitLines(text: string, keepEnds: boolean): string[] {

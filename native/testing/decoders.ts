@@ -38,7 +38,13 @@ export function decoder(changes: Partial<DecoderConfig> = {}): DecoderConfig {
 
 /** A trainer with random weights: matrices uniform with deviation about 0.3, vectors of norms near 1. */
 export function trainerOf(config: DecoderConfig, seed: number, options: Partial<TrainerOptions> = {}): NativeTrainer {
-  const trainer = createTrainer(config, { compute: 'fp32', deterministic: true, threads: 1, trainable: true, ...options });
+  const trainer = createTrainer(config, {
+    compute: 'fp32',
+    deterministic: true,
+    threads: 1,
+    trainable: true,
+    ...options,
+  });
   const random = randomOf(seed);
   for (const { name, offset, size } of trainer.parameters) {
     const [middle, width] = name.endsWith('norm.weight') ? [1, 0.6] : [0, 1];
@@ -52,14 +58,22 @@ export function trainerOf(config: DecoderConfig, seed: number, options: Partial<
 export function batchOf(config: DecoderConfig, lengths: readonly number[], seed: number): PackedBatch {
   const random = randomOf(seed);
   const sequences = lengths.map((length) => Array.from({ length }, () => Math.floor(random() * config.vocab)));
-  return packed(sequences, sequences.flat().map(() => Math.floor(random() * config.vocab)));
+  return packed(
+    sequences,
+    sequences.flat().map(() => Math.floor(random() * config.vocab)),
+  );
 }
 
 export function packed(sequences: readonly (readonly number[])[], targets: readonly number[]): PackedBatch {
   const cuSeqlens = [0];
   for (const sequence of sequences) cuSeqlens.push(cuSeqlens.at(-1)! + sequence.length);
   const tokens_N = Int32Array.from(sequences.flat());
-  return { tokens_N, cuSeqlens: Int32Array.from(cuSeqlens), positions_P: tokens_N.map((_, i) => i), targets_P: Int32Array.from(targets) };
+  return {
+    tokens_N,
+    cuSeqlens: Int32Array.from(cuSeqlens),
+    positions_P: tokens_N.map((_, i) => i),
+    targets_P: Int32Array.from(targets),
+  };
 }
 
 export function sampleOf(batch: PackedBatch, s: number): PackedBatch {

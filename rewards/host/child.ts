@@ -61,15 +61,23 @@ function builtin(name: string | null): Scorer {
 /** The named function; `compute_score` is also looked for as `computeScore`, and as the default export. */
 async function importScorer(path: string, name: string): Promise<Scorer> {
   const exports = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
-  const names = name === 'compute_score' || name === 'computeScore' ? ['computeScore', 'compute_score', 'default'] : [name];
+  const names =
+    name === 'compute_score' || name === 'computeScore' ? ['computeScore', 'compute_score', 'default'] : [name];
   const found = names.map((candidate) => exports[candidate]).find((value) => typeof value === 'function');
   if (found === undefined) {
-    throw new Error(`${path} exports no function ${names.slice(0, 2).join(' or ')}; it exports: ${Object.keys(exports).join(', ') || 'nothing'}`);
+    throw new Error(
+      `${path} exports no function ${names.slice(0, 2).join(' or ')}; it exports: ${Object.keys(exports).join(', ') || 'nothing'}`,
+    );
   }
   return found as Scorer;
 }
 
-async function scoreOne(id: number, input: ScorerInput, scorer: Scorer | undefined, settings: ScorerSettings): Promise<void> {
+async function scoreOne(
+  id: number,
+  input: ScorerInput,
+  scorer: Scorer | undefined,
+  settings: ScorerSettings,
+): Promise<void> {
   let returned: unknown;
   try {
     if (scorer === undefined) throw new Error('no scorer is loaded');

@@ -9,9 +9,18 @@ import type { Request } from './protocol.ts';
 /** Which scorer. */
 export type ScorerSpec =
   /** By name, or without one by each row's data source. */
-  | { readonly type: 'builtin'; readonly name?: string | null | undefined; readonly settings?: ScorerSettings | undefined }
+  | {
+      readonly type: 'builtin';
+      readonly name?: string | null | undefined;
+      readonly settings?: ScorerSettings | undefined;
+    }
   /** A user's module: .ts, .mts, .js, .mjs, .cjs or .py. */
-  | { readonly type: 'module'; readonly path: string; readonly exportName: string; readonly settings?: ScorerSettings | undefined };
+  | {
+      readonly type: 'module';
+      readonly path: string;
+      readonly exportName: string;
+      readonly settings?: ScorerSettings | undefined;
+    };
 
 export interface Launch {
   readonly command: string;
@@ -30,7 +39,8 @@ export function launchOf(spec: ScorerSpec, memoryMb: number): Launch {
   if (!existsSync(path)) throw new InvalidInputError(`there is no scorer module ${path}`);
   const load: Request = { type: 'load', module: path, name: spec.exportName, settings, memoryMb };
   const extension = extname(path);
-  if (extension === '.py') return { command: process.env['PETREL_PYTHON'] ?? 'python3', args: ['-u', inSource('child.py')], load };
+  if (extension === '.py')
+    return { command: process.env['PETREL_PYTHON'] ?? 'python3', args: ['-u', inSource('child.py')], load };
   if (![...TYPESCRIPT, ...JAVASCRIPT].includes(extension)) {
     throw new InvalidInputError(`a scorer module is TypeScript, JavaScript or Python, got ${path}`, {
       hint: `a name that ends in ${[...TYPESCRIPT, ...JAVASCRIPT, '.py'].join(', ')}`,
@@ -43,7 +53,8 @@ export function launchOf(spec: ScorerSpec, memoryMb: number): Launch {
 function node(typescript: boolean, memoryMb: number, load: Request): Launch {
   const own = import.meta.url;
   const child = fileURLToPath(new URL(own.endsWith('.ts') ? './child.ts' : './child.js', own));
-  const strip = typescript || child.endsWith('.ts') ? ['--import', pathToFileURL(inSource('strip-types.mjs')).href] : [];
+  const strip =
+    typescript || child.endsWith('.ts') ? ['--import', pathToFileURL(inSource('strip-types.mjs')).href] : [];
   const args = [`--max-old-space-size=${memoryMb}`, '--no-warnings', '--enable-source-maps', ...strip, child];
   return { command: process.execPath, args, load };
 }

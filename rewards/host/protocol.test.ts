@@ -13,11 +13,17 @@ function linesOf(chunks: readonly Buffer[], limit?: number): string[] {
 describe('lines', () => {
   test('are the same however the bytes arrive, in the middle of a character too', () => {
     fc.assert(
-      fc.property(fc.array(fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll('\n', ' '))), fc.integer({ min: 1, max: 7 }), (lines, size) => {
-        const bytes = Buffer.from(lines.map((line) => `${line}\n`).join(''));
-        const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) => bytes.subarray(i * size, (i + 1) * size));
-        expect(linesOf(chunks)).toEqual(lines);
-      }),
+      fc.property(
+        fc.array(fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll('\n', ' '))),
+        fc.integer({ min: 1, max: 7 }),
+        (lines, size) => {
+          const bytes = Buffer.from(lines.map((line) => `${line}\n`).join(''));
+          const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) =>
+            bytes.subarray(i * size, (i + 1) * size),
+          );
+          expect(linesOf(chunks)).toEqual(lines);
+        },
+      ),
     );
   });
 

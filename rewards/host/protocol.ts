@@ -11,7 +11,13 @@ export const MARK_VARIABLE = 'PETREL_SCORER_MARK';
 /** To the scorer process. `load` comes first and once. */
 export type Request =
   | { readonly type: 'load'; readonly builtin: string | null; readonly settings: ScorerSettings }
-  | { readonly type: 'load'; readonly module: string; readonly name: string; readonly settings: ScorerSettings; readonly memoryMb: number }
+  | {
+      readonly type: 'load';
+      readonly module: string;
+      readonly name: string;
+      readonly settings: ScorerSettings;
+      readonly memoryMb: number;
+    }
   | { readonly type: 'score'; readonly id: number; readonly input: ScorerInput };
 
 /** From the scorer process: `ready` or `unloadable` once, then a `result` or `failed` for each `score`, in order. */
@@ -19,7 +25,12 @@ export type Reply =
   | { readonly type: 'ready' }
   | { readonly type: 'unloadable'; readonly reason: string }
   | { readonly type: 'result'; readonly id: number; readonly score: number; readonly columns: ScoreColumns }
-  | { readonly type: 'failed'; readonly id: number; readonly code: 'threw' | 'bad-result' | 'memory'; readonly reason: string };
+  | {
+      readonly type: 'failed';
+      readonly id: number;
+      readonly code: 'threw' | 'bad-result' | 'memory';
+      readonly reason: string;
+    };
 
 /** A reply, undefined for a line that isn't one. */
 export function parseReply(line: string, mark: string): Reply | undefined {
@@ -43,7 +54,9 @@ function isReply(value: unknown): value is Reply {
     case 'result':
       return typeof reply['id'] === 'number' && Number.isFinite(reply['score']) && typeof reply['columns'] === 'object';
     case 'failed':
-      return typeof reply['id'] === 'number' && typeof reply['code'] === 'string' && typeof reply['reason'] === 'string';
+      return (
+        typeof reply['id'] === 'number' && typeof reply['code'] === 'string' && typeof reply['reason'] === 'string'
+      );
     default:
       return false;
   }

@@ -1,7 +1,13 @@
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { ScorerInput } from '../types.ts';
-import { createScorerHost, type ScoreOutcome, type ScorerHost, type ScorerLimits, type ScorerSpec } from './scorer-host.ts';
+import {
+  createScorerHost,
+  type ScoreOutcome,
+  type ScorerHost,
+  type ScorerLimits,
+  type ScorerSpec,
+} from './scorer-host.ts';
 
 const LIMITS: ScorerLimits = { timeoutMs: 20_000, memoryMb: 96, concurrency: 1 };
 /** For calls that hang: the others of these tests must finish in it too, on a busy machine. */
@@ -21,7 +27,11 @@ describe('a scorer host', () => {
     const routed = host({ type: 'builtin' });
     const outcomes = await routed.score([{ ...input('#### 5', '5'), dataSource: 'openai/gsm8k' }, input('x', 'x')]);
     expect(outcomes[0]).toEqual(good(1));
-    expect(outcomes[1]).toMatchObject({ ok: false, code: 'threw', reason: expect.stringContaining('no scorer for data_source') });
+    expect(outcomes[1]).toMatchObject({
+      ok: false,
+      code: 'threw',
+      reason: expect.stringContaining('no scorer for data_source'),
+    });
   });
 
   test('loads JavaScript and TypeScript modules, by the name given or by default', async () => {
@@ -31,19 +41,30 @@ describe('a scorer host', () => {
   });
 
   test('says what is missing when a module cannot be loaded', async () => {
-    await expect(host({ ...TS, exportName: 'nobody' }).ready()).rejects.toThrow(/exports no function nobody.*computeScore, named/);
-    await expect(host({ ...PY, exportName: 'nobody' }).score([input('', '')])).rejects.toThrow(/has no function nobody/);
+    await expect(host({ ...TS, exportName: 'nobody' }).ready()).rejects.toThrow(
+      /exports no function nobody.*computeScore, named/,
+    );
+    await expect(host({ ...PY, exportName: 'nobody' }).score([input('', '')])).rejects.toThrow(
+      /has no function nobody/,
+    );
     expect(() => host({ ...TS, path: '/nowhere.ts' })).toThrow(/no scorer module/);
     expect(() => host({ ...TS, path: fixture('../../../package.json') })).toThrow(/TypeScript, JavaScript or Python/);
   });
 });
 
-describe.each([['TypeScript', TS], ['Python', PY]] as const)('a %s scorer', (_, spec) => {
+describe.each([
+  ['TypeScript', TS],
+  ['Python', PY],
+] as const)('a %s scorer', (_, spec) => {
   test('that throws, or gives no number, fails its own sample with the reason', async () => {
     const [before, thrown, notNumber, after] = await host(spec).score(orders('5', 'throw', 'nan', '5'));
     expect(before).toEqual(good(1));
     expect(thrown).toMatchObject({ ok: false, code: 'threw', reason: expect.stringContaining('out of ideas') });
-    expect(notNumber).toMatchObject({ ok: false, code: 'bad-result', reason: expect.stringMatching(/finite number, got nan/i) });
+    expect(notNumber).toMatchObject({
+      ok: false,
+      code: 'bad-result',
+      reason: expect.stringMatching(/finite number, got nan/i),
+    });
     expect(after).toEqual(good(1));
   });
 
@@ -67,7 +88,11 @@ describe.each([['TypeScript', TS], ['Python', PY]] as const)('a %s scorer', (_, 
 
   test('may return columns beside the score', async () => {
     const [outcome] = await host(spec).score(orders('columns'));
-    expect(outcome).toMatchObject({ ok: true, score: 1, columns: { pred: 'x', ratio: null, parts: expect.stringMatching(/\[1, ?2\]/) } });
+    expect(outcome).toMatchObject({
+      ok: true,
+      score: 1,
+      columns: { pred: 'x', ratio: null, parts: expect.stringMatching(/\[1, ?2\]/) },
+    });
   });
 
   test('is given the settings', async () => {

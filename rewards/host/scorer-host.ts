@@ -41,7 +41,11 @@ export interface ScorerHost {
 }
 
 /** `onOutput` receives what scorers print, line by line or in pieces. */
-export function createScorerHost(spec: ScorerSpec, limits: ScorerLimits, onOutput: (text: string) => void = () => undefined): ScorerHost {
+export function createScorerHost(
+  spec: ScorerSpec,
+  limits: ScorerLimits,
+  onOutput: (text: string) => void = () => undefined,
+): ScorerHost {
   return new Pool(launchOf(spec, limits.memoryMb), { loadTimeoutMs: 60_000, ...definedOnly(limits) }, onOutput);
 }
 
@@ -79,7 +83,8 @@ class Pool implements ScorerHost {
   async score(inputs: readonly ScorerInput[]): Promise<ScoreOutcome[]> {
     if (this.#closed) throw closedError();
     const outcomes = inputs.map(
-      (input) => new Promise<ScoreOutcome>((resolve, reject) => this.#queue.push({ input, resolve, reject, retried: false })),
+      (input) =>
+        new Promise<ScoreOutcome>((resolve, reject) => this.#queue.push({ input, resolve, reject, retried: false })),
     );
     this.#fill();
     return Promise.all(outcomes);

@@ -158,5 +158,9 @@ function deathOf(code: number | null, signal: NodeJS.Signals | null, errors: str
   }
   const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
   const said = errors.trim().split('\n').slice(-3).join(' | ');
-  return { type: 'died', code: 'crashed', reason: `the scorer process ended with ${how}${said === '' ? '' : `: ${said}`}` };
+  return {
+    type: 'died',
+    code: 'crashed',
+    reason: `the scorer process ended with ${how}${said === '' ? '' : `: ${said}`}`,
+  };
 }

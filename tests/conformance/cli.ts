@@ -32,7 +32,10 @@ function parse(args: readonly string[]): { folder: string; only?: string[] } {
 }
 
 function splitNames(value: string | undefined): string[] {
-  const names = (value ?? '').split(',').map((name) => name.trim()).filter((name) => name !== '');
+  const names = (value ?? '')
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
   if (names.length === 0) throw new Error(`--only needs a family\n${USAGE}`);
   return names;
 }

@@ -31,7 +31,13 @@ describe('comparison with the reference', () => {
     const want = { a: { k: 1 }, b: [1, 2], c: 'text' };
     const good = { a: { k: 1 }, b: [1, 2], c: 'text', extra: 1 };
     expect(compareOutcome(good, want, loose).differences).toEqual([]);
-    for (const bad of [{ a: { k: 1 }, b: [1, 2] }, { ...good, a: {} }, { ...good, a: { k: 1, z: 2 } }, { ...good, b: [1] }, { ...good, c: 'Text' }]) {
+    for (const bad of [
+      { a: { k: 1 }, b: [1, 2] },
+      { ...good, a: {} },
+      { ...good, a: { k: 1, z: 2 } },
+      { ...good, b: [1] },
+      { ...good, c: 'Text' },
+    ]) {
       expect(compareOutcome(bad, want, loose).differences).toHaveLength(1);
     }
   });
@@ -45,7 +51,9 @@ describe('comparison with the reference', () => {
 
 describe('running a file', () => {
   const file: GoldenFile = {
-    family: 'f', name: 'n', tolerance: { abs: 0, rel: 0 },
+    family: 'f',
+    name: 'n',
+    tolerance: { abs: 0, rel: 0 },
     cases: [
       { name: 'right', inputs: {}, expected: { x: 1 } },
       { name: 'wrong', inputs: {}, expected: { x: 2 } },

@@ -18,7 +18,8 @@ export interface LoadedFile {
  */
 export async function loadGolden(root: string, only?: readonly string[]): Promise<LoadedFile[]> {
   const families = await subfolders(root);
-  const wanted = only === undefined ? families : families.filter((family) => only.some((name) => name.split('/')[0] === family));
+  const wanted =
+    only === undefined ? families : families.filter((family) => only.some((name) => name.split('/')[0] === family));
   const loaded: LoadedFile[] = [];
   for (const family of wanted) loaded.push(...(await loadFamily(root, family)));
   for (const name of only ?? []) {
@@ -55,11 +56,17 @@ async function loadFamily(root: string, family: string): Promise<LoadedFile[]> {
 
 async function subfolders(root: string): Promise<string[]> {
   const entries = await readdir(root, { withFileTypes: true });
-  return entries.filter((entry) => entry.isDirectory()).map((entry) => entry.name).sort();
+  return entries
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort();
 }
 
 async function isFile(path: string): Promise<boolean> {
-  return stat(path).then((info) => info.isFile(), () => false);
+  return stat(path).then(
+    (info) => info.isFile(),
+    () => false,
+  );
 }
 
 function isGoldenFile(value: unknown): value is GoldenFile {

@@ -8,7 +8,12 @@ export interface Totals {
 /** The report of `npm run golden`: a block per family, then every failure, then the totals as the last line. */
 export function report(files: readonly FileResult[]): { readonly lines: string[]; readonly totals: Totals } {
   const families = [...new Set(files.map((file) => file.family))];
-  const lines = families.flatMap((family) => familyLines(family, files.filter((file) => file.family === family)));
+  const lines = families.flatMap((family) =>
+    familyLines(
+      family,
+      files.filter((file) => file.family === family),
+    ),
+  );
   const failures = files.flatMap(failureLines);
   if (failures.length > 0) lines.push('', 'failures', ...failures);
   const totals = { passed: count(files, 'passed'), failed: count(files, 'failed') };
@@ -19,7 +24,10 @@ export function report(files: readonly FileResult[]): { readonly lines: string[]
 function familyLines(family: string, files: readonly FileResult[]): string[] {
   const [passed, failed] = [count(files, 'passed'), count(files, 'failed')];
   const lines = [`${family}: ${passed + failed} cases, ${passed} passed, ${failed} failed`];
-  for (const [title, which] of [['absolute', 'maxAbs'], ['relative', 'maxRel']] as const) {
+  for (const [title, which] of [
+    ['absolute', 'maxAbs'],
+    ['relative', 'maxRel'],
+  ] as const) {
     const { error, where } = worst(files, which);
     lines.push(`  largest ${title} error ${error.toExponential(2)}${error > 0 ? ` at ${where}` : ''}`);
   }

@@ -29,7 +29,11 @@ export async function runFile(loaded: LoadedFile, evaluators: readonly Evaluator
   return { label, family: file.family, implemented: evaluator !== undefined, cases };
 }
 
-async function runCase(testCase: GoldenCase, loaded: LoadedFile, evaluator: Evaluator | undefined): Promise<CaseResult> {
+async function runCase(
+  testCase: GoldenCase,
+  loaded: LoadedFile,
+  evaluator: Evaluator | undefined,
+): Promise<CaseResult> {
   const none = { name: testCase.name, maxAbs: NO_ERROR, maxRel: NO_ERROR };
   if (testCase.skip !== undefined) return { ...none, status: 'skipped', reason: testCase.skip };
   const optional = testCase.required === false || loaded.file.required === false;

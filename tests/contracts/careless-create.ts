@@ -13,8 +13,11 @@ export function carelessCreate({ client }: S3Connection) {
     const { pathname } = new URL(request.url ?? '', 'http://proxy');
     const [Bucket = '', ...names] = decodeURIComponent(pathname).slice(1).split('/');
     const object = { Bucket, Key: names.join('/') };
-    const Body = Buffer.concat(await request.toArray() as Buffer[]);
-    const there = await client.send(new HeadObjectCommand(object)).then(() => true, () => false);
+    const Body = Buffer.concat((await request.toArray()) as Buffer[]);
+    const there = await client.send(new HeadObjectCommand(object)).then(
+      () => true,
+      () => false,
+    );
     looked += 1;
     if (looked >= 2) go();
     await bothLooked;

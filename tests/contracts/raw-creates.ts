@@ -19,7 +19,13 @@ export async function raceRawCreates(connection: S3Connection, url: string, coun
   const { bucket, prefix } = parseS3Url(url);
   const bodies = Array.from({ length: count }, (_, i) => `writer ${i}`);
   const writers = await Promise.all(
-    bodies.map(async (body) => ({ body, request: await signed(connection, new PutObjectCommand({ Bucket: bucket, Key: prefix.slice(0, -1), Body: body, IfNoneMatch: '*' })) })),
+    bodies.map(async (body) => ({
+      body,
+      request: await signed(
+        connection,
+        new PutObjectCommand({ Bucket: bucket, Key: prefix.slice(0, -1), Body: body, IfNoneMatch: '*' }),
+      ),
+    })),
   );
   const sockets = await Promise.all(writers.map(({ request, body }) => sendAllButTheLastByte(request, body)));
   for (const [i, socket] of sockets.entries()) socket.write(bodies[i]?.slice(-1) ?? '');
@@ -42,12 +48,22 @@ async function signed({ client }: S3Connection, command: PutObjectCommand): Prom
   return request as SignedRequest;
 }
 
-async function sendAllButTheLastByte({ hostname, port, path, query, headers }: SignedRequest, body: string): Promise<Socket> {
+async function sendAllButTheLastByte(
+  { hostname, port, path, query, headers }: SignedRequest,
+  body: string,
+): Promise<Socket> {
   const socket = connect(port ?? 80, hostname).setNoDelay();
   await once(socket, 'connect');
   const search = new URLSearchParams(query).toString();
-  const head = [`PUT ${path}${search === '' ? '' : `?${search}`} HTTP/1.1`, ...Object.entries({ ...headers, connection: 'close' }).map(([name, value]) => `${name}: ${value}`), '', ''].join('\r\n');
-  await new Promise<void>((resolve, reject) => socket.write(head + body.slice(0, -1), (error) => (error ? reject(error) : resolve())));
+  const head = [
+    `PUT ${path}${search === '' ? '' : `?${search}`} HTTP/1.1`,
+    ...Object.entries({ ...headers, connection: 'close' }).map(([name, value]) => `${name}: ${value}`),
+    '',
+    '',
+  ].join('\r\n');
+  await new Promise<void>((resolve, reject) =>
+    socket.write(head + body.slice(0, -1), (error) => (error ? reject(error) : resolve())),
+  );
   return socket;
 }
 

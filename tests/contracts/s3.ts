@@ -2,7 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { AbortMultipartUploadCommand, CreateMultipartUploadCommand, ListMultipartUploadsCommand } from '@aws-sdk/client-s3';
+import {
+  AbortMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  ListMultipartUploadsCommand,
+} from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../core/ports.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
@@ -80,7 +84,13 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       expect(again.fired).toBe(1);
     });
 
-    const refusals: readonly (readonly [string, Fault])[] = [['SlowDown', slowDown], ['503', unavailable], ['500', internalError], ['409', conflict], ['a lost reply', { type: 'lose-reply' }]];
+    const refusals: readonly (readonly [string, Fault])[] = [
+      ['SlowDown', slowDown],
+      ['503', unavailable],
+      ['500', internalError],
+      ['409', conflict],
+      ['a lost reply', { type: 'lose-reply' }],
+    ];
     it.each(refusals)('outlasts %s in every operation', async (_, fault) => {
       await witness.put('there', bytes('there'));
       const steps: readonly (readonly [() => Promise<unknown>, unknown])[] = [
@@ -103,7 +113,11 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
 
     it('says so when refusals outlast its patience, and goes on when they are over', async () => {
       const fired = proxy.add({ fault: slowDown, times: shortPatience.attempts });
-      await expect(store.create('key', bytes('x'))).rejects.toMatchObject({ kind: 'retryable', code: 'StoreUnavailable', message: expect.stringContaining('SlowDown') as unknown });
+      await expect(store.create('key', bytes('x'))).rejects.toMatchObject({
+        kind: 'retryable',
+        code: 'StoreUnavailable',
+        message: expect.stringContaining('SlowDown') as unknown,
+      });
       expect(fired.fired).toBe(shortPatience.attempts);
       expect(await store.create('key', bytes('x'))).toBe('created');
     });
@@ -116,7 +130,10 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       expect(await store.create('quick', bytes('quick'))).toBe('created');
       release();
       expect([await slow, waiting.fired]).toEqual(['created', 1]);
-      const impatient = await server.connect({ endpoint: proxy.endpoint, patience: { ...shortPatience, idleMs: 1_000 } });
+      const impatient = await server.connect({
+        endpoint: proxy.endpoint,
+        patience: { ...shortPatience, idleMs: 1_000 },
+      });
       const hurried = await openS3Store(store.url, impatient);
       const silent = proxy.add({ fault: { type: 'silence' } });
       expect([text(await hurried.get('slow')), silent.fired]).toEqual(['slow', 1]);
@@ -126,7 +143,11 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
     it('sends an upload again whose connection is cut in mid-body, alone or as one part of many', async () => {
       const alone = proxy.add({ fault: { type: 'cut-upload', afterBytes: 100_000 }, when: isPut('alone'), times: 2 });
       await store.put('alone', large.subarray(0, 500_000));
-      const part = proxy.add({ fault: { type: 'cut-upload', afterBytes: 1_000_000 }, when: ({ url = '' }) => url.includes('partNumber=2'), times: 2 });
+      const part = proxy.add({
+        fault: { type: 'cut-upload', afterBytes: 1_000_000 },
+        when: ({ url = '' }) => url.includes('partNumber=2'),
+        times: 2,
+      });
       await store.put('parts', large);
       expect([alone.fired, part.fired]).toEqual([2, 2]);
       expect(sha256((await witness.get('alone')) ?? '')).toBe(sha256(large.subarray(0, 500_000)));
@@ -138,9 +159,17 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       await witness.put('large', large);
       const small = proxy.add({ fault: { type: 'cut-download', afterBytes: 100_000 }, times: 2 });
       expect(sha256((await store.get('small')) ?? '')).toBe(sha256(large.subarray(0, 500_000)));
-      const ranges = proxy.add({ fault: { type: 'cut-download', afterBytes: 1_000_000 }, when: ({ headers }) => headers.range !== undefined, times: 3 });
+      const ranges = proxy.add({
+        fault: { type: 'cut-download', afterBytes: 1_000_000 },
+        when: ({ headers }) => headers.range !== undefined,
+        times: 3,
+      });
       expect(sha256((await store.get('large')) ?? '')).toBe(sha256(large));
-      const streamed = proxy.add({ fault: { type: 'cut-download', afterBytes: 1_000_000 }, when: ({ headers }) => headers.range !== undefined, times: 3 });
+      const streamed = proxy.add({
+        fault: { type: 'cut-download', afterBytes: 1_000_000 },
+        when: ({ headers }) => headers.range !== undefined,
+        times: 3,
+      });
       expect(sha256(Buffer.concat(await collect(store, 'large')))).toBe(sha256(large));
       expect([small.fired, ranges.fired, streamed.fired]).toEqual([2, 3, 3]);
     });
@@ -157,14 +186,22 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
     });
 
     it('ends an upload once, although the replies to its end are lost', async () => {
-      const end = proxy.add({ fault: { type: 'lose-reply' }, when: ({ method, url = '' }) => method === 'POST' && url.includes('uploadId='), times: 2 });
+      const end = proxy.add({
+        fault: { type: 'lose-reply' },
+        when: ({ method, url = '' }) => method === 'POST' && url.includes('uploadId='),
+        times: 2,
+      });
       await store.put('parts', large);
       expect(end.fired).toBe(2);
       expect(sha256((await witness.get('parts')) ?? '')).toBe(sha256(large));
     });
 
     it('leaves no parts behind when an upload fails for good', async () => {
-      const fired = proxy.add({ fault: unavailable, when: ({ url = '' }) => url.includes('partNumber=3'), times: shortPatience.attempts });
+      const fired = proxy.add({
+        fault: unavailable,
+        when: ({ url = '' }) => url.includes('partNumber=3'),
+        times: shortPatience.attempts,
+      });
       await expect(store.put('parts', large)).rejects.toMatchObject({ code: 'StoreUnavailable' });
       expect(fired.fired).toBe(shortPatience.attempts);
       expect(await witness.get('parts')).toBeUndefined();
@@ -175,8 +212,16 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
     it('reads nothing as whole that is removed or replaced meanwhile', async () => {
       await witness.put('large', large);
       let replaced: Promise<void> | undefined;
-      const replace = () => (replaced ??= witness.put('large', large.map((byte) => byte ^ 1)));
-      proxy.add({ fault: { type: 'wait', for: replace }, when: ({ headers }) => headers.range !== undefined, times: Infinity });
+      const replace = () =>
+        (replaced ??= witness.put(
+          'large',
+          large.map((byte) => byte ^ 1),
+        ));
+      proxy.add({
+        fault: { type: 'wait', for: replace },
+        when: ({ headers }) => headers.range !== undefined,
+        times: Infinity,
+      });
       const read = store.get('large').then((whole) => `${whole?.length} bytes as if nothing had happened`);
       await expect(read).rejects.toMatchObject({ kind: 'retryable', code: 'ObjectChanged' });
     });
@@ -201,7 +246,11 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
     const usual = { ...process.env };
     afterEach(() => {
       for (const key of Object.keys(process.env)) if (key.startsWith('AWS_')) delete process.env[key];
-      Object.assign(process.env, usual, { AWS_ACCESS_KEY_ID: server.env.AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY: server.env.AWS_SECRET_ACCESS_KEY, AWS_REGION: 'us-east-1' });
+      Object.assign(process.env, usual, {
+        AWS_ACCESS_KEY_ID: server.env.AWS_ACCESS_KEY_ID,
+        AWS_SECRET_ACCESS_KEY: server.env.AWS_SECRET_ACCESS_KEY,
+        AWS_REGION: 'us-east-1',
+      });
     });
 
     it('is found by the usual places of the SDK, and probed once', async () => {
@@ -222,10 +271,21 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
     it('tells who must do what', async () => {
       const url = freshUrl();
       const denied = await withEnv({ AWS_SECRET_ACCESS_KEY: 'wrong' }, () => server.connect());
-      await expect(openS3Store(url, denied)).rejects.toMatchObject({ kind: 'terminal', code: 'StoreDenied', hint: expect.stringContaining('credentials') as unknown });
-      await expect(openS3Store('s3://no-such-bucket-here/x', direct)).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('no bucket no-such-bucket-here') as unknown });
+      await expect(openS3Store(url, denied)).rejects.toMatchObject({
+        kind: 'terminal',
+        code: 'StoreDenied',
+        hint: expect.stringContaining('credentials') as unknown,
+      });
+      await expect(openS3Store('s3://no-such-bucket-here/x', direct)).rejects.toMatchObject({
+        code: 'InvalidInput',
+        message: expect.stringContaining('no bucket no-such-bucket-here') as unknown,
+      });
       const nowhere = await server.connect({ endpoint: 'http://127.0.0.1:9' });
-      await expect(openS3Store(url, nowhere)).rejects.toMatchObject({ kind: 'retryable', code: 'StoreUnavailable', message: expect.stringContaining('ECONNREFUSED') as unknown });
+      await expect(openS3Store(url, nowhere)).rejects.toMatchObject({
+        kind: 'retryable',
+        code: 'StoreUnavailable',
+        message: expect.stringContaining('ECONNREFUSED') as unknown,
+      });
       const store = await openS3Store(url, direct);
       await expect(store.get('../../other')).rejects.toMatchObject({ code: 'InvalidInput' });
     });
@@ -246,7 +306,8 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
     it('lists and removes more than a page', async () => {
       const store = await openS3Store(freshUrl(), direct);
       const names = Array.from({ length: 1_030 }, (_, i) => `many/${i}`);
-      for (let at = 0; at < names.length; at += 103) await Promise.all(names.slice(at, at + 103).map((name) => store.put(name, bytes(name))));
+      for (let at = 0; at < names.length; at += 103)
+        await Promise.all(names.slice(at, at + 103).map((name) => store.put(name, bytes(name))));
       await store.put('other/1', bytes(''));
       expect(await store.list('many/')).toEqual([...names].sort());
       expect(await store.children('many/')).toHaveLength(1_030);
@@ -257,8 +318,12 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
   });
 }
 
-const isPut = (name: string) => ({ method, url = '' }: { method?: string | undefined; url?: string | undefined }) => method === 'PUT' && new RegExp(`/${name}(\\?|$)`).test(url);
-const isConditional = ({ headers }: { headers: Readonly<Record<string, unknown>> }) => headers['if-none-match'] !== undefined;
+const isPut =
+  (name: string) =>
+  ({ method, url = '' }: { method?: string | undefined; url?: string | undefined }) =>
+    method === 'PUT' && new RegExp(`/${name}(\\?|$)`).test(url);
+const isConditional = ({ headers }: { headers: Readonly<Record<string, unknown>> }) =>
+  headers['if-none-match'] !== undefined;
 
 async function collect(store: Store, key: string): Promise<Uint8Array[]> {
   const chunks: Uint8Array[] = [];

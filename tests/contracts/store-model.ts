@@ -14,11 +14,22 @@ const body = fc.uint8Array({ maxLength: 40 });
 /** Keys are objects or folders, never both: nothing petrel writes lies under another object. */
 export const operations: fc.Arbitrary<Operation[]> = fc.array(
   fc.oneof(
-    fc.record({ type: fc.constantFrom('create' as const, 'put' as const, 'streamed put' as const), key: objects, body }),
-    fc.record({ type: fc.constantFrom('get' as const, 'stream' as const, 'head' as const, 'remove' as const), key: objects }),
+    fc.record({
+      type: fc.constantFrom('create' as const, 'put' as const, 'streamed put' as const),
+      key: objects,
+      body,
+    }),
+    fc.record({
+      type: fc.constantFrom('get' as const, 'stream' as const, 'head' as const, 'remove' as const),
+      key: objects,
+    }),
     fc.record({ type: fc.constantFrom('remove' as const, 'list' as const, 'children' as const), key: folders }),
     fc.record({ type: fc.constant('list' as const), key: fc.constantFrom('', 'a', 'f/g', 'h/%') }),
-    fc.record({ type: fc.constant('range' as const), key: objects, range: fc.tuple(fc.nat(45), fc.nat(45)).map(([a, b]) => [Math.min(a, b), Math.max(a, b)] as const) }),
+    fc.record({
+      type: fc.constant('range' as const),
+      key: objects,
+      range: fc.tuple(fc.nat(45), fc.nat(45)).map(([a, b]) => [Math.min(a, b), Math.max(a, b)] as const),
+    }),
   ),
   { maxLength: 14 },
 );
@@ -63,7 +74,12 @@ function onTable(table: Map<string, Uint8Array>, operation: Operation): unknown 
   }
 }
 
-async function onStore(store: Store, root: string, operation: Operation, table: ReadonlyMap<string, Uint8Array>): Promise<unknown> {
+async function onStore(
+  store: Store,
+  root: string,
+  operation: Operation,
+  table: ReadonlyMap<string, Uint8Array>,
+): Promise<unknown> {
   const key = root + operation.key;
   switch (operation.type) {
     case 'create':
@@ -85,7 +101,9 @@ async function onStore(store: Store, root: string, operation: Operation, table: 
     case 'list':
       return (await store.list(key)).map((name) => name.slice(root.length));
     case 'children':
-      return (await store.children(key)).filter((name) => !name.endsWith('/') || [...table.keys()].some((one) => one.startsWith(operation.key + name))); // a folder that was emptied may still show
+      return (await store.children(key)).filter(
+        (name) => !name.endsWith('/') || [...table.keys()].some((one) => one.startsWith(operation.key + name)),
+      ); // a folder that was emptied may still show
   }
 }
 
@@ -102,5 +120,7 @@ async function whole(stream: AsyncIterable<Uint8Array> | undefined): Promise<Uin
 }
 
 function show(value: unknown): string {
-  return value instanceof Uint8Array ? `bytes ${Buffer.from(value).toString('hex')}` : (JSON.stringify(value) ?? 'undefined');
+  return value instanceof Uint8Array
+    ? `bytes ${Buffer.from(value).toString('hex')}`
+    : (JSON.stringify(value) ?? 'undefined');
 }

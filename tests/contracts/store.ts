@@ -10,7 +10,10 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 const text = (data: Uint8Array | undefined) => (data === undefined ? undefined : new TextDecoder().decode(data));
 
 /** `open(again)`: a second handle on the same place, as another process has it. */
-export function storeContract(name: string, open: () => Promise<{ readonly store: Store; readonly again: () => Promise<Store> }>): void {
+export function storeContract(
+  name: string,
+  open: () => Promise<{ readonly store: Store; readonly again: () => Promise<Store> }>,
+): void {
   describe(`${name} as a store`, () => {
     it('gives back what was put, whole, in ranges and as a stream', async () => {
       const { store } = await open();

@@ -10,7 +10,10 @@ describe('an update that cannot be taken (seed 42)', () => {
   it('is recorded as skipped and changes nothing; after three in a row the run pauses, and goes on when told to', async () => {
     // Finite scores whose spread is not: advantages are not numbers.
     const huge = loop.scorer('huge', `return solutionStr.length % 2 === 0 ? 1e300 : -1e300;`);
-    const run = await loop.start({ reward: { custom_reward_function: { path: huge, deterministic: true } }, trainer: { total_training_steps: 9, max_bad_steps: 3 } });
+    const run = await loop.start({
+      reward: { custom_reward_function: { path: huge, deterministic: true } },
+      trainer: { total_training_steps: 9, max_bad_steps: 3 },
+    });
     expect((await loop.reaches(run, 'paused')).reason).toMatchObject({
       code: 'TooManyBadSteps',
       message: expect.stringMatching(/^3 updates in a row took no optimiser step; last: .*NaN/),
@@ -20,7 +23,11 @@ describe('an update that cannot be taken (seed 42)', () => {
     const start = (await run.log.newestTerm())?.record;
     expect(made.map(({ update }) => update.outcome)).toEqual(['skipped', 'skipped', 'skipped']);
     for (const { update } of made) {
-      expect(update).toMatchObject({ stateDigest: start?.startState, weightsDigest: start?.startWeights, reason: expect.stringContaining('no optimiser step taken') });
+      expect(update).toMatchObject({
+        stateDigest: start?.startState,
+        weightsDigest: start?.startWeights,
+        reason: expect.stringContaining('no optimiser step taken'),
+      });
       expect(update.steps).toEqual([expect.objectContaining({ taken: false, gradNorm: 'NaN' })]);
     }
     expect(made.map(({ update }) => update.after.badSteps)).toEqual([1, 2, 3]);
@@ -31,35 +38,51 @@ describe('an update that cannot be taken (seed 42)', () => {
     await loop.resume(run);
     await loop.passes(run, 4);
     await loop.said(run, /iteration 3 was skipped: no optimiser step taken/);
-    expect((await loop.reaches(run, 'paused')).reason).toMatchObject({ message: expect.stringMatching(/^4 updates in a row/) });
+    expect((await loop.reaches(run, 'paused')).reason).toMatchObject({
+      message: expect.stringMatching(/^4 updates in a row/),
+    });
     await loop.wish(run, 'stop');
     await loop.reaches(run, 'stopped');
     // Positions share the state, and the checkpoint is that of the last one.
     const head = await run.log.head();
-    expect((await run.log.checkpoints()).map(({ record }) => [record.iteration, record.stateDigest])).toEqual([[head?.position, start?.startState]]);
+    expect((await run.log.checkpoints()).map(({ record }) => [record.iteration, record.stateDigest])).toEqual([
+      [head?.position, start?.startState],
+    ]);
   });
 
   it('and one whose groups all failed has nothing to learn from, which is not the end of the run', async () => {
     const run = await loop.start({
       deterministic: 'replay',
       trainer: { total_training_steps: 3, max_bad_steps: 9 },
-      reward: { max_failed_fraction: 1, custom_reward_function: { path: loop.scorer('nothing', `throw new Error('no');`) } },
+      reward: {
+        max_failed_fraction: 1,
+        custom_reward_function: { path: loop.scorer('nothing', `throw new Error('no');`) },
+      },
     });
     await loop.reaches(run, 'completed');
     const made = await loop.iterations(run);
     expect(made.map(({ update }) => update.outcome)).toEqual(['skipped', 'skipped', 'skipped']);
-    expect(made.map(({ update }) => update.reason)).toEqual(made.map(() => 'the batch has no samples: every group was filtered'));
+    expect(made.map(({ update }) => update.reason)).toEqual(
+      made.map(() => 'the batch has no samples: every group was filtered'),
+    );
     expect(made.flatMap(({ batch }) => batch.draws).every(({ fate }) => fate === 'filtered')).toBe(true);
   });
 
   it('by an absurd learning rate ends in a pause or in finite records, never in a broken one', async () => {
-    const run = await loop.start({ actor: { optim: { lr: 1e30 } }, trainer: { total_training_steps: 8, max_bad_steps: 2 } });
+    const run = await loop.start({
+      actor: { optim: { lr: 1e30 } },
+      trainer: { total_training_steps: 8, max_bad_steps: 2 },
+    });
     const state = await loop.until(run, 'an end or a pause', async () => {
       const status = await run.log.status();
       if (status?.state === 'failed') throw new Error(JSON.stringify(status.reason));
       return status?.state === 'paused' || status?.state === 'completed' ? status : undefined;
     });
-    console.log(state.state, state.reason?.code, (await loop.iterations(run)).map(({ update }) => `${update.outcome} ${update.steps[0]?.gradNorm}`));
+    console.log(
+      state.state,
+      state.reason?.code,
+      (await loop.iterations(run)).map(({ update }) => `${update.outcome} ${update.steps[0]?.gradNorm}`),
+    );
     expect(state.state).toBe('paused');
   });
 });

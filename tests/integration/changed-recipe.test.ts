@@ -23,8 +23,20 @@ describe('resume with a changed recipe (seed 42)', () => {
     const run = await loop.completed(recipe);
     const resumed = await petrel('resume', run.runId, 'trainer.total_training_steps=6', '--wait', '--json');
     expect(resumed.err).toContain('trainer.total_training_steps: 4 -> 6\n');
-    expect(resumed.json()).toMatchObject({ iteration: 6, term: 2, state: 'completed', reason: 'changed recipe: trainer.total_training_steps' });
-    expect((await loop.iterations(run)).map(({ batch }) => [batch.term, batch.revision])).toEqual([[1, 1], [1, 1], [1, 1], [1, 1], [2, 2], [2, 2]]);
+    expect(resumed.json()).toMatchObject({
+      iteration: 6,
+      term: 2,
+      state: 'completed',
+      reason: 'changed recipe: trainer.total_training_steps',
+    });
+    expect((await loop.iterations(run)).map(({ batch }) => [batch.term, batch.revision])).toEqual([
+      [1, 1],
+      [1, 1],
+      [1, 1],
+      [1, 1],
+      [2, 2],
+      [2, 2],
+    ]);
     expect((await verifyLedger(loop.store, run.runId, { deep: true })).faults).toEqual([]);
     // The same as a run that was that long from the beginning.
     const whole = await loop.completed({ trainer: { total_training_steps: 6 } });
@@ -33,7 +45,10 @@ describe('resume with a changed recipe (seed 42)', () => {
 
   it('shows what changes the experiment and wants --accept; old batches replay under their own revision', async () => {
     const run = await loop.completed(recipe);
-    await expect(petrel('resume', run.runId, '--from', '2', 'actor.optim.lr=0.001')).rejects.toMatchObject({ message: expect.stringMatching(/iterations 3 to 4 no longer count; actor.optim.lr changes the experiment/), hint: 'add --accept' });
+    await expect(petrel('resume', run.runId, '--from', '2', 'actor.optim.lr=0.001')).rejects.toMatchObject({
+      message: expect.stringMatching(/iterations 3 to 4 no longer count; actor.optim.lr changes the experiment/),
+      hint: 'add --accept',
+    });
     expect((await run.log.newestTerm())?.record.term).toBe(1);
     const before = await loop.states(run);
     // Its trainer has to replay iterations 1 and 2, which were made with the old rate: there is no checkpoint of them.
@@ -48,9 +63,18 @@ describe('resume with a changed recipe (seed 42)', () => {
 
   it('refuses what would be another run, and what is no recipe', async () => {
     const run = await loop.completed(recipe);
-    await expect(petrel('resume', run.runId, 'seed=7', '--accept')).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('seed: 42 -> 7'), hint: expect.stringContaining('petrel fork') });
-    await expect(petrel('resume', run.runId, 'actor.optim.lrr=1')).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('actor.optim.lrr') });
-    await expect(petrel('resume', run.runId, 'data.max_prompt_length=6', '--accept')).rejects.toMatchObject({ hint: 'name the files again: data.train_files=<path>' });
+    await expect(petrel('resume', run.runId, 'seed=7', '--accept')).rejects.toMatchObject({
+      code: 'InvalidInput',
+      message: expect.stringContaining('seed: 42 -> 7'),
+      hint: expect.stringContaining('petrel fork'),
+    });
+    await expect(petrel('resume', run.runId, 'actor.optim.lrr=1')).rejects.toMatchObject({
+      code: 'InvalidInput',
+      message: expect.stringContaining('actor.optim.lrr'),
+    });
+    await expect(petrel('resume', run.runId, 'data.max_prompt_length=6', '--accept')).rejects.toMatchObject({
+      hint: 'name the files again: data.train_files=<path>',
+    });
   });
 
   it('takes a scorer of its own, which a janitor is removing: an earlier try stored it and came to no revision', async () => {
@@ -59,15 +83,32 @@ describe('resume with a changed recipe (seed 42)', () => {
     writeFileSync(file, 'export const half = () => 0.5;\n');
     const blob = keys.blob(run.runId, await putBlob(loop.store, run.runId, readFileSync(file)));
     const { n: status = 0 } = (await run.log.status()) ?? {};
-    await changeRetention(run.log, new Date(), async () => ({ strays: { status, keys: [blob], since: new Date(0).toISOString(), removing: true } }));
-    await petrel('resume', run.runId, `reward.custom_reward_function.path=${file}`, 'reward.custom_reward_function.name=half', 'trainer.total_training_steps=5', '--accept', '--wait');
+    await changeRetention(run.log, new Date(), async () => ({
+      strays: { status, keys: [blob], since: new Date(0).toISOString(), removing: true },
+    }));
+    await petrel(
+      'resume',
+      run.runId,
+      `reward.custom_reward_function.path=${file}`,
+      'reward.custom_reward_function.name=half',
+      'trainer.total_training_steps=5',
+      '--accept',
+      '--wait',
+    );
     expect(await run.log.status()).toMatchObject({ state: 'completed' });
     expect(await loop.store.head(blob)).toBe(readFileSync(file).byteLength);
   });
 
   it('takes a validation that the run did not have', async () => {
     const run = await loop.completed(recipe);
-    await petrel('resume', run.runId, `data.val_files=${loop.validationFile}`, 'trainer.total_training_steps=5', '--accept', '--wait');
+    await petrel(
+      'resume',
+      run.runId,
+      `data.val_files=${loop.validationFile}`,
+      'trainer.total_training_steps=5',
+      '--accept',
+      '--wait',
+    );
     expect((await run.log.evaluations()).map(({ iteration }) => iteration)).toContain(5);
     expect((await verifyLedger(loop.store, run.runId, { deep: true })).faults).toEqual([]);
   });

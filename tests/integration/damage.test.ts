@@ -40,7 +40,13 @@ afterAll(async () => {
 /** A run that is held after iteration k, with its checkpoints written. */
 async function heldAt(k: number): Promise<StartedRun> {
   const run = await loop.create(recipe);
-  arm({ id: `at-${run.runId}`, point: 'decide.after', process: 'control', facts: { kind: 'update', runId: run.runId, iteration: k }, action: 'stand' });
+  arm({
+    id: `at-${run.runId}`,
+    point: 'decide.after',
+    process: 'control',
+    facts: { kind: 'update', runId: run.runId, iteration: k },
+    action: 'stand',
+  });
   await loop.drive(run);
   const control = await standsAt(run, `at-${run.runId}`);
   await loop.wish(run, 'pause');
@@ -48,7 +54,11 @@ async function heldAt(k: number): Promise<StartedRun> {
   await loop.reaches(run, 'paused');
   expect((await run.log.head())?.position).toBe(k);
   const saved = k - (k % 2);
-  await loop.until(run, `checkpoint ${saved}`, async () => (await run.log.checkpoints())[0]?.record.iteration === saved);
+  await loop.until(
+    run,
+    `checkpoint ${saved}`,
+    async () => (await run.log.checkpoints())[0]?.record.iteration === saved,
+  );
   return run;
 }
 
@@ -108,7 +118,10 @@ describe('a damaged checkpoint (seed 42)', () => {
         const key = await manifestOf(run);
         restore.push(keepCopy(loop.store, key));
         const { record } = await needRecord(loop.store, key, checkpointManifest);
-        const shards = record.shards.map((shard) => ({ ...shard, tensors: shard.tensors.map((tensor) => ({ ...tensor, start: 2 ** 40, end: 2 ** 40 + tensor.end })) }));
+        const shards = record.shards.map((shard) => ({
+          ...shard,
+          tensors: shard.tensors.map((tensor) => ({ ...tensor, start: 2 ** 40, end: 2 ** 40 + tensor.end })),
+        }));
         writeFileSync(loop.store.localPath(key) ?? '', encodeRecord({ ...record, shards }));
       },
     ],
@@ -126,7 +139,13 @@ describe('a damaged checkpoint (seed 42)', () => {
 describe('work whose results are lost before a batch is made of them (seed 42)', () => {
   it('is done again, and makes the same: trajectories, scores, a result record', async () => {
     const run = await loop.create({ ...recipe, rollout: { n: 4, max_num_seqs: 4 } });
-    arm({ id: `lost-${run.runId}`, point: 'wait.begin', process: 'control', facts: { stage: 'advantage', runId: run.runId, iteration: 2 }, action: 'stand' });
+    arm({
+      id: `lost-${run.runId}`,
+      point: 'wait.begin',
+      process: 'control',
+      facts: { stage: 'advantage', runId: run.runId, iteration: 2 },
+      action: 'stand',
+    });
     await loop.drive(run);
     const { pid } = await standsAt(run, `lost-${run.runId}`);
     const made = await resultsOf(run, 2);
@@ -147,7 +166,13 @@ describe('work whose results are lost before a batch is made of them (seed 42)',
 describe('a committed batch whose tensors are lost (seed 42)', () => {
   it('is made again, since it comes out as its record names it', async () => {
     const run = await loop.create(recipe);
-    arm({ id: `batch-${run.runId}`, point: 'wait.begin', process: 'control', facts: { stage: 'update', runId: run.runId, iteration: 2 }, action: 'stand' });
+    arm({
+      id: `batch-${run.runId}`,
+      point: 'wait.begin',
+      process: 'control',
+      facts: { stage: 'update', runId: run.runId, iteration: 2 },
+      action: 'stand',
+    });
     await loop.drive(run);
     const { pid } = await standsAt(run, `batch-${run.runId}`);
     const pending = (await run.log.head())?.pending;
@@ -161,25 +186,50 @@ describe('a committed batch whose tensors are lost (seed 42)', () => {
 
 describe('a hole in the log (seed 42)', () => {
   it.each([
-    ['the tensors of a batch to be replayed', async (run: StartedRun) => keys.blob(run.runId, (await run.log.iteration(3)).batch.record.tensors), 'LogHole', '--from 2'],
-    ['an update record that later ones follow', async (run: StartedRun) => keys.update(run.runId, 1, 3), 'LogHole', '--from 2'],
-    ['the record of the term', async (run: StartedRun) => keys.term(run.runId, 1), 'MissingRecord', 'copy of the store'],
-    ['the recipe revision', async (run: StartedRun) => keys.revision(run.runId, 1), 'MissingRecord', 'copy of the store'],
-  ])('pauses the run with its options when it lost %s, and resume goes on once it is back', async (_, keyOf, code, option) => {
-    const run = await heldAt(4);
-    for (const { key } of await run.log.checkpointNames()) if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
-    const back = hurt(await keyOf(run), 'loss');
-    await Promise.all([kill(loop.process('local-1')), kill(loop.process('control'))]);
-    await loop.resume(run);
-    expect((await pausesFor(run, code)).hint).toContain(option);
-    back();
-    await loop.resume(run);
-    await goesOnAlike(run);
-  });
+    [
+      'the tensors of a batch to be replayed',
+      async (run: StartedRun) => keys.blob(run.runId, (await run.log.iteration(3)).batch.record.tensors),
+      'LogHole',
+      '--from 2',
+    ],
+    [
+      'an update record that later ones follow',
+      async (run: StartedRun) => keys.update(run.runId, 1, 3),
+      'LogHole',
+      '--from 2',
+    ],
+    [
+      'the record of the term',
+      async (run: StartedRun) => keys.term(run.runId, 1),
+      'MissingRecord',
+      'copy of the store',
+    ],
+    [
+      'the recipe revision',
+      async (run: StartedRun) => keys.revision(run.runId, 1),
+      'MissingRecord',
+      'copy of the store',
+    ],
+  ])(
+    'pauses the run with its options when it lost %s, and resume goes on once it is back',
+    async (_, keyOf, code, option) => {
+      const run = await heldAt(4);
+      for (const { key } of await run.log.checkpointNames())
+        if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
+      const back = hurt(await keyOf(run), 'loss');
+      await Promise.all([kill(loop.process('local-1')), kill(loop.process('control'))]);
+      await loop.resume(run);
+      expect((await pausesFor(run, code)).hint).toContain(option);
+      back();
+      await loop.resume(run);
+      await goesOnAlike(run);
+    },
+  );
 
   it('pauses the run when a record of it was changed', async () => {
     const run = await heldAt(4);
-    for (const { key } of await run.log.checkpointNames()) if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
+    for (const { key } of await run.log.checkpointNames())
+      if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
     const back = hurt(keys.update(run.runId, 1, 3), 'bit flip');
     await kill(loop.process('local-1'));
     await loop.resume(run);
@@ -193,7 +243,8 @@ describe('a hole in the log (seed 42)', () => {
 describe('a replay that comes out otherwise than its record says (seed 42)', () => {
   it('pauses the run with its options, and --from goes on before it', async () => {
     const run = await heldAt(4);
-    for (const { key } of await run.log.checkpointNames()) if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
+    for (const { key } of await run.log.checkpointNames())
+      if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
     // As a machine of other arithmetic would have written it.
     const { key, record } = await needRecord(loop.store, keys.update(run.runId, 1, 4), updateRecord);
     writeFileSync(loop.store.localPath(key) ?? '', encodeRecord({ ...record, stateDigest: 'e'.repeat(64) }));
@@ -207,26 +258,47 @@ describe('a replay that comes out otherwise than its record says (seed 42)', () 
 
 describe('what a run reads besides its records (seed 42)', () => {
   it.each([
-    ['the weights of the model', async ({ log }: StartedRun) => keys.model((await log.revision()).inputs.model, 'model.safetensors'), 'DamagedModel'],
-    ['its tokenizer', async ({ log }: StartedRun) => keys.model((await log.revision()).inputs.model, 'tokenizer.json'), 'DamagedModel'],
-    ['the rows', async ({ log }: StartedRun) => keys.dataset((await log.revision()).inputs.train, 'rows.jsonl'), 'DamagedDataset'],
-  ])('is checked by every process before it is used: a run pauses when a bit of %s has flipped', async (_, keyOf, code) => {
-    const run = await loop.create(recipe);
-    const back = hurt(await keyOf(run), 'bit flip');
-    await kill(loop.process('local-1'));
-    await loop.drive(run);
-    await pausesFor(run, code);
-    back();
-    await loop.resume(run);
-    await goesOnAlike(run);
-  });
+    [
+      'the weights of the model',
+      async ({ log }: StartedRun) => keys.model((await log.revision()).inputs.model, 'model.safetensors'),
+      'DamagedModel',
+    ],
+    [
+      'its tokenizer',
+      async ({ log }: StartedRun) => keys.model((await log.revision()).inputs.model, 'tokenizer.json'),
+      'DamagedModel',
+    ],
+    [
+      'the rows',
+      async ({ log }: StartedRun) => keys.dataset((await log.revision()).inputs.train, 'rows.jsonl'),
+      'DamagedDataset',
+    ],
+  ])(
+    'is checked by every process before it is used: a run pauses when a bit of %s has flipped',
+    async (_, keyOf, code) => {
+      const run = await loop.create(recipe);
+      const back = hurt(await keyOf(run), 'bit flip');
+      await kill(loop.process('local-1'));
+      await loop.drive(run);
+      await pausesFor(run, code);
+      back();
+      await loop.resume(run);
+      await goesOnAlike(run);
+    },
+  );
 });
 
 describe('weights for other processes that are damaged (seed 42)', () => {
   it('are written anew by a trainer', async () => {
     await loop.up(separatePools);
     const run = await loop.create(recipe);
-    arm({ id: `weights-${run.runId}`, point: 'wait.begin', process: 'control', facts: { stage: 'rollout', runId: run.runId, iteration: 2 }, action: 'stand' });
+    arm({
+      id: `weights-${run.runId}`,
+      point: 'wait.begin',
+      process: 'control',
+      facts: { stage: 'rollout', runId: run.runId, iteration: 2 },
+      action: 'stand',
+    });
     await loop.drive(run);
     const { pid } = await standsAt(run, `weights-${run.runId}`);
     const { weightsDigest } = await run.log.at(2);
@@ -242,8 +314,17 @@ describe('weights for other processes that are damaged (seed 42)', () => {
 /** The finished rollouts of an iteration, in order of their draws, and their rewards. */
 async function resultsOf(run: StartedRun, iteration: number) {
   const names = await loop.store.children(`runs/${run.runId}/results/`);
-  const all = await Promise.all(names.map(async (name) => (await needRecord(loop.store, `runs/${run.runId}/results/${name}`, resultRecord)).record));
-  const before = new Set((await loop.iterations(run)).filter(({ batch }) => batch.iteration <= iteration).flatMap(({ batch }) => batch.results));
+  const all = await Promise.all(
+    names.map(async (name) => (await needRecord(loop.store, `runs/${run.runId}/results/${name}`, resultRecord)).record),
+  );
+  const before = new Set(
+    (await loop.iterations(run))
+      .filter(({ batch }) => batch.iteration <= iteration)
+      .flatMap(({ batch }) => batch.results),
+  );
   const now = all.filter(({ jobId }) => !before.has(jobId));
-  return { rollout: now.filter(({ stage }) => stage === 'rollout'), reward: now.filter(({ stage }) => stage === 'reward') };
+  return {
+    rollout: now.filter(({ stage }) => stage === 'rollout'),
+    reward: now.filter(({ stage }) => stage === 'reward'),
+  };
 }

@@ -10,7 +10,14 @@ import type { Iteration, StartedRun } from '../loop-under-test.ts';
 /** Everything that adds terms to the loss and steps to the update. */
 const demanding: Tree = {
   data: { train_batch_size: 6 },
-  actor: { ppo_mini_batch_size: 2, ppo_epochs: 2, shuffle: true, use_kl_loss: true, kl_loss_coef: 0.05, entropy_coeff: 0.01 },
+  actor: {
+    ppo_mini_batch_size: 2,
+    ppo_epochs: 2,
+    shuffle: true,
+    use_kl_loss: true,
+    kl_loss_coef: 0.05,
+    entropy_coeff: 0.01,
+  },
   trainer: { total_training_steps: 3 },
 };
 
@@ -50,7 +57,9 @@ describe('a deterministic run with mini-batches, two epochs, KL loss and entropy
     const runId = apart?.runId ?? '';
     const weights = (await loop.iterations(apart as StartedRun)).map(({ update }) => update.weightsDigest);
     // Those of the last iteration are needed by nobody.
-    const published = await Promise.all(weights.map(async (digest) => (await loop.store.head(keys.weights(runId, digest))) !== undefined));
+    const published = await Promise.all(
+      weights.map(async (digest) => (await loop.store.head(keys.weights(runId, digest))) !== undefined),
+    );
     expect(published).toEqual([true, true, false]);
     expect((await loop.lines(apart as StartedRun)).filter((line) => line.includes('WeightsMissing'))).toEqual([]);
   });

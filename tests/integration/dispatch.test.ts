@@ -24,7 +24,16 @@ import { Slots } from '../../workers/slots.ts';
 import { Worker } from '../../workers/worker.ts';
 import { startNats } from '../servers.ts';
 
-const timing: Timing = { ackWaitMs: 800, stallMs: 1_000, progressMs: 100, journalMs: 100, claimMs: 400, presenceMs: 1_500, watchdogMs: 200, heartbeatMs: 3_000 };
+const timing: Timing = {
+  ackWaitMs: 800,
+  stallMs: 1_000,
+  progressMs: 100,
+  journalMs: 100,
+  claimMs: 400,
+  presenceMs: 1_500,
+  watchdogMs: 200,
+  heartbeatMs: 3_000,
+};
 const bounded = { everyMs: 20, timeoutMs: 20_000 };
 const forEver = new Promise<never>(() => {});
 function held(): { readonly wait: Promise<void>; readonly open: () => void } {
@@ -83,7 +92,11 @@ interface TestWorker {
 }
 
 /** A worker whose work is `handle`; its result object is written when that resolves. */
-async function work(name: string, handle: (message: JobMessage) => Promise<void>, more: Partial<PullerPorts> = {}): Promise<TestWorker> {
+async function work(
+  name: string,
+  handle: (message: JobMessage) => Promise<void>,
+  more: Partial<PullerPorts> = {},
+): Promise<TestWorker> {
   const workerNc = await connectNats(server, name);
   const began: string[] = [];
   const aloneness: boolean[] = [];
@@ -113,8 +126,18 @@ async function work(name: string, handle: (message: JobMessage) => Promise<void>
   return { puller, began, aloneness };
 }
 
-async function finish({ runId, jobId, stage }: Pick<JobMessage, 'runId' | 'jobId' | 'stage'>, worker: string): Promise<void> {
-  const record = { format: recordFormat, jobId, stage, output: { scores: worker, failed: 0 }, timings: { 'timing_s/reward': 1 }, writer: { process: worker, at: 'now' } };
+async function finish(
+  { runId, jobId, stage }: Pick<JobMessage, 'runId' | 'jobId' | 'stage'>,
+  worker: string,
+): Promise<void> {
+  const record = {
+    format: recordFormat,
+    jobId,
+    stage,
+    output: { scores: worker, failed: 0 },
+    timings: { 'timing_s/reward': 1 },
+    writer: { process: worker, at: 'now' },
+  };
   await store.create(keys.result(runId, jobId), encodeRecord(record));
 }
 
@@ -130,7 +153,11 @@ describe('a job over NATS', () => {
     const answer = dispatcher.run(request, patient());
     const { puller, began } = await work('w1', waits);
     const result = await answer;
-    expect(result).toMatchObject({ jobId: jobIdOf('reward', request.input), output: { scores: 'w1' }, timings: { 'timing_s/reward': 1 } });
+    expect(result).toMatchObject({
+      jobId: jobIdOf('reward', request.input),
+      output: { scores: 'w1' },
+      timings: { 'timing_s/reward': 1 },
+    });
     puller.stop();
     expect(await dispatcher.run(request, patient())).toEqual(result);
     expect(began).toEqual([request.runId]);
@@ -214,9 +241,14 @@ describe('a job over NATS', () => {
   it('survives the loss of the queue: the server killed, its files deleted, and started anew on the same port', async () => {
     const request = job();
     const reasons = new Set<string | undefined>();
-    const answer = dispatcher.run(request, patient((_, because) => reasons.add(because)));
+    const answer = dispatcher.run(
+      request,
+      patient((_, because) => reasons.add(because)),
+    );
     await poll(async () => (await queued()) === 1, bounded);
-    const { began } = await work('w1', waits, { refuse: () => (reasons.has('busy') ? undefined : { because: 'busy', delayMs: 100 }) });
+    const { began } = await work('w1', waits, {
+      refuse: () => (reasons.has('busy') ? undefined : { because: 'busy', delayMs: 100 }),
+    });
     await poll(() => reasons.has('busy'), bounded);
     await server.kill();
     rmSync(join(folder, 'nats'), { recursive: true });
@@ -228,20 +260,28 @@ describe('a job over NATS', () => {
   it('says why it waits: nobody there, or why they refuse', async () => {
     const request = job();
     const reasons: (string | undefined)[] = [];
-    const answer = dispatcher.run(request, patient((_, because) => reasons.push(because)));
+    const answer = dispatcher.run(
+      request,
+      patient((_, because) => reasons.push(because)),
+    );
     await poll(() => reasons.includes('no free worker with the role reward takes it'), bounded);
     let refusal: string | undefined = 'leased to another';
     await work('w1', waits, { refuse: () => (refusal === undefined ? undefined : { because: refusal, delayMs: 50 }) });
     await poll(() => reasons.includes('leased to another'), bounded);
     refusal = undefined;
     await answer;
-    expect(new Set(reasons)).toEqual(new Set(['no free worker with the role reward takes it', 'leased to another', undefined]));
+    expect(new Set(reasons)).toEqual(
+      new Set(['no free worker with the role reward takes it', 'leased to another', undefined]),
+    );
   });
 
   it('reports progress to whoever waits', async () => {
     const seen: number[] = [];
     const release = held();
-    const answer = dispatcher.run(job(), patient((progress) => progress && seen.push(progress.done)));
+    const answer = dispatcher.run(
+      job(),
+      patient((progress) => progress && seen.push(progress.done)),
+    );
     await work('w1', () => release.wait, {});
     await poll(() => seen.length >= 2, bounded);
     release.open();
@@ -255,13 +295,25 @@ describe('what is no message of this version', () => {
     const jobId = jobIdOf('reward', request.input);
     const release = held();
     const seen: number[] = [];
-    const answer = dispatcher.run(request, patient((progress) => progress && seen.push(progress.done)));
+    const answer = dispatcher.run(
+      request,
+      patient((progress) => progress && seen.push(progress.done)),
+    );
     const workerNc = await connectNats(server, 'hears');
-    const worker = new Worker({ name: 'hears', roles: [], threads: 1 }, { nc: workerNc, timing, home: folder, die: () => {}, renew: () => {} });
+    const worker = new Worker(
+      { name: 'hears', roles: [], threads: 1 },
+      { nc: workerNc, timing, home: folder, die: () => {}, renew: () => {} },
+    );
     await worker.start();
     endings.push(async () => (await worker.stop(), workerNc.close()));
     await jetstream(nc).publish(`jobs.reward.any.${request.runId}.${jobId}`, text);
-    for (const subject of [claimSubject(request.runId, jobId), eventSubject(request.runId, jobId), presenceSubject('x'), leaseSubject]) nc.publish(subject, text);
+    for (const subject of [
+      claimSubject(request.runId, jobId),
+      eventSubject(request.runId, jobId),
+      presenceSubject('x'),
+      leaseSubject,
+    ])
+      nc.publish(subject, text);
     const { began } = await work('w1', () => release.wait);
     // Its events come after the text: whoever was to stumble over it has.
     expect(await poll(() => began.length > 0 && seen.length > 0, bounded)).toBe(true);
@@ -287,14 +339,20 @@ describe('a failure', () => {
   it('that nobody foresaw is tried three times, then a person must look', async () => {
     const answer = dispatcher.run(job(), patient());
     const { began } = await work('w1', () => Promise.reject(new TypeError('x is undefined')));
-    await expect(answer).rejects.toMatchObject({ kind: 'pause', code: 'JobFailed', message: expect.stringContaining('x is undefined') });
+    await expect(answer).rejects.toMatchObject({
+      kind: 'pause',
+      code: 'JobFailed',
+      message: expect.stringContaining('x is undefined'),
+    });
     expect(began).toHaveLength(3);
   });
 
   it('that may pass is tried until it has', async () => {
     let failures = 4;
     const answer = dispatcher.run(job(), patient());
-    const { began } = await work('w1', () => (failures-- > 0 ? Promise.reject(new RetryableError('Slow', '503')) : Promise.resolve()));
+    const { began } = await work('w1', () =>
+      failures-- > 0 ? Promise.reject(new RetryableError('Slow', '503')) : Promise.resolve(),
+    );
     await answer;
     expect(began).toHaveLength(5);
   });
@@ -316,26 +374,55 @@ describe('a worker', () => {
 
   it('is seen while it lives and forgotten soon after it vanished', async () => {
     const describeIt = (): Presence => ({
-      v: 1, worker: 'p1', incarnation: 'i', pid: 1, host: 'h', roles: ['reward'], state: 'ready', isa: 'none', threads: 1, profiles: [], jobs: [], failuresInARow: 0, loopDelayMs: 0, since: 'now',
+      v: 1,
+      worker: 'p1',
+      incarnation: 'i',
+      pid: 1,
+      host: 'h',
+      roles: ['reward'],
+      state: 'ready',
+      isa: 'none',
+      threads: 1,
+      profiles: [],
+      jobs: [],
+      failuresInARow: 0,
+      loopDelayMs: 0,
+      since: 'now',
     });
     const connection = await connectNats(server, 'p1');
     const beacon = new PresenceBeacon(connection, timing, describeIt);
     beacon.start();
-    expect(await poll(async () => (await listWorkers(nc, timing)).some(({ worker }) => worker === 'p1'), bounded)).toBe(true);
+    expect(await poll(async () => (await listWorkers(nc, timing)).some(({ worker }) => worker === 'p1'), bounded)).toBe(
+      true,
+    );
     await connection.close(); // as a machine that vanishes: no goodbye
-    expect(await poll(async () => (await listWorkers(nc, timing)).every(({ worker }) => worker !== 'p1'), bounded)).toBe(true);
+    expect(
+      await poll(async () => (await listWorkers(nc, timing)).every(({ worker }) => worker !== 'p1'), bounded),
+    ).toBe(true);
     await beacon.stop();
   });
 
   it('stops pulling and shows itself as unhealthy after three failures in a row that nobody foresaw', async () => {
     const workerNc = await connectNats(server, 'sick');
-    const worker = new Worker({ name: 'sick', roles: ['reward'], threads: 1 }, { nc: workerNc, timing, home: folder, die: () => {}, renew: () => {} });
+    const worker = new Worker(
+      { name: 'sick', roles: ['reward'], threads: 1 },
+      { nc: workerNc, timing, home: folder, die: () => {}, renew: () => {} },
+    );
     await worker.start();
     // A store that this worker cannot open, in a way that no error class of ours tells.
-    const unusable: Store = new Proxy(store, { get: (target, name) => (name === 'url' ? 'file://elsewhere/store' : bound(target, name)) });
+    const unusable: Store = new Proxy(store, {
+      get: (target, name) => (name === 'url' ? 'file://elsewhere/store' : bound(target, name)),
+    });
     await expect(dispatcher.run({ ...job(), store: unusable }, patient())).rejects.toMatchObject({ code: 'JobFailed' });
-    const shown = await poll(async () => (await listWorkers(nc, timing)).find(({ worker: name, state }) => name === 'sick' && state === 'unhealthy'), bounded);
-    expect(shown).toMatchObject({ failuresInARow: 3, lastError: { message: expect.stringContaining('File URL host') } });
+    const shown = await poll(
+      async () =>
+        (await listWorkers(nc, timing)).find(({ worker: name, state }) => name === 'sick' && state === 'unhealthy'),
+      bounded,
+    );
+    expect(shown).toMatchObject({
+      failuresInARow: 3,
+      lastError: { message: expect.stringContaining('File URL host') },
+    });
     expect(await poll(async () => (await waitingPulls()) === 0, bounded)).toBe(true);
     await worker.stop();
     await workerNc.close();
@@ -361,7 +448,15 @@ const waitingPulls = async () => (await consumer()).num_waiting;
 async function redeliver(request: JobRequest<'reward'>): Promise<void> {
   const before = await deliveries();
   const jobId = jobIdOf('reward', request.input);
-  const message = { v: 1, jobId, stage: 'reward', runId: request.runId, at: request.at, store: store.url, input: request.input };
+  const message = {
+    v: 1,
+    jobId,
+    stage: 'reward',
+    runId: request.runId,
+    at: request.at,
+    store: store.url,
+    input: request.input,
+  };
   await jetstream(nc).publish(`jobs.reward.any.${request.runId}.${jobId}`, JSON.stringify(message));
   expect(await poll(async () => (await deliveries()) >= before + 2, bounded)).toBe(true);
 }

@@ -116,7 +116,12 @@ beforeAll(async () => {
   server = await startTemporal(folder, [`limit.historyCount.suggestContinueAsNew=${suggestAfterEvents}`]);
   client = await connectTemporalClient(server);
   connection = await connectTemporalWorker(server);
-  worker = await Worker.create({ connection, taskQueue, activities, workflowBundle: { code: readFileSync(builtFile('workflow-bundle.js'), 'utf8') } });
+  worker = await Worker.create({
+    connection,
+    taskQueue,
+    activities,
+    workflowBundle: { code: readFileSync(builtFile('workflow-bundle.js'), 'utf8') },
+  });
   polling = worker.run();
 });
 afterAll(async () => {
@@ -136,7 +141,10 @@ interface Driven {
   readonly workflowId: string;
 }
 
-async function drive(iterations: number, prepare: (run: RunInMemory, tell: Driven['tell']) => void = () => {}): Promise<Driven> {
+async function drive(
+  iterations: number,
+  prepare: (run: RunInMemory, tell: Driven['tell']) => void = () => {},
+): Promise<Driven> {
   const workflowId = `drive-${++count}`;
   const run = new RunInMemory(iterations);
   runs.set(workflowId, run);
@@ -244,7 +252,8 @@ describe('the workflow of a run', () => {
     });
     while (!run.states.includes('paused')) await client.workflow.getHandle(workflowId).query('live');
     let pending = 1;
-    while (pending > 0) pending = (await client.workflow.getHandle(workflowId).describe()).raw.pendingActivities?.length ?? 0;
+    while (pending > 0)
+      pending = (await client.workflow.getHandle(workflowId).describe()).raw.pendingActivities?.length ?? 0;
     expect(tries).toBeGreaterThan(0);
     await tell('cancel');
     expect(await outcome).toEqual({ state: 'cancelled', position: 0 });
@@ -272,7 +281,8 @@ describe('the workflow of a run', () => {
       };
     });
     const handle = client.workflow.getHandle(workflowId);
-    while ((await handle.query<{ state: string }>('live')).state !== 'paused' || !run.states.includes('paused')) await handle.query('live');
+    while ((await handle.query<{ state: string }>('live')).state !== 'paused' || !run.states.includes('paused'))
+      await handle.query('live');
     await tell('pause');
     await handle.query('live');
     expect([tries, run.states]).toEqual([1, ['paused']]);

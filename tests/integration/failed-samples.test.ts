@@ -32,19 +32,31 @@ describe('a scorer that goes wrong costs its own samples', () => {
     ['gives no number', `if (globalThis.seen === 3) return NaN;`, {}, /finite number, got NaN/],
     ['hangs', `if (globalThis.seen === 3) for (;;);`, { timeout: 0.4, max_failed_fraction: 1 }, /within 0\.4 s/],
   ])('when it %s (seed 42)', async (name, trouble, reward, reason) => {
-    const run = await loop.start(scoredBy(name.replaceAll(' ', '-'), `${counting} ${trouble} return globalThis.seen % 5;`, reward));
+    const run = await loop.start(
+      scoredBy(name.replaceAll(' ', '-'), `${counting} ${trouble} return globalThis.seen % 5;`, reward),
+    );
     await loop.reaches(run, 'completed');
     const { draws, reasons } = await fates(run);
-    for (const { fate, samples } of draws) expect(fate).toBe(samples.filter((sample) => typeof sample === 'string').length <= 2 ? 'trained' : 'filtered');
+    for (const { fate, samples } of draws)
+      expect(fate).toBe(samples.filter((sample) => typeof sample === 'string').length <= 2 ? 'trained' : 'filtered');
     expect(reasons.length).toBeGreaterThan(0);
     expect(reasons.every((text) => reason.test(String(text)))).toBe(true);
     const made = await loop.iterations(run);
-    expect(made.reduce((sum, { batch }) => sum + Number(batch.metrics['training/failed_samples']), 0)).toBe(reasons.length);
+    expect(made.reduce((sum, { batch }) => sum + Number(batch.metrics['training/failed_samples']), 0)).toBe(
+      reasons.length,
+    );
   });
 
   it('when it eats memory for one sample, twice (seed 42)', async () => {
     const eats = `if (extraInfo.index === 2) { const all = []; for (;;) all.push(new Array(1e6).fill(1.5)); } return solutionStr.length;`;
-    const run = await loop.start(scoredBy('eats', eats, { memory_limit_mb: 100, max_failed_fraction: 1, timeout: 20 }, { data: { train_max_samples: 4 }, trainer: { total_training_steps: 1 } }));
+    const run = await loop.start(
+      scoredBy(
+        'eats',
+        eats,
+        { memory_limit_mb: 100, max_failed_fraction: 1, timeout: 20 },
+        { data: { train_max_samples: 4 }, trainer: { total_training_steps: 1 } },
+      ),
+    );
     await loop.reaches(run, 'completed');
     const { draws, reasons } = await fates(run);
     expect(reasons.length).toBeGreaterThan(0);
@@ -61,9 +73,16 @@ describe('a scorer that goes wrong too often', () => {
     const flag = join(loop.home, 'mended');
     const flaky = `if (!process.getBuiltinModule('node:fs').existsSync(${JSON.stringify(flag)})) throw new Error('the service is away'); return solutionStr.length;`;
     const run = await loop.start(scoredBy('flaky', flaky));
-    expect((await loop.reaches(run, 'paused')).reason).toMatchObject({ code: 'TooManyFailedSamples', where: 'iteration 1' });
+    expect((await loop.reaches(run, 'paused')).reason).toMatchObject({
+      code: 'TooManyFailedSamples',
+      where: 'iteration 1',
+    });
     await loop.resume(run);
-    await loop.until(run, 'a second pause', async () => (await loop.statuses(run)).filter((entry) => entry === 'paused, pause').length === 2);
+    await loop.until(
+      run,
+      'a second pause',
+      async () => (await loop.statuses(run)).filter((entry) => entry === 'paused, pause').length === 2,
+    );
     writeFileSync(flag, '');
     await loop.resume(run);
     await loop.reaches(run, 'completed');
@@ -77,7 +96,9 @@ describe('a scorer that goes wrong too often', () => {
     const status = await loop.reaches(run, 'paused');
     expect(status.reason).toMatchObject({
       code: 'TooManyFailedSamples',
-      message: expect.stringMatching(/^16 of 16 samples of iteration 1 could not be scored; the limit is 0\.1\. First: .*never works/),
+      message: expect.stringMatching(
+        /^16 of 16 samples of iteration 1 could not be scored; the limit is 0\.1\. First: .*never works/,
+      ),
       hint: expect.stringContaining('reward.max_failed_fraction'),
     });
     expect((await run.log.head())?.position).toBe(0);
@@ -87,7 +108,9 @@ describe('a scorer that goes wrong too often', () => {
 
   it('pauses a deterministic run at the first accident that happens again: no verdict is made of it (seed 42)', async () => {
     const hangs = loop.scorer('always-hangs', `if (extraInfo.index % 2 === 0) for (;;); return 1;`);
-    const run = await loop.start({ reward: { timeout: 0.3, custom_reward_function: { path: hangs, deterministic: true } } });
+    const run = await loop.start({
+      reward: { timeout: 0.3, custom_reward_function: { path: hangs, deterministic: true } },
+    });
     const status = await loop.reaches(run, 'paused');
     expect(status.reason).toMatchObject({ code: 'ScorerAccident', hint: expect.stringContaining('reward.timeout') });
     await loop.wish(run, 'cancel');

@@ -9,7 +9,10 @@ import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
 
 const iterations = 6;
-const recipe = { trainer: { total_training_steps: iterations, save_freq: 2 }, actor: { optim: { lr_scheduler_type: 'cosine', lr_warmup_steps: 2 } } };
+const recipe = {
+  trainer: { total_training_steps: iterations, save_freq: 2 },
+  actor: { optim: { lr_scheduler_type: 'cosine', lr_warmup_steps: 2 } },
+};
 
 const loop = new LoopUnderTest();
 beforeAll(async () => void (await loop.up()));
@@ -42,10 +45,15 @@ describe('a fork (seed 42)', () => {
     expect(await loop.states(fork)).toEqual(undisturbed.slice(3));
     await loop.said(fork, /loaded checkpoint 3/);
     await expectProven(fork);
-    expect((await petrel('metrics', fork.runId, '--json')).json<{ iteration: number }[]>().map(({ iteration }) => iteration)).toEqual([4, 5, 6]);
+    expect(
+      (await petrel('metrics', fork.runId, '--json')).json<{ iteration: number }[]>().map(({ iteration }) => iteration),
+    ).toEqual([4, 5, 6]);
     expect((await petrel('ckpt', 'verify', fork.runId, '--json')).code).toBe(0);
     expect((await petrel('samples', fork.runId, '-i', '4', '--json')).json()).toHaveLength(8);
-    await expect(petrel('samples', fork.runId, '-i', '3')).rejects.toMatchObject({ code: 'NotFound', hint: 'there are: 4, 5, 6' });
+    await expect(petrel('samples', fork.runId, '-i', '3')).rejects.toMatchObject({
+      code: 'NotFound',
+      hint: 'there are: 4, 5, 6',
+    });
   });
 
   it('with changes is another experiment, and a fork can be forked', async () => {
@@ -73,7 +81,13 @@ describe('a fork (seed 42)', () => {
 
   it('keeps the model of its origin', async () => {
     const origin = await loop.completed(recipe);
-    await expect(petrel('fork', origin.runId, 'model.path=./elsewhere')).rejects.toMatchObject({ code: 'InvalidInput', message: expect.stringContaining('model.path') });
-    await expect(petrel('fork', origin.runId, '--from', '9')).rejects.toMatchObject({ code: 'NotFound', hint: '--from takes 0 to 6' });
+    await expect(petrel('fork', origin.runId, 'model.path=./elsewhere')).rejects.toMatchObject({
+      code: 'InvalidInput',
+      message: expect.stringContaining('model.path'),
+    });
+    await expect(petrel('fork', origin.runId, '--from', '9')).rejects.toMatchObject({
+      code: 'NotFound',
+      hint: '--from takes 0 to 6',
+    });
   });
 });

@@ -4,7 +4,17 @@
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, rmSync, statfsSync, symlinkSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statfsSync,
+  symlinkSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { jetstream } from '@nats-io/jetstream';
@@ -37,19 +47,27 @@ const namespaces = spawnSync('unshare', ['-Urm', 'true']).status === 0;
 
 if (disk === undefined) {
   describe('in a user namespace', () => {
-    it.skipIf(!namespaces)('everything below holds (skipped where user namespaces are forbidden)', async () => {
-      const folder = mkdtempSync(join(tmpdir(), 'petrel-disk-'));
-      const script = 'mount -t tmpfs -o size=64m none "$PETREL_SMALL_DISK" && exec "$0" node_modules/vitest/vitest.mjs run tests/integration/full-disk.test.ts';
-      const inside = spawn('unshare', ['-Urm', 'sh', '-c', script, process.execPath], { cwd: packageRoot(), env: { ...process.env, [diskVariable]: folder, VITEST: undefined, [floorVariable]: '8' } });
-      const said: Buffer[] = [];
-      inside.stdout.on('data', (chunk: Buffer) => said.push(chunk));
-      inside.stderr.on('data', (chunk: Buffer) => said.push(chunk));
-      onTestFinished(() => void inside.kill('SIGTERM'));
-      const [code] = (await once(inside, 'exit')) as [number | null];
-      rmSync(folder, { recursive: true });
-      expect(code, Buffer.concat(said).toString()).toBe(0);
-      expect(Buffer.concat(said).toString()).toMatch(/Tests.*\d+ passed/);
-    }, wholeMs);
+    it.skipIf(!namespaces)(
+      'everything below holds (skipped where user namespaces are forbidden)',
+      async () => {
+        const folder = mkdtempSync(join(tmpdir(), 'petrel-disk-'));
+        const script =
+          'mount -t tmpfs -o size=64m none "$PETREL_SMALL_DISK" && exec "$0" node_modules/vitest/vitest.mjs run tests/integration/full-disk.test.ts';
+        const inside = spawn('unshare', ['-Urm', 'sh', '-c', script, process.execPath], {
+          cwd: packageRoot(),
+          env: { ...process.env, [diskVariable]: folder, VITEST: undefined, [floorVariable]: '8' },
+        });
+        const said: Buffer[] = [];
+        inside.stdout.on('data', (chunk: Buffer) => said.push(chunk));
+        inside.stderr.on('data', (chunk: Buffer) => said.push(chunk));
+        onTestFinished(() => void inside.kill('SIGTERM'));
+        const [code] = (await once(inside, 'exit')) as [number | null];
+        rmSync(folder, { recursive: true });
+        expect(code, Buffer.concat(said).toString()).toBe(0);
+        expect(Buffer.concat(said).toString()).toMatch(/Tests.*\d+ passed/);
+      },
+      wholeMs,
+    );
   });
 } else {
   inside(disk);
@@ -57,7 +75,10 @@ if (disk === undefined) {
 
 function inside(folder: string): void {
   const filler = join(folder, 'filler');
-  const recipe = { actor: { ppo_mini_batch_size: 2, ppo_epochs: 60 }, trainer: { total_training_steps: 6, save_freq: 2 } };
+  const recipe = {
+    actor: { ppo_mini_batch_size: 2, ppo_epochs: 60 },
+    trainer: { total_training_steps: 6, save_freq: 2 },
+  };
   afterEach(() => rmSync(filler, { force: true }));
 
   /** Less than is needed for new work. */
@@ -100,8 +121,19 @@ function inside(folder: string): void {
       await store.put('runs/a', new Uint8Array(10));
       expect(await keepBallast(join(folder, 'alone'))).toBe(true);
       fill();
-      await expect(store.put('runs/b', new Uint8Array(1 << 20))).rejects.toMatchObject({ kind: 'pause', code: 'DiskFull', message: expect.stringMatching(/is full: 0.00 MiB are free, 9 MiB are needed/) });
-      await expect(store.put('runs/c', (async function* () { yield new Uint8Array(1 << 20); })())).rejects.toMatchObject({ code: 'DiskFull' });
+      await expect(store.put('runs/b', new Uint8Array(1 << 20))).rejects.toMatchObject({
+        kind: 'pause',
+        code: 'DiskFull',
+        message: expect.stringMatching(/is full: 0.00 MiB are free, 9 MiB are needed/),
+      });
+      await expect(
+        store.put(
+          'runs/c',
+          (async function* () {
+            yield new Uint8Array(1 << 20);
+          })(),
+        ),
+      ).rejects.toMatchObject({ code: 'DiskFull' });
       expect(await store.create('runs/status', new Uint8Array(500))).toBe('created');
       expect(readdirSync(join(folder, 'alone')).sort()).toEqual(['runs']);
       fill();
@@ -142,7 +174,11 @@ function inside(folder: string): void {
       if (place !== 'the store') leave(6 * 2 ** 20);
       expect(signalProcess(worker, 'SIGCONT')).toBe(true);
       const { reason } = await loop.reaches(run, 'paused');
-      expect(reason).toMatchObject({ code: 'DiskFull', message: expect.stringContaining('is full: '), hint: expect.stringContaining('petrel resume') });
+      expect(reason).toMatchObject({
+        code: 'DiskFull',
+        message: expect.stringContaining('is full: '),
+        hint: expect.stringContaining('petrel resume'),
+      });
       rmSync(filler);
       await loop.resume(run);
       await loop.reaches(run, 'completed');
@@ -150,25 +186,41 @@ function inside(folder: string): void {
       expect(readdirSync(place === 'the store' ? folder : loop.home)).toContain(ballastName);
     });
 
-    it.runIf(place !== 'the store')('for so long that no server can write: all of them come back, and the run with them', async () => {
-      const run = await loop.start(recipe);
-      await loop.passes(run, 2);
-      const control = loop.process('control');
-      const refused = await poll(async () => {
-        fill(); // the ballast's room, and what servers give back
-        return await loop.client.workflow.getHandle(run.runId).signal(wishSignalName, 'run').then(() => undefined, String);
-      }, { everyMs: 50, timeoutMs: patienceMs });
-      expect(refused).toBeDefined();
-      // It may end without the Temporal server, or wait for it: it is given the time for either.
-      await poll(() => (fill(), !isAlive(control)), { everyMs: 50, timeoutMs: 5_000 });
-      const full = `petrel's home ${loop.home} is full: `;
-      expect((await runWords(loop.home, ['doctor', '--json'])).json()).toContainEqual(expect.objectContaining({ name: 'room', status: 'red', detail: expect.stringContaining(full) }));
-      expect((await runWords(loop.home, ['status'])).err).toContain(full);
-      rmSync(filler);
-      await completes(loop, run);
-      expect(await loop.states(run)).toEqual(undisturbed);
-      expect((await ensureStack({ home: loop.home })).children.map(({ state }) => state)).toEqual(['ready', 'ready', 'ready', 'ready']);
-    });
+    it.runIf(place !== 'the store')(
+      'for so long that no server can write: all of them come back, and the run with them',
+      async () => {
+        const run = await loop.start(recipe);
+        await loop.passes(run, 2);
+        const control = loop.process('control');
+        const refused = await poll(
+          async () => {
+            fill(); // the ballast's room, and what servers give back
+            return await loop.client.workflow
+              .getHandle(run.runId)
+              .signal(wishSignalName, 'run')
+              .then(() => undefined, String);
+          },
+          { everyMs: 50, timeoutMs: patienceMs },
+        );
+        expect(refused).toBeDefined();
+        // It may end without the Temporal server, or wait for it: it is given the time for either.
+        await poll(() => (fill(), !isAlive(control)), { everyMs: 50, timeoutMs: 5_000 });
+        const full = `petrel's home ${loop.home} is full: `;
+        expect((await runWords(loop.home, ['doctor', '--json'])).json()).toContainEqual(
+          expect.objectContaining({ name: 'room', status: 'red', detail: expect.stringContaining(full) }),
+        );
+        expect((await runWords(loop.home, ['status'])).err).toContain(full);
+        rmSync(filler);
+        await completes(loop, run);
+        expect(await loop.states(run)).toEqual(undisturbed);
+        expect((await ensureStack({ home: loop.home })).children.map(({ state }) => state)).toEqual([
+          'ready',
+          'ready',
+          'ready',
+          'ready',
+        ]);
+      },
+    );
   });
 
   describe('a run (seed 42) with the NATS store on a disk that fills up', () => {
@@ -196,31 +248,43 @@ function inside(folder: string): void {
       await loop.remove();
     });
 
-    it.each([{ room: 'later' }, { room: 'at-once' }])('goes on to the same weights, with a server that writes again (room: $room)', async ({ room }) => {
-      const before = loop.process('nats');
-      injector.arm({ id: room, point: 'publish.before', facts: { iteration: 3, stage: 'rollout' }, action: 'stand' });
-      const run = await loop.start(recipe);
-      const { identity } = await injector.stands(room, AbortSignal.timeout(patienceMs));
-      fill(join(store, 'filler'));
-      await refusesMessages();
-      if (room === 'at-once') rmSync(join(store, 'filler'));
-      injector.thaw(identity as ProcessIdentity);
-      if (room === 'later') {
-        const { reason } = await loop.reaches(run, 'paused');
-        expect(reason).toMatchObject({ code: 'DiskFull', message: expect.stringMatching(/^the NATS store .* is full: /) });
-        expect(isAlive(before)).toBe(true);
-        rmSync(join(store, 'filler'));
-      }
-      await completes(loop, run);
-      expect(await loop.states(run)).toEqual(undisturbed);
-      expect(isAlive(before)).toBe(false);
-      expect((await loop.statuses(run)).includes('paused')).toBe(room === 'later');
-    });
+    it.each([{ room: 'later' }, { room: 'at-once' }])(
+      'goes on to the same weights, with a server that writes again (room: $room)',
+      async ({ room }) => {
+        const before = loop.process('nats');
+        injector.arm({ id: room, point: 'publish.before', facts: { iteration: 3, stage: 'rollout' }, action: 'stand' });
+        const run = await loop.start(recipe);
+        const { identity } = await injector.stands(room, AbortSignal.timeout(patienceMs));
+        fill(join(store, 'filler'));
+        await refusesMessages();
+        if (room === 'at-once') rmSync(join(store, 'filler'));
+        injector.thaw(identity as ProcessIdentity);
+        if (room === 'later') {
+          const { reason } = await loop.reaches(run, 'paused');
+          expect(reason).toMatchObject({
+            code: 'DiskFull',
+            message: expect.stringMatching(/^the NATS store .* is full: /),
+          });
+          expect(isAlive(before)).toBe(true);
+          rmSync(join(store, 'filler'));
+        }
+        await completes(loop, run);
+        expect(await loop.states(run)).toEqual(undisturbed);
+        expect(isAlive(before)).toBe(false);
+        expect((await loop.statuses(run)).includes('paused')).toBe(room === 'later');
+      },
+    );
 
     /** The end of a file's last block takes a few messages more. */
     async function refusesMessages(): Promise<void> {
       const subject = jobSubject('rollout', 'nobody', 'filler', 'filler');
-      const refused = () => jetstream(loop.nc).publish(subject, 'x'.repeat(5_000), { timeout: 500, retries: 0 }).then(() => false, () => true);
+      const refused = () =>
+        jetstream(loop.nc)
+          .publish(subject, 'x'.repeat(5_000), { timeout: 500, retries: 0 })
+          .then(
+            () => false,
+            () => true,
+          );
       expect(await poll(refused, { everyMs: 10, timeoutMs: patienceMs })).toBe(true);
       expect(await natsWriteError(loop.supervisor().nats.monitorPort)).toMatch(/no space left on device/);
     }

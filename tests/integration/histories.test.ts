@@ -42,7 +42,10 @@ describe.skipIf(version !== undefined)('workflow histories of every version', ()
 
   it('would not be, had the workflow decided otherwise', async () => {
     Runtime.install({ logger: new DefaultLogger('ERROR') });
-    const code = readFileSync(builtFile('workflow-bundle.js'), 'utf8').replaceAll('stages.advantage(', 'stages.evaluate(');
+    const code = readFileSync(builtFile('workflow-bundle.js'), 'utf8').replaceAll(
+      'stages.advantage(',
+      'stages.evaluate(',
+    );
     const rl = histories.find(({ name }) => name.endsWith('/rl'));
     await expect(Worker.runReplayHistory({ workflowBundle: { code } }, rl?.history, 'changed')).rejects.toThrow();
   });
@@ -74,7 +77,10 @@ describe.runIf(version !== undefined)(`recording histories as version ${version}
   }
 
   it('rl', async () => {
-    const run = await loop.start({ data: { val_files: loop.validationFile }, trainer: { val_before_train: true, test_freq: 2, save_freq: 2 } });
+    const run = await loop.start({
+      data: { val_files: loop.validationFile },
+      trainer: { val_before_train: true, test_freq: 2, save_freq: 2 },
+    });
     await loop.reaches(run, 'completed');
     await recordEnded('rl', run);
   });
@@ -104,7 +110,11 @@ describe.runIf(version !== undefined)(`recording histories as version ${version}
   });
 
   it('a run that a failure paused', async () => {
-    const run = await loop.start({ reward: { custom_reward_function: { path: loop.scorer('broken', "throw new Error('broken');"), deterministic: true } } });
+    const run = await loop.start({
+      reward: {
+        custom_reward_function: { path: loop.scorer('broken', "throw new Error('broken');"), deterministic: true },
+      },
+    });
     await loop.reaches(run, 'paused');
     await loop.wish(run, 'cancel');
     await loop.reaches(run, 'cancelled');
@@ -122,7 +132,10 @@ describe.runIf(version !== undefined)(`recording histories as version ${version}
   });
 
   it('a redo from an earlier iteration while the run is paused', async () => {
-    const run = await loop.start({ trainer: { total_training_steps: 4 }, actor: { ppo_mini_batch_size: 2, ppo_epochs: 100 } });
+    const run = await loop.start({
+      trainer: { total_training_steps: 4 },
+      actor: { ppo_mini_batch_size: 2, ppo_epochs: 100 },
+    });
     await loop.passes(run, 2);
     await loop.wish(run, 'pause');
     await loop.reaches(run, 'paused');

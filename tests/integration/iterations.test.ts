@@ -20,7 +20,10 @@ let run: StartedRun;
 let made: Iteration[];
 beforeAll(async () => {
   await loop.up();
-  run = await loop.start({ data: { val_files: loop.validationFile }, trainer: { val_before_train: true, test_freq: 2, save_freq: 2, total_training_steps: iterations } });
+  run = await loop.start({
+    data: { val_files: loop.validationFile },
+    trainer: { val_before_train: true, test_freq: 2, save_freq: 2, total_training_steps: iterations },
+  });
   await loop.reaches(run, 'completed');
   made = await loop.iterations(run);
 });
@@ -47,9 +50,12 @@ describe('a run of four iterations (seed 42)', () => {
   it('gives every draw one fate and every sample one place', async () => {
     const stream = { rows: (await run.log.revision()).inputs.trainRows, seed: 42, shuffle: true };
     const fates = made.flatMap(({ batch }) => batch.draws);
-    expect(fates.map(({ draw, row }) => ({ draw, row }))).toEqual(drawsFrom(stream, 0, iterations * 4).map(({ draw, row }) => ({ draw, row })));
+    expect(fates.map(({ draw, row }) => ({ draw, row }))).toEqual(
+      drawsFrom(stream, 0, iterations * 4).map(({ draw, row }) => ({ draw, row })),
+    );
     expect(new Set(fates.map(({ fate }) => fate))).toEqual(new Set(['trained']));
-    for (const { batch } of made) expect(batch.draws.flatMap(({ samples }) => samples)).toEqual(Array.from({ length: 16 }, (_, b) => b));
+    for (const { batch } of made)
+      expect(batch.draws.flatMap(({ samples }) => samples)).toEqual(Array.from({ length: 16 }, (_, b) => b));
   });
 
   it('moves its counters on, and hands them from record to record', () => {
@@ -72,14 +78,22 @@ describe('a run of four iterations (seed 42)', () => {
   it('saves checkpoints when due, and the end: its digest is the last update’s', async () => {
     const checkpoints = await run.log.checkpoints();
     expect(checkpoints.map(({ record }) => record.iteration)).toEqual([4, 2]);
-    expect(checkpoints[0]?.record).toMatchObject({ stateDigest: made.at(-1)?.update.stateDigest, weightsDigest: made.at(-1)?.update.weightsDigest });
+    expect(checkpoints[0]?.record).toMatchObject({
+      stateDigest: made.at(-1)?.update.stateDigest,
+      weightsDigest: made.at(-1)?.update.weightsDigest,
+    });
   });
 
   it('reports finite numbers under names of the closed table', async () => {
-    const records = [...made.flatMap(({ batch, update }) => [batch.metrics, batch.timings, update.metrics, update.timings]), ...(await run.log.evaluations()).map(({ metrics }) => metrics)];
+    const records = [
+      ...made.flatMap(({ batch, update }) => [batch.metrics, batch.timings, update.metrics, update.timings]),
+      ...(await run.log.evaluations()).map(({ metrics }) => metrics),
+    ];
     const names = new Set(records.flatMap((values) => Object.keys(values)));
     expect([...names].filter((name) => metricInfo(name) === undefined)).toEqual([]);
-    const strange = records.flatMap((values) => Object.entries(values).filter(([, value]) => typeof value !== 'number'));
+    const strange = records.flatMap((values) =>
+      Object.entries(values).filter(([, value]) => typeof value !== 'number'),
+    );
     expect(strange).toEqual([]);
     expect(made.every(({ update }) => Number(update.metrics['actor/grad_norm']) > 0)).toBe(true);
   });
@@ -91,7 +105,8 @@ describe('a run of four iterations (seed 42)', () => {
 
   it('names results that are there, and a batch that can be read', async () => {
     for (const { batch } of made) {
-      for (const jobId of batch.results) expect(await readRecord(loop.store, keys.result(run.runId, jobId), resultRecord)).toBeDefined();
+      for (const jobId of batch.results)
+        expect(await readRecord(loop.store, keys.result(run.runId, jobId), resultRecord)).toBeDefined();
       const tensors = decodeBatch(await getBlob(loop.store, run.runId, batch.tensors), 'batch');
       expect(tensors.rewards_B).toHaveLength(16);
       expect(tensors.oldLogProbs_T).toBeUndefined();
@@ -100,22 +115,31 @@ describe('a run of four iterations (seed 42)', () => {
   });
 
   it('publishes no weights: the only rollout worker is the trainer', async () => {
-    for (const { update } of made) expect(await readRecord(loop.store, keys.weights(run.runId, update.weightsDigest), weightsManifest)).toBeUndefined();
+    for (const { update } of made)
+      expect(
+        await readRecord(loop.store, keys.weights(run.runId, update.weightsDigest), weightsManifest),
+      ).toBeUndefined();
   });
 
   it('leaves a log that tells its story', async () => {
     await loop.said(run, /completed/);
-    expect(await loop.lines(run)).toEqual(expect.arrayContaining([
-      expect.stringMatching(/^info control: opened term 1: fp32 deterministic on /),
-      expect.stringMatching(/^info control: iteration 4, reward [\d.]+, grad norm [\d.]+$/),
-      expect.stringMatching(/^info control: validation of policy 0: accuracy [\d.]+ on 5 questions$/),
-    ]));
+    expect(await loop.lines(run)).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching(/^info control: opened term 1: fp32 deterministic on /),
+        expect.stringMatching(/^info control: iteration 4, reward [\d.]+, grad norm [\d.]+$/),
+        expect.stringMatching(/^info control: validation of policy 0: accuracy [\d.]+ on 5 questions$/),
+      ]),
+    );
   });
 
   it('replays from its history, with the workflow code as it is', async () => {
     const history = await loop.client.workflow.getHandle(run.runId).fetchHistory();
     Runtime.install({ logger: new DefaultLogger('ERROR') });
-    await Worker.runReplayHistory({ workflowBundle: { code: readFileSync(builtFile('workflow-bundle.js'), 'utf8') } }, history, run.runId);
+    await Worker.runReplayHistory(
+      { workflowBundle: { code: readFileSync(builtFile('workflow-bundle.js'), 'utf8') } },
+      history,
+      run.runId,
+    );
   });
 
   it('leaves event loops free: what is heavy is done elsewhere', async () => {

@@ -60,19 +60,28 @@ afterAll(async () => {
 async function rolloutsOf(run: StartedRun): Promise<Rollouts> {
   const [first] = await loop.iterations(run);
   const ids = (first?.batch.results ?? []).filter((id) => id.startsWith('rollout'));
-  const results = await Promise.all(ids.map(async (id) => (await needRecord(loop.store, keys.result(run.runId, id), resultRecord)).record));
+  const results = await Promise.all(
+    ids.map(async (id) => (await needRecord(loop.store, keys.result(run.runId, id), resultRecord)).record),
+  );
   const trajectories = results.map(({ output }) => (output as unknown as RolloutOutput).trajectories);
-  const decoded = await Promise.all(trajectories.map(async (digest) => decodeTrajectories(await getBlob(loop.store, run.runId, digest), digest)));
+  const decoded = await Promise.all(
+    trajectories.map(async (digest) => decodeTrajectories(await getBlob(loop.store, run.runId, digest), digest)),
+  );
   const figure = (name: string) => results.map(({ timings }) => Number(timings[name]));
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
   return {
     trajectories,
     states: await loop.states(run),
-    jobs: decoded.map(({ draw_B, responseOffsets_B1: offsets }) => ({ draws: [...draw_B], lengths: [...offsets.subarray(1)].map((end, b) => end - (offsets[b] ?? 0)) })),
+    jobs: decoded.map(({ draw_B, responseOffsets_B1: offsets }) => ({
+      draws: [...draw_B],
+      lengths: [...offsets.subarray(1)].map((end, b) => end - (offsets[b] ?? 0)),
+    })),
     resumedSamples: sum(figure('rollout/resumed_samples')),
     resumedTokens: sum(figure('rollout/resumed_tokens')),
     decodedTokens: sum(figure('rollout/decoded_tokens')),
-    tokensPerSecond: Math.max(...figure('rollout/decoded_tokens').map((tokens, i) => tokens / (figure('timing_s/rollout')[i] ?? 0))),
+    tokensPerSecond: Math.max(
+      ...figure('rollout/decoded_tokens').map((tokens, i) => tokens / (figure('timing_s/rollout')[i] ?? 0)),
+    ),
   };
 }
 
@@ -82,7 +91,9 @@ function stands(id: string): Promise<Standing> {
 
 /** What the journal has of the job that this draw belongs to. */
 async function journalOf(runId: string, draw: unknown): Promise<JournalMessage[]> {
-  const { state } = await (await jetstreamManager(loop.nc)).streams.info(journalStream, { subjects_filter: `journal.${runId}.>` });
+  const { state } = await (await jetstreamManager(loop.nc)).streams.info(journalStream, {
+    subjects_filter: `journal.${runId}.>`,
+  });
   const journal = new Journal(loop.nc, 'reader', { lost: () => {} });
   for (const jobId of new Set(Object.keys(state.subjects ?? {}).map((subject) => subject.split('.')[2] ?? ''))) {
     const messages = (await journal.read(runId, jobId)).map((text) => journalMessage.parse(JSON.parse(text)));
@@ -92,32 +103,57 @@ async function journalOf(runId: string, draw: unknown): Promise<JournalMessage[]
 }
 
 describe('with responses of 512 tokens', () => {
-  it.each(['sample-1', 'sample-2'])('%s is killed: others go on with its samples, and decode at most a second of them again', async (victim) => {
-    inject.arm({ id: victim, point: 'sample.token', process: victim, facts: { position: killedAt }, action: 'stand' });
-    const run = await loop.start(longRecipe(model));
-    const draw = (await stands(victim)).facts['draw'];
-    await kill(loop.process(victim));
-    await loop.reaches(run, 'completed');
-    const rollouts = await rolloutsOf(run);
-    const inFlight = rollouts.jobs.find((job) => job.draws.includes(Number(draw)))?.lengths ?? [];
-    const decodedByTheKilled = inFlight.reduce((sum, length) => sum + Math.min(length, killedAt), 0);
-    const twice = decodedByTheKilled - rollouts.resumedTokens;
-    console.log(`resumed ${rollouts.resumedSamples} of ${inFlight.length} samples, ${rollouts.resumedTokens} tokens; decoded twice ${twice} tokens, ${(twice / rollouts.tokensPerSecond).toFixed(2)} s`);
-    expect(rollouts.resumedSamples).toBeGreaterThanOrEqual(0.8 * inFlight.length);
-    expect(twice).toBeLessThanOrEqual(rollouts.tokensPerSecond);
-    expect(rollouts.resumedTokens + rollouts.decodedTokens).toBe(rollouts.jobs.flatMap(({ lengths }) => lengths).reduce((sum, length) => sum + length, 0));
-    expect([rollouts.trajectories, rollouts.states]).toEqual([undisturbed.trajectories, undisturbed.states]);
-    expect(await loop.said(run, /resumed 8 of 8 samples, \d+ tokens from the journal$/)).toHaveLength(1);
-  });
+  it.each(['sample-1', 'sample-2'])(
+    '%s is killed: others go on with its samples, and decode at most a second of them again',
+    async (victim) => {
+      inject.arm({
+        id: victim,
+        point: 'sample.token',
+        process: victim,
+        facts: { position: killedAt },
+        action: 'stand',
+      });
+      const run = await loop.start(longRecipe(model));
+      const draw = (await stands(victim)).facts['draw'];
+      await kill(loop.process(victim));
+      await loop.reaches(run, 'completed');
+      const rollouts = await rolloutsOf(run);
+      const inFlight = rollouts.jobs.find((job) => job.draws.includes(Number(draw)))?.lengths ?? [];
+      const decodedByTheKilled = inFlight.reduce((sum, length) => sum + Math.min(length, killedAt), 0);
+      const twice = decodedByTheKilled - rollouts.resumedTokens;
+      console.log(
+        `resumed ${rollouts.resumedSamples} of ${inFlight.length} samples, ${rollouts.resumedTokens} tokens; decoded twice ${twice} tokens, ${(twice / rollouts.tokensPerSecond).toFixed(2)} s`,
+      );
+      expect(rollouts.resumedSamples).toBeGreaterThanOrEqual(0.8 * inFlight.length);
+      expect(twice).toBeLessThanOrEqual(rollouts.tokensPerSecond);
+      expect(rollouts.resumedTokens + rollouts.decodedTokens).toBe(
+        rollouts.jobs.flatMap(({ lengths }) => lengths).reduce((sum, length) => sum + length, 0),
+      );
+      expect([rollouts.trajectories, rollouts.states]).toEqual([undisturbed.trajectories, undisturbed.states]);
+      expect(await loop.said(run, /resumed 8 of 8 samples, \d+ tokens from the journal$/)).toHaveLength(1);
+    },
+  );
 
   it('a damaged or forked journal is dropped, not believed', async () => {
-    inject.arm({ id: 'forged', point: 'sample.token', process: 'sample-1', facts: { position: killedAt }, action: 'stand' });
+    inject.arm({
+      id: 'forged',
+      point: 'sample.token',
+      process: 'sample-1',
+      facts: { position: killedAt },
+      action: 'stand',
+    });
     const run = await loop.start(longRecipe(model));
     const [first] = await journalOf(run.runId, (await stands('forged')).facts['draw']);
     if (first === undefined) throw new Error('a job with no entries was found');
     const { jobId } = first;
-    const forgeries = [forked(first), bitFlipped(first), { ...first, arithmetic: 'another' }, { ...first, segments: first.segments.map((segment) => ({ ...segment, offset: 400 })) }];
-    for (const forgery of forgeries) await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, 'forger'), JSON.stringify(forgery));
+    const forgeries = [
+      forked(first),
+      bitFlipped(first),
+      { ...first, arithmetic: 'another' },
+      { ...first, segments: first.segments.map((segment) => ({ ...segment, offset: 400 })) },
+    ];
+    for (const forgery of forgeries)
+      await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, 'forger'), JSON.stringify(forgery));
     await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, 'forger'), 'no journal at all');
     await kill(loop.process('sample-1'));
     await loop.reaches(run, 'completed');
@@ -125,7 +161,12 @@ describe('with responses of 512 tokens', () => {
     expect([rollouts.trajectories, rollouts.states]).toEqual([undisturbed.trajectories, undisturbed.states]);
     // One sample was contradicted from its first token on: it alone starts anew.
     expect(await loop.said(run, /resumed 7 of 8 samples/)).toHaveLength(1);
-    expect(await loop.said(run, /not believed: (?=.*1 unreadable)(?=.*1 of other arithmetic)(?=.*1 damaged)(?=.*1 forked)(?=.*8 without what comes before)/)).toHaveLength(1);
+    expect(
+      await loop.said(
+        run,
+        /not believed: (?=.*1 unreadable)(?=.*1 of other arithmetic)(?=.*1 damaged)(?=.*1 forked)(?=.*8 without what comes before)/,
+      ),
+    ).toHaveLength(1);
   });
 });
 
@@ -136,7 +177,10 @@ function forked({ runId, jobId, weights, arithmetic, segments }: JournalMessage)
   const run: TokenRun = decodeTokens(Buffer.from(segment.tokens, 'base64'));
   run.tokens[0] = ((run.tokens[0] ?? 0) + 7) % 2000;
   const texts: string[] = [];
-  const writer = new JournalWriter({ runId, jobId, weights, arithmetic }, { incarnation: 'forger', tickMs: 0, now: () => 0, publish: (text) => texts.push(text) });
+  const writer = new JournalWriter(
+    { runId, jobId, weights, arithmetic },
+    { incarnation: 'forger', tickMs: 0, now: () => 0, publish: (text) => texts.push(text) },
+  );
   writer.begin([run], { draws: [segment.draw], samplesPerDraw: 1, firstSample: segment.sample });
   writer.startOver();
   writer.flush();

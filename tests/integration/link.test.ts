@@ -14,7 +14,9 @@ it('who waits for an answer of a server that is killed learns it at once, and he
     const link = linkOf(nc);
     nc.subscribe('silence'); // somebody who hears, and never answers
     const back = new Promise<void>((resolve) => link.onBack(resolve));
-    const lost = expect(link.orLost(nc.request('silence', '', { timeout: 60_000 }))).rejects.toMatchObject({ code: 'NatsLost' });
+    const lost = expect(link.orLost(nc.request('silence', '', { timeout: 60_000 }))).rejects.toMatchObject({
+      code: 'NatsLost',
+    });
     await nc.flush();
     await server.kill();
     await lost;

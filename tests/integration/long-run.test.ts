@@ -39,7 +39,9 @@ describe('the history of an iteration', () => {
       await loop.ended(run);
       const size = await historyPerIteration(loop.client, run.runId);
       const { events, encodedBytes, jsonBytes, largestEvent } = size;
-      console.log(`history at ${prompts} prompts: ${events} events, ${encodedBytes} bytes per iteration as Temporal counts, ${jsonBytes} as JSON; largest event ${largestEvent}`);
+      console.log(
+        `history at ${prompts} prompts: ${events} events, ${encodedBytes} bytes per iteration as Temporal counts, ${jsonBytes} as JSON; largest event ${largestEvent}`,
+      );
       measured.push(size);
     }
     const [few, many] = measured;
@@ -84,7 +86,11 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
       await loop.wish(run, 'pause');
       await loop.reaches(run, 'paused');
       await loop.wish(run, 'run');
-      await loop.until(run, 'its next execution', async () => (await execution()) !== before || (await run.log.status())?.state === 'completed');
+      await loop.until(
+        run,
+        'its next execution',
+        async () => (await execution()) !== before || (await run.log.status())?.state === 'completed',
+      );
     }
     await pump.stop();
     await loop.reaches(run, 'completed');
@@ -92,7 +98,9 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
     await execution();
     expect(pump.sent()).toBeGreaterThan(50);
     expect(executions.size).toBeGreaterThan(4);
-    console.log(`${executions.size} executions seen, ${pump.sent()} signals, ${await refusedEnds()} ends refused because one had come in`);
+    console.log(
+      `${executions.size} executions seen, ${pump.sent()} signals, ${await refusedEnds()} ends refused because one had come in`,
+    );
   });
 
   it('has the states of a run that never continues', async () => {
@@ -102,7 +110,8 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
   });
 
   it('validates and saves when due', async () => {
-    const every = (n: number, from: number) => Array.from({ length: iterations }, (_, i) => i + 1).filter((k) => k % n === 0 && k >= from);
+    const every = (n: number, from: number) =>
+      Array.from({ length: iterations }, (_, i) => i + 1).filter((k) => k % n === 0 && k >= from);
     expect((await run.log.evaluations()).map(({ iteration }) => iteration)).toEqual(every(5, 1));
     expect((await run.log.checkpoints()).map(({ record }) => record.iteration).reverse()).toEqual(every(4, 1));
   });
@@ -117,8 +126,11 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
 
   /** How often a workflow task was done again, since a signal came in while it ran. */
   async function refusedEnds(): Promise<number> {
-    const histories = await Promise.all([...executions].map((id) => loop.client.workflow.getHandle(run.runId, id).fetchHistory()));
-    return histories.flatMap(({ events }) => events ?? []).filter((event) => event.workflowTaskFailedEventAttributes).length;
+    const histories = await Promise.all(
+      [...executions].map((id) => loop.client.workflow.getHandle(run.runId, id).fetchHistory()),
+    );
+    return histories.flatMap(({ events }) => events ?? []).filter((event) => event.workflowTaskFailedEventAttributes)
+      .length;
   }
 
   /** A signal every few milliseconds, so that some come in while the workflow ends its execution. They wish nothing new. */

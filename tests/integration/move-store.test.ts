@@ -14,7 +14,10 @@ import type { StartedRun } from '../loop-under-test.ts';
 import { startSeaweed, testBucket } from '../s3-servers.ts';
 import type { S3Server } from '../s3-servers.ts';
 
-const recipe = { actor: { ppo_mini_batch_size: 2, ppo_epochs: 20 }, trainer: { total_training_steps: 6, save_freq: 2 } };
+const recipe = {
+  actor: { ppo_mini_batch_size: 2, ppo_epochs: 20 },
+  trainer: { total_training_steps: 6, save_freq: 2 },
+};
 
 const loop = new LoopUnderTest();
 const oldStore = join(loop.home, 'store');
@@ -35,9 +38,14 @@ afterAll(async () => {
 
 /** The lines of the shell block that has this text, with real words for those in angle brackets. */
 function documented(sign: string, words: Readonly<Record<string, string>>): string[] {
-  const blocks = [...readFileSync(join(packageRoot(), 'docs/operations.md'), 'utf8').matchAll(/```sh\n(.*?)```/gs)].map(([, block]) => block ?? '');
+  const blocks = [...readFileSync(join(packageRoot(), 'docs/operations.md'), 'utf8').matchAll(/```sh\n(.*?)```/gs)].map(
+    ([, block]) => block ?? '',
+  );
   const block = blocks.find((text) => text.includes(sign)) ?? '';
-  return block.trim().split('\n').map((line) => line.replaceAll(/<([^>]+)>/g, (_, word: string) => words[word] ?? `<${word}>`));
+  return block
+    .trim()
+    .split('\n')
+    .map((line) => line.replaceAll(/<([^>]+)>/g, (_, word: string) => words[word] ?? `<${word}>`));
 }
 
 async function act(line: string): Promise<void> {
@@ -51,8 +59,14 @@ async function act(line: string): Promise<void> {
 async function sync(folder: string, url: string): Promise<void> {
   const { client } = await server.connect();
   const prefix = url.replace(`s3://${testBucket}/`, '');
-  const names = execFileSync('find', ['.', '-type', 'f'], { cwd: folder, encoding: 'utf8' }).trim().split('\n').map((name) => name.slice(2));
-  for (const name of names) await client.send(new PutObjectCommand({ Bucket: testBucket, Key: `${prefix}/${name}`, Body: readFileSync(join(folder, name)) }));
+  const names = execFileSync('find', ['.', '-type', 'f'], { cwd: folder, encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map((name) => name.slice(2));
+  for (const name of names)
+    await client.send(
+      new PutObjectCommand({ Bucket: testBucket, Key: `${prefix}/${name}`, Body: readFileSync(join(folder, name)) }),
+    );
   client.destroy();
 }
 
@@ -72,7 +86,8 @@ async function expectMoved({ runId }: StartedRun, url: string): Promise<void> {
   expect((await verifyLedger(store, runId, { deep: true })).faults).toEqual([]);
   const records = (await store.list(`runs/${runId}/`)).filter((key) => key.endsWith('.json'));
   expect(records.length).toBeGreaterThan(20);
-  for (const key of records) expect(Buffer.from((await store.get(key)) ?? []).toString(), key).not.toMatch(/file:\/\/|s3:\/\//);
+  for (const key of records)
+    expect(Buffer.from((await store.get(key)) ?? []).toString(), key).not.toMatch(/file:\/\/|s3:\/\//);
   expect((await runWords(loop.home, ['status', runId, '--json'])).json()).toMatchObject({ runId, state: 'completed' });
 }
 
@@ -88,7 +103,12 @@ describe('a run that is stopped, copied and resumed (seed 42)', () => {
 
   it('goes on in a bucket to the same weights', async () => {
     const run = await begun();
-    const lines = documented('aws s3 sync', { 'run id': run.runId, 'old store': oldStore, bucket: testBucket, prefix: 'moved' });
+    const lines = documented('aws s3 sync', {
+      'run id': run.runId,
+      'old store': oldStore,
+      bucket: testBucket,
+      prefix: 'moved',
+    });
     expect(lines).toHaveLength(6);
     for (const line of lines) await act(line);
     await expectMoved(run, server.url('moved'));

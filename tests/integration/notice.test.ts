@@ -124,7 +124,15 @@ describe('a rollout worker that is told to leave in the midst of its samples', (
 
   it.each([
     ['sample-1', 'SIGTERM', (process: ProcessIdentity) => void signalProcess(process, 'SIGTERM')],
-    ['spot-1', 'EC2 means to terminate', () => void (metadata.action = JSON.stringify({ action: 'terminate', time: new Date(Date.now() + 15_000).toISOString() }))],
+    [
+      'spot-1',
+      'EC2 means to terminate',
+      () =>
+        void (metadata.action = JSON.stringify({
+          action: 'terminate',
+          time: new Date(Date.now() + 15_000).toISOString(),
+        })),
+    ],
   ])('%s (%s) leaves them to others, who decode nothing again', async (worker, reason, tell) => {
     const restarts = restartsOf(worker);
     inject.arm({ id: worker, point: 'sample.token', process: worker, facts: { position: toldAt }, action: 'stand' });
@@ -140,16 +148,22 @@ describe('a rollout worker that is told to leave in the midst of its samples', (
     expect(Number(/(\d+) tokens/.exec(resumed ?? '')?.[1])).toBeGreaterThanOrEqual(6 * (toldAt - 1));
     const [first] = await loop.iterations(run);
     const timings = first?.batch.timings ?? {};
-    expect(Number(timings['rollout/resumed_tokens']) + Number(timings['rollout/decoded_tokens'])).toBe(responseTokens(first?.batch.metrics ?? {}));
+    expect(Number(timings['rollout/resumed_tokens']) + Number(timings['rollout/decoded_tokens'])).toBe(
+      responseTokens(first?.batch.metrics ?? {}),
+    );
     expect(await loop.states(run)).toEqual(undisturbed);
   });
 });
 
 /** 16 samples a batch. */
-const responseTokens = (metrics: Readonly<Record<string, number | string>>) => Math.round(16 * Number(metrics['response_length/mean']));
+const responseTokens = (metrics: Readonly<Record<string, number | string>>) =>
+  Math.round(16 * Number(metrics['response_length/mean']));
 
 describe('with a small model', () => {
-  const recipe = { actor: { ppo_mini_batch_size: 2, ppo_epochs: 50 }, trainer: { total_training_steps: 4, save_freq: -1 } };
+  const recipe = {
+    actor: { ppo_mini_batch_size: 2, ppo_epochs: 50 },
+    trainer: { total_training_steps: 4, save_freq: -1 },
+  };
   let undisturbed: string[];
   beforeAll(async () => {
     const run = await loop.start(recipe);
@@ -159,7 +173,13 @@ describe('with a small model', () => {
 
   it('a trainer that is told to leave in the midst of an update finishes it and saves: nothing is replayed', async () => {
     const restarts = restartsOf('train-1');
-    inject.arm({ id: 'updating', point: 'write.step', process: 'train-1', facts: { iteration: 3, step: 10 }, action: 'stand' });
+    inject.arm({
+      id: 'updating',
+      point: 'write.step',
+      process: 'train-1',
+      facts: { iteration: 3, step: 10 },
+      action: 'stand',
+    });
     const run = await loop.start(recipe);
     await whenItStands('updating', (process) => void signalProcess(process, 'SIGTERM'));
     await left(run, 'train-1', restarts);
@@ -168,7 +188,9 @@ describe('with a small model', () => {
     await loop.said(run, /^info train-1: leaving: checkpoint 3 saved$/);
     await loop.said(run, /^info train-1: loaded checkpoint 3$/);
     expect((await run.log.checkpoints()).map(({ record }) => record.iteration)).toEqual([4, 3]);
-    expect((await loop.lines(run)).filter((line) => line.includes('replayed') || line.includes('handed back'))).toEqual([]);
+    expect((await loop.lines(run)).filter((line) => line.includes('replayed') || line.includes('handed back'))).toEqual(
+      [],
+    );
   });
 
   it('a trainer that is told to leave between updates saves what it has', async () => {
@@ -190,7 +212,13 @@ describe('with a small model', () => {
 
   it('a reward worker that is told to leave finishes the samples in hand', async () => {
     const restarts = restartsOf('score-1');
-    inject.arm({ id: 'scoring', point: 'job.begin', process: 'score-1', facts: { stage: 'reward', iteration: 1 }, action: 'stand' });
+    inject.arm({
+      id: 'scoring',
+      point: 'job.begin',
+      process: 'score-1',
+      facts: { stage: 'reward', iteration: 1 },
+      action: 'stand',
+    });
     const run = await loop.start(recipe);
     await whenItStands('scoring', (process) => void signalProcess(process, 'SIGTERM'));
     await left(run, 'score-1', restarts);

@@ -28,14 +28,24 @@ afterAll(async () => {
 });
 
 describe('a sample that ends every rollout engine (seed 42)', () => {
-  const poisoned: ArmedFault = { id: 'poison', point: 'sample.token', facts: { draw: 6, sample: 2 }, action: 'segv', always: true };
+  const poisoned: ArmedFault = {
+    id: 'poison',
+    point: 'sample.token',
+    facts: { draw: 6, sample: 2 },
+    action: 'segv',
+    always: true,
+  };
 
   it('is convicted alone: it alone has no response, and the run goes on', async () => {
     injector.arm(poisoned);
     const run = await loop.completed({ deterministic: 'replay', trainer: { total_training_steps: 3 } });
     const draws = (await loop.iterations(run)).flatMap(({ batch }) => batch.draws);
-    expect(draws.map(({ draw, fate }) => `${draw} ${fate}`)).toEqual(Array.from({ length: 12 }, (_, draw) => `${draw} trained`));
-    const lost = draws.flatMap(({ draw, samples }) => samples.flatMap((sample, i) => (typeof sample === 'string' ? [`${draw} ${i}: ${sample}`] : [])));
+    expect(draws.map(({ draw, fate }) => `${draw} ${fate}`)).toEqual(
+      Array.from({ length: 12 }, (_, draw) => `${draw} trained`),
+    );
+    const lost = draws.flatMap(({ draw, samples }) =>
+      samples.flatMap((sample, i) => (typeof sample === 'string' ? [`${draw} ${i}: ${sample}`] : [])),
+    );
     expect(lost).toEqual(['6 2: convicted: it ended every worker that sampled it']);
     await loop.said(run, /warn control: worker sample-\d ended \(SIGSEGV\) and was started again/);
     await loop.said(run, /sample 2 of draw 6 \(row \d+\) is convicted/);
@@ -46,7 +56,11 @@ describe('a sample that ends every rollout engine (seed 42)', () => {
     const undisturbed = await loop.completed(recipe);
     injector.arm(poisoned);
     const run = await loop.start(recipe);
-    expect((await loop.reaches(run, 'paused')).reason).toMatchObject({ code: 'SampleConvicted', message: expect.stringMatching(/^sample 2 of draw 6 /), hint: expect.stringContaining('resume') });
+    expect((await loop.reaches(run, 'paused')).reason).toMatchObject({
+      code: 'SampleConvicted',
+      message: expect.stringMatching(/^sample 2 of draw 6 /),
+      hint: expect.stringContaining('resume'),
+    });
     injector.disarm('poison');
     await loop.resume(run);
     await loop.reaches(run, 'completed');
@@ -63,14 +77,20 @@ describe('a batch that ends every trainer (seed 42)', () => {
       message: expect.stringMatching(/^the batch of iteration 2 ended every trainer that applied it/),
       hint: expect.stringContaining(`petrel resume ${run.runId} --skip`),
     });
-    expect(await skipBatch({ runId: run.runId, log: run.log } as Parameters<typeof skipBatch>[0])).toBe('iteration 2 is skipped: its batch is not trained on');
+    expect(await skipBatch({ runId: run.runId, log: run.log } as Parameters<typeof skipBatch>[0])).toBe(
+      'iteration 2 is skipped: its batch is not trained on',
+    );
     await loop.resume(run);
     await loop.passes(run, 3);
     await kill(loop.process('train-1'));
     await loop.reaches(run, 'completed');
     const made = await loop.iterations(run);
     expect(made.map(({ update }) => update.outcome)).toEqual(['applied', 'skipped', 'applied', 'applied']);
-    expect(made[1]?.update).toMatchObject({ reason: "skipped by the run's owner", stateDigest: made[0]?.update.stateDigest, after: { cursor: 8, optimizerSteps: 2, badSteps: 0 } });
+    expect(made[1]?.update).toMatchObject({
+      reason: "skipped by the run's owner",
+      stateDigest: made[0]?.update.stateDigest,
+      after: { cursor: 8, optimizerSteps: 2, badSteps: 0 },
+    });
     await loop.said(run, /iteration 2 was skipped: skipped by the run's owner/);
     const stored = await readRecord(loop.store, keys.update(run.runId, 1, 2), updateRecord);
     expect(stored?.record.steps).toEqual([]);
@@ -78,7 +98,9 @@ describe('a batch that ends every trainer (seed 42)', () => {
 
   it('cannot be skipped when none waits, nor while the run is at work', async () => {
     const run = await loop.completed({ trainer: { total_training_steps: 2 } });
-    await expect(skipBatch({ runId: run.runId, log: run.log } as Parameters<typeof skipBatch>[0])).rejects.toMatchObject({ code: 'NothingToSkip' });
+    await expect(
+      skipBatch({ runId: run.runId, log: run.log } as Parameters<typeof skipBatch>[0]),
+    ).rejects.toMatchObject({ code: 'NothingToSkip' });
   });
 });
 

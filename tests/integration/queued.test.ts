@@ -13,7 +13,9 @@ async function queuedBehind(holder: StartedRun, overrides = {}): Promise<Started
   const run = await loop.create(overrides);
   const notes = loop.notes(run);
   await loop.drive(run);
-  await loop.until(run, 'a note that says who holds the trainer', async () => notes.some(({ queued }) => queued === `the trainer is leased to ${holder.runId}`));
+  await loop.until(run, 'a note that says who holds the trainer', async () =>
+    notes.some(({ queued }) => queued === `the trainer is leased to ${holder.runId}`),
+  );
   return run;
 }
 
@@ -23,7 +25,10 @@ describe('two runs on one trainer (seed 42)', () => {
     await loop.passes(first, 3);
     const second = await queuedBehind(first);
     expect(await second.log.status()).toMatchObject({ state: 'queued' });
-    expect(await loop.client.workflow.getHandle(second.runId).query('live')).toMatchObject({ state: 'queued', stage: 'open' });
+    expect(await loop.client.workflow.getHandle(second.runId).query('live')).toMatchObject({
+      state: 'queued',
+      stage: 'open',
+    });
     expect(await second.log.head()).toBeUndefined();
 
     await loop.wish(first, 'stop');

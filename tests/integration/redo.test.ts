@@ -19,7 +19,8 @@ beforeAll(async () => {
 afterAll(() => loop.remove());
 
 const petrel = (...words: string[]) => runWords(loop.home, words);
-const drawsOf = async (run: StartedRun) => (await loop.iterations(run)).map(({ batch }) => batch.draws.map(({ draw }) => draw));
+const drawsOf = async (run: StartedRun) =>
+  (await loop.iterations(run)).map(({ batch }) => batch.draws.map(({ draw }) => draw));
 
 /** The run's states, once the ledger has been proven. */
 async function provenStates(run: StartedRun): Promise<string[]> {
@@ -30,16 +31,42 @@ async function provenStates(run: StartedRun): Promise<string[]> {
 describe('resume --from (seed 42)', () => {
   it('lists what is given up, needs --accept, and repeats the numbers', async () => {
     const run = await loop.completed(recipe);
-    await expect(petrel('resume', run.runId, '--from', '3')).rejects.toMatchObject({ message: expect.stringContaining('iterations 4 to 6 no longer count'), hint: 'add --accept' });
+    await expect(petrel('resume', run.runId, '--from', '3')).rejects.toMatchObject({
+      message: expect.stringContaining('iterations 4 to 6 no longer count'),
+      hint: 'add --accept',
+    });
     const resumed = await petrel('resume', run.runId, '--from', '3', '--accept', '--wait', '--json');
-    expect(resumed.err).toMatch(/ITERATION +REWARD +CHECKPOINT\n *4 +[\d.]+ +out of reach\n *5 +[\d.]+ +-\n *6 +[\d.]+ +out of reach/);
-    expect(resumed.json()).toMatchObject({ iteration: iterations, term: 2, state: 'completed', reason: 'redo from iteration 3', abandoned: [{ iteration: 4, checkpoint: true }, { iteration: 5 }, { iteration: 6 }] });
+    expect(resumed.err).toMatch(
+      /ITERATION +REWARD +CHECKPOINT\n *4 +[\d.]+ +out of reach\n *5 +[\d.]+ +-\n *6 +[\d.]+ +out of reach/,
+    );
+    expect(resumed.json()).toMatchObject({
+      iteration: iterations,
+      term: 2,
+      state: 'completed',
+      reason: 'redo from iteration 3',
+      abandoned: [{ iteration: 4, checkpoint: true }, { iteration: 5 }, { iteration: 6 }],
+    });
     expect(await provenStates(run)).toEqual(undisturbed);
     expect((await loop.iterations(run)).map(({ update }) => update.term)).toEqual([1, 1, 1, 2, 2, 2]);
-    expect((await petrel('metrics', run.runId, '--json')).json<{ iteration: number; term: number }[]>().map(({ iteration, term }) => [iteration, term])).toEqual([[1, 1], [2, 1], [3, 1], [4, 2], [5, 2], [6, 2]]);
+    expect(
+      (await petrel('metrics', run.runId, '--json'))
+        .json<{ iteration: number; term: number }[]>()
+        .map(({ iteration, term }) => [iteration, term]),
+    ).toEqual([
+      [1, 1],
+      [2, 1],
+      [3, 1],
+      [4, 2],
+      [5, 2],
+      [6, 2],
+    ]);
     expect((await petrel('samples', run.runId, '-i', '4', '--json')).json()).toHaveLength(8);
     expect((await petrel('ckpt', 'verify', run.runId, '--json')).code).toBe(0);
-    expect((await petrel('status', run.runId, '--json')).json()).toMatchObject({ term: 2, state: 'completed', iteration: iterations });
+    expect((await petrel('status', run.runId, '--json')).json()).toMatchObject({
+      term: 2,
+      state: 'completed',
+      iteration: iterations,
+    });
   });
 
   it('begins with the base again, and a redo of a redo may go back further', async () => {
@@ -54,7 +81,11 @@ describe('resume --from (seed 42)', () => {
     const run = await loop.completed(recipe);
     await petrel('resume', run.runId, '--from', '2', '--skip-draws', '--accept', '--wait');
     const draws = await drawsOf(run);
-    expect(draws.slice(0, 3)).toEqual([[0, 1, 2, 3], [4, 5, 6, 7], [24, 25, 26, 27]]);
+    expect(draws.slice(0, 3)).toEqual([
+      [0, 1, 2, 3],
+      [4, 5, 6, 7],
+      [24, 25, 26, 27],
+    ]);
     expect((await run.log.newestTerm())?.record.skippedDraws).toEqual([[8, 24]]);
     const states = await provenStates(run);
     expect(states.slice(0, 2)).toEqual(undisturbed.slice(0, 2));
@@ -84,8 +115,14 @@ describe('resume --from (seed 42)', () => {
   it('is refused while the run is at work, as a second resume is', async () => {
     const run = await loop.start(recipe);
     await loop.reaches(run, 'running');
-    await expect(petrel('resume', run.runId, '--from', '0', '--accept')).rejects.toMatchObject({ code: 'Conflict', hint: expect.stringContaining('petrel stop') });
-    await expect(petrel('resume', run.runId)).rejects.toMatchObject({ code: 'Conflict', message: expect.stringContaining('runs already: driven by') });
+    await expect(petrel('resume', run.runId, '--from', '0', '--accept')).rejects.toMatchObject({
+      code: 'Conflict',
+      hint: expect.stringContaining('petrel stop'),
+    });
+    await expect(petrel('resume', run.runId)).rejects.toMatchObject({
+      code: 'Conflict',
+      message: expect.stringContaining('runs already: driven by'),
+    });
     await loop.reaches(run, 'completed');
     expect(await provenStates(run)).toEqual(undisturbed);
     expect(await run.log.store.children(keys.positions(run.runId, 1))).not.toContain(`${iterations + 1}/`);

@@ -51,7 +51,10 @@ describe('a run that keeps two checkpoints (one was asked for)', () => {
   it('has two checkpoints, the batches after the older one, and the weights of its end; all of them whole', async () => {
     await sweepTwice();
     expect((await run.log.checkpoints()).map(({ record }) => record.iteration)).toEqual([12, 10]);
-    const verdicts = [...(await verifyCheckpoints(run.log, undefined, () => {})), ...(await verifyBatches(run.log, 10, () => {}))];
+    const verdicts = [
+      ...(await verifyCheckpoints(run.log, undefined, () => {})),
+      ...(await verifyBatches(run.log, 10, () => {})),
+    ];
     expect(verdicts.filter(({ ok }) => !ok)).toEqual([]);
     expect((await loop.store.children(keys.allWeights(run.runId))).length).toBeLessThanOrEqual(3);
     expect(await blobs(run)).toBeLessThan((await blobs(everything)) / 2);
@@ -61,7 +64,8 @@ describe('a run that keeps two checkpoints (one was asked for)', () => {
   it('keeps every decision: the log and all results can still be read', async () => {
     expect(await loop.iterations(run)).toHaveLength(iterations);
     expect((await run.log.evaluations()).map(({ iteration }) => iteration)).toEqual([4, 8, 12]);
-    for (const { batch } of await loop.iterations(run)) for (const job of batch.results) expect(await loop.store.head(keys.result(run.runId, job))).toBeDefined();
+    for (const { batch } of await loop.iterations(run))
+      for (const job of batch.results) expect(await loop.store.head(keys.result(run.runId, job))).toBeDefined();
   });
 
   it('says of samples that are gone that retention took them', async () => {
@@ -81,12 +85,24 @@ describe('the janitor of the stack', () => {
   it('is a Schedule whose workflow goes over the store', async () => {
     const id = janitorId(loop.store.url);
     const schedule = loop.client.schedule.getHandle(id);
-    await loop.until(run, 'the schedule of the janitor', async () => (await loop.client.schedule.getHandle(id).describe().catch(() => undefined)) !== undefined);
+    await loop.until(
+      run,
+      'the schedule of the janitor',
+      async () =>
+        (await loop.client.schedule
+          .getHandle(id)
+          .describe()
+          .catch(() => undefined)) !== undefined,
+    );
     await schedule.trigger();
     const workflow = await loop.until(run, 'the end of its workflow', async () => {
       const [action] = (await schedule.describe()).info.recentActions;
       const workflowId = action?.action.workflow.workflowId;
-      return workflowId !== undefined && (await loop.client.workflow.getHandle(workflowId).describe()).status.name === 'COMPLETED' && workflowId;
+      return (
+        workflowId !== undefined &&
+        (await loop.client.workflow.getHandle(workflowId).describe()).status.name === 'COMPLETED' &&
+        workflowId
+      );
     });
     expect(workflow).toContain(id);
   });

@@ -18,7 +18,8 @@ async function loseDatabase(): Promise<void> {
   try {
     await kill(loop.process('temporal'));
     const folder = stackFolder(loop.home);
-    for (const name of readdirSync(folder).filter((file) => /^temporal\.db(-wal|-shm)?$/.test(file))) rmSync(join(folder, name));
+    for (const name of readdirSync(folder).filter((file) => /^temporal\.db(-wal|-shm)?$/.test(file)))
+      rmSync(join(folder, name));
   } finally {
     process.kill(pid, 'SIGCONT');
   }

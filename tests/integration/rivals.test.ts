@@ -19,7 +19,10 @@ import type { StartedRun } from '../loop-under-test.ts';
 import { temporaryHome } from '../servers.ts';
 
 const iterations = 6;
-const recipe = { actor: { ppo_mini_batch_size: 2, ppo_epochs: 20 }, trainer: { total_training_steps: iterations, save_freq: 2 } };
+const recipe = {
+  actor: { ppo_mini_batch_size: 2, ppo_epochs: 20 },
+  trainer: { total_training_steps: iterations, save_freq: 2 },
+};
 
 const loop = new LoopUnderTest();
 const other = temporaryHome();
@@ -67,7 +70,11 @@ describe('another machine (seed 42)', () => {
   it('that has only the store goes on with a stopped run to the same numbers', async () => {
     const run = await copied(await stopped(), 'only-the-store');
     const { out } = await there('resume', run.runId, '--store', run.log.store.url, '--wait', '--json');
-    expect(JSON.parse(out)).toMatchObject({ term: 2, state: 'completed', reason: `taken over from ${stackName(loop.home)}` });
+    expect(JSON.parse(out)).toMatchObject({
+      term: 2,
+      state: 'completed',
+      reason: `taken over from ${stackName(loop.home)}`,
+    });
     expect((await run.log.newestTerm())?.record.owner).toBe(stackName(other.home));
     await expectProven(run);
     expect((await there('metrics', run.runId, '--json')).json()).toHaveLength(iterations);
@@ -77,7 +84,10 @@ describe('another machine (seed 42)', () => {
     const run = await copied(await stopped(), 'another-engine');
     const key = keys.term(run.runId, 1);
     const { record } = await needRecord(run.log.store, key, termRecord);
-    writeFileSync(run.log.store.localPath(key) ?? '', encodeRecord({ ...record, profile: { ...record.profile, id: 'det-0123456789ab', engine: '0123456789abcdef' } }));
+    writeFileSync(
+      run.log.store.localPath(key) ?? '',
+      encodeRecord({ ...record, profile: { ...record.profile, id: 'det-0123456789ab', engine: '0123456789abcdef' } }),
+    );
     await expect(there('resume', run.runId, '--store', run.log.store.url)).rejects.toMatchObject({
       code: 'CannotReproduce',
       message: expect.stringMatching(/det-0123456789ab .* the trainers here have det-[0-9a-f]{12}$/),
@@ -91,10 +101,15 @@ describe('a run that another stack drives (seed 42)', () => {
   it('is taken over with --accept; the first stack is told who has it, and leaves its state alone', async () => {
     const run = await begun();
     const store = run.log.store.url;
-    await expect(there('resume', run.runId, '--store', store)).rejects.toMatchObject({ message: expect.stringContaining(`${stackName(loop.home)} drives it (running`), hint: 'add --accept' });
+    await expect(there('resume', run.runId, '--store', store)).rejects.toMatchObject({
+      message: expect.stringContaining(`${stackName(loop.home)} drives it (running`),
+      hint: 'add --accept',
+    });
     await there('resume', run.runId, '--store', store, '--accept', '--wait');
     await expectProven(run);
-    await expect(loop.ended(run)).rejects.toMatchObject({ cause: { type: 'Fenced', message: expect.stringContaining(stackName(other.home)) } });
+    await expect(loop.ended(run)).rejects.toMatchObject({
+      cause: { type: 'Fenced', message: expect.stringContaining(stackName(other.home)) },
+    });
     expect(await loop.statuses(run)).not.toContain('failed');
     expect((await run.log.status())?.state).toBe('completed');
     await loop.said(run, new RegExp(`${stackName(loop.home)} ends its work here`));
@@ -117,7 +132,11 @@ describe('a run that another stack drives (seed 42)', () => {
   it('can be taken back', async () => {
     const run = await stopped();
     await there('resume', run.runId, '--store', run.log.store.url);
-    await loop.until(run, 'term 2', async () => ((await run.log.head())?.position ?? 0) > 2 && (await run.log.newestTerm())?.record.term === 2);
+    await loop.until(
+      run,
+      'term 2',
+      async () => ((await run.log.head())?.position ?? 0) > 2 && (await run.log.newestTerm())?.record.term === 2,
+    );
     await here('resume', run.runId, '--accept', '--wait');
     await expectProven(run);
     expect((await run.log.newestTerm())?.record.owner).toBe(stackName(loop.home));
@@ -139,11 +158,15 @@ describe('rivals', () => {
     await expectProven(run);
     const owner = (await run.log.newestTerm())?.record.owner;
     expect([stackName(loop.home), stackName(other.home)]).toContain(owner);
-    expect((await loop.statuses(run)).filter((status) => status === 'completed' || status === 'failed')).toEqual(['completed']);
+    expect((await loop.statuses(run)).filter((status) => status === 'completed' || status === 'failed')).toEqual([
+      'completed',
+    ]);
   });
 
   it('for one home: a second supervisor says that there is one, and leaves', async () => {
-    const second = spawn(process.execPath, [builtFile('infra/stack/supervisor-main.js'), loop.home], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const second = spawn(process.execPath, [builtFile('infra/stack/supervisor-main.js'), loop.home], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     let said = '';
     second.stdout.setEncoding('utf8').on('data', (text: string) => (said += text));
     expect(await once(second, 'close')).toEqual([0, null]);

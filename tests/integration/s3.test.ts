@@ -60,11 +60,18 @@ describe('a deterministic run in a bucket, with every role in a process of its o
 
   it('leaves the same objects there, and no secret in any of them', async () => {
     const kinds = async ({ store }: LoopUnderTest, { runId }: StartedRun) =>
-      [...new Set((await store.list(`runs/${runId}/`)).map((key) => key.slice(`runs/${runId}/`.length).replace(/(?<=^(blobs|results|logs|weights)\/).*/, '…')))].filter((key) => !/^(status|weights|checkpoints\/2-)/.test(key));
+      [
+        ...new Set(
+          (await store.list(`runs/${runId}/`)).map((key) =>
+            key.slice(`runs/${runId}/`.length).replace(/(?<=^(blobs|results|logs|weights)\/).*/, '…'),
+          ),
+        ),
+      ].filter((key) => !/^(status|weights|checkpoints\/2-)/.test(key));
     expect(await kinds(onS3, inBucket as StartedRun)).toEqual(await kinds(onFolder, inFolder as StartedRun));
     for (const key of await onS3.store.list('runs/')) {
       const text = Buffer.from((await onS3.store.get(key)) ?? []).toString('latin1');
-      for (const secret of [server.env.AWS_SECRET_ACCESS_KEY, proxy.endpoint]) expect(text.includes(secret), key).toBe(false);
+      for (const secret of [server.env.AWS_SECRET_ACCESS_KEY, proxy.endpoint])
+        expect(text.includes(secret), key).toBe(false);
     }
   });
 
@@ -79,10 +86,14 @@ describe('a run whose store refuses everything for longer than any request is re
     await onS3.passes(run, 2);
     let down = true;
     const outage = proxy.add({ fault: unavailable, when: () => down, times: Infinity });
-    expect(await poll(() => outage.fired >= 8 * shortPatience.attempts, { everyMs: 50, timeoutMs: patienceMs })).toBe(true);
+    expect(await poll(() => outage.fired >= 8 * shortPatience.attempts, { everyMs: 50, timeoutMs: patienceMs })).toBe(
+      true,
+    );
     down = false;
     await onS3.reaches(run, 'completed');
-    expect((await onS3.iterations(run)).map(essence)).toEqual((await onFolder.iterations(inFolder as StartedRun)).map(essence));
+    expect((await onS3.iterations(run)).map(essence)).toEqual(
+      (await onFolder.iterations(inFolder as StartedRun)).map(essence),
+    );
     expect(await onS3.faults()).toEqual([]);
   });
 });

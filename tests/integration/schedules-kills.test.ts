@@ -26,7 +26,9 @@ afterAll(async () => {
 /** Where the next time of a schedule that fires every two seconds is seen to start a run that ends. */
 async function goesOn(log: ScheduleLog): Promise<void> {
   const from = new Date().toISOString();
-  const run = await schedules.until(`a time of ${log.name} after ${from}`, async () => (await log.view()).firings.find(({ time, outcome }) => time > from && outcome === 'started'));
+  const run = await schedules.until(`a time of ${log.name} after ${from}`, async () =>
+    (await log.view()).firings.find(({ time, outcome }) => time > from && outcome === 'started'),
+  );
   await loop.reaches(schedules.runOf(run), 'completed');
 }
 
@@ -66,7 +68,10 @@ describe('when the control process dies at a time of the schedule', () => {
     const log = await schedules.add(name, short, '--every', '1d');
     injector.arm({ id, process: 'control', action: 'kill', ...place });
     await schedules.send(log, second(n));
-    expect(await injector.fired(id, AbortSignal.timeout(patienceMs))).toMatchObject({ process: 'control', point: place.point });
+    expect(await injector.fired(id, AbortSignal.timeout(patienceMs))).toMatchObject({
+      process: 'control',
+      point: place.point,
+    });
     const { runId } = await schedules.decided(log, second(n), 'started');
     await loop.reaches(schedules.runOf({ runId }), 'completed');
     expect(await schedules.runsNamed(name)).toEqual([runId]);
@@ -87,10 +92,23 @@ describe('when Temporal’s database is lost', () => {
     await injector.replaceState('temporal', undefined);
 
     const live = (log: ScheduleLog) => describeSchedule(loop.client, temporalScheduleId(log)).catch(() => undefined);
-    await schedules.until('the schedules in the new database', async () => (await live(waits)) !== undefined && (await live(paused)) !== undefined);
+    await schedules.until(
+      'the schedules in the new database',
+      async () => (await live(waits)) !== undefined && (await live(paused)) !== undefined,
+    );
     expect((await live(paused))?.paused).toBe(true);
     expect(await live(removed)).toBeUndefined();
-    await loop.until(first, 'a workflow that listens', async () => (await loop.client.workflow.getHandle(first.runId).describe().catch(() => undefined))?.status.name === 'RUNNING');
+    await loop.until(
+      first,
+      'a workflow that listens',
+      async () =>
+        (
+          await loop.client.workflow
+            .getHandle(first.runId)
+            .describe()
+            .catch(() => undefined)
+        )?.status.name === 'RUNNING',
+    );
     await schedules.end(first);
     const { runId } = await schedules.decided(waits, second(2), 'started');
     await schedules.end(schedules.runOf({ runId }));
@@ -114,7 +132,10 @@ describe('when Temporal’s database is lost', () => {
       return state.paused && spec.intervals?.[0]?.every === 2 * 86_400_000;
     };
     await schedules.until('the newer definition', () => asWanted().catch(() => false));
-    await schedules.until('the removal', async () => (await describeSchedule(loop.client, temporalScheduleId(gone)).catch(() => ({}))) === undefined);
+    await schedules.until(
+      'the removal',
+      async () => (await describeSchedule(loop.client, temporalScheduleId(gone)).catch(() => ({}))) === undefined,
+    );
     expect(await schedules.fire(changed, second(3))).toEqual({ outcome: 'started', runId: run.runId });
     expect((await run.log.status())?.state).toBe('completed');
     expect(await schedules.runsNamed('changed')).toEqual([run.runId]);

@@ -23,7 +23,11 @@ describe('a schedule', () => {
     const ids = started.map(({ runId }) => runId ?? '');
     expect(new Set(ids).size).toBe(ids.length);
     expect(ids.every((id) => runIdPattern.test(id) && id.startsWith('clock-'))).toBe(true);
-    expect(started.every(({ seconds, iteration, time }) => (seconds ?? 0) > 0 && iteration === 1 && Date.parse(time) % 2000 === 0)).toBe(true);
+    expect(
+      started.every(
+        ({ seconds, iteration, time }) => (seconds ?? 0) > 0 && iteration === 1 && Date.parse(time) % 2000 === 0,
+      ),
+    ).toBe(true);
     const [listed] = (await schedules.petrel('schedule', 'ls', '--json')).json<ScheduleSummary[]>();
     expect(listed?.nextTimes.length).toBeGreaterThan(2);
     expect(listed).toMatchObject({ name: 'clock', state: 'active', overlap: 'skip', catchUpMs: 2_000, mine: true });
@@ -32,8 +36,13 @@ describe('a schedule', () => {
     expect(await describeSchedule(loop.client, temporalScheduleId(log))).toBeUndefined();
     expect((await log.record())?.state).toBe('removed');
     expect(await schedules.fire(log, second(1), false)).toEqual({ outcome: 'dropped' });
-    await expect(schedules.petrel('schedule', 'show', 'clock')).rejects.toMatchObject({ code: 'NotFound', message: expect.stringContaining('was removed') });
-    expect((await schedules.petrel('ls', '--json')).json<{ runId: string }[]>().map(({ runId }) => runId)).toEqual(expect.arrayContaining(ids));
+    await expect(schedules.petrel('schedule', 'show', 'clock')).rejects.toMatchObject({
+      code: 'NotFound',
+      message: expect.stringContaining('was removed'),
+    });
+    expect((await schedules.petrel('ls', '--json')).json<{ runId: string }[]>().map(({ runId }) => runId)).toEqual(
+      expect.arrayContaining(ids),
+    );
   });
 
   it('makes one run of one time, whoever fires it and how often', async () => {
@@ -54,7 +63,9 @@ describe('a schedule', () => {
     const before = await schedules.startedBy(log, second(1));
     await loop.reaches(before, 'completed');
     expect(JSON.stringify((await before.log.revision()).recipe)).not.toContain(loop.home);
-    await expect(schedules.petrel('schedule', 'add', loop.recipeFile('frozen', short), '--every', '1d')).rejects.toMatchObject({ code: 'Conflict', hint: expect.stringContaining('--replace') });
+    await expect(
+      schedules.petrel('schedule', 'add', loop.recipeFile('frozen', short), '--every', '1d'),
+    ).rejects.toMatchObject({ code: 'Conflict', hint: expect.stringContaining('--replace') });
     loop.scorer('first', 'return 0;');
     await schedules.add('frozen', { ...short, ...custom }, '--every', '2d', '--replace');
     const after = await schedules.startedBy(log, second(1));
@@ -65,11 +76,35 @@ describe('a schedule', () => {
   });
 
   it('shows what it was asked for', async () => {
-    await schedules.add('options', short, '--cron', '0 3 * * mon', '--timezone', 'Europe/Berlin', '--jitter', '5m', '--until', '2100-01-01', '--catch-up', '2h', '--overlap', 'buffer');
+    await schedules.add(
+      'options',
+      short,
+      '--cron',
+      '0 3 * * mon',
+      '--timezone',
+      'Europe/Berlin',
+      '--jitter',
+      '5m',
+      '--until',
+      '2100-01-01',
+      '--catch-up',
+      '2h',
+      '--overlap',
+      'buffer',
+    );
     const { out } = await schedules.petrel('schedule', 'show', 'options');
-    for (const part of ['cron 0 3 * * mon (Europe/Berlin)', 'up to 5m later', '2100-01-01 00:00:00Z', 'up to 2h late', 'buffer: start when it has ended']) expect(out).toContain(part);
+    for (const part of [
+      'cron 0 3 * * mon (Europe/Berlin)',
+      'up to 5m later',
+      '2100-01-01 00:00:00Z',
+      'up to 2h late',
+      'buffer: start when it has ended',
+    ])
+      expect(out).toContain(part);
     const live = await describeSchedule(loop.client, temporalScheduleId(new ScheduleLog(loop.store, 'options')));
-    expect((await schedules.show('options')).nextTimes).toEqual(live?.nextTimes.slice(0, 5).map((time) => time.toISOString()));
+    expect((await schedules.show('options')).nextTimes).toEqual(
+      live?.nextTimes.slice(0, 5).map((time) => time.toISOString()),
+    );
   });
 
   it('that is paused starts nothing by itself, but what a person triggers', async () => {
@@ -88,9 +123,15 @@ describe('a schedule', () => {
   it('of another stack is left to it, until this one takes it over', async () => {
     const log = await schedules.add('moved', short, '--every', '1d');
     await changeSchedule(log, () => ({ state: 'active', owner: 'elsewhere-123456' }), new Date());
-    await schedules.until('no Temporal Schedule here', async () => (await describeSchedule(loop.client, temporalScheduleId(log))) === undefined);
+    await schedules.until(
+      'no Temporal Schedule here',
+      async () => (await describeSchedule(loop.client, temporalScheduleId(log))) === undefined,
+    );
     expect((await schedules.petrel('schedule', 'show', 'moved')).out).toContain('elsewhere-123456, another stack');
-    await expect(schedules.petrel('schedule', 'trigger', 'moved')).rejects.toMatchObject({ code: 'Conflict', hint: expect.stringContaining('takes it over') });
+    await expect(schedules.petrel('schedule', 'trigger', 'moved')).rejects.toMatchObject({
+      code: 'Conflict',
+      hint: expect.stringContaining('takes it over'),
+    });
     expect(await schedules.fire(log, second(1))).toEqual({ outcome: 'dropped' });
     await schedules.petrel('schedule', 'unpause', 'moved');
     await loop.reaches(await schedules.startedBy(log, second(1)), 'completed');
@@ -101,7 +142,10 @@ describe('when a run of the schedule has not ended', () => {
   it('skip: none is started, also when that run was stopped and resumed, or is paused', async () => {
     const log = await schedules.add('skip', long, '--every', '1d');
     const first = await schedules.startedBy(log, second(1));
-    expect(await schedules.fire(log, second(2))).toMatchObject({ outcome: 'skipped', why: `${first.runId} has not ended` });
+    expect(await schedules.fire(log, second(2))).toMatchObject({
+      outcome: 'skipped',
+      why: `${first.runId} has not ended`,
+    });
     await loop.passes(first, 1);
     await schedules.petrel('stop', first.runId);
     await loop.reaches(first, 'stopped');
@@ -110,11 +154,21 @@ describe('when a run of the schedule has not ended', () => {
     expect(await schedules.fire(log, second(3))).toMatchObject({ outcome: 'skipped' });
     await schedules.petrel('pause', first.runId);
     await loop.reaches(first, 'paused');
-    await expect(schedules.petrel('schedule', 'trigger', 'skip')).rejects.toMatchObject({ code: 'Conflict', message: expect.stringContaining(first.runId) });
-    expect(await schedules.show('skip')).toMatchObject({ active: [{ runId: first.runId, state: 'paused' }], skipped: 3 });
+    await expect(schedules.petrel('schedule', 'trigger', 'skip')).rejects.toMatchObject({
+      code: 'Conflict',
+      message: expect.stringContaining(first.runId),
+    });
+    expect(await schedules.show('skip')).toMatchObject({
+      active: [{ runId: first.runId, state: 'paused' }],
+      skipped: 3,
+    });
     const { out } = await schedules.petrel('schedule', 'show', 'skip');
     expect(out).toMatch(new RegExp(`blocked by +${first.runId} \\(paused\\)`));
-    expect((await schedules.show('skip')).firings[0]).toMatchObject({ outcome: 'skipped', kind: 'triggered', by: [first.runId] });
+    expect((await schedules.show('skip')).firings[0]).toMatchObject({
+      outcome: 'skipped',
+      kind: 'triggered',
+      by: [first.runId],
+    });
     await schedules.end(first);
     await schedules.end(await schedules.startedBy(log, second(4)));
   });
@@ -124,7 +178,10 @@ describe('when a run of the schedule has not ended', () => {
     const first = await schedules.startedBy(log, second(1));
     const waiting = schedules.fire(log, second(2));
     await schedules.until('one that waits', async () => (await outcomes(log)).includes('2 waiting'));
-    expect(await schedules.fire(log, second(3))).toMatchObject({ outcome: 'skipped', why: `the one of ${second(2)} waits already` });
+    expect(await schedules.fire(log, second(3))).toMatchObject({
+      outcome: 'skipped',
+      why: `the one of ${second(2)} waits already`,
+    });
     await schedules.end(first);
     const { runId, outcome } = await waiting;
     expect([outcome, await outcomes(log)]).toEqual(['started', ['1 started', '2 waiting', '3 skipped', '2 started']]);
@@ -153,20 +210,44 @@ describe('when a run of the schedule has not ended', () => {
   });
 
   it('a backfill starts run after run in order of time, and what the clock brings goes first', async () => {
-    const log = await schedules.add('past', long, '--every', '1d', '--overlap', 'buffer', '--backfill', '2026-01-01..2026-01-03');
-    const first = await schedules.until('the first', async () => (await log.view()).firings.find(({ outcome }) => outcome === 'started'));
-    await schedules.until('two that wait', async () => (await log.view()).firings.filter(({ outcome }) => outcome === 'waiting').length === 2);
+    const log = await schedules.add(
+      'past',
+      long,
+      '--every',
+      '1d',
+      '--overlap',
+      'buffer',
+      '--backfill',
+      '2026-01-01..2026-01-03',
+    );
+    const first = await schedules.until('the first', async () =>
+      (await log.view()).firings.find(({ outcome }) => outcome === 'started'),
+    );
+    await schedules.until(
+      'two that wait',
+      async () => (await log.view()).firings.filter(({ outcome }) => outcome === 'waiting').length === 2,
+    );
     expect(first).toMatchObject({ time: '2026-01-01T00:00:00.000Z', kind: 'backfill' });
     expect((await schedules.show('past')).backfill).toMatchObject({ left: 2 });
     const triggered = schedules.fire(log, isoSeconds(new Date()));
-    await schedules.until('three that wait', async () => (await log.view()).firings.filter(({ outcome }) => outcome === 'waiting').length === 3);
+    await schedules.until(
+      'three that wait',
+      async () => (await log.view()).firings.filter(({ outcome }) => outcome === 'waiting').length === 3,
+    );
     await schedules.end(schedules.runOf(first));
     await schedules.end(schedules.runOf(await triggered));
     for (const day of ['02', '03']) {
-      const next = await schedules.until(`the one of January ${day}`, async () => (await log.view()).firings.find(({ time, runId }) => time.startsWith(`2026-01-${day}`) && runId !== undefined));
+      const next = await schedules.until(`the one of January ${day}`, async () =>
+        (await log.view()).firings.find(({ time, runId }) => time.startsWith(`2026-01-${day}`) && runId !== undefined),
+      );
       await schedules.end(schedules.runOf(next));
     }
-    expect((await log.entries()).flatMap(({ outcome, kind }) => (outcome === 'started' ? kind : []))).toEqual(['backfill', 'triggered', 'backfill', 'backfill']);
+    expect((await log.entries()).flatMap(({ outcome, kind }) => (outcome === 'started' ? kind : []))).toEqual([
+      'backfill',
+      'triggered',
+      'backfill',
+      'backfill',
+    ]);
     expect((await schedules.show('past')).backfill).toMatchObject({ left: 0 });
   });
 });

@@ -44,7 +44,9 @@ describe('a supervised run (seed 42)', () => {
       const sample = tensors.tokens_N.subarray(tensors.offsets_B1[b], tensors.offsets_B1[b + 1]);
       const scored = tensors.scored_T.subarray(tensors.scoredOffsets_B1[b], tensors.scoredOffsets_B1[b + 1]);
       expect([...sample]).toEqual([...prompt, ...response]);
-      expect([...scored].map((n) => n - (tensors.offsets_B1[b] ?? 0))).toEqual([...response.keys()].map((t) => prompt.length + t));
+      expect([...scored].map((n) => n - (tensors.offsets_B1[b] ?? 0))).toEqual(
+        [...response.keys()].map((t) => prompt.length + t),
+      );
       // The end of text is learnt as well.
       expect(response.at(-1)).toBe(1);
     });
@@ -54,9 +56,13 @@ describe('a supervised run (seed 42)', () => {
     for (const { batch } of made.slice(0, 3)) {
       const tensors = decodeBatch(await getBlob(loop.store, run.runId, batch.tensors), 'batch');
       const lengthOf = (b: number) => (tensors.offsets_B1[b + 1] ?? 0) - (tensors.offsets_B1[b] ?? 0);
-      const micros = Array.from({ length: tensors.microOffsets_M1.length - 1 }, (_, m) => [...tensors.microSamples.subarray(tensors.microOffsets_M1[m], tensors.microOffsets_M1[m + 1])]);
+      const micros = Array.from({ length: tensors.microOffsets_M1.length - 1 }, (_, m) => [
+        ...tensors.microSamples.subarray(tensors.microOffsets_M1[m], tensors.microOffsets_M1[m + 1]),
+      ]);
       expect(micros.length).toBeGreaterThan(1);
-      expect(Math.max(...micros.map((samples) => samples.reduce((sum, b) => sum + lengthOf(b), 0)))).toBeLessThanOrEqual(maxTokens);
+      expect(
+        Math.max(...micros.map((samples) => samples.reduce((sum, b) => sum + lengthOf(b), 0))),
+      ).toBeLessThanOrEqual(maxTokens);
       expect(micros.flat().sort((a, b) => a - b)).toEqual(Array.from({ length: 12 }, (_, b) => b));
     }
   });

@@ -38,7 +38,10 @@ describe('a running run (seed 42)', () => {
     const run = await begun();
     await loop.wish(run, 'pause');
     expect(await loop.reaches(run, 'paused')).toMatchObject({ wish: 'pause' });
-    expect(await loop.client.workflow.getHandle(run.runId).query('live')).toMatchObject({ state: 'paused', wish: 'pause' });
+    expect(await loop.client.workflow.getHandle(run.runId).query('live')).toMatchObject({
+      state: 'paused',
+      wish: 'pause',
+    });
     const head = await run.log.head();
     expect(head?.pending).toBeUndefined();
     expect(head?.position).toBeLessThan(iterations);
@@ -63,7 +66,12 @@ describe('a running run (seed 42)', () => {
 
   it('that is resumed while its pause is written down goes on, even when the signal of it is lost', async () => {
     const run = await loop.start(recipe);
-    injector.arm({ id: 'pausing', point: 'decide.before', facts: { kind: 'status', runId: run.runId, state: 'paused' }, action: 'stand' });
+    injector.arm({
+      id: 'pausing',
+      point: 'decide.before',
+      facts: { kind: 'status', runId: run.runId, state: 'paused' },
+      action: 'stand',
+    });
     await loop.passes(run, 2);
     await loop.wish(run, 'pause');
     const { identity } = await injector.stands('pausing', AbortSignal.timeout(patienceMs));
@@ -95,7 +103,11 @@ describe('a running run (seed 42)', () => {
 
   it('that is cancelled while responses grow frees their worker at once', async () => {
     // Long enough that the worker hears of it before they are grown, however fast it is.
-    const run = await loop.start({ ...recipe, data: { max_response_length: 48 }, actor: { ppo_max_token_len_per_gpu: 256 } });
+    const run = await loop.start({
+      ...recipe,
+      data: { max_response_length: 48 },
+      actor: { ppo_max_token_len_per_gpu: 256 },
+    });
     injector.arm({ id: 'growing', point: 'sample.token', facts: { runId: run.runId, position: 3 }, action: 'stand' });
     const { identity } = await injector.stands('growing', AbortSignal.timeout(patienceMs));
     await loop.wish(run, 'cancel');
@@ -110,6 +122,14 @@ describe('a running run (seed 42)', () => {
     await loop.reaches(run, 'paused');
     await loop.resume(run);
     await loop.reaches(run, 'completed');
-    expect(await loop.statuses(run)).toEqual(['queued', 'running', 'running, pause', 'paused, pause', 'paused', 'running', 'completed']);
+    expect(await loop.statuses(run)).toEqual([
+      'queued',
+      'running',
+      'running, pause',
+      'paused, pause',
+      'paused',
+      'running',
+      'completed',
+    ]);
   });
 });

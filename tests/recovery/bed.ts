@@ -51,7 +51,14 @@ export class Bed {
       name: 'recovery',
       data: { val_files: this.loop.validationFile, max_response_length: 12 },
       rollout: { max_num_seqs: 8 },
-      actor: { ppo_mini_batch_size: 2, ppo_epochs: 2, shuffle: true, use_kl_loss: true, kl_loss_coef: 0.05, entropy_coeff: 0.01 },
+      actor: {
+        ppo_mini_batch_size: 2,
+        ppo_epochs: 2,
+        shuffle: true,
+        use_kl_loss: true,
+        kl_loss_coef: 0.05,
+        entropy_coeff: 0.01,
+      },
       reward: { custom_reward_function: { path: this.#scorer, deterministic: true }, num_workers: 1 },
       trainer: { total_training_steps: iterations, save_freq: 2 },
     };
@@ -70,7 +77,15 @@ export class Bed {
       steps: update.steps,
       metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
     }));
-    const validated = (await run.log.evaluations()).map(({ iteration, accuracy, questions, failed, weightsDigest }) => ({ iteration, accuracy, questions, failed, weightsDigest }));
+    const validated = (await run.log.evaluations()).map(
+      ({ iteration, accuracy, questions, failed, weightsDigest }) => ({
+        iteration,
+        accuracy,
+        questions,
+        failed,
+        weightsDigest,
+      }),
+    );
     return [...committed, ...validated];
   }
 
@@ -100,5 +115,7 @@ export class Bed {
 export function difference(made: Essence, expected: Essence): string | undefined {
   if (made.length !== expected.length) return `${made.length} records instead of ${expected.length}`;
   const at = made.findIndex((one, i) => !isDeepStrictEqual(one, expected[i]));
-  return at < 0 ? undefined : `record ${at + 1} differs from the undisturbed run's:\n${JSON.stringify(made[at])}\n${JSON.stringify(expected[at])}`;
+  return at < 0
+    ? undefined
+    : `record ${at + 1} differs from the undisturbed run's:\n${JSON.stringify(made[at])}\n${JSON.stringify(expected[at])}`;
 }

@@ -12,7 +12,9 @@ describe('whatever is killed, a deterministic run goes on by itself to the same 
 
   it('and the supervisor tells of every death, but a scorer’s, which is its worker’s to tell, and that of everything', () => {
     const known = (blows: typeof done) => [...new Set(blows.map(({ strike }) => strike.pair.fault))].sort();
-    expect(known(done.filter(({ noticedAfterS }) => noticedAfterS !== undefined))).toEqual(known(done).filter((fault) => fault !== 'scorer' && fault !== 'everything'));
+    expect(known(done.filter(({ noticedAfterS }) => noticedAfterS !== undefined))).toEqual(
+      known(done).filter((fault) => fault !== 'scorer' && fault !== 'everything'),
+    );
   });
 
   it('and these seeds did every fault in every stage of the list', () => {

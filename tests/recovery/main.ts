@@ -11,7 +11,8 @@ import { faultRows, renderRows, renderSeeds } from './report.ts';
 import { runSeed, undisturbedSeconds } from './seed.ts';
 import type { SeedResult } from './seed.ts';
 
-const usage = 'usage: npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--alone] [--store <folder or s3://…>] [--json]';
+const usage =
+  'usage: npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--alone] [--store <folder or s3://…>] [--json]';
 
 async function main(args: readonly string[]): Promise<number> {
   const { seeds, from, fault, alone, store, json } = options(args);
@@ -19,11 +20,13 @@ async function main(args: readonly string[]): Promise<number> {
   const results: SeedResult[] = [];
   let failed = 0;
   let bed = new Bed(store);
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void bed.remove().finally(() => process.exit(130)));
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void bed.remove().finally(() => process.exit(130)));
   const undisturbed = new Map<Layout, number>();
   for (const plan of (alone ? plansAlone : plansOf)(from, seeds, fault)) {
     try {
-      if (alone && !undisturbed.has(plan.layout)) undisturbed.set(plan.layout, await undisturbedSeconds(bed, plan.layout));
+      if (alone && !undisturbed.has(plan.layout))
+        undisturbed.set(plan.layout, await undisturbedSeconds(bed, plan.layout));
       const result = await runSeed(bed, plan);
       results.push(result);
       say(`ok ${result.seconds.toFixed(1)} s  ${planTitle(plan)}`);
@@ -41,14 +44,32 @@ async function main(args: readonly string[]): Promise<number> {
   return failed === 0 ? 0 : 1;
 }
 
-function options(args: readonly string[]): { seeds: number; from: number; fault: FaultName | undefined; alone: boolean; store: string | undefined; json: boolean } {
+function options(args: readonly string[]): {
+  seeds: number;
+  from: number;
+  fault: FaultName | undefined;
+  alone: boolean;
+  store: string | undefined;
+  json: boolean;
+} {
   const text = { type: 'string' } as const;
-  const { values } = parseArgs({ args: [...args], options: { seeds: text, from: text, fault: text, store: text, alone: { type: 'boolean' }, json: { type: 'boolean' } } });
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      seeds: text,
+      from: text,
+      fault: text,
+      store: text,
+      alone: { type: 'boolean' },
+      json: { type: 'boolean' },
+    },
+  });
   const whole = (name: string, value: string): number => {
     if (!/^[1-9]\d*$/.test(value)) throw new Error(`--${name} is a whole number from 1 on, got ${value}\n${usage}`);
     return Number(value);
   };
-  if (values.fault !== undefined && !(values.fault in faults)) throw new Error(`--fault is one of: ${Object.keys(faults).join(', ')}; got ${values.fault}`);
+  if (values.fault !== undefined && !(values.fault in faults))
+    throw new Error(`--fault is one of: ${Object.keys(faults).join(', ')}; got ${values.fault}`);
   return {
     seeds: whole('seeds', values.seeds ?? String(seedsPerCycle())),
     from: whole('from', values.from ?? '1'),

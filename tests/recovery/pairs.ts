@@ -38,7 +38,20 @@ export const faults = {
 export type FaultName = keyof typeof faults;
 
 /** The stages of an iteration, and what is decided between them. */
-export const stageNames = ['open', 'rollout', 'reward', 'advantage', 'batch decision', 'update', 'update decision', 'checkpoint', 'weights', 'recovery', 'evaluate', 'end'] as const;
+export const stageNames = [
+  'open',
+  'rollout',
+  'reward',
+  'advantage',
+  'batch decision',
+  'update',
+  'update decision',
+  'checkpoint',
+  'weights',
+  'recovery',
+  'evaluate',
+  'end',
+] as const;
 export type StageName = (typeof stageNames)[number];
 
 /** `one`: a worker with all roles. `apart`: a process for every role, so that weights travel. */
@@ -88,10 +101,20 @@ const decision = (stage: StageName, point: 'decide.before' | 'decide.after', kin
   facts: { kind, ...rest.facts },
 });
 /** The trainer's engine thread. */
-const engine = (stage: StageName, point: FaultPoint, rest: Rest = {}): Place => ({ stage, point, counts: 'from iteration', when: 'any', facts: {}, ...rest });
+const engine = (stage: StageName, point: FaultPoint, rest: Rest = {}): Place => ({
+  stage,
+  point,
+  counts: 'from iteration',
+  when: 'any',
+  facts: {},
+  ...rest,
+});
 
 const opening = (point: FaultPoint): Place => job('open', point, 'open', { when: 'open' });
-const term = (point: 'decide.before' | 'decide.after'): Place => ({ ...decision('open', point, 'term', { when: 'open' }), counts: 'none' });
+const term = (point: 'decide.before' | 'decide.after'): Place => ({
+  ...decision('open', point, 'term', { when: 'open' }),
+  counts: 'none',
+});
 const rollout = (point: FaultPoint, rest: Rest = {}): Place => job('rollout', point, 'rollout', rest);
 const decoding: Place = { ...engine('rollout', 'sample.token', { visits: 12 }), counts: 'none' };
 const reward = (point: FaultPoint, rest: Rest = {}): Place => job('reward', point, 'reward', rest);
@@ -100,14 +123,30 @@ const update = (point: FaultPoint): Place => job('update', point, 'update');
 const stepping = engine('update', 'write.step', { visits: 4 });
 const saving = (point: FaultPoint): Place => engine('checkpoint', point, { when: 'saved' });
 const weights = (point: FaultPoint): Place => job('weights', point, 'weights', { layout: 'apart' });
-const writingWeights = (point: FaultPoint): Place => ({ ...engine('weights', point, { layout: 'apart' }), counts: 'from position' });
-const recovering = (point: FaultPoint): Place => ({ ...engine('recovery', point, { when: 'replayed', after: { point: 'write.step', facts: {} } }), counts: 'none' });
+const writingWeights = (point: FaultPoint): Place => ({
+  ...engine('weights', point, { layout: 'apart' }),
+  counts: 'from position',
+});
+const recovering = (point: FaultPoint): Place => ({
+  ...engine('recovery', point, { when: 'replayed', after: { point: 'write.step', facts: {} } }),
+  counts: 'none',
+});
 /** Rollouts and rewards at the last position serve nothing but its validation. */
-const evaluating = (point: FaultPoint, jobStage = 'rollout'): Place => ({ ...job('evaluate', point, jobStage, { when: 'evaluated' }), counts: 'from iteration' });
-const evaluation = (point: 'decide.before' | 'decide.after'): Place => decision('evaluate', point, 'eval', { when: 'evaluated' });
+const evaluating = (point: FaultPoint, jobStage = 'rollout'): Place => ({
+  ...job('evaluate', point, jobStage, { when: 'evaluated' }),
+  counts: 'from iteration',
+});
+const evaluation = (point: 'decide.before' | 'decide.after'): Place =>
+  decision('evaluate', point, 'eval', { when: 'evaluated' });
 /** Entries for people, which workflows write between stages. */
-const status = (state: string, when: 'open' | 'end'): Place => ({ ...decision(when, 'decide.before', 'status', { when, facts: { state } }), counts: 'none' });
-const ending = (point: FaultPoint): Place => ({ ...job('end', point, 'checkpoint', { when: 'end' }), counts: 'from iteration' });
+const status = (state: string, when: 'open' | 'end'): Place => ({
+  ...decision(when, 'decide.before', 'status', { when, facts: { state } }),
+  counts: 'none',
+});
+const ending = (point: FaultPoint): Place => ({
+  ...job('end', point, 'checkpoint', { when: 'end' }),
+  counts: 'from iteration',
+});
 
 const all = (fault: FaultName, ...places: Place[]): Pair[] => places.map((place) => ({ fault, ...place }));
 
@@ -115,35 +154,112 @@ export const pairs: readonly Pair[] = [
   ...all('trainer', opening('job.begin'), opening('result.before')),
   ...all('trainer', advantage('job.begin'), advantage('result.before'), advantage('result.after')),
   ...all('trainer', engine('update', 'write.dirty'), stepping, engine('update', 'write.sealed')),
-  ...all('trainer', update('claim.after'), update('result.before'), update('result.after'), update('ack.before'), update('ack.after')),
-  ...all('trainer', saving('checkpoint.shard'), saving('checkpoint.manifest.before'), saving('checkpoint.manifest.after')),
-  ...all('trainer', weights('job.begin'), writingWeights('weights.manifest.before'), writingWeights('weights.manifest.after')),
+  ...all(
+    'trainer',
+    update('claim.after'),
+    update('result.before'),
+    update('result.after'),
+    update('ack.before'),
+    update('ack.after'),
+  ),
+  ...all(
+    'trainer',
+    saving('checkpoint.shard'),
+    saving('checkpoint.manifest.before'),
+    saving('checkpoint.manifest.after'),
+  ),
+  ...all(
+    'trainer',
+    weights('job.begin'),
+    writingWeights('weights.manifest.before'),
+    writingWeights('weights.manifest.after'),
+  ),
   ...all('trainer', recovering('recover.loaded'), recovering('recover.replay'), ending('job.begin')),
 
   ...all('rollout worker', rollout('claim.before'), rollout('claim.after'), rollout('job.begin'), decoding),
-  ...all('rollout worker', rollout('result.before'), rollout('result.after'), rollout('ack.before'), evaluating('job.begin')),
+  ...all(
+    'rollout worker',
+    rollout('result.before'),
+    rollout('result.after'),
+    rollout('ack.before'),
+    evaluating('job.begin'),
+  ),
 
   ...all('reward worker', reward('claim.after'), reward('job.begin'), reward('result.before'), reward('result.after')),
   ...all('reward worker', reward('ack.before'), evaluating('job.begin', 'reward')),
   ...all('scorer', { ...engine('reward', 'score.sample', { visits: 8 }), counts: 'none' }),
 
   ...all('control', opening('wait.begin'), term('decide.before'), term('decide.after')),
-  ...all('control', rollout('wait.begin'), rollout('publish.before'), rollout('publish.after'), rollout('claim.answer'), rollout('wait.end')),
+  ...all(
+    'control',
+    rollout('wait.begin'),
+    rollout('publish.before'),
+    rollout('publish.after'),
+    rollout('claim.answer'),
+    rollout('wait.end'),
+  ),
   ...all('control', reward('wait.begin'), reward('wait.end'), advantage('wait.end')),
-  ...all('control', decision('batch decision', 'decide.before', 'batch'), decision('batch decision', 'decide.after', 'batch')),
+  ...all(
+    'control',
+    decision('batch decision', 'decide.before', 'batch'),
+    decision('batch decision', 'decide.after', 'batch'),
+  ),
   ...all('control', update('publish.after'), update('claim.answer'), update('wait.end')),
-  ...all('control', decision('update decision', 'decide.before', 'update'), decision('update decision', 'decide.after', 'update')),
-  ...all('control', weights('wait.begin'), evaluating('wait.begin'), evaluation('decide.before'), evaluation('decide.after'), ending('wait.begin')),
+  ...all(
+    'control',
+    decision('update decision', 'decide.before', 'update'),
+    decision('update decision', 'decide.after', 'update'),
+  ),
+  ...all(
+    'control',
+    weights('wait.begin'),
+    evaluating('wait.begin'),
+    evaluation('decide.before'),
+    evaluation('decide.after'),
+    ending('wait.begin'),
+  ),
   ...all('control', status('running', 'open'), status('completed', 'end')),
 
-  ...all('nats', opening('job.begin'), decoding, reward('job.begin'), advantage('job.begin'), stepping, saving('checkpoint.shard')),
-  ...all('nats', writingWeights('weights.manifest.before'), evaluating('job.begin'), ending('job.begin'), update('publish.before')),
-  ...all('nats wiped', rollout('job.begin'), reward('result.before'), advantage('publish.after'), stepping, evaluating('job.begin', 'reward')),
+  ...all(
+    'nats',
+    opening('job.begin'),
+    decoding,
+    reward('job.begin'),
+    advantage('job.begin'),
+    stepping,
+    saving('checkpoint.shard'),
+  ),
+  ...all(
+    'nats',
+    writingWeights('weights.manifest.before'),
+    evaluating('job.begin'),
+    ending('job.begin'),
+    update('publish.before'),
+  ),
+  ...all(
+    'nats wiped',
+    rollout('job.begin'),
+    reward('result.before'),
+    advantage('publish.after'),
+    stepping,
+    evaluating('job.begin', 'reward'),
+  ),
   ...all('nats older copy', decoding, update('ack.before'), update('publish.before')),
 
   ...all('temporal', opening('job.begin'), decoding, reward('job.begin'), advantage('job.begin'), stepping),
-  ...all('temporal', decision('update decision', 'decide.after', 'update'), saving('checkpoint.shard'), evaluating('job.begin'), ending('job.begin')),
-  ...all('temporal older database', rollout('job.begin'), stepping, decision('update decision', 'decide.after', 'update')),
+  ...all(
+    'temporal',
+    decision('update decision', 'decide.after', 'update'),
+    saving('checkpoint.shard'),
+    evaluating('job.begin'),
+    ending('job.begin'),
+  ),
+  ...all(
+    'temporal older database',
+    rollout('job.begin'),
+    stepping,
+    decision('update decision', 'decide.after', 'update'),
+  ),
 
   ...all('supervisor', decoding, stepping, decision('batch decision', 'decide.before', 'batch')),
   ...all('worker + supervisor', rollout('job.begin'), stepping),
@@ -152,9 +268,16 @@ export const pairs: readonly Pair[] = [
   ...all('worker + temporal', reward('result.before'), engine('update', 'write.sealed')),
   ...all('control + temporal', decision('batch decision', 'decide.after', 'batch'), update('wait.end')),
   ...all('control + supervisor', rollout('wait.begin'), decision('update decision', 'decide.before', 'update')),
-  ...all('everything', opening('job.begin'), decoding, reward('job.begin'), decision('batch decision', 'decide.before', 'batch')),
+  ...all(
+    'everything',
+    opening('job.begin'),
+    decoding,
+    reward('job.begin'),
+    decision('batch decision', 'decide.before', 'batch'),
+  ),
   ...all('everything', stepping, saving('checkpoint.manifest.before'), evaluating('job.begin')),
 ];
 
 /** How a pair is called in titles and reports. */
-export const pairName = ({ fault, stage, point, facts }: Pair): string => `${fault} at ${stage} (${[point, ...Object.values(facts)].join(' ')})`;
+export const pairName = ({ fault, stage, point, facts }: Pair): string =>
+  `${fault} at ${stage} (${[point, ...Object.values(facts)].join(' ')})`;

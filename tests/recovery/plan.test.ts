@@ -21,6 +21,9 @@ it('the seeds of a cycle do each pair once, in another order each time', () => {
 
 it('faults alone are done in turn, one in a run', () => {
   const plans = plansAlone(1, 2 * Object.keys(faults).length);
-  expect(plans.map(({ strikes }) => strikes.map(({ pair }) => pair.fault).join())).toEqual([...Object.keys(faults), ...Object.keys(faults)]);
+  expect(plans.map(({ strikes }) => strikes.map(({ pair }) => pair.fault).join())).toEqual([
+    ...Object.keys(faults),
+    ...Object.keys(faults),
+  ]);
   expect(plansAlone(7, 3).map(planTitle)).toEqual(plans.slice(6, 9).map(planTitle));
 });

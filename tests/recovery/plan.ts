@@ -71,7 +71,12 @@ function draft(listed: readonly Pair[], random: Seeded): Draft[] {
     const layout = pair.layout ?? random.pick(['one', 'apart'] as const);
     const nth = 1 + random.below(pair.visits ?? 1);
     const wishes = random.shuffled(iterationsOf[pair.when]);
-    const place = wishes.map((iteration) => ({ iteration, run: drafts.find((one) => one.layout === layout && hasRoom(one, pair, iteration)) })).find(({ run }) => run !== undefined);
+    const place = wishes
+      .map((iteration) => ({
+        iteration,
+        run: drafts.find((one) => one.layout === layout && hasRoom(one, pair, iteration)),
+      }))
+      .find(({ run }) => run !== undefined);
     const strike = { pair, iteration: place?.iteration ?? (wishes[0] as number), nth };
     if (place?.run !== undefined) place.run.strikes.push(strike);
     else drafts.push({ layout, strikes: [strike] });
@@ -89,11 +94,18 @@ function hasRoom({ strikes }: Draft, pair: Pair, iteration: number): boolean {
   );
 }
 
-const moment = ({ when }: Pair, iteration: number): string => (when === 'open' || when === 'evaluated' || when === 'end' ? when : String(iteration));
+const moment = ({ when }: Pair, iteration: number): string =>
+  when === 'open' || when === 'evaluated' || when === 'end' ? when : String(iteration);
 
 /** The fault to be armed for a strike. */
 export function armedFault(id: string, { pair, iteration, nth }: Strike, runId: string): ArmedFault {
-  return { id, point: pair.point, facts: { ...factsOf(pair, iteration), ...ownRun(pair, runId) }, nth, action: 'stand' };
+  return {
+    id,
+    point: pair.point,
+    facts: { ...factsOf(pair, iteration), ...ownRun(pair, runId) },
+    nth,
+    action: 'stand',
+  };
 }
 
 export function factsOf({ facts, counts }: Pair, iteration: number): FaultFacts {
@@ -110,4 +122,5 @@ export function planTitle({ seed, layout, strikes }: Plan): string {
   return `seed ${seed} (${layout}): ${strikes.map((strike) => strikeTitle(strike)).join('; ')}`;
 }
 
-export const strikeTitle = ({ pair, iteration, nth }: Strike): string => `${pairName(pair)} in iteration ${iteration}${nth > 1 ? `, visit ${nth}` : ''}`;
+export const strikeTitle = ({ pair, iteration, nth }: Strike): string =>
+  `${pairName(pair)} in iteration ${iteration}${nth > 1 ? `, visit ${nth}` : ''}`;

@@ -20,16 +20,20 @@ export function playSeeds(plans: readonly Plan[], newBed: () => Bed): readonly B
   };
   afterAll(removeBed);
 
-  it.each(plans.map((plan) => [planTitle(plan), plan] as const))('%s', async (_, plan) => {
-    bed ??= newBed();
-    try {
-      const { blows } = await runSeed(bed, plan);
-      expect(blows).toHaveLength(plan.strikes.length);
-      done.push(...blows);
-    } catch (error) {
-      await removeBed();
-      throw error;
-    }
-  }, patienceMs);
+  it.each(plans.map((plan) => [planTitle(plan), plan] as const))(
+    '%s',
+    async (_, plan) => {
+      bed ??= newBed();
+      try {
+        const { blows } = await runSeed(bed, plan);
+        expect(blows).toHaveLength(plan.strikes.length);
+        done.push(...blows);
+      } catch (error) {
+        await removeBed();
+        throw error;
+      }
+    },
+    patienceMs,
+  );
   return done;
 }

@@ -22,8 +22,13 @@ export interface FaultRow {
 }
 
 /** `undisturbed`: seconds of a run that nobody disturbs, where each run had one fault. */
-export function faultRows(results: readonly SeedResult[], undisturbed: ReadonlyMap<Layout, number> = new Map()): FaultRow[] {
-  const done = results.flatMap(({ blows, runSeconds, plan }) => blows.map((blow) => ({ ...blow, lostS: runSeconds - (undisturbed.get(plan.layout) ?? Number.NaN) })));
+export function faultRows(
+  results: readonly SeedResult[],
+  undisturbed: ReadonlyMap<Layout, number> = new Map(),
+): FaultRow[] {
+  const done = results.flatMap(({ blows, runSeconds, plan }) =>
+    blows.map((blow) => ({ ...blow, lostS: runSeconds - (undisturbed.get(plan.layout) ?? Number.NaN) })),
+  );
   return Object.keys(faults)
     .map((fault) => ({ fault, of: done.filter(({ strike }) => strike.pair.fault === fault) }))
     .filter(({ of }) => of.length > 0)
@@ -31,7 +36,10 @@ export function faultRows(results: readonly SeedResult[], undisturbed: ReadonlyM
       fault,
       times: of.length,
       stages: [...new Set(of.map(({ strike }) => strike.pair.stage))],
-      ...optional('noticedAfterS', of.flatMap(({ noticedAfterS }) => noticedAfterS ?? [])),
+      ...optional(
+        'noticedAfterS',
+        of.flatMap(({ noticedAfterS }) => noticedAfterS ?? []),
+      ),
       wholeAfterS: spread(of.map(({ wholeAfterS }) => wholeAfterS)),
       committedAfterS: spread(of.map(({ committedAfterS }) => committedAfterS)),
       ...optional('lostS', of.map(({ lostS }) => lostS).filter(Number.isFinite)),
@@ -40,7 +48,15 @@ export function faultRows(results: readonly SeedResult[], undisturbed: ReadonlyM
 
 export function renderRows(rows: readonly FaultRow[]): string {
   const withLost = rows.some(({ lostS }) => lostS !== undefined);
-  const head = ['fault', 'times', 'stages', 'noticed after, s: median (longest)', 'stack whole after, s', 'next commit after, s', ...(withLost ? ['run longer by, s'] : [])];
+  const head = [
+    'fault',
+    'times',
+    'stages',
+    'noticed after, s: median (longest)',
+    'stack whole after, s',
+    'next commit after, s',
+    ...(withLost ? ['run longer by, s'] : []),
+  ];
   const lines = rows.map(({ fault, times, stages, noticedAfterS, wholeAfterS, committedAfterS, lostS }) => [
     fault,
     String(times),
@@ -59,7 +75,8 @@ export function renderSeeds(results: readonly SeedResult[]): string {
   return `${results.flatMap(({ blows }) => blows).length} faults; a seed took ${middle.toFixed(1)} s (median), ${longest.toFixed(1)} s at most`;
 }
 
-const seconds = (of: Spread | undefined): string => (of === undefined ? '–' : `${of.median.toFixed(2)} (${of.longest.toFixed(2)})`);
+const seconds = (of: Spread | undefined): string =>
+  of === undefined ? '–' : `${of.median.toFixed(2)} (${of.longest.toFixed(2)})`;
 
 function optional<Name extends string>(name: Name, values: readonly number[]): { readonly [name in Name]?: Spread } {
   return values.length === 0 ? {} : ({ [name]: spread(values) } as { readonly [name in Name]: Spread });

@@ -11,7 +11,9 @@ import { playSeeds } from './play.ts';
 
 /** Four seeds of either layout, of a cycle that the folder's test does not play. */
 const cycle = plansOf(seedsPerCycle() + 1, seedsPerCycle());
-const plans = (['one', 'apart'] as const).flatMap((layout) => cycle.filter((plan: Plan) => plan.layout === layout).slice(0, 4));
+const plans = (['one', 'apart'] as const).flatMap((layout) =>
+  cycle.filter((plan: Plan) => plan.layout === layout).slice(0, 4),
+);
 
 const folder = mkdtempSync(join(tmpdir(), 'petrel-s3-recovery-'));
 let server: S3Server;

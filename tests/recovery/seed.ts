@@ -34,7 +34,10 @@ export async function runSeed(bed: Bed, plan: Plan): Promise<SeedResult> {
     return await disturb(bed, plan);
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    throw new Error(`${planTitle(plan)}\n${text}\nplay it again: npm run test:recovery -- --from ${plan.seed} --seeds 1`, { cause: error });
+    throw new Error(
+      `${planTitle(plan)}\n${text}\nplay it again: npm run test:recovery -- --from ${plan.seed} --seeds 1`,
+      { cause: error },
+    );
   } finally {
     bed.injector.disarmAll();
   }
@@ -48,16 +51,23 @@ async function disturb(bed: Bed, plan: Plan): Promise<SeedResult> {
   const over = new AbortController();
   const context = { bed, run, signal: over.signal, alone: oneAtATime() };
   const needsCopies = plan.strikes.some(({ pair }) => (faults[pair.fault] as Fault).replaces?.by === 'older copy');
-  const work = [...plan.strikes.map((strike, i) => doStrike(context, `${run.runId}-${i + 1}`, strike)), ...(needsCopies ? [copyStates(context)] : [])];
+  const work = [
+    ...plan.strikes.map((strike, i) => doStrike(context, `${run.runId}-${i + 1}`, strike)),
+    ...(needsCopies ? [copyStates(context)] : []),
+  ];
   const settled = Promise.allSettled(work);
   const drivenAt = performance.now();
   await bed.loop.drive(run);
   const state = await ended(run, over, work);
   const runSeconds = (performance.now() - drivenAt) / 1000;
-  const failures = (await settled).flatMap((one) => (one.status === 'rejected' ? [String(one.reason instanceof Error ? one.reason.message : one.reason)] : []));
-  if (state !== 'completed') failures.unshift(`the run is ${state}: ${JSON.stringify((await run.log.status())?.reason)}`);
+  const failures = (await settled).flatMap((one) =>
+    one.status === 'rejected' ? [String(one.reason instanceof Error ? one.reason.message : one.reason)] : [],
+  );
+  if (state !== 'completed')
+    failures.unshift(`the run is ${state}: ${JSON.stringify((await run.log.status())?.reason)}`);
   else failures.push(...(await faultsOf(bed, run, expected)));
-  if (failures.length > 0) throw new Error(`${run.runId}:\n${failures.join('\n')}\n${(await bed.loop.lines(run)).slice(-25).join('\n')}`);
+  if (failures.length > 0)
+    throw new Error(`${run.runId}:\n${failures.join('\n')}\n${(await bed.loop.lines(run)).slice(-25).join('\n')}`);
   const blows = (await Promise.all(work)).filter((blow): blow is Blow => blow !== undefined);
   return { plan, blows, seconds: (performance.now() - startedAt) / 1000, runSeconds };
 }
@@ -82,7 +92,11 @@ export async function undisturbedSeconds(bed: Bed, layout: Layout): Promise<numb
 /** The run's last state. A fault that has not fired by then never will. A run is stuck when nothing of it moves for long. */
 async function ended(run: StartedRun, over: AbortController, blows: readonly Promise<unknown>[]): Promise<string> {
   let settled = 0;
-  for (const blow of blows) blow.then(() => settled++, () => settled++);
+  for (const blow of blows)
+    blow.then(
+      () => settled++,
+      () => settled++,
+    );
   let seen = '';
   let movedAt = performance.now();
   try {
@@ -106,5 +120,8 @@ async function ended(run: StartedRun, over: AbortController, blows: readonly Pro
 async function faultsOf(bed: Bed, run: StartedRun, expected: Essence): Promise<string[]> {
   const { faults: found } = await verifyLedger(bed.loop.store, run.runId, { deep: true });
   const unlike = difference(await bed.essence(run), expected);
-  return [...found.map(({ key, expected: wanted, found: is }) => `ledger: ${key}: expected ${wanted}, found ${is}`), ...(unlike === undefined ? [] : [unlike])];
+  return [
+    ...found.map(({ key, expected: wanted, found: is }) => `ledger: ${key}: expected ${wanted}, found ${is}`),
+    ...(unlike === undefined ? [] : [unlike]),
+  ];
 }

@@ -72,7 +72,10 @@ export async function doStrike(context: Context, id: string, strike: Strike): Pr
 /** When the supervisor wrote first that one of the victims has ended, or a new one that it serves. */
 function noticed({ loop }: Bed, { kills, replaces }: Fault, standing: Standing, atMs: number): number | undefined {
   if (kills.includes('everything')) return undefined;
-  const victims = [...kills.map((name) => (name === 'standing' ? standing.process : name)), ...(replaces === undefined ? [] : [replaces.server])];
+  const victims = [
+    ...kills.map((name) => (name === 'standing' ? standing.process : name)),
+    ...(replaces === undefined ? [] : [replaces.server]),
+  ];
   const telling = new RegExp(`^(\\S+) (?:supervisor \\d+ serves|(?:${victims.join('|')}): .*; starting again)`);
   const times = readFileSync(logFile(loop.home, 'supervisor'), 'utf8')
     .split('\n')
@@ -84,11 +87,21 @@ function noticed({ loop }: Bed, { kills, replaces }: Fault, standing: Standing, 
 async function prepare({ bed, run, signal, alone }: Context, id: string, { pair, iteration }: Strike): Promise<void> {
   const { injector } = bed;
   if (pair.after !== undefined) {
-    injector.arm({ id: `${id}-first`, point: pair.after.point, facts: { ...pair.after.facts, iteration }, action: 'stand' });
+    injector.arm({
+      id: `${id}-first`,
+      point: pair.after.point,
+      facts: { ...pair.after.facts, iteration },
+      action: 'stand',
+    });
     const standing = await injector.stands(`${id}-first`, signal);
     await alone(() => act(bed, { kills: ['standing'] }, standing));
   } else if (pair.counts === 'none' && pair.when !== 'open') {
-    injector.arm({ id: `${id}-before`, point: 'decide.after', facts: { kind: 'update', runId: run.runId, iteration: iteration - 1 }, action: 'note' });
+    injector.arm({
+      id: `${id}-before`,
+      point: 'decide.after',
+      facts: { kind: 'update', runId: run.runId, iteration: iteration - 1 },
+      action: 'note',
+    });
     await injector.fired(`${id}-before`, signal);
   }
 }
@@ -98,7 +111,12 @@ export async function copyStates({ bed, run, signal, alone }: Context): Promise<
   const { injector } = bed;
   rmSync(olderCopy(bed), { recursive: true, force: true });
   const id = `${run.runId}-copy`;
-  injector.arm({ id, point: 'job.begin', facts: { stage: 'rollout', iteration: 0, runId: run.runId }, action: 'stand' });
+  injector.arm({
+    id,
+    point: 'job.begin',
+    facts: { stage: 'rollout', iteration: 0, runId: run.runId },
+    action: 'stand',
+  });
   const standing = await injector.stands(id, signal);
   await alone(async () => {
     for (const server of ['nats', 'temporal'] as const) await injector.copyState(server, join(olderCopy(bed), server));
@@ -115,7 +133,8 @@ async function act(bed: Bed, { kills, replaces }: Fault, standing: Standing): Pr
   }
   if (kills.includes('everything')) {
     await injector.killEverything();
-    if (standing.identity !== undefined && isAlive(standing.identity)) throw new Error(`everything was killed but ${standing.process}`);
+    if (standing.identity !== undefined && isAlive(standing.identity))
+      throw new Error(`everything was killed but ${standing.process}`);
     return;
   }
   await injector.kill(await victimsOf(bed, kills, standing));
@@ -124,7 +143,8 @@ async function act(bed: Bed, { kills, replaces }: Fault, standing: Standing): Pr
 
 async function victimsOf(bed: Bed, kills: readonly Victim[], { process, identity }: Standing) {
   // The one who stands may have been taken by another fault of the same moment.
-  const standing = kills.includes('standing') && identity !== undefined && isAlive(identity) ? [{ name: process, identity }] : [];
+  const standing =
+    kills.includes('standing') && identity !== undefined && isAlive(identity) ? [{ name: process, identity }] : [];
   const named = await Promise.all(kills.filter((name) => name !== 'standing').map((name) => bed.injector.victim(name)));
   return [...standing, ...named];
 }
@@ -135,10 +155,16 @@ async function whole(bed: Bed): Promise<number> {
   const ready = await poll(
     () => {
       const stack = readStack(home);
-      return stack !== undefined && isStackReady(stack) && lockHolder(lockFolder(home)) !== undefined && stack.children.every(({ name }) => bed.injector.process(name) !== undefined);
+      return (
+        stack !== undefined &&
+        isStackReady(stack) &&
+        lockHolder(lockFolder(home)) !== undefined &&
+        stack.children.every(({ name }) => bed.injector.process(name) !== undefined)
+      );
     },
     { everyMs: 20, timeoutMs: 60_000 },
   );
-  if (ready !== true) throw new Error(`the stack did not become whole again: ${JSON.stringify(readStack(home)?.children)}`);
+  if (ready !== true)
+    throw new Error(`the stack did not become whole again: ${JSON.stringify(readStack(home)?.children)}`);
   return Date.now();
 }

@@ -19,7 +19,9 @@ const { loop, injector } = bed;
 afterAll(() => bed.remove());
 afterEach(() => injector.disarmAll());
 
-const twoOfAll: readonly WorkerPool[] = [{ name: 'twin', count: 2, roles: ['trainer', 'rollout', 'reward'], threads: 1 }];
+const twoOfAll: readonly WorkerPool[] = [
+  { name: 'twin', count: 2, roles: ['trainer', 'rollout', 'reward'], threads: 1 },
+];
 const twoTrainers: readonly WorkerPool[] = [
   { name: 'train', count: 2, roles: ['trainer'], threads: 1 },
   { name: 'sample', count: 2, roles: ['rollout'], threads: 1 },
@@ -37,7 +39,12 @@ async function standing(fault: Pick<ArmedFault, 'point' | 'facts'>): Promise<{ r
 }
 
 /** Lets the stopped process go on, and resolves when it has tried to write what others wrote long since. */
-async function wake(run: StartedRun, zombie: Standing, attempt: Pick<ArmedFault, 'point' | 'facts'>, refused: RegExp): Promise<void> {
+async function wake(
+  run: StartedRun,
+  zombie: Standing,
+  attempt: Pick<ArmedFault, 'point' | 'facts'>,
+  refused: RegExp,
+): Promise<void> {
   injector.arm({ id: `${run.runId}-late`, ...attempt, process: zombie.process, action: 'note' });
   if (zombie.identity === undefined) throw new Error(`${zombie.process} is gone`);
   expect(injector.thaw(zombie.identity)).toBe(true);
@@ -49,8 +56,12 @@ async function wake(run: StartedRun, zombie: Standing, attempt: Pick<ArmedFault,
 function objects({ runId }: StartedRun): Record<string, string> {
   const root = join(loop.home, 'store', 'runs', runId);
   const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
-  const paths = files.map((file) => join(file.parentPath, file.name)).filter((path) => !path.startsWith(join(root, 'logs')));
-  return Object.fromEntries(paths.sort().map((path) => [path.slice(root.length), `${statSync(path).size} ${statSync(path).mtimeMs}`]));
+  const paths = files
+    .map((file) => join(file.parentPath, file.name))
+    .filter((path) => !path.startsWith(join(root, 'logs')));
+  return Object.fromEntries(
+    paths.sort().map((path) => [path.slice(root.length), `${statSync(path).size} ${statSync(path).mtimeMs}`]),
+  );
 }
 
 async function sameAsUndisturbed(run: StartedRun): Promise<void> {
@@ -63,7 +74,12 @@ it('a rollout worker that wakes after the run has ended finds its result refused
   const { run, zombie } = await standing({ point: 'result.before', ...point });
   await loop.reaches(run, 'completed');
   const before = objects(run);
-  await wake(run, zombie, { point: 'result.after', ...point }, new RegExp(`${zombie.process}: rollout .*late result refused`));
+  await wake(
+    run,
+    zombie,
+    { point: 'result.after', ...point },
+    new RegExp(`${zombie.process}: rollout .*late result refused`),
+  );
   expect(objects(run)).toEqual(before);
   await sameAsUndisturbed(run);
 });
@@ -73,7 +89,12 @@ it('a trainer that wakes in the midst of an update, when another has finished th
   const { run, zombie } = await standing({ point: 'write.step', facts: { iteration: 4, step: 1 } });
   await loop.reaches(run, 'completed');
   const before = objects(run);
-  await wake(run, zombie, { point: 'result.after', facts: { stage: 'update', iteration: 3 } }, new RegExp(`${zombie.process}: update .*late result refused`));
+  await wake(
+    run,
+    zombie,
+    { point: 'result.after', facts: { stage: 'update', iteration: 3 } },
+    new RegExp(`${zombie.process}: update .*late result refused`),
+  );
   expect(objects(run)).toEqual(before);
   await sameAsUndisturbed(run);
 });
@@ -82,7 +103,12 @@ it('a worker with all roles that wakes in the midst of an update goes on to serv
   await bed.up(twoOfAll);
   const { run, zombie } = await standing({ point: 'write.step', facts: { iteration: 2, step: 0 } });
   await loop.passes(run, 3);
-  await wake(run, zombie, { point: 'result.after', facts: { stage: 'update', iteration: 1 } }, new RegExp(`${zombie.process}: update .*late result refused`));
+  await wake(
+    run,
+    zombie,
+    { point: 'result.after', facts: { stage: 'update', iteration: 1 } },
+    new RegExp(`${zombie.process}: update .*late result refused`),
+  );
   await loop.reaches(run, 'completed');
   await sameAsUndisturbed(run);
 });
@@ -94,7 +120,12 @@ it('a control process that wakes before a decision that another has made is refu
   try {
     await loop.reaches(run, 'completed');
     const before = objects(run);
-    await wake(run, zombie, { point: 'decide.after', facts: { kind: 'batch', iteration: 3 } }, /batch\.json: late decision refused/);
+    await wake(
+      run,
+      zombie,
+      { point: 'decide.after', facts: { kind: 'batch', iteration: 3 } },
+      /batch\.json: late decision refused/,
+    );
     expect(objects(run)).toEqual(before);
     await sameAsUndisturbed(run);
   } finally {

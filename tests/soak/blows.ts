@@ -7,7 +7,17 @@ import type { Seeded } from '../recovery/seeded.ts';
 import type { Training } from './trainings.ts';
 
 /** What is killed. Servers without their files are in the recovery suite; a soak looks for what builds up. */
-export const victims = ['worker', 'control', 'nats', 'nats wiped', 'temporal', 'supervisor', 'worker + control', 'worker + nats', 'everything'] as const;
+export const victims = [
+  'worker',
+  'control',
+  'nats',
+  'nats wiped',
+  'temporal',
+  'supervisor',
+  'worker + control',
+  'worker + nats',
+  'everything',
+] as const;
 export type Victim = (typeof victims)[number];
 
 /** The moment at which it is done: a process of the run comes to a point. */
@@ -26,17 +36,40 @@ export interface Blow {
 /** None to three, each in an iteration of its own. */
 export function chooseBlows({ iterations, kind }: Training, seeded: Seeded): readonly Blow[] {
   const order = seeded.shuffled(Array.from({ length: iterations }, (_, i) => i + 1));
-  return order.slice(0, seeded.below(4)).sort((a, b) => a - b).map((iteration) => ({ victim: seeded.pick(victims), iteration, moment: seeded.pick(momentsOf(iteration, kind)) }));
+  return order
+    .slice(0, seeded.below(4))
+    .sort((a, b) => a - b)
+    .map((iteration) => ({ victim: seeded.pick(victims), iteration, moment: seeded.pick(momentsOf(iteration, kind)) }));
 }
 
 function momentsOf(iteration: number, kind: 'rl' | 'sft'): readonly Moment[] {
-  const job = (stage: string): Moment => ({ title: `${stage} job`, point: 'job.begin', facts: { stage, iteration: iteration - 1 } });
-  const decided = (record: string): Moment => ({ title: `${record} record`, point: 'decide.after', facts: { kind: record, iteration } });
-  return [job('advantage'), job('update'), decided('batch'), decided('update'), ...(kind === 'rl' ? [job('rollout'), job('reward')] : [])];
+  const job = (stage: string): Moment => ({
+    title: `${stage} job`,
+    point: 'job.begin',
+    facts: { stage, iteration: iteration - 1 },
+  });
+  const decided = (record: string): Moment => ({
+    title: `${record} record`,
+    point: 'decide.after',
+    facts: { kind: record, iteration },
+  });
+  return [
+    job('advantage'),
+    job('update'),
+    decided('batch'),
+    decided('update'),
+    ...(kind === 'rl' ? [job('rollout'), job('reward')] : []),
+  ];
 }
 
 /** Arms all of them before the run is driven, and does each when its moment comes. Resolves with those that were done. */
-export async function strike(bed: Bed, runId: string, blows: readonly Blow[], over: AbortSignal, alone: Alone): Promise<Blow[]> {
+export async function strike(
+  bed: Bed,
+  runId: string,
+  blows: readonly Blow[],
+  over: AbortSignal,
+  alone: Alone,
+): Promise<Blow[]> {
   const done = blows.map(async (blow, i) => {
     const id = `${runId}-soak-${i + 1}`;
     bed.injector.arm({ id, point: blow.moment.point, facts: { ...blow.moment.facts, runId }, action: 'note' });
@@ -65,7 +98,10 @@ async function hit(bed: Bed, victim: Victim): Promise<void> {
 }
 
 /** A living one; which of them holds the run's job is nobody's business here. */
-const workersOf = (bed: Bed): string[] => (readStack(bed.loop.home)?.children ?? []).filter(({ kind, state }) => kind === 'worker' && state === 'ready').map(({ name }) => name);
+const workersOf = (bed: Bed): string[] =>
+  (readStack(bed.loop.home)?.children ?? [])
+    .filter(({ kind, state }) => kind === 'worker' && state === 'ready')
+    .map(({ name }) => name);
 
 /** Two workers that do everything, so that two runs can train side by side. */
 export const soakPools = [{ name: 'local', count: 2, roles: ['trainer', 'rollout', 'reward'], threads: 1 }] as const;

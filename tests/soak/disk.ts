@@ -2,7 +2,17 @@
 import { lstatSync, readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
-export const diskGroups = ['records', 'blobs', 'run logs', 'models and rows', 'Temporal', 'NATS', 'process logs', 'temporary', 'other'] as const;
+export const diskGroups = [
+  'records',
+  'blobs',
+  'run logs',
+  'models and rows',
+  'Temporal',
+  'NATS',
+  'process logs',
+  'temporary',
+  'other',
+] as const;
 export type DiskGroup = (typeof diskGroups)[number];
 
 export interface DiskUse {

@@ -4,13 +4,21 @@ import type { ProcessSample } from './processes.ts';
 
 /** A process that lives from one round to another, with so much memory in each. */
 const life = (incarnation: string, from: number, levels: readonly number[]): ProcessSample[] =>
-  levels.map((residentMiB, i) => ({ round: from + i, kind: 'worker', incarnation, residentMiB, handles: 20 + (i % 2), threads: 9 }));
+  levels.map((residentMiB, i) => ({
+    round: from + i,
+    kind: 'worker',
+    incarnation,
+    residentMiB,
+    handles: 20 + (i % 2),
+    threads: 9,
+  }));
 
 describe('growth over rounds', () => {
   const warm = Array.from({ length: 18 }, (_, i) => 60 + i * 5);
 
   it('is seen through restarts, each of which begins anew at a lower level', () => {
-    const leaking = (incarnation: string, from: number) => life(incarnation, from, [...warm, ...Array.from({ length: 32 }, (_, i) => 100 + 4 * i)]);
+    const leaking = (incarnation: string, from: number) =>
+      life(incarnation, from, [...warm, ...Array.from({ length: 32 }, (_, i) => 100 + 4 * i)]);
     const [growth] = growthOf([...leaking('a', 1), ...leaking('b', 51), ...leaking('c', 101)]);
     expect(growth).toMatchObject({ kind: 'worker', incarnations: 3, samples: 150, memory: { perRound: 4, error: 0 } });
     expect(Math.abs(growth?.handles?.perRound ?? 1)).toBeLessThan(0.25);
@@ -29,8 +37,15 @@ describe('growth over rounds', () => {
   });
 
   it('is told by age: the median of those who got there', () => {
-    const [growth] = growthOf([...life('a', 1, [10, 11, 12, 13, 14]), ...life('b', 6, [20, 21, 22, 23, 30]), ...life('c', 11, [60])]);
-    expect([...(growth?.atAge ?? [])]).toEqual([[1, 20], [5, 22]]);
+    const [growth] = growthOf([
+      ...life('a', 1, [10, 11, 12, 13, 14]),
+      ...life('b', 6, [20, 21, 22, 23, 30]),
+      ...life('c', 11, [60]),
+    ]);
+    expect([...(growth?.atAge ?? [])]).toEqual([
+      [1, 20],
+      [5, 22],
+    ]);
   });
 
   it('is unknown where no process lived long enough', () => {

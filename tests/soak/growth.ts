@@ -39,8 +39,11 @@ export function growthOf(samples: readonly ProcessSample[]): Growth[] {
   const kinds = [...new Set(samples.map(({ kind }) => kind))].sort();
   return kinds.map((kind) => {
     const own = samples.filter((sample) => sample.kind === kind);
-    const lives = [...new Set(own.map(({ incarnation }) => incarnation))].map((one) => own.filter(({ incarnation }) => incarnation === one));
-    const settled = ({ after, least }: typeof settledMemory) => lives.map((life) => life.slice(after)).filter((life) => life.length >= least);
+    const lives = [...new Set(own.map(({ incarnation }) => incarnation))].map((one) =>
+      own.filter(({ incarnation }) => incarnation === one),
+    );
+    const settled = ({ after, least }: typeof settledMemory) =>
+      lives.map((life) => life.slice(after)).filter((life) => life.length >= least);
     return {
       kind,
       incarnations: lives.length,
@@ -64,13 +67,15 @@ function memoryAt(lives: readonly (readonly ProcessSample[])[], age: number): [n
 /** Least squares with one slope for all lives and a level for each. */
 function slope(lives: readonly (readonly ProcessSample[])[], of: (sample: ProcessSample) => number): Slope | undefined {
   const points = lives.flatMap((life) => {
-    const mean = (value: (sample: ProcessSample) => number): number => life.reduce((sum, sample) => sum + value(sample), 0) / life.length;
+    const mean = (value: (sample: ProcessSample) => number): number =>
+      life.reduce((sum, sample) => sum + value(sample), 0) / life.length;
     const [round, level] = [mean((sample) => sample.round), mean(of)];
     return life.map((sample) => ({ x: sample.round - round, y: of(sample) - level }));
   });
   const freedom = points.length - lives.length - 1;
   if (freedom < 1) return undefined;
-  const total = (term: (point: { x: number; y: number }) => number): number => points.reduce((sum, point) => sum + term(point), 0);
+  const total = (term: (point: { x: number; y: number }) => number): number =>
+    points.reduce((sum, point) => sum + term(point), 0);
   const squares = total(({ x }) => x * x);
   const perRound = total(({ x, y }) => x * y) / squares;
   return { perRound, error: Math.sqrt(total(({ x, y }) => (y - perRound * x) ** 2) / freedom / squares) };

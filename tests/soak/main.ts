@@ -11,16 +11,27 @@ const usage = 'usage: npm run soak -- --minutes N [--seed S] [--store <folder or
 
 async function main(args: readonly string[]): Promise<number> {
   const text = { type: 'string' } as const;
-  const { values } = parseArgs({ args: [...args], options: { minutes: text, seed: text, store: text, calm: { type: 'boolean' } } });
+  const { values } = parseArgs({
+    args: [...args],
+    options: { minutes: text, seed: text, store: text, calm: { type: 'boolean' } },
+  });
   const minutes = numberOf('minutes', values.minutes ?? '3', /^\d+(\.\d+)?$/);
   const seed = numberOf('seed', values.seed ?? '1', /^\d+$/);
   console.log(`a soak of ${minutes} minutes, seed ${seed}`);
-  const result = await soak({ minutes, seed, calm: values.calm === true, ...(values.store === undefined ? {} : { store: values.store }), say: (line) => console.log(line) });
+  const result = await soak({
+    minutes,
+    seed,
+    calm: values.calm === true,
+    ...(values.store === undefined ? {} : { store: values.store }),
+    say: (line) => console.log(line),
+  });
   const checks = checksOf(result);
   console.log(`\n${renderSoak(result, checks)}`);
   const bad = result.trainings.filter(({ problems }) => problems.length > 0).length;
   const failed = bad + checks.filter(({ ok }) => ok === false).length;
-  console.log(`\n${result.trainings.length - bad + checks.filter(({ ok }) => ok === true).length} passed, ${failed} failed`);
+  console.log(
+    `\n${result.trainings.length - bad + checks.filter(({ ok }) => ok === true).length} passed, ${failed} failed`,
+  );
   return failed === 0 ? 0 : 1;
 }
 

@@ -29,13 +29,22 @@ export interface Census {
 export function takeCensus(home: string, round: number): Census {
   const supervisor = lockHolder(lockFolder(home));
   const children = readStack(home)?.children ?? [];
-  const kinds = new Map<number, string>(children.flatMap(({ pid, kind }) => (pid === undefined ? [] : [[pid, kind] as const])));
+  const kinds = new Map<number, string>(
+    children.flatMap(({ pid, kind }) => (pid === undefined ? [] : [[pid, kind] as const])),
+  );
   if (supervisor !== undefined) kinds.set(supervisor.pid, 'supervisor');
-  const kept = [...(supervisor === undefined ? [] : [supervisor]), ...children.flatMap(({ pid, startTime }) => (pid === undefined || startTime === undefined ? [] : [{ pid, startTime }]))];
+  const kept = [
+    ...(supervisor === undefined ? [] : [supervisor]),
+    ...children.flatMap(({ pid, startTime }) =>
+      pid === undefined || startTime === undefined ? [] : [{ pid, startTime }],
+    ),
+  ];
   const listed = [...(supervisor === undefined ? [] : [supervisor]), ...processesWith(stackVariable, stackFile(home))];
   const samples = listed.flatMap(({ pid, startTime }) => {
     const held = heldBy(pid);
-    return held === undefined ? [] : [{ round, kind: kinds.get(pid) ?? 'scorer', incarnation: `${pid}-${startTime}`, ...held }];
+    return held === undefined
+      ? []
+      : [{ round, kind: kinds.get(pid) ?? 'scorer', incarnation: `${pid}-${startTime}`, ...held }];
   });
   return {
     samples,
@@ -49,7 +58,11 @@ function heldBy(pid: number): Pick<ProcessSample, 'residentMiB' | 'handles' | 't
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
     const field = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
-    return { residentMiB: field('VmRSS') / 1024, handles: readdirSync(`/proc/${pid}/fd`).length, threads: field('Threads') };
+    return {
+      residentMiB: field('VmRSS') / 1024,
+      handles: readdirSync(`/proc/${pid}/fd`).length,
+      threads: field('Threads'),
+    };
   } catch (error) {
     if (isGone(error)) return undefined;
     throw error;
@@ -61,7 +74,9 @@ export function listeningPorts(pids: readonly number[]): number[] {
   const inodes = new Set(pids.flatMap(socketsOf));
   const lines = ['tcp', 'tcp6'].flatMap((name) => readFileSync(`/proc/net/${name}`, 'utf8').split('\n').slice(1));
   const listening = '0A';
-  const ports = lines.map((line) => line.trim().split(/\s+/)).filter((fields) => fields[3] === listening && inodes.has(fields[9] ?? ''));
+  const ports = lines
+    .map((line) => line.trim().split(/\s+/))
+    .filter((fields) => fields[3] === listening && inodes.has(fields[9] ?? ''));
   return [...new Set(ports.map((fields) => Number.parseInt(fields[1]?.split(':')[1] ?? '', 16)))].sort((a, b) => a - b);
 }
 
@@ -81,4 +96,5 @@ function socketsOf(pid: number): string[] {
   }
 }
 
-const isGone = (error: unknown): boolean => ['ENOENT', 'ESRCH', 'EACCES'].includes(String((error as NodeJS.ErrnoException).code));
+const isGone = (error: unknown): boolean =>
+  ['ENOENT', 'ESRCH', 'EACCES'].includes(String((error as NodeJS.ErrnoException).code));

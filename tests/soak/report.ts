@@ -20,18 +20,36 @@ const mostProcessLogBytes = 64 * 1024 * 1024;
 
 export function checksOf(result: SoakResult): Check[] {
   const growth = growthOf(result.rests.flatMap(({ census }) => census.samples));
-  const orphans = result.rests.flatMap(({ round, census }) => census.orphans.map((orphan) => `after round ${round}: ${orphan}`));
+  const orphans = result.rests.flatMap(({ round, census }) =>
+    census.orphans.map((orphan) => `after round ${round}: ${orphan}`),
+  );
   const last = result.rests.at(-1);
   return [
     ...growth.map((one) => growthCheck(`memory of ${one.kind}`, one.memory, mostMiBPerRound, 'MiB')),
     ...growth.map((one) => growthCheck(`handles of ${one.kind}`, one.handles, mostHandlesPerRound, 'handles')),
-    countsCheck('processes', result.rests, ({ census }) => census.samples.filter(({ kind }) => kind !== 'scorer').length),
+    countsCheck(
+      'processes',
+      result.rests,
+      ({ census }) => census.samples.filter(({ kind }) => kind !== 'scorer').length,
+    ),
     countsCheck('listening ports', result.rests, ({ census }) => census.ports.length),
     { name: 'to its end', ok: result.broken.length === 0, why: result.broken.join('; ') || 'yes' },
     { name: 'orphans', ok: orphans.length === 0, why: orphans.join('; ') || 'none' },
-    { name: 'left after the stack was stopped', ok: result.left.length === 0, why: result.left.join('; ') || 'nothing' },
-    { name: 'temporary files', ok: result.temporary.length === 0, why: result.temporary.slice(0, 5).join(', ') || `none after the janitor took ${result.leftovers}` },
-    { name: 'process logs', ok: (last?.disk.bytes['process logs'] ?? 0) < mostProcessLogBytes, why: `${mebibytes(last?.disk.bytes['process logs'] ?? 0)} MiB` },
+    {
+      name: 'left after the stack was stopped',
+      ok: result.left.length === 0,
+      why: result.left.join('; ') || 'nothing',
+    },
+    {
+      name: 'temporary files',
+      ok: result.temporary.length === 0,
+      why: result.temporary.slice(0, 5).join(', ') || `none after the janitor took ${result.leftovers}`,
+    },
+    {
+      name: 'process logs',
+      ok: (last?.disk.bytes['process logs'] ?? 0) < mostProcessLogBytes,
+      why: `${mebibytes(last?.disk.bytes['process logs'] ?? 0)} MiB`,
+    },
   ];
 }
 
@@ -40,7 +58,8 @@ function growthCheck(name: string, found: Slope | undefined, most: number, unit:
   return { name, ok: judge(found, most), why: `${rate(found)} ${unit} a round, at most ${most}` };
 }
 
-const rate = (slope: Slope | undefined): string => (slope === undefined ? '–' : `${slope.perRound.toFixed(3)} ± ${(2 * slope.error).toFixed(3)}`);
+const rate = (slope: Slope | undefined): string =>
+  slope === undefined ? '–' : `${slope.perRound.toFixed(3)} ± ${(2 * slope.error).toFixed(3)}`;
 
 /** The same number at every rest. */
 function countsCheck(name: string, rests: readonly Rest[], count: (rest: Rest) => number): Check {
@@ -50,7 +69,14 @@ function countsCheck(name: string, rests: readonly Rest[], count: (rest: Rest) =
 
 export function renderSoak(result: SoakResult, checks: readonly Check[]): string {
   const growth = growthOf(result.rests.flatMap(({ census }) => census.samples));
-  return [trainingRows(result), faultRows(result), growthRows(growth), ageRows(growth), diskRows(result.rests), checkRows(checks)].join('\n\n');
+  return [
+    trainingRows(result),
+    faultRows(result),
+    growthRows(growth),
+    ageRows(growth),
+    diskRows(result.rests),
+    checkRows(checks),
+  ].join('\n\n');
 }
 
 function trainingRows({ trainings }: SoakResult): string {
@@ -59,7 +85,13 @@ function trainingRows({ trainings }: SoakResult): string {
     const own = trainings.filter(({ training }) => training === name);
     const seconds = own.map((one) => one.seconds).sort((a, b) => a - b);
     const good = own.filter(({ problems }) => problems.length === 0).length;
-    return [name, own.length, own.reduce((sum, { blows }) => sum + blows.length, 0), good, (seconds[Math.floor((seconds.length - 1) / 2)] ?? 0).toFixed(1)];
+    return [
+      name,
+      own.length,
+      own.reduce((sum, { blows }) => sum + blows.length, 0),
+      good,
+      (seconds[Math.floor((seconds.length - 1) / 2)] ?? 0).toFixed(1),
+    ];
   });
   return table(['training', 'runs', 'faults', 'complete, proven, equal to the undisturbed', 'median s'], rows);
 }
@@ -67,15 +99,42 @@ function trainingRows({ trainings }: SoakResult): string {
 /** Survived: done to runs that ended as the undisturbed ones. */
 function faultRows({ trainings }: SoakResult): string {
   const rows = victims.map((victim) => {
-    const of = (results: typeof trainings): number => results.reduce((sum, { blows }) => sum + blows.filter((blow) => blow.victim === victim).length, 0);
+    const of = (results: typeof trainings): number =>
+      results.reduce((sum, { blows }) => sum + blows.filter((blow) => blow.victim === victim).length, 0);
     return [victim, of(trainings), of(trainings.filter(({ problems }) => problems.length === 0))];
   });
-  return table(['killed', 'times', 'survived'], rows.filter(([, times]) => times !== 0));
+  return table(
+    ['killed', 'times', 'survived'],
+    rows.filter(([, times]) => times !== 0),
+  );
 }
 
 function growthRows(growth: readonly Growth[]): string {
-  const rows = growth.map((one) => [one.kind, one.incarnations, one.samples, one.firstMiB.toFixed(0), one.lastMiB.toFixed(0), rate(one.memory), one.firstHandles, one.lastHandles, rate(one.handles)]);
-  return table(['processes', 'lives', 'samples', 'first MiB', 'last MiB', 'MiB a round', 'first handles', 'last handles', 'handles a round'], rows);
+  const rows = growth.map((one) => [
+    one.kind,
+    one.incarnations,
+    one.samples,
+    one.firstMiB.toFixed(0),
+    one.lastMiB.toFixed(0),
+    rate(one.memory),
+    one.firstHandles,
+    one.lastHandles,
+    rate(one.handles),
+  ]);
+  return table(
+    [
+      'processes',
+      'lives',
+      'samples',
+      'first MiB',
+      'last MiB',
+      'MiB a round',
+      'first handles',
+      'last handles',
+      'handles a round',
+    ],
+    rows,
+  );
 }
 
 function ageRows(growth: readonly Growth[]): string {
@@ -89,13 +148,22 @@ function diskRows(rests: readonly Rest[]): string {
   const runs = last.runs - first.runs;
   const rows = diskGroups.map((group) => {
     const growth = last.disk.bytes[group] - first.disk.bytes[group];
-    return [group, mebibytes(first.disk.bytes[group]), mebibytes(last.disk.bytes[group]), runs === 0 ? '–' : (growth / runs / 1024).toFixed(1), last.disk.files[group]];
+    return [
+      group,
+      mebibytes(first.disk.bytes[group]),
+      mebibytes(last.disk.bytes[group]),
+      runs === 0 ? '–' : (growth / runs / 1024).toFixed(1),
+      last.disk.files[group],
+    ];
   });
   return table(['on disk', 'first MiB', 'last MiB', 'KiB a run', 'files'], rows);
 }
 
 function checkRows(checks: readonly Check[]): string {
-  return table(['check', 'verdict', 'found'], checks.map(({ name, ok, why }) => [name, ok === undefined ? 'cannot tell' : ok ? 'ok' : 'FAILED', why]));
+  return table(
+    ['check', 'verdict', 'found'],
+    checks.map(({ name, ok, why }) => [name, ok === undefined ? 'cannot tell' : ok ? 'ok' : 'FAILED', why]),
+  );
 }
 
 const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(2);

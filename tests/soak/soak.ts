@@ -79,9 +79,18 @@ export async function soak({ minutes, seed, calm, store, say }: SoakOptions): Pr
     for (let round = 1; performance.now() < until && !stopped.aborted; round++) {
       const seeded = new Seeded(seed * 100_003 + round);
       const chosen = chooseTrainings(table, seeded);
-      for (const training of chosen) if (!references.has(training.name)) references.set(training.name, await undisturbed(bed, training));
+      for (const training of chosen)
+        if (!references.has(training.name)) references.set(training.name, await undisturbed(bed, training));
       const alone = oneAtATime();
-      const made = await Promise.all(chosen.map((training) => disturbed({ bed, round, alone, reference: references.get(training.name) ?? [] }, training, calm || isCalm(round) ? [] : chooseBlows(training, seeded))));
+      const made = await Promise.all(
+        chosen.map((training) =>
+          disturbed(
+            { bed, round, alone, reference: references.get(training.name) ?? [] },
+            training,
+            calm || isCalm(round) ? [] : chooseBlows(training, seeded),
+          ),
+        ),
+      );
       for (const result of made) say(line(result));
       results.push(...made);
       rests.push(await atRest(bed, round, results.length + references.size));
@@ -101,7 +110,10 @@ const isCalm = (round: number): boolean => (round - 1) % 90 >= 30;
 async function undisturbed(bed: Bed, training: Training): Promise<Essence> {
   const run = await bed.loop.start(training.recipe);
   const state = await ended(run);
-  if (state !== 'completed') throw new Error(`${run.runId}: nothing disturbs it, and it is ${state}: ${JSON.stringify((await run.log.status())?.reason)}`);
+  if (state !== 'completed')
+    throw new Error(
+      `${run.runId}: nothing disturbs it, and it is ${state}: ${JSON.stringify((await run.log.status())?.reason)}`,
+    );
   return bed.essence(run);
 }
 
@@ -113,7 +125,11 @@ interface Round {
   readonly alone: Alone;
 }
 
-async function disturbed({ bed, round, reference, alone }: Round, training: Training, blows: readonly Blow[]): Promise<TrainingResult> {
+async function disturbed(
+  { bed, round, reference, alone }: Round,
+  training: Training,
+  blows: readonly Blow[],
+): Promise<TrainingResult> {
   const startedAt = performance.now();
   const over = new AbortController();
   const run = await bed.loop.create(training.recipe);
@@ -127,12 +143,24 @@ async function disturbed({ bed, round, reference, alone }: Round, training: Trai
     problems.push(`a fault could not be done: ${messageOf(error)}`);
     return [];
   });
-  if (state !== 'completed') problems.push(`it is ${state}: ${JSON.stringify((await run.log.status())?.reason)}\n${(await bed.loop.lines(run)).slice(-15).join('\n')}`);
+  if (state !== 'completed')
+    problems.push(
+      `it is ${state}: ${JSON.stringify((await run.log.status())?.reason)}\n${(await bed.loop.lines(run)).slice(-15).join('\n')}`,
+    );
   const verdict = await verifyLedger(bed.loop.store, run.runId, { deep: true });
-  problems.push(...verdict.faults.map(({ key, expected, found }) => `ledger: ${key}: expected ${expected}, found ${found}`));
+  problems.push(
+    ...verdict.faults.map(({ key, expected, found }) => `ledger: ${key}: expected ${expected}, found ${found}`),
+  );
   const unlike = state === 'completed' ? difference(await bed.essence(run), reference) : undefined;
   if (unlike !== undefined) problems.push(unlike);
-  return { round, training: training.name, runId: run.runId, blows: struck, seconds: (performance.now() - startedAt) / 1000, problems };
+  return {
+    round,
+    training: training.name,
+    runId: run.runId,
+    blows: struck,
+    seconds: (performance.now() - startedAt) / 1000,
+    problems,
+  };
 }
 
 /** The store alone tells, whatever is dead meanwhile. */
@@ -140,7 +168,9 @@ async function ended({ log }: StartedRun): Promise<string> {
   const state = await poll(
     async () => {
       const status = await log.status();
-      return status !== undefined && ['completed', 'failed', 'cancelled', 'stopped', 'paused'].includes(status.state) ? status.state : undefined;
+      return status !== undefined && ['completed', 'failed', 'cancelled', 'stopped', 'paused'].includes(status.state)
+        ? status.state
+        : undefined;
     },
     { everyMs: 100, timeoutMs: patienceMs },
   );
@@ -154,28 +184,47 @@ async function atRest(bed: Bed, round: number, runs: number): Promise<Rest> {
   const whole = await poll(
     () => {
       const stack = readStack(home);
-      return stack !== undefined && isStackReady(stack) && lockHolder(lockFolder(home)) !== undefined && stack.children.every(({ name }) => bed.injector.process(name) !== undefined);
+      return (
+        stack !== undefined &&
+        isStackReady(stack) &&
+        lockHolder(lockFolder(home)) !== undefined &&
+        stack.children.every(({ name }) => bed.injector.process(name) !== undefined)
+      );
     },
     { everyMs: 50, timeoutMs: 60_000 },
   );
-  if (whole !== true) throw new Error(`the stack did not become whole again after round ${round}: ${JSON.stringify(readStack(home)?.children)}`);
+  if (whole !== true)
+    throw new Error(
+      `the stack did not become whole again after round ${round}: ${JSON.stringify(readStack(home)?.children)}`,
+    );
   // What a process that died left behind may be ended a moment later, by its own rule: only what stays is a leak.
-  const calm = await poll(() => {
-    const census = takeCensus(home, round);
-    return census.orphans.length === 0 ? census : undefined;
-  }, { everyMs: 100, timeoutMs: 15_000 });
+  const calm = await poll(
+    () => {
+      const census = takeCensus(home, round);
+      return census.orphans.length === 0 ? census : undefined;
+    },
+    { everyMs: 100, timeoutMs: 15_000 },
+  );
   return { round, runs, census: calm ?? takeCensus(home, round), disk: diskUse(home) };
 }
 
 async function removed(bed: Bed, rests: readonly Rest[]): Promise<readonly string[]> {
-  const pids = rests.flatMap(({ census }) => census.samples.map(({ incarnation }) => Number(incarnation.split('-')[0])));
-  const problem = await bed.remove().then(() => [], (error: unknown) => [messageOf(error)]);
+  const pids = rests.flatMap(({ census }) =>
+    census.samples.map(({ incarnation }) => Number(incarnation.split('-')[0])),
+  );
+  const problem = await bed.remove().then(
+    () => [],
+    (error: unknown) => [messageOf(error)],
+  );
   const ports = listeningPorts([...new Set(pids)].filter((pid) => existsSync(`/proc/${pid}`)));
   return [...problem, ...ports.map((port) => `port ${port}`)];
 }
 
 /** With what was behind it: clients of servers say little in their own messages. */
-const messageOf = (error: unknown): string => (error instanceof Error ? [error.message, ...(error.cause === undefined ? [] : [messageOf(error.cause)])].join(': ') : String(error));
+const messageOf = (error: unknown): string =>
+  error instanceof Error
+    ? [error.message, ...(error.cause === undefined ? [] : [messageOf(error.cause)])].join(': ')
+    : String(error);
 
 /** A first Ctrl-C ends the soak after the round, with its tables. */
 function interruption(): AbortSignal {
@@ -185,6 +234,8 @@ function interruption(): AbortSignal {
 }
 
 function line({ round, training, blows, seconds, problems }: TrainingResult): string {
-  const struck = blows.map(({ victim, iteration, moment }) => `${victim} at ${moment.title} ${iteration}`).join(', ') || 'undisturbed';
+  const struck =
+    blows.map(({ victim, iteration, moment }) => `${victim} at ${moment.title} ${iteration}`).join(', ') ||
+    'undisturbed';
   return `${problems.length === 0 ? 'ok    ' : 'FAILED'} round ${round} ${training} ${seconds.toFixed(1)} s: ${struck}${problems.map((problem) => `\n  ${problem}`).join('')}`;
 }

@@ -15,17 +15,37 @@ export function trainings(validationFile: string): readonly Training[] {
     name,
     kind: 'rl',
     iterations,
-    recipe: mergeTrees({ name, data: { max_response_length: 10 }, trainer: { total_training_steps: iterations } }, recipe),
+    recipe: mergeTrees(
+      { name, data: { max_response_length: 10 }, trainer: { total_training_steps: iterations } },
+      recipe,
+    ),
   });
   return [
     rl('plain', 6, { trainer: { save_freq: 2 } }),
     rl('steps', 5, {
       data: { val_files: validationFile },
-      actor: { ppo_mini_batch_size: 2, ppo_epochs: 2, shuffle: true, use_kl_loss: true, kl_loss_coef: 0.05, entropy_coeff: 0.01, optim: { lr_scheduler_type: 'cosine' } },
+      actor: {
+        ppo_mini_batch_size: 2,
+        ppo_epochs: 2,
+        shuffle: true,
+        use_kl_loss: true,
+        kl_loss_coef: 0.05,
+        entropy_coeff: 0.01,
+        optim: { lr_scheduler_type: 'cosine' },
+      },
       trainer: { save_freq: 3, test_freq: 2, val_before_train: true },
     }),
-    rl('many', 4, { data: { train_batch_size: 12, seed: 5 }, rollout: { n: 3, max_num_seqs: 6 }, actor: { ppo_mini_batch_size: 6 } }),
-    { name: 'rows', kind: 'sft', iterations: 6, recipe: { name: 'rows', kind: 'sft', trainer: { total_training_steps: 6, save_freq: 2 } } },
+    rl('many', 4, {
+      data: { train_batch_size: 12, seed: 5 },
+      rollout: { n: 3, max_num_seqs: 6 },
+      actor: { ppo_mini_batch_size: 6 },
+    }),
+    {
+      name: 'rows',
+      kind: 'sft',
+      iterations: 6,
+      recipe: { name: 'rows', kind: 'sft', trainer: { total_training_steps: 6, save_freq: 2 } },
+    },
   ];
 }
 

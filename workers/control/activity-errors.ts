@@ -2,7 +2,9 @@
 import { errorToFailure } from '../../infra/temporal/failures.ts';
 
 /** The same functions, throwing failures. */
-export function mapActivityErrors<T extends Readonly<Record<string, (input: never) => Promise<unknown>>>>(activities: T): T {
+export function mapActivityErrors<T extends Readonly<Record<string, (input: never) => Promise<unknown>>>>(
+  activities: T,
+): T {
   const wrapped = Object.entries(activities).map(([name, activity]) => [
     name,
     async (input: never) => {

@@ -2,7 +2,11 @@
 import type { Context } from '@temporalio/activity';
 
 /** Rejects with the cancellation's reason when the activity is cancelled, timed out or its worker shuts down. */
-export async function heartbeating<T>(context: Context, timeoutMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function heartbeating<T>(
+  context: Context,
+  timeoutMs: number,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   context.heartbeat();
   const timer = setInterval(() => context.heartbeat(), timeoutMs / 4);
   try {

@@ -5,7 +5,9 @@ const seen = (events: number, taskAttempts = 0, execution = 'first') => ({ execu
 
 it('a history that grows, and one of a new execution, are believed', () => {
   const histories = new Histories();
-  expect([seen(10), seen(12, 1), seen(12, 2), seen(40), seen(3, 1, 'second')].map((one) => histories.doubt('run', one))).toEqual(Array(5).fill(undefined));
+  expect(
+    [seen(10), seen(12, 1), seen(12, 2), seen(40), seen(3, 1, 'second')].map((one) => histories.doubt('run', one)),
+  ).toEqual(Array(5).fill(undefined));
 });
 
 it('a history that was longer before is not', () => {

@@ -43,13 +43,16 @@ export class Histories {
       this.#watch(runId, now, now.taskAttempts);
       return undefined;
     }
-    if (now.events < before.events) return `its history has ${now.events} events and had ${before.events}: an older copy of Temporal's database was put back`;
+    if (now.events < before.events)
+      return `its history has ${now.events} events and had ${before.events}: an older copy of Temporal's database was put back`;
     // A signal makes a history longer, too. A task at an earlier try than that is another, and all its tries are this process's.
     const firstAttempt = now.taskAttempts < before.firstAttempt ? 1 : before.firstAttempt;
     this.#watch(runId, now, firstAttempt);
     if (now.events >= grownEvents) this.#pauses.delete(runId);
     const failed = now.taskAttempts - firstAttempt;
-    return failed >= stuckAttempts && this.#nowMs() >= (this.#pauses.get(runId)?.until ?? 0) ? `its task was not done in ${failed} tries` : undefined;
+    return failed >= stuckAttempts && this.#nowMs() >= (this.#pauses.get(runId)?.until ?? 0)
+      ? `its task was not done in ${failed} tries`
+      : undefined;
   }
 
   /** The execution that was in doubt is over, and another is begun. */

@@ -26,7 +26,9 @@ export const janitorId = (store: string): string => `janitor-${digestOf(store).s
 export async function keepJanitors({ home, client, log }: JanitorPorts, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     for (const { url } of knownStores(home)) {
-      await (isInUse(url) ? ensureJanitor(client, url) : removeSchedule(client, janitorId(url))).catch((error: unknown) => log(`the janitor of ${url}: ${errorToJson(error).message}`));
+      await (isInUse(url) ? ensureJanitor(client, url) : removeSchedule(client, janitorId(url))).catch(
+        (error: unknown) => log(`the janitor of ${url}: ${errorToJson(error).message}`),
+      );
     }
     await delay(lookMs, undefined, { signal }).catch(() => undefined);
   }

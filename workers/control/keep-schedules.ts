@@ -24,7 +24,10 @@ export interface KeepSchedulesPorts extends TendPorts {
 export async function keepSchedules(ports: KeepSchedulesPorts, signal: AbortSignal): Promise<void> {
   for (let turn = 0; !signal.aborted; turn++) {
     for (const { url } of knownStores(ports.home)) {
-      if (isInUse(url) && (turn % paidTurns === 0 || !isPaidByRequest(url))) await keepThoseOf(url, ports).catch((error: unknown) => ports.log(`cannot look after the schedules of ${url}: ${errorToJson(error).message}`));
+      if (isInUse(url) && (turn % paidTurns === 0 || !isPaidByRequest(url)))
+        await keepThoseOf(url, ports).catch((error: unknown) =>
+          ports.log(`cannot look after the schedules of ${url}: ${errorToJson(error).message}`),
+        );
     }
     await delay(everyMs, undefined, { signal }).catch(() => undefined);
   }
@@ -35,7 +38,8 @@ async function keepThoseOf(url: string, ports: KeepSchedulesPorts): Promise<void
   for (const name of await listScheduleNames(store)) {
     try {
       const tended = await tendSchedule(ports, ports.openScheduleLog(store, name), new Date());
-      if (tended === 'made' || tended === 'changed') ports.log(`schedule ${name}: ${tended} in Temporal, as the store says`);
+      if (tended === 'made' || tended === 'changed')
+        ports.log(`schedule ${name}: ${tended} in Temporal, as the store says`);
     } catch (error) {
       ports.log(`schedule ${name}: ${errorToJson(error).message}`);
     }

@@ -48,7 +48,8 @@ const dispatcher = await Dispatcher.open(
   nc,
   timing,
   async () => (await fullPlaces([], petrelHome()))[0],
-  (runId, worker, how) => lineWriter(nc, runId, 'control')('warn', `worker ${worker} ended (${how}) and was started again`),
+  (runId, worker, how) =>
+    lineWriter(nc, runId, 'control')('warn', `worker ${worker} ended (${how}) and was started again`),
 );
 const runStores = new Map<string, Store>();
 const loopDelay = watchLoopDelay();
@@ -76,7 +77,8 @@ const ports: ActivityPorts = {
   decide: async (store, key, schema, record, agrees) => {
     const decided = await decide(store, key, schema, record, agrees);
     // Somebody thought this process dead and did its work: what is there counts.
-    if (decided.adopted) ports.say(key.split('/')[1] ?? '', 'warn', `${key}: late decision refused, another's is there and agrees`);
+    if (decided.adopted)
+      ports.say(key.split('/')[1] ?? '', 'warn', `${key}: late decision refused, another's is there and agrees`);
     return decided;
   },
   getBlob,
@@ -101,7 +103,10 @@ const ports: ActivityPorts = {
   say: (runId, level, text) => lineWriter(nc, runId, 'control')(level, text),
   live: (runId, note) => nc.publish(liveSubject(runId), JSON.stringify({ v: wireVersion, ...note })),
   endSweep,
-  sweepStore: (store, say, now, signal) => sweepStore(store, { now, graceMs: defaultGraceMs, signal }, (pass) => sayPass(pass, (text) => say(pass.runId, text))),
+  sweepStore: (store, say, now, signal) =>
+    sweepStore(store, { now, graceMs: defaultGraceMs, signal }, (pass) =>
+      sayPass(pass, (text) => say(pass.runId, text)),
+    ),
   now: () => new Date(),
   beginAttempt: () => givenUp(Context.current().info),
   whileHeartbeating: (work) => heartbeating(Context.current(), timing.heartbeatMs, work),
@@ -141,7 +146,13 @@ watchRoom(petrelHome(), (line) => console.log(line));
 void keepStack(petrelHome(), leaving.signal, (line) => console.log(line));
 loopDelay.restart();
 announceReady();
-const kept = { home: petrelHome(), stack: ports.stack, client, openStore: ports.openStore, log: (line: string) => console.log(line) };
+const kept = {
+  home: petrelHome(),
+  stack: ports.stack,
+  client,
+  openStore: ports.openStore,
+  log: (line: string) => console.log(line),
+};
 const driven = keepRunsDriven({ ...kept, say: (runId, text) => ports.say(runId, 'warn', text) }, leaving.signal);
 const schedules = keepSchedules({ ...kept, openScheduleLog }, leaving.signal);
 const janitors = keepJanitors({ home: petrelHome(), client, log: (line) => console.log(line) }, leaving.signal);

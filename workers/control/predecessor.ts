@@ -23,7 +23,9 @@ export function temporalIdentity(): string {
 export async function handBack(client: Client, home: string, log: (line: string) => void): Promise<void> {
   await Promise.all(
     drivenRuns(home).map(({ runId }) =>
-      handBackRun(client, runId).catch((error: unknown) => log(`${runId}: what the last control process held is not handed back: ${errorToJson(error).message}`)),
+      handBackRun(client, runId).catch((error: unknown) =>
+        log(`${runId}: what the last control process held is not handed back: ${errorToJson(error).message}`),
+      ),
     ),
   );
 }
@@ -34,7 +36,11 @@ async function handBackRun(client: Client, runId: string): Promise<void> {
   await client.workflowService.resetStickyTaskQueue({ namespace, execution });
   const { pendingActivities } = await client.workflowService.describeWorkflowExecution({ namespace, execution });
   const orphans = (pendingActivities ?? []).filter(({ lastWorkerIdentity }) => isDead(lastWorkerIdentity ?? ''));
-  const failure = ApplicationFailure.create({ message: 'the control process that waited for it is gone', type: 'PreemptedError', nextRetryDelay: '1 ms' });
+  const failure = ApplicationFailure.create({
+    message: 'the control process that waited for it is gone',
+    type: 'PreemptedError',
+    nextRetryDelay: '1 ms',
+  });
   for (const { activityId } of orphans) {
     // One that has timed out meanwhile is being tried again anyway.
     await client.activity.fail({ workflowId: runId, activityId: activityId ?? '' }, failure).catch(() => undefined);
@@ -43,5 +49,7 @@ async function handBackRun(client: Client, runId: string): Promise<void> {
 
 function isDead(identity: string): boolean {
   const [, pid, startTime, host] = pattern.exec(identity) ?? [];
-  return pid !== undefined && startTime !== undefined && host === hostname() && !isAlive({ pid: Number(pid), startTime });
+  return (
+    pid !== undefined && startTime !== undefined && host === hostname() && !isAlive({ pid: Number(pid), startTime })
+  );
 }

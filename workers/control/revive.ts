@@ -65,7 +65,10 @@ async function revive(ports: RevivePorts, histories: Histories, run: DrivenRun):
 }
 
 /** `over`: it has ended, was removed, or belongs to another stack by now. `new`: whoever wrote it down starts it, or died before. */
-async function standingOf({ openStore, stack }: RevivePorts, { runId, store }: DrivenRun): Promise<'over' | 'new' | 'begun'> {
+async function standingOf(
+  { openStore, stack }: RevivePorts,
+  { runId, store }: DrivenRun,
+): Promise<'over' | 'new' | 'begun'> {
   const log = new RunLog(await openStore(store), runId);
   const status = await log.status();
   if (status === undefined) await log.ensureThere();

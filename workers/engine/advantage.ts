@@ -19,8 +19,15 @@ import { cutMicroBatch } from './micro-batch.ts';
 import { compose } from './samples.ts';
 import type { Composition, Sample } from './samples.ts';
 
-export async function advantage(host: EngineHost, input: AdvantageInput, context: JobContext): Promise<AdvantageOutput> {
-  const composition = input.kind === 'sft' ? await rowsToLearn(host, input, context) : compose(input, await readParts(host, input, context));
+export async function advantage(
+  host: EngineHost,
+  input: AdvantageInput,
+  context: JobContext,
+): Promise<AdvantageOutput> {
+  const composition =
+    input.kind === 'sft'
+      ? await rowsToLearn(host, input, context)
+      : compose(input, await readParts(host, input, context));
   const plan = planSteps(input, composition.samples);
   const layout = layOut(composition.samples, plan.micros, plan.steps);
   const scored = await addLogProbs(host, input, context, layout, plan.steps.length);
@@ -29,7 +36,9 @@ export async function advantage(host: EngineHost, input: AdvantageInput, context
   return {
     tensors: await putBlob(store, context.runId, encodeBatch(batch, input)),
     oldLogProbs: batch.oldLogProbs_T === undefined ? 'on-policy' : 'stored',
-    learningRates: plan.steps.map((_, s) => input.algorithm.schedule.lr * lrFactor(input.algorithm.schedule, input.before.optimizerSteps + s)),
+    learningRates: plan.steps.map(
+      (_, s) => input.algorithm.schedule.lr * lrFactor(input.algorithm.schedule, input.before.optimizerSteps + s),
+    ),
     loss: input.algorithm.loss,
     optimizer: input.algorithm.optimizer,
     draws: composition.draws,
@@ -53,7 +62,15 @@ async function rowsToLearn(host: EngineHost, input: AdvantageInput, context: Job
   const dataset = await host.dataset(context, input.inputs.train);
   const samples = input.draws.map(({ draw, row }): Sample => {
     const response = responseOf(dataset, row);
-    return { draw, row, prompt: promptOf(dataset, row), response, rolloutLogProbs: new Float32Array(response.length), score: 0, stopReason: 1 };
+    return {
+      draw,
+      row,
+      prompt: promptOf(dataset, row),
+      response,
+      rolloutLogProbs: new Float32Array(response.length),
+      score: 0,
+      stopReason: 1,
+    };
   });
   const draws = input.draws.map(({ draw, row }, i) => ({ draw, row, fate: 'trained' as const, samples: [i] }));
   return { samples, draws, failed: 0, total: samples.length };
@@ -64,12 +81,19 @@ function planSteps(input: AdvantageInput, samples: readonly Sample[]): { steps: 
   const { algorithm, iteration } = input;
   const minis = miniBatches(
     samples.map((sample) => sample.draw),
-    { promptsPerMiniBatch: algorithm.miniBatchPrompts, epochs: algorithm.epochs, shuffle: algorithm.shuffle, seed: [...algorithm.seed, iteration] },
+    {
+      promptsPerMiniBatch: algorithm.miniBatchPrompts,
+      epochs: algorithm.epochs,
+      shuffle: algorithm.shuffle,
+      seed: [...algorithm.seed, iteration],
+    },
   );
   const micros: number[][] = [];
   const steps = minis.map(({ samples: members }) => {
     const lengths = members.map((b) => (samples[b]?.prompt.length ?? 0) + (samples[b]?.response.length ?? 0));
-    return packMicroBatches(lengths, algorithm.maxTokensPerMicroBatch).map((part) => micros.push(part.map((i) => members[i] ?? 0)) - 1);
+    return packMicroBatches(lengths, algorithm.maxTokensPerMicroBatch).map(
+      (part) => micros.push(part.map((i) => members[i] ?? 0)) - 1,
+    );
   });
   return { steps, micros };
 }
@@ -107,10 +131,21 @@ function layOut(samples: readonly Sample[], micros: readonly number[][], steps: 
  * Old log-probs where an update takes more than one step (with one, they are those of its own forward pass), reference
  * log-probs where the loss asks for them.
  */
-async function addLogProbs(host: EngineHost, input: AdvantageInput, context: JobContext, layout: Layout, steps: number): Promise<Layout> {
+async function addLogProbs(
+  host: EngineHost,
+  input: AdvantageInput,
+  context: JobContext,
+  layout: Layout,
+  steps: number,
+): Promise<Layout> {
   if (input.kind === 'sft') return layout;
   let result = layout;
-  const draft: BatchTensors = { ...layout, advantages_T: new Float32Array(), returns_T: new Float32Array(), rewards_B: new Float32Array() };
+  const draft: BatchTensors = {
+    ...layout,
+    advantages_T: new Float32Array(),
+    returns_T: new Float32Array(),
+    rewards_B: new Float32Array(),
+  };
   const temperature = input.algorithm.loss.temperature;
   if (steps > 1) {
     const policy = await host.policyAt(context, input.inputs.model, input.profile, input.parentState);
@@ -124,12 +159,20 @@ async function addLogProbs(host: EngineHost, input: AdvantageInput, context: Job
 }
 
 /** Every sample once, in the micro-batches of the first epoch. */
-function logProbs(trainer: TrainerEngine, batch: BatchTensors, temperature: number, note: string, context: JobContext): Float32Array {
+function logProbs(
+  trainer: TrainerEngine,
+  batch: BatchTensors,
+  temperature: number,
+  note: string,
+  context: JobContext,
+): Float32Array {
   const result_T = new Float32Array(batch.scored_T.length);
   const total = batch.microOffsets_M1.length - 1;
   const seen = new Set<number>();
   for (let m = 0; m < total; m++) {
-    const samples = batch.microSamples.subarray(batch.microOffsets_M1[m], batch.microOffsets_M1[m + 1]).filter((b) => !seen.has(b));
+    const samples = batch.microSamples
+      .subarray(batch.microOffsets_M1[m], batch.microOffsets_M1[m + 1])
+      .filter((b) => !seen.has(b));
     samples.forEach((b) => seen.add(b));
     if (samples.length === 0) continue;
     const micro = cutMicroBatch(batch, samples);
@@ -140,7 +183,11 @@ function logProbs(trainer: TrainerEngine, batch: BatchTensors, temperature: numb
   return result_T;
 }
 
-function advantagesOf(input: AdvantageInput, samples: readonly Sample[], layout: Layout): Pick<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_B'> {
+function advantagesOf(
+  input: AdvantageInput,
+  samples: readonly Sample[],
+  layout: Layout,
+): Pick<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_B'> {
   const rewards_B = Float32Array.from(samples, (sample) => sample.score);
   const tokens = layout.scored_T.length;
   if (input.kind === 'sft' || samples.length === 0) {
@@ -163,7 +210,11 @@ function countersAfter(input: AdvantageInput, steps: number): Counters {
 
 function metricsOf(input: AdvantageInput, composition: Composition, batch: BatchTensors): Record<string, number> {
   const { samples } = composition;
-  const counts = { 'training/samples': samples.length, 'training/failed_samples': composition.failed, 'training/tokens': batch.tokens_N.length };
+  const counts = {
+    'training/samples': samples.length,
+    'training/failed_samples': composition.failed,
+    'training/tokens': batch.tokens_N.length,
+  };
   if (input.kind === 'sft' || samples.length === 0) return counts;
   return {
     ...counts,
@@ -178,6 +229,8 @@ function metricsOf(input: AdvantageInput, composition: Composition, batch: Batch
       advantages_T: batch.advantages_T,
       returns_T: batch.returns_T,
     }),
-    ...(batch.oldLogProbs_T && batch.rolloutLogProbs_T ? rolloutProbsDiff(batch.oldLogProbs_T, batch.rolloutLogProbs_T, batch.mask_T) : {}),
+    ...(batch.oldLogProbs_T && batch.rolloutLogProbs_T
+      ? rolloutProbsDiff(batch.oldLogProbs_T, batch.rolloutLogProbs_T, batch.mask_T)
+      : {}),
   };
 }

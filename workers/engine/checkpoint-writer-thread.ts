@@ -33,9 +33,20 @@ async function write({ id, place: { store, ...place }, room, steps, parameters, 
   const started = performance.now();
   const [weights, m, v] = [new Float32Array(room[0]), new Float32Array(room[1]), new Float32Array(room[2])];
   try {
-    const manifest = await saveCheckpoint({ store: await stores(store), ...place }, { weights, m, v, steps, parameters, digests });
-    port?.postMessage({ type: 'written', id, manifest, ms: performance.now() - started, room } satisfies FromWriter, room);
+    const manifest = await saveCheckpoint(
+      { store: await stores(store), ...place },
+      { weights, m, v, steps, parameters, digests },
+    );
+    port?.postMessage(
+      { type: 'written', id, manifest, ms: performance.now() - started, room } satisfies FromWriter,
+      room,
+    );
   } catch (error) {
-    port?.postMessage({ type: 'failed', id, kind: error instanceof PetrelError ? error.kind : 'unknown', error: errorToJson(error) } satisfies FromWriter);
+    port?.postMessage({
+      type: 'failed',
+      id,
+      kind: error instanceof PetrelError ? error.kind : 'unknown',
+      error: errorToJson(error),
+    } satisfies FromWriter);
   }
 }

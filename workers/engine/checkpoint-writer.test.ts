@@ -19,8 +19,19 @@ import { loadCheckpoint } from './checkpoint.ts';
 const folder = mkdtempSync(join(tmpdir(), 'petrel-writer-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const shape = { num_hidden_layers: 2, hidden_size: 32, num_attention_heads: 2, num_key_value_heads: 1, intermediate_size: 64, vocab_size: 64, max_position_embeddings: 64 };
-const config = readDecoderConfig({ architectures: ['LlamaForCausalLM'], model_type: 'llama', rms_norm_eps: 1e-6, tie_word_embeddings: true, ...shape }, 'test');
+const shape = {
+  num_hidden_layers: 2,
+  hidden_size: 32,
+  num_attention_heads: 2,
+  num_key_value_heads: 1,
+  intermediate_size: 64,
+  vocab_size: 64,
+  max_position_embeddings: 64,
+};
+const config = readDecoderConfig(
+  { architectures: ['LlamaForCausalLM'], model_type: 'llama', rms_norm_eps: 1e-6, tie_word_embeddings: true, ...shape },
+  'test',
+);
 
 function openTrainer(): TrainerEngine {
   const trainer = createTrainer(config, { compute: 'fp32', deterministic: true, threads: 1, trainable: true });
@@ -68,7 +79,10 @@ describe('a checkpoint written beside training', () => {
   it('tells what went wrong as the store told it, and writes the next one', async () => {
     const [trainer, writer] = [openTrainer(), new CheckpointWriter()];
     const [runId, digests] = [makeRunId('refused', new Date(0), '0003'), stateDigests(trainer)];
-    await expect(writer.write(placeOf('../elsewhere', 1), trainer, digests)).rejects.toMatchObject({ kind: 'terminal', code: 'InvalidInput' });
+    await expect(writer.write(placeOf('../elsewhere', 1), trainer, digests)).rejects.toMatchObject({
+      kind: 'terminal',
+      code: 'InvalidInput',
+    });
     expect((await writer.write(placeOf(runId, 1), trainer, digests)).manifest).toContain(runId);
     writer.release();
   });

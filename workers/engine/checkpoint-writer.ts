@@ -32,9 +32,20 @@ export type ToWriter =
 
 export type FromWriter =
   /** Its room comes back. */
-  | { readonly type: 'written'; readonly id: number; readonly manifest: string; readonly ms: number; readonly room: Room }
+  | {
+      readonly type: 'written';
+      readonly id: number;
+      readonly manifest: string;
+      readonly ms: number;
+      readonly room: Room;
+    }
   /** Its room does not: something may still be reading it. */
-  | { readonly type: 'failed'; readonly id: number; readonly kind: PetrelErrorKind | 'unknown'; readonly error: ErrorJson };
+  | {
+      readonly type: 'failed';
+      readonly id: number;
+      readonly kind: PetrelErrorKind | 'unknown';
+      readonly error: ErrorJson;
+    };
 
 export interface Written {
   /** The manifest's key. */
@@ -66,7 +77,14 @@ export class CheckpointWriter {
     const { steps, parameters } = trainer;
     const thread = this.#running();
     this.#takePrepared();
-    const { manifest, ms, room } = await thread.run({ id: this.#nextId++, place, room: this.#copies.copy(trainer), steps, parameters, digests });
+    const { manifest, ms, room } = await thread.run({
+      id: this.#nextId++,
+      place,
+      room: this.#copies.copy(trainer),
+      steps,
+      parameters,
+      digests,
+    });
     this.#copies.giveBack(room);
     return { manifest, ms };
   }

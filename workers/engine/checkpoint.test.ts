@@ -20,20 +20,34 @@ describe('a checkpoint', () => {
     const store = await openFolderStore(folder);
     const values = fc.float32Array({ minLength: 1, maxLength: 24 });
     await fc.assert(
-      fc.asyncProperty(values, fc.nat(1000), fc.array(fc.integer({ min: 1, max: 25 }), { minLength: 2, maxLength: 3 }), async (weights, steps, cuts) => {
-        const state = { weights, m: weights.map((value) => value / 3), v: weights.map((value) => value * 2), steps };
-        const digests = stateDigests(state);
-        const parameters = [{ name: 'w', shape: [weights.length], offset: 0, size: weights.length }];
-        for (const elements of cuts) {
-          const runId = makeRunId('cut', new Date(0), (runs++).toString(16).padStart(4, '0'));
-          const key = await saveCheckpoint({ store, runId, term: 1, iteration: 1, shardBytes: 4 * elements }, { ...state, parameters, digests });
-          const { record } = await needRecord(store, key, checkpointManifest);
-          expect(record.shards).toHaveLength(3 * Math.ceil(weights.length / elements));
-          const into = { weights: new Float32Array(weights.length), m: new Float32Array(weights.length), v: new Float32Array(weights.length), steps: 0, parameters };
-          await loadCheckpoint(store, runId, record, into, () => {});
-          expect(stateDigests(into)).toEqual(digests);
-        }
-      }),
+      fc.asyncProperty(
+        values,
+        fc.nat(1000),
+        fc.array(fc.integer({ min: 1, max: 25 }), { minLength: 2, maxLength: 3 }),
+        async (weights, steps, cuts) => {
+          const state = { weights, m: weights.map((value) => value / 3), v: weights.map((value) => value * 2), steps };
+          const digests = stateDigests(state);
+          const parameters = [{ name: 'w', shape: [weights.length], offset: 0, size: weights.length }];
+          for (const elements of cuts) {
+            const runId = makeRunId('cut', new Date(0), (runs++).toString(16).padStart(4, '0'));
+            const key = await saveCheckpoint(
+              { store, runId, term: 1, iteration: 1, shardBytes: 4 * elements },
+              { ...state, parameters, digests },
+            );
+            const { record } = await needRecord(store, key, checkpointManifest);
+            expect(record.shards).toHaveLength(3 * Math.ceil(weights.length / elements));
+            const into = {
+              weights: new Float32Array(weights.length),
+              m: new Float32Array(weights.length),
+              v: new Float32Array(weights.length),
+              steps: 0,
+              parameters,
+            };
+            await loadCheckpoint(store, runId, record, into, () => {});
+            expect(stateDigests(into)).toEqual(digests);
+          }
+        },
+      ),
       { numRuns: 15 },
     );
   });

@@ -35,7 +35,8 @@ export interface CheckpointPlace extends ShardPlace {
 /** Writes shards, then the manifest that makes them true. Returns the manifest's key. */
 export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot): Promise<string> {
   const shards: ShardInfo[] = [];
-  for (const part of checkpointParts) shards.push(...(await savePart(place, part, snapshot[part], { iteration: String(place.iteration) })));
+  for (const part of checkpointParts)
+    shards.push(...(await savePart(place, part, snapshot[part], { iteration: String(place.iteration) })));
   const manifest: CheckpointManifest = {
     format: recordFormat,
     runId: place.runId,
@@ -55,7 +56,12 @@ export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot)
 }
 
 /** Writes one part of a state, which must not change meanwhile. `origin`: what the shards belong to, so that nothing else has the same ones. */
-export async function savePart(place: ShardPlace, part: CheckpointPart, flat: Float32Array, origin: Readonly<Record<string, string>>): Promise<ShardInfo[]> {
+export async function savePart(
+  place: ShardPlace,
+  part: CheckpointPart,
+  flat: Float32Array,
+  origin: Readonly<Record<string, string>>,
+): Promise<ShardInfo[]> {
   const shards: ShardInfo[] = [];
   for (const { pieces, bytes, tensors } of encodeShards(part, flat, origin, place.shardBytes)) {
     faultPoint('checkpoint.shard', { iteration: place.iteration });
@@ -70,7 +76,9 @@ export async function isCheckpoint(store: Store, key: string): Promise<boolean> 
     if (isDamage(error)) return undefined;
     throw error;
   });
-  return found !== undefined && keys.checkpoint(found.record.runId, found.record.iteration, found.record.stateDigest) === key;
+  return (
+    found !== undefined && keys.checkpoint(found.record.runId, found.record.iteration, found.record.stateDigest) === key
+  );
 }
 
 /** What a checkpoint is loaded into. */
@@ -80,26 +88,40 @@ export type LoadTarget = StateParts & { steps: number; readonly parameters: read
  * Streams every shard by digest into the flat buffers. The whole is to be hashed by the caller, who knows which state it must
  * be. Throws TerminalError `DamagedCheckpoint` for one that does not fit.
  */
-export async function loadCheckpoint(store: Store, runId: RunId, manifest: CheckpointManifest, into: LoadTarget, onBlock: () => void): Promise<void> {
+export async function loadCheckpoint(
+  store: Store,
+  runId: RunId,
+  manifest: CheckpointManifest,
+  into: LoadTarget,
+  onBlock: () => void,
+): Promise<void> {
   checkFit(manifest, into);
   for (const shard of manifest.shards) {
-    await readShard(shard, streamBlob(store, runId, shard.blob), ({ part, start, end }) => showing(onBlock, filling(into[part].subarray(start, end))));
+    await readShard(shard, streamBlob(store, runId, shard.blob), ({ part, start, end }) =>
+      showing(onBlock, filling(into[part].subarray(start, end))),
+    );
   }
   into.steps = Number(manifest.state['steps']);
 }
 
 /** Before the first byte is read: the parameters are this model's, and every piece lies inside its part. */
 function checkFit(manifest: CheckpointManifest, { parameters, weights }: LoadTarget): void {
-  const shapes = (all: readonly { readonly name: string; readonly shape: readonly number[] }[]) => all.map(({ name, shape }) => `${name} ${shape.join('×')}`);
+  const shapes = (all: readonly { readonly name: string; readonly shape: readonly number[] }[]) =>
+    all.map(({ name, shape }) => `${name} ${shape.join('×')}`);
   const [expected, found] = [shapes(parameters), shapes(manifest.parameters)];
   const other = expected.findIndex((text, i) => text !== found[i]);
   if (other >= 0 || expected.length !== found.length) {
-    throw damagedCheckpoint(manifest, `parameter ${other}: expected ${expected[other] ?? 'none'}, found ${found[other] ?? 'none'}`);
+    throw damagedCheckpoint(
+      manifest,
+      `parameter ${other}: expected ${expected[other] ?? 'none'}, found ${found[other] ?? 'none'}`,
+    );
   }
   for (const { name, start, end } of manifest.shards.flatMap(({ tensors }) => tensors)) {
-    if (start > end || end > weights.length) throw damagedCheckpoint(manifest, `${name} ${start}–${end} lies outside of ${weights.length} elements`);
+    if (start > end || end > weights.length)
+      throw damagedCheckpoint(manifest, `${name} ${start}–${end} lies outside of ${weights.length} elements`);
   }
-  if (!Number.isInteger(manifest.state['steps'])) throw damagedCheckpoint(manifest, `steps: expected a number, found ${String(manifest.state['steps'])}`);
+  if (!Number.isInteger(manifest.state['steps']))
+    throw damagedCheckpoint(manifest, `steps: expected a number, found ${String(manifest.state['steps'])}`);
 }
 
 /** A sink whose every piece is a sign of progress. */

@@ -68,7 +68,10 @@ export class EngineClient {
     thread.on('error', onDeath);
     const client = new EngineClient(thread, new Int32Array(ticks), facts);
     // One that is ended has code 1 too.
-    thread.on('exit', (code) => code !== 0 && !client.#closing && onDeath(new Error(`the engine thread ended with code ${code}`)));
+    thread.on(
+      'exit',
+      (code) => code !== 0 && !client.#closing && onDeath(new Error(`the engine thread ended with code ${code}`)),
+    );
     return client;
   }
 
@@ -138,7 +141,8 @@ export class EngineClient {
     if (message.type === 'say') return pending.say(message.text);
     if (message.type === 'journal') return pending.journal(message.text, message.tokens);
     this.#pending.delete(message.id);
-    if (message.type === 'done') pending.resolve({ output: message.output, seconds: message.seconds, counts: message.counts });
+    if (message.type === 'done')
+      pending.resolve({ output: message.output, seconds: message.seconds, counts: message.counts });
     else pending.reject(revive(message));
   }
 }

@@ -54,7 +54,9 @@ export class Generation {
 
   /** Samples in the order of prompts, samplesPerDraw of each. Rejects with PreemptedError when the weights move. */
   async run(job: GenerationJob): Promise<Completion[]> {
-    const completions = job.prompts.flatMap((_, i) => Array.from({ length: job.samplesPerDraw }, (_, s) => begun(job, drawOf(job, i), job.firstSample + s)));
+    const completions = job.prompts.flatMap((_, i) =>
+      Array.from({ length: job.samplesPerDraw }, (_, s) => begun(job, drawOf(job, i), job.firstSample + s)),
+    );
     job.onBegin?.(completions);
     let left = completions.filter(({ stopReason }) => stopReason === 0).length;
     if (left === 0) return completions;
@@ -67,7 +69,12 @@ export class Generation {
         resolve();
       };
       for (const [i, prompt] of job.prompts.entries()) {
-        const samples = this.#samples(job, drawOf(job, i), completions.slice(i * job.samplesPerDraw, (i + 1) * job.samplesPerDraw), finished);
+        const samples = this.#samples(
+          job,
+          drawOf(job, i),
+          completions.slice(i * job.samplesPerDraw, (i + 1) * job.samplesPerDraw),
+          finished,
+        );
         if (samples.length > 0) this.#engine.submit(requestOf(job, prompt, samples));
       }
       void this.#pump();
@@ -103,14 +110,25 @@ export class Generation {
   }
 
   /** Those that are not finished yet. */
-  #samples(job: GenerationJob, draw: number, completions: readonly Completion[], finished: () => void): GenerateSample[] {
+  #samples(
+    job: GenerationJob,
+    draw: number,
+    completions: readonly Completion[],
+    finished: () => void,
+  ): GenerateSample[] {
     return completions.flatMap((completion, i) => {
       if (completion.stopReason !== 0) return [];
       const sample = job.firstSample + i;
       const key = this.#nextKey;
       this.#nextKey = (this.#nextKey % 0x7fffffff) + 1;
       this.#live.set(key, { completion, job, draw, sample, finished });
-      return [{ key, random: { seed: job.seed, draw, sample, turn: 0 }, ...(completion.tokens.length > 0 && { prefix: Int32Array.from(completion.tokens) }) }];
+      return [
+        {
+          key,
+          random: { seed: job.seed, draw, sample, turn: 0 },
+          ...(completion.tokens.length > 0 && { prefix: Int32Array.from(completion.tokens) }),
+        },
+      ];
     });
   }
 
@@ -142,7 +160,12 @@ export class Generation {
       live.completion.logProbs.push(decoded.logProbs[i] ?? 0);
       live.completion.samplingLogProbs.push(decoded.samplingLogProbs[i] ?? 0);
       perJob.set(live.job, (perJob.get(live.job) ?? 0) + 1);
-      faultPoint('sample.token', { runId: live.job.runId, draw: live.draw, sample: live.sample, position: live.completion.tokens.length });
+      faultPoint('sample.token', {
+        runId: live.job.runId,
+        draw: live.draw,
+        sample: live.sample,
+        position: live.completion.tokens.length,
+      });
       const finish = decoded.finish[i] ?? 0;
       if (finish !== 0) this.#finish(key, live, finish);
       else if (live.job.stopsAt?.(live.completion.tokens)) {
@@ -162,7 +185,11 @@ export class Generation {
 
 const drawOf = (job: GenerationJob, i: number) => job.draws[i] ?? i;
 
-function requestOf({ sampling, maxNewTokens, stopTokens }: GenerationJob, prompt: Int32Array, samples: readonly GenerateSample[]): GenerateRequest {
+function requestOf(
+  { sampling, maxNewTokens, stopTokens }: GenerationJob,
+  prompt: Int32Array,
+  samples: readonly GenerateSample[],
+): GenerateRequest {
   return { prompt, samples, sampling, maxNewTokens, stopTokens };
 }
 

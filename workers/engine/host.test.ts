@@ -19,8 +19,11 @@ it('saves a state for each run that has it: a fork’s base while its origin’s
     const state = new PolicyState(trainer, 'm'.repeat(64));
     state.seal(() => {});
     const host = new EngineHost({ threads: 1, cache: join(folder, 'cache'), onSaved: () => {} });
-    const contextOf = (runId: string) => ({ runId, store: pathToFileURL(folder).href, at: { term: 1, iteration: 3 } }) as unknown as JobContext;
-    const saved = await Promise.all(['origin', 'origin', 'fork'].map((runId) => host.checkpoint(state, contextOf(runId), 3)));
+    const contextOf = (runId: string) =>
+      ({ runId, store: pathToFileURL(folder).href, at: { term: 1, iteration: 3 } }) as unknown as JobContext;
+    const saved = await Promise.all(
+      ['origin', 'origin', 'fork'].map((runId) => host.checkpoint(state, contextOf(runId), 3)),
+    );
     expect(new Set(saved).size).toBe(2);
     for (const key of saved) expect(await store.head(key)).toBeGreaterThan(0);
     expect(saved[2]).toContain('runs/fork/');

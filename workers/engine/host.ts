@@ -74,14 +74,18 @@ export interface GenerationRoom {
 /** Weights in memory serve only jobs of the same arithmetic. */
 const arithmeticOf = ({ compute, deterministic }: NumericProfile) => `${compute} ${deterministic}`;
 
-const savingId = ({ runId, store }: Pick<JobContext, 'runId' | 'store'>, iteration: number, state: Digest) => `${store} ${runId} ${iteration} ${state}`;
+const savingId = ({ runId, store }: Pick<JobContext, 'runId' | 'store'>, iteration: number, state: Digest) =>
+  `${store} ${runId} ${iteration} ${state}`;
 
 export class EngineHost {
   readonly options: HostOptions;
   readonly facts: EngineFacts;
   readonly #stores = storesByUrl();
   readonly #datasets = new Map<Digest, Promise<DatasetFact>>();
-  readonly #generations = new Map<TrainerEngine, { readonly generation: Generation; readonly maxSeqs: number; readonly maxModelLen: number }>();
+  readonly #generations = new Map<
+    TrainerEngine,
+    { readonly generation: Generation; readonly maxSeqs: number; readonly maxModelLen: number }
+  >();
   #policy: { readonly runId: RunId; readonly profile: string; readonly state: PolicyState } | undefined;
   /** Where in its log the policy stands while it is clean. */
   #place: { readonly context: JobContext; readonly iteration: number } | undefined;
@@ -185,10 +189,18 @@ export class EngineHost {
   }
 
   /** Generates with exactly these weights: the policy itself, the published weights, or the base. */
-  async generate(context: JobContext, model: Digest, profile: NumericProfile, weights: Digest, room: GenerationRoom, job: GenerationJob): Promise<Completion[]> {
+  async generate(
+    context: JobContext,
+    model: Digest,
+    profile: NumericProfile,
+    weights: Digest,
+    room: GenerationRoom,
+    job: GenerationJob,
+  ): Promise<Completion[]> {
     if (this.#leaving !== undefined) throw this.#leaving;
     const policy = this.#policy;
-    if (policy?.state.tag?.weightsDigest === weights && policy.profile === arithmeticOf(profile)) return this.#generationOf(policy.state.trainer, room).run(job);
+    if (policy?.state.tag?.weightsDigest === weights && policy.profile === arithmeticOf(profile))
+      return this.#generationOf(policy.state.trainer, room).run(job);
     return this.#rolloutModel.use(
       `${weights} ${arithmeticOf(profile)}`,
       (before) => this.#modelWith(context, model, profile, weights, before),
@@ -255,7 +267,8 @@ export class EngineHost {
     if (state?.tag === undefined || place === undefined || place.iteration === 0) return { text: 'nothing to save' };
     const { runId } = place.context;
     const at = { ...place.context, at: { ...place.context.at, iteration: place.iteration } };
-    if ((await this.savedCheckpoint(at, state.tag.stateDigest)) !== undefined) return { runId, text: `checkpoint ${place.iteration} is there` };
+    if ((await this.savedCheckpoint(at, state.tag.stateDigest)) !== undefined)
+      return { runId, text: `checkpoint ${place.iteration} is there` };
     if (!inTime) return { runId, text: `no time to save checkpoint ${place.iteration}` };
     await this.checkpoint(state, place.context, place.iteration);
     return { runId, text: `checkpoint ${place.iteration} saved` };
@@ -269,7 +282,9 @@ export class EngineHost {
     const key = keys.weights(context.runId, tag.weightsDigest);
     if (await this.#weightsAreThere(store, context.runId, tag.weightsDigest)) return key;
     const copy = state.trainer.weights.slice(); // what is written while it is hashed and sent must not change
-    const shards = await savePart({ store, runId: context.runId, iteration: context.at.iteration }, 'weights', copy, { weights: tag.weightsDigest });
+    const shards = await savePart({ store, runId: context.runId, iteration: context.at.iteration }, 'weights', copy, {
+      weights: tag.weightsDigest,
+    });
     const manifest: WeightsManifest = { format: recordFormat, weightsDigest: tag.weightsDigest, dtype: 'F32', shards };
     faultPoint('weights.manifest.before', { iteration: context.at.iteration });
     await store.put(key, encodeRecord(manifest));
@@ -290,10 +305,14 @@ export class EngineHost {
 
   async #policyState(context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyState> {
     const key = arithmeticOf(profile);
-    if (this.#policy?.runId === context.runId && this.#policy.profile === key && this.#policy.state.model === model) return this.#policy.state;
+    if (this.#policy?.runId === context.runId && this.#policy.profile === key && this.#policy.state.model === model)
+      return this.#policy.state;
     if (this.#policy !== undefined) this.release(this.#policy.runId);
     const config = readDecoderConfig(await readConfigJson(await this.modelFolder(context, model, 'text')));
-    const trainer = createTrainer(config, { ...engineOptionsOf(profile, this.facts, this.options.threads), trainable: true });
+    const trainer = createTrainer(config, {
+      ...engineOptionsOf(profile, this.facts, this.options.threads),
+      trainable: true,
+    });
     this.#policy = { runId: context.runId, profile: key, state: new PolicyState(trainer, model) };
     return this.#policy.state;
   }
@@ -301,13 +320,22 @@ export class EngineHost {
   async #loadModel(context: JobContext, model: Digest, profile: NumericProfile): Promise<TrainerEngine> {
     const folder = await this.modelFolder(context, model);
     const config = readDecoderConfig(await readConfigJson(folder));
-    const trainer = createTrainer(config, { ...engineOptionsOf(profile, this.facts, this.options.threads), trainable: false });
+    const trainer = createTrainer(config, {
+      ...engineOptionsOf(profile, this.facts, this.options.threads),
+      trainable: false,
+    });
     await loadWeights(folder, trainer);
     return trainer;
   }
 
   /** In the place of the one before, which nobody uses any more. */
-  async #modelWith(context: JobContext, model: Digest, profile: NumericProfile, weights: Digest, before: TrainerEngine | undefined): Promise<TrainerEngine> {
+  async #modelWith(
+    context: JobContext,
+    model: Digest,
+    profile: NumericProfile,
+    weights: Digest,
+    before: TrainerEngine | undefined,
+  ): Promise<TrainerEngine> {
     if (before !== undefined) this.#closeTrainer(before);
     const store = await this.store(context.store);
     if (context.at.iteration > 0 && (await store.head(keys.weights(context.runId, weights))) === undefined) {
@@ -317,7 +345,8 @@ export class EngineHost {
     try {
       await this.#readWeights(store, context.runId, weights, trainer);
       const found = treeDigest(trainer.weights);
-      if (found !== weights) throw new InvalidInputError(`weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
+      if (found !== weights)
+        throw new InvalidInputError(`weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
       return trainer;
     } catch (error) {
       trainer.close();
@@ -331,7 +360,9 @@ export class EngineHost {
   async #readWeights(store: Store, runId: RunId, weights: Digest, trainer: TrainerEngine): Promise<void> {
     const manifest = await readRecord(store, keys.weights(runId, weights), weightsManifest);
     for (const shard of manifest?.record.shards ?? []) {
-      await readShard(shard, streamBlob(store, runId, shard.blob), ({ start, end }) => filling(trainer.weights.subarray(start, end)));
+      await readShard(shard, streamBlob(store, runId, shard.blob), ({ start, end }) =>
+        filling(trainer.weights.subarray(start, end)),
+      );
     }
     trainer.weightsChanged();
   }
@@ -340,7 +371,9 @@ export class EngineHost {
   async #weightsAreThere(store: Store, runId: RunId, weights: Digest): Promise<boolean> {
     const manifest = await readRecord(store, keys.weights(runId, weights), weightsManifest).catch(() => undefined);
     if (manifest === undefined) return false;
-    const intact = manifest.record.shards.map(({ blob, bytes }) => isIntact(store, keys.blob(runId, blob), bytes, blob));
+    const intact = manifest.record.shards.map(({ blob, bytes }) =>
+      isIntact(store, keys.blob(runId, blob), bytes, blob),
+    );
     return (await Promise.all(intact)).every(Boolean);
   }
 

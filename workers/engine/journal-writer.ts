@@ -53,7 +53,13 @@ export class JournalWriter {
     this.#growing = runs.map((run, b) => {
       const [draw, sample] = [draws[Math.floor(b / samplesPerDraw)] ?? 0, firstSample + (b % samplesPerDraw)];
       const written = run.tokens.length;
-      return { run, draw, sample, written, lineage: Lineage.of(this.#identity, draw, sample).append(encodeTokens(run, 0, written)) };
+      return {
+        run,
+        draw,
+        sample,
+        written,
+        lineage: Lineage.of(this.#identity, draw, sample).append(encodeTokens(run, 0, written)),
+      };
     });
   }
 
@@ -98,11 +104,23 @@ export class JournalWriter {
     const bytes = encodeTokens(run, written, written + count);
     const before = lineage.value;
     growing.written += count;
-    return { draw, sample, offset: written, before, after: lineage.append(bytes).value, tokens: bytes.toString('base64') };
+    return {
+      draw,
+      sample,
+      offset: written,
+      before,
+      after: lineage.append(bytes).value,
+      tokens: bytes.toString('base64'),
+    };
   }
 
   #send(segments: JournalSegment[], tokens: number): void {
-    const message: JournalMessage = { v: journalVersion, incarnation: this.#ports.incarnation, ...this.#identity, segments };
+    const message: JournalMessage = {
+      v: journalVersion,
+      incarnation: this.#ports.incarnation,
+      ...this.#identity,
+      segments,
+    };
     this.#ports.publish(JSON.stringify(message), tokens);
   }
 }

@@ -38,7 +38,11 @@ interface Attempt {
 }
 
 /** One worker's attempt at the job, which ends when it has decoded so many tokens. */
-async function attempt(entries: readonly string[], upTo = Number.POSITIVE_INFINITY, more: { arithmetic?: string; flush?: boolean; tickMs?: number } = {}): Promise<Attempt> {
+async function attempt(
+  entries: readonly string[],
+  upTo = Number.POSITIVE_INFINITY,
+  more: { arithmetic?: string; flush?: boolean; tickMs?: number } = {},
+): Promise<Attempt> {
   const generation = new Generation(createGenerator(trainer, { maxSeqs: samples, maxModelLen: 80 }));
   const said: string[] = [];
   const counts: Record<string, number> = {};
@@ -54,41 +58,68 @@ async function attempt(entries: readonly string[], upTo = Number.POSITIVE_INFINI
     },
     say: (text: string) => said.push(text),
     count: (name: string, value: number) => (counts[name] = value),
-    journal: { entries, incarnation: String(entries.length), tickMs: more.tickMs ?? 5, now: () => decoded, publish: (text: string) => dead || written.push(text), onLost: () => () => {} },
+    journal: {
+      entries,
+      incarnation: String(entries.length),
+      tickMs: more.tickMs ?? 5,
+      now: () => decoded,
+      publish: (text: string) => dead || written.push(text),
+      onLost: () => () => {},
+    },
   } as unknown as JobContext;
-  const work = { input: { weights: 'w' } as RolloutInput, job, vocab: config.vocab, arithmetic: more.arithmetic ?? arithmetic, total: 1 };
+  const work = {
+    input: { weights: 'w' } as RolloutInput,
+    job,
+    vocab: config.vocab,
+    arithmetic: more.arithmetic ?? arithmetic,
+    total: 1,
+  };
   const completions = await journalled(work, context, (whole) => generation.run(whole)).catch(() => undefined);
   generation.close();
   return { ...(completions && { completions }), said, counts, entries: [...entries, ...written] };
 }
 
-const tokensOf = (completions: readonly Completion[] | undefined) => (completions ?? []).reduce((sum, { tokens }) => sum + tokens.length, 0);
+const tokensOf = (completions: readonly Completion[] | undefined) =>
+  (completions ?? []).reduce((sum, { tokens }) => sum + tokens.length, 0);
 
 describe('a job that is taken up from the journal', () => {
   it('has samples that end in every way, for what follows', async () => {
     const { completions = [] } = await attempt([]);
-    expect(new Set(completions.map(({ tokens, stopReason }) => (tokens.at(-1) === 4 ? 'token' : stopReason === 1 ? 'string' : 'length')))).toEqual(new Set(['token', 'string', 'length']));
+    expect(
+      new Set(
+        completions.map(({ tokens, stopReason }) =>
+          tokens.at(-1) === 4 ? 'token' : stopReason === 1 ? 'string' : 'length',
+        ),
+      ),
+    ).toEqual(new Set(['token', 'string', 'length']));
   });
 
-  it.each([1, 40, 100, 150, 200, 300])('gives the same samples, log-probs included, when its worker is killed after %i tokens', async (tokens) => {
-    const undisturbed = await attempt([]);
-    const killed = await attempt([], tokens);
-    expect(killed.completions).toBeUndefined();
-    const second = await attempt(killed.entries);
-    expect(second.completions).toEqual(undisturbed.completions);
-    const resumed = second.counts['rollout/resumed_tokens'] ?? 0;
-    expect(resumed + (second.counts['rollout/decoded_tokens'] ?? 0)).toBe(tokensOf(undisturbed.completions));
-    // A tick is 5 tokens here, and a step of decoding up to a token for each sample.
-    expect(tokens - resumed).toBeLessThanOrEqual(5 + 2 * samples);
-  });
+  it.each([1, 40, 100, 150, 200, 300])(
+    'gives the same samples, log-probs included, when its worker is killed after %i tokens',
+    async (tokens) => {
+      const undisturbed = await attempt([]);
+      const killed = await attempt([], tokens);
+      expect(killed.completions).toBeUndefined();
+      const second = await attempt(killed.entries);
+      expect(second.completions).toEqual(undisturbed.completions);
+      const resumed = second.counts['rollout/resumed_tokens'] ?? 0;
+      expect(resumed + (second.counts['rollout/decoded_tokens'] ?? 0)).toBe(tokensOf(undisturbed.completions));
+      // A tick is 5 tokens here, and a step of decoding up to a token for each sample.
+      expect(tokens - resumed).toBeLessThanOrEqual(5 + 2 * samples);
+    },
+  );
 
   it('decodes nothing twice when the worker before it could write its last tokens', async () => {
     const undisturbed = await attempt([]);
     const left = await attempt([], 150, { flush: true });
     const second = await attempt(left.entries);
     expect(second.completions).toEqual(undisturbed.completions);
-    expect((left.counts['rollout/decoded_tokens'] ?? 0) + (second.counts['rollout/decoded_tokens'] ?? 0)).toBe(tokensOf(undisturbed.completions));
-    expect(second.said).toEqual([`resumed 12 of 12 samples, ${left.counts['rollout/decoded_tokens']} tokens from the journal`]);
+    expect((left.counts['rollout/decoded_tokens'] ?? 0) + (second.counts['rollout/decoded_tokens'] ?? 0)).toBe(
+      tokensOf(undisturbed.completions),
+    );
+    expect(second.said).toEqual([
+      `resumed 12 of 12 samples, ${left.counts['rollout/decoded_tokens']} tokens from the journal`,
+    ]);
   });
 
   it('goes from worker to worker', async () => {

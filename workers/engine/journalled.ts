@@ -17,9 +17,17 @@ export interface JournalledGeneration {
 }
 
 /** Operational figures of a rollout job: core/metrics.ts. */
-const counted = { samples: 'rollout/resumed_samples', tokens: 'rollout/resumed_tokens', decoded: 'rollout/decoded_tokens' } as const;
+const counted = {
+  samples: 'rollout/resumed_samples',
+  tokens: 'rollout/resumed_tokens',
+  decoded: 'rollout/decoded_tokens',
+} as const;
 
-export async function journalled(work: JournalledGeneration, context: JobContext, generate: (job: GenerationJob) => Promise<Completion[]>): Promise<Completion[]> {
+export async function journalled(
+  work: JournalledGeneration,
+  context: JobContext,
+  generate: (job: GenerationJob) => Promise<Completion[]>,
+): Promise<Completion[]> {
   const { input, job, vocab, arithmetic, total } = work;
   const identity = { runId: context.runId, jobId: context.jobId, weights: input.weights, arithmetic };
   const prefixes = readPrefixes(context.journal.entries, { ...job, identity, vocab });
@@ -54,8 +62,12 @@ export async function journalled(work: JournalledGeneration, context: JobContext
 function sayResumed(completions: readonly Completion[], { dropped }: Prefixes, context: JobContext): number {
   const resumed = completions.filter(({ tokens }) => tokens.length > 0);
   const tokens = resumed.reduce((sum, completion) => sum + completion.tokens.length, 0);
-  if (resumed.length > 0) context.say(`resumed ${resumed.length} of ${completions.length} samples, ${tokens} tokens from the journal`);
-  if (dropped.size > 0) context.say(`journal entries not believed: ${[...dropped].map(([doubt, count]) => `${count} ${doubt}`).join(', ')}`);
+  if (resumed.length > 0)
+    context.say(`resumed ${resumed.length} of ${completions.length} samples, ${tokens} tokens from the journal`);
+  if (dropped.size > 0)
+    context.say(
+      `journal entries not believed: ${[...dropped].map(([doubt, count]) => `${count} ${doubt}`).join(', ')}`,
+    );
   context.count(counted.samples, resumed.length);
   context.count(counted.tokens, tokens);
   return tokens;

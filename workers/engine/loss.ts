@@ -19,13 +19,20 @@ export interface Coefficients {
 export function stepTotals(batch: BatchTensors, samples: readonly number[], settings: LossSettings): BatchTotals {
   let batchNumTokens = 0;
   for (const b of samples) {
-    for (let t = batch.scoredOffsets_B1[b] ?? 0; t < (batch.scoredOffsets_B1[b + 1] ?? 0); t++) batchNumTokens += batch.mask_T[t] ?? 0;
+    for (let t = batch.scoredOffsets_B1[b] ?? 0; t < (batch.scoredOffsets_B1[b + 1] ?? 0); t++)
+      batchNumTokens += batch.mask_T[t] ?? 0;
   }
   return { dpSize: 1, batchNumTokens, globalBatchSize: samples.length, lossScaleFactor: settings.lossScaleFactor };
 }
 
 /** @throws InvalidInputError for a loss mode that is not built. */
-export function lossCoefficients(settings: LossSettings, batch: BatchTensors, micro: MicroBatch, forward: ForwardResult, totals: BatchTotals): Coefficients {
+export function lossCoefficients(
+  settings: LossSettings,
+  batch: BatchTensors,
+  micro: MicroBatch,
+  forward: ForwardResult,
+  totals: BatchTotals,
+): Coefficients {
   const mask_P = gather(batch.mask_T, micro.tokens_P);
   if (settings.kind === 'sft') {
     const { loss, dLogProb_N } = sftLoss(forward.logProbs_P, mask_P, totals.batchNumTokens ?? 1);
@@ -35,7 +42,8 @@ export function lossCoefficients(settings: LossSettings, batch: BatchTensors, mi
     {
       rows: { offsets_S1: micro.rowOffsets_S1, mask_T: mask_P },
       logProb_T: forward.logProbs_P,
-      oldLogProb_T: batch.oldLogProbs_T === undefined ? forward.logProbs_P : gather(batch.oldLogProbs_T, micro.tokens_P),
+      oldLogProb_T:
+        batch.oldLogProbs_T === undefined ? forward.logProbs_P : gather(batch.oldLogProbs_T, micro.tokens_P),
       advantages_T: gather(batch.advantages_T, micro.tokens_P),
       ...(batch.refLogProbs_T && { refLogProb_T: gather(batch.refLogProbs_T, micro.tokens_P) }),
       ...(forward.entropy_P && { entropy_T: forward.entropy_P }),

@@ -7,8 +7,21 @@ import { readPrefixes } from './prefixes.ts';
 import type { ExpectedSamples } from './prefixes.ts';
 
 const identity = { runId: 'run', jobId: 'rollout-1', weights: 'w'.repeat(64), arithmetic: 'det-1' };
-const expected: ExpectedSamples = { identity, draws: [7, 9], samplesPerDraw: 2, firstSample: 1, vocab: 100, maxNewTokens: 300, stopTokens: Int32Array.of(1) };
-const names = [[7, 1], [7, 2], [9, 1], [9, 2]] as const;
+const expected: ExpectedSamples = {
+  identity,
+  draws: [7, 9],
+  samplesPerDraw: 2,
+  firstSample: 1,
+  vocab: 100,
+  maxNewTokens: 300,
+  stopTokens: Int32Array.of(1),
+};
+const names = [
+  [7, 1],
+  [7, 2],
+  [9, 1],
+  [9, 2],
+] as const;
 
 const empty = (): TokenRun => ({ tokens: [], logProbs: [], samplingLogProbs: [] });
 
@@ -23,9 +36,19 @@ function grow(run: TokenRun, b: number, count: number, twist = 0): void {
 }
 
 /** What a worker writes that starts from `from` and then makes these many tokens a tick for each sample. */
-function written(incarnation: string, ticks: readonly number[], from = 0, twist = 0): { texts: string[]; runs: TokenRun[] } {
+function written(
+  incarnation: string,
+  ticks: readonly number[],
+  from = 0,
+  twist = 0,
+): { texts: string[]; runs: TokenRun[] } {
   const texts: string[] = [];
-  const writer = new JournalWriter(identity, { incarnation, tickMs: 0, now: () => 0, publish: (text) => texts.push(text) });
+  const writer = new JournalWriter(identity, {
+    incarnation,
+    tickMs: 0,
+    now: () => 0,
+    publish: (text) => texts.push(text),
+  });
   const runs = names.map((_, b) => {
     const run = empty();
     grow(run, b, from);
@@ -40,8 +63,10 @@ function written(incarnation: string, ticks: readonly number[], from = 0, twist 
 }
 
 const truth = written('truth', [300]).runs;
-const read = (texts: readonly string[], more: Partial<ExpectedSamples> = {}) => readPrefixes(texts, { ...expected, ...more });
-const lengths = (texts: readonly string[]) => names.map(([draw, sample]) => read(texts).of(draw, sample)?.tokens.length ?? 0);
+const read = (texts: readonly string[], more: Partial<ExpectedSamples> = {}) =>
+  readPrefixes(texts, { ...expected, ...more });
+const lengths = (texts: readonly string[]) =>
+  names.map(([draw, sample]) => read(texts).of(draw, sample)?.tokens.length ?? 0);
 
 function expectTruth(texts: readonly string[]): void {
   const prefixes = read(texts);
@@ -49,7 +74,11 @@ function expectTruth(texts: readonly string[]): void {
     const prefix = prefixes.of(draw, sample);
     if (prefix === undefined) return;
     const [whole, length] = [truth[b] ?? empty(), prefix.tokens.length];
-    expect(prefix).toEqual({ tokens: whole.tokens.slice(0, length), logProbs: whole.logProbs.slice(0, length), samplingLogProbs: whole.samplingLogProbs.slice(0, length) });
+    expect(prefix).toEqual({
+      tokens: whole.tokens.slice(0, length),
+      logProbs: whole.logProbs.slice(0, length),
+      samplingLogProbs: whole.samplingLogProbs.slice(0, length),
+    });
   });
 }
 
@@ -71,7 +100,12 @@ describe('the journal of a job', () => {
 
   it('is whole again after entries were lost', () => {
     const texts: string[] = [];
-    const writer = new JournalWriter(identity, { incarnation: 'a', tickMs: 0, now: () => 0, publish: (text) => texts.push(text) });
+    const writer = new JournalWriter(identity, {
+      incarnation: 'a',
+      tickMs: 0,
+      now: () => 0,
+      publish: (text) => texts.push(text),
+    });
     const runs = names.map(() => empty());
     writer.begin(runs, expected);
     for (let tick = 0; tick < 4; tick++) {
@@ -86,7 +120,12 @@ describe('the journal of a job', () => {
   it('holds in messages that NATS takes, whatever there is to write', () => {
     const texts: string[] = [];
     const many = { draws: Array.from({ length: 3000 }, (_, i) => i), samplesPerDraw: 4, firstSample: 0 };
-    const writer = new JournalWriter(identity, { incarnation: 'a', tickMs: 0, now: () => 0, publish: (text) => texts.push(text) });
+    const writer = new JournalWriter(identity, {
+      incarnation: 'a',
+      tickMs: 0,
+      now: () => 0,
+      publish: (text) => texts.push(text),
+    });
     const runs = Array.from({ length: 12_000 }, (_, b) => {
       const run = empty();
       grow(run, b, b === 0 ? maxTokensPerJournalMessage + 10 : 1);
@@ -97,13 +136,20 @@ describe('the journal of a job', () => {
     writer.tick(0);
     expect(Math.max(...texts.map((text) => text.length))).toBeLessThan(512 * 1024);
     const prefixes = read(texts, { ...many, maxNewTokens: 20_000 });
-    expect(runs.every((run, b) => prefixes.of(Math.floor(b / 4), b % 4)?.tokens.length === run.tokens.length)).toBe(true);
+    expect(runs.every((run, b) => prefixes.of(Math.floor(b / 4), b % 4)?.tokens.length === run.tokens.length)).toBe(
+      true,
+    );
   });
 
   it('waits a tick between messages, and writes at once when told', () => {
     let now = 0;
     const texts: string[] = [];
-    const writer = new JournalWriter(identity, { incarnation: 'a', tickMs: 500, now: () => now, publish: (text) => texts.push(text) });
+    const writer = new JournalWriter(identity, {
+      incarnation: 'a',
+      tickMs: 500,
+      now: () => now,
+      publish: (text) => texts.push(text),
+    });
     const runs = names.map(() => empty());
     writer.begin(runs, expected);
     for (now = 0; now <= 1000; now += 100) {
@@ -142,9 +188,16 @@ describe('a journal entry is not believed', () => {
     const { texts } = written('a', [10]);
     for (const other of ['runId', 'jobId', 'weights', 'arithmetic'] as const) {
       const prefixes = read(texts, { identity: { ...identity, [other]: 'another' } });
-      expect(names.map(([draw, sample]) => prefixes.of(draw, sample))).toEqual([undefined, undefined, undefined, undefined]);
+      expect(names.map(([draw, sample]) => prefixes.of(draw, sample))).toEqual([
+        undefined,
+        undefined,
+        undefined,
+        undefined,
+      ]);
     }
-    expect(read(texts, { identity: { ...identity, arithmetic: 'det-2' } }).dropped).toEqual(new Map([['of other arithmetic', 1]]));
+    expect(read(texts, { identity: { ...identity, arithmetic: 'det-2' } }).dropped).toEqual(
+      new Map([['of other arithmetic', 1]]),
+    );
   });
 
   it.each([
@@ -157,7 +210,12 @@ describe('a journal entry is not believed', () => {
     ['more tokens than a sample may have', (run: TokenRun) => grow(run, 0, 300)],
   ])('when it has %s', (_, spoil) => {
     const texts: string[] = [];
-    const writer = new JournalWriter(identity, { incarnation: 'a', tickMs: 0, now: () => 0, publish: (text) => texts.push(text) });
+    const writer = new JournalWriter(identity, {
+      incarnation: 'a',
+      tickMs: 0,
+      now: () => 0,
+      publish: (text) => texts.push(text),
+    });
     const runs = names.map(() => empty());
     writer.begin(runs, expected);
     runs.forEach((run, b) => grow(run, b, 10));
@@ -169,7 +227,12 @@ describe('a journal entry is not believed', () => {
 
   it('when a stop token ended one message and another goes on', () => {
     const texts: string[] = [];
-    const writer = new JournalWriter(identity, { incarnation: 'a', tickMs: 0, now: () => 0, publish: (text) => texts.push(text) });
+    const writer = new JournalWriter(identity, {
+      incarnation: 'a',
+      tickMs: 0,
+      now: () => 0,
+      publish: (text) => texts.push(text),
+    });
     const runs = names.map(() => empty());
     writer.begin(runs, expected);
     runs.forEach((run, b) => grow(run, b, 10));
@@ -190,22 +253,34 @@ describe('whatever happens to the messages', () => {
   });
   const messagesOf = ({ first, second, anew }: { first: number[]; second: number[]; anew: number[] }) => [
     ...written('a', first).texts,
-    ...written('b', second, first.reduce((sum, n) => sum + n, 0)).texts,
+    ...written(
+      'b',
+      second,
+      first.reduce((sum, n) => sum + n, 0),
+    ).texts,
     ...written('c', anew).texts,
   ];
 
   it('some of them lost, in any order, some twice: a sample goes on from a true prefix or from nothing', () => {
     fc.assert(
-      fc.property(history.chain((h) => fc.array(fc.constantFrom(...messagesOf(h)), { maxLength: 30 })), (texts) => expectTruth(texts)),
+      fc.property(
+        history.chain((h) => fc.array(fc.constantFrom(...messagesOf(h)), { maxLength: 30 })),
+        (texts) => expectTruth(texts),
+      ),
     );
   });
 
   it('all of them there, in any order: it goes on from the longest', () => {
     fc.assert(
-      fc.property(history.chain((h) => fc.tuple(fc.constant(h), fc.shuffledSubarray(messagesOf(h), { minLength: messagesOf(h).length }))), ([h, texts]) => {
-        const total = (counts: number[]) => counts.reduce((sum, n) => sum + n, 0);
-        expect(lengths(texts)[0]).toBe(Math.max(total(h.first) + total(h.second), total(h.anew)));
-      }),
+      fc.property(
+        history.chain((h) =>
+          fc.tuple(fc.constant(h), fc.shuffledSubarray(messagesOf(h), { minLength: messagesOf(h).length })),
+        ),
+        ([h, texts]) => {
+          const total = (counts: number[]) => counts.reduce((sum, n) => sum + n, 0);
+          expect(lengths(texts)[0]).toBe(Math.max(total(h.first) + total(h.second), total(h.anew)));
+        },
+      ),
     );
   });
 
@@ -228,6 +303,11 @@ describe('whatever happens to the messages', () => {
   });
 
   it('any text at all is no reason to fail', () => {
-    fc.assert(fc.property(fc.array(fc.oneof(fc.string(), fc.json())), (texts) => void expect(lengths(texts)).toEqual([0, 0, 0, 0])));
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(fc.string(), fc.json())),
+        (texts) => void expect(lengths(texts)).toEqual([0, 0, 0, 0]),
+      ),
+    );
   });
 });

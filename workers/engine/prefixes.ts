@@ -18,7 +18,13 @@ export interface ExpectedSamples extends SampleNumbers {
 }
 
 /** Why something was not believed. */
-export type Doubt = 'unreadable' | 'of other arithmetic' | 'damaged' | 'impossible' | 'without what comes before' | 'forked';
+export type Doubt =
+  | 'unreadable'
+  | 'of other arithmetic'
+  | 'damaged'
+  | 'impossible'
+  | 'without what comes before'
+  | 'forked';
 
 export interface Prefixes {
   of(draw: number, sample: number): TokenRun | undefined;
@@ -70,7 +76,11 @@ function piecesOf(texts: readonly string[], expected: ExpectedSamples, doubt: (w
       doubt('of other arithmetic');
       return [];
     }
-    const pieces = message.segments.map(({ tokens, ...segment }) => ({ ...segment, incarnation: message.incarnation, bytes: Buffer.from(tokens, 'base64') }));
+    const pieces = message.segments.map(({ tokens, ...segment }) => ({
+      ...segment,
+      incarnation: message.incarnation,
+      bytes: Buffer.from(tokens, 'base64'),
+    }));
     return pieces.filter((piece) => isPossible(piece, expected) || doubt('impossible'));
   });
 }
@@ -90,24 +100,38 @@ function isOfJob({ runId, jobId, weights }: JournalMessage, identity: JobIdentit
 /** Log-probs are at most 0, but for the rounding of the sum under them. */
 const rounding = 1e-5;
 
-function isPossible({ draw, sample, offset, bytes }: Piece, { draws, samplesPerDraw, firstSample, vocab, maxNewTokens, stopTokens }: ExpectedSamples): boolean {
+function isPossible(
+  { draw, sample, offset, bytes }: Piece,
+  { draws, samplesPerDraw, firstSample, vocab, maxNewTokens, stopTokens }: ExpectedSamples,
+): boolean {
   const known = draws.includes(draw) && sample >= firstSample && sample < firstSample + samplesPerDraw;
   if (!known || bytes.length === 0 || bytes.length % bytesPerToken !== 0) return false;
   const { tokens, logProbs, samplingLogProbs } = decodeTokens(bytes);
   return (
     offset + tokens.length <= maxNewTokens &&
-    tokens.every((token, i) => token >= 0 && token < vocab && (i === tokens.length - 1 || !stopTokens.includes(token))) &&
+    tokens.every(
+      (token, i) => token >= 0 && token < vocab && (i === tokens.length - 1 || !stopTokens.includes(token)),
+    ) &&
     [...logProbs, ...samplingLogProbs].every((logProb) => Number.isFinite(logProb) && logProb <= rounding)
   );
 }
 
 /** The one lineage of a sample that is believed. */
-function lineageOf(pieces: readonly Piece[], { identity, stopTokens }: ExpectedSamples, doubt: (why: Doubt) => void): TokenRun | undefined {
+function lineageOf(
+  pieces: readonly Piece[],
+  { identity, stopTokens }: ExpectedSamples,
+  doubt: (why: Doubt) => void,
+): TokenRun | undefined {
   const root = Lineage.of(identity, pieces[0]?.draw ?? 0, pieces[0]?.sample ?? 0);
   let end = onlyEnd(reach(pieces, root, doubt), root);
   if (end === 'forked') {
     const writers = [...new Set(pieces.map(({ incarnation }) => incarnation))];
-    const own = writers.map((writer) => reach(pieces.filter(({ incarnation }) => incarnation === writer), root));
+    const own = writers.map((writer) =>
+      reach(
+        pieces.filter(({ incarnation }) => incarnation === writer),
+        root,
+      ),
+    );
     const complete = own.filter((reached) => onlyEnd(reached, root) !== 'forked');
     end = onlyEnd(complete.flat(), root);
   }
@@ -135,7 +159,8 @@ function reach(pieces: readonly Piece[], root: Lineage, doubt: (why: Doubt) => v
     const hash = lineage.value;
     const offset = piece.offset + piece.bytes.length / bytesPerToken;
     if (hash !== piece.after) doubt('damaged');
-    else if (!reached.has(`${offset} ${hash}`)) reached.set(`${offset} ${hash}`, { offset, lineage, hash, bytes: piece.bytes, from });
+    else if (!reached.has(`${offset} ${hash}`))
+      reached.set(`${offset} ${hash}`, { offset, lineage, hash, bytes: piece.bytes, from });
   }
   reached.delete(`0 ${start.hash}`);
   return [...reached.values()].sort((a, b) => a.offset - b.offset);
@@ -143,7 +168,10 @@ function reach(pieces: readonly Piece[], root: Lineage, doubt: (why: Doubt) => v
 
 /** The longest, if all others are beginnings of it. */
 function onlyEnd(reached: readonly Reached[], root: Lineage): Reached | 'forked' | undefined {
-  const longest = reached.reduce<Reached | undefined>((best, one) => (best === undefined || one.offset > best.offset ? one : best), undefined);
+  const longest = reached.reduce<Reached | undefined>(
+    (best, one) => (best === undefined || one.offset > best.offset ? one : best),
+    undefined,
+  );
   if (longest === undefined) return undefined;
   const bytes = bytesOf(longest);
   const lineage = root.copy();

@@ -21,7 +21,8 @@ export function deterministicProfile(facts: EngineFacts): string {
 }
 
 export function resolveProfile(settings: EngineSettings, facts: EngineFacts): NumericProfile {
-  const compute = settings.compute !== 'auto' ? settings.compute : facts.bf16 && !settings.deterministic ? 'bf16' : 'fp32';
+  const compute =
+    settings.compute !== 'auto' ? settings.compute : facts.bf16 && !settings.deterministic ? 'bf16' : 'fp32';
   return {
     id: settings.deterministic ? deterministicProfile(facts) : anyProfile,
     compute,
@@ -35,9 +36,13 @@ export function resolveProfile(settings: EngineSettings, facts: EngineFacts): Nu
 /** How this machine serves a run's profile. Throws TerminalError `CannotReproduce` when it promised what it cannot do. */
 export function engineOptionsOf(profile: NumericProfile, facts: EngineFacts, threads: number): EngineOptions {
   if (profile.deterministic && profile.id !== deterministicProfile(facts)) {
-    throw new TerminalError('CannotReproduce', `The run needs the numeric profile ${profile.id}; this engine has ${deterministicProfile(facts)}`, {
-      hint: 'Run it with the petrel build that started it',
-    });
+    throw new TerminalError(
+      'CannotReproduce',
+      `The run needs the numeric profile ${profile.id}; this engine has ${deterministicProfile(facts)}`,
+      {
+        hint: 'Run it with the petrel build that started it',
+      },
+    );
   }
   const compute = profile.compute === 'bf16' && !facts.bf16 ? 'fp32' : profile.compute;
   return { compute, deterministic: profile.deterministic, threads };

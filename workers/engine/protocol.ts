@@ -19,9 +19,27 @@ export type ToEngine =
 
 export type FromEngine =
   | { readonly type: 'ready'; readonly facts: EngineFacts }
-  | { readonly type: 'done'; readonly id: number; readonly output: Readonly<Record<string, unknown>>; readonly seconds: number; readonly counts: Readonly<Record<string, number>> }
-  | { readonly type: 'failed'; readonly id: number; readonly kind: PetrelErrorKind | 'unknown'; readonly error: ErrorJson; readonly stack: string }
-  | { readonly type: 'progress'; readonly id: number; readonly done: number; readonly total: number; readonly note: string }
+  | {
+      readonly type: 'done';
+      readonly id: number;
+      readonly output: Readonly<Record<string, unknown>>;
+      readonly seconds: number;
+      readonly counts: Readonly<Record<string, number>>;
+    }
+  | {
+      readonly type: 'failed';
+      readonly id: number;
+      readonly kind: PetrelErrorKind | 'unknown';
+      readonly error: ErrorJson;
+      readonly stack: string;
+    }
+  | {
+      readonly type: 'progress';
+      readonly id: number;
+      readonly done: number;
+      readonly total: number;
+      readonly note: string;
+    }
   | { readonly type: 'say'; readonly id: number; readonly text: string }
   /** Partial samples of a job. */
   | { readonly type: 'journal'; readonly id: number; readonly text: string; readonly tokens: number }

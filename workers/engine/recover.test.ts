@@ -14,7 +14,9 @@ it('a fork that cannot follow its origin’s log is told a way out that leaves t
   const atOne = { tag: await log.at(1) } as unknown as PolicyState;
   const hintFor = async (runId: string) => {
     const ports = { runId, log, baseFolder: '', say: () => {}, tick: () => {} };
-    const error: unknown = await bringTo(atOne, (await log.at(3)).stateDigest, 3, ports).catch((thrown: unknown) => thrown);
+    const error: unknown = await bringTo(atOne, (await log.at(3)).stateDigest, 3, ports).catch(
+      (thrown: unknown) => thrown,
+    );
     expect(error).toMatchObject({ code: 'LogHole' });
     return (error as { hint: string }).hint;
   };

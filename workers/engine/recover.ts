@@ -35,12 +35,20 @@ export async function loadBase(state: PolicyState, ports: Pick<RecoverPorts, 'ba
 }
 
 /** After it, the state's tag is `target`, the committed state at `position`. Does nothing when it is there already. */
-export async function bringTo(state: PolicyState, target: Digest, position: number, ports: RecoverPorts): Promise<void> {
+export async function bringTo(
+  state: PolicyState,
+  target: Digest,
+  position: number,
+  ports: RecoverPorts,
+): Promise<void> {
   if (state.tag?.stateDigest === target) return;
   const from = (await positionOf(state, position, ports.log)) ?? (await loadNewest(state, position, ports));
   for (let k = from + 1; k <= position; k++) await replay(state, k, ports);
   if (state.tag?.stateDigest !== target) {
-    throw new TerminalError('StateMismatch', `Position ${position} has state ${state.tag?.stateDigest}; the job expects ${target}`);
+    throw new TerminalError(
+      'StateMismatch',
+      `Position ${position} has state ${state.tag?.stateDigest}; the job expects ${target}`,
+    );
   }
 }
 
@@ -72,17 +80,30 @@ async function loadNewest(state: PolicyState, upTo: number, ports: RecoverPorts)
     }
   }
   const first = await ports.log.first();
-  if (first > 0) throw damage('MissingRecord', keys.checkpoints(ports.log.runId), `no checkpoint can be used, and this fork has no base but that of iteration ${first}`);
+  if (first > 0)
+    throw damage(
+      'MissingRecord',
+      keys.checkpoints(ports.log.runId),
+      `no checkpoint can be used, and this fork has no base but that of iteration ${first}`,
+    );
   await loadBase(state, ports);
   const { stateDigest } = await ports.log.at(0);
   if (state.tag?.stateDigest !== stateDigest) {
-    throw damage('DamagedModel', `models/${state.model}`, `the base in memory is state ${state.tag?.stateDigest}; the first term says ${stateDigest}`);
+    throw damage(
+      'DamagedModel',
+      `models/${state.model}`,
+      `the base in memory is state ${state.tag?.stateDigest}; the first term says ${stateDigest}`,
+    );
   }
   return 0;
 }
 
 /** The log says which state lies at the position, and the name repeats it: what is loaded must be that one. */
-async function loadNamed(state: PolicyState, { iteration, stateDigest, key }: CheckpointName, { log, tick }: RecoverPorts): Promise<void> {
+async function loadNamed(
+  state: PolicyState,
+  { iteration, stateDigest, key }: CheckpointName,
+  { log, tick }: RecoverPorts,
+): Promise<void> {
   const { record } = await needRecord(log.store, key, checkpointManifest);
   state.markDirty();
   await loadCheckpoint(log.store, log.runId, record, state.trainer, () => tick('loading a checkpoint', 0, 0));
@@ -98,7 +119,9 @@ async function replay(state: PolicyState, k: number, ports: RecoverPorts): Promi
   // The record says that the state stayed as it was: a bad step, or its owner's decision.
   if (tensors === undefined) return ports.say(`iteration ${k} was skipped: ${update.record.reason ?? ''}`);
   faultPoint('recover.replay', { iteration: k });
-  const output = applyBatch(state, batch.record, tensors, (done, total) => ports.tick(`replaying iteration ${k}`, done, total));
+  const output = applyBatch(state, batch.record, tensors, (done, total) =>
+    ports.tick(`replaying iteration ${k}`, done, total),
+  );
   if (output.stateDigest !== update.record.stateDigest) {
     throw divergent(ports, k, update, output.stateDigest);
   }
@@ -110,19 +133,38 @@ async function readIteration(k: number, { runId, log }: RecoverPorts) {
   try {
     const { batch, update } = await log.iteration(k);
     if (update.record.outcome === 'skipped') return { batch, update, tensors: undefined };
-    return { batch, update, tensors: decodeBatch(await getBlob(log.store, log.runId, batch.record.tensors), batch.key) };
+    return {
+      batch,
+      update,
+      tensors: decodeBatch(await getBlob(log.store, log.runId, batch.record.tensors), batch.key),
+    };
   } catch (error) {
     if (!isDamage(error)) throw error;
-    throw logHole(log.runId, k - 1, error.where ?? keys.all(log.runId), `iteration ${k} cannot be replayed: ${error.message}`, runId);
+    throw logHole(
+      log.runId,
+      k - 1,
+      error.where ?? keys.all(log.runId),
+      `iteration ${k} cannot be replayed: ${error.message}`,
+      runId,
+    );
   }
 }
 
 /** The log says what was made; whether a machine that makes it again is to be found, or what came later to be given up, is its owner's to say. */
-function divergent({ runId, log }: RecoverPorts, k: number, { key, record }: Stored<UpdateRecord>, found: Digest): PauseError {
-  return new PauseError('DivergentReplay', `${key}: iteration ${k} replayed to state ${found}; its record says ${record.stateDigest}`, {
-    where: key,
-    hint:
-      `This machine or its petrel computes otherwise than what made it (petrel status ${log.runId} --json: numeric profile): petrel resume ${runId} where that one is, ` +
-      `or ${earlierStart(runId, log.runId, k - 1)}`,
-  });
+function divergent(
+  { runId, log }: RecoverPorts,
+  k: number,
+  { key, record }: Stored<UpdateRecord>,
+  found: Digest,
+): PauseError {
+  return new PauseError(
+    'DivergentReplay',
+    `${key}: iteration ${k} replayed to state ${found}; its record says ${record.stateDigest}`,
+    {
+      where: key,
+      hint:
+        `This machine or its petrel computes otherwise than what made it (petrel status ${log.runId} --json: numeric profile): petrel resume ${runId} where that one is, ` +
+        `or ${earlierStart(runId, log.runId, k - 1)}`,
+    },
+  );
 }

@@ -29,13 +29,16 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
     stopTokens: Int32Array.from(tokenizer.stopTokens),
     seed: input.seed,
     ...(input.stopStrings.length > 0 && {
-      stopsAt: (tokens: readonly number[]) => endsWithAny(tokenizer.decode([...tokens.slice(-tailTokens)]), input.stopStrings),
+      stopsAt: (tokens: readonly number[]) =>
+        endsWithAny(tokenizer.decode([...tokens.slice(-tailTokens)]), input.stopStrings),
     }),
   };
   const { vocab } = readDecoderConfig(await readConfigJson(folder));
   const total = input.draws.length * input.samplesPerDraw * input.maxNewTokens;
-  const completions = await journalled({ input, job, vocab, arithmetic: host.arithmetic(input.profile), total }, context, (whole) =>
-    host.generate(context, input.model, input.profile, input.weights, room, whole),
+  const completions = await journalled(
+    { input, job, vocab, arithmetic: host.arithmetic(input.profile), total },
+    context,
+    (whole) => host.generate(context, input.model, input.profile, input.weights, room, whole),
   );
   const trajectories = pack(input, prompts, completions);
   const store = await host.store(context.store);

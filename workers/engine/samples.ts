@@ -79,8 +79,12 @@ function failureOf(scores: ScoreTable, b: number): string {
 
 function tooManyFailed(failed: number, total: number, input: AdvantageInput, parts: readonly ScoredPart[]): PauseError {
   const reasons = parts.flatMap(({ scores }) => scores.reasons.filter((reason) => reason !== null));
-  return new PauseError('TooManyFailedSamples', `${failed} of ${total} samples of iteration ${input.iteration} could not be scored; the limit is ${input.algorithm.maxFailedFraction}. First: ${reasons[0] ?? 'unknown'}`, {
-    where: `iteration ${input.iteration}`,
-    hint: 'Mend what the scorer needs, then petrel resume: these samples are scored again; or raise reward.max_failed_fraction',
-  });
+  return new PauseError(
+    'TooManyFailedSamples',
+    `${failed} of ${total} samples of iteration ${input.iteration} could not be scored; the limit is ${input.algorithm.maxFailedFraction}. First: ${reasons[0] ?? 'unknown'}`,
+    {
+      where: `iteration ${input.iteration}`,
+      hint: 'Mend what the scorer needs, then petrel resume: these samples are scored again; or raise reward.max_failed_fraction',
+    },
+  );
 }

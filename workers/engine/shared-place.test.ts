@@ -11,7 +11,15 @@ describe('a place for one thing', () => {
   it('makes it once for all who ask at once', async () => {
     const place = new SharedPlace<number>();
     let made = 0;
-    const answers = await Promise.all([1, 2, 3].map(() => place.use('a', async () => ++made, async (thing) => thing)));
+    const answers = await Promise.all(
+      [1, 2, 3].map(() =>
+        place.use(
+          'a',
+          async () => ++made,
+          async (thing) => thing,
+        ),
+      ),
+    );
     expect(answers).toEqual([1, 1, 1]);
   });
 
@@ -19,8 +27,16 @@ describe('a place for one thing', () => {
     const place = new SharedPlace<string>();
     const gate = opener();
     const seen: (string | undefined)[] = [];
-    const first = place.use('a', async () => 'A', () => gate.wait);
-    const second = place.use('b', async (before) => (seen.push(before), 'B'), async (thing) => void seen.push(thing));
+    const first = place.use(
+      'a',
+      async () => 'A',
+      () => gate.wait,
+    );
+    const second = place.use(
+      'b',
+      async (before) => (seen.push(before), 'B'),
+      async (thing) => void seen.push(thing),
+    );
     await new Promise((resolve) => setImmediate(resolve));
     expect(seen).toEqual([]);
     gate.open();
@@ -30,7 +46,19 @@ describe('a place for one thing', () => {
 
   it('makes again what could not be made', async () => {
     const place = new SharedPlace<string>();
-    await expect(place.use('a', () => Promise.reject(new Error('absent')), async (thing) => thing)).rejects.toThrow('absent');
-    expect(await place.use('a', async () => 'A', async (thing) => thing)).toBe('A');
+    await expect(
+      place.use(
+        'a',
+        () => Promise.reject(new Error('absent')),
+        async (thing) => thing,
+      ),
+    ).rejects.toThrow('absent');
+    expect(
+      await place.use(
+        'a',
+        async () => 'A',
+        async (thing) => thing,
+      ),
+    ).toBe('A');
   });
 });

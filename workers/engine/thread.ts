@@ -18,7 +18,13 @@ import type { PolicyState } from './state.ts';
 import { applyBatch } from './update.ts';
 
 type EngineStage = Exclude<Stage, 'reward'>;
-type StageFunctions = { readonly [S in EngineStage]: (host: EngineHost, input: StageTypes[S]['input'], context: JobContext) => Promise<StageTypes[S]['output']> };
+type StageFunctions = {
+  readonly [S in EngineStage]: (
+    host: EngineHost,
+    input: StageTypes[S]['input'],
+    context: JobContext,
+  ) => Promise<StageTypes[S]['output']>;
+};
 
 const stages: StageFunctions = {
   open: (host, input, context) => host.open(input, context),
@@ -26,13 +32,20 @@ const stages: StageFunctions = {
   advantage,
   update: async (host, input, context) => {
     const log = await host.log(context);
-    const record = await needRecord(log.store, keys.batch(context.runId, context.at.term, context.at.iteration + 1), batchRecord);
-    if (record.digest !== input.batch) throw new RetryableError('StaleJob', `${record.key} has digest ${record.digest}, the job names ${input.batch}`);
+    const record = await needRecord(
+      log.store,
+      keys.batch(context.runId, context.at.term, context.at.iteration + 1),
+      batchRecord,
+    );
+    if (record.digest !== input.batch)
+      throw new RetryableError('StaleJob', `${record.key} has digest ${record.digest}, the job names ${input.batch}`);
     const tensors = decodeBatch(await getBlob(log.store, context.runId, record.record.tensors), record.key);
     const state = await host.policyAt(context, input.model, input.profile, input.parentState);
     host.interruptPolicy();
     if (input.save) host.prepareCheckpoint(state);
-    const output = applyBatch(state, record.record, tensors, (done, total) => context.progress(done, total, 'training'));
+    const output = applyBatch(state, record.record, tensors, (done, total) =>
+      context.progress(done, total, 'training'),
+    );
     host.standsAt(context, context.at.iteration + 1);
     if (input.save) saveBeside(host, state, context, context.at.iteration + 1);
     return output;
@@ -117,11 +130,20 @@ async function serve({ id, message, journal }: Extract<ToEngine, { type: 'job' }
 function runStage(message: JobMessage, context: JobContext): Promise<StageTypes[EngineStage]['output']> {
   if (message.stage === 'reward') throw new Error('rewards are scored in processes of their own');
   // The stage and its input travel together in one message; TypeScript cannot see that they match.
-  const stage = stages[message.stage] as (host: EngineHost, input: unknown, context: JobContext) => Promise<StageTypes[EngineStage]['output']>;
+  const stage = stages[message.stage] as (
+    host: EngineHost,
+    input: unknown,
+    context: JobContext,
+  ) => Promise<StageTypes[EngineStage]['output']>;
   return stage(host, message.input, context);
 }
 
-function contextOf(id: number, message: JobMessage, entries: readonly string[], counts: Record<string, number>): JobContext {
+function contextOf(
+  id: number,
+  message: JobMessage,
+  entries: readonly string[],
+  counts: Record<string, number>,
+): JobContext {
   let told = 0;
   return {
     runId: message.runId,

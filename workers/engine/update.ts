@@ -11,7 +11,12 @@ import { cutMicroBatch } from './micro-batch.ts';
 import type { PolicyState } from './state.ts';
 
 /** `tick` is called after every micro-batch and block of the digest: committed work. */
-export function applyBatch(state: PolicyState, record: BatchRecord, batch: BatchTensors, tick: (done: number, total: number) => void): UpdateOutput {
+export function applyBatch(
+  state: PolicyState,
+  record: BatchRecord,
+  batch: BatchTensors,
+  tick: (done: number, total: number) => void,
+): UpdateOutput {
   const total = batch.microOffsets_M1.length - 1;
   let done = 0;
   state.markDirty();
@@ -31,7 +36,14 @@ export function applyBatch(state: PolicyState, record: BatchRecord, batch: Batch
   const loss = perStep.at(-1)?.['actor/loss'];
   return {
     outcome: taken ? 'applied' : 'skipped',
-    ...(taken ? {} : { reason: total === 0 ? 'the batch has no samples: every group was filtered' : `no optimiser step taken: loss ${loss}, gradient norm ${steps.at(-1)?.gradNorm}` }),
+    ...(taken
+      ? {}
+      : {
+          reason:
+            total === 0
+              ? 'the batch has no samples: every group was filtered'
+              : `no optimiser step taken: loss ${loss}, gradient norm ${steps.at(-1)?.gradNorm}`,
+        }),
     ...digests,
     steps,
     after: { ...record.after, badSteps: taken ? 0 : record.before.badSteps + 1 },
@@ -40,9 +52,22 @@ export function applyBatch(state: PolicyState, record: BatchRecord, batch: Batch
 }
 
 /** Forward, loss and backward of every micro-batch of optimiser step s. False when a loss is not finite. */
-function accumulate(trainer: TrainerEngine, record: BatchRecord, batch: BatchTensors, s: number, metrics: Record<string, number>[], tick: () => void): boolean {
-  const micros = range(batch.stepOffsets_S1, s).map((m) => batch.microSamples.subarray(...bounds(batch.microOffsets_M1, m)));
-  const totals = stepTotals(batch, micros.flatMap((samples) => [...samples]), record.loss);
+function accumulate(
+  trainer: TrainerEngine,
+  record: BatchRecord,
+  batch: BatchTensors,
+  s: number,
+  metrics: Record<string, number>[],
+  tick: () => void,
+): boolean {
+  const micros = range(batch.stepOffsets_S1, s).map((m) =>
+    batch.microSamples.subarray(...bounds(batch.microOffsets_M1, m)),
+  );
+  const totals = stepTotals(
+    batch,
+    micros.flatMap((samples) => [...samples]),
+    record.loss,
+  );
   const entropy = record.loss.kind === 'policy' && record.loss.entropyCoeff !== 0;
   let finite = true;
   for (const samples of micros) {
@@ -67,7 +92,11 @@ function optimizerStep(trainer: TrainerEngine, record: BatchRecord, lr: number, 
   return { lr, gradNorm: numberToJson(gradNorm), taken };
 }
 
-function updateMetrics(perStep: readonly Record<string, number>[], steps: readonly OptimizerStep[], kind: BatchRecord['loss']['kind']): UpdateOutput['metrics'] {
+function updateMetrics(
+  perStep: readonly Record<string, number>[],
+  steps: readonly OptimizerStep[],
+  kind: BatchRecord['loss']['kind'],
+): UpdateOutput['metrics'] {
   const mean: Record<string, number> = {};
   for (const metrics of perStep) {
     for (const [name, value] of Object.entries(metrics)) mean[name] = (mean[name] ?? 0) + value / perStep.length;

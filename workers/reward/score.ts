@@ -41,12 +41,21 @@ export class RewardRole {
     this.#cache = cache;
   }
 
-  async score(store: Store, message: JobMessage, input: RewardInput, progress: (done: number, total: number) => void): Promise<RewardOutput> {
-    const trajectories = decodeTrajectories(await getBlob(store, message.runId, input.trajectories), input.trajectories);
+  async score(
+    store: Store,
+    message: JobMessage,
+    input: RewardInput,
+    progress: (done: number, total: number) => void,
+  ): Promise<RewardOutput> {
+    const trajectories = decodeTrajectories(
+      await getBlob(store, message.runId, input.trajectories),
+      input.trajectories,
+    );
     const dataset = await this.#dataset(store, input.dataset);
     const tokenizer = await tokenizerOf(await modelFolder(store, input.model, this.#cache, 'text'));
     const total = trajectories.row_B.length;
-    const sample = (b: number) => inputOf(trajectories, dataset, b, (ids) => tokenizer.decode(ids, { skipSpecial: true }));
+    const sample = (b: number) =>
+      inputOf(trajectories, dataset, b, (ids) => tokenizer.decode(ids, { skipSpecial: true }));
     const outcomes = await this.#withHost(store, message.runId, input, async (host) => {
       const scored: ScoreOutcome[] = [];
       for (let start = 0; start < total; start += chunk) {
@@ -58,11 +67,21 @@ export class RewardRole {
       return input.deterministic ? withoutAccidents(host, scored, sample) : scored;
     });
     const table: ScoreTable = { trajectories: input.trajectories, ...tabulate(outcomes) };
-    return { scores: await putJsonBlob(store, message.runId, table), failed: outcomes.filter((outcome) => !outcome.ok).length };
+    return {
+      scores: await putJsonBlob(store, message.runId, table),
+      failed: outcomes.filter((outcome) => !outcome.ok).length,
+    };
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#hosts.values()].map((host) => host.then((ready) => ready.close(), () => undefined)));
+    await Promise.all(
+      [...this.#hosts.values()].map((host) =>
+        host.then(
+          (ready) => ready.close(),
+          () => undefined,
+        ),
+      ),
+    );
   }
 
   #dataset(store: Store, digest: string): Promise<DatasetFact> {
@@ -76,7 +95,12 @@ export class RewardRole {
     return loading;
   }
 
-  async #withHost<T>(store: Store, runId: string, input: RewardInput, work: (host: ScorerHost) => Promise<T>): Promise<T> {
+  async #withHost<T>(
+    store: Store,
+    runId: string,
+    input: RewardInput,
+    work: (host: ScorerHost) => Promise<T>,
+  ): Promise<T> {
     const host = await this.#host(store, runId, input);
     this.#busy.set(host, (this.#busy.get(host) ?? 0) + 1);
     try {
@@ -103,7 +127,12 @@ export class RewardRole {
     const spec =
       scorer.type === 'builtin'
         ? { type: 'builtin' as const, name: scorer.name, settings: withSecrets(input.settings, process.env) }
-        : { type: 'module' as const, path: await this.#module(store, runId, scorer.module, scorer.fileName), exportName: scorer.exportName, settings: withSecrets(input.settings, process.env) };
+        : {
+            type: 'module' as const,
+            path: await this.#module(store, runId, scorer.module, scorer.fileName),
+            exportName: scorer.exportName,
+            settings: withSecrets(input.settings, process.env),
+          };
     const host = createScorerHost(spec, limits);
     await host.ready();
     return host;
@@ -132,10 +161,19 @@ export class RewardRole {
   }
 }
 
-const noResponse: ScoreOutcome = { ok: false, code: 'no-response', reason: 'convicted: it ended every worker that sampled it' };
+const noResponse: ScoreOutcome = {
+  ok: false,
+  code: 'no-response',
+  reason: 'convicted: it ended every worker that sampled it',
+};
 
 /** What has no response has no score. */
-async function scoreSampled(host: ScorerHost, { stopReason_B }: Trajectories, indices: readonly number[], sample: (b: number) => ScorerInput): Promise<ScoreOutcome[]> {
+async function scoreSampled(
+  host: ScorerHost,
+  { stopReason_B }: Trajectories,
+  indices: readonly number[],
+  sample: (b: number) => ScorerInput,
+): Promise<ScoreOutcome[]> {
   const sampled = indices.filter((b) => stopReason_B[b] !== stopReasons.convicted);
   const outcomes = await host.score(sampled.map(sample));
   const byIndex = new Map(sampled.map((b, i) => [b, outcomes[i]]));
@@ -146,14 +184,22 @@ async function scoreSampled(host: ScorerHost, { stopReason_B }: Trajectories, in
  * Tries again, alone, what was no verdict on the sample. A deterministic run never trains on the outcome of an accident.
  * @throws PauseError `ScorerAccident` when it happens again.
  */
-async function withoutAccidents(host: ScorerHost, outcomes: readonly ScoreOutcome[], sample: (b: number) => ScorerInput): Promise<ScoreOutcome[]> {
+async function withoutAccidents(
+  host: ScorerHost,
+  outcomes: readonly ScoreOutcome[],
+  sample: (b: number) => ScorerInput,
+): Promise<ScoreOutcome[]> {
   const settled: ScoreOutcome[] = [];
   for (const [b, first] of outcomes.entries()) {
     const outcome = isAccident(first) ? ((await host.score([sample(b)]))[0] ?? first) : first;
     if (isAccident(outcome)) {
-      throw new PauseError('ScorerAccident', `the scorer gave no verdict on sample ${b}, twice: ${outcome.ok ? '' : outcome.reason}`, {
-        hint: 'Raise reward.timeout or reward.memory_limit_mb, or write deterministic: replay: such samples then count as failed',
-      });
+      throw new PauseError(
+        'ScorerAccident',
+        `the scorer gave no verdict on sample ${b}, twice: ${outcome.ok ? '' : outcome.reason}`,
+        {
+          hint: 'Raise reward.timeout or reward.memory_limit_mb, or write deterministic: replay: such samples then count as failed',
+        },
+      );
     }
     settled.push(outcome);
   }
@@ -178,7 +224,11 @@ function tabulate(outcomes: readonly ScoreOutcome[]): Omit<ScoreTable, 'trajecto
   const column = (name: string) =>
     outcomes.map((outcome) => {
       const value = outcome.ok ? outcome.columns[name] : undefined;
-      return typeof value === 'number' && Number.isFinite(value) ? value : typeof value === 'boolean' ? Number(value) : null;
+      return typeof value === 'number' && Number.isFinite(value)
+        ? value
+        : typeof value === 'boolean'
+          ? Number(value)
+          : null;
     });
   return {
     scores: outcomes.map((outcome) => (outcome.ok ? outcome.score : null)),

@@ -3,8 +3,20 @@ import { withSecrets } from './secrets.ts';
 
 describe('secrets of a scorer', () => {
   it('replace their references however deep, and nothing else', () => {
-    const settings = { key: 'env:KEY', list: ['env:KEY', 'environment'], deep: { key: 'env:KEY' }, n: 3, text: 'see env:KEY' };
-    expect(withSecrets(settings, { KEY: 'value' })).toEqual({ key: 'value', list: ['value', 'environment'], deep: { key: 'value' }, n: 3, text: 'see env:KEY' });
+    const settings = {
+      key: 'env:KEY',
+      list: ['env:KEY', 'environment'],
+      deep: { key: 'env:KEY' },
+      n: 3,
+      text: 'see env:KEY',
+    };
+    expect(withSecrets(settings, { KEY: 'value' })).toEqual({
+      key: 'value',
+      list: ['value', 'environment'],
+      deep: { key: 'value' },
+      n: 3,
+      text: 'see env:KEY',
+    });
   });
 
   it('are asked for by name when the worker does not have them', () => {

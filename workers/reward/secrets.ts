@@ -4,7 +4,10 @@ import { TerminalError } from '../../core/errors.ts';
 const reference = /^env:([A-Za-z_][A-Za-z0-9_]*)$/;
 
 /** The same settings with every reference replaced, however deep. Throws TerminalError `MissingSecret`. */
-export function withSecrets(settings: Readonly<Record<string, unknown>>, env: NodeJS.ProcessEnv): Record<string, unknown> {
+export function withSecrets(
+  settings: Readonly<Record<string, unknown>>,
+  env: NodeJS.ProcessEnv,
+): Record<string, unknown> {
   return Object.fromEntries(Object.entries(settings).map(([key, value]) => [key, resolved(value, env)]));
 }
 
@@ -15,9 +18,13 @@ function resolved(value: unknown, env: NodeJS.ProcessEnv): unknown {
   if (name === undefined) return value;
   const secret = env[name];
   if (secret === undefined || secret === '') {
-    throw new TerminalError('MissingSecret', `reward.reward_kwargs names env:${name}, and this worker has no variable ${name}`, {
-      hint: `Set ${name}, then petrel down and petrel up: workers keep the environment they were started with`,
-    });
+    throw new TerminalError(
+      'MissingSecret',
+      `reward.reward_kwargs names env:${name}, and this worker has no variable ${name}`,
+      {
+        hint: `Set ${name}, then petrel down and petrel up: workers keep the environment they were started with`,
+      },
+    );
   }
   return secret;
 }

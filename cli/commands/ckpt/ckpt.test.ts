@@ -21,7 +21,8 @@ interface Report {
 
 const cli = cliHome();
 let n = 0;
-const fresh = async (): Promise<BuiltRun> => buildRun(await cli.store(), { name: `toy-${n++}`, done: 4, checkpoints: [1, 3] });
+const fresh = async (): Promise<BuiltRun> =>
+  buildRun(await cli.store(), { name: `toy-${n++}`, done: 4, checkpoints: [1, 3] });
 const pathOf = ({ log }: BuiltRun, key: string): string => log.store.localPath(key) ?? '';
 
 /** Flips a bit in the middle of a stored object. */
@@ -39,7 +40,12 @@ describe('ckpt ls', () => {
   it('has rows ascending, with the digests of weights and state', async () => {
     const rows = (await cli.petrel('ckpt', 'ls', run.runId, '--json')).json<CheckpointRow[]>();
     expect(rows.map(({ iteration }) => iteration)).toEqual([1, 3]);
-    expect(rows[1]).toMatchObject({ digest: stateDigests(builtState(3)).weightsDigest, stateDigest: stateDigests(builtState(3)).stateDigest, shards: 3, complete: true });
+    expect(rows[1]).toMatchObject({
+      digest: stateDigests(builtState(3)).weightsDigest,
+      stateDigest: stateDigests(builtState(3)).stateDigest,
+      shards: 3,
+      complete: true,
+    });
     expect(rows[1]?.bytes).toBeGreaterThan(3 * 40);
   });
 
@@ -60,15 +66,25 @@ describe('ckpt verify', () => {
   it('reads every checkpoint and the batches after the oldest', async () => {
     const { code, report } = await verify(run);
     expect(code).toBe(0);
-    expect(report.checkpoints.map(({ iteration, ok }) => [iteration, ok])).toEqual([[1, true], [3, true]]);
-    expect(report.batches.map(({ iteration, ok }) => [iteration, ok])).toEqual([[2, true], [3, true], [4, true]]);
+    expect(report.checkpoints.map(({ iteration, ok }) => [iteration, ok])).toEqual([
+      [1, true],
+      [3, true],
+    ]);
+    expect(report.batches.map(({ iteration, ok }) => [iteration, ok])).toEqual([
+      [2, true],
+      [3, true],
+      [4, true],
+    ]);
     expect((await cli.petrel('ckpt', 'verify', run.runId)).out).toContain('2 checkpoints, 3 batches: all is well');
   });
 
   it('reads one checkpoint and the batches after it', async () => {
     const { report } = await verify(run, '3');
     expect([report.checkpoints.length, report.batches.map(({ iteration }) => iteration)]).toEqual([1, [4]]);
-    await expect(cli.petrel('ckpt', 'verify', run.runId, '2')).rejects.toMatchObject({ code: 'NotFound', hint: 'there are: 1, 3' });
+    await expect(cli.petrel('ckpt', 'verify', run.runId, '2')).rejects.toMatchObject({
+      code: 'NotFound',
+      hint: 'there are: 1, 3',
+    });
     await expect(cli.petrel('ckpt', 'verify', run.runId, 'two')).rejects.toMatchObject({ code: 'InvalidInput' });
   });
 
@@ -78,7 +94,10 @@ describe('ckpt verify', () => {
     damage(hurt, keys.blob(hurt.runId, newest?.record.shards[1]?.blob ?? ''));
     const { code, report } = await verify(hurt);
     expect(code).toBe(1);
-    expect(report.checkpoints.map(({ iteration, ok }) => [iteration, ok])).toEqual([[1, true], [3, false]]);
+    expect(report.checkpoints.map(({ iteration, ok }) => [iteration, ok])).toEqual([
+      [1, true],
+      [3, false],
+    ]);
     expect(report.checkpoints[1]?.problem).toContain('do not match');
     expect((await cli.petrel('ckpt', 'verify', hurt.runId)).out).toMatch(/checkpoint 3 +DAMAGED/);
   });
@@ -91,7 +110,9 @@ describe('ckpt verify', () => {
     const { report } = await verify(hurt);
     expect(report.checkpoints[0]?.problem).toContain('not JSON');
     expect(report.checkpoints[1]?.problem).toContain('its state hashes to');
-    expect((await cli.petrel('ckpt', 'ls', hurt.runId, '--json')).json<CheckpointRow[]>().map(({ iteration }) => iteration)).toEqual([3]);
+    expect(
+      (await cli.petrel('ckpt', 'ls', hurt.runId, '--json')).json<CheckpointRow[]>().map(({ iteration }) => iteration),
+    ).toEqual([3]);
   });
 
   it('finds a damaged model, damaged rows, and records that were lost before others', async () => {
@@ -102,10 +123,16 @@ describe('ckpt verify', () => {
     [model, rows].forEach((key) => harm(hurt.log.store, key, 'bit flip'));
     for (const lost of ['update', 'batch'] as const) harm(hurt.log.store, keys[lost](hurt.runId, 1, 4), 'loss');
     harm(hurt.log.store, keys.update(hurt.runId, 1, 3), 'loss');
-    const { json, out } = await cli.petrel('ckpt', 'verify', hurt.runId, '--json').finally(() => put.forEach((back) => back()));
+    const { json, out } = await cli
+      .petrel('ckpt', 'verify', hurt.runId, '--json')
+      .finally(() => put.forEach((back) => back()));
     expect(json<{ inputs: unknown; hole: unknown }>(), out).toMatchObject({
       ok: false,
-      inputs: [{ what: 'model', ok: false }, { what: 'training rows', ok: false }, { what: 'validation rows', ok: false }],
+      inputs: [
+        { what: 'model', ok: false },
+        { what: 'training rows', ok: false },
+        { what: 'validation rows', ok: false },
+      ],
       hole: { code: 'LogHole', hint: expect.stringContaining('--from 2') },
     });
   });
@@ -125,10 +152,18 @@ describe('ckpt verify', () => {
 
 describe('ckpt export', () => {
   it('writes the newest policy as a Hugging Face folder, in the type of the base model', async () => {
-    const answer = (await cli.petrel('ckpt', 'export', run.runId, '--out', 'trained', '--json')).json<{ folder: string; iteration: number; dtype: string }>();
+    const answer = (await cli.petrel('ckpt', 'export', run.runId, '--out', 'trained', '--json')).json<{
+      folder: string;
+      iteration: number;
+      dtype: string;
+    }>();
     expect(answer).toMatchObject({ folder: join(cli.home, 'trained'), iteration: 3, dtype: 'bfloat16' });
-    for (const name of ['config.json', 'tokenizer.json', 'tokenizer_config.json']) expect(existsSync(join(answer.folder, name)), name).toBe(true);
-    expect(JSON.parse(readFileSync(join(answer.folder, 'config.json'), 'utf8'))).toMatchObject({ torch_dtype: 'bfloat16', model_type: 'llama' });
+    for (const name of ['config.json', 'tokenizer.json', 'tokenizer_config.json'])
+      expect(existsSync(join(answer.folder, name)), name).toBe(true);
+    expect(JSON.parse(readFileSync(join(answer.folder, 'config.json'), 'utf8'))).toMatchObject({
+      torch_dtype: 'bfloat16',
+      model_type: 'llama',
+    });
   });
 
   it('writes exactly the weights of the iteration that was asked for', async () => {
@@ -142,11 +177,15 @@ describe('ckpt export', () => {
   });
 
   it('refuses a folder that is not empty, and weights that are damaged', async () => {
-    await expect(cli.petrel('ckpt', 'export', run.runId, '--out', 'trained')).rejects.toMatchObject({ code: 'InvalidInput' });
+    await expect(cli.petrel('ckpt', 'export', run.runId, '--out', 'trained')).rejects.toMatchObject({
+      code: 'InvalidInput',
+    });
     const hurt = await fresh();
     const [newest] = await hurt.log.checkpoints();
     damage(hurt, keys.blob(hurt.runId, newest?.record.shards[0]?.blob ?? ''));
-    await expect(cli.petrel('ckpt', 'export', hurt.runId, '--out', 'damaged')).rejects.toMatchObject({ code: 'DamagedBlob' });
+    await expect(cli.petrel('ckpt', 'export', hurt.runId, '--out', 'damaged')).rejects.toMatchObject({
+      code: 'DamagedBlob',
+    });
     expect(existsSync(join(cli.home, 'damaged'))).toBe(false);
   });
 });

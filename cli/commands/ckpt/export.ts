@@ -17,11 +17,16 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const { runId, log } = await findRun(word(input, 0), context);
   const { record: manifest } = await chooseCheckpoint(log, iteration);
   const cache = join(petrelHome(env), 'cache');
-  const unpin = await pinPosition(log, { position: manifest.iteration, why: 'an export', forMs: exportMs }, () => new Date());
+  const unpin = await pinPosition(
+    log,
+    { position: manifest.iteration, why: 'an export', forMs: exportMs },
+    () => new Date(),
+  );
   const dtype = await exportCheckpoint({ log, manifest, folder, dtype: dtypeOption(input), cache }).finally(unpin);
   const answer = { runId, iteration: manifest.iteration, digest: manifest.weightsDigest, dtype, folder };
   printer.data(answer, () => folder);
-  if (!printer.json) printer.notice(`the policy after iteration ${manifest.iteration} as a Hugging Face folder, ${dtype}`);
+  if (!printer.json)
+    printer.notice(`the policy after iteration ${manifest.iteration} as a Hugging Face folder, ${dtype}`);
   return undefined;
 }
 

@@ -5,6 +5,7 @@ import type { CommandInput } from '../../command.ts';
 export function iterationWord(input: CommandInput): number | undefined {
   const text = input.words[1];
   if (text === undefined) return undefined;
-  if (!/^\d+$/.test(text)) throw new InvalidInputError(`iteration: expected a number of an iteration, got ${JSON.stringify(text)}`);
+  if (!/^\d+$/.test(text))
+    throw new InvalidInputError(`iteration: expected a number of an iteration, got ${JSON.stringify(text)}`);
   return Number(text);
 }

@@ -19,11 +19,18 @@ export async function run(input: CommandInput, context: CommandContext): Promise
           { head: 'weights', value: ({ digest }) => digest.slice(0, 16) },
           { head: 'state', value: ({ stateDigest }) => stateDigest.slice(0, 16) },
           { head: 'size', value: ({ bytes }) => showBytes(bytes), right: true },
-          { head: 'shards', value: ({ shards, complete }) => (complete ? shards : printer.style('red', `${shards}, not all there`)) },
+          {
+            head: 'shards',
+            value: ({ shards, complete }) => (complete ? shards : printer.style('red', `${shards}, not all there`)),
+          },
         ]),
   );
   const { floor } = await readRetention(log);
-  if (floor > 0 && !printer.json) printer.notice(`\nretention keeps what follows iteration ${floor}; older checkpoints are removed`);
-  if (rows.length > 0 && !printer.json) printer.notice(`\npetrel ckpt verify ${runId} reads and compares them; petrel ckpt export ${runId} --out ./trained writes a Hugging Face folder`);
+  if (floor > 0 && !printer.json)
+    printer.notice(`\nretention keeps what follows iteration ${floor}; older checkpoints are removed`);
+  if (rows.length > 0 && !printer.json)
+    printer.notice(
+      `\npetrel ckpt verify ${runId} reads and compares them; petrel ckpt export ${runId} --out ./trained writes a Hugging Face folder`,
+    );
   return undefined;
 }

@@ -26,8 +26,13 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const inputs = await verifyInputs({ log, say });
   const hole = errorOrNone(await findHole(log, await log.head()));
   const damaged = [...checkpoints, ...batches, ...inputs].filter(({ ok }) => !ok).length + (hole === undefined ? 0 : 1);
-  printer.data({ runId, ok: damaged === 0, checkpoints, batches, inputs, ...(hole === undefined ? {} : { hole }) }, () =>
-    [text(checkpoints, batches, inputs, damaged, printer), ...(hole === undefined ? [] : [`${hole.message}\n${hole.hint ?? ''}`])].join('\n'),
+  printer.data(
+    { runId, ok: damaged === 0, checkpoints, batches, inputs, ...(hole === undefined ? {} : { hole }) },
+    () =>
+      [
+        text(checkpoints, batches, inputs, damaged, printer),
+        ...(hole === undefined ? [] : [`${hole.message}\n${hole.hint ?? ''}`]),
+      ].join('\n'),
   );
   return damaged === 0 ? EXIT.ok : EXIT.internal;
 }
@@ -35,7 +40,13 @@ export async function run(input: CommandInput, context: CommandContext): Promise
 const errorOrNone = (error: PetrelError | undefined) => (error === undefined ? undefined : errorToJson(error));
 
 /** Checkpoints one by one; batches only where something is wrong. */
-function text(checkpoints: readonly Verdict[], batches: readonly Verdict[], inputs: readonly InputVerdict[], damaged: number, printer: Printer): string {
+function text(
+  checkpoints: readonly Verdict[],
+  batches: readonly Verdict[],
+  inputs: readonly InputVerdict[],
+  damaged: number,
+  printer: Printer,
+): string {
   const verdicts = [
     ...checkpoints.map((verdict) => ({ what: `checkpoint ${verdict.iteration}`, ...verdict })),
     ...batches.filter(({ ok }) => !ok).map((verdict) => ({ what: `batch ${verdict.iteration}`, ...verdict })),
@@ -47,6 +58,9 @@ function text(checkpoints: readonly Verdict[], batches: readonly Verdict[], inpu
     { head: 'read', value: ({ bytes }) => showBytes(bytes), right: true },
     { head: 'why', value: ({ problem }) => problem },
   ]);
-  const sum = damaged === 0 ? 'all is well' : `${damaged} damaged: recovery passes over a damaged checkpoint, and needs every batch after the one it uses`;
+  const sum =
+    damaged === 0
+      ? 'all is well'
+      : `${damaged} damaged: recovery passes over a damaged checkpoint, and needs every batch after the one it uses`;
   return `${table}\n\n${checkpoints.length} checkpoints, ${batches.length} batches: ${sum}`;
 }

@@ -21,6 +21,9 @@ export async function run(input: CommandInput, { printer, cwd }: CommandContext)
     exclude: new Set(listOption(input, 'exclude').flatMap((file) => readPrompts(resolve(cwd, file)))),
   });
   const bytes = writeRows(resolve(cwd, out), rows);
-  printer.data({ file: resolve(cwd, out), rows: rows.length, bytes }, () => `${out}: ${rows.length} rows, ${showBytes(bytes)}`);
+  printer.data(
+    { file: resolve(cwd, out), rows: rows.length, bytes },
+    () => `${out}: ${rows.length} rows, ${showBytes(bytes)}`,
+  );
   return undefined;
 }

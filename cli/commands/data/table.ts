@@ -12,7 +12,12 @@ export const DATA_COMMANDS: readonly CommandSpec[] = [
       { flags: '--rows <n>', doc: 'how many', required: true },
       { flags: '--seed <n>', doc: 'which ones', default: '1' },
       { flags: '--split <split>', doc: 'side of the border', choices: SPLITS, default: 'train' },
-      { flags: '--preset <preset>', doc: 'question: a chat message in words; digits: 37+45=', choices: PRESETS, default: 'question' },
+      {
+        flags: '--preset <preset>',
+        doc: 'question: a chat message in words; digits: 37+45=',
+        choices: PRESETS,
+        default: 'question',
+      },
       { flags: '--digits <n>', doc: 'digits of the operands, 1 to 4', default: '2' },
       { flags: '--sft', doc: 'add the column response' },
       { flags: '--careless <percent>', doc: 'share of the responses that forget every carry', default: '0' },

@@ -20,13 +20,17 @@ export async function run(input: CommandInput, context: CommandContext): Promise
 }
 
 /** As any command finds it; but a run whose first record is damaged is there too. */
-async function findLedger(name: string, context: CommandContext): Promise<{ readonly runId: string; readonly store: Store }> {
+async function findLedger(
+  name: string,
+  context: CommandContext,
+): Promise<{ readonly runId: string; readonly store: Store }> {
   try {
     const { runId, log } = await findRun(name, context);
     return { runId, store: log.store };
   } catch (error) {
     const stores = await openKnownStores(petrelHome(context.env), () => {});
-    for (const one of await listRunIds(stores)) if ((one.runId === name || runNameOf(one.runId) === name) && !(await isRemoved(one))) return one;
+    for (const one of await listRunIds(stores))
+      if ((one.runId === name || runNameOf(one.runId) === name) && !(await isRemoved(one))) return one;
     throw error;
   }
 }

@@ -30,7 +30,11 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const now = new Date();
   const timing = scheduleTiming(requestOf(input), now);
   const name = textOption(input, 'name');
-  const { recipe, layers } = loadRecipe(word(input, 0), [...input.words.slice(1), ...(name === undefined ? [] : [`name=${name}`])], cwd);
+  const { recipe, layers } = loadRecipe(
+    word(input, 0),
+    [...input.words.slice(1), ...(name === undefined ? [] : [`name=${name}`])],
+    cwd,
+  );
   const problems = runIssues(recipe);
   if (problems.length > 0) throw recipeErrors(problems, layers);
 
@@ -50,10 +54,15 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     now,
   );
   rememberStore(home, store.url);
-  const summary = await withTemporalUp(home, printer, async (ports) => {
-    const live = await liveSchedule(ports, log);
-    return scheduleSummary({ log, record }, live, { stack: ports.stack, now: new Date(), limit: 0 });
-  }, poolsOf(recipe));
+  const summary = await withTemporalUp(
+    home,
+    printer,
+    async (ports) => {
+      const live = await liveSchedule(ports, log);
+      return scheduleSummary({ log, record }, live, { stack: ports.stack, now: new Date(), limit: 0 });
+    },
+    poolsOf(recipe),
+  );
   printer.data(summary, () => text(summary));
   return undefined;
 }
@@ -76,13 +85,17 @@ function requestOf(input: CommandInput) {
 async function refuseTaken(name: string, store: Store, replace: boolean, context: CommandContext): Promise<void> {
   const there = (await listSchedules(context)).find(({ log }) => log.name === name);
   if (there !== undefined && there.log.store.url !== store.url) {
-    throw new TerminalError('Conflict', `there is a schedule ${name} in the store ${there.log.store.url}`, { hint: 'choose another name with --name' });
+    throw new TerminalError('Conflict', `there is a schedule ${name} in the store ${there.log.store.url}`, {
+      hint: 'choose another name with --name',
+    });
   }
   if (there !== undefined && !replace) throw taken(name);
 }
 
 function taken(name: string): TerminalError {
-  return new TerminalError('Conflict', `there is a schedule ${name} already`, { hint: '--replace puts this one in its place; --name chooses another name' });
+  return new TerminalError('Conflict', `there is a schedule ${name} already`, {
+    hint: '--replace puts this one in its place; --name chooses another name',
+  });
 }
 
 interface Freezing {
@@ -93,8 +106,20 @@ interface Freezing {
   readonly context: CommandContext;
 }
 
-async function freeze({ recipe, timing, store, home, context: { printer, env } }: Freezing): Promise<ScheduleDefinition> {
-  const { inputs, module, notes } = await storedInputs(recipe, { store, home, env, now: new Date(timing.since), say: printer.notice });
+async function freeze({
+  recipe,
+  timing,
+  store,
+  home,
+  context: { printer, env },
+}: Freezing): Promise<ScheduleDefinition> {
+  const { inputs, module, notes } = await storedInputs(recipe, {
+    store,
+    home,
+    env,
+    now: new Date(timing.since),
+    say: printer.notice,
+  });
   if (module !== undefined) await putScheduleModule(store, recipe.name, module);
   for (const note of notes) printer.notice(note);
   return { ...timing, kind: recipe.kind, recipe: withoutPaths(recipe), inputs };
@@ -103,7 +128,9 @@ async function freeze({ recipe, timing, store, home, context: { printer, env } }
 function text({ name, state, nextTimes, backfill, times }: ScheduleSummary): string {
   const past = backfill === null ? 0 : timesWithin(times, new Date(backfill.from), new Date(backfill.to), 1_000).length;
   return [
-    state === 'paused' ? `schedule ${name} is paused, as it was; petrel schedule unpause ${name}` : `schedule ${name} starts its next run at ${showTime(nextTimes[0] ?? '')}`,
+    state === 'paused'
+      ? `schedule ${name} is paused, as it was; petrel schedule unpause ${name}`
+      : `schedule ${name} starts its next run at ${showTime(nextTimes[0] ?? '')}`,
     ...(past === 0 ? [] : [`backfill: ${past} ${past === 1 ? 'run' : 'runs'}`]),
     `next: petrel schedule show ${name}; petrel schedule trigger ${name}; petrel schedule rm ${name}`,
   ].join('\n');

@@ -15,8 +15,13 @@ export async function run(_input: CommandInput, context: CommandContext): Promis
   const home = petrelHome(env);
   const found = await listSchedules(context);
   const stack = stackName(home);
-  const live = found.length === 0 ? undefined : await withTemporal(home, (ports) => Promise.all(found.map(({ log }) => liveSchedule(ports, log))));
-  const summaries = await Promise.all(found.map((one, index) => scheduleSummary(one, live?.[index], { stack, now: new Date(), limit: looked })));
+  const live =
+    found.length === 0
+      ? undefined
+      : await withTemporal(home, (ports) => Promise.all(found.map(({ log }) => liveSchedule(ports, log))));
+  const summaries = await Promise.all(
+    found.map((one, index) => scheduleSummary(one, live?.[index], { stack, now: new Date(), limit: looked })),
+  );
   printer.data(summaries, () => (summaries.length === 0 ? 'no schedules' : scheduleTable(summaries, printer)));
   if (printer.json) return undefined;
   if (summaries.length === 0) printer.notice('petrel schedule add <recipe> --every 6h makes one');

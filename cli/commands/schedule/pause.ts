@@ -11,10 +11,16 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const note = textOption(input, 'note');
   await changeSchedule(
     log,
-    (last) => (last?.state === 'paused' && note === undefined ? undefined : { state: 'paused', owner: last?.owner ?? record.owner, ...(note === undefined ? {} : { note }) }),
+    (last) =>
+      last?.state === 'paused' && note === undefined
+        ? undefined
+        : { state: 'paused', owner: last?.owner ?? record.owner, ...(note === undefined ? {} : { note }) },
     new Date(),
   );
   await withTemporal(petrelHome(context.env), (ports) => liveSchedule(ports, log));
-  context.printer.data({ name: log.name, state: 'paused', note: note ?? null }, () => `schedule ${log.name} is paused; petrel schedule unpause ${log.name} goes on`);
+  context.printer.data(
+    { name: log.name, state: 'paused', note: note ?? null },
+    () => `schedule ${log.name} is paused; petrel schedule unpause ${log.name} goes on`,
+  );
   return undefined;
 }

@@ -16,7 +16,11 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     printer.notice('nothing was removed');
     return EXIT.interrupted;
   }
-  await changeSchedule(log, (last) => (last?.state === 'removed' ? undefined : { state: 'removed', owner: last?.owner ?? record.owner }), new Date());
+  await changeSchedule(
+    log,
+    (last) => (last?.state === 'removed' ? undefined : { state: 'removed', owner: last?.owner ?? record.owner }),
+    new Date(),
+  );
   await withTemporal(petrelHome(env), (ports) => liveSchedule(ports, log));
   const going = active.length === 0 ? '' : `; ${active.join(', ')} ${active.length === 1 ? 'goes' : 'go'} on`;
   printer.data({ name: log.name, removed: true, active }, () => `removed the schedule ${log.name}${going}`);

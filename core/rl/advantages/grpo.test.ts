@@ -3,9 +3,15 @@ import { describe, expect, test } from 'vitest';
 import { raggedRows } from '../ragged.ts';
 import { advantageEstimator } from './index.ts';
 
-const scored = fc.array(fc.record({ score: fc.double({ min: -5, max: 5, noNaN: true }), group: fc.nat(3) }), { minLength: 1, maxLength: 12 });
+const scored = fc.array(fc.record({ score: fc.double({ min: -5, max: 5, noNaN: true }), group: fc.nat(3) }), {
+  minLength: 1,
+  maxLength: 12,
+});
 
-function grpoOf(samples: readonly { readonly score: number; readonly group: number }[], normAdvByStdInGrpo = true): Float64Array {
+function grpoOf(
+  samples: readonly { readonly score: number; readonly group: number }[],
+  normAdvByStdInGrpo = true,
+): Float64Array {
   const rows = raggedRows(samples.map(() => 1));
   const batch = { rows, scores_S: samples.map((s) => s.score), groups_S: samples.map((s) => s.group) };
   return advantageEstimator('grpo').compute(batch, { normAdvByStdInGrpo }).advantages_T;
@@ -39,10 +45,20 @@ describe('GRPO', () => {
 
   test('a group of one keeps its score; Dr.GRPO keeps the scale', () => {
     expect(grpoOf([{ score: 3, group: 0 }])[0]).toBeCloseTo(3, 5);
-    expect([...grpoOf([{ score: 3, group: 0 }, { score: 1, group: 0 }], false)]).toEqual([1, -1]);
+    expect([
+      ...grpoOf(
+        [
+          { score: 3, group: 0 },
+          { score: 1, group: 0 },
+        ],
+        false,
+      ),
+    ]).toEqual([1, -1]);
   });
 
   test('an unknown estimator is refused with the ones there are', () => {
-    expect(() => advantageEstimator('gropo')).toThrow(expect.objectContaining({ hint: expect.stringContaining('grpo') }));
+    expect(() => advantageEstimator('gropo')).toThrow(
+      expect.objectContaining({ hint: expect.stringContaining('grpo') }),
+    );
   });
 });

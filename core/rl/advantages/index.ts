@@ -14,7 +14,9 @@ export const ADVANTAGE_ESTIMATORS: readonly string[] = ESTIMATORS.map((estimator
 export function advantageEstimator(name: string): AdvantageEstimator {
   const found = ESTIMATORS.find((estimator) => estimator.name === name);
   if (found === undefined) {
-    throw new InvalidInputError(`unknown adv_estimator "${name}"`, { hint: `one of ${ADVANTAGE_ESTIMATORS.join(', ')}` });
+    throw new InvalidInputError(`unknown adv_estimator "${name}"`, {
+      hint: `one of ${ADVANTAGE_ESTIMATORS.join(', ')}`,
+    });
   }
   return found;
 }

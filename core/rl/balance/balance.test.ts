@@ -22,7 +22,11 @@ describe('packing into micro-batches', () => {
 
   test('uses as few as the tokens need when lengths are alike, and balances them', () => {
     expect(packMicroBatches([10, 10, 10, 10], 40)).toEqual([[0, 1, 2, 3]]);
-    expect(packMicroBatches([30, 10, 10, 10], 30).map((part) => part.length).sort()).toEqual([1, 3]);
+    expect(
+      packMicroBatches([30, 10, 10, 10], 30)
+        .map((part) => part.length)
+        .sort(),
+    ).toEqual([1, 3]);
     expect(packMicroBatches([30, 30, 30, 30], 45)).toHaveLength(4);
     expect(packMicroBatches([], 10)).toEqual([]);
   });

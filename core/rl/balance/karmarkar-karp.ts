@@ -31,7 +31,8 @@ export function balancedPartitions(sizes: Numbers, parts: number, equalSize: boo
     throw new InvalidInputError(`${sizes.length} items do not divide into ${parts} equal parts`);
   }
   const partitions = differencing(sizes, parts, equalSize).map((part) => part.items.map((item) => item.index));
-  if (partitions.some((partition) => partition.length === 0)) throw new InvalidInputError(`a part of ${parts} stays empty`);
+  if (partitions.some((partition) => partition.length === 0))
+    throw new InvalidInputError(`a part of ${parts} stays empty`);
   return partitions.map((partition) => partition.sort((a, b) => a - b));
 }
 
@@ -40,7 +41,8 @@ function differencing(sizes: Numbers, parts: number, equalSize: boolean): State 
   ascending.sort((a, b) => a.size - b.size || a.index - b.index);
   const perState = equalSize ? parts : 1;
   const states: State[] = [];
-  for (let i = 0; i < ascending.length; i += perState) insert(states, initialState(ascending.slice(i, i + perState), parts));
+  for (let i = 0; i < ascending.length; i += perState)
+    insert(states, initialState(ascending.slice(i, i + perState), parts));
   while (states.length > 1) insert(states, merge(states.pop()!, states.pop()!));
   return states[0]!;
 }

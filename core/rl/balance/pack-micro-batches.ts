@@ -14,13 +14,20 @@ export function packMicroBatches(lengths_S: Numbers, tokenLimit: number): number
   const lengths = Array.from(lengths_S);
   const tooLong = lengths.findIndex((length) => length > tokenLimit);
   if (tooLong >= 0) {
-    throw new InvalidInputError(`sequence ${tooLong} has ${lengths[tooLong]} tokens, more than a micro-batch holds (${tokenLimit})`, {
-      hint: 'raise actor.ppo_max_token_len_per_gpu, or shorten prompts and responses',
-    });
+    throw new InvalidInputError(
+      `sequence ${tooLong} has ${lengths[tooLong]} tokens, more than a micro-batch holds (${tokenLimit})`,
+      {
+        hint: 'raise actor.ppo_max_token_len_per_gpu, or shorten prompts and responses',
+      },
+    );
   }
   const tokensOf = (part: readonly number[]) => part.reduce((sum, s) => sum + lengths[s]!, 0);
   const tokens = lengths.reduce((sum, length) => sum + length, 0);
-  for (let count = Math.max(1, divideUp(tokens, tokenLimit)); count < lengths.length; count += Math.max(1, count >> 5)) {
+  for (
+    let count = Math.max(1, divideUp(tokens, tokenLimit));
+    count < lengths.length;
+    count += Math.max(1, count >> 5)
+  ) {
     const parts = balancedPartitions(lengths, count, false);
     if (parts.every((part) => tokensOf(part) <= tokenLimit)) return parts.sort((a, b) => a[0]! - b[0]!);
   }

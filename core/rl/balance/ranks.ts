@@ -21,7 +21,9 @@ export function balanceRanks(lengths_S: Numbers, ranks: number, options: RankBal
   const costs_S = Float64Array.from(lengths_S, workload);
   const partitions =
     options.groups_S === undefined
-      ? rowPartitions(costs_S, ranks, options.miniBatchRows ?? lengths_S.length).map((part) => smallAtBothEnds(part, costs_S))
+      ? rowPartitions(costs_S, ranks, options.miniBatchRows ?? lengths_S.length).map((part) =>
+          smallAtBothEnds(part, costs_S),
+        )
       : promptPartitions(lengths_S, options.groups_S, ranks);
   return { order: partitions.flat(), metrics: unbalanceMetrics(lengths_S, partitions) };
 }
@@ -52,7 +54,11 @@ function smallAtBothEnds(part: readonly number[], costs_S: Numbers): number[] {
  * Tokens per rank before (contiguous slices of ⌊n / ranks⌋ rows; a remainder makes one more slice) and after balancing.
  * @returns verl's `global_seqlen/*`.
  */
-export function unbalanceMetrics(lengths_S: Numbers, partitions: readonly (readonly number[])[], prefix = 'global_seqlen'): Record<string, number> {
+export function unbalanceMetrics(
+  lengths_S: Numbers,
+  partitions: readonly (readonly number[])[],
+  prefix = 'global_seqlen',
+): Record<string, number> {
   const lengths = Array.from(lengths_S);
   const width = Math.floor(lengths.length / partitions.length);
   const before: number[] = [];

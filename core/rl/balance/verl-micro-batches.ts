@@ -22,14 +22,18 @@ export interface VerlMicroBatchOptions {
 
 export function verlMicroBatches(lengths_S: Numbers, options: VerlMicroBatchOptions): number[][] {
   const { maxTokenLen, paddedWidth, groupSize = 1 } = options;
-  if (paddedWidth > maxTokenLen) throw new InvalidInputError(`rows of ${paddedWidth} tokens exceed the budget of ${maxTokenLen}`);
-  if (lengths_S.length % groupSize !== 0) throw new InvalidInputError(`${lengths_S.length} rows are no multiple of ${groupSize}`);
+  if (paddedWidth > maxTokenLen)
+    throw new InvalidInputError(`rows of ${paddedWidth} tokens exceed the budget of ${maxTokenLen}`);
+  if (lengths_S.length % groupSize !== 0)
+    throw new InvalidInputError(`${lengths_S.length} rows are no multiple of ${groupSize}`);
   const groups = lengths_S.length / groupSize;
   const costs = new Float64Array(groups);
   for (let s = 0; s < lengths_S.length; s++) costs[Math.floor(s / groupSize)]! += workload(lengths_S[s]!);
   const parts = balancedPartitions(costs, microBatchCount(lengths_S, groups, options), false);
   const ordered = options.balanceOrder === false ? parts : smallAtBothEnds(parts, costs);
-  return ordered.map((part) => part.flatMap((group) => Array.from({ length: groupSize }, (_, i) => group * groupSize + i)));
+  return ordered.map((part) =>
+    part.flatMap((group) => Array.from({ length: groupSize }, (_, i) => group * groupSize + i)),
+  );
 }
 
 function microBatchCount(lengths_S: Numbers, groups: number, options: VerlMicroBatchOptions): number {

@@ -18,7 +18,10 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   const derivative_T = bounded_T.map((weight, t) => -weight * input.advantages_T[t]!);
   const loss_T = derivative_T.map((derivative, t) => derivative * input.logProb_T[t]!);
   const metrics = {
-    'actor/pg_clipfrac': maskedMean(ratio_T.map((ratio, t) => Number(ratio !== bounded_T[t])), input.rows.mask_T),
+    'actor/pg_clipfrac': maskedMean(
+      ratio_T.map((ratio, t) => Number(ratio !== bounded_T[t])),
+      input.rows.mask_T,
+    ),
     'actor/ppo_kl': maskedMean(negated(logRatio_T), input.rows.mask_T),
     'actor/pg_clipfrac_lower': 0,
   };

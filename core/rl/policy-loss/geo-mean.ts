@@ -20,11 +20,20 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   const dLogProb_T = new Float64Array(logRatio_T.length);
   let loss = 0;
   for (let s = 0; s < rowCount(rows); s++) {
-    const row = (values: Numbers) => Array.prototype.slice.call(values, rows.offsets_S1[s], rows.offsets_S1[s + 1]) as number[];
+    const row = (values: Numbers) =>
+      Array.prototype.slice.call(values, rows.offsets_S1[s], rows.offsets_S1[s + 1]) as number[];
     const mask = row(rows.mask_T);
     const count = mask.reduce((sum, m) => sum + m, 0);
     const weights = input.rolloutIsWeights_T === undefined ? undefined : row(input.rolloutIsWeights_T);
-    const weight = weights === undefined ? 1 : Math.exp(maskedMean(weights.map((w) => Math.log(w + 1e-10)), mask));
+    const weight =
+      weights === undefined
+        ? 1
+        : Math.exp(
+            maskedMean(
+              weights.map((w) => Math.log(w + 1e-10)),
+              mask,
+            ),
+          );
     const rowLoss = -rowMean(row(advantages_T), mask) * Math.exp(rowMean(row(bounded_T), mask)) * weight;
     loss += rowLoss / rowCount(rows);
     for (let t = rows.offsets_S1[s]!; t < rows.offsets_S1[s + 1]!; t++) {

@@ -14,6 +14,8 @@ export function reduceTokenLoss(
   const isWeights_T = input.rolloutIsWeights_T;
   const weighted_T = isWeights_T === undefined ? loss_T : loss_T.map((loss, t) => loss * isWeights_T[t]!);
   const { value, weights_T } = aggregate(weighted_T, input.rows, config.lossAggMode, config.totals);
-  const dLogProb_T = weights_T.map((weight, t) => (weight === 0 ? 0 : weight * derivative_T[t]! * (isWeights_T?.[t] ?? 1)));
+  const dLogProb_T = weights_T.map((weight, t) =>
+    weight === 0 ? 0 : weight * derivative_T[t]! * (isWeights_T?.[t] ?? 1),
+  );
   return { loss: value, dLogProb_T };
 }

@@ -17,7 +17,8 @@ import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } 
 export const vanilla: PolicyLoss = { name: 'vanilla', scope: 'token', compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
-  if (!(config.clipRatioC > 1)) throw new InvalidInputError(`clip_ratio_c must be greater than 1, got ${config.clipRatioC}`);
+  if (!(config.clipRatioC > 1))
+    throw new InvalidInputError(`clip_ratio_c must be greater than 1, got ${config.clipRatioC}`);
   const { advantages_T, rows } = input;
   requireTokens('log-probs', input.logProb_T, tokenCount(rows));
   const bounds = clipBounds(config);

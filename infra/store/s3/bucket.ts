@@ -44,10 +44,13 @@ export class S3Bucket {
         await this.client.send(new HeadBucketCommand({ Bucket: this.location.bucket }));
       } catch (error) {
         if (statusOf(error) !== 404) throw error;
-        throw new InvalidInputError(`${this.url}: there is no bucket ${this.location.bucket}${this.endpoint === undefined ? '' : ` at ${this.endpoint}`}`, {
-          hint: `Create it, or mend the name in the recipe (${describeFailure(error)})`,
-          cause: error,
-        });
+        throw new InvalidInputError(
+          `${this.url}: there is no bucket ${this.location.bucket}${this.endpoint === undefined ? '' : ` at ${this.endpoint}`}`,
+          {
+            hint: `Create it, or mend the name in the recipe (${describeFailure(error)})`,
+            cause: error,
+          },
+        );
       }
     });
   }

@@ -27,13 +27,21 @@ export function sharedS3(): Promise<S3Connection> {
 }
 
 /** A client with connections of its own. `endpoint` overrides the environment's. Throws InvalidInputError without a region. */
-export async function connectS3({ endpoint, patience = usualPatience }: { readonly endpoint?: string; readonly patience?: Patience } = {}): Promise<S3Connection> {
+export async function connectS3({
+  endpoint,
+  patience = usualPatience,
+}: {
+  readonly endpoint?: string;
+  readonly patience?: Patience;
+} = {}): Promise<S3Connection> {
   process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true'; // the version that is pinned runs on this Node
   const usual = await usualPlaces();
   const at = endpoint ?? usual.endpoint;
   const region = usual.region ?? (at === undefined ? undefined : 'us-east-1');
   if (region === undefined) {
-    throw new InvalidInputError('no region is set for the S3 store', { hint: 'Set AWS_REGION, or AWS_PROFILE to a profile with a region; AWS_ENDPOINT_URL for a server of your own' });
+    throw new InvalidInputError('no region is set for the S3 store', {
+      hint: 'Set AWS_REGION, or AWS_PROFILE to a profile with a region; AWS_ENDPOINT_URL for a server of your own',
+    });
   }
   const agent = { keepAlive: true, maxSockets };
   const client = new S3Client({
@@ -59,8 +67,13 @@ async function usualPlaces(): Promise<{ readonly endpoint: string | undefined; r
   const plain = new S3Client({});
   try {
     // The SDK asks this of itself before each request; whether to put the bucket into the path must be known before.
-    const { serviceConfiguredEndpoint } = plain.config as { readonly serviceConfiguredEndpoint?: () => Promise<string | undefined> };
-    return { endpoint: await serviceConfiguredEndpoint?.(), region: await plain.config.region().catch(() => undefined) };
+    const { serviceConfiguredEndpoint } = plain.config as {
+      readonly serviceConfiguredEndpoint?: () => Promise<string | undefined>;
+    };
+    return {
+      endpoint: await serviceConfiguredEndpoint?.(),
+      region: await plain.config.region().catch(() => undefined),
+    };
   } finally {
     plain.destroy();
   }

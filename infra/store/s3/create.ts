@@ -13,10 +13,21 @@ export const writerName = 'petrel-writer';
  * between us and the server; then a later attempt finds our own object. So each call signs its object, and a refusal by
  * an object that bears our name is a success.
  */
-export async function createObject(bucket: S3Bucket, key: string, bytes: Uint8Array, hold?: () => Promise<void>): Promise<'created' | 'exists'> {
+export async function createObject(
+  bucket: S3Bucket,
+  key: string,
+  bytes: Uint8Array,
+  hold?: () => Promise<void>,
+): Promise<'created' | 'exists'> {
   const writer = randomUUID();
   return bucket.insist(`create ${key}`, async () => {
-    const command = new PutObjectCommand({ ...bucket.at(key), Body: bytes, ContentLength: bytes.byteLength, IfNoneMatch: '*', Metadata: { [writerName]: writer } });
+    const command = new PutObjectCommand({
+      ...bucket.at(key),
+      Body: bytes,
+      ContentLength: bytes.byteLength,
+      IfNoneMatch: '*',
+      Metadata: { [writerName]: writer },
+    });
     if (hold !== undefined) holdLastByte(command, bytes, hold);
     try {
       await bucket.client.send(command);

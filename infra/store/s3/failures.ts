@@ -15,19 +15,42 @@ export interface RequestOf {
 export class BrokenTransfer extends Error {}
 
 const transientNames = new Set([
-  'TimeoutError', 'RequestTimeout', 'RequestTimeoutException', 'SlowDown', 'ServiceUnavailable', 'InternalError', 'Throttling', 'ThrottlingException', 'TooManyRequests',
-  'RequestTimeTooSkewed', 'IncompleteBody', 'BadDigest', 'XAmzContentChecksumMismatch', 'XAmzContentSHA256Mismatch',
+  'TimeoutError',
+  'RequestTimeout',
+  'RequestTimeoutException',
+  'SlowDown',
+  'ServiceUnavailable',
+  'InternalError',
+  'Throttling',
+  'ThrottlingException',
+  'TooManyRequests',
+  'RequestTimeTooSkewed',
+  'IncompleteBody',
+  'BadDigest',
+  'XAmzContentChecksumMismatch',
+  'XAmzContentSHA256Mismatch',
 ]);
 
 const transientCodes = new Set([
-  'ECONNRESET', 'ECONNREFUSED', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EAI_AGAIN', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH', 'ERR_STREAM_PREMATURE_CLOSE',
+  'ECONNRESET',
+  'ECONNREFUSED',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EAI_AGAIN',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ERR_STREAM_PREMATURE_CLOSE',
 ]);
 
 const credentialNames = new Set(['CredentialsProviderError', 'TokenProviderError', 'CredentialsError']);
 
 /** 0 when no reply came. */
 export function statusOf(error: unknown): number {
-  return (error as { readonly $metadata?: { readonly httpStatusCode?: number } } | undefined)?.$metadata?.httpStatusCode ?? 0;
+  return (
+    (error as { readonly $metadata?: { readonly httpStatusCode?: number } } | undefined)?.$metadata?.httpStatusCode ?? 0
+  );
 }
 
 /** S3's error code, or the system's, or the class. */
@@ -58,7 +81,9 @@ export function isTransient(error: unknown): boolean {
 export function describeFailure(error: unknown): string {
   const status = statusOf(error);
   const text = error instanceof Error ? error.message : String(error);
-  const name = [...(status === 0 ? [] : [String(status)]), nameOf(error), systemCodeOf(error)].filter((part) => part !== '' && part !== 'Error').join(' ');
+  const name = [...(status === 0 ? [] : [String(status)]), nameOf(error), systemCodeOf(error)]
+    .filter((part) => part !== '' && part !== 'Error')
+    .join(' ');
   return text === '' || text === 'UnknownError' || name.endsWith(text) ? name : `${name}: ${text}`.replace(/^: /, '');
 }
 
@@ -67,7 +92,9 @@ export function toPetrelError(error: unknown, request: RequestOf): PetrelError {
   if (error instanceof PetrelError) return error;
   const refusal = refusalOf(error, request);
   const { code, message, where, hint } = refusal;
-  return request.worked === true ? new PauseError(code, message, { ...(where && { where }), ...(hint && { hint }), cause: error }) : refusal;
+  return request.worked === true
+    ? new PauseError(code, message, { ...(where && { where }), ...(hint && { hint }), cause: error })
+    : refusal;
 }
 
 function refusalOf(error: unknown, { what, where }: RequestOf): TerminalError {
@@ -80,7 +107,10 @@ function refusalOf(error: unknown, { what, where }: RequestOf): TerminalError {
     });
   }
   if (name === 'NoSuchBucket') {
-    return new InvalidInputError(`${where}: there is no such bucket`, { hint: 'Create the bucket, or mend the name in the recipe; see also AWS_ENDPOINT_URL', cause: error });
+    return new InvalidInputError(`${where}: there is no such bucket`, {
+      hint: 'Create the bucket, or mend the name in the recipe; see also AWS_ENDPOINT_URL',
+      cause: error,
+    });
   }
   if (status === 401 || status === 403 || name === 'ExpiredToken') {
     return new TerminalError('StoreDenied', text, {
@@ -90,7 +120,11 @@ function refusalOf(error: unknown, { what, where }: RequestOf): TerminalError {
     });
   }
   if (status === 501) {
-    return new TerminalError('StoreUnfit', text, { where, hint: 'The server lacks a feature that petrel needs; docs/store.md lists them', cause: error });
+    return new TerminalError('StoreUnfit', text, {
+      where,
+      hint: 'The server lacks a feature that petrel needs; docs/store.md lists them',
+      cause: error,
+    });
   }
   return new TerminalError('StoreRefused', text, { where, hint: 'petrel doctor looks at the store', cause: error });
 }

@@ -14,7 +14,9 @@ async function* pages(bucket: S3Bucket, prefix: string, delimiter?: '/'): AsyncG
   const { Bucket, Key: Prefix } = bucket.at(prefix);
   let ContinuationToken: string | undefined;
   do {
-    const page = await bucket.insist(`list ${prefix}`, () => bucket.client.send(new ListObjectsV2Command({ Bucket, Prefix, Delimiter: delimiter, ContinuationToken })));
+    const page = await bucket.insist(`list ${prefix}`, () =>
+      bucket.client.send(new ListObjectsV2Command({ Bucket, Prefix, Delimiter: delimiter, ContinuationToken })),
+    );
     // Some servers show folders that objects left behind as empty objects.
     const names = (page.Contents ?? []).map(({ Key = '' }) => Key).filter((name) => name !== '' && !name.endsWith('/'));
     yield { names, folders: (page.CommonPrefixes ?? []).map(({ Prefix: folder = '' }) => folder) };
@@ -50,7 +52,9 @@ export async function removeAll(bucket: S3Bucket, prefix: string): Promise<void>
     if (names.length === 0) continue;
     await bucket.insist(`remove ${names.length} objects of ${prefix}`, async () => {
       const Objects = names.map((Key) => ({ Key }));
-      const { Errors = [] } = await bucket.client.send(new DeleteObjectsCommand({ Bucket: bucket.location.bucket, Delete: { Objects, Quiet: true } }));
+      const { Errors = [] } = await bucket.client.send(
+        new DeleteObjectsCommand({ Bucket: bucket.location.bucket, Delete: { Objects, Quiet: true } }),
+      );
       const stayed = Errors.filter(({ Code }) => Code !== 'NoSuchKey'); // removed by an attempt whose reply was lost
       if (stayed.length > 0) throw refused(bucket, prefix, stayed[0]?.Code);
     });
@@ -58,5 +62,8 @@ export async function removeAll(bucket: S3Bucket, prefix: string): Promise<void>
 }
 
 function refused(bucket: S3Bucket, prefix: string, code = 'unknown'): RetryableError {
-  return new RetryableError('StoreUnavailable', `remove ${prefix}: some objects stayed: ${code}`, { where: bucket.url, hint: 'Remove it again' });
+  return new RetryableError('StoreUnavailable', `remove ${prefix}: some objects stayed: ${code}`, {
+    where: bucket.url,
+    hint: 'Remove it again',
+  });
 }

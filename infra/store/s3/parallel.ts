@@ -1,7 +1,11 @@
 /** Work on a sequence with a bounded number of pieces under way. */
 
 /** Results in the order of the inputs; at most `atOnce` inputs are being worked on or wait to be taken. */
-export async function* inOrder<T, R>(inputs: Iterable<T>, atOnce: number, work: (input: T) => Promise<R>): AsyncGenerator<R> {
+export async function* inOrder<T, R>(
+  inputs: Iterable<T>,
+  atOnce: number,
+  work: (input: T) => Promise<R>,
+): AsyncGenerator<R> {
   const underWay: Promise<R>[] = [];
   const start = (input: T): void => {
     const result = work(input);
@@ -20,7 +24,11 @@ export async function* inOrder<T, R>(inputs: Iterable<T>, atOnce: number, work: 
 }
 
 /** Works on everything that comes, in any order. After the first failure nothing new is begun; it throws when the last has ended. */
-export async function eachOf<T>(inputs: AsyncIterable<T> | Iterable<T>, atOnce: number, work: (input: T) => Promise<void>): Promise<void> {
+export async function eachOf<T>(
+  inputs: AsyncIterable<T> | Iterable<T>,
+  atOnce: number,
+  work: (input: T) => Promise<void>,
+): Promise<void> {
   const underWay = new Set<Promise<void>>();
   let failed: { readonly error: unknown } | undefined;
   try {

@@ -16,7 +16,13 @@ export interface Patience {
 }
 
 /** About ten seconds of refusals, or a server that is silent for minutes. Longer troubles are the caller's to wait for. */
-export const usualPatience: Patience = { attempts: 8, firstPauseMs: 100, longestPauseMs: 4_000, idleMs: 30_000, replyMs: 120_000 };
+export const usualPatience: Patience = {
+  attempts: 8,
+  firstPauseMs: 100,
+  longestPauseMs: 4_000,
+  idleMs: 30_000,
+  replyMs: 120_000,
+};
 
 /**
  * Runs `attempt` until it succeeds or fails for good. Every failure comes out as a PetrelError; one that outlasted all
@@ -28,7 +34,8 @@ export async function insist<T>(request: RequestOf, patience: Patience, attempt:
     try {
       return await attempt();
     } catch (error) {
-      if (!isTransient(error) && !(request.worked === true && isWithoutCredentials(error))) throw toPetrelError(error, request);
+      if (!isTransient(error) && !(request.worked === true && isWithoutCredentials(error)))
+        throw toPetrelError(error, request);
       if (made >= patience.attempts) throw unavailable(error, request, made, performance.now() - started);
       await delay(pauseMs(patience, made));
     }
@@ -40,9 +47,13 @@ function pauseMs({ firstPauseMs, longestPauseMs }: Patience, made: number): numb
 }
 
 function unavailable(error: unknown, { what, where }: RequestOf, made: number, tookMs: number): RetryableError {
-  return new RetryableError('StoreUnavailable', `${what}: ${made} attempts in ${(tookMs / 1000).toFixed(1)} s, the last: ${describeFailure(error)}`, {
-    where,
-    hint: 'Nothing is lost: it goes on when the store answers again',
-    cause: error,
-  });
+  return new RetryableError(
+    'StoreUnavailable',
+    `${what}: ${made} attempts in ${(tookMs / 1000).toFixed(1)} s, the last: ${describeFailure(error)}`,
+    {
+      where,
+      hint: 'Nothing is lost: it goes on when the store answers again',
+      cause: error,
+    },
+  );
 }

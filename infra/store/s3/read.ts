@@ -41,15 +41,23 @@ export async function readStream(bucket: S3Bucket, key: string): Promise<AsyncIt
 
 async function* restOf(bucket: S3Bucket, key: string, first: FirstPart): AsyncGenerator<Uint8Array> {
   yield first.bytes;
-  yield* inOrder(rangesAfter(first), rangesAtOnce, (range) => readInto(bucket, key, range, new Uint8Array(range.end - range.start)));
+  yield* inOrder(rangesAfter(first), rangesAtOnce, (range) =>
+    readInto(bucket, key, range, new Uint8Array(range.end - range.start)),
+  );
 }
 
 /** Bytes [start, end), fewer where the object ends before. */
-export async function readRange(bucket: S3Bucket, key: string, [start, end]: readonly [number, number]): Promise<Uint8Array | undefined> {
+export async function readRange(
+  bucket: S3Bucket,
+  key: string,
+  [start, end]: readonly [number, number],
+): Promise<Uint8Array | undefined> {
   const size = await sizeOf(bucket, key);
   if (size === undefined) return undefined;
   const until = Math.min(end, size);
-  return until <= start ? new Uint8Array() : readInto(bucket, key, { start, end: until }, new Uint8Array(until - start));
+  return until <= start
+    ? new Uint8Array()
+    : readInto(bucket, key, { start, end: until }, new Uint8Array(until - start));
 }
 
 interface FirstPart {
@@ -71,7 +79,13 @@ async function readFirst(bucket: S3Bucket, key: string): Promise<FirstPart | und
   return bucket.insist(`get ${key}`, async () => {
     const enough = new AbortController();
     try {
-      const { Body, ContentLength = 0, ETag } = await bucket.client.send(new GetObjectCommand({ ...bucket.at(key), ChecksumMode: 'ENABLED' }), { abortSignal: enough.signal });
+      const {
+        Body,
+        ContentLength = 0,
+        ETag,
+      } = await bucket.client.send(new GetObjectCommand({ ...bucket.at(key), ChecksumMode: 'ENABLED' }), {
+        abortSignal: enough.signal,
+      });
       const bytes = new Uint8Array(Math.min(ContentLength, rangeBytes));
       await fill(bytes, Body as AsyncIterable<Uint8Array>, ContentLength > bytes.length);
       return { size: ContentLength, etag: ETag, bytes };
@@ -85,15 +99,27 @@ async function readFirst(bucket: S3Bucket, key: string): Promise<FirstPart | und
 }
 
 function* rangesAfter({ size, etag, bytes }: FirstPart): Generator<Range> {
-  for (let start = bytes.length; start < size; start += rangeBytes) yield { start, end: Math.min(start + rangeBytes, size), etag };
+  for (let start = bytes.length; start < size; start += rangeBytes)
+    yield { start, end: Math.min(start + rangeBytes, size), etag };
 }
 
 /** Fills `target` with the range. An attempt that broke off is continued where it stopped. */
-async function readInto(bucket: S3Bucket, key: string, { start, end, etag }: Range, target: Uint8Array): Promise<Uint8Array> {
+async function readInto(
+  bucket: S3Bucket,
+  key: string,
+  { start, end, etag }: Range,
+  target: Uint8Array,
+): Promise<Uint8Array> {
   let got = 0;
   await bucket.insist(`get ${key}, bytes ${start} to ${end}`, async () => {
     try {
-      const { Body } = await bucket.client.send(new GetObjectCommand({ ...bucket.at(key), Range: `bytes=${start + got}-${end - 1}`, ...(etag === undefined ? {} : { IfMatch: etag }) }));
+      const { Body } = await bucket.client.send(
+        new GetObjectCommand({
+          ...bucket.at(key),
+          Range: `bytes=${start + got}-${end - 1}`,
+          ...(etag === undefined ? {} : { IfMatch: etag }),
+        }),
+      );
       await fill(target.subarray(got), Body as AsyncIterable<Uint8Array>, false, (count) => (got += count));
     } catch (error) {
       if (statusOf(error) === 412 || isAbsent(error)) throw changed(bucket, key, error);
@@ -104,7 +130,12 @@ async function readInto(bucket: S3Bucket, key: string, { start, end, etag }: Ran
 }
 
 /** Copies a body into `target`. `more`: the body goes on, and what comes after is not wanted. Throws BrokenTransfer when too little or too much comes. */
-async function fill(target: Uint8Array, body: AsyncIterable<Uint8Array>, more: boolean, onBytes?: (count: number) => void): Promise<void> {
+async function fill(
+  target: Uint8Array,
+  body: AsyncIterable<Uint8Array>,
+  more: boolean,
+  onBytes?: (count: number) => void,
+): Promise<void> {
   let at = 0;
   for await (const chunk of body) {
     const wanted = chunk.subarray(0, target.length - at);
@@ -118,5 +149,8 @@ async function fill(target: Uint8Array, body: AsyncIterable<Uint8Array>, more: b
 }
 
 function changed(bucket: S3Bucket, key: string, cause: unknown): RetryableError {
-  return new RetryableError('ObjectChanged', `${key}: it was removed or replaced while it was read`, { where: bucket.url, cause });
+  return new RetryableError('ObjectChanged', `${key}: it was removed or replaced while it was read`, {
+    where: bucket.url,
+    cause,
+  });
 }

@@ -9,10 +9,19 @@ export async function abortUnfinished(bucket: S3Bucket, before: Date): Promise<n
   let aborted = 0;
   let place: { KeyMarker?: string | undefined; UploadIdMarker?: string | undefined } = {};
   for (;;) {
-    const page = await bucket.insist('list unfinished uploads', () => bucket.client.send(new ListMultipartUploadsCommand({ Bucket, Prefix, ...place })));
+    const page = await bucket.insist('list unfinished uploads', () =>
+      bucket.client.send(new ListMultipartUploadsCommand({ Bucket, Prefix, ...place })),
+    );
     for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
-      if (Initiated === undefined || Initiated >= before || !largeFolders.some((folder) => Key?.startsWith(Prefix + folder))) continue;
-      await bucket.insist(`abort the upload of ${Key}`, () => bucket.client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId })));
+      if (
+        Initiated === undefined ||
+        Initiated >= before ||
+        !largeFolders.some((folder) => Key?.startsWith(Prefix + folder))
+      )
+        continue;
+      await bucket.insist(`abort the upload of ${Key}`, () =>
+        bucket.client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId })),
+      );
       aborted += 1;
     }
     if (page.IsTruncated !== true) return aborted;

@@ -1,6 +1,12 @@
 /** Writing facts: a small one in one request, a big one in parts side by side. Every part carries a checksum that the server compares. */
 import { randomUUID } from 'node:crypto';
-import { AbortMultipartUploadCommand, CompleteMultipartUploadCommand, CreateMultipartUploadCommand, PutObjectCommand, UploadPartCommand } from '@aws-sdk/client-s3';
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  PutObjectCommand,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
 import type { CompletedPart } from '@aws-sdk/client-s3';
 import type { S3Bucket } from './bucket.ts';
 import { writerName, writerOf } from './create.ts';
@@ -13,7 +19,11 @@ const partsAtOnce = 6;
 /** S3 takes 10,000 parts: later ones of a long stream are larger. */
 const partsOfOneSize = 2_000;
 
-export async function putObject(bucket: S3Bucket, key: string, bytes: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
+export async function putObject(
+  bucket: S3Bucket,
+  key: string,
+  bytes: Uint8Array | AsyncIterable<Uint8Array>,
+): Promise<void> {
   const parts = bytes instanceof Uint8Array ? partsOf([bytes]) : partsOf(bytes);
   const first = (await parts.next()).value ?? new Uint8Array();
   const second = first.byteLength < partBytes ? undefined : (await parts.next()).value;
@@ -22,7 +32,9 @@ export async function putObject(bucket: S3Bucket, key: string, bytes: Uint8Array
 }
 
 async function putWhole(bucket: S3Bucket, key: string, bytes: Uint8Array): Promise<void> {
-  await bucket.insist(`put ${key}`, () => bucket.client.send(new PutObjectCommand({ ...bucket.at(key), Body: bytes, ContentLength: bytes.byteLength })));
+  await bucket.insist(`put ${key}`, () =>
+    bucket.client.send(new PutObjectCommand({ ...bucket.at(key), Body: bytes, ContentLength: bytes.byteLength })),
+  );
 }
 
 /** One multipart upload: nothing is visible before its last request, and nothing is left when it fails. */
@@ -39,7 +51,13 @@ class Upload {
 
   async run(parts: AsyncIterable<Uint8Array>): Promise<void> {
     const { UploadId } = await this.#bucket.insist(`begin the upload of ${this.#key}`, () =>
-      this.#bucket.client.send(new CreateMultipartUploadCommand({ ...this.#bucket.at(this.#key), ChecksumAlgorithm: 'CRC32', Metadata: { [writerName]: this.#writer } })),
+      this.#bucket.client.send(
+        new CreateMultipartUploadCommand({
+          ...this.#bucket.at(this.#key),
+          ChecksumAlgorithm: 'CRC32',
+          Metadata: { [writerName]: this.#writer },
+        }),
+      ),
     );
     const upload = { ...this.#bucket.at(this.#key), UploadId };
     try {
@@ -54,7 +72,15 @@ class Upload {
 
   async #send(upload: UploadOf, number: number, bytes: Uint8Array): Promise<void> {
     const { ETag, ChecksumCRC32 } = await this.#bucket.insist(`put part ${number} of ${this.#key}`, () =>
-      this.#bucket.client.send(new UploadPartCommand({ ...upload, PartNumber: number, Body: bytes, ContentLength: bytes.byteLength, ChecksumAlgorithm: 'CRC32' })),
+      this.#bucket.client.send(
+        new UploadPartCommand({
+          ...upload,
+          PartNumber: number,
+          Body: bytes,
+          ContentLength: bytes.byteLength,
+          ChecksumAlgorithm: 'CRC32',
+        }),
+      ),
     );
     this.#parts[number - 1] = { PartNumber: number, ETag, ...(ChecksumCRC32 === undefined ? {} : { ChecksumCRC32 }) };
   }
@@ -63,7 +89,9 @@ class Upload {
   async #complete(upload: UploadOf): Promise<void> {
     await this.#bucket.insist(`end the upload of ${this.#key}`, async () => {
       try {
-        await this.#bucket.client.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts: this.#parts } }));
+        await this.#bucket.client.send(
+          new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts: this.#parts } }),
+        );
       } catch (error) {
         if (nameOf(error) !== 'NoSuchUpload' || (await writerOf(this.#bucket, this.#key)) !== this.#writer) throw error;
       }
@@ -73,9 +101,12 @@ class Upload {
   /** All parts have ended by now, so none comes after. The first failure is the one to tell. */
   async #abort(upload: UploadOf, reason: unknown): Promise<void> {
     await this.#bucket
-      .insist(`abort the upload of ${this.#key}`, () => this.#bucket.client.send(new AbortMultipartUploadCommand(upload)))
+      .insist(`abort the upload of ${this.#key}`, () =>
+        this.#bucket.client.send(new AbortMultipartUploadCommand(upload)),
+      )
       .catch((error: unknown) => {
-        if (reason instanceof Error && error instanceof Error) reason.message += ` (its parts stay until the bucket's rule for unfinished uploads removes them: ${error.message})`;
+        if (reason instanceof Error && error instanceof Error)
+          reason.message += ` (its parts stay until the bucket's rule for unfinished uploads removes them: ${error.message})`;
       });
   }
 }
@@ -87,7 +118,9 @@ interface UploadOf {
 }
 
 /** Cuts and joins pieces into parts, all but the last of full size. Large pieces are not copied. */
-async function* partsOf(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
+async function* partsOf(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, undefined> {
   let made = 0;
   let open: Uint8Array[] = [];
   let held = 0;
@@ -113,7 +146,10 @@ function joined(pieces: readonly Uint8Array[]): Uint8Array {
   return pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces);
 }
 
-async function* chained(first: readonly Uint8Array[], rest: AsyncGenerator<Uint8Array, undefined>): AsyncGenerator<Uint8Array> {
+async function* chained(
+  first: readonly Uint8Array[],
+  rest: AsyncGenerator<Uint8Array, undefined>,
+): AsyncGenerator<Uint8Array> {
   yield* first;
   yield* rest;
 }

@@ -8,7 +8,18 @@ import type { Arguments, CompareOperator, Expression } from '../nodes.ts';
 import { binary, contains, equal, negate, ordered } from '../operators.ts';
 import { str } from '../print.ts';
 import { tests } from '../tests.ts';
-import { Dict, type Keywords, PyObject, Tuple, Undefined, type Value, textOf, truth, typeName, none } from '../values.ts';
+import {
+  Dict,
+  type Keywords,
+  PyObject,
+  Tuple,
+  Undefined,
+  type Value,
+  textOf,
+  truth,
+  typeName,
+  none,
+} from '../values.ts';
 import type { Frame } from './scope.ts';
 
 export function evaluate(node: Expression, frame: Frame): Value {
@@ -35,7 +46,11 @@ export function evaluate(node: Expression, frame: Frame): Value {
     case 'call':
       return callNode(node, frame, new Map());
     case 'filter':
-      return applyFilter(node, node.input === undefined ? refuse('a filter needs a value') : evaluate(node.input, frame), frame);
+      return applyFilter(
+        node,
+        node.input === undefined ? refuse('a filter needs a value') : evaluate(node.input, frame),
+        frame,
+      );
     case 'test': {
       const input = evaluate(node.input, frame);
       return runtime.callTest(node.name, input, ...evaluateArguments(node.args, frame));
@@ -65,7 +80,9 @@ function item(node: Expression & { type: 'item' }, frame: Frame): Value {
   const object = evaluate(node.object, frame);
   const { key } = node;
   if (key.type !== 'slice') return getItem(object, evaluate(key, frame));
-  const [start = none, stop = none, step = none] = [key.start, key.stop, key.step].map((part) => (part === undefined ? none : evaluate(part, frame)));
+  const [start = none, stop = none, step = none] = [key.start, key.stop, key.step].map((part) =>
+    part === undefined ? none : evaluate(part, frame),
+  );
   return slice(object, start, stop, step);
 }
 
@@ -74,7 +91,8 @@ export function callNode(node: Expression & { type: 'call' }, frame: Frame, more
   const callee = evaluate(node.callee, frame);
   const [args, keywords] = evaluateArguments(node.args, frame);
   frame.rendering.line = node.line;
-  if (!(callee instanceof PyObject) || callee.call === undefined) return refuse(`'${typeName(callee)}' object is not callable`);
+  if (!(callee instanceof PyObject) || callee.call === undefined)
+    return refuse(`'${typeName(callee)}' object is not callable`);
   return callee.call(args, more.size === 0 ? keywords : new Map([...keywords, ...more]));
 }
 

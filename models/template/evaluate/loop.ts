@@ -73,7 +73,10 @@ export class Loop extends PyObject {
       case 'nextitem':
         return this.#peek() ?? new Undefined('there is no next item');
       case 'cycle':
-        return new Native('cycle', (items) => items[this.#index % items.length] ?? refuse('no items for cycling given'));
+        return new Native(
+          'cycle',
+          (items) => items[this.#index % items.length] ?? refuse('no items for cycling given'),
+        );
       case 'changed':
         return new Native('changed', (values) => this.#hasChanged(new Tuple(values)));
       default:
@@ -82,7 +85,8 @@ export class Loop extends PyObject {
   }
 
   override call(args: readonly Value[]): Value {
-    if (this.#recurse === undefined) return refuse("The loop must have the 'recursive' marker to be called recursively.");
+    if (this.#recurse === undefined)
+      return refuse("The loop must have the 'recursive' marker to be called recursively.");
     if (args.length !== 1) return refuse(`loop() takes 1 argument but ${args.length} were given`);
     return this.#recurse(args[0] as Value, this.#depth + 1);
   }

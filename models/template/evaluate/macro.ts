@@ -65,7 +65,8 @@ export class Macro extends PyObject {
     else if (unknown !== undefined) refuse(`macro ${label} takes no keyword argument '${unknown}'`);
     const extra = args.slice(this.#macro.parameters.length);
     if (this.#uses('varargs')) frame.scope.set('varargs', new Tuple(extra));
-    else if (extra.length > 0) refuse(`macro ${label} takes not more than ${this.#macro.parameters.length} argument(s)`);
+    else if (extra.length > 0)
+      refuse(`macro ${label} takes not more than ${this.#macro.parameters.length} argument(s)`);
   }
 
   #uses(special: string): boolean {

@@ -67,7 +67,11 @@ function executeOne(node: Statement, frame: Frame, output: Output): Jump {
       return execute(node.body, block, output);
     }
     case 'block':
-      execute(node.body, { scope: new Scope(node.scoped ? frame.scope : frame.scope.root), rendering: frame.rendering }, output);
+      execute(
+        node.body,
+        { scope: new Scope(node.scoped ? frame.scope : frame.scope.root), rendering: frame.rendering },
+        output,
+      );
       return undefined;
     case 'generation': {
       const captured = new Output();
@@ -100,7 +104,14 @@ function executeFor(node: For, frame: Frame, output: Output): Jump {
 }
 
 /** Every iteration has variables of its own. `else` runs when no iteration came to its end: jinja2's rule, and `break` counts. */
-function runLoop(node: For, items: Value, depth: number, recurse: Recurse | undefined, frame: Frame, output: Output): Jump {
+function runLoop(
+  node: For,
+  items: Value,
+  depth: number,
+  recurse: Recurse | undefined,
+  frame: Frame,
+  output: Output,
+): Jump {
   const iterator = node.test === undefined ? iterate(items) : selectItems(node, node.test, items, frame);
   const loop = new Loop(items, iterator, node.test !== undefined, depth, recurse);
   let ran = false;

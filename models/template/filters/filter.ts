@@ -13,12 +13,20 @@ export interface Runtime {
 export type Filter = (value: Value, args: readonly Value[], keywords: Keywords, runtime: Runtime) => Value;
 
 /** A filter whose further parameters are named, `?` = optional. */
-export function filter(name: string, parameters: readonly string[], body: (value: Value, bound: Bound) => Value): Filter {
+export function filter(
+  name: string,
+  parameters: readonly string[],
+  body: (value: Value, bound: Bound) => Value,
+): Filter {
   return (value, args, keywords) => body(value, bind(name, parameters, args, keywords));
 }
 
 /** A filter from text to text; marked text stays marked. */
-export function textFilter(name: string, parameters: readonly string[], body: (text: string, bound: Bound) => string): Filter {
+export function textFilter(
+  name: string,
+  parameters: readonly string[],
+  body: (text: string, bound: Bound) => string,
+): Filter {
   return filter(name, parameters, (value, bound) => {
     const shown = body(str(value), bound);
     return value instanceof Markup ? new Markup(shown) : shown;
@@ -32,7 +40,8 @@ export function lazily(generate: () => Generator<Value>): Lazy {
 /** `a.b.0` looked up step by step; undefined values take `fallback` when there is one. */
 export function attributeGetter(attribute: Value | undefined, fallback?: Value): (item: Value) => Value {
   const name = attribute === undefined || attribute === none ? undefined : textOf(attribute);
-  const path = attribute === undefined || attribute === none ? [] : name === undefined ? [attribute] : name.split('.').map(step);
+  const path =
+    attribute === undefined || attribute === none ? [] : name === undefined ? [attribute] : name.split('.').map(step);
   return (item) => {
     let value = item;
     for (const part of path) {

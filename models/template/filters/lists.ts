@@ -6,7 +6,20 @@ import { binary, compare } from '../operators.ts';
 import { str } from '../print.ts';
 import { flagArgument, integerArgument, requiredText, textArgument } from '../signature.ts';
 import { codePoints } from '../text.ts';
-import { Dict, type Keywords, Lazy, Tuple, Undefined, type Value, hashKey, numberOf, textOf, truth, typeName, none } from '../values.ts';
+import {
+  Dict,
+  type Keywords,
+  Lazy,
+  Tuple,
+  Undefined,
+  type Value,
+  hashKey,
+  numberOf,
+  textOf,
+  truth,
+  typeName,
+  none,
+} from '../values.ts';
 import { type Filter, type Runtime, attributeGetter, filter, ignoreCase, lazily } from './filter.ts';
 
 /** What groupby gives: a pair with names. */
@@ -34,7 +47,9 @@ export const listFilters: Readonly<Record<string, Filter>> = {
   }),
   join: filter('join', ['d?', 'attribute?'], (value, [separator = '', attribute]) => {
     const get = attributeGetter(attribute);
-    return toArray(value).map((item) => str(get(item))).join(str(separator));
+    return toArray(value)
+      .map((item) => str(get(item)))
+      .join(str(separator));
   }),
   default: defaultFilter,
   d: defaultFilter,
@@ -51,12 +66,20 @@ export const listFilters: Readonly<Record<string, Filter>> = {
     const position = { key: 0, value: 1 }[textArgument(by) ?? 'key'];
     if (position === undefined) return refuse('You can only sort by either "key" or "value"');
     const pairs = value.entries().map((pair) => new Tuple(pair));
-    return sortBy(pairs, (pair) => keyOf((pair as Tuple).items[position] as Value, caseSensitive), flagArgument(reverse));
+    return sortBy(
+      pairs,
+      (pair) => keyOf((pair as Tuple).items[position] as Value, caseSensitive),
+      flagArgument(reverse),
+    );
   }),
   sort: filter('sort', ['reverse?', 'case_sensitive?', 'attribute?'], (value, [reverse, caseSensitive, attribute]) => {
     const text = attribute === undefined || attribute === none ? undefined : textOf(attribute);
     const getters = (text === undefined ? [attribute] : text.split(',')).map((part) => attributeGetter(part));
-    return sortBy(toArray(value), (item) => new Tuple(getters.map((get) => keyOf(get(item), caseSensitive))), flagArgument(reverse));
+    return sortBy(
+      toArray(value),
+      (item) => new Tuple(getters.map((get) => keyOf(get(item), caseSensitive))),
+      flagArgument(reverse),
+    );
   }),
   unique: filter('unique', ['case_sensitive?', 'attribute?'], (value, [caseSensitive, attribute]) => {
     const get = attributeGetter(attribute);
@@ -69,8 +92,12 @@ export const listFilters: Readonly<Record<string, Filter>> = {
       }
     });
   }),
-  min: filter('min', ['case_sensitive?', 'attribute?'], (value, [caseSensitive, attribute]) => extreme(value, caseSensitive, attribute, -1)),
-  max: filter('max', ['case_sensitive?', 'attribute?'], (value, [caseSensitive, attribute]) => extreme(value, caseSensitive, attribute, 1)),
+  min: filter('min', ['case_sensitive?', 'attribute?'], (value, [caseSensitive, attribute]) =>
+    extreme(value, caseSensitive, attribute, -1),
+  ),
+  max: filter('max', ['case_sensitive?', 'attribute?'], (value, [caseSensitive, attribute]) =>
+    extreme(value, caseSensitive, attribute, 1),
+  ),
   sum: filter('sum', ['attribute?', 'start?'], (value, [attribute, start = 0n]) => {
     if (textOf(start) !== undefined) return refuse("sum() can't sum strings [use ''.join(seq) instead]");
     const get = attributeGetter(attribute);
@@ -107,20 +134,28 @@ export const listFilters: Readonly<Record<string, Filter>> = {
       }
     });
   }),
-  groupby: filter('groupby', ['attribute', 'default?', 'case_sensitive?'], (value, [attribute, fallback, caseSensitive]) => {
-    const get = attributeGetter(attribute, fallback);
-    const key = (item: Value): Value => keyOf(get(item), caseSensitive);
-    const groups: { key: Value; items: Value[] }[] = [];
-    for (const item of sortBy(toArray(value), key, false)) {
-      const last = groups.at(-1);
-      if (last !== undefined && compare(last.key, key(item)) === 0) last.items.push(item);
-      else groups.push({ key: key(item), items: [item] });
-    }
-    return groups.map(({ items }) => new Group([get(items[0] as Value), items]));
-  }),
+  groupby: filter(
+    'groupby',
+    ['attribute', 'default?', 'case_sensitive?'],
+    (value, [attribute, fallback, caseSensitive]) => {
+      const get = attributeGetter(attribute, fallback);
+      const key = (item: Value): Value => keyOf(get(item), caseSensitive);
+      const groups: { key: Value; items: Value[] }[] = [];
+      for (const item of sortBy(toArray(value), key, false)) {
+        const last = groups.at(-1);
+        if (last !== undefined && compare(last.key, key(item)) === 0) last.items.push(item);
+        else groups.push({ key: key(item), items: [item] });
+      }
+      return groups.map(({ items }) => new Group([get(items[0] as Value), items]));
+    },
+  ),
   attr: filter('attr', ['name'], (value, [name]) => {
     const attribute = requiredText(name);
-    if (value instanceof Dict && value.get(attribute) !== undefined && !['get', 'items', 'keys', 'values', 'copy'].includes(attribute)) {
+    if (
+      value instanceof Dict &&
+      value.get(attribute) !== undefined &&
+      !['get', 'items', 'keys', 'values', 'copy'].includes(attribute)
+    ) {
       return new Undefined(`'dict object' has no attribute '${attribute}'`);
     }
     return getAttribute(value, attribute);
@@ -159,13 +194,21 @@ function mapper(args: readonly Value[], keywords: Keywords, runtime: Runtime): (
   };
 }
 
-function selected(value: Value, args: readonly Value[], keywords: Keywords, runtime: Runtime, byAttribute: boolean, wanted: boolean): Lazy {
+function selected(
+  value: Value,
+  args: readonly Value[],
+  keywords: Keywords,
+  runtime: Runtime,
+  byAttribute: boolean,
+  wanted: boolean,
+): Lazy {
   return lazily(function* () {
     if (!truth(value)) return;
     if (byAttribute && args.length === 0) return refuse('Missing parameter for attribute name');
     const get = byAttribute ? attributeGetter(args[0]) : (item: Value): Value => item;
     const [name, ...rest] = byAttribute ? args.slice(1) : args;
-    const test = (item: Value): boolean => (name === undefined ? truth(item) : runtime.callTest(requiredText(name), item, rest, keywords));
+    const test = (item: Value): boolean =>
+      name === undefined ? truth(item) : runtime.callTest(requiredText(name), item, rest, keywords);
     for (const item of each(value)) if (test(get(item)) === wanted) yield item;
   });
 }
@@ -176,7 +219,8 @@ function* each(value: Value): Generator<Value> {
 }
 
 function reversed(value: Value): Value[] {
-  if (value instanceof Lazy || numberOf(value) !== undefined || value === none) return refuse(`'${typeName(value)}' object is not reversible`);
+  if (value instanceof Lazy || numberOf(value) !== undefined || value === none)
+    return refuse(`'${typeName(value)}' object is not reversible`);
   return toArray(value).reverse();
 }
 
@@ -191,7 +235,12 @@ function sortBy(items: readonly Value[], key: (item: Value) => Value, reverse: b
   return keyed.map(({ item }) => item);
 }
 
-function extreme(value: Value, caseSensitive: Value | undefined, attribute: Value | undefined, direction: 1 | -1): Value {
+function extreme(
+  value: Value,
+  caseSensitive: Value | undefined,
+  attribute: Value | undefined,
+  direction: 1 | -1,
+): Value {
   const get = attributeGetter(attribute);
   const items = toArray(value);
   let best = items[0];

@@ -12,10 +12,18 @@ export const numberFilters: Readonly<Record<string, Filter>> = {
     if (number === undefined) return refuse(`bad operand type for abs(): '${typeName(value)}'`);
     return number < 0 || Object.is(number, -0) ? -number : number;
   }),
-  int: filter('int', ['default?', 'base?'], (value, [fallback = 0n, base]) => toInteger(value, integerArgument(base, 10)) ?? fallback),
+  int: filter(
+    'int',
+    ['default?', 'base?'],
+    (value, [fallback = 0n, base]) => toInteger(value, integerArgument(base, 10)) ?? fallback,
+  ),
   float: filter('float', ['default?'], (value, [fallback = 0]) => toFloat(value) ?? fallback),
-  round: filter('round', ['precision?', 'method?'], (value, [precision, method]) => round(value, integerArgument(precision, 0), textArgument(method) ?? 'common')),
-  filesizeformat: filter('filesizeformat', ['binary?'], (value, [binary]) => fileSize(toFloat(value) ?? refuse('filesizeformat: a number is required'), flagArgument(binary))),
+  round: filter('round', ['precision?', 'method?'], (value, [precision, method]) =>
+    round(value, integerArgument(precision, 0), textArgument(method) ?? 'common'),
+  ),
+  filesizeformat: filter('filesizeformat', ['binary?'], (value, [binary]) =>
+    fileSize(toFloat(value) ?? refuse('filesizeformat: a number is required'), flagArgument(binary)),
+  ),
 };
 
 /** Undefined where Python's int() fails with a ValueError or TypeError. */
@@ -63,12 +71,14 @@ function parseFloatText(text: string): number | undefined {
   if (/^[+-]?(inf|infinity)$/.test(bare)) return bare.startsWith('-') ? -Infinity : Infinity;
   if (/^[+-]?nan$/.test(bare)) return NaN;
   const digits = '\\d+(?:_\\d+)*';
-  if (!new RegExp(`^[+-]?(?:${digits}\\.?(?:${digits})?|\\.${digits})(?:e[+-]?${digits})?$`).test(bare)) return undefined;
+  if (!new RegExp(`^[+-]?(?:${digits}\\.?(?:${digits})?|\\.${digits})(?:e[+-]?${digits})?$`).test(bare))
+    return undefined;
   return Number(bare.replaceAll('_', ''));
 }
 
 function round(value: Value, precision: number, method: string): Value {
-  if (method !== 'common' && method !== 'ceil' && method !== 'floor') return refuse('method must be common, ceil or floor');
+  if (method !== 'common' && method !== 'ceil' && method !== 'floor')
+    return refuse('method must be common, ceil or floor');
   const number = numberOf(value);
   if (number === undefined) return refuse(`type ${typeName(value)} doesn't define __round__ method`);
   if (method !== 'common') {
@@ -97,7 +107,9 @@ function fileSize(bytes: number, binary: boolean): string {
   const base = binary ? 1024 : 1000;
   if (bytes === 1) return '1 Byte';
   if (bytes < base) return `${Math.trunc(bytes)} Bytes`;
-  const prefixes = binary ? ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB', 'ZiB', 'YiB'] : ['kB', 'MB', 'GB', 'TB', 'PB', 'EB', 'ZB', 'YB'];
+  const prefixes = binary
+    ? ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB', 'ZiB', 'YiB']
+    : ['kB', 'MB', 'GB', 'TB', 'PB', 'EB', 'ZB', 'YB'];
   const step = prefixes.findIndex((_, i) => bytes < base ** (i + 2));
   const index = step < 0 ? prefixes.length - 1 : step;
   return `${((base * bytes) / base ** (index + 2)).toFixed(1)} ${prefixes[index]}`;

@@ -36,40 +36,72 @@ export const textFilters: Readonly<Record<string, Filter>> = {
     const shown = indent(text, by, flagArgument(first), flagArgument(blank));
     return value instanceof Markup ? new Markup(shown) : shown;
   }),
-  truncate: filter('truncate', ['length?', 'killwords?', 'end?', 'leeway?'], (value, [size, killWords, end, leeway]) => {
-    const [limit, extra] = [integerArgument(size, 255), integerArgument(leeway, 5)];
-    if (textOf(value) === undefined && length(value) <= limit + extra) return value;
-    return truncate(requiredText(value), limit, flagArgument(killWords), textArgument(end) ?? '...', extra);
-  }),
+  truncate: filter(
+    'truncate',
+    ['length?', 'killwords?', 'end?', 'leeway?'],
+    (value, [size, killWords, end, leeway]) => {
+      const [limit, extra] = [integerArgument(size, 255), integerArgument(leeway, 5)];
+      if (textOf(value) === undefined && length(value) <= limit + extra) return value;
+      return truncate(requiredText(value), limit, flagArgument(killWords), textArgument(end) ?? '...', extra);
+    },
+  ),
   wordcount: filter('wordcount', [], (value) => BigInt(str(value).match(/[\p{L}\p{N}_\p{M}]+/gu)?.length ?? 0)),
-  wordwrap: filter('wordwrap', ['width?', 'break_long_words?', 'wrapstring?', 'break_on_hyphens?'], (value, [width, breakLong, wrap]) => {
-    const by = textArgument(wrap) ?? '\n';
-    const wrapLine = (line: string): string => wrapWords(line, integerArgument(width, 79), breakLong === undefined || flagArgument(breakLong)).join(by);
-    return splitLines(requiredText(value), false).map(wrapLine).join(by);
-  }),
+  wordwrap: filter(
+    'wordwrap',
+    ['width?', 'break_long_words?', 'wrapstring?', 'break_on_hyphens?'],
+    (value, [width, breakLong, wrap]) => {
+      const by = textArgument(wrap) ?? '\n';
+      const wrapLine = (line: string): string =>
+        wrapWords(line, integerArgument(width, 79), breakLong === undefined || flagArgument(breakLong)).join(by);
+      return splitLines(requiredText(value), false).map(wrapLine).join(by);
+    },
+  ),
   format: (value, args, keywords) => {
-    if (args.length > 0 && keywords.size > 0) return refuse("can't handle positional and keyword arguments at the same time");
+    if (args.length > 0 && keywords.size > 0)
+      return refuse("can't handle positional and keyword arguments at the same time");
     return formatPercent(str(value), keywords.size > 0 ? new Dict(keywords) : new Tuple(args));
   },
   urlencode: filter('urlencode', [], (value) => {
     if (textOf(value) !== undefined || iteratorOf(value) === undefined) return quoteUrl(str(value), '/');
     const pairs = value instanceof Dict ? value.entries() : toArray(value).map((pair) => unpack(pair, 2));
-    return pairs.map(([key = '', item = '']) => `${quoteUrl(str(key), '').replaceAll('%20', '+')}=${quoteUrl(str(item), '').replaceAll('%20', '+')}`).join('&');
+    return pairs
+      .map(
+        ([key = '', item = '']) =>
+          `${quoteUrl(str(key), '').replaceAll('%20', '+')}=${quoteUrl(str(item), '').replaceAll('%20', '+')}`,
+      )
+      .join('&');
   }),
   xmlattr: filter('xmlattr', ['autospace?'], (value, [autospace]) => {
     if (!(value instanceof Dict)) return refuse('xmlattr: a mapping is required');
-    if (value.keys().some((key) => /[\s/>=]/.test(str(key)))) return refuse('xmlattr: invalid character in an attribute name');
+    if (value.keys().some((key) => /[\s/>=]/.test(str(key))))
+      return refuse('xmlattr: invalid character in an attribute name');
     const kept = value.entries().filter(([, item]) => item !== none && !(item instanceof Undefined));
     const text = kept.map(([key, item]) => `${escapeHtml(key)}="${escapeHtml(item)}"`).join(' ');
     return text !== '' && (autospace === undefined || flagArgument(autospace)) ? ` ${text}` : text;
   }),
-  tojson: filter('tojson', ['ensure_ascii?', 'indent?', 'separators?', 'sort_keys?'], (value, [ensureAscii, width, separators, sortKeys]) => {
-    const by = width === undefined || width === none ? undefined : (textOf(width) ?? ' '.repeat(Math.max(0, integerArgument(width, 0))));
-    const given = separators === undefined || separators === none ? undefined : toArray(separators).map((item) => requiredText(item));
-    if (given !== undefined && given.length !== 2) return refuse('separators must be a pair');
-    const [itemSeparator = by === undefined ? ', ' : ',', keySeparator = ': '] = given ?? [];
-    return toJson(value, { ensureAscii: flagArgument(ensureAscii), indent: by, itemSeparator, keySeparator, sortKeys: flagArgument(sortKeys) });
-  }),
+  tojson: filter(
+    'tojson',
+    ['ensure_ascii?', 'indent?', 'separators?', 'sort_keys?'],
+    (value, [ensureAscii, width, separators, sortKeys]) => {
+      const by =
+        width === undefined || width === none
+          ? undefined
+          : (textOf(width) ?? ' '.repeat(Math.max(0, integerArgument(width, 0))));
+      const given =
+        separators === undefined || separators === none
+          ? undefined
+          : toArray(separators).map((item) => requiredText(item));
+      if (given !== undefined && given.length !== 2) return refuse('separators must be a pair');
+      const [itemSeparator = by === undefined ? ', ' : ',', keySeparator = ': '] = given ?? [];
+      return toJson(value, {
+        ensureAscii: flagArgument(ensureAscii),
+        indent: by,
+        itemSeparator,
+        keySeparator,
+        sortKeys: flagArgument(sortKeys),
+      });
+    },
+  ),
 };
 
 function upperFirst(word: string): string {
@@ -114,12 +146,26 @@ function wrapWords(line: string, width: number, breakLong: boolean): string[] {
 
 function stripTags(text: string): string {
   const bare = text.replace(/<!--[\s\S]*?-->/g, '').replace(/<[^>]*>/g, '');
-  const plain = bare.split(new RegExp(`[${space}]+`)).filter((word) => word !== '').join(' ');
-  const named: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#34': '"', '#39': "'", nbsp: '\u00a0' };
+  const plain = bare
+    .split(new RegExp(`[${space}]+`))
+    .filter((word) => word !== '')
+    .join(' ');
+  const named: Readonly<Record<string, string>> = {
+    amp: '&',
+    lt: '<',
+    gt: '>',
+    quot: '"',
+    '#34': '"',
+    '#39': "'",
+    nbsp: '\u00a0',
+  };
   return plain.replace(/&(amp|lt|gt|quot|#34|#39|nbsp);/g, (_, name: string) => named[name] ?? '');
 }
 
 function quoteUrl(text: string, keep: string): string {
-  const quoted = encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+  const quoted = encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
   return keep === '/' ? quoted.replaceAll('%2F', '/') : quoted;
 }

@@ -28,7 +28,8 @@ function searchMethod(items: readonly Value[], name: string, owner: string): Nat
   if (name !== 'index') return undefined;
   return native('index', ['value', 'start?', 'stop?'], ([value = none, start, stop]) => {
     const end = integerArgument(stop, items.length);
-    for (let i = integerArgument(start, 0); i < Math.min(end, items.length); i++) if (equal(items[i] as Value, value)) return BigInt(i);
+    for (let i = integerArgument(start, 0); i < Math.min(end, items.length); i++)
+      if (equal(items[i] as Value, value)) return BigInt(i);
     return refuse(`${repr(value)} is not in ${owner}`);
   });
 }
@@ -40,9 +41,25 @@ export function dictMethod(dict: Dict, name: string): Native | undefined {
     case 'keys':
       return native('keys', [], () => new DictView('keys', dict.keys()));
     case 'values':
-      return native('values', [], () => new DictView('values', dict.entries().map(([, value]) => value)));
+      return native(
+        'values',
+        [],
+        () =>
+          new DictView(
+            'values',
+            dict.entries().map(([, value]) => value),
+          ),
+      );
     case 'items':
-      return native('items', [], () => new DictView('items', dict.entries().map((pair) => new Tuple(pair))));
+      return native(
+        'items',
+        [],
+        () =>
+          new DictView(
+            'items',
+            dict.entries().map((pair) => new Tuple(pair)),
+          ),
+      );
     case 'copy':
       return native('copy', [], () => new Dict(dict.entries()));
     default:

@@ -4,7 +4,19 @@ import { formatBraces } from '../format.ts';
 import { toArray } from '../iterate.ts';
 import { escapeHtml } from '../markup.ts';
 import { type Bound, flagArgument, integerArgument, native, requiredText, textArgument } from '../signature.ts';
-import { capitalize, codePoints, isSpace, lengthOf, pointIndex, slicePoints, splitLines, splitSpace, splitSpaceRight, strip, titleCase } from '../text.ts';
+import {
+  capitalize,
+  codePoints,
+  isSpace,
+  lengthOf,
+  pointIndex,
+  slicePoints,
+  splitLines,
+  splitSpace,
+  splitSpaceRight,
+  strip,
+  titleCase,
+} from '../text.ts';
 import { Dict, Markup, Native, Tuple, Undefined, type Value, textOf, typeName, none } from '../values.ts';
 
 interface Method {
@@ -15,19 +27,26 @@ interface Method {
 /** The bound method, or undefined. Of marked text, what comes back is marked too. */
 export function textMethod(text: string, name: string, marked: boolean): Native | undefined {
   if (name === 'format') {
-    return new Native('format', (args, keywords) => mark(formatBraces(text, marked ? args.map(escaped) : args, keywords), marked));
+    return new Native('format', (args, keywords) =>
+      mark(formatBraces(text, marked ? args.map(escaped) : args, keywords), marked),
+    );
   }
   if (name === 'format_map') {
     return native('format_map', ['mapping'], ([mapping = none]) => {
       if (!(mapping instanceof Dict)) return refuse('format_map() argument must be a mapping');
-      return mark(formatBraces(text, [], new Map(mapping.entries().map(([key, value]) => [textOf(key) ?? '', value]))), marked);
+      return mark(
+        formatBraces(text, [], new Map(mapping.entries().map(([key, value]) => [textOf(key) ?? '', value]))),
+        marked,
+      );
     });
   }
   if (!Object.hasOwn(methods, name)) return undefined;
   const method = methods[name] as Method;
   const safe = marked && (name === 'replace' || name === 'join');
   return native(name, method.parameters, (bound) => {
-    const given = safe ? bound.map((value) => (value === undefined || textOf(value) === undefined ? value : escaped(value))) : bound;
+    const given = safe
+      ? bound.map((value) => (value === undefined || textOf(value) === undefined ? value : escaped(value)))
+      : bound;
     return mark(method.body(text, given), marked);
   });
 }
@@ -54,43 +73,84 @@ const methods: Readonly<Record<string, Method>> = {
   capitalize: { parameters: [], body: capitalize },
   swapcase: {
     parameters: [],
-    body: (text) => codePoints(text).map((point) => (point === point.toUpperCase() ? point.toLowerCase() : point.toUpperCase())).join(''),
+    body: (text) =>
+      codePoints(text)
+        .map((point) => (point === point.toUpperCase() ? point.toLowerCase() : point.toUpperCase()))
+        .join(''),
   },
   strip: { parameters: ['chars?'], body: (text, [chars]) => strip(text, textArgument(chars), 'both') },
   lstrip: { parameters: ['chars?'], body: (text, [chars]) => strip(text, textArgument(chars), 'left') },
   rstrip: { parameters: ['chars?'], body: (text, [chars]) => strip(text, textArgument(chars), 'right') },
-  startswith: { parameters: ['prefix', ...range], body: (text, bound) => affix(text, bound, (part, affixText) => part.startsWith(affixText)) },
-  endswith: { parameters: ['suffix', ...range], body: (text, bound) => affix(text, bound, (part, affixText) => part.endsWith(affixText)) },
-  removeprefix: { parameters: ['prefix'], body: (text, [prefix]) => (text.startsWith(requiredText(prefix)) ? text.slice(requiredText(prefix).length) : text) },
+  startswith: {
+    parameters: ['prefix', ...range],
+    body: (text, bound) => affix(text, bound, (part, affixText) => part.startsWith(affixText)),
+  },
+  endswith: {
+    parameters: ['suffix', ...range],
+    body: (text, bound) => affix(text, bound, (part, affixText) => part.endsWith(affixText)),
+  },
+  removeprefix: {
+    parameters: ['prefix'],
+    body: (text, [prefix]) => (text.startsWith(requiredText(prefix)) ? text.slice(requiredText(prefix).length) : text),
+  },
   removesuffix: {
     parameters: ['suffix'],
-    body: (text, [suffix]) => (requiredText(suffix) !== '' && text.endsWith(requiredText(suffix)) ? text.slice(0, -requiredText(suffix).length) : text),
+    body: (text, [suffix]) =>
+      requiredText(suffix) !== '' && text.endsWith(requiredText(suffix))
+        ? text.slice(0, -requiredText(suffix).length)
+        : text,
   },
-  split: { parameters: ['sep?', 'maxsplit?'], body: (text, [separator, limit]) => split(text, textArgument(separator), integerArgument(limit, -1)) },
-  rsplit: { parameters: ['sep?', 'maxsplit?'], body: (text, [separator, limit]) => rsplit(text, textArgument(separator), integerArgument(limit, -1)) },
+  split: {
+    parameters: ['sep?', 'maxsplit?'],
+    body: (text, [separator, limit]) => split(text, textArgument(separator), integerArgument(limit, -1)),
+  },
+  rsplit: {
+    parameters: ['sep?', 'maxsplit?'],
+    body: (text, [separator, limit]) => rsplit(text, textArgument(separator), integerArgument(limit, -1)),
+  },
   splitlines: { parameters: ['keepends?'], body: (text, [keepEnds]) => splitLines(text, flagArgument(keepEnds)) },
-  partition: { parameters: ['sep'], body: (text, [separator]) => partition(text, requiredText(separator), text.indexOf(requiredText(separator)), 'left') },
-  rpartition: { parameters: ['sep'], body: (text, [separator]) => partition(text, requiredText(separator), text.lastIndexOf(requiredText(separator)), 'right') },
+  partition: {
+    parameters: ['sep'],
+    body: (text, [separator]) =>
+      partition(text, requiredText(separator), text.indexOf(requiredText(separator)), 'left'),
+  },
+  rpartition: {
+    parameters: ['sep'],
+    body: (text, [separator]) =>
+      partition(text, requiredText(separator), text.lastIndexOf(requiredText(separator)), 'right'),
+  },
   replace: {
     parameters: ['old', 'new', 'count?'],
-    body: (text, [old, by, count]) => replaceText(text, requiredText(old), requiredText(by), integerArgument(count, -1)),
+    body: (text, [old, by, count]) =>
+      replaceText(text, requiredText(old), requiredText(by), integerArgument(count, -1)),
   },
   join: {
     parameters: ['iterable'],
     body: (text, [iterable = none]) =>
-      toArray(iterable).map((item, i) => textOf(item) ?? refuse(`sequence item ${i}: expected str instance, ${typeName(item)} found`)).join(text),
+      toArray(iterable)
+        .map((item, i) => textOf(item) ?? refuse(`sequence item ${i}: expected str instance, ${typeName(item)} found`))
+        .join(text),
   },
   find: { parameters: ['sub', ...range], body: (text, bound) => BigInt(find(text, bound, false)) },
   rfind: { parameters: ['sub', ...range], body: (text, bound) => BigInt(find(text, bound, true)) },
   index: { parameters: ['sub', ...range], body: (text, bound) => found(find(text, bound, false)) },
   rindex: { parameters: ['sub', ...range], body: (text, bound) => found(find(text, bound, true)) },
-  count: { parameters: ['sub', ...range], body: (text, [sub, ...rest]) => BigInt(count(part(text, rest).text, requiredText(sub))) },
+  count: {
+    parameters: ['sub', ...range],
+    body: (text, [sub, ...rest]) => BigInt(count(part(text, rest).text, requiredText(sub))),
+  },
   zfill: { parameters: ['width'], body: (text, [width]) => zeroFill(text, integerArgument(width, 0)) },
-  center: { parameters: ['width', 'fillchar?'], body: (text, [width, fill]) => center(text, integerArgument(width, 0), textArgument(fill) ?? ' ') },
+  center: {
+    parameters: ['width', 'fillchar?'],
+    body: (text, [width, fill]) => center(text, integerArgument(width, 0), textArgument(fill) ?? ' '),
+  },
   ljust: { parameters: ['width', 'fillchar?'], body: (text, [width, fill]) => text + padding(text, width, fill) },
   rjust: { parameters: ['width', 'fillchar?'], body: (text, [width, fill]) => padding(text, width, fill) + text },
   expandtabs: { parameters: ['tabsize?'], body: (text, [size]) => expandTabs(text, integerArgument(size, 8)) },
-  isdigit: { parameters: [], body: (text) => /^[\p{Nd}\u00b2\u00b3\u00b9\u2070-\u2079\u2080-\u2089\u2460-\u2468]+$/u.test(text) },
+  isdigit: {
+    parameters: [],
+    body: (text) => /^[\p{Nd}\u00b2\u00b3\u00b9\u2070-\u2079\u2080-\u2089\u2460-\u2468]+$/u.test(text),
+  },
   isdecimal: { parameters: [], body: (text) => /^\p{Nd}+$/u.test(text) },
   isnumeric: { parameters: [], body: (text) => /^\p{N}+$/u.test(text) },
   isalpha: { parameters: [], body: (text) => /^\p{L}+$/u.test(text) },
@@ -135,7 +195,9 @@ function split(text: string, separator: string | undefined, limit: number): stri
   if (separator === undefined) return splitSpace(text, limit);
   if (separator === '') return refuse('empty separator');
   const pieces = text.split(separator);
-  return limit < 0 || pieces.length <= limit + 1 ? pieces : [...pieces.slice(0, limit), pieces.slice(limit).join(separator)];
+  return limit < 0 || pieces.length <= limit + 1
+    ? pieces
+    : [...pieces.slice(0, limit), pieces.slice(limit).join(separator)];
 }
 
 function rsplit(text: string, separator: string | undefined, limit: number): string[] {
@@ -172,7 +234,10 @@ function affix(text: string, [wanted = none, ...rest]: Bound, test: (part: strin
   const candidates = wanted instanceof Tuple ? wanted.items : [wanted];
   return candidates.some((candidate) => {
     if (candidate instanceof Undefined) return candidate.fail();
-    return test(piece, textOf(candidate) ?? refuse(`first arg must be str or a tuple of str, not ${typeName(candidate)}`));
+    return test(
+      piece,
+      textOf(candidate) ?? refuse(`first arg must be str or a tuple of str, not ${typeName(candidate)}`),
+    );
   });
 }
 

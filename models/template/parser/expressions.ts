@@ -16,7 +16,15 @@ export class ExpressionParser extends TokenStream {
   }
 
   /** One expression, or several with commas between: a tuple. Ends at a tag's end, a bracket, or one of `ends`. */
-  parseTuple({ conditional = true, ends = [], parentheses = false }: { conditional?: boolean; ends?: string[]; parentheses?: boolean } = {}): Expression {
+  parseTuple({
+    conditional = true,
+    ends = [],
+    parentheses = false,
+  }: {
+    conditional?: boolean;
+    ends?: string[];
+    parentheses?: boolean;
+  } = {}): Expression {
     const { line } = this;
     const items: Expression[] = [];
     let isTuple = false;
@@ -35,7 +43,9 @@ export class ExpressionParser extends TokenStream {
 
   #atTupleEnd(ends: readonly string[]): boolean {
     const { type } = this.current;
-    return type === 'variable_end' || type === 'block_end' || type === 'end' || this.isOperator(')') || this.isName(...ends);
+    return (
+      type === 'variable_end' || type === 'block_end' || type === 'end' || this.isOperator(')') || this.isName(...ends)
+    );
   }
 
   #parseConditional(): Expression {
@@ -204,7 +214,8 @@ export class ExpressionParser extends TokenStream {
     const { line } = this.expectOperator('.');
     const { type, text } = this.next();
     if (type === 'name') return { type: 'attribute', object, name: text, line };
-    if (type === 'integer') return { type: 'item', object, key: { type: 'constant', value: integerLiteral(text), line }, line };
+    if (type === 'integer')
+      return { type: 'item', object, key: { type: 'constant', value: integerLiteral(text), line }, line };
     throw new TemplateError('expected name or number after a dot', line);
   }
 
@@ -217,7 +228,12 @@ export class ExpressionParser extends TokenStream {
     }
     this.expectOperator(']');
     const [only] = keys;
-    return { type: 'item', object, key: keys.length === 1 && only !== undefined ? only : { type: 'tuple', items: keys, line }, line };
+    return {
+      type: 'item',
+      object,
+      key: keys.length === 1 && only !== undefined ? only : { type: 'tuple', items: keys, line },
+      line,
+    };
   }
 
   /** A key, or `start:stop:step` with any of them left out. */
@@ -293,7 +309,8 @@ export class ExpressionParser extends TokenStream {
   #testArguments(): Arguments {
     if (this.isOperator('(')) return this.#parseArguments();
     const { type } = this.current;
-    const starts = type === 'name' || type === 'string' || type === 'integer' || type === 'float' || this.isOperator('[', '{');
+    const starts =
+      type === 'name' || type === 'string' || type === 'integer' || type === 'float' || this.isOperator('[', '{');
     if (!starts || this.isName('else', 'or', 'and')) return noArguments;
     if (this.isName('is')) throw new TemplateError('You cannot chain multiple tests with is', this.line);
     return { ...noArguments, positional: [this.#parsePostfix(this.#parsePrimary())] };

@@ -5,7 +5,18 @@
 import { TemplateError } from '../errors.ts';
 import { isSpace, space, strip } from '../text.ts';
 
-export type TokenType = 'data' | 'variable_begin' | 'variable_end' | 'block_begin' | 'block_end' | 'name' | 'string' | 'integer' | 'float' | 'operator' | 'end';
+export type TokenType =
+  | 'data'
+  | 'variable_begin'
+  | 'variable_end'
+  | 'block_begin'
+  | 'block_end'
+  | 'name'
+  | 'string'
+  | 'integer'
+  | 'float'
+  | 'operator'
+  | 'end';
 
 export interface Token {
   readonly type: TokenType;
@@ -62,7 +73,7 @@ class Lexer {
     const kind = this.#source[start + 1] as string;
     const sign = /[-+]/.test(this.#source[start + 2] ?? '') ? (this.#source[start + 2] as string) : '';
     const raw = kind === '%' ? this.#match(patterns.rawBegin, start) : undefined;
-    this.#pushData(start, raw === undefined ? sign : raw[1] ?? '', kind !== '{');
+    this.#pushData(start, raw === undefined ? sign : (raw[1] ?? ''), kind !== '{');
     if (raw !== undefined) return this.#readRaw(start + raw[0].length);
     this.#move(start + 2 + sign.length);
     if (kind === '#') return this.#skipComment();
@@ -124,11 +135,13 @@ class Lexer {
     for (const type of ['float', 'integer', 'name', 'string'] as const) {
       const text = this.#take(type, type);
       if (text === undefined) continue;
-      if (type === 'name' && !/^[\p{ID_Start}_]/u.test(text)) throw new TemplateError('Invalid character in identifier', this.#line);
+      if (type === 'name' && !/^[\p{ID_Start}_]/u.test(text))
+        throw new TemplateError('Invalid character in identifier', this.#line);
       return;
     }
     const operator = this.#take('operator', 'operator');
-    if (operator === undefined) throw new TemplateError(`unexpected char ${JSON.stringify(this.#source[this.#at])} at ${this.#at}`, this.#line);
+    if (operator === undefined)
+      throw new TemplateError(`unexpected char ${JSON.stringify(this.#source[this.#at])} at ${this.#at}`, this.#line);
     if (Object.hasOwn(closing, operator)) brackets.push(closing[operator] as string);
     if (!'})]'.includes(operator)) return;
     const expected = brackets.pop();

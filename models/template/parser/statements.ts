@@ -22,10 +22,19 @@ class StatementParser extends ExpressionParser {
     set: (line) => this.#parseSet(line),
     macro: (line) => ({ type: 'macro', macro: this.#parseMacro(), line }),
     call: (line) => this.#parseCallBlock(line),
-    filter: (line) => ({ type: 'filter_block', filter: this.parseFilters(undefined, true) as Expression, body: this.#parseBody('endfilter'), line }),
+    filter: (line) => ({
+      type: 'filter_block',
+      filter: this.parseFilters(undefined, true) as Expression,
+      body: this.#parseBody('endfilter'),
+      line,
+    }),
     with: (line) => this.#parseWith(line),
     block: (line) => this.#parseBlock(line),
-    generation: (line) => ({ type: 'generation', body: this.#outsideLoops(() => this.#parseBody('endgeneration')), line }),
+    generation: (line) => ({
+      type: 'generation',
+      body: this.#outsideLoops(() => this.#parseBody('endgeneration')),
+      line,
+    }),
     print: (line) => this.#parsePrint(line),
     break: (line) => this.#parseJump('break', line),
     continue: (line) => this.#parseJump('continue', line),
@@ -48,7 +57,10 @@ class StatementParser extends ExpressionParser {
       if (type === 'end') {
         if (ends.length === 0) return body;
         const open = this.#open.at(-1);
-        throw new TemplateError(`Unexpected end of template: '${open?.tag}' of line ${open?.line} needs ${ends.map((end) => `'${end}'`).join(' or ')}`, line);
+        throw new TemplateError(
+          `Unexpected end of template: '${open?.tag}' of line ${open?.line} needs ${ends.map((end) => `'${end}'`).join(' or ')}`,
+          line,
+        );
       }
       this.next();
       if (type === 'data') body.push({ type: 'text', text, line });
@@ -112,7 +124,8 @@ class StatementParser extends ExpressionParser {
     const body = this.#parseToTag(['endfor', 'else']);
     this.#loops--;
     const otherwise = this.next().text === 'else' ? this.#parseBody('endfor') : [];
-    if (namesOf(target).includes('loop')) throw new TemplateError("Can't assign to special loop variable in for-loop target", line);
+    if (namesOf(target).includes('loop'))
+      throw new TemplateError("Can't assign to special loop variable in for-loop target", line);
     return { type: 'for', target, over, recursive, body, otherwise, line, ...(test && { test }) };
   }
 
@@ -152,7 +165,8 @@ class StatementParser extends ExpressionParser {
       const { line } = this;
       const name = this.#parseName();
       if (this.skipOperator('=')) parameters.push({ name, fallback: this.parseExpression() });
-      else if (parameters.at(-1)?.fallback !== undefined) throw new TemplateError('non-default argument follows default argument', line);
+      else if (parameters.at(-1)?.fallback !== undefined)
+        throw new TemplateError('non-default argument follows default argument', line);
       else parameters.push({ name });
     }
     this.expectOperator(')');

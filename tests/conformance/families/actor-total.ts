@@ -1,4 +1,9 @@
-import { actorTotal, reduceActorMetrics, type ActorLossConfig, type ActorLossInput } from '../../../core/rl/actor-total.ts';
+import {
+  actorTotal,
+  reduceActorMetrics,
+  type ActorLossConfig,
+  type ActorLossInput,
+} from '../../../core/rl/actor-total.ts';
 import type { BatchTotals } from '../../../core/rl/aggregate.ts';
 import { pureEvaluator } from '../evaluators.ts';
 import { fields, flatten, inputsOf, maskedRows, numbers, paramsOf } from '../padded.ts';
@@ -26,7 +31,11 @@ function total(testCase: GoldenCase): Outcome {
       return result.loss;
     }),
   );
-  const { 'actor/kl_loss': kl_loss, 'actor/kl_coef': _, ...reduced } = reduceActorMetrics(metrics, {
+  const {
+    'actor/kl_loss': kl_loss,
+    'actor/kl_coef': _,
+    ...reduced
+  } = reduceActorMetrics(metrics, {
     ranks: split.length,
     hasTotals: config.totals.globalBatchSize !== undefined,
   });
@@ -42,7 +51,9 @@ function configOf(testCase: GoldenCase): ActorLossConfig {
   return {
     ...policyLossConfig(testCase.params),
     totals: miniBatchTotals(testCase),
-    lossMode: params.has('policy_loss') ? fields(params.get('policy_loss') as Record<string, unknown>).string('loss_mode') : 'vanilla',
+    lossMode: params.has('policy_loss')
+      ? fields(params.get('policy_loss') as Record<string, unknown>).string('loss_mode')
+      : 'vanilla',
     entropyCoeff: params.optionalNumber('entropy_coeff') ?? 0,
     klLossCoef: params.flag('use_kl_loss') ? params.number('kl_loss_coef') : undefined,
     klLossType: params.has('kl_loss_type') ? params.string('kl_loss_type') : undefined,
@@ -55,7 +66,12 @@ function miniBatchTotals(testCase: GoldenCase): BatchTotals {
   const dpSize = params.number('dp_size');
   if (!params.flag('global_totals')) return { dpSize, lossScaleFactor };
   const mask = inputsOf(testCase).get('response_mask') as number[][];
-  return { dpSize, lossScaleFactor, globalBatchSize: mask.length, batchNumTokens: mask.flat().reduce((a, b) => a + b, 0) };
+  return {
+    dpSize,
+    lossScaleFactor,
+    globalBatchSize: mask.length,
+    batchNumTokens: mask.flat().reduce((a, b) => a + b, 0),
+  };
 }
 
 function inputOf(testCase: GoldenCase, members: readonly number[]): ActorLossInput {
@@ -73,7 +89,13 @@ function inputOf(testCase: GoldenCase, members: readonly number[]): ActorLossInp
   };
 }
 
-function scatter(gradient_T: Float64Array, { rows }: ActorLossInput, members: readonly number[], into: number[][], ranks: number): void {
+function scatter(
+  gradient_T: Float64Array,
+  { rows }: ActorLossInput,
+  members: readonly number[],
+  into: number[][],
+  ranks: number,
+): void {
   members.forEach((row, s) => {
     into[row] = Array.from(gradient_T.subarray(rows.offsets_S1[s], rows.offsets_S1[s + 1]), (value) => value / ranks);
   });

@@ -17,7 +17,9 @@ function estimate(name: string, testCase: GoldenCase): Outcome {
   const rewards = inputs.get('token_level_rewards') as unknown[];
   const scores_S = rewards.map((row) => numbers(row).reduce((sum, reward) => sum + reward, 0));
   const groups_S = groupKeys(inputs.get('index') as readonly unknown[], name);
-  const config = { normAdvByStdInGrpo: params.has('norm_adv_by_std_in_grpo') ? params.flag('norm_adv_by_std_in_grpo') : undefined };
+  const config = {
+    normAdvByStdInGrpo: params.has('norm_adv_by_std_in_grpo') ? params.flag('norm_adv_by_std_in_grpo') : undefined,
+  };
   const { advantages_T, returns_T } = advantageEstimator(name).compute({ rows, scores_S, groups_S }, config);
   return { advantages: unflatten(advantages_T, rows), returns: unflatten(returns_T, rows) };
 }
@@ -25,7 +27,9 @@ function estimate(name: string, testCase: GoldenCase): Outcome {
 /** The vectorised estimators turn ids into tensor indices first: ids that parse as integers merge by value. */
 function groupKeys(index: readonly unknown[], name: string): unknown[] {
   if (!name.endsWith('_vectorized')) return [...index];
-  const parsed = index.map((id) => (typeof id === 'number' ? Math.trunc(id) : /^\s*[+-]?\d+\s*$/.test(String(id)) ? Number(id) : undefined));
+  const parsed = index.map((id) =>
+    typeof id === 'number' ? Math.trunc(id) : /^\s*[+-]?\d+\s*$/.test(String(id)) ? Number(id) : undefined,
+  );
   return parsed.includes(undefined) ? [...index] : parsed;
 }
 
@@ -55,7 +59,10 @@ function maskedStats(testCase: GoldenCase): Outcome {
 
 function filterGroups(testCase: GoldenCase): Outcome {
   const inputs = inputsOf(testCase);
-  const { keptRows, keptGroups, dropped } = informativeGroups(numbers(inputs.get('metric')), inputs.get('uid') as string[]);
+  const { keptRows, keptGroups, dropped } = informativeGroups(
+    numbers(inputs.get('metric')),
+    inputs.get('uid') as string[],
+  );
   return {
     kept_rows: keptRows,
     kept_prompts: keptGroups.toSorted(),

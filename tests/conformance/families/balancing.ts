@@ -1,5 +1,12 @@
 import { balancedPartitions } from '../../../core/rl/balance/karmarkar-karp.ts';
-import { divideUp, greedyPartitions, groupBalancedPartitions, inverseOrder, roundUpTo, workload } from '../../../core/rl/balance/partitions.ts';
+import {
+  divideUp,
+  greedyPartitions,
+  groupBalancedPartitions,
+  inverseOrder,
+  roundUpTo,
+  workload,
+} from '../../../core/rl/balance/partitions.ts';
 import { balanceRanks, unbalanceMetrics } from '../../../core/rl/balance/ranks.ts';
 import { verlMicroBatches } from '../../../core/rl/balance/verl-micro-batches.ts';
 import { pureEvaluator } from '../evaluators.ts';
@@ -15,10 +22,18 @@ export const balancing = pureEvaluator('balancing', {
 
 const FUNCTIONS: Readonly<Record<string, (testCase: GoldenCase) => Outcome>> = {
   get_group_balanced_partitions: (testCase) => ({
-    partitions: groupBalancedPartitions(lengths(testCase, 'seqlen_list'), inputsOf(testCase).get('uid_list') as string[], parts(testCase)),
+    partitions: groupBalancedPartitions(
+      lengths(testCase, 'seqlen_list'),
+      inputsOf(testCase).get('uid_list') as string[],
+      parts(testCase),
+    ),
   }),
   greedy_partition: (testCase) => ({
-    partitions: greedyPartitions(lengths(testCase, 'seqlen_list'), parts(testCase), paramsOf(testCase).flag('equal_size')),
+    partitions: greedyPartitions(
+      lengths(testCase, 'seqlen_list'),
+      parts(testCase),
+      paramsOf(testCase).flag('equal_size'),
+    ),
   }),
   calculate_workload: (testCase) => ({ workload: lengths(testCase, 'seqlen_list').map(workload) }),
   'ceildiv,roundup_divisible': (testCase) => {
@@ -27,7 +42,11 @@ const FUNCTIONS: Readonly<Record<string, (testCase: GoldenCase) => Outcome>> = {
   },
   get_reverse_idx: (testCase) => ({ reverse: inverseOrder(lengths(testCase, 'index')) }),
   log_seqlen_unbalance: (testCase) =>
-    unbalanceMetrics(lengths(testCase, 'seqlen_list'), inputsOf(testCase).get('partitions') as number[][], paramsOf(testCase).string('prefix')),
+    unbalanceMetrics(
+      lengths(testCase, 'seqlen_list'),
+      inputsOf(testCase).get('partitions') as number[][],
+      paramsOf(testCase).string('prefix'),
+    ),
   _balance_batch: (testCase) => {
     const params = paramsOf(testCase);
     const { order, metrics } = balanceRanks(lengths(testCase, 'seq_lengths'), params.number('dp_size'), {
@@ -61,7 +80,11 @@ function microBatches(testCase: GoldenCase): Outcome {
     groupSize: params.optionalNumber('force_group_size'),
     balanceOrder: params.has('use_dynamic_bsz_balance') ? params.flag('use_dynamic_bsz_balance') : undefined,
   });
-  return { micro_batches, tokens: micro_batches.map((part) => sumOf(part, sizes)), num_micro_batches: micro_batches.length };
+  return {
+    micro_batches,
+    tokens: micro_batches.map((part) => sumOf(part, sizes)),
+    num_micro_batches: micro_batches.length,
+  };
 }
 
 function lengths(testCase: GoldenCase, name: string): number[] {

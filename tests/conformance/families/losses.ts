@@ -45,7 +45,10 @@ function kl(testCase: GoldenCase): Outcome {
   return {
     kl: unflatten(kl_T, rows),
     grad_logprob: unflatten(dLogProb_T, rows),
-    grad_ref_logprob: unflatten(dLogProb_T.map((d) => -d), rows),
+    grad_ref_logprob: unflatten(
+      dLogProb_T.map((d) => -d),
+      rows,
+    ),
   };
 }
 
@@ -58,15 +61,29 @@ function entropyLoss(testCase: GoldenCase): Outcome {
   const { value, weights_T } = aggregate(entropy_T, rows, aggMode(paramsOf(testCase).string('loss_agg_mode')));
   const logitGradients = (dLogProb: (t: number) => number, dEntropy: (t: number) => number) => {
     const flat = heads_T.map((head, t) => logitsGradient(head, labels_T[t]!, dLogProb(t), dEntropy(t)));
-    return Array.from({ length: rows.offsets_S1.length - 1 }, (_, s) => flat.slice(rows.offsets_S1[s], rows.offsets_S1[s + 1]));
+    return Array.from({ length: rows.offsets_S1.length - 1 }, (_, s) =>
+      flat.slice(rows.offsets_S1[s], rows.offsets_S1[s + 1]),
+    );
   };
   return {
     entropy_loss: value,
     token_entropy: unflatten(entropy_T, rows),
-    grad_logits_of_entropy: logitGradients(() => 0, (t) => weights_T[t]!),
-    log_probs: unflatten(heads_T.map((head, t) => head.logProbs_V[labels_T[t]!]!), rows),
-    grad_logits_of_masked_logprob_sum: logitGradients((t) => rows.mask_T[t]!, () => 0),
-    sum_pi_squared: unflatten(heads_T.map((head) => head.sumPiSquared), rows),
+    grad_logits_of_entropy: logitGradients(
+      () => 0,
+      (t) => weights_T[t]!,
+    ),
+    log_probs: unflatten(
+      heads_T.map((head, t) => head.logProbs_V[labels_T[t]!]!),
+      rows,
+    ),
+    grad_logits_of_masked_logprob_sum: logitGradients(
+      (t) => rows.mask_T[t]!,
+      () => 0,
+    ),
+    sum_pi_squared: unflatten(
+      heads_T.map((head) => head.sumPiSquared),
+      rows,
+    ),
   };
 }
 
@@ -77,6 +94,11 @@ function sft(testCase: GoldenCase): Outcome {
   const packed = params.string('pad_mode') === 'no_padding';
   const mask_N = packed ? predictorMask(flatten(inputs.get('loss_mask'))) : flatten(inputs.get('response_mask'));
   const dpSize = params.optionalNumber('dp_size') ?? 1;
-  const { loss, dLogProb_N } = sftLoss(flatten(inputs.get('log_probs')), mask_N, params.number('batch_num_tokens'), dpSize);
+  const { loss, dLogProb_N } = sftLoss(
+    flatten(inputs.get('log_probs')),
+    mask_N,
+    params.number('batch_num_tokens'),
+    dpSize,
+  );
   return { loss, grad_log_probs: unflatten(dLogProb_N, rows) };
 }

@@ -8,7 +8,9 @@ export const lrSchedules = pureEvaluator('optim', { lr_schedules: schedules });
 function schedules(testCase: GoldenCase): Outcome {
   const params = paramsOf(testCase);
   if (params.has('lr_warmup_steps')) {
-    const [steps, ratio, total] = ['lr_warmup_steps', 'lr_warmup_steps_ratio', 'total_training_steps'].map(params.number);
+    const [steps, ratio, total] = ['lr_warmup_steps', 'lr_warmup_steps_ratio', 'total_training_steps'].map(
+      params.number,
+    );
     return { num_warmup_steps: resolveWarmupSteps(steps!, ratio!, total!) };
   }
   const schedule: LrSchedule = {

@@ -48,7 +48,10 @@ function reduce(testCase: GoldenCase): Outcome {
   }
   const aggregation = params.string('aggregation') as Aggregation;
   const values = (inputs.get('values_per_rank') as unknown[]).map(numbers);
-  return { aggregate_first_rank: aggregateValues(values[0] ?? [], aggregation), aggregate_dp: aggregateRanks(values, aggregation) };
+  return {
+    aggregate_first_rank: aggregateValues(values[0] ?? [], aggregation),
+    aggregate_dp: aggregateRanks(values, aggregation),
+  };
 }
 
 function rowSums(matrix: unknown): number[] {

@@ -8,11 +8,19 @@ export async function greedy(trainer: TrainerEngine, { inputs }: GoldenCase): Pr
   const prompts = inputs['prompts'] as Ragged;
   const maxNewTokens = inputs['max_new_tokens'] as number;
   const stopTokens = Int32Array.from((inputs['stop'] as readonly number[] | undefined) ?? []);
-  const { tokens, logprobs } = decode(trainer, prompts.map((prompt, i) => greedyRequest(prompt, i + 1, maxNewTokens, stopTokens)));
+  const { tokens, logprobs } = decode(
+    trainer,
+    prompts.map((prompt, i) => greedyRequest(prompt, i + 1, maxNewTokens, stopTokens)),
+  );
   return { got: { tokens, logprobs, margins: prompts.map((prompt, i) => margins(trainer, prompt, tokens[i] ?? [])) } };
 }
 
-function greedyRequest(prompt: readonly number[], key: number, maxNewTokens: number, stopTokens: Int32Array): GenerateRequest {
+function greedyRequest(
+  prompt: readonly number[],
+  key: number,
+  maxNewTokens: number,
+  stopTokens: Int32Array,
+): GenerateRequest {
   return {
     prompt: Int32Array.from(prompt),
     samples: [{ key, random: { seed: [0, 0], draw: 0, sample: 0, turn: 0 } }],
@@ -53,7 +61,10 @@ function margins(trainer: TrainerEngine, prompt: readonly number[], response: re
     { temperature: 1, entropy: false, keep: false },
   );
   return steps.map((_, t) => {
-    const [best = NaN, second = NaN] = Float32Array.from(copies, (_, copy) => logProbs_P[copy * steps.length + t] ?? NaN)
+    const [best = NaN, second = NaN] = Float32Array.from(
+      copies,
+      (_, copy) => logProbs_P[copy * steps.length + t] ?? NaN,
+    )
       .sort()
       .reverse();
     return best - second;

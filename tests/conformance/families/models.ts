@@ -12,9 +12,19 @@ import { packed, unpacked, type Ragged } from './sequences.ts';
 
 const ARCHITECTURES = ['LlamaForCausalLM', 'Qwen2ForCausalLM', 'Qwen3ForCausalLM'];
 
-type Kind = (trainer: NativeTrainer, testCase: GoldenCase, folder: string) => Promise<{ got: Outcome; expected?: Outcome }>;
+type Kind = (
+  trainer: NativeTrainer,
+  testCase: GoldenCase,
+  folder: string,
+) => Promise<{ got: Outcome; expected?: Outcome }>;
 
-const KINDS: Readonly<Record<string, Kind>> = { logprobs, left_padded: leftPadded, greedy, gradient, train_step: trainStep };
+const KINDS: Readonly<Record<string, Kind>> = {
+  logprobs,
+  left_padded: leftPadded,
+  greedy,
+  gradient,
+  train_step: trainStep,
+};
 
 /** Decoders of the native engine against Hugging Face's float64 results, under the given options. */
 export function modelsEvaluator(options: EngineOptions): Evaluator {
@@ -101,7 +111,13 @@ function weighted(weights: Ragged, values: Ragged): number {
 }
 
 async function gradient(trainer: NativeTrainer, { inputs, expected }: GoldenCase, folder: string) {
-  const loss = lossAndBackward(trainer, inputs['sequences'] as Ragged, inputs['temperature'] as number, inputs['c'] as Ragged, inputs['e'] as Ragged);
+  const loss = lossAndBackward(
+    trainer,
+    inputs['sequences'] as Ragged,
+    inputs['temperature'] as number,
+    inputs['c'] as Ragged,
+    inputs['e'] as Ragged,
+  );
   const perTensor = (f: (values: Float32Array) => unknown) => byName(trainer, trainer.grads, f);
   const got = { loss, grad_norm: l2(trainer.grads) };
   if (expected?.['gradients'] === undefined) return { got: { ...got, gradient_l2: perTensor(l2) } };
@@ -127,7 +143,13 @@ interface OptimizerInputs {
 
 async function trainStep(trainer: NativeTrainer, { inputs }: GoldenCase) {
   const sequences = inputs['sequences'] as Ragged;
-  const { lr, betas, eps, weight_decay: weightDecay, max_grad_norm: maxGradNorm = 0 } = inputs['optimizer'] as OptimizerInputs;
+  const {
+    lr,
+    betas,
+    eps,
+    weight_decay: weightDecay,
+    max_grad_norm: maxGradNorm = 0,
+  } = inputs['optimizer'] as OptimizerInputs;
   const loss: number[] = [];
   const gradNorm: number[] = [];
   for (const { c, e } of inputs['steps'] as readonly StepInputs[]) {
@@ -139,11 +161,15 @@ async function trainStep(trainer: NativeTrainer, { inputs }: GoldenCase) {
     l2: l2(values),
     first8: Array.from(values.subarray(0, 8)),
   }));
-  return { got: { loss, grad_norm: gradNorm, parameters, logprobs_after: score(trainer, sequences, 1, false).logprobs } };
+  return {
+    got: { loss, grad_norm: gradNorm, parameters, logprobs_after: score(trainer, sequences, 1, false).logprobs },
+  };
 }
 
 function byName(trainer: NativeTrainer, flat: Float32Array, f: (values: Float32Array) => unknown): Outcome {
-  return Object.fromEntries(trainer.parameters.map(({ name, offset, size }) => [name, f(flat.subarray(offset, offset + size))]));
+  return Object.fromEntries(
+    trainer.parameters.map(({ name, offset, size }) => [name, f(flat.subarray(offset, offset + size))]),
+  );
 }
 
 function l2(values: Float32Array): number {

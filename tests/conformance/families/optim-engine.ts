@@ -42,12 +42,20 @@ function adamw({ params, inputs }: GoldenCase): Outcome {
       if (grad === null) return;
       const tensor = tensors[i]!;
       tensor.steps += 1;
-      const settings = { lr: lr_per_step[t]!, beta1: betas[0], beta2: betas[1], eps, weightDecay: weight_decay, maxGradNorm: 0 };
+      const settings = {
+        lr: lr_per_step[t]!,
+        beta1: betas[0],
+        beta2: betas[1],
+        eps,
+        weightDecay: weight_decay,
+        maxGradNorm: 0,
+      };
       adamwStep(tensor.params, flat(grad), tensor.m, tensor.v, settings, tensor.steps, tensor.vMax);
     });
     return tensors.map((tensor, i) => shaped(tensor.params, shapes[i]!));
   });
-  const all = (key: 'm' | 'v') => tensors.map((tensor, i) => (tensor.steps === 0 ? null : shaped(tensor[key], shapes[i]!)));
+  const all = (key: 'm' | 'v') =>
+    tensors.map((tensor, i) => (tensor.steps === 0 ? null : shaped(tensor[key], shapes[i]!)));
   return { params_after_step: after, exp_avg: all('m'), exp_avg_sq: all('v') };
 }
 

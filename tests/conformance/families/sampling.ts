@@ -3,7 +3,10 @@ import { pureEvaluator } from '../evaluators.ts';
 import { inputsOf, numbers, paramsOf } from '../padded.ts';
 import type { GoldenCase, Outcome } from '../types.ts';
 
-export const sampling = pureEvaluator('sampling', { logits_processors: logitsProcessors, logprob_entropy: labelStatistics });
+export const sampling = pureEvaluator('sampling', {
+  logits_processors: logitsProcessors,
+  logprob_entropy: labelStatistics,
+});
 
 /** `null` leaves a processor out. Temperature 0 is refused by the processors; the generator takes the greedy path there. */
 function logitsProcessors(testCase: GoldenCase): Outcome {
@@ -39,6 +42,12 @@ function labelStatistics(testCase: GoldenCase): Outcome {
   const rows = (inputsOf(testCase).get('logits') as unknown[][]).map((sequence, b) =>
     sequence.map((row, t) => logProbEntropy(Float32Array.from(numbers(row)), labels[b]?.[t] ?? -1, temperature)),
   );
-  const field = (name: 'logProb' | 'entropy' | 'sumPiSquared' | 'greedy') => rows.map((row) => row.map((cell) => cell[name]));
-  return { log_probs: field('logProb'), entropy: field('entropy'), sum_pi_squared: field('sumPiSquared'), greedy: field('greedy') };
+  const field = (name: 'logProb' | 'entropy' | 'sumPiSquared' | 'greedy') =>
+    rows.map((row) => row.map((cell) => cell[name]));
+  return {
+    log_probs: field('logProb'),
+    entropy: field('entropy'),
+    sum_pi_squared: field('sumPiSquared'),
+    greedy: field('greedy'),
+  };
 }

@@ -13,7 +13,10 @@ export const templates: Evaluator = {
     const inputs = await exactInputs(testCase, file, folder);
     try {
       const { text, assistantSpans } = renderChat(template, chatInput(inputs, file));
-      return { got: testCase.expected?.['assistant_spans'] === undefined ? { text } : { text, assistant_spans: assistantSpans } };
+      return {
+        got:
+          testCase.expected?.['assistant_spans'] === undefined ? { text } : { text, assistant_spans: assistantSpans },
+      };
     } catch (error) {
       // The harness compares messages with the template's own words; ours name the line before them.
       if (error instanceof TemplateError) throw new Error(error.reason, { cause: error });

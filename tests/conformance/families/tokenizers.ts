@@ -20,10 +20,18 @@ async function outcome({ kind, inputs }: GoldenCase, tokenizer: Tokenizer): Prom
     case 'encode': {
       const text = String(inputs['text']);
       const withSpecial = await tokenizer.encode(text, { addSpecial: true });
-      return { ids: Array.from(await tokenizer.encode(text)), ids_with_special: Array.from(withSpecial), ...decoded(withSpecial, tokenizer) };
+      return {
+        ids: Array.from(await tokenizer.encode(text)),
+        ids_with_special: Array.from(withSpecial),
+        ...decoded(withSpecial, tokenizer),
+      };
     }
     case 'encode_pair':
-      return { ids_with_special: Array.from(await tokenizer.encodePair(String(inputs['text']), String(inputs['pair']), { addSpecial: true })) };
+      return {
+        ids_with_special: Array.from(
+          await tokenizer.encodePair(String(inputs['text']), String(inputs['pair']), { addSpecial: true }),
+        ),
+      };
     case 'decode':
       return decoded(ids, tokenizer);
     case 'incremental_decode': {
