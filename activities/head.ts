@@ -2,15 +2,17 @@
 import { damage, isDamage } from '../core/damage.ts';
 import { PauseError, RetryableError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
+import { isValidationDue } from '../core/recipe/index.ts';
 import { recordFormat, termRecord } from '../core/records/schema.ts';
-import type { TermRecord, Wish } from '../core/records/schema.ts';
+import type { TermRecord } from '../core/records/schema.ts';
+import type { DesiredState, RunState } from '../core/run-states.ts';
 import type { ActivityPorts } from './ports.ts';
 import { drivenBy } from './ownership.ts';
 import type { Remakes } from './remakes.ts';
 import { writerOf } from './run-context.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
-import { engineSettings, isValidationDue } from './settings.ts';
+import { engineSettings } from './settings.ts';
 
 export interface RecoveredHead {
   /** 0: no term yet. */
@@ -19,7 +21,7 @@ export interface RecoveredHead {
   readonly iterations: number;
   /** A batch is committed and not applied: the update goes first. */
   readonly pending: boolean;
-  readonly wish: Wish;
+  readonly wish: DesiredState;
   /** The policy at this position is to be validated, and was not. */
   readonly evaluationDue: boolean;
   readonly valOnly: boolean;
@@ -28,6 +30,9 @@ export interface RecoveredHead {
 export function headActivities(ports: ActivityPorts, contexts: RunContexts, remakes: Remakes) {
   return {
     async recoverHead(ref: RunRef): Promise<RecoveredHead> {
+      ports.dispatcher.goesOn(ref.runId);
+      // The store decides, not this process's memory of it: a record may have been lost since then.
+      (await contexts.log(ref)).forget();
       const { context, head } = await contexts.head(ref);
       const hole = await ports.findHole(context.log, head);
       if (hole !== undefined) throw hole;
@@ -96,41 +101,53 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, rema
     },
 
     /**
-     * The run's state for people; a pause's reason comes with it. That of a run which another stack drives is the other's
-     * to tell: our failure is said here only. Resolves with what the owner wishes by now.
+     * Records the run's state, and the reason of a pause or a failure. When another stack drives the run by now, only that
+     * stack records its state, and a failure here is only logged. Resolves with the desired state after the record.
      */
     async recordState(
       input: RunRef & {
         readonly state: 'running' | 'paused' | 'stopped' | 'completed' | 'failed' | 'cancelled';
         readonly reason?: unknown;
       },
-    ): Promise<Wish | undefined> {
+    ): Promise<DesiredState | undefined> {
       const givenUp = ports.beginAttempt();
       const log = await contexts.log(input);
       const term = (await newestIfReadable(log))?.record;
       if (term !== undefined && term.owner !== ports.stack) {
         ports.say(input.runId, 'warn', `${ports.stack} ends its work here${reasonText(input.reason)}`);
-        ports.dispatcher.releaseLease(input.runId);
+        await ports.dispatcher.cancelJobs(input.runId);
         if (input.state === 'failed') return undefined;
         throw drivenBy(term, ports.stack);
       }
       if (term === undefined) await log.ensureThere();
-      // Without a reason it is the owner's own pause, and a wish to run that came in meanwhile is newer.
-      const hold = input.state === 'paused' && input.reason !== undefined;
+      // A pause without a reason is the owner's own. If the owner has asked to go on since, that is newer and stays.
+      const needsPerson = input.state === 'paused' && input.reason !== undefined;
       const { wish } = await whenThereIsRoom(() =>
         ports.appendStatus(
           log,
-          { state: input.state, hold, ...(input.reason === undefined ? {} : { reason: input.reason }) },
+          {
+            state: input.state,
+            needsPerson,
+            ...endsAsDesired(input.state),
+            ...(input.reason === undefined ? {} : { reason: input.reason }),
+          },
           ports.now(),
           givenUp,
         ),
       );
       ports.say(input.runId, input.reason === undefined ? 'info' : 'warn', `${input.state}${reasonText(input.reason)}`);
       if (input.state === 'running') remakes.goesOn(input.runId);
+      else if (input.state === 'cancelled' || input.state === 'failed') await ports.dispatcher.cancelJobs(input.runId);
       else ports.dispatcher.releaseLease(input.runId);
       return wish;
     },
   };
+}
+
+/** A run is stopped or cancelled only while its owner wants that. Otherwise the workflow reads anew what they want. */
+function endsAsDesired(state: RunState): { readonly onlyIf?: DesiredState } {
+  if (state === 'stopped') return { onlyIf: 'stop' };
+  return state === 'cancelled' ? { onlyIf: 'cancel' } : {};
 }
 
 /** A state that cannot be written for want of room is written when there is some: Temporal asks again. */

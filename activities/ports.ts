@@ -3,11 +3,12 @@ import type { PauseError } from '../core/errors.ts';
 import type { Store } from '../core/ports.ts';
 import type { Sweep } from '../infra/retention/sweep.ts';
 import type { Dispatcher, jobIdOf } from '../infra/nats/dispatcher.ts';
+import type { batchToAdopt } from '../infra/store/earlier-batches.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';
 import type { appendStatus, pausesFor } from '../infra/store/status.ts';
 import type { decide } from '../infra/store/records.ts';
 import type { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../infra/store/blobs.ts';
-import type { SchedulePorts } from './schedules.ts';
+import type { SchedulePorts } from './schedule-ports.ts';
 import type { LogLine, Presence } from '../core/wire/messages.ts';
 
 export interface ActivityPorts {
@@ -16,8 +17,11 @@ export interface ActivityPorts {
   /** Name of the stack, for records: who drives a run. */
   readonly stack: string;
   readonly openStore: (url: string) => Promise<Store>;
+  /** True for a run that was registered in this stack's home. A message may name any run. */
+  readonly drivesRun: (run: { readonly runId: string; readonly store: string }) => boolean;
   /** What the newest records tell of lost ones. */
   readonly findHole: (log: RunLog, head: Head | undefined) => Promise<PauseError | undefined>;
+  readonly batchToAdopt: typeof batchToAdopt;
   /** Throws PauseError `DiskFull` when there is too little room for new work. */
   readonly admitWork: (store: Store) => Promise<void>;
   readonly openLog: (store: Store, runId: string) => RunLog;
@@ -28,7 +32,7 @@ export interface ActivityPorts {
   readonly putBlob: typeof putBlob;
   readonly getJsonBlob: typeof getJsonBlob;
   readonly putJsonBlob: typeof putJsonBlob;
-  readonly dispatcher: Pick<Dispatcher, 'run' | 'settle' | 'releaseLease'>;
+  readonly dispatcher: Pick<Dispatcher, 'run' | 'settle' | 'releaseLease' | 'cancelJobs' | 'goesOn'>;
   readonly jobIdOf: typeof jobIdOf;
   readonly listWorkers: () => Promise<Presence[]>;
   readonly schedules: SchedulePorts;

@@ -38,7 +38,13 @@ function onDyingDisk() {
     return { jobId, output: { manifest: 'm' } as StageTypes[S]['output'], timings: {} };
   };
   const remakes = new Remakes({
-    dispatcher: { run, settle: () => Promise.reject(new Error('not here')), releaseLease: () => {} },
+    dispatcher: {
+      run,
+      settle: () => Promise.reject(new Error('not here')),
+      releaseLease: () => {},
+      cancelJobs: async () => {},
+      goesOn: () => {},
+    },
     say: () => {},
     jobIdOf,
   });
@@ -74,7 +80,13 @@ it('does not count what was damaged before this process asked: on a mended disk 
     return { jobId, output: { manifest: 'm' } as StageTypes[S]['output'], timings: {} };
   };
   const remakes = new Remakes({
-    dispatcher: { run, settle: () => Promise.reject(new Error('not here')), releaseLease: () => {} },
+    dispatcher: {
+      run,
+      settle: () => Promise.reject(new Error('not here')),
+      releaseLease: () => {},
+      cancelJobs: async () => {},
+      goesOn: () => {},
+    },
     say: () => {},
     jobIdOf,
   });

@@ -17,6 +17,7 @@ it('nothing of a run is no beginning: another folder lies in the place of its st
   const contexts = new RunContexts({
     stack: 'test',
     openStore: () => Promise.resolve(store),
+    drivesRun: () => true,
     admitWork: async () => {},
     openLog: () => log,
   });
@@ -35,6 +36,7 @@ it('the runs that were asked for last are kept at hand, those before them are re
   const contexts = new RunContexts({
     stack: 'test',
     openStore: () => Promise.resolve(store),
+    drivesRun: () => true,
     admitWork: async () => {},
     openLog: () => {
       opened++;

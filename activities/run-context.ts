@@ -1,4 +1,5 @@
 /** What every stage of a run needs again and again: its log, recipe and settings. Parsed once per term. */
+import { TerminalError } from '../core/errors.ts';
 import { parseRecipe } from '../core/recipe/index.ts';
 import type { Recipe } from '../core/recipe/index.ts';
 import { totalIterations } from '../core/recipe/index.ts';
@@ -40,16 +41,23 @@ const keptRuns = 32;
 /** A run may have moved to another store since it was last worked on. */
 const keyOf = ({ runId, store }: RunRef): string => `${runId} ${store}`;
 
+type RunPorts = Pick<ActivityPorts, 'openLog' | 'openStore' | 'drivesRun' | 'stack' | 'admitWork'>;
+
 export class RunContexts {
-  readonly #ports: Pick<ActivityPorts, 'openLog' | 'openStore' | 'stack' | 'admitWork'>;
+  readonly #ports: RunPorts;
   /** The run that was asked for last comes last. */
   readonly #known = new Map<string, KnownRun>();
 
-  constructor(ports: Pick<ActivityPorts, 'openLog' | 'openStore' | 'stack' | 'admitWork'>) {
+  constructor(ports: RunPorts) {
     this.#ports = ports;
   }
 
+  /** Throws TerminalError `UnknownRun` for a run that no command or schedule of this home has started. */
   async log({ runId, store }: RunRef): Promise<RunLog> {
+    if (!this.#ports.drivesRun({ runId, store }))
+      throw new TerminalError('UnknownRun', `expected a run that this stack drives, got ${runId} in ${store}`, {
+        hint: `petrel resume ${runId} lets this stack drive it`,
+      });
     return (
       this.#known.get(keyOf({ runId, store }))?.log ?? this.#ports.openLog(await this.#ports.openStore(store), runId)
     );

@@ -41,21 +41,31 @@ export interface Sampling {
   ): Promise<T>;
 }
 
+type Told = (jobId: string, done: number, total: number, queued: string | undefined) => void;
+
+/** What those who watch hear of a position's samples. While responses are sampled they hear nothing of the scores. */
+interface ScoringWatch {
+  readonly rollout: Told;
+  readonly reward: Told;
+  /** Jobs whose responses are not there yet. */
+  readonly sampling: Set<JobRequest<'rollout'>>;
+}
+
 export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
   /** Weights that every worker can have, as far as is known, by run. */
   const ensured = new Map<string, Digest>();
 
-  /** Totals over the jobs of a stage, for whoever watches. */
-  function watch(runId: string, stage: string, position: number, jobs: number) {
+  /** Tells those who watch the totals over the jobs of a stage. */
+  function watch(runId: string, stage: string, position: number, jobs: number, unit = 'tokens'): Told {
     const notes = new Map<string, { done: number; total: number }>();
-    return (jobId: string, done: number, total: number, queued: string | undefined) => {
+    return (jobId, done, total, queued) => {
       notes.set(jobId, { done, total });
       const sum = [...notes.values()].reduce((a, b) => ({ done: a.done + b.done, total: a.total + b.total }), {
         done: 0,
         total: 0,
       });
       const share = notes.size === 0 ? 0 : sum.total * (jobs / notes.size);
-      ports.live(runId, liveNote(stage, position + 1, { done: sum.done, total: share, note: 'tokens' }, queued));
+      ports.live(runId, liveNote(stage, position + 1, { done: sum.done, total: share, note: unit }, queued));
     };
   }
 
@@ -64,7 +74,7 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
     head: Head,
     job: JobRequest<'rollout'>,
     signal: AbortSignal,
-    told: ReturnType<typeof watch>,
+    told: Told,
   ): Promise<JobResult<'rollout'>> {
     const failed = new AbortController();
     const supply = weightsSupply(
@@ -113,15 +123,19 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
     job: JobRequest<'rollout'>,
     again: number,
     signal: AbortSignal,
-    told: ReturnType<typeof watch>,
+    told: ScoringWatch,
   ): Promise<ScoredRollout> {
     for (;;) {
-      const rollout = await runRollout(context, head, job, signal, told);
+      const rollout = await runRollout(context, head, job, signal, told.rollout);
+      told.sampling.delete(job);
       const { trajectories } = rollout.output;
       const made: MadeBy = { fact: trajectories, request: job, jobId: rollout.jobId };
       const rewards = rewardJob(context, job, trajectories, again);
       try {
-        const reward = await remakes.run(rewards, { signal });
+        const onProgress: WaitOptions['onProgress'] = (progress, queued) => {
+          if (told.sampling.size === 0) told.reward(rollout.jobId, progress?.done ?? 0, progress?.total ?? 0, queued);
+        };
+        const reward = await remakes.run(rewards, { signal, onProgress });
         const { scores, failed } = reward.output;
         return {
           trajectories,
@@ -157,7 +171,12 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
 
     async scored(context, head, purpose, signal, use) {
       const jobs = rolloutJobs(context, head, head.termRecord.profile, purpose);
-      const told = watch(context.log.runId, purpose === 'train' ? 'rollout' : 'evaluate', head.position, jobs.length);
+      const stage = (name: string) => (purpose === 'train' ? name : 'evaluate');
+      const told: ScoringWatch = {
+        sampling: new Set(jobs),
+        rollout: watch(context.log.runId, stage('rollout'), head.position, jobs.length),
+        reward: watch(context.log.runId, stage('reward'), head.position, jobs.length, 'samples'),
+      };
       await ensureWeights(context, head, signal);
       const score = (job: JobRequest<'rollout'>, again: number) =>
         scoredRollout(context, head, job, again, signal, told);

@@ -3,32 +3,17 @@ import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorToJson, PetrelError, TerminalError } from '../core/errors.ts';
 import { makeRunId } from '../core/ids.ts';
-import type { Digest, RunId } from '../core/ids.ts';
+import type { RunId } from '../core/ids.ts';
 import type { Store } from '../core/ports.ts';
 import { keys } from '../core/records/keys.ts';
-import type { FiringRecord, RunState, ScheduleRecord } from '../core/records/schema.ts';
+import type { FiringRecord, ScheduleRecord } from '../core/records/schema.ts';
+import { endedStates } from '../core/run-states.ts';
 import { decideFiring, isOf, isoSeconds, kindOf } from '../core/schedules/decide.ts';
 import type { Decision, Firing } from '../core/schedules/decide.ts';
-import type { FiringCarry, FiringOutcome, RunCarry } from '../core/wire/workflow.ts';
-import type { keepInputs } from '../infra/retention/inputs.ts';
-import type { claimRun, writeRun } from '../infra/store/new-run.ts';
+import type { FiringCarry, FiringOutcome } from '../core/wire/workflow.ts';
 import type { ScheduleLog } from '../infra/store/schedule-log.ts';
 import type { ActivityPorts } from './ports.ts';
 
-export interface SchedulePorts {
-  /** The same one for the same schedule: it remembers what it read. */
-  readonly openScheduleLog: (store: Store, name: string) => ScheduleLog;
-  readonly readModule: (store: Store, name: string, digest: Digest) => Promise<Uint8Array>;
-  readonly keepInputs: typeof keepInputs;
-  readonly claimRun: typeof claimRun;
-  readonly writeRun: typeof writeRun;
-  /** Starts the run's workflow, or joins it. */
-  readonly startRun: (carry: RunCarry, kind: 'rl' | 'sft') => Promise<void>;
-  /** Tells the run's workflow of a wish that the store holds. False when there is none. */
-  readonly tellRun: (runId: RunId, wish: 'cancel') => Promise<boolean>;
-}
-
-const ended: readonly RunState[] = ['stopped', 'completed', 'failed', 'cancelled'];
 /** How often a time that waits looks whether it is its turn. */
 const lookMs = 1_000;
 
@@ -111,16 +96,16 @@ async function freeRunId({ store, name }: ScheduleLog, { generation, time }: Fir
   throw new TerminalError('Conflict', `no id is free for the run of ${name} at ${time}`);
 }
 
-/** The wish goes to the store first, as everywhere. A run that nobody drives ends here. */
+/** Records the cancel in the store, then tells the workflow. A run without a workflow is recorded as cancelled at once. */
 async function cancel(ports: ActivityPorts, store: Store, runId: RunId, asked: Set<RunId>): Promise<void> {
   const log = ports.openLog(store, runId);
   const status = await log.status();
-  if (status === undefined || ended.includes(status.state) || (status.wish === 'cancel' && asked.has(runId))) return;
+  if (status === undefined || endedStates.has(status.state) || (status.wish === 'cancel' && asked.has(runId))) return;
   await ports.appendStatus(log, { wish: 'cancel' }, ports.now());
   asked.add(runId);
   if (await ports.schedules.tellRun(runId, 'cancel')) return;
   const after = await log.status();
-  if (after !== undefined && !ended.includes(after.state))
+  if (after !== undefined && !endedStates.has(after.state))
     await ports.appendStatus(log, { state: 'cancelled' }, ports.now());
 }
 
@@ -168,7 +153,7 @@ async function makeRun(
       : {};
   await ports.schedules.writeRun(log, { recipe, inputs, ...module }, ports.now());
   const state = (await log.status())?.state;
-  if (state === undefined || ended.includes(state)) return; // it has come and gone
+  if (state === undefined || endedStates.has(state)) return; // it has come and gone
   await ports.schedules.startRun({ runId, store: store.url }, kind);
   ports.say(runId, 'info', `started by the schedule ${name} for ${time}`);
 }

@@ -14,18 +14,6 @@ export function engineSettings(recipe: Recipe): EngineSettings {
   };
 }
 
-/** Something that is done every so many iterations. */
-export function isDue(iteration: number, every: number): boolean {
-  return every > 0 && iteration % every === 0;
-}
-
-/** Is the policy after this iteration validated? The base is asked about by `val_before_train`. */
-export function isValidationDue(recipe: Recipe, iteration: number, iterations: number): boolean {
-  const { trainer } = recipe;
-  if (iteration === 0) return trainer.val_before_train || trainer.val_only;
-  return isDue(iteration, trainer.test_freq) || iteration === iterations;
-}
-
 /** Key of the counter-based random bits: the run's seed, and what they are for. */
 export function seedOf(recipe: Recipe, purpose: 'train' | 'validate'): readonly [number, number] {
   return [recipe.seed >>> 0, purpose === 'train' ? 1 : 2];

@@ -1,12 +1,15 @@
 /** The four stages of an iteration, and the validation: each one object in, one small object out. */
 import { damage, isLostBlob, logHole } from '../core/damage.ts';
 import { errorToJson, PauseError } from '../core/errors.ts';
+import { isDue, isValidationDue } from '../core/recipe/index.ts';
 import { keys } from '../core/records/keys.ts';
 import { batchRecord, evalRecord, recordFormat, updateRecord } from '../core/records/schema.ts';
-import type { BatchRecord, EvalRecord, UpdateRecord, Wish } from '../core/records/schema.ts';
+import type { BatchRecord, EvalRecord, UpdateRecord } from '../core/records/schema.ts';
+import type { DesiredState } from '../core/run-states.ts';
 import type { ScoreTable } from '../core/wire/jobs.ts';
 import { badStepsPause, liveNote } from './head.ts';
 import type { ActivityPorts } from './ports.ts';
+import { adoptedBatch } from './adopted-batch.ts';
 import { advantageJob } from './advantage-job.ts';
 import type { Remakes } from './remakes.ts';
 import { writerOf } from './run-context.ts';
@@ -16,11 +19,10 @@ import type { ScoredRollout } from './sampling.ts';
 import { batchConvicted } from './suspects.ts';
 import type { JobRequest, WaitOptions } from '../infra/nats/dispatcher.ts';
 import type { Head } from '../infra/store/run-log.ts';
-import { isDue, isValidationDue } from './settings.ts';
 
 export interface UpdateSummary {
   readonly position: number;
-  readonly wish: Wish;
+  readonly wish: DesiredState;
   readonly evaluationDue: boolean;
 }
 
@@ -30,6 +32,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
     /** Responses for every draw of the iteration. */
     async rollout(ref: RunRef): Promise<{ readonly samples: number }> {
       const { context, head } = await headOf(contexts, ref);
+      if ((await ports.batchToAdopt(context.log, head)) !== undefined) return { samples: 0 };
       const results = await ports.whileHeartbeating((signal) => sample.rollouts(context, head, 'train', signal));
       return { samples: results.reduce((sum, result) => sum + result.output.samples, 0) };
     },
@@ -37,6 +40,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
     /** Scores of every response; started together with rollout. */
     async reward(ref: RunRef): Promise<{ readonly failed: number }> {
       const { context, head } = await headOf(contexts, ref);
+      if ((await ports.batchToAdopt(context.log, head)) !== undefined) return { failed: 0 };
       const scored = await ports.whileHeartbeating((signal) =>
         sample.scored(context, head, 'train', signal, async (all) => all),
       );
@@ -48,6 +52,15 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
       const { context, head } = await headOf(contexts, ref);
       if (head.pending !== undefined) return { batch: head.pending.digest };
       const { log, revision } = context;
+      const earlier = await ports.batchToAdopt(log, head);
+      if (earlier !== undefined) {
+        ports.say(
+          ref.runId,
+          'info',
+          `iteration ${head.position + 1}: the batch of term ${earlier.record.term} is applied again`,
+        );
+        return { batch: await commitBatch(log, adoptedBatch(earlier, head, writerOf(ports))) };
+      }
       const profile = head.termRecord.profile;
       const { scored, output, timings, jobId } = await ports.whileHeartbeating((signal) =>
         makeBatch(context, head, signal),
@@ -75,14 +88,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
         decision: 'train',
         writer: writerOf(ports),
       };
-      const decided = await ports.decide(
-        log.store,
-        keys.batch(ref.runId, head.term, record.iteration),
-        batchRecord,
-        record,
-        (other) => other.parent === record.parent,
-      );
-      return { batch: decided.digest };
+      return { batch: await commitBatch(log, record) };
     },
 
     /** Applies the committed batch: the update record is the commit. */
@@ -94,7 +100,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
         // Committed by an earlier attempt of this activity, which may have died before it could say so.
         if (head.counters.badSteps >= recipe.trainer.max_bad_steps)
           throw badStepsPause(ref.runId, head.counters.badSteps, 'see the update record');
-        return summary(head.position, context, await wishOf(log));
+        return summary(head.position, context, await desiredStateOf(log));
       }
       const k = head.position + 1;
       const save = isDue(k, recipe.trainer.save_freq) || k === context.iterations;
@@ -153,7 +159,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
       if (decided.record.outcome === 'skipped' && output.after.badSteps >= recipe.trainer.max_bad_steps) {
         throw badStepsPause(ref.runId, output.after.badSteps, output.reason);
       }
-      return summary(k, context, await wishOf(log));
+      return summary(k, context, await desiredStateOf(log));
     },
 
     /** Validates the policy at the head. Does nothing when it was validated, or has nothing to be validated on. */
@@ -191,6 +197,13 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
       return ports.whileHeartbeating((signal) => saved(context, head, signal));
     },
   };
+
+  /** Resolves with the digest of the record that was decided. */
+  async function commitBatch({ store, runId }: RunContext['log'], record: BatchRecord): Promise<string> {
+    const key = keys.batch(runId, record.term, record.iteration);
+    const decided = await ports.decide(store, key, batchRecord, record, (other) => other.parent === record.parent);
+    return decided.digest;
+  }
 
   /** What a job said long ago is not believed: a manifest that was lost since is written again. */
   async function saved(
@@ -248,7 +261,8 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
       try {
         return await work();
       } catch (error) {
-        if (!isLostBlob(error, context.log.runId, record.tensors)) throw error;
+        // The samples of an earlier term were drawn with another arithmetic: they cannot be made again.
+        if (record.adopted !== undefined || !isLostBlob(error, context.log.runId, record.tensors)) throw error;
         const { request, jobId } = await makeBatch(context, head, signal);
         if (!remakes.again(request, jobId, String(error))) throw error;
         if ((await makeBatch(context, head, signal)).output.tensors !== record.tensors)
@@ -265,7 +279,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
   function summary(
     position: number,
     context: Awaited<ReturnType<typeof headOf>>['context'],
-    wish: Wish,
+    wish: DesiredState,
   ): UpdateSummary {
     return {
       position,
@@ -275,7 +289,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
   }
 }
 
-async function wishOf(log: { status(): Promise<{ wish: Wish } | undefined> }): Promise<Wish> {
+async function desiredStateOf(log: { status(): Promise<{ wish: DesiredState } | undefined> }): Promise<DesiredState> {
   return (await log.status())?.wish ?? 'run';
 }
 

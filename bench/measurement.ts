@@ -7,7 +7,7 @@ export type Values = Readonly<Record<string, number>>;
 export interface RowInfo {
   /** `group.size.what`, as `--only` names it. */
   readonly name: string;
-  readonly unit: 'tokens/s' | 'MiB/s' | 'records/s' | 'bytes' | 'ms' | 's';
+  readonly unit: 'tokens/s' | 'MiB/s' | 'records/s' | 'requests' | 'bytes' | 'ms' | 's';
 }
 
 export interface BenchSettings {

@@ -5,6 +5,7 @@ import { decodeBatches, decodeThroughput } from './measurements/decode.ts';
 import { faultCost, faultNames } from './measurements/faults.ts';
 import { journalCost } from './measurements/journal.ts';
 import { trainMemory } from './measurements/memory.ts';
+import { requestsOfLooks } from './measurements/requests.ts';
 import { arithmeticRun } from './measurements/run.ts';
 import { bucketStore, folderStore } from './measurements/store.ts';
 import { trainThroughput } from './measurements/train.ts';
@@ -24,5 +25,6 @@ export const MEASUREMENTS: readonly Measurement[] = [
   arithmeticRun,
   ...faultNames.map(faultCost),
   folderStore,
+  requestsOfLooks,
   ...(bucket === undefined ? [] : [bucketStore(bucket)]),
 ];

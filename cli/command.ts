@@ -1,4 +1,5 @@
 /** A command as data, and what its module gets. */
+import type { ApiContext } from '../api/context.ts';
 import type { ExitCode } from './exit-codes.ts';
 import type { Printer } from './printer/printer.ts';
 
@@ -39,7 +40,7 @@ export interface CommandInput {
 
 export type OptionValue = string | boolean | readonly string[];
 
-export interface CommandContext {
+export interface CommandContext extends ApiContext {
   readonly printer: Printer;
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;

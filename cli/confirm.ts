@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import { InvalidInputError } from '../core/errors.ts';
 import type { CommandContext, CommandInput } from './command.ts';
 import { flag } from './options.ts';
+import { printable } from './printer/printable.ts';
 
 /** True with the option that says yes beforehand, or when the answer is yes. Throws InvalidInputError where nobody can be asked. */
 export async function confirmed(
@@ -17,7 +18,7 @@ export async function confirmed(
   }
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    return /^y(es)?$/i.test((await asking.question(`${question} [y/N] `)).trim());
+    return /^y(es)?$/i.test((await asking.question(printable(`${question} [y/N] `))).trim());
   } finally {
     asking.close();
   }

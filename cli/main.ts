@@ -1,9 +1,9 @@
 /** The command line: words in, exit code out. */
 import { readFileSync } from 'node:fs';
-import { petrelHome } from '../infra/home.ts';
-import { fullPlaces } from '../infra/store/admission.ts';
-import { isFull } from '../infra/store/free-space.ts';
+import { namingFullDisk } from '../api/stack.ts';
 import { COMMANDS, NOUNS } from './commands.ts';
+import { homeOf } from '../api/home.ts';
+import { commandContext } from './context.ts';
 import { EXIT, exitCodeOf } from './exit-codes.ts';
 import { createPrinter } from './printer/printer.ts';
 import { runProgram } from './program.ts';
@@ -17,19 +17,14 @@ export async function main(words: readonly string[]): Promise<void> {
     process.exitCode = await runProgram(COMMANDS, words, {
       version: packageVersion(),
       nouns: NOUNS,
-      context: (json) => ({ printer: printer(json), env: process.env, cwd: process.cwd() }),
+      context: (json) => commandContext(printer(json), process.env, process.cwd()),
       stdout: process.stdout,
     });
   } catch (error) {
-    const told = isFull(error) ? await sayWhatIsFull(error) : error;
+    const told = await namingFullDisk(error, homeOf(process.env));
     printer(words.includes('--json')).error(told);
     process.exitCode = exitCodeOf(told);
   }
-}
-
-/** A command that could not write: the system says that there is no room, and not where. */
-async function sayWhatIsFull(error: unknown): Promise<unknown> {
-  return (await fullPlaces([], petrelHome()))[0] ?? error;
 }
 
 /** `petrel ls | head` is no error. */

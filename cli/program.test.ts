@@ -4,11 +4,17 @@ import type { CommandInput, CommandSpec } from './command.ts';
 import { COMMANDS } from './commands.ts';
 import { EXIT, exitCodeOf, exitCodeOfState } from './exit-codes.ts';
 import { createPrinter } from './printer/printer.ts';
+import { commandContext } from './context.ts';
 import { runProgram } from './program.ts';
 
 function fixture() {
   const received: CommandInput[] = [];
-  const load = async () => ({ run: async (input: CommandInput) => (received.push(input), EXIT.runPaused) });
+  const load = async () => ({
+    run: async (input: CommandInput) => {
+      received.push(input);
+      return EXIT.runPaused;
+    },
+  });
   const specs: readonly CommandSpec[] = [
     {
       name: 'run',
@@ -33,7 +39,7 @@ function fixture() {
       version: '1.2.3',
       nouns: { ckpt: 'Checkpoints.' },
       stdout,
-      context: (json) => ({ printer: createPrinter({ json, stdout, stderr: stdout, env: {} }), env: {}, cwd: '/' }),
+      context: (json) => commandContext(createPrinter({ json, stdout, stderr: stdout, env: {} }), {}, '/'),
     });
   return { received, texts, start };
 }

@@ -9,6 +9,7 @@ describe('canonicalJson', () => {
   });
 
   it('writes numbers as ECMAScript does', () => {
+    // biome-ignore lint/correctness/noPrecisionLoss: the example of RFC 8785, which rounds this number.
     expect(canonicalJson([1e21, 1e-6, 1e-7, -0, 4.5, 1e23, 333333333.33333329])).toBe(
       '[1e+21,0.000001,1e-7,0,4.5,1e+23,333333333.3333333]',
     );

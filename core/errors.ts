@@ -1,5 +1,5 @@
 /**
- * The four kinds of error that petrel knows. The class says what the runtime should do; the text says what was
+ * The five kinds of error that petrel knows. The class says what the runtime should do; the text says what was
  * expected, what came, and what to do. `infra/temporal/failures.ts` is the one place that maps them to Temporal failures.
  */
 
@@ -11,7 +11,7 @@ export interface ErrorDetail {
   readonly cause?: unknown;
 }
 
-export type PetrelErrorKind = 'terminal' | 'retryable' | 'pause' | 'preempted';
+export type PetrelErrorKind = 'terminal' | 'retryable' | 'pause' | 'preempted' | 'unfit';
 
 /** Base of all errors that petrel raises on purpose. `code` is stable and closed: callers may branch on it. */
 export abstract class PetrelError extends Error {
@@ -49,6 +49,19 @@ export class PreemptedError extends PetrelError {
   readonly kind = 'preempted';
 }
 
+/**
+ * This process cannot do the work, another one may: the store does not let it in, a secret is missing, its disk is full, it
+ * runs another build. The work goes elsewhere at no cost. While no process can do it, the run waits.
+ */
+export class UnfitError extends PetrelError {
+  readonly kind = 'unfit';
+}
+
+/** Work on an object ended for another reason than the object: the store did not answer, or the work was taken away. */
+export function saysNothingOfData(error: unknown): boolean {
+  return error instanceof PetrelError && ['retryable', 'preempted', 'unfit'].includes(error.kind);
+}
+
 /** Terminal: another writer owns this position of the log. Names the owner. */
 export class FencedError extends TerminalError {
   constructor(message: string, detail: ErrorDetail = {}) {
@@ -81,6 +94,8 @@ export function errorOfKind(
       return new PauseError(code, message, detail);
     case 'preempted':
       return new PreemptedError(code, message, detail);
+    case 'unfit':
+      return new UnfitError(code, message, detail);
   }
 }
 

@@ -1,7 +1,8 @@
 /**
  * What the rest of petrel needs from an engine. Nothing above these ports knows which engine is behind.
  *
- * All calls are synchronous and heavy: they are made on an engine's own thread (workers/engine), never on a main thread.
+ * Calls of the trainer and the rollout engine are synchronous and heavy: they are made on an engine's own thread
+ * (workers/engine), never on a main thread. Calls of the store return promises.
  * Legend of shapes: N packed tokens, S sequences, P scored positions.
  */
 
@@ -191,13 +192,17 @@ export interface RolloutStats {
   readonly prefilledTokens: number;
 }
 
-/** The object store. `create` is the only way to decide anything; all else is content-addressed. */
+/**
+ * The object store. `create` is the only way to decide anything; all else is content-addressed. What `create` and `put`
+ * have written survives a power cut once they return.
+ */
 export interface Store {
   readonly url: string;
   /** The url and what it does not say, such as the server that was asked: tells stores apart. */
   readonly place: string;
   /**
-   * Conditional create: `created` once, `exists` ever after. Durable when it returns. At most a few MiB. A call whose
+   * Conditional create: `created` once, `exists` ever after; the object that is there is durable in both cases. It calls
+   * `settle` first, so a record never survives what its writer knew when it wrote it. At most a few MiB. A call whose
    * own object stands there is told `created`, also when the store had to be asked twice. `hold` is awaited when all has
    * been sent that does not yet decide: many writers can so be let go at one moment.
    */
@@ -209,12 +214,20 @@ export interface Store {
   stream(key: string): Promise<AsyncIterable<Uint8Array> | undefined>;
   /** Size in bytes; undefined when absent. */
   head(key: string): Promise<number | undefined>;
+  /**
+   * Makes durable what this object has read, found and removed so far: another process may have written it a moment ago
+   * and died since. To be called before somebody else is told of it, and before anything is removed because of it.
+   */
+  settle(): Promise<void>;
   /** Keys under a prefix, ascending. A hint: it may lag, and nothing may depend on a missing entry. */
   list(prefix: string): Promise<string[]>;
   /** Names directly under a prefix that ends in "/", without it; folders end in "/". A hint too. */
   children(prefix: string): Promise<string[]>;
-  /** One object; everything under it when the key ends in "/". Removing what is absent is no error. */
-  remove(key: string): Promise<void>;
+  /**
+   * One object; when the key ends in "/", every object under it that `only` wants (all, when it is left out). Removing what
+   * is absent is no error. Throws TerminalError `OutsideStore` where a symbolic link leads out of a folder.
+   */
+  remove(key: string, only?: (key: string) => boolean): Promise<void>;
   /** Removes what writers that died left before then, and nobody ever sees: temporary files, unfinished uploads. How many. */
   removeLeftovers?(before: Date): Promise<number>;
   /** A local path of the object when the store is a folder, for mapping; undefined elsewhere. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /**
- * Sets petrel up: `node infra/bootstrap.mjs [--quiet] [--build] [--tests]`. Every npm script runs it first.
+ * Sets petrel up: `node infra/bootstrap.mjs [--quiet] [--build] [--tests]`. Every npm script runs it first, and so does the
+ * command line of an installed package.
  *
  * Plain JavaScript without dependencies, since it is what fetches them. Each step knows whether it is pending (a stamp
  * keyed by content), so a second run costs nothing and an interrupted one goes on where it stopped.
@@ -16,10 +17,12 @@ import { nativeStep } from './bootstrap/native.mjs';
 import { npmStep } from './bootstrap/npm.mjs';
 import { checkPlatform, checkTools } from './bootstrap/platform.mjs';
 import { buildIdStep, typescriptStep, workflowBundleStep } from './bootstrap/typescript.mjs';
+import { reaperStep } from './bootstrap/reaper.mjs';
 import { Reporter, SetupError, seconds } from './bootstrap/report.mjs';
 import { testServerSteps } from './bootstrap/test-servers.mjs';
 import { oneDnnStep, serverSteps } from './bootstrap/toolchain.mjs';
-import { checkoutRoot, petrelHome } from './bootstrap/places.mjs';
+import { checkoutRoot, isCheckout, petrelHome } from './bootstrap/places.mjs';
+import { installedEngineStep } from './bootstrap/installed.mjs';
 
 const flags = new Set(process.argv.slice(2));
 const unknown = [...flags].filter((flag) => !['--quiet', '--build', '--tests'].includes(flag));
@@ -48,20 +51,11 @@ try {
 async function setUp(context) {
   const started = performance.now();
   checkPlatform();
-  const steps = [
-    npmStep(context),
-    oneDnnStep(context),
-    ...serverSteps(context),
-    ...(context.tests ? testServerSteps(context) : []),
-    nativeStep(context),
-    typescriptStep(context),
-    workflowBundleStep(context),
-    buildIdStep(context),
-  ];
+  const steps = isCheckout(context.root) ? checkoutSteps(context) : installedSteps(context);
   if (!steps.some((step) => step.pending())) return report.upToDate(seconds(started));
 
   await withSetupLock(
-    context,
+    isCheckout(context.root) ? [context.root, context.home] : [context.home],
     () => report.waiting(),
     async () => {
       checkTools(steps.filter((step) => step.pending()).flatMap((step) => step.needs));
@@ -71,4 +65,23 @@ async function setUp(context) {
     },
   );
   report.done(seconds(started));
+}
+
+function checkoutSteps(context) {
+  return [
+    npmStep(context),
+    oneDnnStep(context),
+    ...serverSteps(context),
+    ...(context.tests ? testServerSteps(context) : []),
+    nativeStep(context),
+    reaperStep(context),
+    typescriptStep(context),
+    workflowBundleStep(context),
+    buildIdStep(context),
+  ];
+}
+
+/** npm has brought the packages and the build; what is missing goes into PETREL_HOME, and nothing elsewhere. */
+function installedSteps(context) {
+  return [oneDnnStep(context), ...serverSteps(context), installedEngineStep(context)];
 }

@@ -8,10 +8,22 @@ import { InvalidInputError, TerminalError } from '../core/errors.ts';
 
 /** PETREL_HOME, or `~/.petrel`; made if absent, and open to its owner only, since it holds tokens. */
 export function petrelHome(env: NodeJS.ProcessEnv = process.env): string {
-  const home = resolve(env['PETREL_HOME'] || join(homedir(), '.petrel'));
+  const home = resolve(env['PETREL_HOME'] || join(userHome(), '.petrel'));
   mkdirSync(home, { recursive: true, mode: 0o700 });
   if ((statSync(home).mode & 0o077) !== 0) chmodSync(home, 0o700);
   return realpathSync(home); // one name, by which processes of its stack are found again
+}
+
+/** The user's home folder. Throws InvalidInputError for a user id that the system does not know, without HOME. */
+export function userHome(): string {
+  try {
+    return homedir();
+  } catch (cause) {
+    throw new InvalidInputError(`expected a home folder, found none for user id ${process.getuid?.()}`, {
+      hint: 'export HOME=/a/folder/of/yours',
+      cause,
+    });
+  }
 }
 
 /** The folder of petrel's package.json; the same whether this file runs from source or from dist/. */

@@ -3,6 +3,7 @@
  * tensors such a model must have. A field that is absent takes the family's default in transformers.
  */
 import { InvalidInputError } from '../core/errors.ts';
+import { modelLimits } from '../core/model-limits.ts';
 import type { DecoderConfig } from '../core/ports.ts';
 import { Fields, show } from './fields.ts';
 import { ropeInverseFrequencies } from './rope.ts';
@@ -22,12 +23,12 @@ export function readDecoderConfig(configJson: unknown, where = 'config.json'): D
   const family = readFamily(fields);
   refuseUnsupported(fields);
 
-  const hidden = fields.size('hidden_size');
-  const heads = fields.size('num_attention_heads');
-  const layers = fields.size('num_hidden_layers');
+  const hidden = fields.size('hidden_size', undefined, modelLimits.hidden);
+  const heads = fields.size('num_attention_heads', undefined, modelLimits.heads);
+  const layers = fields.size('num_hidden_layers', undefined, modelLimits.layers);
   const headDim = readHeadDim(fields, family, hidden, heads);
   const kvHeads = readKvHeads(fields, family, heads);
-  const maxPositions = fields.size('max_position_embeddings', family === 'llama' ? 2048 : 32768);
+  const maxPositions = fields.size('max_position_embeddings', family === 'llama' ? 2048 : 32768, modelLimits.positions);
   const attentionBias = family !== 'qwen2' && fields.flag('attention_bias', false);
   return {
     family,
@@ -36,8 +37,8 @@ export function readDecoderConfig(configJson: unknown, where = 'config.json'): D
     heads,
     kvHeads,
     headDim,
-    ffn: fields.size('intermediate_size'),
-    vocab: fields.size('vocab_size'),
+    ffn: fields.size('intermediate_size', undefined, modelLimits.ffn),
+    vocab: fields.size('vocab_size', undefined, modelLimits.vocab),
     normEps: fields.positive('rms_norm_eps', 1e-6),
     tied: fields.flag('tie_word_embeddings', false),
     qkvBias: family === 'qwen2' || attentionBias,
@@ -142,7 +143,13 @@ function readHeadDim(fields: Fields, family: Family, hidden: number, heads: numb
       `hidden_size ${hidden} is not a multiple of num_attention_heads ${heads}, and head_dim is not given`,
     );
   }
-  const headDim = given === undefined ? hidden / heads : fields.size('head_dim', familyDefault);
+  const headDim = given === undefined ? hidden / heads : fields.size('head_dim', familyDefault, modelLimits.headDim);
+  if (heads * headDim > modelLimits.queryWidth) {
+    throw refusal(
+      fields,
+      `num_attention_heads ${heads} times head_dim ${headDim} is ${heads * headDim}, the most is ${modelLimits.queryWidth}`,
+    );
+  }
   if (headDim % 2 !== 0) throw refusal(fields, `head_dim must be even (rope turns pairs), found ${headDim}`);
   return headDim;
 }
@@ -150,7 +157,7 @@ function readHeadDim(fields: Fields, family: Family, hidden: number, heads: numb
 /** Absent: as many as heads (llama) or 32 (qwen); null: as many as heads. */
 function readKvHeads(fields: Fields, family: Family, heads: number): number {
   const absent = fields.has('num_key_value_heads') || family === 'llama' ? heads : 32;
-  const kvHeads = fields.size('num_key_value_heads', absent);
+  const kvHeads = fields.size('num_key_value_heads', absent, modelLimits.kvHeads);
   if (heads % kvHeads !== 0) {
     throw refusal(fields, `num_attention_heads ${heads} is not a multiple of num_key_value_heads ${kvHeads}`);
   }

@@ -34,10 +34,11 @@ export class Fields {
     return this.has(name) ? this.object[name] : undefined;
   }
 
-  size(name: string, fallback?: number): number {
+  /** A positive integer up to `max`. */
+  size(name: string, fallback?: number, max = 2 ** 31 - 1): number {
     const value = this.get(name) ?? fallback;
-    if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0 && value <= 2 ** 31) return value;
-    throw this.refuse(name, 'a positive integer');
+    if (typeof value === 'number' && Number.isSafeInteger(value) && value > 0 && value <= max) return value;
+    throw this.refuse(name, `an integer from 1 to ${max}`);
   }
 
   count(name: string, fallback?: number): number {

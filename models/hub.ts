@@ -9,7 +9,7 @@ import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InvalidInputError, RetryableError } from '../core/errors.ts';
 import { HubClient, type HubModel, type HubSettings } from './hub/client.ts';
-import { type DownloadOptions, download, isWhole } from './hub/download.ts';
+import { type DownloadOptions, download, fetchedBytes, isWhole } from './hub/download.ts';
 import { type HubFile, chooseFiles } from './hub/files.ts';
 import { withLock } from './hub/lock.ts';
 import { readReference } from './hub/reference.ts';
@@ -29,6 +29,8 @@ export interface ModelOptions extends HubSettings {
   /** Used when the reference names no revision itself. Default: main. */
   readonly revision?: string;
   readonly onProgress?: (progress: FetchProgress) => void;
+  /** Called before a download with the bytes that are still to come. Throws when there is no room for them. */
+  readonly checkRoom?: (bytes: number) => Promise<void>;
   readonly download?: Pick<DownloadOptions, 'attempts' | 'retryMs'>;
 }
 
@@ -91,6 +93,7 @@ async function resolveCommit(client: HubClient, model: HubModel, home: string): 
 async function fetchFiles(client: HubClient, model: HubModel, folder: string, options: ModelOptions): Promise<void> {
   const files = chooseFiles(await client.files(model), model.name);
   const totalBytes = files.reduce((sum, file) => sum + file.size, 0);
+  await options.checkRoom?.(await bytesToCome(files, folder));
   let bytes = 0;
   for (const file of files) {
     const target = join(folder, file.path);
@@ -105,6 +108,12 @@ async function fetchFiles(client: HubClient, model: HubModel, folder: string, op
     ...(digest && { [digest.type]: digest.hex }),
   }));
   await writeFile(join(folder, 'complete.json'), `${JSON.stringify({ ...model, files: listed }, null, 2)}\n`);
+}
+
+/** Less what an earlier attempt has fetched. */
+async function bytesToCome(files: readonly HubFile[], folder: string): Promise<number> {
+  const missing = files.map(async ({ path, size }) => Math.max(0, size - (await fetchedBytes(join(folder, path)))));
+  return (await Promise.all(missing)).reduce((sum, size) => sum + size, 0);
 }
 
 async function isComplete(folder: string): Promise<boolean> {

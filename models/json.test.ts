@@ -65,6 +65,34 @@ describe('parseJson', () => {
     );
   });
 
+  it('takes a time in proportion to the text, also for long runs of digits and blanks', () => {
+    const long = 200_000;
+    const texts = [
+      `[1.${'0'.repeat(long)}1]`,
+      `[0.${'9'.repeat(long)}]`,
+      `[1.0, ${'1'.repeat(long)}]`,
+      `[1.0, "${'x'.repeat(20 * long)}"]`,
+      `[1.0, "${'\\n'.repeat(10 * long)}"]`,
+      `[${'"1" , '.repeat(long)}`,
+    ];
+    const spent = texts.map((text) => {
+      const before = process.cpuUsage().user;
+      try {
+        parseJson(text);
+      } catch (error) {
+        expect(error).toBeInstanceOf(SyntaxError);
+      }
+      return (process.cpuUsage().user - before) / 1000;
+    });
+    // Quadratic, the first takes 40 s.
+    expect(Math.max(...spent)).toBeLessThan(2_000);
+  });
+
+  it('refuses integers of more digits than Python reads', () => {
+    expect(parseJson(`[${'9'.repeat(4300)}]`)).toEqual([BigInt('9'.repeat(4300))]);
+    expect(() => parseJson(`[${'9'.repeat(4301)}]`)).toThrow(/more than 4300 digits/);
+  });
+
   it('refuses absurd depth instead of overflowing', () => {
     expect(() => parseJson(`${'['.repeat(100_000)}1.0`)).toThrow(SyntaxError);
   });

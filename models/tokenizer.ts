@@ -289,8 +289,15 @@ async function readJsonObject(path: string): Promise<JsonObject | undefined> {
   throw new InvalidInputError(`${path}: expected a JSON object`, { where: path });
 }
 
+/** The largest tokenizer.json that is known has 35 MB. */
+const maxFileBytes = 256 * 1024 * 1024;
+
+/** undefined when there is no such file. */
 async function readText(path: string): Promise<string | undefined> {
   try {
+    const { size } = await stat(path);
+    if (size > maxFileBytes)
+      throw new InvalidInputError(`${path}: the file has ${size} bytes, the most is ${maxFileBytes}`, { where: path });
     return await readFile(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;

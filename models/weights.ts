@@ -1,21 +1,25 @@
 /** Weights between a Hugging Face folder and an engine's flat buffers, both ways. */
-import { copyFile, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { copyFile, readFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InvalidInputError } from '../core/errors.ts';
 import type { ParameterInfo, TrainerEngine } from '../core/ports.ts';
 import type { JsonObject } from './fields.ts';
+import { writeNewFolder } from './new-folder.ts';
 import { type FloatTensor, type TensorFolder, openSafetensors, writeModelFiles } from './safetensors.ts';
 
 /** What loading needs of a trainer. */
 export type WeightsTarget = Pick<TrainerEngine, 'config' | 'parameters' | 'weights' | 'weightsChanged'>;
 
-/** Fills `trainer.weights` from a folder's safetensors; everything is checked before the first byte is written. */
-export async function loadWeights(folder: string, trainer: WeightsTarget): Promise<void> {
+/**
+ * Fills `trainer.weights` from a folder's safetensors; everything is checked before the first byte is written. `onBytes` is
+ * called after every few MiB.
+ */
+export async function loadWeights(folder: string, trainer: WeightsTarget, onBytes?: () => void): Promise<void> {
   const source = await openSafetensors(folder);
   try {
     checkTensors(source, trainer.parameters, trainer.config.tied);
     for (const { name, offset, size } of trainer.parameters) {
-      await source.readFloat32(name, trainer.weights.subarray(offset, offset + size));
+      await source.readFloat32(name, trainer.weights.subarray(offset, offset + size), onBytes);
     }
   } finally {
     await source.close();
@@ -89,19 +93,12 @@ export const companionFiles: readonly string[] = [
   'chat_template.json',
 ];
 
-/** Writes a folder that transformers loads. It appears under its name only when complete; an existing one is refused. */
+/**
+ * Writes a folder that transformers loads. It appears under its name only when complete. Throws InvalidInputError when
+ * anything but an empty folder is in its place, before or after the writing; nothing of that is touched.
+ */
 export async function saveHuggingFace(folder: string, model: SavedModel): Promise<void> {
-  const existing = await readdir(folder).catch(() => []);
-  if (existing.length > 0) {
-    throw new InvalidInputError(`${folder}: the folder exists and is not empty`, {
-      where: folder,
-      hint: 'Choose another folder, or remove this one.',
-    });
-  }
-  const partial = `${folder.replace(/\/+$/, '')}.partial-${process.pid}`;
-  await rm(partial, { recursive: true, force: true });
-  await mkdir(partial, { recursive: true });
-  try {
+  await writeNewFolder(folder, async (partial) => {
     const dtype = model.dtype === 'bfloat16' ? 'BF16' : 'F32';
     await writeModelFiles(partial, model.tensors, {
       dtype,
@@ -109,12 +106,7 @@ export async function saveHuggingFace(folder: string, model: SavedModel): Promis
     });
     await writeFile(join(partial, 'config.json'), `${JSON.stringify(withDtype(model.config, model.dtype), null, 2)}\n`);
     if (model.companions !== undefined) await copyCompanions(model.companions, partial);
-    await rm(folder, { recursive: true, force: true });
-    await rename(partial, folder);
-  } catch (error) {
-    await rm(partial, { recursive: true, force: true });
-    throw error;
-  }
+  });
 }
 
 /** A trainer's parameters as tensors over its own memory: no copy. */

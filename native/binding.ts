@@ -1,16 +1,15 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 import { InvalidInputError, TerminalError } from '../core/errors.ts';
+import { addonFile } from './addon-file.ts';
 
 /** A model inside the addon. Bound to the thread that made it. */
 export type NativeHandle = { readonly __nativeModel: never };
 
 /** The addon's flat functions, as this folder calls them. Arguments are validated before they get here. */
 export interface NativeFunctions {
-  engineInfo(): { isa: string; bf16: boolean; onednn: string; build: string; threads: number };
+  engineInfo(): { isa: string; bf16: boolean; onednn: string; matmul: string; build: string; threads: number };
   ticks(): number;
   trainerCreate(config: object, options: object): NativeHandle;
   trainerParameters(handle: NativeHandle): { name: string; shape: number[]; offset: number; size: number }[];
@@ -84,12 +83,9 @@ export function trainerHandle(trainer: object): NativeHandle {
 
 let loaded: unknown;
 
-/**
- * The addon, loaded at the first call: `build/native/petrel.node` under the package root, or the file that the environment
- * variable PETREL_NATIVE names. Throws when it was not built or the processor is too old for it.
- */
+/** The addon, loaded at the first call. Throws when it was not built or the processor is too old for it. */
 export function native<Functions = NativeFunctions>(): Functions {
-  loaded ??= load(process.env['PETREL_NATIVE'] ?? join(packageRoot(), 'build', 'native', 'petrel.node'));
+  loaded ??= load(addonFile());
   return loaded as Functions;
 }
 
@@ -105,11 +101,4 @@ function load(path: string): unknown {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new TerminalError('EngineUnusable', `the native engine cannot run here: ${reason}`, { cause, where: path });
   }
-}
-
-/** The nearest folder above this file with a package.json that is not inside dist/. */
-function packageRoot(): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder);
-  return folder;
 }

@@ -101,7 +101,7 @@ test.skipIf(inner || engineInfo().isa === 'avx2')(
         'node_modules/vitest/vitest.mjs',
         'run',
         '--project',
-        'unit',
+        'component',
         'native/determinism.test.ts',
         '-t',
         'prints the digest',

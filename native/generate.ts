@@ -4,6 +4,7 @@
  */
 import { totalmem } from 'node:os';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
+import { modelLimits } from '../core/model-limits.ts';
 import type {
   DecodedTokens,
   DecoderConfig,
@@ -64,7 +65,7 @@ const PAGE_POSITIONS = 16;
  */
 export function createGenerator(trainer: TrainerEngine, options: GeneratorOptions): RolloutEngine {
   const maxSeqs = positive(options.maxSeqs, 'maxSeqs');
-  const maxModelLen = positive(options.maxModelLen, 'maxModelLen');
+  const maxModelLen = positive(options.maxModelLen, 'maxModelLen', modelLimits.positions);
   const kvPages = positive(options.kvPages ?? defaultPages(trainer.config, maxSeqs, maxModelLen), 'kvPages');
   return new NativeGenerator(
     addon().generatorOpen(trainerHandle(trainer), maxSeqs, maxModelLen, kvPages),
@@ -141,7 +142,7 @@ function checkRequest(request: GenerateRequest, vocab: number): void {
   if (request.prompt.length === 0)
     throw new InvalidInputError('the prompt is empty; generation needs at least one token');
   if (request.samples.length === 0) throw new InvalidInputError('the request has no samples');
-  positive(request.maxNewTokens, 'maxNewTokens');
+  positive(request.maxNewTokens, 'maxNewTokens', modelLimits.positions - request.prompt.length);
   checkTokens(request.prompt, vocab, 'prompt');
   checkSampling(request.sampling);
   for (const { key, prefix } of request.samples) {
@@ -156,9 +157,10 @@ function checkTokens(tokens: Int32Array, vocab: number, what: string): void {
   if (bad !== undefined) throw new InvalidInputError(`the ${what} contains token ${bad}; the vocabulary has ${vocab}`);
 }
 
-function positive(value: number, name: string): number {
-  if (Number.isInteger(value) && value > 0 && value <= 0x7fffffff) return value;
-  throw new InvalidInputError(`${name} must be a positive 31-bit integer, got ${value}`);
+/** `max`: what the engine's 32-bit integers hold, with room for its sums. */
+function positive(value: number, name: string, max = 0x7fffffff): number {
+  if (Number.isInteger(value) && value > 0 && value <= max) return value;
+  throw new InvalidInputError(`${name} must be an integer from 1 to ${max}, got ${value}`);
 }
 
 function concatenate(parts: readonly Int32Array[]): Int32Array {

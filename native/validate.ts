@@ -1,4 +1,6 @@
+import { at } from '../core/at.ts';
 import { InvalidInputError } from '../core/errors.ts';
+import { modelLimits } from '../core/model-limits.ts';
 import type { DecoderConfig, EngineOptions, ForwardOptions, PackedBatch } from '../core/ports.ts';
 
 /** Refuses with `message` unless the condition holds. */
@@ -8,12 +10,10 @@ export function check(condition: boolean, message: string): asserts condition {
 
 /** Throws InvalidInputError when a config cannot be a decoder of this engine. */
 export function checkConfig(config: DecoderConfig): void {
-  for (const key of ['layers', 'hidden', 'heads', 'kvHeads', 'headDim', 'ffn', 'vocab', 'maxPositions'] as const) {
-    check(
-      Number.isInteger(config[key]) && config[key] > 0,
-      `decoder config: ${key} must be a positive integer, it is ${config[key]}`,
-    );
-  }
+  for (const key of ['layers', 'hidden', 'heads', 'kvHeads', 'headDim', 'ffn', 'vocab'] as const)
+    checkSize(key, config[key], modelLimits[key]);
+  checkSize('maxPositions', config.maxPositions, modelLimits.positions);
+  checkSize('heads * headDim', config.heads * config.headDim, modelLimits.queryWidth);
   check(
     config.heads % config.kvHeads === 0,
     `decoder config: ${config.heads} heads cannot share ${config.kvHeads} key heads evenly`,
@@ -30,6 +30,13 @@ export function checkConfig(config: DecoderConfig): void {
   check(
     Number.isFinite(config.normEps) && config.normEps >= 0,
     `decoder config: normEps must be ≥ 0, it is ${config.normEps}`,
+  );
+}
+
+function checkSize(name: string, value: number, max: number): void {
+  check(
+    Number.isInteger(value) && value > 0 && value <= max,
+    `decoder config: ${name} must be an integer from 1 to ${max}, it is ${value}`,
   );
 }
 
@@ -75,7 +82,7 @@ export function checkForward(options: ForwardOptions): void {
 }
 
 function ascends(array: Int32Array): boolean {
-  for (let i = 1; i < array.length; i++) if (array[i]! <= array[i - 1]!) return false;
+  for (let i = 1; i < array.length; i++) if (at(array, i) <= at(array, i - 1)) return false;
   return true;
 }
 

@@ -25,9 +25,10 @@ export function extractGsm8k(solution: string, method: Gsm8kMethod): string | un
   return runs.findLast((run) => run !== '.') ?? runs[0];
 }
 
-/** Settings `method` (strict), `format_score` (0: a wrong answer in the right form), `score` (1: a right one). */
+/** Settings `method` (strict), `format_score` (0: a wrong answer in the right form), `score` (1: a right one). Gives `acc`, too: is the answer right? */
 export const gsm8k: Scorer = ({ solutionStr, groundTruth }, settings) => {
   const answer = extractGsm8k(solutionStr, (settings['method'] ?? 'strict') as Gsm8kMethod);
-  if (answer === undefined) return 0;
-  return answer === String(groundTruth) ? Number(settings['score'] ?? 1) : Number(settings['format_score'] ?? 0);
+  const acc = answer === String(groundTruth);
+  if (answer === undefined) return { score: 0, acc };
+  return { score: Number(acc ? (settings['score'] ?? 1) : (settings['format_score'] ?? 0)), acc };
 };

@@ -1,8 +1,10 @@
-/** The import rules of ARCHITECTURE, over the real files. A rule that nobody checks is a wish. */
+/** The import rules of ARCHITECTURE, over the real files. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, posix, relative } from 'node:path';
+import { dirname, join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageRoot } from '../infra/home.ts';
+import { codeOf, importsOf, sourcesIn, type SourceFile } from './architecture/sources.ts';
+import { cyclesOf, importGraph, unreached } from './architecture/graph.ts';
 
 const ROOT = packageRoot();
 
@@ -11,6 +13,8 @@ interface FolderRule {
   readonly folders: readonly string[];
   /** Of these only types. A path names a part of a folder. */
   readonly types?: readonly string[];
+  /** What its test files may import besides. */
+  readonly tests?: readonly string[];
   /** Packages; '*' any of package.json. 'node:*' the built-ins. */
   readonly packages: readonly string[];
 }
@@ -35,9 +39,10 @@ const RULES: Readonly<Record<string, FolderRule>> = {
     folders: ['core', 'native', 'models', 'rewards', 'infra', 'activities', 'workflows', 'workers'],
     packages: ['node:*', '*'],
   },
-  cli: { folders: ['core', 'models', 'rewards', 'infra', 'workflows/messages.ts', 'cli'], packages: ['node:*', '*'] },
+  api: { folders: ['core', 'models', 'rewards', 'infra', 'api'], packages: ['node:*', '*'] },
+  cli: { folders: ['core', 'api', 'cli'], tests: ['infra', 'models'], packages: ['node:*', 'commander'] },
   bench: {
-    folders: ['core', 'native', 'models', 'rewards', 'infra', 'activities', 'workflows', 'workers', 'bench'],
+    folders: ['core', 'native', 'models', 'rewards', 'infra', 'activities', 'workflows', 'workers', 'api', 'bench'],
     packages: ['node:*', '*'],
   },
   tests: {
@@ -50,6 +55,7 @@ const RULES: Readonly<Record<string, FolderRule>> = {
       'activities',
       'workflows',
       'workers',
+      'api',
       'cli',
       'bench',
       'tests',
@@ -60,6 +66,7 @@ const RULES: Readonly<Record<string, FolderRule>> = {
 
 const TOP_FOLDERS = [
   'activities',
+  'api',
   'bench',
   'cli',
   'core',
@@ -75,22 +82,9 @@ const TOP_FOLDERS = [
 ];
 
 /** `any` where a type may stand. */
-const ANY = /(?:[:<,|&(]\s*|\bas\s+|\bextends\s+|=\s*)any\b(?!['`\w-])(?=\s*(?:[;,)>\]|&=\[{]|$))/m;
+const ANY = /(?:[:<,|&(]\s*|\bas\s+|\bextends\s+|=\s*)any\b(?!['`\w-])(?=\s*(?:[;,)>\]|&=[{]|$))/m;
 
-interface SourceFile {
-  /** From the root, with "/". */
-  readonly path: string;
-  readonly text: string;
-  /** Without comments and the inside of texts: for rules about code. */
-  readonly code: string;
-}
-
-interface ImportOf {
-  readonly specifier: string;
-  readonly typeOnly: boolean;
-}
-
-const files = Object.keys(RULES).flatMap((folder) => sourcesIn(join(ROOT, folder)));
+const files = Object.keys(RULES).flatMap((folder) => sourcesIn(ROOT, folder));
 /** Tests, and what only tests may use. */
 const isTest = (path: string) => /\.test(?:-support)?\.ts$/.test(path);
 
@@ -136,12 +130,58 @@ describe('imports', () => {
   });
 });
 
+describe('the import graph', () => {
+  const graph = importGraph(files);
+
+  it('has no cycle of files, types included', () => {
+    expect(cyclesOf(graph)).toEqual([]);
+  });
+
+  it('has no cycle of areas: top folders, and the folders of infra', () => {
+    const areaOf = (path: string) =>
+      path
+        .split('/')
+        .slice(0, path.startsWith('infra/') ? 2 : 1)
+        .join('/');
+    const areas = new Map<string, Set<string>>();
+    for (const [path, targets] of graph) {
+      if (isTest(path) || path.startsWith('tests/')) continue;
+      const known = areas.get(areaOf(path)) ?? new Set();
+      for (const target of targets) if (areaOf(target) !== areaOf(path)) known.add(areaOf(target));
+      areas.set(areaOf(path), known);
+    }
+    expect(cyclesOf(areas)).toEqual([]);
+  });
+
+  it('reaches every file from an entry point: a command, a process, a test or a script', () => {
+    expect(unreached(ROOT, files, graph)).toEqual([]);
+  });
+
+  it('shows a cycle and an unreached file where there is one', () => {
+    const of = (edges: Record<string, string[]>) =>
+      new Map(Object.entries(edges).map(([from, to]) => [from, new Set(to)] as const));
+    expect(cyclesOf(of({ a: ['b'], b: ['c'], c: ['a'], d: ['a'] }))).toEqual([['a', 'b', 'c']]);
+    expect(cyclesOf(of({ a: ['b', 'c'], b: ['c'], c: [] }))).toEqual([]);
+    const alone: SourceFile = { path: `core/${'nobody'}-knows-this.ts`, text: '', code: '' };
+    const more = [...files, alone];
+    expect(unreached(ROOT, more, importGraph(more))).toEqual([alone.path]);
+  });
+});
+
 describe('the code', () => {
   const offenders = (pattern: RegExp, except: (path: string) => boolean = () => false) =>
     files.filter((file) => !except(file.path) && pattern.test(file.code)).map(({ path }) => path);
 
   it('has no default exports, but for the settings files that tools ask for', () => {
     expect(offenders(/^export default\b|\bas default\b/m, (path) => path.endsWith('.config.ts'))).toEqual([]);
+  });
+
+  it('spells the keys of a run, and reads them, in core/records only; the verifier does so again', () => {
+    const spelled = /[`']runs\/\$\{|\[0-9a-f\]\{64\}\)?\\\.json/;
+    expect(['`runs/$', '{runId}/run.json`'].join('')).toMatch(spelled);
+    expect(String(/^(\d+)-([0-9a-f]{64})\.json$/)).toMatch(spelled);
+    const apart = (path: string) => /^(core\/records|api\/ledger|tests|bench)\/|\.test(-support)?\.ts$/.test(path);
+    expect(offenders(spelled, apart)).toEqual([]);
   });
 
   it('has no `any`', () => {
@@ -198,9 +238,6 @@ describe('this test', () => {
       ),
     ).toHaveLength(1);
     expect(
-      brokenImports(file('cli/x.ts', "import { m } from '../workflows/messages.ts';"), RULES['cli'] as FolderRule),
-    ).toEqual([]);
-    expect(
       brokenImports(file('cli/x.ts', "import { m } from '../workflows/train.ts';"), RULES['cli'] as FolderRule),
     ).toHaveLength(1);
   });
@@ -227,44 +264,6 @@ describe('this test', () => {
   });
 });
 
-function sourcesIn(folder: string): SourceFile[] {
-  return readdirSync(folder, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.name.endsWith('.d.ts'))
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort()
-    .map((file) => {
-      const text = readFileSync(file, 'utf8');
-      return { path: relative(ROOT, file).replaceAll('\\', '/'), text, code: codeOf(text) };
-    });
-}
-
-/** Comments go; texts keep their quotes only. Order matters: a quote inside a comment is none, and the other way round. */
-function codeOf(text: string): string {
-  return text.replace(
-    /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`/g,
-    (part) => (part.startsWith('/') ? ' ' : part.slice(0, 1).repeat(2)),
-  );
-}
-
-function importsOf({ text }: SourceFile): ImportOf[] {
-  const statements =
-    /^(?:import|export)\s+(?:(type)\s+)?((?:\*|\{|[\w$])[^;'"]*?\s+from\s+)?['"]([^'"\n]+)['"]|\bimport\(\s*['"]([^'"\n]+)['"]\s*\)/gm;
-  return [...text.matchAll(statements)].map(([, type, names = '', from, dynamic]) => ({
-    specifier: from ?? dynamic ?? '',
-    typeOnly: type !== undefined || onlyTypes(names),
-  }));
-}
-
-function onlyTypes(names: string): boolean {
-  const inside = /^\{([\s\S]*)\}/.exec(names.trim())?.[1];
-  const parts =
-    inside
-      ?.split(',')
-      .map((part) => part.trim())
-      .filter((part) => part !== '') ?? [];
-  return parts.length > 0 && parts.every((part) => part.startsWith('type '));
-}
-
 function brokenImports(file: SourceFile, rule: FolderRule): string[] {
   return importsOf(file)
     .filter(
@@ -277,14 +276,16 @@ function brokenImports(file: SourceFile, rule: FolderRule): string[] {
 }
 
 function allowsFile(
-  { folders, types = [] }: FolderRule,
+  { folders, types = [], tests = [] }: FolderRule,
   file: SourceFile,
   specifier: string,
   typeOnly: boolean,
 ): boolean {
   const target = posix.normalize(posix.join(dirname(file.path), specifier));
   const within = (folder: string) => target === folder || target.startsWith(`${folder}/`);
-  return folders.some(within) || (typeOnly && types.some(within)) || (isTest(file.path) && within('tests'));
+  return (
+    folders.some(within) || (typeOnly && types.some(within)) || (isTest(file.path) && ['tests', ...tests].some(within))
+  );
 }
 
 const PACKAGES = Object.keys(

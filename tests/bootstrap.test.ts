@@ -22,7 +22,7 @@ afterEach(() => {
 
 /** A set-up that says `waiting` and `held`, and ends when its stdin does. */
 const setUp = `const { withSetupLock } = await import(process.argv[1]);
-await withSetupLock({ root: process.argv[2], home: process.argv[2] }, () => console.log('waiting'), async () => {
+await withSetupLock([process.argv[2], process.argv[2]], () => console.log('waiting'), async () => {
   console.log('held');
   for await (const _ of process.stdin);
 });`;

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { COMMANDS } from '../cli/commands.ts';
+import { commandContext } from '../cli/context.ts';
 import { createPrinter } from '../cli/printer/printer.ts';
 import { runProgram } from '../cli/program.ts';
 import type { Store } from '../core/ports.ts';
@@ -49,7 +50,7 @@ export async function runWords(home: string, words: readonly string[]): Promise<
     version: '0',
     nouns: {},
     stdout,
-    context: (json) => ({ printer: createPrinter({ json, stdout, stderr, env }), env, cwd: home }),
+    context: (json) => commandContext(createPrinter({ json, stdout, stderr, env }), env, home),
   });
   return { code, ...texts, json: <T>() => JSON.parse(texts.out) as T };
 }

@@ -60,7 +60,7 @@ export const internalError: Fault = { type: 'answer', status: 500, code: 'Intern
 export async function startFaultProxy(target: string): Promise<FaultProxy> {
   const { hostname, port } = new URL(target);
   const rules: { readonly rule: Rule; fired: number }[] = [];
-  let seen: string[] = [];
+  const seen: string[] = [];
   const server = createServer((request, reply) => {
     seen.push(`${request.method} ${request.url}`);
     const hit = rules.find(({ rule, fired }) => fired < (rule.times ?? 1) && (rule.when?.(request) ?? true));

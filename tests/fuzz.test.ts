@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loadRecipe } from '../cli/recipe-file.ts';
+import { loadRecipe } from '../api/recipes/recipe-file.ts';
 import { PetrelError } from '../core/errors.ts';
 import type { Store } from '../core/ports.ts';
 import { keys } from '../core/records/keys.ts';
@@ -301,8 +301,8 @@ describe('messages and files of the stack', () => {
     startedAt: 'now',
     build: 'b',
     phase: 'running',
-    temporal: { address: 'a:1', uiPort: 2 },
-    nats: { url: 'n', token: 't', monitorPort: 3 },
+    temporal: { address: 'a:1', payloadKey: 'k' },
+    nats: { url: 'n', key: 'k', systemKey: 's' },
     pools: [],
     children: [],
   };
@@ -314,7 +314,7 @@ describe('messages and files of the stack', () => {
   );
   fuzz(
     'endpoints.json',
-    sample({ temporalPort: 1, uiPort: 2, natsPort: 3, monitorPort: 4, natsToken: 't' }),
+    sample({ temporalPort: 1, natsPort: 3, natsKey: 'k', natsSystemKey: 's', payloadKey: 'p' }),
     viaFile('home/stack/endpoints.json', () => readEndpoints(join(folder, 'home'))),
   );
   fuzz(

@@ -1,6 +1,8 @@
 /** Workflow histories as files: plain JSON, a line for each event, with bytes in base64. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Payload, PayloadCodec } from '@temporalio/common';
+import { encryptedEncoding } from '../infra/temporal/payload-codec.ts';
 import { packageRoot } from '../infra/home.ts';
 
 const root = join(packageRoot(), 'tests/histories');
@@ -21,11 +23,31 @@ export function storedHistories(): StoredHistory[] {
     }));
 }
 
-/** `events`: as a client fetches them. */
-export function storeHistory(version: string, name: string, events: readonly object[]): void {
+/** `events`: as a client fetches them, with payloads that `codec` encrypted. They are stored decrypted: nobody keeps the key. */
+export async function storeHistory(
+  version: string,
+  name: string,
+  events: readonly object[],
+  codec: PayloadCodec,
+): Promise<void> {
   mkdirSync(join(root, version), { recursive: true });
-  const lines = events.map((event) => JSON.stringify(plain(event)));
+  const decrypted = await Promise.all(events.map((event) => withoutEncryption(event, codec)));
+  const lines = decrypted.map((event) => JSON.stringify(plain(event)));
   writeFileSync(join(root, version, `${name}.json`), `{"events":[\n${lines.join(',\n')}\n]}\n`);
+}
+
+/** The same value with every payload in it decrypted. */
+async function withoutEncryption(value: unknown, codec: PayloadCodec): Promise<unknown> {
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array || 'toNumber' in value) return value;
+  if (Array.isArray(value)) return Promise.all(value.map((one) => withoutEncryption(one, codec)));
+  if (isEncrypted(value)) return (await codec.decode([value]))[0];
+  const entries = Object.entries(value).map(async ([key, one]) => [key, await withoutEncryption(one, codec)] as const);
+  return Object.fromEntries(await Promise.all(entries));
+}
+
+function isEncrypted(value: object): value is Payload {
+  const encoding = (value as Payload).metadata?.['encoding'];
+  return encoding instanceof Uint8Array && Buffer.from(encoding).toString() === encryptedEncoding;
 }
 
 /** Without classes and absent fields. */

@@ -21,6 +21,7 @@ async function endedRun(worker: (request: JobRequest<'checkpoint'>, restore: () 
     stack: builtOwner,
     openStore: async () => store,
     openLog: (opened, id) => new RunLog(opened, id),
+    drivesRun: () => true,
     admitWork: async () => {},
     jobIdOf,
     say: () => {},
@@ -34,6 +35,8 @@ async function endedRun(worker: (request: JobRequest<'checkpoint'>, restore: () 
       },
       settle: () => Promise.reject(new Error('no job of parts')),
       releaseLease: () => {},
+      cancelJobs: async () => {},
+      goesOn: () => {},
     },
   };
   const all = ports as ActivityPorts;

@@ -7,20 +7,21 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { arithmeticRows } from '../cli/data/arithmetic.ts';
-import { verifyLedger } from '../cli/ledger/verify.ts';
-import type { Fault, Verdict } from '../cli/ledger/verify.ts';
-import { createRun, startWorkflow } from '../cli/runs/start.ts';
+import { arithmeticRows } from '../api/data/arithmetic.ts';
+import { verifyLedger } from '../api/ledger/verify.ts';
+import type { Fault, Verdict } from '../api/ledger/verify.ts';
+import { createRun, startWorkflow } from '../api/runs/start.ts';
 import type { RunId } from '../core/ids.ts';
 import type { Store } from '../core/ports.ts';
 import { mergeTrees, parseRecipe } from '../core/recipe/index.ts';
 import type { Tree } from '../core/recipe/index.ts';
 import { keys } from '../core/records/keys.ts';
 import { statusEntry } from '../core/records/schema.ts';
-import type { BatchRecord, RunState, StatusEntry, UpdateRecord, Wish } from '../core/records/schema.ts';
+import type { BatchRecord, StatusEntry, UpdateRecord } from '../core/records/schema.ts';
+import type { RunState, DesiredState } from '../core/run-states.ts';
 import { liveNote, liveSubject, timings } from '../core/wire/messages.ts';
 import type { LiveMessage } from '../core/wire/messages.ts';
-import { wishSignalName } from '../core/wire/workflow.ts';
+import { desiredStateSignal } from '../core/wire/workflow.ts';
 import type { RunOutcome } from '../core/wire/workflow.ts';
 import { connectNats } from '../infra/nats/connection.ts';
 import { listWorkers } from '../infra/nats/presence.ts';
@@ -180,10 +181,10 @@ export class LoopUnderTest {
     return this.client.workflow.getHandle(runId).result() as Promise<RunOutcome>;
   }
 
-  /** What the commands pause, resume, stop and cancel do: the wish into the store, then word of it to the workflow. */
-  async wish({ runId, log }: StartedRun, wish: Wish): Promise<void> {
-    await appendStatus(log, { wish }, new Date());
-    await this.client.workflow.getHandle(runId).signal(wishSignalName, wish);
+  /** What the commands pause, stop and cancel do: record the desired state in the store, then signal the workflow. */
+  async tell({ runId, log }: StartedRun, desired: DesiredState): Promise<void> {
+    await appendStatus(log, { wish: desired }, new Date());
+    await this.client.workflow.getHandle(runId).signal(desiredStateSignal, desired);
   }
 
   /** What the command resume does. */
@@ -192,7 +193,7 @@ export class LoopUnderTest {
     if (!paused) await this.ended(run);
     await appendStatus(run.log, { wish: 'run', ...(paused ? {} : { state: 'queued' as const }) }, new Date());
     await this.drive(run, kind);
-    await this.client.workflow.getHandle(run.runId).signal(wishSignalName, 'run');
+    await this.client.workflow.getHandle(run.runId).signal(desiredStateSignal, 'run');
   }
 
   /** Resolves when the run is in this state. Fails with what the run said when it is not in time, or has failed instead. */
@@ -237,7 +238,7 @@ export class LoopUnderTest {
     return notes;
   }
 
-  /** All status entries of a run as `state, wish`; the wish to run goes without saying. */
+  /** All status entries of a run as `state, desired state`; the desired state `run` is left out. */
   async statuses({ runId, log }: StartedRun): Promise<string[]> {
     const newest = (await log.status())?.n ?? 0;
     const entries = await Promise.all(
@@ -327,8 +328,8 @@ export class LoopUnderTest {
         dataSource: 'arithmetic',
         exclude: new Set(),
       })
-        .map((row) => JSON.stringify(row))
-        .join('\n') + '\n';
+        .map((row) => `${JSON.stringify(row)}\n`)
+        .join('');
     writeFileSync(join(this.#files, 'train.jsonl'), rows('train', 24, false));
     writeFileSync(join(this.#files, 'sft.jsonl'), rows('train', 24, true));
     writeFileSync(this.validationFile, rows('validation', 5, false));

@@ -52,6 +52,8 @@ export class MemoryStore implements Store {
     return this.objects.get(key)?.byteLength;
   }
 
+  async settle(): Promise<void> {}
+
   async list(prefix: string): Promise<string[]> {
     return [...(this.#listed ?? this.objects.keys())].filter((key) => key.startsWith(prefix)).sort();
   }
@@ -63,10 +65,10 @@ export class MemoryStore implements Store {
     return [...new Set(names)].sort();
   }
 
-  async remove(key: string): Promise<void> {
+  async remove(key: string, only: (key: string) => boolean = () => true): Promise<void> {
     this.beforeChange(key);
     if (!key.endsWith('/')) this.objects.delete(key);
-    else for (const one of [...this.objects.keys()]) if (one.startsWith(key)) this.objects.delete(one);
+    else for (const one of [...this.objects.keys()]) if (one.startsWith(key) && only(one)) this.objects.delete(one);
   }
 
   localPath(): undefined {

@@ -17,14 +17,8 @@ import {
   termRecord,
   updateRecord,
 } from '../core/records/schema.ts';
-import type {
-  BatchRecord,
-  Counters,
-  NumericProfile,
-  RunInputs,
-  RunState,
-  StatusEntry,
-} from '../core/records/schema.ts';
+import type { BatchRecord, Counters, NumericProfile, RunInputs, StatusEntry } from '../core/records/schema.ts';
+import type { RunState } from '../core/run-states.ts';
 import type { AdvantageOutput, ScoreTable } from '../core/wire/jobs.ts';
 import { putBlob, putJsonBlob } from '../infra/store/blobs.ts';
 import { storeDataset } from '../infra/store/datasets.ts';
@@ -99,8 +93,8 @@ export async function buildRun(store: Store, options: BuiltRunOptions = {}): Pro
   const runId = makeRunId(name, createdAt, digestOf([name, createdAt.toISOString(), kind]).slice(0, 4));
   const tokenizer = await openTokenizer(tokenizerFolder());
   const run = new RunWriter(store, runId, createdAt, tokenizer, options.wrongAnswer ?? '7');
-  await run.begin(name, kind, iterations, options.owner ?? builtOwner);
   const evaluations = options.evaluations ?? [];
+  await run.begin({ name, kind, iterations, evaluations }, options.owner ?? builtOwner);
   const checkpoints = options.checkpoints ?? [];
   for (let k = 0; k <= done; k++) {
     if (k > 0) await run.iterate(k, kind);
@@ -117,6 +111,16 @@ export async function buildRun(store: Store, options: BuiltRunOptions = {}): Pro
 }
 
 const tokenizerFolder = () => join(packageRoot(), 'tests/golden/tokenizers/byte-level-gpt2');
+
+/** The keys of a recipe that asks for these validations: every `test_freq` iterations, and of the base. */
+function validationsOf(evaluations: readonly number[]): {
+  readonly test_freq: number;
+  readonly val_before_train: boolean;
+} {
+  const divisor = (a: number, b: number): number => (b === 0 ? a : divisor(b, a % b));
+  const frequency = evaluations.reduce(divisor, 0);
+  return { test_freq: frequency === 0 ? -1 : frequency, val_before_train: evaluations.includes(0) };
+}
 
 class RunWriter {
   readonly log: RunLog;
@@ -138,7 +142,15 @@ class RunWriter {
     this.#wrong = wrong;
   }
 
-  async begin(name: string, kind: 'rl' | 'sft', iterations: number, owner: string): Promise<void> {
+  async begin(
+    {
+      name,
+      kind,
+      iterations,
+      evaluations,
+    }: Required<Pick<BuiltRunOptions, 'name' | 'kind' | 'iterations' | 'evaluations'>>,
+    owner: string,
+  ): Promise<void> {
     const runId = this.#runId;
     const createdAt = this.#createdAt.toISOString();
     await decide(
@@ -156,7 +168,7 @@ class RunWriter {
       data: { train_files: 'train.jsonl', train_batch_size: prompts.length, shuffle: false },
       actor: { ppo_mini_batch_size: prompts.length, optim: { lr: learningRate } },
       rollout: { n: samplesPerDraw },
-      trainer: { total_training_steps: iterations },
+      trainer: { total_training_steps: iterations, ...validationsOf(evaluations) },
     });
     const revision = {
       format: recordFormat,

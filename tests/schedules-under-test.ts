@@ -1,12 +1,12 @@
 /** What the tests of schedules share: commands in the loop's home, times fired by hand, and waiting for what they lead to. */
 import { expect } from 'vitest';
-import type { ScheduleSummary } from '../cli/schedules/summary.ts';
+import type { ScheduleSummary } from '../api/schedules/summary.ts';
 import type { Tree } from '../core/recipe/index.ts';
 import { keys } from '../core/records/keys.ts';
 import type { FiringRecord } from '../core/records/schema.ts';
 import { isoSeconds } from '../core/schedules/decide.ts';
 import type { FiringOutcome } from '../core/wire/workflow.ts';
-import { startFiring, temporalScheduleId } from '../infra/schedules/tend.ts';
+import { startFiring, temporalScheduleId } from '../infra/schedules/reconcile.ts';
 import { RunLog } from '../infra/store/run-log.ts';
 import { ScheduleLog } from '../infra/store/schedule-log.ts';
 import { actionWorkflowId } from '../infra/temporal/schedules.ts';

@@ -4,7 +4,9 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, syml
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { petrelHome, readTools } from '../infra/home.ts';
-import { isNatsReady, natsArgs, newNatsToken, writeNatsConfig } from '../infra/nats/server.ts';
+import { isNatsReady } from '../infra/nats/health.ts';
+import { newNatsKey } from '../infra/nats/nkey.ts';
+import { natsArgs, writeNatsConfig } from '../infra/nats/server.ts';
 import type { HasNats } from '../infra/nats/connection.ts';
 import { freePorts, loopback } from '../infra/ports.ts';
 import { identify, isAlive, signalProcess, terminate, waitForExit } from '../infra/stack/process.ts';
@@ -46,20 +48,23 @@ export async function startTemporal(
   const { path } = readTools(petrelHome()).temporal;
   mkdirSync(folder, { recursive: true });
   const args = temporalArgs({ dbFile: join(folder, 'temporal.db'), port, settings });
-  const server = await startServer('temporal', folder, path, args, temporalEnv, () => isTemporalReady(path, port));
+  const server = await startServer('temporal', folder, path, args, temporalEnv(folder), () =>
+    isTemporalReady(path, port),
+  );
   return Object.assign(server, { temporal: { address: `${loopback}:${port}` } });
 }
 
 /** NATS with JetStream under `folder`; give it to `connectNats`. */
 export async function startNats(folder: string): Promise<TestServer & HasNats> {
-  const [port, monitorPort] = (await freePorts(2)) as [number, number];
+  const [port] = (await freePorts(1)) as [number];
+  const url = `nats://${loopback}:${port}`;
   mkdirSync(folder, { recursive: true });
   const options = {
     configFile: join(folder, 'nats.conf'),
     storeDir: join(folder, 'nats'),
     port,
-    monitorPort,
-    token: newNatsToken(),
+    key: newNatsKey(),
+    systemKey: newNatsKey(),
   };
   writeNatsConfig(options);
   const server = await startServer(
@@ -68,9 +73,9 @@ export async function startNats(folder: string): Promise<TestServer & HasNats> {
     readTools(petrelHome())['nats-server'].path,
     natsArgs(options),
     {},
-    () => isNatsReady(monitorPort),
+    () => isNatsReady({ url, systemKey: options.systemKey }),
   );
-  return Object.assign(server, { nats: { url: `nats://${loopback}:${port}`, token: options.token } });
+  return Object.assign(server, { nats: { url, key: options.key } });
 }
 
 /** Any server of ours; `isReady` is asked until it says yes. */

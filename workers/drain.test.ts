@@ -22,7 +22,7 @@ function scene(
   role: 'trainer' | 'rollout' | 'reward',
   { progress = { done: 0, total: 0 }, elapsed = 1_000, ...ports }: Scene = {},
 ) {
-  const hand = new InHand(role, role === 'trainer' ? 'update' : role, { ...progress, note: '' });
+  const hand = new InHand(role, { stage: role === 'trainer' ? 'update' : role, runId: 'r' }, { ...progress, note: '' });
   const start = performance.now();
   if (elapsed >= 0) hand.begin(start - elapsed);
   let why: string | undefined;
@@ -35,7 +35,14 @@ function scene(
     now: () => performance.now(),
     ...ports,
   });
-  return { hand, done, why: async (ms = 0) => (await vi.advanceTimersByTimeAsync(ms), why) };
+  return {
+    hand,
+    done,
+    why: async (ms = 0) => {
+      await vi.advanceTimersByTimeAsync(ms);
+      return why;
+    },
+  };
 }
 
 describe('a worker that is told to leave', () => {
@@ -70,7 +77,7 @@ describe('a worker that is told to leave', () => {
 
   it('changes its mind when a job gets slower', async () => {
     const progress = { done: 9, total: 10, note: '' };
-    const hand = new InHand('reward', 'reward', progress);
+    const hand = new InHand('reward', { stage: 'reward', runId: 'r' }, progress);
     hand.begin(performance.now() - 9_000);
     const rejected = vi.fn();
     hand.handedBack.catch(rejected);

@@ -3,7 +3,9 @@
  * finished, all else is handed back at once. A job that is handed back costs no budget, and goes on elsewhere.
  */
 import { PreemptedError } from '../core/errors.ts';
-import type { Role, Stage } from '../core/wire/jobs.ts';
+import type { Stage } from '../core/wire/jobs.ts';
+import type { Role } from '../core/roles.ts';
+import type { JobMessage } from '../core/wire/messages.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
 import type { JobProgress } from '../infra/nats/puller.ts';
 
@@ -16,19 +18,27 @@ const lookMs = 200;
 export class InHand {
   readonly role: Role;
   readonly stage: Stage;
+  readonly runId: string;
   readonly #progress: JobProgress;
-  /** Rejects when the job is handed back. */
+  readonly #cancelled = new AbortController();
+  /** Rejects when the job is handed back or cancelled. */
   readonly handedBack: Promise<never>;
   #reject: (error: Error) => void = () => {};
   #over = false;
   #beganAt: number | undefined;
 
-  constructor(role: Role, stage: Stage, progress: JobProgress) {
+  constructor(role: Role, { stage, runId }: Pick<JobMessage, 'stage' | 'runId'>, progress: JobProgress) {
     this.role = role;
     this.stage = stage;
+    this.runId = runId;
     this.#progress = progress;
     this.handedBack = new Promise((_, reject) => (this.#reject = reject));
     this.handedBack.catch(() => undefined); // whoever does the job hears of it
+  }
+
+  /** Aborted when nobody wants the result any more. */
+  get signal(): AbortSignal {
+    return this.#cancelled.signal;
   }
 
   get isOver(): boolean {
@@ -50,9 +60,19 @@ export class InHand {
   }
 
   handBack(why: string): void {
+    this.#end(new PreemptedError('Leaving', `handed back: ${why}`));
+  }
+
+  /** The job's run has ended: the work stops where it is. */
+  cancel(): void {
+    this.#end(new PreemptedError('Cancelled', `${this.runId} has ended`));
+    this.#cancelled.abort();
+  }
+
+  #end(error: PreemptedError): void {
     if (this.#over) return;
     this.#over = true;
-    this.#reject(new PreemptedError('Leaving', `handed back: ${why}`));
+    this.#reject(error);
   }
 }
 

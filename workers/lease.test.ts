@@ -1,52 +1,132 @@
 import { describe, expect, it } from 'vitest';
 import { TrainerLease } from './lease.ts';
+import type { LeasePorts } from './lease.ts';
 
-const longAgo = Date.now() + 60_000;
+const hour = 3_600_000;
+const job = async () => {};
+const run = (runId: string) => ({ runId, store: 'file:///store' });
+
+function leaseUnderTest(ports: Partial<LeasePorts> = {}) {
+  let nowMs = 0;
+  const seen: { freed: string[]; changes: number; lines: string[] } = { freed: [], changes: 0, lines: [] };
+  const lease = new TrainerLease(
+    {
+      changed: () => (seen.changes += 1),
+      freed: (runId) => seen.freed.push(runId),
+      isActive: async () => true,
+      log: (line) => seen.lines.push(line),
+      ...ports,
+    },
+    { askEveryMs: 0, waiterMs: 1_000 },
+    () => nowMs,
+  );
+  return { lease, seen, pass: (ms: number) => void (nowMs += ms) };
+}
+
+/** Lets answers of `isActive` arrive. */
+const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('the lease of a trainer', () => {
-  it('is refused to others while it is fresh, and told by name', async () => {
-    const lease = new TrainerLease({ changed: () => {}, freed: () => {} });
-    expect(lease.refuse('a', 0)).toBeUndefined();
-    await lease.use('a', async () => {
-      expect(lease.refuse('a', longAgo)).toBeUndefined();
-      expect(lease.refuse('b', longAgo)).toBe('the trainer is leased to a');
-    });
-    expect(lease.refuse('b', Date.now())).toBe('the trainer is leased to a');
-    expect(lease.refuse('b', longAgo)).toBeUndefined();
+  it('stays with its run while the run is active, however long it sends no job', async () => {
+    const { lease, seen, pass } = leaseUnderTest();
+    await lease.use(run('a'), job);
+    for (let i = 0; i < 24; i++) {
+      pass(hour);
+      expect(lease.refuse('b')).toBe('the trainer is leased to a');
+      await turn();
+    }
+    expect([lease.runId, seen.freed]).toEqual(['a', []]);
   });
 
-  it('ends when it is given back, by its holder only', async () => {
-    const freed: string[] = [];
-    const lease = new TrainerLease({ changed: () => {}, freed: (runId) => freed.push(runId) });
-    await lease.use('a', async () => {});
+  it('ends when another run waits and the store says that its run is not active', async () => {
+    let active = true;
+    const { lease, seen } = leaseUnderTest({ isActive: async () => active });
+    await lease.use(run('a'), job);
+    active = false;
+    expect(lease.refuse('b')).toBe('the trainer is leased to a');
+    await turn();
+    expect(seen.freed).toEqual(['a']);
+    expect(lease.refuse('b')).toBeUndefined();
+  });
+
+  it('stays while the store cannot be read, and while a job is in hand', async () => {
+    const { lease, seen } = leaseUnderTest({ isActive: () => Promise.reject(new Error('no answer')) });
+    await lease.use(run('a'), job);
+    lease.refuse('b');
+    await turn();
+    expect([lease.runId, seen.lines]).toEqual(['a', ['a keeps the trainer: Error: no answer']]);
+
+    const busy = leaseUnderTest({ isActive: async () => false });
+    await busy.lease.use(run('a'), async () => {
+      busy.lease.refuse('b');
+      await turn();
+      expect(busy.lease.runId).toBe('a');
+    });
+  });
+
+  it('goes to the runs in the order in which they came', async () => {
+    const { lease, pass } = leaseUnderTest();
+    await lease.use(run('a'), job);
+    for (const waiting of ['b', 'c', 'd', 'b']) lease.refuse(waiting);
+    lease.release('a');
+    expect(lease.refuse('c')).toBe('the trainer goes to b next');
+    expect(lease.refuse('b')).toBeUndefined();
+    await lease.use(run('b'), job);
+    lease.refuse('c');
+    lease.release('c'); // it was cancelled
+    lease.release('b');
+    pass(500);
+    expect(lease.refuse('e')).toBe('the trainer goes to d next');
+    pass(501); // d does not ask any more
+    expect(lease.refuse('e')).toBeUndefined();
+  });
+
+  it('is taken by the first of two runs that may start', async () => {
+    const { lease } = leaseUnderTest();
+    await lease.use(run('a'), job);
+    for (const waiting of ['b', 'c']) lease.refuse(waiting);
+    lease.release('a');
+    expect([lease.refuse('b'), lease.refuse('c')]).toEqual([undefined, undefined]); // b claims its job meanwhile
+    await lease.use(run('b'), job);
+    await expect(lease.use(run('c'), job)).rejects.toMatchObject({ code: 'TrainerLeased' });
+    expect(lease.runId).toBe('b');
+  });
+
+  it('is not held up by a run whose turn came and whose job nobody claims', () => {
+    const { lease } = leaseUnderTest();
+    expect(lease.refuse('a')).toBeUndefined();
+    expect(lease.refuse('b')).toBeUndefined();
+  });
+
+  it('is released by its holder only', async () => {
+    const { lease, seen } = leaseUnderTest();
+    await lease.use(run('a'), job);
     lease.release('b');
     expect(lease.runId).toBe('a');
     lease.release('a');
-    expect([lease.runId, freed]).toEqual([undefined, ['a']]);
+    expect([lease.runId, seen.freed]).toEqual([undefined, ['a']]);
   });
 
-  it('is told when it changes, and yields to another trainer of the same run unless it is in use', async () => {
-    let changes = 0;
-    const lease = new TrainerLease({ changed: () => (changes += 1), freed: () => {} });
-    await lease.use('a', async () => {
-      lease.yield('a');
-      expect([lease.runId, changes]).toEqual(['a', 1]);
+  it('tells when it changes, and ends when another trainer works for the run, unless it has a job in hand', async () => {
+    const { lease, seen } = leaseUnderTest();
+    await lease.use(run('a'), async () => {
+      lease.trainedElsewhere('a');
+      expect([lease.runId, seen.changes]).toEqual(['a', 1]);
     });
-    await lease.use('a', async () => {});
-    expect(changes).toBe(1);
-    lease.yield('a');
-    expect([lease.runId, changes]).toEqual([undefined, 2]);
+    await lease.use(run('a'), job);
+    expect(seen.changes).toBe(1);
+    lease.trainedElsewhere('a');
+    expect([lease.runId, seen.changes]).toEqual([undefined, 2]);
   });
 
-  it('ends with the work in hand when it is given back meanwhile, unless more work comes', async () => {
-    const freed: string[] = [];
-    const lease = new TrainerLease({ changed: () => {}, freed: (runId) => freed.push(runId) });
-    await lease.use('a', async () => lease.release('a'));
-    expect(freed).toEqual(['a']);
-    await lease.use('a', async () => {
+  it('released while a job is in hand ends with the job, unless another job of the run comes', async () => {
+    const { lease, seen } = leaseUnderTest();
+    await lease.use(run('a'), async () => lease.release('a'));
+    expect(seen.freed).toEqual(['a']);
+    await lease.use(run('a'), async () => {
       lease.release('a');
-      await lease.use('a', async () => {});
+      await lease.use(run('a'), job);
     });
-    expect([lease.runId, freed]).toEqual(['a', ['a']]);
+    expect([lease.runId, seen.freed]).toEqual(['a', ['a']]);
   });
 });

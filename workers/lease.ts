@@ -1,70 +1,133 @@
-/** A trainer belongs to one run at a time: its state is dear to load. Others wait, visibly queued. */
+/**
+ * The lease of a trainer. A trainer works for one run at a time, since loading a run's state takes long. The run keeps the
+ * trainer until it pauses or ends, however long its rollouts and scorers take meanwhile. Other runs wait in the order in
+ * which they came, and are shown as `queued`.
+ */
+import { RetryableError } from '../core/errors.ts';
 
-/** A run that sends its trainer nothing for this long gives it up; that costs a checkpoint load, nothing else. */
-const idleMs = 30_000;
-
-export interface LeaseEvents {
-  /** Taken or given back: others should know at once. */
-  readonly changed: () => void;
-  /** The run gave it back: what is in memory for it can go. */
-  readonly freed: (runId: string) => void;
+/** A run and the URL of the store that it is in. */
+export interface Leaseholder {
+  readonly runId: string;
+  readonly store: string;
 }
 
-export class TrainerLease {
-  readonly #events: LeaseEvents;
-  #runId: string | undefined;
-  #lastUse = 0;
-  #inUse = 0;
-  /** Given back while in use: free as soon as that ends. */
-  #givenBack = false;
+export interface LeasePorts {
+  /** The lease was taken or released: others should know at once. */
+  readonly changed: () => void;
+  /** The run released the trainer: its state need not stay in memory. */
+  readonly freed: (runId: string) => void;
+  /** Whether the store says that this stack still works on the run. Rejects when the store cannot be read. */
+  readonly isActive: (holder: Leaseholder) => Promise<boolean>;
+  readonly log: (line: string) => void;
+}
 
-  constructor(events: LeaseEvents) {
-    this.#events = events;
+export interface LeaseTimes {
+  /** How often `isActive` is called while another run waits. */
+  readonly askEveryMs: number;
+  /** A waiting run that has not asked for this long does not wait any more. */
+  readonly waiterMs: number;
+}
+
+const leasedTo = ({ runId }: Leaseholder): string => `the trainer is leased to ${runId}`;
+
+export class TrainerLease {
+  readonly #ports: LeasePorts;
+  readonly #times: LeaseTimes;
+  readonly #nowMs: () => number;
+  #holder: Leaseholder | undefined;
+  #jobs = 0;
+  /** Released while a job was in hand: the lease ends with that job. */
+  #released = false;
+  #askedAtMs = Number.NEGATIVE_INFINITY;
+  /** Runs that were refused, and when last; in the order in which they came. */
+  readonly #waiting = new Map<string, number>();
+
+  constructor(ports: LeasePorts, times: LeaseTimes, nowMs: () => number = () => performance.now()) {
+    this.#ports = ports;
+    this.#times = times;
+    this.#nowMs = nowMs;
   }
 
   get runId(): string | undefined {
-    return this.#runId;
+    return this.#holder?.runId;
   }
 
-  /** Why a job of this run must wait; undefined when it may go on. */
-  refuse(runId: string, now: number): string | undefined {
-    const free =
-      this.#runId === undefined || this.#runId === runId || (this.#inUse === 0 && now - this.#lastUse > idleMs);
-    return free ? undefined : `the trainer is leased to ${this.#runId}`;
+  /** Why a job of this run must wait; undefined when it may start. */
+  refuse(runId: string): string | undefined {
+    if (this.#holder?.runId === runId) return undefined;
+    if (this.#holder !== undefined) {
+      this.#askIfActive(this.#holder);
+      this.#waiting.set(runId, this.#nowMs());
+      return leasedTo(this.#holder);
+    }
+    const first = this.#firstWaiting();
+    if (first !== undefined && first !== runId) {
+      this.#waiting.set(runId, this.#nowMs());
+      return `the trainer goes to ${first} next`;
+    }
+    this.#waiting.delete(runId); // when nobody claims its job any more, it must not hold up the others
+    return undefined;
   }
 
-  /** Takes or keeps the lease for the length of some work. */
-  async use<T>(runId: string, work: () => Promise<T>): Promise<T> {
-    const taken = this.#runId !== runId;
-    this.#runId = runId;
-    this.#givenBack = false;
-    this.#inUse += 1;
-    if (taken) this.#events.changed();
+  /**
+   * Takes or keeps the lease and does a job of the run. Throws RetryableError `TrainerLeased` when another run has taken the
+   * lease since `refuse`.
+   */
+  async use<T>(holder: Leaseholder, job: () => Promise<T>): Promise<T> {
+    if (this.#holder !== undefined && this.#holder.runId !== holder.runId)
+      throw new RetryableError('TrainerLeased', leasedTo(this.#holder));
+    const taken = this.#holder?.runId !== holder.runId;
+    this.#holder = holder;
+    this.#released = false;
+    this.#jobs += 1;
+    this.#waiting.delete(holder.runId);
+    if (taken) this.#ports.changed();
     try {
-      return await work();
+      return await job();
     } finally {
-      this.#inUse -= 1;
-      this.#lastUse = Date.now();
-      if (this.#givenBack) this.release(runId);
+      this.#jobs -= 1;
+      if (this.#released) this.release(holder.runId);
     }
   }
 
-  /** Other work of the leased run keeps it too. */
-  touch(runId: string): void {
-    if (this.#runId === runId) this.#lastUse = Date.now();
-  }
-
+  /** The run paused or ended. */
   release(runId: string): void {
-    if (this.#runId !== runId) return;
-    this.#givenBack = this.#inUse > 0;
-    if (this.#givenBack) return;
-    this.#runId = undefined;
-    this.#events.freed(runId);
-    this.#events.changed();
+    this.#waiting.delete(runId);
+    if (this.#holder?.runId !== runId) return;
+    this.#released = this.#jobs > 0;
+    if (this.#released) return;
+    this.#holder = undefined;
+    this.#ports.freed(runId);
+    this.#ports.changed();
   }
 
-  /** Another trainer works for the same run: two states of one run in memory are one too many. */
-  yield(runId: string): void {
-    if (this.#inUse === 0) this.release(runId);
+  /** Another trainer works for the run: it does not wait here, and its state need not be in memory twice. */
+  trainedElsewhere(runId: string): void {
+    this.#waiting.delete(runId);
+    if (this.#jobs === 0) this.release(runId);
+  }
+
+  #firstWaiting(): string | undefined {
+    for (const [runId, atMs] of this.#waiting) {
+      if (this.#nowMs() - atMs <= this.#times.waiterMs) return runId;
+      this.#waiting.delete(runId);
+    }
+    return undefined;
+  }
+
+  /**
+   * The message that releases the lease is lost when NATS is down, so the store is asked whether the run still needs the
+   * trainer. Without an answer the run keeps it.
+   */
+  #askIfActive(holder: Leaseholder): void {
+    const now = this.#nowMs();
+    if (this.#jobs > 0 || now - this.#askedAtMs < this.#times.askEveryMs) return;
+    this.#askedAtMs = now;
+    this.#ports.isActive(holder).then(
+      (active) => {
+        if (!active && this.#jobs === 0) this.release(holder.runId);
+      },
+      (error: unknown) => this.#ports.log(`${holder.runId} keeps the trainer: ${String(error)}`),
+    );
   }
 }

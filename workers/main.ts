@@ -3,8 +3,9 @@ import { timings } from '../core/wire/messages.ts';
 import { ec2Notice, metadataVariable } from '../infra/fleet/ec2-notice.ts';
 import { firstNotice, signalNotice } from '../infra/fleet/notice.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
-import { petrelHome } from '../infra/home.ts';
+import { buildId, petrelHome } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
+import { servesStore } from '../infra/stack/driven-runs.ts';
 import { announceReady, keepStack, predecessorVariable, stackFromEnv, workerGraceMs } from '../infra/stack/index.ts';
 import { workerOptions } from './options.ts';
 import { Worker } from './worker.ts';
@@ -15,11 +16,13 @@ const worker = new Worker(options, {
   nc,
   timing: timings.local,
   home: petrelHome(),
+  isKnownStore: (url) => servesStore(petrelHome(), url),
   die: (error) => {
     console.error(error);
     process.exit(1);
   },
   renew: () => void leave(),
+  build: { own: buildId(), ofStack: () => stackFromEnv().build },
 });
 await worker.start();
 announceReady();

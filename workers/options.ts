@@ -2,8 +2,8 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { InvalidInputError } from '../core/errors.ts';
-import { roles as knownRoles } from '../core/wire/jobs.ts';
-import type { Role } from '../core/wire/jobs.ts';
+import { roles as knownRoles } from '../core/roles.ts';
+import type { Role } from '../core/roles.ts';
 import { noticeSources } from '../infra/fleet/notice.ts';
 import type { NoticeSource } from '../infra/fleet/notice.ts';
 

@@ -22,7 +22,7 @@ describe('the gate', () => {
     const log: string[] = [];
     const release: (() => void)[] = [];
     const job = (name: string, exclusive: boolean) =>
-      gate.hold(exclusive, async () => {
+      gate.run(exclusive, async () => {
         log.push(`+${name}`);
         await new Promise<void>((resolve) => release.push(resolve));
         log.push(`-${name}`);

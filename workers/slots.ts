@@ -30,7 +30,7 @@ export class Gate {
   #exclusive = false;
   readonly #queue: { readonly exclusive: boolean; readonly go: () => void }[] = [];
 
-  async hold<T>(exclusive: boolean, work: () => Promise<T>): Promise<T> {
+  async run<T>(exclusive: boolean, work: () => Promise<T>): Promise<T> {
     await new Promise<void>((go) => {
       this.#queue.push({ exclusive, go });
       this.#admit();

@@ -3,13 +3,15 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { errorToJson, PetrelError, PreemptedError, RetryableError } from '../core/errors.ts';
+import { errorToJson, PetrelError, PreemptedError, UnfitError } from '../core/errors.ts';
 import type { ErrorJson } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { recordFormat } from '../core/records/schema.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
 import type { Store } from '../core/ports.ts';
-import type { RewardInput, Role, Stage } from '../core/wire/jobs.ts';
+import type { Stage } from '../core/wire/jobs.ts';
+import type { Role } from '../core/roles.ts';
+import { checkJobInput, rewardInput } from '../core/wire/job-inputs.ts';
 import { leaseRelease, leaseSubject, wireVersion } from '../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
@@ -17,10 +19,12 @@ import { readMessage } from '../infra/nats/incoming.ts';
 import { Journal } from '../infra/nats/journal.ts';
 import { PresenceBeacon, watchPresence } from '../infra/nats/presence.ts';
 import { Puller } from '../infra/nats/puller.ts';
-import type { JobProgress, Refusal } from '../infra/nats/puller.ts';
+import type { JobProgress, PullerPorts, Refusal } from '../infra/nats/puller.ts';
 import { faultPoint } from '../infra/faults/index.ts';
+import { stackName } from '../infra/stack/identity.ts';
 import { storesByUrl } from '../infra/store/open-stores.ts';
 import { encodeRecord } from '../infra/store/records.ts';
+import { RunLog } from '../infra/store/run-log.ts';
 import { watchLoopDelay } from '../infra/telemetry/loop-delay.ts';
 import { lineWriter } from '../infra/telemetry/run-log-lines.ts';
 import { engineTicks } from '../native/ticks.ts';
@@ -28,10 +32,17 @@ import { drain, goodbyeMs, InHand, within } from './drain.ts';
 import { EngineClient } from './engine/client.ts';
 import type { EngineAnswer } from './engine/client.ts';
 import { anyProfile, deterministicProfile } from './engine/profile.ts';
+import { Fitness } from './fitness.ts';
+import type { Need } from './fitness.ts';
 import { TrainerLease } from './lease.ts';
+import { buildNeed, jobNeeds, missedNeed, roomNeed } from './needs.ts';
+import type { NeedPorts } from './needs.ts';
+import type { Leaseholder } from './lease.ts';
 import { Neighbours } from './neighbours.ts';
 import type { WorkerOptions } from './options.ts';
+import { RewardRoom } from './reward/room.ts';
 import { RewardRole } from './reward/score.ts';
+import type { ScoringReport } from './reward/score.ts';
 import { Gate, Slots } from './slots.ts';
 
 /** Failures in a row, of unknown kind, after which a worker stops pulling. */
@@ -39,7 +50,10 @@ const failuresToUnhealthy = 3;
 /** How long an unhealthy worker shows itself before it leaves, so that its supervisor starts a fresh one. */
 const unhealthyMs = 10_000;
 /** Rollout jobs side by side: their samples share the engine's slots, so a queue of a few keeps it full. */
-const slotsOf: Readonly<Record<Role, number>> = { trainer: 1, rollout: 8, reward: 2 };
+const slotsOf: Readonly<Record<Exclude<Role, 'reward'>, number>> = { trainer: 1, rollout: 8 };
+
+/** How soon a scoring job whose run holds its share of the slots is offered again. */
+const rewardSlotDelayMs = 250;
 
 /**
  * How soon a job that is another trainer's is offered again, at random up to twice as late: two trainers that get each
@@ -47,14 +61,21 @@ const slotsOf: Readonly<Record<Role, number>> = { trainer: 1, rollout: 8, reward
  */
 const handOverMs = 10;
 
+/** How soon a job that this worker cannot do is offered again: soon to a better one, seldom when there is none. */
+const unfitDelayMs = (deliveries: number) => Math.min(1_000, handOverMs * 2 ** Math.min(deliveries, 7));
+
 export interface WorkerPorts {
   readonly nc: NatsConnection;
   readonly timing: Timing;
   readonly home: string;
+  /** False for a store that the owner of the stack never named: a job in it is refused. */
+  readonly isKnownStore: (url: string) => boolean;
   /** Ends the process: the engine's memory cannot be trusted any more. */
   readonly die: (error: Error) => void;
   /** Ends the process in order, for a fresh one in its place. */
   readonly renew: () => void;
+  /** Build ids of this process's code and of the stack; absent where there is no stack. */
+  readonly build?: { readonly own: string; readonly ofStack: () => string };
 }
 
 export class Worker {
@@ -62,17 +83,16 @@ export class Worker {
   readonly #ports: WorkerPorts;
   readonly #incarnation = randomBytes(6).toString('hex');
   readonly #since = new Date().toISOString();
-  readonly #lease = new TrainerLease({
-    changed: () => this.#beacon.tell(),
-    freed: (runId) => this.#engine?.release(runId),
-  });
+  readonly #lease: TrainerLease;
   readonly #neighbours: Neighbours;
   readonly #gate = new Gate();
+  readonly #fitness = new Fitness(() => this.#beacon.tell());
   readonly #reward: RewardRole;
+  readonly #rewardRoom = new RewardRoom();
   readonly #beacon: PresenceBeacon;
   readonly #journal: Journal;
   readonly #loopDelay = watchLoopDelay();
-  readonly #stores = storesByUrl();
+  readonly #stores: (url: string) => Promise<Store>;
   readonly #jobs = new Set<string>();
   readonly #hands = new Set<InHand>();
   /** How long the last job of each stage took. */
@@ -89,7 +109,18 @@ export class Worker {
   constructor(options: WorkerOptions, ports: WorkerPorts) {
     this.#options = options;
     this.#ports = ports;
+    this.#stores = storesByUrl(ports.isKnownStore);
     this.#reward = new RewardRole(join(ports.home, 'cache'));
+    this.#lease = new TrainerLease(
+      {
+        changed: () => this.#beacon.tell(),
+        freed: (runId) => this.#engine?.release(runId),
+        isActive: (holder) => this.#isActive(holder),
+        log: (line) => console.log(line),
+      },
+      // A job that waits is offered again every `progressMs`, to one trainer of several.
+      { askEveryMs: ports.timing.watchdogMs, waiterMs: 10 * ports.timing.progressMs },
+    );
     this.#neighbours = new Neighbours(this.#incarnation, ports.timing.presenceMs);
     this.#journal = new Journal(ports.nc, this.#incarnation, { lost: () => this.#engine?.journalLost() });
     this.#beacon = new PresenceBeacon(ports.nc, ports.timing, () => this.#presence());
@@ -109,6 +140,7 @@ export class Worker {
     }
     this.#listenForReleases();
     watchPresence(this.#ports.nc, (entry) => this.#meet(entry));
+    await this.#fitness.firstLack(this.#generalNeeds());
     for (const role of roles) this.#pull(role);
     this.#state = 'ready';
     this.#loopDelay.restart();
@@ -160,7 +192,7 @@ export class Worker {
 
   #pull(role: Role): void {
     const profiles = this.#profiles(role);
-    const room = new Slots(slotsOf[role]);
+    const room = this.#roomFor(role);
     for (const profile of profiles) {
       const puller = new Puller({
         nc: this.#ports.nc,
@@ -170,11 +202,11 @@ export class Worker {
         predecessorEnded: this.#options.predecessorEnded,
         role,
         profile,
-        room: profiles.length === 1 ? room : new Slots(slotsOf[role]),
-        refuse: (message) => (role === 'trainer' ? this.#refuseTraining(message.runId) : undefined),
+        room: profiles.length === 1 ? room : this.#roomFor(role),
+        refuse: (message, deliveries) => this.#refuse(role, message, deliveries),
         handle: (message, progress, alone) => this.#handle(role, message, progress, alone),
         ticks: () => (this.#engine === undefined ? 0 : this.#engine.ticks + engineTicks()) + this.#rewardTicks,
-        onSuccess: () => this.#succeeded(),
+        onSuccess: (message) => this.#succeeded(message),
         onFailure: (message, error) => this.#failed(message, error),
       });
       this.#pullers.push(puller);
@@ -182,24 +214,53 @@ export class Worker {
     }
   }
 
+  /** Free slots while this worker takes jobs at all. */
+  #roomFor(role: Role): PullerPorts['room'] {
+    const slots = role === 'reward' ? this.#rewardRoom : new Slots(slotsOf[role]);
+    return {
+      enter: async () => {
+        await slots.enter();
+        await this.#fitness.whenFit();
+      },
+      leave: () => slots.leave(),
+    };
+  }
+
+  #generalNeeds(): Need[] {
+    const { build, home } = this.#ports;
+    return [...(build === undefined ? [] : [buildNeed(build.own, build.ofStack)]), roomNeed(join(home, 'cache'))];
+  }
+
+  get #needPorts(): NeedPorts {
+    return { cache: join(this.#ports.home, 'cache'), openStore: this.#stores, engine: this.#engine?.facts };
+  }
+
+  async #refuse(role: Role, message: JobMessage, deliveries: number): Promise<Refusal | undefined> {
+    const lack = await this.#fitness.firstLack(jobNeeds(message, this.#needPorts));
+    if (lack !== undefined)
+      return { because: `${this.#options.name} cannot do it: ${lack.message}`, delayMs: unfitDelayMs(deliveries) };
+    if (role === 'trainer') return this.#refuseTraining(message.runId);
+    const because = role === 'reward' ? this.#rewardRoom.refuse(message.runId) : undefined;
+    return because === undefined ? undefined : { because, delayMs: rewardSlotDelayMs };
+  }
+
   /** Runs that do not ask for bits, and those whose bits this engine makes. Scorers have no arithmetic of ours. */
   #profiles(role: Role): readonly string[] {
-    return role === 'reward' || this.#engine === undefined
-      ? [anyProfile]
-      : [anyProfile, deterministicProfile(this.#engine.facts)];
+    return role === 'reward' || this.#engine === undefined ? [anyProfile] : [anyProfile, deterministicProfile];
   }
 
   async #handle(role: Role, message: JobMessage, progress: JobProgress, alone: boolean): Promise<void> {
     if (this.#leaving !== undefined) throw new PreemptedError('Leaving', `handed back: ${this.#leaving.reason}`);
-    const hand = new InHand(role, message.stage, progress);
+    const hand = new InHand(role, message, progress);
     this.#jobs.add(message.jobId);
     this.#hands.add(hand);
     this.#beacon.tell();
     const work = this.#gate
-      .hold(alone, () => this.#begin(hand, role, message, progress))
+      .run(alone, () => this.#begin(hand, role, message, progress))
       .finally(() => this.#hands.delete(hand));
+    const ended = Promise.race([work, hand.handedBack]);
     try {
-      await Promise.race([work, hand.handedBack]);
+      await (role === 'reward' ? this.#rewardRoom.hold(message.runId, () => ended) : ended);
     } finally {
       this.#jobs.delete(message.jobId);
       this.#beacon.tell();
@@ -211,18 +272,20 @@ export class Worker {
     if (hand.isOver) return;
     const began = performance.now();
     hand.begin(began);
-    await this.#work(role, message, progress);
+    await this.#work(role, message, progress, hand.signal);
     this.#usualMs.set(message.stage, performance.now() - began);
   }
 
-  async #work(role: Role, message: JobMessage, progress: JobProgress): Promise<void> {
+  async #work(role: Role, message: JobMessage, progress: JobProgress, signal: AbortSignal): Promise<void> {
     const store = await this.#store(message.store);
     const key = keys.result(message.runId, message.jobId);
     if ((await store.head(key)) !== undefined) return;
     const facts = { kind: 'result', stage: message.stage, runId: message.runId, iteration: message.at.iteration };
     faultPoint('job.begin', facts);
     const answer =
-      role === 'reward' ? await this.#score(store, message, progress) : await this.#compute(role, message, progress);
+      role === 'reward'
+        ? await this.#score(store, message, progress)
+        : await this.#compute(role, message, progress, signal);
     const record: ResultRecord = {
       format: recordFormat,
       jobId: message.jobId,
@@ -240,41 +303,39 @@ export class Worker {
     if (message.stage === 'rollout') this.#journal.purge(message.runId, message.jobId);
   }
 
-  async #compute(role: Role, message: JobMessage, progress: JobProgress): Promise<EngineAnswer> {
+  async #compute(role: Role, message: JobMessage, progress: JobProgress, signal: AbortSignal): Promise<EngineAnswer> {
+    checkJobInput(message.stage, message.input);
     const engine = this.#engine;
     if (engine === undefined) throw new Error(`this worker holds ${this.#options.roles.join(', ')}, not ${role}`);
     const say = lineWriter(this.#ports.nc, message.runId, this.#options.name);
     const journal = message.stage === 'rollout' ? await this.#journal.read(message.runId, message.jobId) : [];
     const run = () =>
       engine.run(message, journal, {
+        signal,
         progress: (done, total, note) => Object.assign(progress, { done, total, note }),
         say: (text) => say('info', text),
         journal: (text, tokens) => this.#journal.publish(message.runId, message.jobId, text, tokens),
       });
-    if (role === 'trainer') {
-      // Asked again: another run's job, of another profile, may have come in since the first time.
-      const refusal = this.#lease.refuse(message.runId, Date.now());
-      if (refusal !== undefined) throw new RetryableError('TrainerLeased', refusal);
-      return this.#lease.use(message.runId, run);
-    }
+    if (role === 'trainer') return this.#lease.use(message, run);
     try {
       return await run();
     } catch (error) {
       await this.#journal.settled(); // before anybody else gets the job
       throw error;
-    } finally {
-      this.#lease.touch(message.runId);
     }
   }
 
   async #score(store: Store, message: JobMessage, progress: JobProgress): Promise<EngineAnswer> {
     const started = performance.now();
-    // The message's input was made by the dispatcher from the stage's own type.
-    const input = message.input as unknown as RewardInput;
+    const input = rewardInput(message.input);
     // A slow scorer is no wedged one: every call has a time limit of its own, which this process keeps.
     const pulse = setInterval(() => (this.#rewardTicks += 1), this.#ports.timing.progressMs);
-    const told = (done: number, total: number) => void Object.assign(progress, { done, total, note: 'scoring' });
-    const output = await this.#reward.score(store, message, input, told).finally(() => clearInterval(pulse));
+    const say = lineWriter(this.#ports.nc, message.runId, this.#options.name);
+    const report: ScoringReport = {
+      progress: (done, total) => void Object.assign(progress, { done, total, note: 'scoring' }),
+      say: (text) => say('info', text),
+    };
+    const output = await this.#reward.score(store, message, input, report).finally(() => clearInterval(pulse));
     return { output: { ...output }, seconds: (performance.now() - started) / 1000, counts: {} };
   }
 
@@ -282,14 +343,23 @@ export class Worker {
   #refuseTraining(runId: string): Refusal | undefined {
     const elsewhere = this.#lease.runId !== runId && this.#neighbours.trains(runId, Date.now());
     if (elsewhere) return { because: undefined, delayMs: handOverMs * (1 + Math.random()) };
-    const because = this.#lease.refuse(runId, Date.now());
+    const because = this.#lease.refuse(runId);
     return because === undefined ? undefined : { because, delayMs: this.#ports.timing.progressMs };
   }
 
   #meet(entry: Presence): void {
     if (entry.incarnation === this.#incarnation) return;
     this.#neighbours.heard(entry, Date.now());
-    if (entry.lease !== undefined && entry.lease === this.#lease.runId) this.#lease.yield(entry.lease);
+    if (entry.lease !== undefined) this.#lease.trainedElsewhere(entry.lease);
+  }
+
+  /** Whether the run is at work, and this stack still drives it. */
+  async #isActive({ runId, store }: Leaseholder): Promise<boolean> {
+    const log = new RunLog(await this.#store(store), runId);
+    const state = (await log.status())?.state;
+    if (state !== 'queued' && state !== 'running') return false;
+    const owner = (await log.newestTerm())?.record.owner;
+    return owner === undefined || owner === stackName(this.#ports.home);
   }
 
   #listenForReleases(): void {
@@ -299,17 +369,25 @@ export class Worker {
         const message = readMessage(raw, leaseRelease);
         if (message === undefined) return;
         this.#engine?.abandon(message.runId);
+        if (message.cancelled === true) this.#cancel(message.runId);
         this.#lease.release(message.runId);
       },
     });
+  }
+
+  /** Ends the run's jobs of every role, and its scorers. */
+  #cancel(runId: string): void {
+    for (const hand of this.#hands) if (hand.runId === runId) hand.cancel();
+    void this.#reward.endRun(runId);
   }
 
   #store(url: string): Promise<Store> {
     return this.#stores(url);
   }
 
-  #succeeded(): void {
+  #succeeded(message: JobMessage): void {
     this.#failuresInARow = 0;
+    this.#fitness.proven(jobNeeds(message, this.#needPorts));
   }
 
   #say({ runId }: JobMessage, level: 'info' | 'warn' | 'error', text: string): void {
@@ -328,6 +406,7 @@ export class Worker {
       `${message.stage} ${message.jobId}: ${text}`,
     );
     this.#lastError = errorToJson(error);
+    if (error instanceof UnfitError) this.#noteLack(message, error);
     if (error instanceof PetrelError) return;
     this.#failuresInARow += 1;
     if (this.#failuresInARow < failuresToUnhealthy) return;
@@ -338,9 +417,22 @@ export class Worker {
     void Promise.all(this.#running).then(() => setTimeout(() => this.#ports.renew(), unhealthyMs));
   }
 
+  #noteLack(message: JobMessage, error: UnfitError): void {
+    const need = missedNeed(error, message, this.#needPorts);
+    if (need !== undefined) this.#fitness.note(need, error);
+  }
+
+  #shownState(): Presence['state'] {
+    if (this.#state !== 'ready') return this.#state;
+    if (!this.#fitness.takesJobs) return 'unhealthy';
+    return this.#jobs.size > 0 ? 'busy' : 'ready';
+  }
+
   #presence(): Presence {
     const { name, roles, threads } = this.#options;
     const lease = this.#lease.runId;
+    const { lacks } = this.#fitness;
+    const lastError = lacks[0]?.error ?? this.#lastError;
     return {
       v: wireVersion,
       worker: name,
@@ -349,15 +441,17 @@ export class Worker {
       pid: process.pid,
       host: hostname(),
       roles: [...roles],
-      state: this.#state === 'ready' && this.#jobs.size > 0 ? 'busy' : this.#state,
+      state: this.#shownState(),
       isa: this.#engine?.facts.isa ?? 'none',
+      ...(this.#engine === undefined ? {} : { engine: this.#engine.facts.build }),
       threads,
       profiles: [...this.#profiles('trainer')],
       ...(lease === undefined ? {} : { lease }),
       jobs: [...this.#jobs],
       failuresInARow: this.#failuresInARow,
       loopDelayMs: this.#loopDelay.p999Ms(),
-      ...(this.#lastError === undefined ? {} : { lastError: this.#lastError }),
+      ...(lastError === undefined ? {} : { lastError }),
+      ...(lacks.length === 0 ? {} : { lacks: [...lacks] }),
       since: this.#since,
     };
   }

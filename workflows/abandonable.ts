@@ -1,17 +1,17 @@
-/** Work whose result nothing has committed yet: a wish to stop or cancel need not wait for it. */
+/** Work whose result is not committed yet: a stop or a cancel need not wait for it. */
 import { CancellationScope, isCancellation } from '@temporalio/workflow';
-import type { Wish } from '../core/records/schema.ts';
+import type { DesiredState } from '../core/run-states.ts';
 
 export class Abandonable {
-  #running: { readonly scope: CancellationScope; readonly by: readonly Wish[] } | undefined;
+  #running: { readonly scope: CancellationScope; readonly by: readonly DesiredState[] } | undefined;
 
-  /** Leaves the work undone if it may be left by this wish. */
-  tell(wish: Wish): void {
-    if (this.#running?.by.includes(wish)) this.#running.scope.cancel();
+  /** Cancels the work that runs now, if this desired state is one that abandons it. */
+  tell(desired: DesiredState): void {
+    if (this.#running?.by.includes(desired)) this.#running.scope.cancel();
   }
 
-  /** False when it was abandoned. `by`: the wishes that may leave it. When a part of the work fails, none of it goes on. */
-  async run(by: readonly Wish[], work: () => Promise<void>): Promise<boolean> {
+  /** Resolves with false when the work was abandoned. `by`: the desired states that abandon it. When one part of the work fails, the other parts are cancelled. */
+  async run(by: readonly DesiredState[], work: () => Promise<void>): Promise<boolean> {
     const scope = new CancellationScope();
     this.#running = { scope, by };
     try {

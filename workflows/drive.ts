@@ -1,6 +1,11 @@
 /**
- * Drives one run: recover from the store, iterate, obey wishes at boundaries, pause with the reason when a person must
- * act. The run's kinds differ only in what one iteration does.
+ * The workflow that drives one run. It reads from the store where the run is, does iterations, and at each boundary
+ * between stages does what the owner wants: go on, pause, stop or cancel. When an activity fails with an error that a
+ * person must act on, it pauses the run and records the reason.
+ *
+ * The owner's desired state is a record in the store. The workflow learns it in three ways: `recoverHead` and `update`
+ * return it, a signal brings it at once, and the control process sends the signal again while the workflow does not
+ * know it (workers/control/reconcile-runs.ts). A lost signal therefore costs a moment, and the workflow needs no timer.
  */
 import {
   ActivityFailure,
@@ -16,8 +21,8 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
-import type { Wish } from '../core/records/schema.ts';
-import { liveQueryName, outOfDateType, pauseType, wishSignalName } from '../core/wire/workflow.ts';
+import type { DesiredState } from '../core/run-states.ts';
+import { liveQueryName, outOfDateType, pauseType, desiredStateSignal } from '../core/wire/workflow.ts';
 import type { LiveState, RunCarry, RunOutcome } from '../core/wire/workflow.ts';
 import { Abandonable } from './abandonable.ts';
 import { RunProgress } from './run-state.ts';
@@ -27,20 +32,20 @@ export const quick = proxyActivities<Activities>({
   startToCloseTimeout: '60 s',
   retry: { initialInterval: '200 ms', maximumInterval: '5 s' },
 });
-/** Stages wait for workers as long as it takes; the heartbeat says that the waiter lives. */
+/** A stage waits for workers as long as it takes. Missing heartbeats tell Temporal that the control process died. */
 export const stages = proxyActivities<Activities>({
   startToCloseTimeout: '30 days',
   heartbeatTimeout: '3 s',
   retry: { initialInterval: '200 ms', maximumInterval: '5 s' },
 });
 
-/** Which run, and where this workflow believes its log to end: a stage refuses to work for another position. */
+/** A run and the position at which this workflow believes its log to end. A stage fails with `OutOfDate` at another. */
 export type RunAt = RunCarry & { readonly position: number };
 
-/** What one iteration does, up to its committed batch. */
+/** Makes the batch of one iteration: all stages before the update. The kinds of runs differ only here. */
 export type MakeBatch = (run: RunAt, at: (stage: string) => void) => Promise<void>;
 
-/** What the parts of one workflow share. */
+/** What the functions of one workflow share. */
 interface Drive {
   readonly carry: RunCarry;
   readonly progress: RunProgress;
@@ -49,35 +54,35 @@ interface Drive {
 }
 
 /**
- * Iterations that one execution of the workflow drives before it continues as new: long before the server asks for it, so
- * that every run of some length takes this way, and a replay is short.
+ * Iterations in one execution of the workflow; then it continues as new. That is long before the server suggests it: a
+ * replay stays short, and most runs continue as new, so that this path is well tested.
  */
 const iterationsPerExecution = 50;
 
-/** Wishes that end the run. */
-const ends: readonly Wish[] = ['stop', 'cancel'];
+/** Desired states that end the run. */
+const ends: readonly DesiredState[] = ['stop', 'cancel'];
 
 export async function driveRun(carry: RunCarry, makeBatch: MakeBatch): Promise<RunOutcome> {
   const drive: Drive = { carry, progress: new RunProgress(), abandonable: new Abandonable(), makeBatch };
   setHandler(defineQuery<LiveState>(liveQueryName), () => drive.progress.live());
-  setHandler(defineSignal<[Wish]>(wishSignalName), (wish) => {
-    drive.progress.wish = wish;
-    drive.abandonable.tell(wish);
+  setHandler(defineSignal<[DesiredState]>(desiredStateSignal), (desired) => {
+    drive.progress.desired = desired;
+    drive.abandonable.tell(desired);
   });
 
   while (!historyIsLong(drive.progress)) {
     const outcome = await untilPausedOrDone(drive);
     if (outcome !== undefined) return outcome;
   }
-  // Nothing is lost here: wishes stand in the store before their signals are sent, and a signal that comes in meanwhile
-  // makes the server refuse this end, so that the handler sees it first.
+  // No signal is lost here. When one arrives during this workflow task, the server refuses to close the execution, and
+  // the task runs again with the signal.
   return continueAsNew<(carry: RunCarry) => Promise<RunOutcome>>(carry);
 }
 
 const historyIsLong = ({ driven }: RunProgress) =>
   driven >= iterationsPerExecution || workflowInfo().continueAsNewSuggested;
 
-/** undefined when there is more to do: after a pause, or because the history is long. */
+/** Resolves with undefined when there is more to do: after a pause, or because the history is long. */
 async function untilPausedOrDone(drive: Drive): Promise<RunOutcome | undefined> {
   try {
     return await iterate(drive);
@@ -85,59 +90,62 @@ async function untilPausedOrDone(drive: Drive): Promise<RunOutcome | undefined> 
     if (isOutOfDate(error)) return undefined;
     const reason = pauseReason(error);
     if (reason === undefined) return await fail(drive, error);
-    // Nothing needs to be mended for a run that is given up.
-    if (drive.progress.wish === 'cancel') return await end(drive, 'cancelled');
-    await hold(drive, reason);
+    // A cancelled run needs nobody to mend it.
+    if (drive.progress.desired === 'cancel') return await end(drive, 'cancelled');
+    await pauseUntilTold(drive, reason);
     return undefined;
   }
 }
 
 async function iterate(drive: Drive): Promise<RunOutcome | undefined> {
   const { carry, progress } = drive;
-  const before = progress.wish;
+  const before = progress.desired;
   const head = await quick.recoverHead(carry);
   Object.assign(progress, { opened: head.term > 0, position: head.position, iterations: head.iterations });
-  // The store's word may be older than a signal that came in meanwhile.
-  if (progress.wish === before) progress.wish = head.wish;
-  // A run that was paused before its workflow was lost stays so, with its reason; nothing is done before it may go on.
-  if (progress.opened && progress.turn() === 'hold') {
-    await hold(drive, undefined);
+  // A signal may have arrived while the activity read the store. The signal is newer.
+  if (progress.desired === before) progress.desired = head.wish;
+  // This workflow replaces a lost one whose run was paused: the run stays paused and keeps its reason.
+  if (progress.opened && progress.turn() === 'pause') {
+    await pauseUntilTold(drive, undefined);
     return undefined;
   }
   if (progress.ending === undefined) await open(drive);
   if (progress.ending === undefined && head.evaluationDue) await validate(drive);
   if (head.valOnly && progress.ending === undefined) return end(drive, 'completed');
-  if (head.pending && progress.wish !== 'cancel') await update(drive);
+  if (head.pending && progress.desired !== 'cancel') await update(drive);
 
   while (!historyIsLong(progress)) {
     const turn = progress.turn();
-    if (turn === 'hold') {
-      await hold(drive, undefined);
-      // The owner may have opened a new term meanwhile, with another recipe or from an earlier position.
+    if (turn === 'pause') {
+      await pauseUntilTold(drive, undefined);
+      // During the pause the owner may have opened a new term, with a changed recipe or from an earlier position.
       if (progress.ending === undefined) return undefined;
     } else if (turn === 'go') {
-      if ((await makeBatch(drive)) && progress.wish !== 'cancel') await update(drive);
+      if ((await makeBatch(drive)) && progress.desired !== 'cancel') await update(drive);
     } else return end(drive, turn === 'complete' ? 'completed' : turn === 'stop' ? 'stopped' : 'cancelled');
   }
   return undefined;
 }
 
-/** A run is queued until a trainer has its base ready. */
+/** Waits until a trainer has loaded the base model and the first term is open. The run's state is `queued` until then. */
 async function open(drive: Drive): Promise<void> {
   const { carry, progress, abandonable } = drive;
   if (!progress.opened) {
     progress.stage = 'open';
     progress.opened = await abandonable.run(ends, async () => void (await stages.openTerm(carry)));
   }
-  if (progress.opened) await running(drive);
+  if (progress.opened) await recordRunning(drive);
 }
 
-async function running({ carry, progress }: Drive): Promise<void> {
+async function recordRunning({ carry, progress }: Drive): Promise<void> {
   await quick.recordState({ ...carry, state: 'running' });
   progress.state = 'running';
 }
 
-/** False when there is no batch to apply: a stop or cancel need not wait for responses, but what is committed is finished. */
+/**
+ * Resolves with whether there is a batch to apply. A stop or a cancel abandons the batch while it is being made. When the
+ * batch was committed just before a stop, its update still happens.
+ */
 async function makeBatch({ carry, progress, abandonable, makeBatch }: Drive): Promise<boolean> {
   if (
     await abandonable.run(ends, () =>
@@ -145,43 +153,46 @@ async function makeBatch({ carry, progress, abandonable, makeBatch }: Drive): Pr
     )
   )
     return true;
-  return progress.wish === 'stop' && (await quick.recoverHead(carry)).pending;
+  return progress.desired === 'stop' && (await quick.recoverHead(carry)).pending;
 }
 
 async function update(drive: Drive): Promise<void> {
   const { carry, progress, abandonable } = drive;
   progress.stage = 'update';
-  const before = progress.wish;
+  const before = progress.desired;
   let evaluationDue = false;
   await abandonable.run(['cancel'], async () => {
     const done = await stages.update({ ...carry, position: progress.position });
     progress.position = done.position;
     progress.driven += 1;
-    // The store's word may be older than a signal that came in meanwhile.
-    if (progress.wish === before) progress.wish = done.wish;
+    // As in `iterate`: a signal that arrived during the activity is newer.
+    if (progress.desired === before) progress.desired = done.wish;
     evaluationDue = done.evaluationDue;
   });
   if (evaluationDue && progress.ending === undefined) await validate(drive);
 }
 
-/** One that is abandoned is due again when the run goes on. */
+/** A stop or a cancel abandons a validation. It is due again when the run is resumed. */
 async function validate({ carry, progress, abandonable }: Drive): Promise<void> {
   progress.stage = 'evaluate';
   await abandonable.run(ends, async () => void (await stages.evaluate({ ...carry, position: progress.position })));
 }
 
-/** Processes stay; the workflow waits for another wish. With a reason also for one to stop, told anew: what stops it cannot be done now. */
-async function hold({ carry, progress }: Drive, reason: unknown): Promise<void> {
-  if (progress.wish === 'run' || reason !== undefined) progress.wish = 'pause';
+/**
+ * Records the pause and waits until the owner wants something else. With a `reason`, a person must act first; then the
+ * wait also holds back a stop, since the stop has just failed for this reason.
+ */
+async function pauseUntilTold({ carry, progress }: Drive, reason: unknown): Promise<void> {
+  if (progress.desired === 'run' || reason !== undefined) progress.desired = 'pause';
   progress.state = 'paused';
   progress.stage = 'paused';
-  const wish = await quick.recordState({ ...carry, state: 'paused', ...(reason === undefined ? {} : { reason }) });
-  // The owner may wish otherwise since, and the signal of it be lost. What stops the run must be wished anew. (Older histories have no answer.)
-  if (reason === undefined && wish !== undefined && progress.wish === 'pause') progress.wish = wish;
-  await condition(() => progress.wish !== 'pause');
+  const desired = await quick.recordState({ ...carry, state: 'paused', ...(reason === undefined ? {} : { reason }) });
+  // The owner may have resumed or stopped the run before the pause was recorded. (Activities of old histories return nothing.)
+  if (reason === undefined && desired !== undefined && progress.desired === 'pause') progress.desired = desired;
+  await condition(() => progress.desired !== 'pause');
 }
 
-/** The final state of a run is always a checkpoint, but a cancelled one leaves its log where it is. */
+/** Ends the run: with a checkpoint of its last state, unless it is cancelled. */
 async function end(
   { carry, progress, abandonable }: Drive,
   wanted: 'completed' | 'stopped' | 'cancelled',
@@ -212,7 +223,10 @@ async function fail({ carry, progress }: Drive, error: unknown): Promise<RunOutc
   throw ApplicationFailure.nonRetryable(reasonOf(error).message, reasonOf(error).code);
 }
 
-/** This workflow was rolled back, or its history tells of another past than the log: where the run is stands in the store. */
+/**
+ * The history of this workflow and the log in the store disagree, for instance after an older Temporal database was put
+ * back. The store is right: `driveRun` reads the position from it again.
+ */
 function isOutOfDate(error: unknown): boolean {
   const cause = error instanceof ActivityFailure ? error.cause : error;
   return cause instanceof ApplicationFailure && cause.type === outOfDateType;

@@ -1,35 +1,36 @@
-/** What a run's workflow knows and wishes; no Temporal in it, so that it is tested alone. */
-import type { RunState, Wish } from '../core/records/schema.ts';
+/** What a run's workflow knows about its run. No Temporal in it, so that it is tested alone. */
+import type { RunState, DesiredState } from '../core/run-states.ts';
 import type { LiveState } from '../core/wire/workflow.ts';
 
-/** Where an iteration boundary leads. */
-export type Turn = 'go' | 'hold' | 'stop' | 'cancel' | 'complete';
+/** What happens next at a boundary between stages. */
+export type Turn = 'go' | 'pause' | 'stop' | 'cancel' | 'complete';
 
 export class RunProgress {
-  wish: Wish = 'run';
+  /** What the owner wants, as far as the workflow knows. */
+  desired: DesiredState = 'run';
   state: RunState = 'queued';
   stage = 'starting';
-  /** Is there a term, so that there is a state to save? */
+  /** Whether the run has a term, and so a state to save. */
   opened = false;
   position = 0;
   iterations = 0;
-  /** Updates of this execution of the workflow. */
+  /** Updates in this execution of the workflow. */
   driven = 0;
 
-  /** What to do at a boundary. A wish to stop or cancel beats being done: it was asked for first. */
+  /** What to do at a boundary. Stop and cancel come before completion: the owner asked for them first. */
   turn(): Turn {
     if (this.ending !== undefined) return this.ending;
     if (this.position >= this.iterations) return 'complete';
-    return this.wish === 'pause' ? 'hold' : 'go';
+    return this.desired === 'pause' ? 'pause' : 'go';
   }
 
-  /** The wish to end, if there is one. */
+  /** How the owner wants the run to end, if at all. */
   get ending(): 'stop' | 'cancel' | undefined {
-    return this.wish === 'stop' || this.wish === 'cancel' ? this.wish : undefined;
+    return this.desired === 'stop' || this.desired === 'cancel' ? this.desired : undefined;
   }
 
   live(): LiveState {
-    const { state, wish, stage, position, iterations } = this;
-    return { state, wish, stage, position, iterations };
+    const { state, desired, stage, position, iterations } = this;
+    return { state, wish: desired, stage, position, iterations };
   }
 }

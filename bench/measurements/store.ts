@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
+import { mkdtemp, rename, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -17,6 +17,9 @@ import type { BenchSettings, Measurement } from '../measurement.ts';
 
 const objectBytes = 256 * 2 ** 20;
 const records = 512;
+/** Samples, scores and tensors of a small batch. */
+const blobBytes = 64 * 2 ** 10;
+const blobs = 64;
 /** Creates under way at once: a busy control process and its workers. */
 const atOnce = 16;
 
@@ -24,12 +27,19 @@ export const folderStore: Measurement = {
   name: 'store.folder',
   rows: [
     { name: 'store.folder.put', unit: 'MiB/s' },
+    { name: 'store.folder.put.unsynced', unit: 'MiB/s' },
+    { name: 'store.folder.blob', unit: 'ms' },
+    { name: 'store.folder.blob.unsynced', unit: 'ms' },
     { name: 'store.folder.get', unit: 'MiB/s' },
     { name: 'store.folder.cp', unit: 'MiB/s' },
     { name: 'store.folder.creates', unit: 'records/s' },
   ],
   turns: 5,
-  compare: { 'store.folder.put': 'store.folder.cp', 'store.folder.get': 'store.folder.cp' },
+  compare: {
+    'store.folder.put': 'store.folder.put.unsynced',
+    'store.folder.blob': 'store.folder.blob.unsynced',
+    'store.folder.get': 'store.folder.cp',
+  },
   async open({ quick }) {
     const folder = await mkdtemp(join(tmpdir(), 'petrel-bench-store-'));
     const store = await openFolderStore(join(folder, 'store'));
@@ -39,6 +49,9 @@ export const folderStore: Measurement = {
       about: `a folder, ${bytes.length >> 20} MiB`,
       turn: async () => ({
         ...(await transfers('store.folder', store, bytes)),
+        'store.folder.put.unsynced': await rate(bytes, () => writeUnsynced(join(folder, 'unsynced'), bytes)),
+        'store.folder.blob': await millisecondsEach((n, blob) => store.put(`turn/blobs/${n}`, blob)),
+        'store.folder.blob.unsynced': await millisecondsEach((n, blob) => writeUnsynced(join(folder, `${n}`), blob)),
         'store.folder.cp': await rate(bytes, () =>
           promisify(execFile)('cp', [join(folder, 'source'), join(folder, 'copy')]),
         ),
@@ -111,6 +124,20 @@ async function creates(store: Store, quick: boolean): Promise<number> {
   const start = performance.now();
   await Promise.all(Array.from({ length: atOnce }, one));
   return count / ((performance.now() - start) / 1000);
+}
+
+/** What a put would be if its object did not have to survive a power cut. */
+async function writeUnsynced(path: string, bytes: Uint8Array): Promise<void> {
+  await writeFile(`${path}.tmp`, bytes, { flag: 'wx' });
+  await rename(`${path}.tmp`, path);
+}
+
+/** One after the other, as a worker writes them. */
+async function millisecondsEach(write: (n: number, blob: Uint8Array) => Promise<void>): Promise<number> {
+  const blob = randomBytes(blobBytes);
+  const start = performance.now();
+  for (let n = 0; n < blobs; n++) await write(n, blob);
+  return (performance.now() - start) / blobs;
 }
 
 async function rate(bytes: Uint8Array, work: () => Promise<unknown>): Promise<number> {

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { RunId } from '../../core/ids.ts';
-import type { RunState } from '../../core/records/schema.ts';
+import type { RunState } from '../../core/run-states.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';

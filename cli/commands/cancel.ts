@@ -1,20 +1,16 @@
 /** `petrel cancel <run>`: end where it is. */
-import { petrelHome } from '../../infra/home.ts';
-import { stackName } from '../../infra/stack/index.ts';
+import { elsewhereText, refuseIfEnded, requestState, type Met } from '../../api/runs/desired-state.ts';
+import { findRun } from '../../api/runs/find.ts';
+import { summaryOf } from '../../api/runs/summary.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { confirmed } from '../confirm.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { word } from '../options.ts';
-import { driverIfUp } from '../runs/driver.ts';
-import { findRun } from '../runs/find.ts';
-import { summaryOf } from '../runs/summary.ts';
-import { elsewhereText, fulfil, refuseWish, wish } from '../runs/wishes.ts';
-import type { Met } from '../runs/wishes.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
-  const { printer, env } = context;
+  const { printer } = context;
   const found = await findRun(word(input, 0), context);
-  refuseWish(found, await found.log.status(), 'cancel');
+  refuseIfEnded(found, await found.log.status(), 'cancel');
   const { iteration, latestCheckpoint } = await summaryOf(found);
   const kept =
     latestCheckpoint === null
@@ -30,18 +26,11 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     printer.notice('nothing was done; petrel stop ends it with a checkpoint');
     return EXIT.interrupted;
   }
-  const driver = await driverIfUp(found, petrelHome(env));
-  try {
-    const { met, owner } = await wish(found, 'cancel', driver, stackName(petrelHome(env)), new Date());
-    if (met === 'nobody') await fulfil(found, 'cancel', new Date());
-    const state = (await found.log.status())?.state ?? 'queued';
-    printer.data({ runId: found.runId, state, wish: 'cancel', met }, () =>
-      owner === undefined ? text(found.runId, met) : elsewhereText(found.runId, owner),
-    );
-    return EXIT.ok;
-  } finally {
-    await driver?.close();
-  }
+  const { met, owner, state } = await requestState(found, 'cancel', context);
+  printer.data({ runId: found.runId, state, wish: 'cancel', met }, () =>
+    owner === undefined ? text(found.runId, met) : elsewhereText(found.runId, owner),
+  );
+  return EXIT.ok;
 }
 
 function text(runId: string, met: Met): string {

@@ -1,14 +1,13 @@
-import { petrelHome } from '../../infra/home.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
-import { doctorChecks, type DoctorLine } from '../doctor/checks.ts';
+import { doctorChecks, type DoctorLine } from '../../api/doctor/checks.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Printer } from '../printer/printer.ts';
 import { renderTable } from '../printer/table.ts';
 
 /** `petrel doctor`: one line per check; every red one says what to do. Exit 8 when one is red. */
-export async function run(_input: CommandInput, { printer, env }: CommandContext): Promise<ExitCode> {
+export async function run(_input: CommandInput, { printer, home }: CommandContext): Promise<ExitCode> {
   const lines: DoctorLine[] = [];
-  for (const { name, check } of doctorChecks(petrelHome(env))) lines.push({ name, ...(await check()) });
+  for (const { name, check } of doctorChecks(home)) lines.push({ name, ...(await check()) });
   printer.data(lines, () => table(lines, printer));
   return lines.some(({ status }) => status === 'red') ? EXIT.precheckFailed : EXIT.ok;
 }

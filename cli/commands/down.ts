@@ -1,10 +1,9 @@
-import { petrelHome } from '../../infra/home.ts';
-import { stopStack } from '../../infra/stack/index.ts';
+import { stopStack } from '../../api/stack.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 
 /** `petrel down`. Nothing that runs is no error. */
-export async function run(_input: CommandInput, { printer, env }: CommandContext): Promise<undefined> {
-  const result = await stopStack(petrelHome(env));
+export async function run(_input: CommandInput, { printer, home }: CommandContext): Promise<undefined> {
+  const result = await stopStack(home);
   printer.data(result, () =>
     result.stopped.length === 0
       ? 'nothing was running'

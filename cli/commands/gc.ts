@@ -1,35 +1,31 @@
 /** `petrel gc`: the janitor's pass, by hand. */
+import { collectGarbage } from '../../api/garbage.ts';
+import type { StoreSweep } from '../../api/garbage.ts';
 import { parseDuration } from '../../core/schedules/duration.ts';
-import { petrelHome } from '../../infra/home.ts';
-import { sweepStore } from '../../infra/retention/sweep.ts';
-import type { Sweep } from '../../infra/retention/sweep.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag, textOption } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
-import { showBytes } from '../printer/quantities.ts';
+import { showBytes } from '../../core/quantities.ts';
 import { renderTable } from '../printer/table.ts';
-import { openKnownStores } from '../runs/find.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
-  const { printer, env } = context;
+  const { printer } = context;
   const dryRun = flag(input, 'dryRun');
   const graceMs = parseDuration(textOption(input, 'grace') ?? '10m', '--grace', 0);
-  const answers: (Sweep & { readonly store: string })[] = [];
-  for (const store of await openKnownStores(petrelHome(env), printer.notice)) {
-    answers.push({ store: store.url, ...(await sweepStore(store, { now: new Date(), graceMs, dryRun })) });
-  }
-  printer.data({ dryRun, stores: answers }, () => answers.map((answer) => text(answer, dryRun, printer)).join('\n\n'));
+  const answers = await collectGarbage({ graceMs, dryRun }, context);
+  printer.data({ dryRun, stores: answers.map(toJson) }, () =>
+    answers.map((answer) => text(answer, dryRun, printer)).join('\n\n'),
+  );
   return undefined;
 }
 
-function text(
-  { store, runs, inputs, leftovers }: Sweep & { readonly store: string },
-  dryRun: boolean,
-  printer: Printer,
-): string {
-  const shown = runs.filter(
-    ({ removed, condemned, problem }) => removed.objects + condemned > 0 || problem !== undefined,
-  );
+/** `--json` says `condemned` for what is marked, as it always has. */
+function toJson({ runs, ...answer }: StoreSweep) {
+  return { ...answer, runs: runs.map(({ marked: condemned, ...run }) => ({ ...run, condemned })) };
+}
+
+function text({ store, runs, inputs, leftovers }: StoreSweep, dryRun: boolean, printer: Printer): string {
+  const shown = runs.filter(({ removed, marked, problem }) => removed.objects + marked > 0 || problem !== undefined);
   const table = renderTable(shown, [
     { head: 'run', value: ({ runId }) => runId },
     {
@@ -37,7 +33,7 @@ function text(
       value: ({ removed }) => `${removed.objects} objects, ${showBytes(removed.bytes)}`,
     },
     { head: 'checkpoints', value: ({ removed }) => removed.checkpoints.join(' ') },
-    { head: 'next time', value: ({ condemned }) => condemned, right: true },
+    { head: 'next time', value: ({ marked }) => marked, right: true },
     { head: 'kept after iteration', value: ({ floor }) => floor, right: true },
     ...(shown.some(({ problem }) => problem !== undefined)
       ? [{ head: 'trouble', value: ({ problem }: (typeof shown)[number]) => printer.style('red', problem ?? '') }]
@@ -49,6 +45,7 @@ function text(
     inputs.removed.length + inputs.unnamed.length === 0
       ? ''
       : `models and datasets that no run names: ${inputs.removed.length} ${dryRun ? 'would be removed' : 'removed'}, ${inputs.unnamed.length} wait for a day`,
+    inputs.problem === undefined ? '' : `models and datasets: ${inputs.problem}`,
     leftovers === 0 ? '' : `${leftovers} files of writers that died were removed`,
   ];
   return lines.filter((line) => line !== '').join('\n');

@@ -1,18 +1,14 @@
 /** `petrel logs <run> [-f]`: stored lines; with -f those that come, until the run has ended. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LogLine } from '../../core/wire/messages.ts';
-import { logSubject } from '../../core/wire/messages.ts';
-import { petrelHome } from '../../infra/home.ts';
-import { readStack } from '../../infra/stack/index.ts';
-import { parseLogLine } from '../../infra/telemetry/run-log-lines.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag, integerOption, word } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
-import { printable } from '../printer/width.ts';
-import { findRun } from '../runs/find.ts';
-import type { FoundRun } from '../runs/find.ts';
-import { LogReader } from '../runs/log-lines.ts';
-import { endedStates } from '../runs/summary.ts';
+import { printable } from '../printer/printable.ts';
+import { findRun } from '../../api/runs/find.ts';
+import type { FoundRun } from '../../api/runs/find.ts';
+import { listenToLog, LogReader } from '../../api/runs/log-lines.ts';
+import { endedStates } from '../../core/run-states.ts';
 
 /** How often the store is looked at: for lines that NATS did not bring, and for the end. */
 const lookMs = 500;
@@ -20,12 +16,12 @@ const lookMs = 500;
 const lastLinesMs = 1_500;
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
-  const { printer, env } = context;
+  const { printer } = context;
   const count = integerOption(input, 'lines', 0) ?? 100;
   const found = await findRun(word(input, 0), context);
   const reader = new LogReader(found.log.store, found.runId);
   if (flag(input, 'follow')) {
-    await follow(found, reader, count, petrelHome(env), printer);
+    await follow(found, reader, count, context.home, printer);
     return undefined;
   }
   const lines = await reader.newest(count);
@@ -46,7 +42,7 @@ async function follow(
     lines.forEach((line) => printer.item(line, () => lineText(line, printer)));
   const early: LogLine[] = [];
   let take = (line: LogLine): void => void early.push(line);
-  const close = await listen(home, found.runId, (line) => take(line));
+  const close = await listenToLog(home, found.runId, (line) => take(line));
   const leave = new AbortController();
   const onInterrupt = () => leave.abort();
   process.once('SIGINT', onInterrupt);
@@ -65,21 +61,6 @@ async function follow(
     process.removeListener('SIGINT', onInterrupt);
     await close();
   }
-}
-
-/** Lines as they are said, when the stack is up. Without it the store alone is read. */
-async function listen(home: string, runId: string, onLine: (line: LogLine) => void): Promise<() => Promise<void>> {
-  const stack = readStack(home);
-  if (stack === undefined) return async () => {};
-  const { connectNats } = await import('../../infra/nats/connection.ts');
-  const nc = await connectNats(stack, 'cli logs', { timeoutMs: 2_000 }).catch(() => undefined);
-  nc?.subscribe(logSubject(runId), {
-    callback: (error, message) => {
-      const line = error === null ? parseLogLine(message.string()) : undefined;
-      if (line !== undefined) onLine(line);
-    },
-  });
-  return async () => nc?.close();
 }
 
 async function hasEnded({ log }: FoundRun): Promise<boolean> {

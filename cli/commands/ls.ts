@@ -1,22 +1,21 @@
 /** `petrel ls`: runs, newest first, from the stores alone. */
 import { InvalidInputError } from '../../core/errors.ts';
 import { nearest } from '../../core/nearest.ts';
-import { runStates } from '../../core/records/schema.ts';
-import { petrelHome } from '../../infra/home.ts';
+import { runStates } from '../../core/run-states.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag, integerOption, textOption } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
-import { showMoment, showNumber } from '../printer/quantities.ts';
+import { showMoment, showNumber } from '../../core/quantities.ts';
 import { renderTable, widthFor } from '../printer/table.ts';
-import { listRunIds, openKnownStores, openRun } from '../runs/find.ts';
-import { summaryOf } from '../runs/summary.ts';
-import type { RunSummary } from '../runs/summary.ts';
+import { listRunIds, openKnownStores, openRun } from '../../api/runs/find.ts';
+import { summaryOf } from '../../api/runs/summary.ts';
+import type { RunSummary } from '../../api/runs/summary.ts';
 import { iterationText, styledState } from '../runs/words.ts';
 
-export async function run(input: CommandInput, { printer, env }: CommandContext): Promise<undefined> {
+export async function run(input: CommandInput, { printer, home }: CommandContext): Promise<undefined> {
   const limit = flag(input, 'all') ? Number.POSITIVE_INFINITY : (integerOption(input, 'limit', 1) ?? 20);
   const state = stateOption(input);
-  const listed = await listRunIds(await openKnownStores(petrelHome(env), printer.notice));
+  const listed = await listRunIds(await openKnownStores(home, printer.notice));
   const runs: RunSummary[] = [];
   let more = false;
   for (const one of listed) {

@@ -3,21 +3,19 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { nearest } from '../../core/nearest.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag, integerOption, word } from '../options.ts';
-import { showNumber } from '../printer/quantities.ts';
+import { showNumber } from '../../core/quantities.ts';
 import { renderTable } from '../printer/table.ts';
-import { findRun } from '../runs/find.ts';
-import { listedMetrics, metricNames, metricRows, metricValue } from '../runs/metric-rows.ts';
-import type { MetricRow } from '../runs/metric-rows.ts';
+import { findRun } from '../../api/runs/find.ts';
+import { listedMetrics, metricNames, metricRows, metricValue } from '../../api/runs/metric-rows.ts';
+import type { MetricRow } from '../../api/runs/metric-rows.ts';
 
 /** Shown when no names are given, as far as the run has them. */
 const usual = [
   'critic/score/mean',
   'val/accuracy',
-  'val/loss',
   'actor/pg_loss',
   'actor/kl_loss',
-  'actor/entropy',
-  'actor/sft_loss',
+  'actor/entropy_loss',
   'train/loss',
   'actor/grad_norm',
   'response_length/mean',

@@ -1,27 +1,16 @@
-/** `petrel pause <run>`: hold after the next decision. */
-import { petrelHome } from '../../infra/home.ts';
-import { stackName } from '../../infra/stack/index.ts';
+/** `petrel pause <run>`: pause after the current iteration. */
+import { elsewhereText, requestState, type Met } from '../../api/runs/desired-state.ts';
+import { findRun } from '../../api/runs/find.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { word } from '../options.ts';
-import { driverIfUp } from '../runs/driver.ts';
-import { findRun } from '../runs/find.ts';
-import { elsewhereText, fulfil, wish } from '../runs/wishes.ts';
-import type { Met } from '../runs/wishes.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const found = await findRun(word(input, 0), context);
-  const driver = await driverIfUp(found, petrelHome(context.env));
-  try {
-    const { met, owner } = await wish(found, 'pause', driver, stackName(petrelHome(context.env)), new Date());
-    if (met === 'nobody') await fulfil(found, 'pause', new Date());
-    const state = (await found.log.status())?.state ?? 'queued';
-    context.printer.data({ runId: found.runId, state, wish: 'pause', met }, () =>
-      owner === undefined ? text(found.runId, state, met) : elsewhereText(found.runId, owner),
-    );
-    return undefined;
-  } finally {
-    await driver?.close();
-  }
+  const { met, owner, state } = await requestState(found, 'pause', context);
+  context.printer.data({ runId: found.runId, state, wish: 'pause', met }, () =>
+    owner === undefined ? text(found.runId, state, met) : elsewhereText(found.runId, owner),
+  );
+  return undefined;
 }
 
 function text(runId: string, state: string, met: Met): string {

@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { packageRoot } from '../../infra/home.ts';
-import { arithmeticRows } from '../data/arithmetic.ts';
-import { writeRows } from '../data/rows-file.ts';
-import type { PlanReport } from '../plan/report.ts';
+import { arithmeticRows } from '../../api/data/arithmetic.ts';
+import { writeRows } from '../../api/data/rows-file.ts';
+import type { PlanReport } from '../../api/plan/report.ts';
+import { commandContext } from '../context.ts';
 import { createPrinter } from '../printer/printer.ts';
 import { run } from './plan.ts';
 
@@ -37,7 +38,10 @@ async function plan(...words: string[]): Promise<{ readonly exitCode: number; re
   let out = '';
   const stdout = { write: (text: string) => void (out += text) };
   const printer = createPrinter({ json: true, stdout, stderr: stdout, env: {} });
-  const exitCode = await run({ words: ['toy.yaml', ...words], options: { json: true } }, { printer, env: {}, cwd });
+  const exitCode = await run(
+    { words: ['toy.yaml', ...words], options: { json: true } },
+    commandContext(printer, {}, cwd),
+  );
   return { exitCode, report: JSON.parse(out) as PlanReport };
 }
 

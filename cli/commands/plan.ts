@@ -2,12 +2,12 @@ import { recipeKeys, showValue, valueOf } from '../../core/recipe/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { flag, word } from '../options.ts';
-import { runProbes } from '../plan/checks.ts';
-import { probes } from '../plan/probes.ts';
-import { planReport } from '../plan/report.ts';
+import { runProbes } from '../../api/plan/checks.ts';
+import { probes } from '../../api/plan/probes.ts';
+import { planReport } from '../../api/plan/report.ts';
 import { planText } from '../plan/text.ts';
-import { recipeErrors } from '../recipe-issues.ts';
-import { loadRecipe } from '../recipe-file.ts';
+import { recipeErrors } from '../../api/recipes/recipe-issues.ts';
+import { loadRecipe } from '../../api/recipes/recipe-file.ts';
 
 /** `petrel plan <recipe> [overrides...]`. Exit 2 when the recipe cannot be run, 8 when a check fails. */
 export async function run(input: CommandInput, { printer, cwd }: CommandContext): Promise<ExitCode> {

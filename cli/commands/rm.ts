@@ -3,10 +3,10 @@ import type { CommandContext, CommandInput } from '../command.ts';
 import { confirmed } from '../confirm.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { word } from '../options.ts';
-import { showBytes } from '../printer/quantities.ts';
-import { findRun } from '../runs/find.ts';
-import { lossOf, refuseUnlessEnded, refuseWhileForked, removeRun } from '../runs/removal.ts';
-import { summaryOf } from '../runs/summary.ts';
+import { showBytes } from '../../core/quantities.ts';
+import { findRun } from '../../api/runs/find.ts';
+import { lossOf, refuseUnlessEnded, refuseWhileForked, removeRun } from '../../api/runs/removal.ts';
+import { summaryOf } from '../../api/runs/summary.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer } = context;

@@ -60,7 +60,7 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
       { flags: '--list', doc: 'the names there are, with unit and doc' },
     ],
     examples: [
-      'petrel metrics arithmetic critic/score/mean actor/entropy',
+      'petrel metrics arithmetic critic/score/mean actor/pg_loss',
       'petrel metrics arithmetic --json > metrics.json',
     ],
     load: () => import('./metrics.ts'),

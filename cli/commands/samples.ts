@@ -1,22 +1,21 @@
 /** `petrel samples <run>`: prompts, completions and rewards of an iteration or a validation. */
 import { join } from 'node:path';
 import type { BatchRecord } from '../../core/records/schema.ts';
-import { petrelHome } from '../../infra/home.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag, integerOption, word } from '../options.ts';
-import { findRun } from '../runs/find.ts';
-import type { FoundRun } from '../runs/find.ts';
-import { noSuchIteration, trainingSamples, validationSamples } from '../runs/samples.ts';
-import type { SamplePorts, SampleView } from '../runs/samples.ts';
+import { findRun } from '../../api/runs/find.ts';
+import type { FoundRun } from '../../api/runs/find.ts';
+import { noSuchIteration, trainingSamples, validationSamples } from '../../api/runs/samples.ts';
+import type { SamplePorts, SampleView } from '../../api/runs/samples.ts';
 import { samplesText } from '../runs/samples-text.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
-  const { printer, env } = context;
+  const { printer } = context;
   const wanted = integerOption(input, 'iteration', 0);
   const limit = flag(input, 'all') ? Number.POSITIVE_INFINITY : (integerOption(input, 'limit', 1) ?? 8);
   const draw = integerOption(input, 'prompt', 0);
   const found = await findRun(word(input, 0), context);
-  const ports: SamplePorts = { log: found.log, cache: join(petrelHome(env), 'cache') };
+  const ports: SamplePorts = { log: found.log, cache: join(context.home, 'cache') };
   const all = await (flag(input, 'validation')
     ? ofValidation(found, wanted, ports)
     : batchOf(found, wanted).then((batch) => trainingSamples(batch, ports)));
@@ -66,6 +65,8 @@ function summary({ runId }: FoundRun, chosen: readonly SampleView[], shown: numb
   const what = validation
     ? `validation of policy version ${chosen[0]?.iteration ?? 0}`
     : `iteration ${chosen[0]?.iteration ?? 0}`;
-  const more = shown < chosen.length ? `; more: petrel samples ${runId} --limit ${chosen.length}` : '';
+  const which = validation ? ['--validation'] : [];
+  const same = [runId, ...which, `--iteration ${chosen[0]?.iteration ?? 0}`].join(' ');
+  const more = shown < chosen.length ? `; more: petrel samples ${same} --limit ${chosen.length}` : '';
   return `\n${what}: ${shown} of ${chosen.length} samples${mean}${more}`;
 }

@@ -1,32 +1,26 @@
 /** `petrel status [run] [--watch]`. */
-import { petrelHome } from '../../infra/home.ts';
-import { fullPlaces } from '../../infra/store/admission.ts';
-import { stackName } from '../../infra/stack/index.ts';
+import { fullDisks, stackName } from '../../api/stack.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
-import { findRun, openKnownStores } from '../runs/find.ts';
-import type { FoundRun } from '../runs/find.ts';
-import { openLive } from '../runs/live.ts';
-import type { LiveSource } from '../runs/live.ts';
-import { machineStatus } from '../runs/machine-status.ts';
+import { findRun } from '../../api/runs/find.ts';
+import type { FoundRun } from '../../api/runs/find.ts';
+import { openLive } from '../../api/runs/live.ts';
+import type { LiveSource } from '../../api/runs/live.ts';
+import { machineStatus } from '../../api/runs/machine-status.ts';
 import { machineStatusText } from '../runs/machine-text.ts';
-import { runStatus } from '../runs/status-report.ts';
+import { runStatus } from '../../api/runs/status-report.ts';
 import { runStatusText } from '../runs/status-text.ts';
-import { endedStates } from '../runs/summary.ts';
+import { endedStates } from '../../core/run-states.ts';
 import { keepShowing } from '../runs/keep-showing.ts';
 import type { Shown } from '../runs/keep-showing.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
-  const { printer, env } = context;
+  const { printer } = context;
   const [word] = input.words;
-  const home = petrelHome(env);
+  const { home } = context;
   const found = word === undefined ? undefined : await findRun(word, context);
-  for (const { message } of await fullPlaces(
-    found === undefined ? await openKnownStores(home, () => {}) : [found.log.store],
-    home,
-  ))
-    printer.notice(message);
+  for (const text of await fullDisks(context, found)) printer.notice(text);
   const live = await openLive(home);
   const look = () =>
     found === undefined ? lookAtMachine(home, live, printer) : lookAtRun(found, live, stackName(home), printer);

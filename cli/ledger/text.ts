@@ -1,8 +1,8 @@
 /** A verdict for people: a summary, then every fault. */
 import type { Printer } from '../printer/printer.ts';
-import { showBytes } from '../printer/quantities.ts';
+import { showBytes } from '../../core/quantities.ts';
 import { renderFields } from '../printer/table.ts';
-import type { Verdict } from './verdict.ts';
+import type { Verdict } from '../../api/ledger/verdict.ts';
 
 export function ledgerText(verdict: Verdict, printer: Printer): string {
   const { faults } = verdict;

@@ -1,8 +1,8 @@
 /** The report of `plan` for people. */
 import { showValue } from '../../core/recipe/index.ts';
-import { showCount } from '../printer/quantities.ts';
+import { showCount } from '../../core/quantities.ts';
 import { renderFields } from '../printer/table.ts';
-import type { PlanReport } from './report.ts';
+import type { PlanReport } from '../../api/plan/report.ts';
 
 type Field = readonly [name: string, value: string | undefined];
 

@@ -1,12 +1,13 @@
 /** Shows progress as it comes: a region that is redrawn on a terminal, one line per iteration elsewhere. */
 import type { Printer } from './printer.ts';
-import { liveRegion, type ProgressFrame, progressLine } from './progress.ts';
+import type { RunProgress } from '../../api/runs/follow.ts';
+import { liveRegion, progressLine } from './progress.ts';
 
 const HEARTBEAT_MS = 30_000;
 
 export interface LiveDisplay {
   /** Call it as often as there is news, and a few times a second on a terminal. */
-  update(frame: ProgressFrame): void;
+  update(frame: RunProgress): void;
   /** A line above the region that stays. */
   note(text: string): void;
   /** Leaves the last state on the screen. */
@@ -19,11 +20,10 @@ export function createLiveDisplay(printer: Printer, now: () => number): LiveDisp
 
 function createRegion(printer: Printer): LiveDisplay {
   let drawn = 0;
-  let last: ProgressFrame | undefined;
-  const erase = () => (drawn === 0 ? '' : `\u001b[${drawn}A\r\u001b[J`);
+  let last: RunProgress | undefined;
   const draw = (above: string) => {
     const lines = last === undefined ? [] : liveRegion(last, printer.stderr.columns - 1);
-    printer.live(erase() + above + lines.map((line) => `${line}\n`).join(''));
+    printer.live(drawn, above + lines.map((line) => `${line}\n`).join(''));
     drawn = lines.length;
   };
   return {
@@ -34,7 +34,7 @@ function createRegion(printer: Printer): LiveDisplay {
     note: (text) => draw(`${text}\n`),
     end() {
       const line = last === undefined ? '' : `${progressLine(last)}\n`;
-      printer.live(erase() + line);
+      printer.live(drawn, line);
       drawn = 0;
       last = undefined;
     },

@@ -3,10 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../core/errors.ts';
 import { createLiveDisplay } from './live.ts';
 import { createPrinter } from './printer.ts';
-import { liveRegion, progressBar, type ProgressFrame, progressLine, timeLeft } from './progress.ts';
-import { showBytes, showCount, showDuration, showMoment, showNumber } from './quantities.ts';
+import { type RunProgress, timeLeft } from '../../api/runs/follow.ts';
+import { liveRegion, progressBar, progressLine } from './progress.ts';
+import { showBytes, showCount, showDuration, showMoment, showNumber } from '../../core/quantities.ts';
 import { renderFields, renderTable } from './table.ts';
-import { displayWidth, fit, printable } from './width.ts';
+import { printable } from './printable.ts';
+import { displayWidth, fit } from './width.ts';
 
 function capture(
   options: { readonly json?: boolean; readonly isTTY?: boolean; readonly env?: NodeJS.ProcessEnv } = {},
@@ -26,7 +28,7 @@ function capture(
   return { printer, texts };
 }
 
-const frame: ProgressFrame = {
+const frame: RunProgress = {
   runId: 'toy-20260101-000000-abcd',
   state: 'running',
   iteration: 12,
@@ -65,6 +67,28 @@ describe('the printer', () => {
     const asText = capture();
     asText.printer.error(error);
     expect(asText.texts.err).toBe('petrel: no\n  at r.yaml:1:1\n  hint: yes\n');
+  });
+
+  it('shows control characters of a message, a table or a live region instead of sending them to the terminal', () => {
+    const hostile = '\u001b[2J\u001b]0;title\u0007\u009b31m\u202eabc';
+    for (const isTTY of [true, false]) {
+      const { printer, texts } = capture({ isTTY });
+      printer.error(new InvalidInputError(hostile, { hint: hostile, where: hostile }));
+      printer.notice(hostile);
+      printer.data({}, () => renderTable([hostile], [{ head: 'reason', value: (row) => row }]));
+      printer.item({}, () => renderFields([['reason', hostile]]));
+      printer.live(0, hostile);
+      const own = /\u001b\[(1|2|22|31|32|33|36|39)m/g;
+      expect((texts.out + texts.err).replace(own, '')).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+    }
+  });
+
+  it('escapes in JSON what a terminal would obey, and the value stays the same', () => {
+    const value = { reason: '\u001b[2J\u009b31m\u007f\u202e\tend\n' };
+    const { printer, texts } = capture({ json: true });
+    printer.data(value, () => '');
+    expect(texts.out).not.toMatch(/[\u007f-\u009f\u202e\u001b]/);
+    expect(JSON.parse(texts.out)).toEqual(value);
   });
 
   it('colours on a terminal only, and not with NO_COLOR or in CI', () => {
@@ -195,7 +219,9 @@ describe('progress', () => {
   });
 
   it('leaves out what is not known, and names a state that is not running', () => {
-    expect(progressLine({ runId: 'x', state: 'queued', iteration: 0, elapsedS: 0 })).toBe('iteration 0  queued');
+    expect(progressLine({ runId: 'x', state: 'queued', iteration: 0, iterations: 60, elapsedS: 0 })).toBe(
+      'iteration 0/60  queued',
+    );
   });
 
   it('estimates the time left from the median of the last iterations', () => {

@@ -1,5 +1,9 @@
-/** The one way from a command to the terminal: data to stdout, everything else to stderr. */
+/**
+ * The one way from a command to the terminal: data to stdout, everything else to stderr. Whatever is printed is cleaned of
+ * control characters here.
+ */
 import { type ErrorJson, errorToJson } from '../../core/errors.ts';
+import { printable, printableJson, printableStyled } from './printable.ts';
 import { styled, type Style, type Terminal, terminalOf, type StreamLike } from './terminal.ts';
 
 export interface OutputStream extends StreamLike {
@@ -26,29 +30,42 @@ export interface Printer {
   error(error: unknown): void;
   /** Text styled for stdout. */
   style(style: Style, text: string): string;
-  /** Raw text to stderr: the live region. */
-  live(text: string): void;
+  /** The live region on stderr: erases the `rows` lines that were drawn last and writes `text`. */
+  live(rows: number, text: string): void;
 }
 
 export function createPrinter({ json, stdout, stderr, env }: PrinterOptions): Printer {
   const out = terminalOf(stdout, env);
   const err = terminalOf(stderr, env);
-  const line = (stream: OutputStream, text: string) => stream.write(text.endsWith('\n') ? text : `${text}\n`);
+  const clean = (terminal: Terminal, text: string) => (terminal.color ? printableStyled(text) : printable(text));
+  const toOut = (text: string) => stdout.write(withLineBreak(clean(out, text)));
+  const toErr = (text: string) => stderr.write(withLineBreak(clean(err, text)));
+  const jsonToOut = (value: unknown, indent?: number) =>
+    stdout.write(`${printableJson(JSON.stringify(value, null, indent))}\n`);
   return {
     json,
     stdout: out,
     stderr: err,
-    data: (value, text) => line(stdout, json ? JSON.stringify(value, null, 2) : text()),
-    item: (value, text) => line(stdout, json ? JSON.stringify(value) : text()),
-    notice: (text) => line(stderr, text),
+    data: (value, text) => (json ? jsonToOut(value, 2) : toOut(text())),
+    item: (value, text) => (json ? jsonToOut(value) : toOut(text())),
+    notice: toErr,
     error(error) {
       const shown = errorToJson(error);
-      if (json) line(stdout, JSON.stringify({ error: shown }, null, 2));
-      else line(stderr, errorText(shown, err) + debugText(error, env));
+      if (json) jsonToOut({ error: shown }, 2);
+      else toErr(errorText(shown, err) + debugText(error, env));
     },
     style: (style, text) => styled(out, style, text),
-    live: (text) => stderr.write(text),
+    live: (rows, text) => stderr.write(eraseLines(rows) + clean(err, text)),
   };
+}
+
+/** Moves the cursor to the first of the last `rows` lines and clears from there. */
+function eraseLines(rows: number): string {
+  return rows === 0 ? '' : `\u001b[${rows}A\r\u001b[J`;
+}
+
+function withLineBreak(text: string): string {
+  return text.endsWith('\n') ? text : `${text}\n`;
 }
 
 /** What failed, where, and what to try. */

@@ -1,4 +1,5 @@
 /** Tables: aligned columns without borders, upper-case heads, numbers on the right. */
+import { printableStyled } from './printable.ts';
 import type { Terminal } from './terminal.ts';
 import { displayWidth, fit } from './width.ts';
 
@@ -30,7 +31,7 @@ export function renderTable<Row>(
   const cells = rows.map((row) => columns.map((column) => column.value(row)));
   const texts = [
     columns.map(({ head, verbatim }) => (verbatim === true ? head : head.toUpperCase())),
-    ...cells.map((line) => line.map(cellText)),
+    ...cells.map((line) => line.map((value) => cellText(value).replaceAll('\n', ' '))),
   ];
   const wanted = columns.map((_, index) => Math.max(...texts.map((line) => displayWidth(line[index] ?? ''))));
   const left = leastWanted(width, columns, wanted);
@@ -54,7 +55,7 @@ export function renderTable<Row>(
     .join('\n');
 }
 
-/** Two columns, names on the left: for one thing's details. */
+/** Two columns, names on the left: for one thing's details. A value may have several lines. */
 export function renderFields(fields: readonly (readonly [name: string, value: string | number | undefined])[]): string {
   const width = Math.max(0, ...fields.map(([name]) => displayWidth(name)));
   return fields
@@ -66,7 +67,8 @@ export function renderFields(fields: readonly (readonly [name: string, value: st
 }
 
 function cellText(value: string | number | undefined): string {
-  return value === undefined || value === '' ? '-' : String(value);
+  // Cleaned before its width is taken: a control character that is made visible has a width.
+  return value === undefined || value === '' ? '-' : printableStyled(String(value));
 }
 
 function pad(text: string, width: number, right: boolean): string {

@@ -24,11 +24,3 @@ export function fit(text: string, columns: number): string {
   }
   return columns > 0 ? `${kept}…` : '';
 }
-
-/** What a text could do to a terminal is made visible: samples come from a model. */
-export function printable(text: string): string {
-  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, (char) => {
-    const code = char.codePointAt(0) ?? 0;
-    return code === 0x0d ? '␍' : code < 0x20 ? String.fromCodePoint(0x2400 + code) : '�';
-  });
-}

@@ -1,5 +1,6 @@
 /** Text in lines of a width, at blanks where there are any. */
-import { displayWidth, printable } from './width.ts';
+import { printable } from './printable.ts';
+import { displayWidth } from './width.ts';
 
 /** Control characters are made visible; line breaks stay. Every line begins with `indent`. */
 export function wrapText(text: string, columns: number, indent = ''): string {

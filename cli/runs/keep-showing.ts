@@ -38,7 +38,7 @@ function redraw(text: string, drawn: number, printer: Printer): number {
   const lines = text
     .split('\n')
     .map((line) => (line.includes('\u001b') ? line : fit(line, printer.stderr.columns - 1)));
-  printer.live(`${drawn === 0 ? '' : `\u001b[${drawn}A\r\u001b[J`}${lines.join('\n')}\n`);
+  printer.live(drawn, `${lines.join('\n')}\n`);
   return lines.length;
 }
 

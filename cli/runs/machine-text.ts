@@ -1,9 +1,9 @@
 /** The status of a machine, for people. */
 import type { Printer } from '../printer/printer.ts';
 import { renderTable, widthFor } from '../printer/table.ts';
-import type { MachineStatus } from './machine-status.ts';
+import type { MachineStatus } from '../../api/runs/machine-status.ts';
 import { reasonText, workerTable } from './status-text.ts';
-import type { RunSummary } from './summary.ts';
+import type { RunSummary } from '../../api/runs/summary.ts';
 import { iterationText, nextCommand, styledState } from './words.ts';
 
 export function machineStatusText({ stack, workers, runs }: MachineStatus, printer: Printer): string {

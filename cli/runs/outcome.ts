@@ -1,40 +1,11 @@
-/** What a finished run tells its owner: where the weights are, what to type next, what it learnt. */
-import type { RunLog } from '../../infra/store/run-log.ts';
+/** What the command line says of a run when it ends: where the weights are, what to type next, what it learnt. */
+import type { FoundRun } from '../../api/runs/find.ts';
+import { outcomeOf } from '../../api/runs/outcome.ts';
+import type { Outcome } from '../../api/runs/outcome.ts';
+import type { RunState } from '../../core/run-states.ts';
 import type { Printer } from '../printer/printer.ts';
 
-export interface Outcome {
-  readonly runId: string;
-  readonly state: string;
-  readonly iteration: number;
-  readonly checkpoint: string | null;
-  /** Accuracy of the first and the last validation, and the seconds between them. */
-  readonly accuracy: { readonly before: number; readonly after: number; readonly seconds: number } | null;
-}
-
-export async function outcomeOf(log: RunLog): Promise<Outcome> {
-  const head = await log.head();
-  const [checkpoint] = await log.checkpoints();
-  const evaluations = await log.evaluations();
-  const first = evaluations[0];
-  const last = evaluations.at(-1);
-  const compared = first !== undefined && last !== undefined && last.iteration > first.iteration;
-  return {
-    runId: log.runId,
-    state: (await log.status())?.state ?? 'queued',
-    iteration: head?.position ?? 0,
-    checkpoint:
-      checkpoint === undefined ? null : (log.store.localPath(checkpoint.key) ?? `${log.store.url}/${checkpoint.key}`),
-    accuracy: compared
-      ? {
-          before: first.accuracy,
-          after: last.accuracy,
-          seconds: (Date.parse(last.writer.at) - Date.parse(first.writer.at)) / 1000,
-        }
-      : null,
-  };
-}
-
-export async function sayOutcome(log: RunLog, printer: Printer): Promise<Outcome> {
+export async function sayOutcome({ log }: Pick<FoundRun, 'log'>, printer: Printer): Promise<Outcome> {
   const outcome = await outcomeOf(log);
   printer.data(outcome, () => outcomeText(outcome));
   return outcome;
@@ -44,13 +15,21 @@ function outcomeText({ runId, state, iteration, checkpoint, accuracy }: Outcome)
   const lines = [
     `${runId}: ${state} after ${iteration} iterations`,
     ...(checkpoint === null ? [] : [`checkpoint: ${checkpoint}`]),
-    ...(state === 'paused'
-      ? [`next: petrel status ${runId}; petrel logs ${runId}; petrel resume ${runId}`]
-      : [`next: petrel samples ${runId}; petrel metrics ${runId}; petrel ckpt export ${runId} --out ./trained`]),
+    `next: ${nextCommands(state)
+      .map((command) => command.replace('RUN', runId))
+      .join('; ')}`,
     'the local stack stays up; petrel down stops it',
     ...(accuracy === null || state !== 'completed' ? [] : [accuracyLine(accuracy)]),
   ];
   return lines.join('\n');
+}
+
+/** What helps in each state; RUN stands for the run's id. */
+function nextCommands(state: RunState): readonly string[] {
+  if (state === 'failed') return ['petrel logs RUN', 'petrel status RUN', 'petrel resume RUN'];
+  if (state === 'paused') return ['petrel status RUN', 'petrel logs RUN', 'petrel resume RUN'];
+  if (state === 'stopped') return ['petrel resume RUN', 'petrel metrics RUN'];
+  return ['petrel samples RUN', 'petrel metrics RUN', 'petrel ckpt export RUN --out ./trained'];
 }
 
 /** `validation accuracy 0.34 -> 0.91 in 97 s`. */

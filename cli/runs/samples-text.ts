@@ -1,8 +1,8 @@
 /** Samples for people: a prompt once, its responses below, each with its reward. */
 import type { Printer } from '../printer/printer.ts';
-import { showNumber } from '../printer/quantities.ts';
+import { showNumber } from '../../core/quantities.ts';
 import { wrapText } from '../printer/wrap.ts';
-import type { SampleView } from './samples.ts';
+import type { SampleView } from '../../api/runs/samples.ts';
 
 export function samplesText(samples: readonly SampleView[], printer: Printer): string {
   const groups = new Map<string, SampleView[]>();

@@ -1,8 +1,8 @@
 /** The status of runs, workers and the stack, for people. */
 import type { Printer } from '../printer/printer.ts';
-import { showMoment, showNumber } from '../printer/quantities.ts';
+import { showMoment, showNumber } from '../../core/quantities.ts';
 import { renderFields, renderTable, widthFor } from '../printer/table.ts';
-import type { RunStatus, WorkerStatus } from './status-report.ts';
+import type { RunStatus, WorkerStatus } from '../../api/runs/status-report.ts';
 import { iterationText, nextCommand, styledState } from './words.ts';
 
 export function runStatusText(run: RunStatus, printer: Printer, now: Date): string {
@@ -74,7 +74,15 @@ export function workerTable(workers: readonly WorkerStatus[], printer: Printer):
     { head: 'loop delay', value: (worker: WorkerStatus) => `${Math.round(worker.loopDelayMs)} ms`, spare: 1 },
     { head: 'last error', value: troubleText, shrink: true },
   ].filter(({ head }) => head !== 'last error' || workers.some((worker) => worker.lastError !== undefined));
-  return renderTable(workers, columns, widthFor(printer.stdout));
+  return [renderTable(workers, columns, widthFor(printer.stdout)), ...workers.flatMap(lackTexts)].join('\n');
+}
+
+/** One line for each thing that a worker lacks: `gpu-2 refuses jobs that need the variable KEY: …`. */
+function lackTexts({ worker, state, lacks = [] }: WorkerStatus): string[] {
+  const refused = (what: string) => (state === 'unhealthy' ? 'refuses all jobs' : `refuses jobs that need ${what}`);
+  return lacks.map(({ what, error: { code, message, hint } }) =>
+    [`${worker} ${refused(what)}: ${code}: ${message}`, ...(hint === undefined ? [] : [`hint: ${hint}`])].join('\n'),
+  );
 }
 
 function troubleText({ lastError, failuresInARow }: WorkerStatus): string | undefined {

@@ -1,8 +1,8 @@
 /** How the state of a run reads. */
 import type { Printer } from '../printer/printer.ts';
 import type { Style } from '../printer/terminal.ts';
-import type { RunSummary } from './summary.ts';
-import { endedStates } from './summary.ts';
+import type { RunSummary } from '../../api/runs/summary.ts';
+import { endedStates } from '../../core/run-states.ts';
 
 const styles: Readonly<Partial<Record<RunSummary['state'], Style>>> = {
   running: 'green',
@@ -10,7 +10,7 @@ const styles: Readonly<Partial<Record<RunSummary['state'], Style>>> = {
   failed: 'red',
 };
 
-/** `running`, or with the wish that is not fulfilled yet: `running, stops soon`. */
+/** `running`, or with the desired state that is not reached yet: `running, stops soon`. */
 export function stateText({ state, wish }: Pick<RunSummary, 'state' | 'wish'>): string {
   if (endedStates.has(state) || wish === 'run') return state;
   if (wish === 'pause') return state === 'paused' ? state : `${state}, pauses soon`;

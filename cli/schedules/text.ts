@@ -3,9 +3,9 @@ import { overlapDocs } from '../../core/schedules/policies.ts';
 import { showSpan } from '../../core/schedules/duration.ts';
 import { showTimes } from '../../core/schedules/times.ts';
 import type { Printer } from '../printer/printer.ts';
-import { showDuration } from '../printer/quantities.ts';
+import { showDuration } from '../../core/quantities.ts';
 import { renderFields, renderTable, widthFor } from '../printer/table.ts';
-import type { FiringSummary, ScheduleSummary } from './summary.ts';
+import type { FiringSummary, ScheduleSummary } from '../../api/schedules/summary.ts';
 
 /** `2026-11-21 03:00:00Z`. */
 export function showTime(iso: string): string {

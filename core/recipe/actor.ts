@@ -1,3 +1,5 @@
+import { LOSS_AGG_MODES } from '../rl/aggregate.ts';
+import { KL_TYPES } from '../rl/kl.ts';
 import { z } from 'zod';
 import { count, fraction, key, section } from './key.ts';
 import { optimSection } from './optim.ts';
@@ -16,31 +18,6 @@ export const POLICY_LOSSES = [
   'dppo_kl',
   'dro',
   'bypass_mode',
-] as const;
-
-export const LOSS_AGG_MODES = [
-  'token-mean',
-  'token-sum',
-  'seq-mean-token-sum',
-  'seq-mean-token-sum-norm',
-  'seq-mean-token-mean',
-] as const;
-
-export const KL_ESTIMATORS = [
-  'kl',
-  'k1',
-  'abs',
-  'mse',
-  'k2',
-  'low_var_kl',
-  'k3',
-  'kl+',
-  'k1+',
-  'abs+',
-  'mse+',
-  'k2+',
-  'low_var_kl+',
-  'k3+',
 ] as const;
 
 /** `actor`: the policy and its update. */
@@ -92,7 +69,7 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
   }),
   use_kl_loss: key(z.boolean(), false, { doc: 'Add the distance to the reference policy to the loss.', change: 'ask' }),
   kl_loss_coef: key(z.number().nonnegative(), 0.001, { doc: 'Weight of that distance.', change: 'ask' }),
-  kl_loss_type: key(z.enum(KL_ESTIMATORS), 'low_var_kl', {
+  kl_loss_type: key(z.enum(KL_TYPES), 'low_var_kl', {
     doc: 'Its estimator: k1 = kl, k2 = mse, k3 = low_var_kl; "+": gradient of k2.',
     change: 'ask',
   }),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { countOrZero, fraction, key, section, text } from './key.ts';
-import { KL_ESTIMATORS } from './actor.ts';
+import { KL_TYPES } from '../rl/kl.ts';
 
 /** verl's estimators; which of them are built stands in `seams.ts`. */
 export const ADV_ESTIMATORS = [
@@ -64,7 +64,7 @@ export const algorithmSection = section('From rewards to advantages.', {
     doc: 'Subtract the KL to the reference from the reward.',
     change: 'ask',
   }),
-  kl_penalty: key(z.enum(KL_ESTIMATORS), 'kl', { doc: 'Estimator of that KL.', change: 'ask' }),
+  kl_penalty: key(z.enum(KL_TYPES), 'kl', { doc: 'Estimator of that KL.', change: 'ask' }),
   kl_ctrl: klCtrlSection,
   filter_groups: filterGroupsSection,
   rollout_correction: rolloutCorrectionSection,

@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import { count, key, requiredKey, section, text } from './key.ts';
 
+/**
+ * A batch record names every prompt of its iteration in about 100 bytes, and is written in one piece of a few MiB.
+ */
+const mostPrompts = 65_536;
+
 const files = z.union([text, z.array(text).min(1)]);
 
 /** `data`: rows, their columns, lengths and batch sizes. Batch sizes count prompts, as in verl. */
@@ -24,8 +29,8 @@ export const dataSection = section('The rows to train and validate on. Batch siz
   max_prompt_length: key(count, 512, { doc: 'Longest prompt.', unit: 'tokens', change: 'ask' }),
   max_response_length: key(count, 512, { doc: 'Most tokens sampled per response.', unit: 'tokens', change: 'ask' }),
   max_length: key(count, 1024, { doc: 'Longest prompt plus response (kind: sft).', unit: 'tokens', change: 'ask' }),
-  train_batch_size: key(count, 1024, {
-    doc: 'Prompts of one iteration.',
+  train_batch_size: key(count.max(mostPrompts), 1024, {
+    doc: 'Prompts of one iteration; at most 65,536, since its batch record names each.',
     unit: 'prompts',
     change: 'ask',
     sftDefault: 256,

@@ -1,25 +1,28 @@
+import { roles } from '../roles.ts';
 import { z } from 'zod';
 import { count, key, section } from './key.ts';
 
-export const ROLES = ['trainer', 'rollout', 'reward'] as const;
-export type Role = (typeof ROLES)[number];
+/** Each worker is a process of one machine with a copy of the weights: a larger number is a slip of the hand. */
+const mostWorkers = 256;
+/** More than any one machine has. */
+const mostThreads = 1024;
 
 const pool = z.strictObject({
   /** Roles a worker of the pool holds; roles in one process share the weights in memory. */
-  roles: z.array(z.enum(ROLES)).min(1),
+  roles: z.array(z.enum(roles)).min(1),
   /** Worker processes. */
-  workers: count.default(1),
+  workers: count.max(mostWorkers).default(1),
   /** Compute threads per worker; null: the cores of the machine shared out. */
-  threads: count.nullable().default(null),
+  threads: count.max(mostThreads).nullable().default(null),
 });
 
 /** `fleet`: which workers the run wants. */
 export const fleetSection = section('The workers that the run wants.', {
   pools: key(
     z.record(z.string().regex(/^[a-z][a-z0-9-]*$/), pool),
-    { local: { roles: [...ROLES], workers: 1, threads: null } },
+    { local: { roles: [...roles], workers: 1, threads: null } },
     {
-      doc: 'By name of a pool: {roles: [trainer, rollout, reward], workers: 1, threads: null}.',
+      doc: 'By name of a pool: {roles: [trainer, rollout, reward], workers: 1, threads: null}. At most 256 workers and 1,024 threads: they are of one machine.',
       change: 'free',
     },
   ),

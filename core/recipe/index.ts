@@ -6,8 +6,8 @@ export {
   type BatchArithmetic,
 } from './arithmetic.ts';
 export { recipeChanges, valueOf, type RecipeChange } from './changes.ts';
+export { isDue, isValidationDue } from './due.ts';
 export { explain, type Explanation } from './explain.ts';
-export { ROLES, type Role } from './fleet.ts';
 export { InvalidRecipeError, issueHint, issueLine, type RecipeIssue } from './issues.ts';
 export { recipeJsonSchema } from './json-schema.ts';
 export type { ChangeClass, KeyDoc } from './key.ts';

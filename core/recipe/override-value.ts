@@ -1,5 +1,5 @@
 /** The value side of an override. A small recursive-descent parser over `source` from position `at`. */
-import { overrideError } from './override.ts';
+import { overrideError } from './override-error.ts';
 
 /** Everything from `start` to the end of `source` as one value. */
 export function parseOverrideValue(source: string, start: number): unknown {

@@ -4,8 +4,8 @@
  *   a.b=v    set      +a.b=v   the same (Hydra users type it for new keys)      ~a.b   back to the default
  *   v: number, true, false, null, 'text', "text", [v, v], {name: v}, or bare text
  */
-import { InvalidInputError } from '../errors.ts';
 import { removeAt, setAt, type Tree } from './merge.ts';
+import { overrideError } from './override-error.ts';
 import { parseOverrideValue } from './override-value.ts';
 
 export type Override =
@@ -41,12 +41,4 @@ function parsePath(text: string, source: string): string[] {
     throw overrideError(source, at, 'expected a key such as actor.optim.lr');
   }
   return names;
-}
-
-/** `at` is the position in the argument; a caret shows it. */
-export function overrideError(source: string, at: number, message: string): InvalidInputError {
-  return new InvalidInputError(`bad override: ${message}\n  ${source}\n  ${' '.repeat(at)}^`, {
-    where: `override ${source}`,
-    hint: 'write key=value, for instance actor.optim.lr=1e-5; lists as [a,b]; texts with blanks in quotes',
-  });
 }

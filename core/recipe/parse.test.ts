@@ -1,3 +1,5 @@
+import { recipeKey } from './keys.ts';
+import { TRL_NAMES } from './trl.ts';
 import { describe, expect, it } from 'vitest';
 import { checkRecipe, parseRecipe } from './parse.ts';
 import type { RecipeIssue } from './issues.ts';
@@ -90,6 +92,16 @@ describe('an unknown key', () => {
       hint: 'belongs under algorithm',
     });
     expect(onlyIssue({ ...minimal, actor: { adv_estimatr: 'grpo' } }).hint).toContain('belongs under algorithm');
+  });
+
+  it('of TRL gets the key that does it here, and every such key exists', () => {
+    expect(onlyIssue({ ...minimal, actor: { beta: 0.04 } })).toMatchObject({ nearest: 'actor.kl_loss_coef' });
+    expect(onlyIssue({ ...minimal, num_generations: 8 }).hint).toBe("TRL's num_generations is rollout.n here");
+    expect(Object.values(TRL_NAMES).filter((path) => recipeKey(path) === undefined)).toEqual([]);
+  });
+
+  it('for the number of workers gets the pool that has them', () => {
+    expect(onlyIssue({ ...minimal, fleet: { workers: 2 } }).hint).toContain('fleet.pools.local=');
   });
 
   it('of verl’s wrapper gets a hint how to write it here', () => {

@@ -1,4 +1,5 @@
-/** Values that the schema knows and petrel cannot do yet. One line each; building the feature removes the line. */
+/** Values that the schema knows and no run may ask for yet. One entry each; offering the feature removes the entry. */
+import { POLICY_LOSS_NAMES } from '../rl/policy-loss/index.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
@@ -8,11 +9,25 @@ interface Seam {
   readonly asked: (recipe: Recipe) => boolean;
   /** What can be written today. */
   readonly today: string;
+  /** Why not, unless nothing of it is built. */
+  readonly because?: string;
 }
+
+const hasPolicyLoss = (name: string): boolean => POLICY_LOSS_NAMES.includes(name);
 
 const SEAMS: readonly Seam[] = [
   { path: 'model.lora_rank', asked: (r) => r.model.lora_rank > 0, today: '0 (all weights are trained)' },
-  { path: 'actor.policy_loss.loss_mode', asked: (r) => r.actor.policy_loss.loss_mode !== 'vanilla', today: 'vanilla' },
+  {
+    path: 'actor.policy_loss.loss_mode',
+    asked: (r) => hasPolicyLoss(r.actor.policy_loss.loss_mode) && r.actor.policy_loss.loss_mode !== 'vanilla',
+    today: 'vanilla',
+    because: 'not offered yet: the loss is built, but no run has been trained with it',
+  },
+  {
+    path: 'actor.policy_loss.loss_mode',
+    asked: (r) => !hasPolicyLoss(r.actor.policy_loss.loss_mode),
+    today: 'vanilla',
+  },
   { path: 'rollout.name', asked: (r) => r.rollout.name !== 'native', today: 'native' },
   { path: 'rollout.mode', asked: (r) => r.rollout.mode !== 'sync', today: 'sync' },
   { path: 'rollout.multi_turn.enable', asked: (r) => r.rollout.multi_turn.enable, today: 'false' },
@@ -87,7 +102,7 @@ export const BUILT_TODAY: Readonly<Record<string, string>> = Object.fromEntries(
 export function notBuiltYet(recipe: Recipe): RecipeIssue[] {
   return SEAMS.filter((seam) => seam.asked(recipe)).map((seam) => ({
     path: seam.path,
-    message: 'not built yet',
+    message: seam.because ?? 'not built yet',
     expected: seam.today,
     hint: `what works today: ${seam.path}: ${seam.today}`,
   }));

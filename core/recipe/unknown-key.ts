@@ -2,6 +2,7 @@
 import { nearest } from '../nearest.ts';
 import type { RecipeIssue } from './issues.ts';
 import { type RecipeKey, recipeKey, recipeKeys, recipeSections, siblings } from './keys.ts';
+import { TRL_NAMES } from './trl.ts';
 import { FOREIGN_NAMES, MOVED_KEYS, VERL_WRAPPER } from './verl.ts';
 
 /** An issue for `name` under `sectionPath` ('' = the top): the nearest sibling, or the place where it belongs. */
@@ -14,6 +15,9 @@ export function unknownKey(sectionPath: string, name: string): RecipeIssue {
   const moved = MOVED_KEYS[path];
   if (moved !== undefined) return { ...base, nearest: moved, hint: `verl's ${path} is ${moved} here` };
   if (FOREIGN_NAMES.has(name)) return { ...base, hint: `a verl key with nothing to steer here: remove ${path}` };
+  const trl = Object.hasOwn(TRL_NAMES, name) ? TRL_NAMES[name] : undefined;
+  if (trl !== undefined) return { ...base, nearest: trl, hint: `TRL's ${name} is ${trl} here` };
+  if (path === 'fleet.workers') return { ...base, nearest: 'fleet.pools', hint: WORKERS_HINT };
   const elsewhere = exactElsewhere(name);
   if (elsewhere !== undefined) return { ...base, nearest: elsewhere, hint: belongs(elsewhere) };
   const sibling = nearest(name, siblings(sectionPath));
@@ -26,6 +30,8 @@ export function unknownKey(sectionPath: string, name: string): RecipeIssue {
 
 const WRAPPER_HINT =
   'petrel has no actor_rollout_ref wrapper: move model, actor, rollout and ref to the top (actor.optim.lr, rollout.n …)';
+
+const WORKERS_HINT = 'workers belong to a pool: fleet.pools.local={roles: [trainer, rollout, reward], workers: 2}';
 
 /** The key whose value the place lies in, if any: `fleet.pools` for `fleet.pools.local`. */
 function keyAround(path: string): RecipeKey | undefined {

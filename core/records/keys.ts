@@ -1,4 +1,7 @@
-/** Where every object lies in the store. The only place that spells a key. */
+/**
+ * Where every object lies in the store, and what the names of objects say: the only place that spells a key or reads one.
+ * own-keys.ts tells petrel's names from a user's. The verifier (api/ledger/keys.ts) spells its keys again on purpose.
+ */
 import type { Digest, JobId, RunId } from '../ids.ts';
 
 const run = (runId: RunId) => `runs/${runId}`;
@@ -26,6 +29,7 @@ export const keys = {
   weights: (runId: RunId, weights: Digest) => `${run(runId)}/weights/${weights}.json`,
   blob: (runId: RunId, digest: Digest) => `${run(runId)}/blobs/${digest}`,
   retention: (runId: RunId, n: number) => `${run(runId)}/retention/${n}.json`,
+  retentions: (runId: RunId) => `${run(runId)}/retention/`,
   status: (runId: RunId, n: number) => `${run(runId)}/status/${n}.json`,
   statuses: (runId: RunId) => `${run(runId)}/status/`,
   log: (runId: RunId, source: string) => `${run(runId)}/logs/${source}`,
@@ -38,11 +42,40 @@ export const keys = {
   schedule: (name: string, n: number) => `schedules/${name}/records/${n}.json`,
   firing: (name: string, n: number) => `schedules/${name}/firings/${n}.json`,
   scheduleBlob: (name: string, digest: Digest) => `schedules/${name}/blobs/${digest}`,
+  modelFolder: (digest: Digest) => `models/${digest}/`,
+  datasetFolder: (digest: Digest) => `datasets/${digest}/`,
   model: (digest: Digest, file: string) => `models/${digest}/${file}`,
   dataset: (digest: Digest, file: string) => `datasets/${digest}/${file}`,
   /** What the janitor has decided about models and datasets. */
+  allInputs: 'janitor/',
   inputs: (n: number) => `janitor/${n}.json`,
 } as const;
 
 /** Where objects lie that may be too large to be written in one piece. */
 export const largeFolders = ['runs/', 'models/', 'datasets/'] as const;
+
+/** `name` without the slash that ends the name of a folder in a listing. */
+export const folderName = (name: string): string => name.replace(/\/$/, '');
+
+/** The number that a name such as `7`, `7/` or `7.json` stands for; undefined for another name. */
+export function numberIn(name: string): number | undefined {
+  const digits = /^(\d+)(?:\/|\.json)?$/.exec(name)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** Position and state of a checkpoint, from the name or the key of its manifest; undefined for another name. */
+export function checkpointIn(name: string): { readonly iteration: number; readonly stateDigest: Digest } | undefined {
+  const [, iteration, stateDigest] = /(?:^|\/checkpoints\/)(\d+)-([0-9a-f]{64})\.json$/.exec(name) ?? [];
+  return iteration === undefined || stateDigest === undefined
+    ? undefined
+    : { iteration: Number(iteration), stateDigest };
+}
+
+/** The weights that a manifest's name (`<digest>.json`) stands for; undefined for another name. */
+export const weightsIn = (name: string): Digest | undefined => /^([0-9a-f]{64})\.json$/.exec(name)?.[1];
+
+/** The fork that a pin (`<run id>.json`) belongs to. */
+export const pinnedBy = (name: string): RunId => name.replace(/\.json$/, '');
+
+/** The run that an object lies in; undefined for one that lies in none. */
+export const runOf = (key: string): RunId | undefined => /^runs\/([^/]+)\//.exec(key)?.[1];

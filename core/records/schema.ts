@@ -2,12 +2,21 @@
  * The records of a run, as zod schemas and types. FORMAT.md beside this file says what each is for.
  * All records carry `format: 1`; readers refuse newer formats. Unknown fields of format 1 are kept out by `strip`.
  */
+import { desiredStates, runStates } from '../run-states.ts';
 import { z } from 'zod';
+import { isInputFolder, retainedKeys } from './own-keys.ts';
 import { overlapPolicies } from '../schedules/policies.ts';
 
 export const recordFormat = 1;
 
-const digest = z.string().regex(/^[0-9a-f]{64}$/);
+export const digest = z.string().regex(/^[0-9a-f]{64}$/, 'expected a SHA-256 in lower-case hex');
+/** A file is made under this name: it must not lead out of its folder. */
+const plainFileName = z
+  .string()
+  .max(255)
+  .regex(/^(?!\.{1,2}$)[^/\\\0]+$/, 'expected the name of a file, without folders');
+/** One name of a key: run ids come into keys. */
+const keyName = z.string().regex(/^[\w-]+$/);
 const format = z.literal(recordFormat);
 /** Numbers by metric name. Not-a-number and infinities are strings in JSON. */
 const metricValues = z.record(z.string(), z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity'])]));
@@ -42,7 +51,7 @@ export const runRecord = z.object({
   schedule: z.object({ name: z.string(), generation: z.int().positive(), time: z.string() }).optional(),
   /** Of a fork: the state of another run that it begins with. Read until its first term is open, and never again. */
   origin: z
-    .object({ runId: z.string(), position: count, stateDigest: digest, counters, skippedDraws: z.array(drawRange) })
+    .object({ runId: keyName, position: count, stateDigest: digest, counters, skippedDraws: z.array(drawRange) })
     .optional(),
 });
 export type RunRecord = z.infer<typeof runRecord>;
@@ -64,7 +73,7 @@ export const runInputs = z.object({
       z.object({
         type: z.literal('module'),
         module: digest,
-        fileName: z.string(),
+        fileName: plainFileName,
         exportName: z.string(),
         deterministic: z.boolean(),
       }),
@@ -88,11 +97,15 @@ export type RevisionRecord = z.infer<typeof revisionRecord>;
 
 /** What a machine must have to give the same bits. */
 export const numericProfile = z.object({
-  /** Equal ids give equal bits for equal inputs (deterministic mode), or comparable numbers (otherwise). */
+  /**
+   * `det-<arithmetic version>`: equal ids give equal bits for equal inputs. `any`: numbers that can be compared. Builds
+   * without an arithmetic version wrote others: former-profiles.ts.
+   */
   id: z.string(),
   compute: z.enum(['fp32', 'bf16']),
   deterministic: z.boolean(),
   isa: z.string(),
+  /** Hash of the engine's build: for people, no decision depends on it. */
   engine: z.string(),
   /** Tokens of the largest micro-batch: part of the order of sums over tokens. */
   maxTokensPerMicroBatch: z.int().positive(),
@@ -110,6 +123,11 @@ export const termRecord = z.object({
   parent: z.object({ term: z.int().positive(), position: count, record: digest }).optional(),
   /** Only in the first term of a fork: it counts on from its origin's position. Absent: position 0, all counters zero. */
   base: z.object({ position: count, counters }).optional(),
+  /**
+   * The terms that the log goes through before this one, newest first: [term, position where it begins, recipe revision].
+   * Absent in older records: readers then follow `parent` from term to term.
+   */
+  lineage: z.array(z.tuple([z.int().positive(), count, z.int().positive()])).optional(),
   /** State at the position where the term begins. */
   startState: digest,
   startWeights: digest,
@@ -119,6 +137,11 @@ export const termRecord = z.object({
   /** The stack that drives the run: only its control processes go on in this term. */
   owner: z.string(),
   reason: z.string(),
+  /**
+   * Iterations after this term's position up to `until` apply again what an earlier term committed: their batches are copies
+   * of those that the log has behind `term`. For a term with another arithmetic than the one before.
+   */
+  adopts: z.object({ term: z.int().positive(), until: count }).optional(),
   /** Draw numbers that no batch of this term uses: half-open ranges, ascending. */
   skippedDraws: z.array(drawRange),
   writer,
@@ -139,7 +162,7 @@ export const drawRecord = z.object({
 });
 export type DrawRecord = z.infer<typeof drawRecord>;
 
-const lossSettings = z.object({
+export const lossSettings = z.object({
   kind: z.enum(['policy', 'sft']),
   lossMode: z.string(),
   clipRatioLow: z.number(),
@@ -156,7 +179,7 @@ const lossSettings = z.object({
 });
 export type LossSettings = z.infer<typeof lossSettings>;
 
-const optimizerSettings = z.object({
+export const optimizerSettings = z.object({
   beta1: z.number(),
   beta2: z.number(),
   eps: z.number(),
@@ -183,7 +206,7 @@ export const batchRecord = z.object({
   learningRates: z.array(z.number()),
   loss: lossSettings,
   optimizer: optimizerSettings,
-  /** Rollout and reward results that this batch was made of, by their records' digests. */
+  /** Job ids of the results that this batch was made of: rollouts each with its reward, then the job that made the batch. */
   results: z.array(z.string()),
   draws: z.array(drawRecord),
   before: counters,
@@ -192,6 +215,8 @@ export const batchRecord = z.object({
   timings: metricValues,
   /** `skip`: a person decided that this batch is not trained on. */
   decision: z.enum(['train', 'skip']),
+  /** The batch record of the same iteration that this one repeats: the term that holds it, and its digest. */
+  adopted: z.object({ term: z.int().positive(), record: digest }).optional(),
   writer,
 });
 export type BatchRecord = z.infer<typeof batchRecord>;
@@ -296,18 +321,13 @@ export const weightsManifest = z.object({
 export type WeightsManifest = z.infer<typeof weightsManifest>;
 
 /** State of a run as people see it, and what they want. The newest entry counts. */
-export const runStates = ['queued', 'running', 'paused', 'stopped', 'completed', 'failed', 'cancelled'] as const;
-export type RunState = (typeof runStates)[number];
-export const wishes = ['run', 'pause', 'stop', 'cancel'] as const;
-export type Wish = (typeof wishes)[number];
-
 export const statusEntry = z.object({
   format,
   runId: z.string(),
   n: count,
   at: z.string(),
   /** What a person asked for last. */
-  wish: z.enum(wishes),
+  wish: z.enum(desiredStates),
   state: z.enum(runStates),
   /** Why it is paused or failed: error JSON. */
   reason: z
@@ -324,7 +344,7 @@ export const pin = z.object({
   format,
   runId: z.string(),
   /** Run id of the fork, in the same store. */
-  by: z.string(),
+  by: keyName,
   position: count,
   at: z.string(),
 });
@@ -345,40 +365,87 @@ export type Tombstone = z.infer<typeof tombstone>;
 export const timedPin = z.object({ id: z.string(), position: count, why: z.string(), until: z.string() });
 export type TimedPin = z.infer<typeof timedPin>;
 
+/** Keys that the janitor removes as they stand, so they are checked like digests. */
+const blobKey = z.string().regex(retainedKeys.blob, 'expected a blob of this run');
+const checkpointKey = z.string().regex(retainedKeys.checkpoint, 'expected a checkpoint of this run');
+const retainedKey = z.string().regex(retainedKeys.blobOrManifest, 'expected a blob or a manifest of this run');
+
 /**
  * What of a run may be gone, and what holds that back. A dense sequence, the newest counts: pins and removals are
  * decisions at one key, so they cannot pass each other.
  */
-export const retentionEntry = z.object({
-  format,
-  runId: z.string(),
-  n: count,
-  at: z.string(),
-  /** Nobody goes back before this position any more: what only earlier ones need may be removed. It never falls. */
-  floor: count,
-  /** What positions up to here had is condemned, or removed. */
-  cleared: count,
-  pins: z.array(timedPin),
-  /** Keys that nothing can need again, since the moment `condemnedAt`. A later pass removes them. */
-  condemned: z.array(z.string()),
-  condemnedAt: z.string(),
-  /** Below the floor, but something above it has them too: looked at again in every pass. */
-  shared: z.array(z.string()),
-  /** Checkpoints whose every shard was read and found whole. */
-  verified: z.array(z.string()),
-  /** Blobs that no record names, found when the run had ended with the status entry `status`. */
-  strays: z.object({ status: count, keys: z.array(z.string()), since: z.string(), removing: z.boolean() }).optional(),
-});
+const storedRetention = z
+  .object({
+    format,
+    runId: z.string(),
+    n: count,
+    at: z.string(),
+    /** Nobody goes back before this position any more: what only earlier ones need may be removed. It never falls. */
+    floor: count,
+    /** What positions up to here had is marked, or removed. */
+    cleared: count,
+    pins: z.array(timedPin),
+    /** Marked for removal since the moment `condemnedAt`: keys that nothing can need again. A later pass removes them. */
+    condemned: z.array(retainedKey),
+    condemnedAt: z.string(),
+    /** Below the floor, but something above it has them too: looked at again in every pass. */
+    shared: z.array(blobKey),
+    /** Checkpoints whose every shard was read and found whole. */
+    verified: z.array(checkpointKey),
+    /** Terms up to `seen` have no records of positions after `cleared`, but for those in `live`. */
+    terms: z.object({ seen: count, live: z.array(z.int().positive()) }).optional(),
+    /** The run had ended with this status entry, and a pass found nothing more to do. */
+    settled: count.optional(),
+    /** Orphaned blobs, which no record names, found when the run had ended with the status entry `status`. */
+    strays: z.object({ status: count, keys: z.array(blobKey), since: z.string(), removing: z.boolean() }).optional(),
+  })
+  .refine(
+    ({ runId, condemned, shared, verified, strays }) =>
+      [...condemned, ...shared, ...verified, ...(strays?.keys ?? [])].every((key) => key.startsWith(`runs/${runId}/`)),
+    'expected keys of this run, found one of another',
+  );
+
+/** As the code calls the fields whose stored names are older: `condemned` is `marked`, `strays` are `orphans`. */
+export const retentionEntry = storedRetention.transform(
+  ({ condemned: marked, condemnedAt: markedAt, strays: orphans, ...entry }) => ({
+    ...entry,
+    marked,
+    markedAt,
+    ...(orphans === undefined ? {} : { orphans }),
+  }),
+);
 export type RetentionEntry = z.infer<typeof retentionEntry>;
 
-/** Models and datasets that no run names. Dense, the newest counts. */
+/** The entry under the names that are stored. */
+export function toStoredRetention({
+  marked: condemned,
+  markedAt: condemnedAt,
+  orphans: strays,
+  ...entry
+}: RetentionEntry): z.input<typeof storedRetention> {
+  return { ...entry, condemned, condemnedAt, ...(strays === undefined ? {} : { strays }) };
+}
+
+const inputFolders =
+  <T>(folderOf: (one: T) => string) =>
+  (all: readonly T[]) =>
+    all.filter((one) => isInputFolder(folderOf(one)));
+
+/**
+ * Models and datasets that no run names. Dense, the newest counts. Entries of the first weeks also name folders of the
+ * user's own; these are left out when they are read.
+ */
 export const inputsEntry = z.object({
   format,
   n: count,
   /** Folders with the moment since when nothing names them. */
-  unnamed: z.array(z.object({ folder: z.string(), since: z.string() })),
-  /** Being removed at this moment: whoever wants one of them waits, and stores it again. */
-  removing: z.array(z.string()),
+  unnamed: z.array(z.object({ folder: z.string(), since: z.string() })).transform(inputFolders(({ folder }) => folder)),
+  /** Being removed at this moment: a run that wants one of them waits, and stores it again. */
+  removing: z.array(z.string()).transform(inputFolders((folder) => folder)),
+  /** The names of the files that petrel wrote into a folder of `removing`; nothing else in it is removed. */
+  files: z.record(z.string(), z.array(z.string())).default({}),
+  /** By folder: the recipe revision of a run, or a schedule, that names it. Only a hint where to look first. */
+  namedBy: z.record(z.string(), z.string()).default({}),
 });
 export type InputsEntry = z.infer<typeof inputsEntry>;
 

@@ -7,6 +7,7 @@
  * to that of the mini-batch exactly. The result is what the engine's `backward` takes: a coefficient for each token's
  * log-prob and entropy.
  */
+import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
 import { aggregate } from './aggregate.ts';
 import { klPenalty } from './kl.ts';
@@ -62,7 +63,8 @@ export function actorTotal(input: ActorLossInput, config: ActorLossConfig): Acto
     metrics['actor/kl_coef'] = config.klLossCoef;
     loss += config.klLossCoef * kl.value;
     for (let t = 0; t < dLogProb_T.length; t++) {
-      if (kl.weights_T[t]! !== 0) dLogProb_T[t]! += config.klLossCoef * kl.weights_T[t]! * penalty.dLogProb_T[t]!;
+      if (at(kl.weights_T, t) !== 0)
+        dLogProb_T[t] = at(dLogProb_T, t) + config.klLossCoef * at(kl.weights_T, t) * at(penalty.dLogProb_T, t);
     }
   }
   return { loss, dLogProb_T, metrics, ...(dEntropy_T === undefined ? {} : { dEntropy_T }) };

@@ -10,6 +10,7 @@
  * All are linear in x, so the derivative is a weight per token. Dividing by the totals of the mini-batch, not of the
  * micro-batch, makes micro-batches add up exactly to the mini-batch whatever the split.
  */
+import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
 import {
   longestRow,
@@ -63,9 +64,9 @@ export function aggregate(
   const weights_T = tokenWeights(rows, mode, totals);
   let value = nothingValid(mode, totals, rows) ? NaN : 0;
   for (let t = 0; t < weights_T.length; t++) {
-    if (weights_T[t]! !== 0) value += values_T[t]! * weights_T[t]!;
+    if (at(weights_T, t) !== 0) value += at(values_T, t) * at(weights_T, t);
     // verl multiplies by the mask in the per-sequence modes: a NaN at mask 0 of a row that counts shows in the loss.
-    else if (perSequence && !Number.isFinite(values_T[t]!) && rowIsValid(rows, t)) value = NaN;
+    else if (perSequence && !Number.isFinite(at(values_T, t)) && rowIsValid(rows, t)) value = NaN;
   }
   return { value, weights_T };
 }
@@ -75,10 +76,10 @@ function tokenWeights(rows: RaggedRows, mode: LossAggMode, totals: BatchTotals):
   const weightOfRow = rowWeight(rows, mode, totals, counts_S);
   const weights_T = new Float64Array(tokenCount(rows));
   for (let s = 0; s < counts_S.length; s++) {
-    if (counts_S[s]! === 0) continue;
-    const weight = weightOfRow(counts_S[s]!);
-    for (let t = rows.offsets_S1[s]!; t < rows.offsets_S1[s + 1]!; t++) {
-      if (rows.mask_T[t]! !== 0) weights_T[t] = weight * rows.mask_T[t]!;
+    if (at(counts_S, s) === 0) continue;
+    const weight = weightOfRow(at(counts_S, s));
+    for (let t = at(rows.offsets_S1, s); t < at(rows.offsets_S1, s + 1); t++) {
+      if (at(rows.mask_T, t) !== 0) weights_T[t] = weight * at(rows.mask_T, t);
     }
   }
   return weights_T;
@@ -135,8 +136,8 @@ function nothingValid(mode: LossAggMode, totals: BatchTotals, rows: RaggedRows):
 
 function rowIsValid(rows: RaggedRows, token: number): boolean {
   for (let s = 0; s < rowCount(rows); s++) {
-    if (token >= rows.offsets_S1[s + 1]!) continue;
-    for (let t = rows.offsets_S1[s]!; t < rows.offsets_S1[s + 1]!; t++) if (rows.mask_T[t]! !== 0) return true;
+    if (token >= at(rows.offsets_S1, s + 1)) continue;
+    for (let t = at(rows.offsets_S1, s); t < at(rows.offsets_S1, s + 1); t++) if (at(rows.mask_T, t) !== 0) return true;
     return false;
   }
   return false;

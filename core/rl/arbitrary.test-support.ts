@@ -1,5 +1,6 @@
 /** Random batches for property tests of core/rl. Only tests import it. */
 import fc from 'fast-check';
+import { at } from '../at.ts';
 import type { ActorLossInput } from './actor-total.ts';
 import { raggedRows, type RaggedRows } from './ragged.ts';
 
@@ -33,7 +34,7 @@ export const arbitraryActorInput: fc.Arbitrary<ActorLossInput> = arbitraryRows.c
 
 /** Rows `members` of a batch, as a batch of its own. */
 export function selectRows(input: ActorLossInput, members: readonly number[]): ActorLossInput {
-  const spans = members.map((s) => [input.rows.offsets_S1[s]!, input.rows.offsets_S1[s + 1]!] as const);
+  const spans = members.map((s) => [at(input.rows.offsets_S1, s), at(input.rows.offsets_S1, s + 1)] as const);
   const pick = (values: ArrayLike<number>) =>
     Float64Array.from(spans.flatMap(([from, to]) => Array.from(values).slice(from, to)));
   const optional = (values: ArrayLike<number> | undefined) => (values === undefined ? undefined : pick(values));

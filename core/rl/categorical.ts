@@ -3,6 +3,7 @@
  * and their backward are held to (verl: `logprobs_from_logits`, `entropy_from_logits`,
  * `calculate_sum_pi_squared_from_logits`). V is the vocabulary.
  */
+import { at } from '../at.ts';
 import type { Numbers } from './ragged.ts';
 
 export interface Categorical {
@@ -14,16 +15,16 @@ export interface Categorical {
 
 export function categorical(logits_V: Numbers): Categorical {
   let largest = -Infinity;
-  for (let v = 0; v < logits_V.length; v++) largest = Math.max(largest, logits_V[v]!);
+  for (let v = 0; v < logits_V.length; v++) largest = Math.max(largest, at(logits_V, v));
   let scale = 0;
-  for (let v = 0; v < logits_V.length; v++) scale += Math.exp(logits_V[v]! - largest);
+  for (let v = 0; v < logits_V.length; v++) scale += Math.exp(at(logits_V, v) - largest);
   const logSumExp = largest + Math.log(scale);
   const logProbs_V = Float64Array.from(logits_V, (logit) => logit - logSumExp);
   let expectedLogit = 0;
   let sumPiSquared = 0;
   for (let v = 0; v < logits_V.length; v++) {
-    const p = Math.exp(logProbs_V[v]!);
-    expectedLogit += p * logits_V[v]!;
+    const p = Math.exp(at(logProbs_V, v));
+    expectedLogit += p * at(logits_V, v);
     sumPiSquared += p * p;
   }
   return { logProbs_V, entropy: logSumExp - expectedLogit, sumPiSquared };

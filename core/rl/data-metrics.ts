@@ -1,4 +1,5 @@
 /** What a training batch looks like (verl: `compute_data_metrics`), under verl's names. */
+import { at } from '../at.ts';
 import type { Numbers, RaggedRows } from './ragged.ts';
 
 export interface DataMetricsInput {
@@ -22,7 +23,7 @@ export interface DataMetricsInput {
 export function dataMetrics(input: DataMetricsInput): Record<string, number> {
   const lengths = Array.from(input.responseLengths_S);
   const finished = lengths.flatMap((length, s) => (length !== 0 ? [s] : []));
-  const ofFinished = (values: Numbers) => finished.map((s) => values[s]!);
+  const ofFinished = (values: Numbers) => finished.map((s) => at(values, s));
   const valid = (values: Numbers) => Array.from(values).filter((_, t) => input.rows.mask_T[t] === 1);
   return {
     ...spread('critic/score', ofFinished(input.scores_S)),
@@ -41,7 +42,7 @@ export function dataMetrics(input: DataMetricsInput): Record<string, number> {
 
 /** Explained variance 1 − var(R − V) / (var(R) + 1e-5); NaN with a single token. */
 function criticMetrics(values: readonly number[], returns: readonly number[]): Record<string, number> {
-  const residuals = returns.map((value, i) => value - values[i]!);
+  const residuals = returns.map((value, i) => value - at(values, i));
   return {
     ...spread('critic/values', values),
     'critic/vf_explained_var': 1 - sampleVariance(residuals) / (sampleVariance(returns) + 1e-5),

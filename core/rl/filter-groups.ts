@@ -6,6 +6,7 @@
  *   have the same value of the metric teaches nothing. Spread is numpy's population std, to its last bit, because the
  *   reference compares it with exactly 0: three times 0.1 has a std of 1.4e-17 and stays.
  */
+import { at } from '../at.ts';
 import { rowsByGroup } from './advantages/groups.ts';
 import type { Numbers } from './ragged.ts';
 
@@ -42,8 +43,8 @@ export function informativeGroups(metric_S: Numbers, groups_S: ArrayLike<unknown
   const keptGroups: unknown[] = [];
   const dropped = new Map<unknown, number>();
   for (const [group, members] of rowsByGroup(groups_S)) {
-    const values = members.map((s) => metric_S[s]!);
-    if (values.length > 1 && populationStd(values) === 0) dropped.set(group, values[0]!);
+    const values = members.map((s) => at(metric_S, s));
+    if (values.length > 1 && populationStd(values) === 0) dropped.set(group, at(values, 0));
     else {
       keptRows.push(...members);
       keptGroups.push(group);
@@ -67,7 +68,7 @@ function pairwiseSum(values: readonly number[]): number {
   }
   const r = values.slice(0, 8);
   const whole = n - (n % 8);
-  for (let i = 8; i < whole; i++) r[i % 8]! += values[i]!;
-  const sum = r[0]! + r[1]! + (r[2]! + r[3]!) + (r[4]! + r[5]! + (r[6]! + r[7]!));
+  for (let i = 8; i < whole; i++) r[i % 8] = at(r, i % 8) + at(values, i);
+  const sum = at(r, 0) + at(r, 1) + (at(r, 2) + at(r, 3)) + (at(r, 4) + at(r, 5) + (at(r, 6) + at(r, 7)));
   return values.slice(whole).reduce((total, value) => total + value, sum);
 }

@@ -11,6 +11,7 @@
  * A "+" keeps the value and takes the gradient of k2 (straight through), which is the unbiased one. That gradient isn't
  * clamped, not even where the value is.
  */
+import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
 import { requireTokens, type Numbers } from './ragged.ts';
 
@@ -33,7 +34,7 @@ const k3: Estimator = (d) => {
   return [clamp(value, 10), clamped ? 0 : 1 - Math.exp(r)];
 };
 
-const ESTIMATORS: Readonly<Record<string, Estimator>> = {
+const ESTIMATORS = {
   kl: k1,
   k1,
   abs: absolute,
@@ -41,10 +42,14 @@ const ESTIMATORS: Readonly<Record<string, Estimator>> = {
   k2,
   low_var_kl: k3,
   k3,
-};
+} satisfies Record<string, Estimator>;
 
+type EstimatorName = keyof typeof ESTIMATORS;
+export type KlType = EstimatorName | `${EstimatorName}+`;
+
+const plain = Object.keys(ESTIMATORS) as EstimatorName[];
 /** Names that `klPenalty` takes, the "+" forms included. */
-export const KL_TYPES: readonly string[] = Object.keys(ESTIMATORS).flatMap((name) => [name, `${name}+`]);
+export const KL_TYPES: readonly KlType[] = [...plain, ...plain.map((name) => `${name}+` as const)];
 
 /** @throws InvalidInputError on an unknown estimator (`full` is one: it needs whole distributions). */
 export function klPenalty(logProb_T: Numbers, refLogProb_T: Numbers, type: string): KlPenalty {
@@ -53,13 +58,14 @@ export function klPenalty(logProb_T: Numbers, refLogProb_T: Numbers, type: strin
   const kl_T = new Float64Array(logProb_T.length);
   const dLogProb_T = new Float64Array(logProb_T.length);
   for (let t = 0; t < logProb_T.length; t++) {
-    [kl_T[t], dLogProb_T[t]] = estimate(logProb_T[t]! - refLogProb_T[t]!);
+    [kl_T[t], dLogProb_T[t]] = estimate(at(logProb_T, t) - at(refLogProb_T, t));
   }
   return { kl_T, dLogProb_T };
 }
 
 function estimatorOf(type: string): Estimator {
-  const base = ESTIMATORS[type.endsWith('+') ? type.slice(0, -1) : type];
+  const name = type.endsWith('+') ? type.slice(0, -1) : type;
+  const base = Object.hasOwn(ESTIMATORS, name) ? ESTIMATORS[name as EstimatorName] : undefined;
   if (base === undefined)
     throw new InvalidInputError(`unknown KL estimator "${type}"`, { hint: `one of ${KL_TYPES.join(', ')}` });
   return type.endsWith('+') ? (d) => [base(d)[0], d] : base;

@@ -3,6 +3,7 @@
  * A value outside the mask never matters, not even NaN. Every mean carries verl's 1e-8 in the denominator, so that
  * ratios agree with it to the last digit.
  */
+import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
 import type { Numbers } from './ragged.ts';
 
@@ -10,7 +11,7 @@ const EPSILON = 1e-8;
 
 export function maskedSum(values: Numbers, mask: Numbers): number {
   let sum = 0;
-  for (let i = 0; i < values.length; i++) if (mask[i]! !== 0) sum += values[i]! * mask[i]!;
+  for (let i = 0; i < values.length; i++) if (at(mask, i) !== 0) sum += at(values, i) * at(mask, i);
   return sum;
 }
 
@@ -39,6 +40,6 @@ export function maskedWhiten(values: Numbers, mask: Numbers, shiftMean = true): 
 
 function total(mask: Numbers): number {
   let sum = 0;
-  for (let i = 0; i < mask.length; i++) sum += mask[i]!;
+  for (let i = 0; i < mask.length; i++) sum += at(mask, i);
   return sum;
 }

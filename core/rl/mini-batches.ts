@@ -3,6 +3,7 @@
  * epoch goes over all prompts once, in mini-batches of `promptsPerMiniBatch` prompts with all their samples; each is one
  * optimiser step. Groups stay whole; the last mini-batch is smaller when prompts were filtered and they do not divide.
  */
+import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
 import { rowsByGroup } from './advantages/groups.ts';
 import { permutedRange } from './permutation.ts';
@@ -30,7 +31,7 @@ export function miniBatches(groups_S: ArrayLike<unknown>, plan: MiniBatchPlan): 
     const order = plan.shuffle ? permutedRange(groups.length, [...plan.seed, epoch]) : groups.map((_, g) => g);
     for (let from = 0; from < order.length; from += plan.promptsPerMiniBatch) {
       const chosen = order.slice(from, from + plan.promptsPerMiniBatch);
-      steps.push({ epoch, samples: chosen.flatMap((g) => groups[g]!) });
+      steps.push({ epoch, samples: chosen.flatMap((g) => at(groups, g)) });
     }
   }
   return steps;

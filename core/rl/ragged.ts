@@ -4,6 +4,7 @@
  * Legend of shapes, everywhere in core/rl: S samples, T response tokens of all samples together, G prompt groups,
  * S1 = S + 1 offsets.
  */
+import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
 
 export type Numbers = ArrayLike<number>;
@@ -18,8 +19,8 @@ export interface RaggedRows {
 /** Rows of these lengths; every token counts unless a mask is given. */
 export function raggedRows(lengths_S: Numbers, mask_T?: Numbers): RaggedRows {
   const offsets_S1 = new Int32Array(lengths_S.length + 1);
-  for (let s = 0; s < lengths_S.length; s++) offsets_S1[s + 1] = offsets_S1[s]! + lengths_S[s]!;
-  const tokens = offsets_S1[lengths_S.length]!;
+  for (let s = 0; s < lengths_S.length; s++) offsets_S1[s + 1] = at(offsets_S1, s) + at(lengths_S, s);
+  const tokens = at(offsets_S1, lengths_S.length);
   if (mask_T !== undefined) requireTokens('mask', mask_T, tokens);
   return { offsets_S1, mask_T: mask_T ?? new Uint8Array(tokens).fill(1) };
 }
@@ -29,13 +30,14 @@ export function rowCount(rows: RaggedRows): number {
 }
 
 export function tokenCount(rows: RaggedRows): number {
-  return rows.offsets_S1[rowCount(rows)]!;
+  return at(rows.offsets_S1, rowCount(rows));
 }
 
 /** Width of the longest row, masked tokens included. */
 export function longestRow(rows: RaggedRows): number {
   let longest = 0;
-  for (let s = 0; s < rowCount(rows); s++) longest = Math.max(longest, rows.offsets_S1[s + 1]! - rows.offsets_S1[s]!);
+  for (let s = 0; s < rowCount(rows); s++)
+    longest = Math.max(longest, at(rows.offsets_S1, s + 1) - at(rows.offsets_S1, s));
   return longest;
 }
 
@@ -43,7 +45,8 @@ export function longestRow(rows: RaggedRows): number {
 export function maskCounts(rows: RaggedRows): Float64Array {
   const counts_S = new Float64Array(rowCount(rows));
   for (let s = 0; s < counts_S.length; s++) {
-    for (let t = rows.offsets_S1[s]!; t < rows.offsets_S1[s + 1]!; t++) counts_S[s]! += rows.mask_T[t]!;
+    for (let t = at(rows.offsets_S1, s); t < at(rows.offsets_S1, s + 1); t++)
+      counts_S[s] = at(counts_S, s) + at(rows.mask_T, t);
   }
   return counts_S;
 }
@@ -52,8 +55,8 @@ export function maskCounts(rows: RaggedRows): Float64Array {
 export function broadcastRows(values_S: Numbers, rows: RaggedRows): Float64Array {
   const values_T = new Float64Array(tokenCount(rows));
   for (let s = 0; s < rowCount(rows); s++) {
-    for (let t = rows.offsets_S1[s]!; t < rows.offsets_S1[s + 1]!; t++) {
-      if (rows.mask_T[t]! !== 0) values_T[t] = values_S[s]! * rows.mask_T[t]!;
+    for (let t = at(rows.offsets_S1, s); t < at(rows.offsets_S1, s + 1); t++) {
+      if (at(rows.mask_T, t) !== 0) values_T[t] = at(values_S, s) * at(rows.mask_T, t);
     }
   }
   return values_T;

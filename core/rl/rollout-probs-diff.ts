@@ -2,6 +2,7 @@
  * How far the trainer's probabilities of the sampled tokens are from the sampler's (verl: `calculate_debug_metrics`):
  * large figures mean that the two engines disagree and updates are off-policy without anybody saying so.
  */
+import { at } from '../at.ts';
 import type { Numbers } from './ragged.ts';
 
 export function rolloutProbsDiff(
@@ -9,10 +10,10 @@ export function rolloutProbsDiff(
   rolloutLogProb_T: Numbers,
   mask_T: Numbers,
 ): Record<string, number> {
-  const valid = Array.from({ length: mask_T.length }, (_, t) => t).filter((t) => mask_T[t]! !== 0);
-  const trainer = valid.map((t) => Math.exp(logProb_T[t]!));
-  const rollout = valid.map((t) => Math.exp(rolloutLogProb_T[t]!));
-  const differences = trainer.map((p, i) => Math.abs(p - rollout[i]!));
+  const valid = Array.from({ length: mask_T.length }, (_, t) => t).filter((t) => at(mask_T, t) !== 0);
+  const trainer = valid.map((t) => Math.exp(at(logProb_T, t)));
+  const rollout = valid.map((t) => Math.exp(at(rolloutLogProb_T, t)));
+  const differences = trainer.map((p, i) => Math.abs(p - at(rollout, i)));
   return {
     'training/rollout_probs_diff_valid': Number(valid.length > 0),
     'training/rollout_probs_diff_max': differences.reduce((a, b) => Math.max(a, b), valid.length > 0 ? 0 : NaN),
@@ -31,7 +32,7 @@ function correlation(a: readonly number[], b: readonly number[]): number {
 function covariance(a: readonly number[], b: readonly number[]): number {
   if (a.length < 2) return NaN;
   const [meanA, meanB] = [mean(a), mean(b)];
-  return a.reduce((sum, value, i) => sum + (value - meanA) * (b[i]! - meanB), 0) / (a.length - 1);
+  return a.reduce((sum, value, i) => sum + (value - meanA) * (at(b, i) - meanB), 0) / (a.length - 1);
 }
 
 function mean(values: readonly number[]): number {

@@ -2,6 +2,7 @@
  * Supervised loss: −Σ log p · m / N with N the masked tokens of the whole batch, times the number of ranks
  * (verl: `sft_loss`). Micro-batches that share N add up exactly.
  */
+import { at } from '../at.ts';
 import { maskedSum } from './masked-stats.ts';
 import type { Numbers } from './ragged.ts';
 
@@ -14,7 +15,7 @@ export interface SftLoss {
 export function sftLoss(logProbs_N: Numbers, mask_N: Numbers, batchNumTokens: number, dpSize = 1): SftLoss {
   const scale = -dpSize / batchNumTokens;
   const dLogProb_N = new Float64Array(logProbs_N.length);
-  for (let n = 0; n < dLogProb_N.length; n++) if (mask_N[n]! !== 0) dLogProb_N[n] = scale * mask_N[n]!;
+  for (let n = 0; n < dLogProb_N.length; n++) if (at(mask_N, n) !== 0) dLogProb_N[n] = scale * at(mask_N, n);
   return { loss: maskedSum(logProbs_N, mask_N) * scale, dLogProb_N };
 }
 
@@ -23,5 +24,5 @@ export function sftLoss(logProbs_N: Numbers, mask_N: Numbers, batchNumTokens: nu
  * verl does. Note what that means: a first token with mask 1 makes the last position of the previous row count.
  */
 export function predictorMask(mask_N: Numbers): Float64Array {
-  return Float64Array.from({ length: mask_N.length }, (_, n) => mask_N[(n + 1) % mask_N.length]!);
+  return Float64Array.from({ length: mask_N.length }, (_, n) => at(mask_N, (n + 1) % mask_N.length));
 }

@@ -2,6 +2,7 @@
  * Jobs: what a stage asks of a worker, and what it gives back. A job's id is its stage and the digest of its input, so
  * an input holds nothing that could differ between two askers of the same thing: no run, term, path, time or attempt.
  */
+import type { Role } from '../roles.ts';
 import type {
   Counters,
   DrawRecord,
@@ -200,9 +201,6 @@ export interface StageTypes {
   weights: { input: WeightsInput; output: WeightsOutput };
 }
 export type Stage = keyof StageTypes;
-
-export const roles = ['trainer', 'rollout', 'reward'] as const;
-export type Role = (typeof roles)[number];
 
 /** Which role does a stage; a role's jobs share one work queue. */
 export const roleOfStage: Readonly<Record<Stage, Role>> = {

@@ -4,8 +4,8 @@
  */
 import { z } from 'zod';
 import type { JobId, RunId } from '../ids.ts';
-import { roles } from './jobs.ts';
-import type { Role } from './jobs.ts';
+import { roles } from '../roles.ts';
+import type { Role } from '../roles.ts';
 
 export const wireVersion = 1;
 const version = z.literal(wireVersion);
@@ -66,7 +66,7 @@ export const jobEvent = z.discriminatedUnion('type', [
     v: version,
     type: z.literal('failed'),
     worker: z.string(),
-    kind: z.enum(['terminal', 'retryable', 'pause', 'preempted', 'unknown']),
+    kind: z.enum(['terminal', 'retryable', 'pause', 'preempted', 'unfit', 'unknown']),
     error: errorJson,
   }),
   /** The worker will not do it now (leased to another run, no room): the job waits. */
@@ -85,6 +85,8 @@ export const presence = z.object({
   roles: z.array(z.enum(roles)),
   state: z.enum(['starting', 'ready', 'busy', 'draining', 'unhealthy']),
   isa: z.string(),
+  /** Hash of the engine's build: for people. */
+  engine: z.string().optional(),
   threads: z.int(),
   profiles: z.array(z.string()),
   /** Run that this trainer is leased to. */
@@ -94,6 +96,8 @@ export const presence = z.object({
   /** Delay of the main thread's event loop since start-up, 99.9th percentile. */
   loopDelayMs: z.number(),
   lastError: errorJson.optional(),
+  /** What it lacks: it refuses the jobs that need it, or all jobs while it is `unhealthy`. */
+  lacks: z.array(z.object({ what: z.string(), error: errorJson })).optional(),
   since: z.string(),
 });
 export type Presence = z.infer<typeof presence>;
@@ -108,8 +112,11 @@ export const logLine = z.object({
 });
 export type LogLine = z.infer<typeof logLine>;
 
-/** Control → workers: the run does not go on for now. It needs no trainer, and nobody waits for its samples. */
-export const leaseRelease = z.object({ v: version, runId: z.string() });
+/**
+ * Control → workers: the run does not go on for now. It needs no trainer, and nobody waits for its samples. `cancelled`: its
+ * other jobs are to end at once, too.
+ */
+export const leaseRelease = z.object({ v: version, runId: z.string(), cancelled: z.boolean().optional() });
 
 /** Control → whoever watches: what a stage of a run is doing. Lost when nobody listens. */
 export const liveNote = z.object({
@@ -128,6 +135,8 @@ export const jobStream = (role: Role) => `JOBS_${role}`;
 /** `any`, or the id of a numeric profile that the worker must reproduce. */
 export const jobSubject = (role: Role, profile: string, runId: RunId, jobId: JobId) =>
   `jobs.${role}.${profile}.${runId}.${jobId}`;
+/** Every waiting job of one run. */
+export const runJobsFilter = (role: Role, runId: RunId) => `jobs.${role}.*.${runId}.*`;
 export const jobStreamSubjects = (role: Role) => `jobs.${role}.>`;
 export const jobConsumerFilter = (role: Role, profile: string) => `jobs.${role}.${profile}.>`;
 export const jobConsumer = (role: Role, profile: string) => `${role}-${profile}`;

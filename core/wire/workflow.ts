@@ -1,5 +1,5 @@
 /** Names that the control plane's two sides share: the task queue, signals and failure types of workflows. */
-import type { RunState, Wish } from '../records/schema.ts';
+import type { RunState, DesiredState } from '../run-states.ts';
 
 export const taskQueue = 'petrel';
 
@@ -21,14 +21,14 @@ export interface JanitorCarry {
   readonly store: string;
 }
 
-/** Signal: what the owner wishes. The store holds it already; the signal makes it quick. */
-export const wishSignalName = 'wish';
+/** Signal: the run's new desired state. It is in the store already; the signal saves the wait until the workflow reads it there. */
+export const desiredStateSignal = 'wish';
 /** Query: where the workflow is. */
 export const liveQueryName = 'live';
 
 export interface LiveState {
   readonly state: RunState;
-  readonly wish: Wish;
+  readonly wish: DesiredState;
   readonly stage: string;
   readonly position: number;
   readonly iterations: number;

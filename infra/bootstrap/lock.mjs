@@ -10,8 +10,8 @@ import { once } from 'node:events';
 import { realpathSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 
-/** Runs `work` holding both locks; calls `onWait` once if another set-up has to end first. */
-export async function withSetupLock({ root, home }, onWait, work) {
+/** Runs `work` holding the locks of these folders; calls `onWait` once if another set-up has to end first. */
+export async function withSetupLock(folders, onWait, work) {
   const held = [];
   let told = false;
   const tellOnce = () => {
@@ -19,7 +19,7 @@ export async function withSetupLock({ root, home }, onWait, work) {
     told = true;
   };
   try {
-    for (const place of new Set([realpathSync(root), realpathSync(home)])) held.push(await acquire(place, tellOnce));
+    for (const folder of new Set(folders.map((one) => realpathSync(one)))) held.push(await acquire(folder, tellOnce));
     return await work();
   } finally {
     for (const server of held) server.close();
@@ -52,7 +52,12 @@ async function listen(name) {
     throw error;
   }
   server.unref();
-  return { close: () => void (server.close(), waiters.forEach((socket) => socket.destroy())) };
+  return {
+    close: () => {
+      server.close();
+      waiters.forEach((socket) => socket.destroy());
+    },
+  };
 }
 
 /** The holder never says a word: the connection ends when the lock does. */

@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { checkoutStamp, contentHash, filesBelow } from './places.mjs';
+import { checkoutStamp, contentHash, filesBelow, sha256, writeAtomically } from './places.mjs';
 import { cxxCompiler } from './platform.mjs';
 import { findOnPath, runProgram } from './programs.mjs';
 import { SetupError } from './report.mjs';
@@ -24,7 +24,8 @@ export function nativeStep({ root, home, force, cores }) {
     name: 'native engine',
     needs: ['compiler', 'cmake'],
     pending: () =>
-      existsSync(join(root, 'native/CMakeLists.txt')) && (forced || !existsSync(addon) || !stamp.holds(key())),
+      existsSync(join(root, 'native/CMakeLists.txt')) &&
+      (forced || !existsSync(`${addon}.sha256`) || !stamp.holds(key())),
     async run() {
       const built = key();
       forgetOtherConfiguration(root);
@@ -38,6 +39,8 @@ export function nativeStep({ root, home, force, cores }) {
           'the build of native/ made no build/native/petrel.node',
           'its CMakeLists.txt names the output',
         );
+      // What an installed package checks before it uses this file: infra/bootstrap/installed.mjs.
+      writeAtomically(`${addon}.sha256`, sha256(addon));
       stamp.write(built);
       forced = false;
     },
@@ -48,13 +51,13 @@ export function nativeStep({ root, home, force, cores }) {
 export function nativeHash(root, ...configuration) {
   const headers = ['node_modules/node-addon-api/package.json', 'node_modules/node-api-headers/package.json'];
   const files = [
-    ...filesBelow(root, ['native'], (path) => sources.test(path)),
+    ...filesBelow(root, ['native'], (path) => sources.test(path) && !path.startsWith('native/reaper/')),
     ...headers.filter((file) => existsSync(join(root, file))),
   ];
   return contentHash(root, files, ...configuration);
 }
 
-const generator = () => (findOnPath('ninja') ? 'Ninja' : 'Unix Makefiles');
+export const generator = () => (findOnPath('ninja') ? 'Ninja' : 'Unix Makefiles');
 
 /** cmake refuses a build folder that was configured elsewhere or for another generator. */
 function forgetOtherConfiguration(root) {

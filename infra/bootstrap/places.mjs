@@ -37,6 +37,12 @@ export function contentHash(root, files, ...more) {
   return hash.digest('hex');
 }
 
+/** SHA-256 of a file, in hex. */
+export const sha256 = (path) => createHash('sha256').update(readFileSync(path)).digest('hex');
+
+/** False in a package that npm installed: it has no sources, was built before, and may be read-only. */
+export const isCheckout = (root) => existsSync(join(root, 'tsconfig.json'));
+
 /** Relative paths of the files below `folders` that `wanted` accepts. Links and dependencies are not followed. */
 export function filesBelow(root, folders, wanted) {
   const found = [];

@@ -31,9 +31,7 @@ export function findOnPath(name) {
     try {
       accessSync(path, constants.X_OK);
       return path;
-    } catch {
-      continue; // not in this folder
-    }
+    } catch {}
   }
   return undefined;
 }

@@ -10,7 +10,13 @@ const ends: (() => void)[] = [];
 afterEach(async () => {
   for (const end of ends.splice(0)) end();
   await Promise.all(
-    servers.splice(0).map((server) => new Promise((resolve) => (server.closeAllConnections(), server.close(resolve)))),
+    servers.splice(0).map(
+      (server) =>
+        new Promise((resolve) => {
+          server.closeAllConnections();
+          server.close(resolve);
+        }),
+    ),
   );
 });
 
@@ -105,9 +111,14 @@ describe('the notice of a spot instance', () => {
     const lines: string[] = [];
     await new Promise<void>((resolve) => {
       ends.push(
-        ec2Notice({ endpoint: `http://${loopback}:${port}`, pollMs: 5, log: (line) => (lines.push(line), resolve()) })(
-          () => {},
-        ),
+        ec2Notice({
+          endpoint: `http://${loopback}:${port}`,
+          pollMs: 5,
+          log: (line) => {
+            lines.push(line);
+            resolve();
+          },
+        })(() => {}),
       );
     });
     expect(lines).toEqual([expect.stringContaining('does not say whether this machine stays')]);

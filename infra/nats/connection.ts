@@ -1,13 +1,16 @@
 /** Connections to NATS that outlive the server. */
+import { at } from '../../core/at.ts';
 import type { ConnectionOptions, NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
 import { retry } from '../wait.ts';
+import { natsAuthenticator } from './nkey.ts';
 
 /** Where NATS is and how to be let in. */
 export interface NatsTarget {
   readonly url: string;
-  readonly token?: string | undefined;
+  /** Private key of `newNatsKey`; without it the server must let everybody in. */
+  readonly key?: string | undefined;
 }
 
 /** Anything that says where NATS is, such as `StackInfo`. */
@@ -50,18 +53,18 @@ export async function connectNats(
   return connection;
 }
 
-function connectOptions({ url, token }: NatsTarget, name: string): ConnectionOptions {
+function connectOptions({ url, key }: NatsTarget, name: string): ConnectionOptions {
   return {
     servers: url,
     name,
-    ...(token === undefined ? {} : { token }),
+    ...(key === undefined ? {} : { authenticator: natsAuthenticator(key) }),
     // The defaults close the connection for good after ten tries of 2 s, and notice a silent server after minutes.
     maxReconnectAttempts: -1,
     reconnectTimeWait: 150,
     reconnectJitter: 100,
     pingInterval: 10_000,
     maxPingOut: 2,
-    // A server that is just being replaced may refuse the old token once or twice.
+    // A server that is just being replaced may refuse an old key once or twice.
     ignoreAuthErrorAbort: true,
   };
 }
@@ -95,7 +98,7 @@ function errorsAsText(_key: string, value: unknown): unknown {
 
 /** Compares `2.9.10` and `2.11.0` number by number; a version that cannot be read counts as old. */
 export function isOlder(version: string, floor: string): boolean {
-  const [a, b] = [version, floor].map((text) => text.split('-')[0]!.split('.').map(Number)) as [number[], number[]];
+  const [a, b] = [version, floor].map((text) => at(text.split('-'), 0).split('.').map(Number)) as [number[], number[]];
   for (const [i, least] of b.entries()) {
     const number = a[i] ?? Number.NaN;
     if (number !== least) return !(number > least);

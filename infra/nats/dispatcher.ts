@@ -6,12 +6,15 @@ import { jetstream } from '@nats-io/jetstream';
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import { PreemptedError } from '../../core/errors.ts';
+import { offeredProfile } from '../../core/records/former-profiles.ts';
 import type { PauseError } from '../../core/errors.ts';
 import { makeJobId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, resultRecord } from '../../core/records/schema.ts';
 import type { ResultRecord, Writer } from '../../core/records/schema.ts';
 import type { Store } from '../../core/ports.ts';
+import { roles } from '../../core/roles.ts';
+import type { Role } from '../../core/roles.ts';
 import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
 import {
@@ -22,16 +25,18 @@ import {
   jobStream,
   jobSubject,
   leaseSubject,
+  runJobsFilter,
   wireVersion,
 } from '../../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
 import { faultPoint } from '../faults/index.ts';
 import { digestOf } from '../store/digest.ts';
 import { decide, readRecord } from '../store/records.ts';
+import { CancelledRuns } from './cancelled-runs.ts';
 import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
 import type { Link } from './link.ts';
-import { ensureStreams } from './streams.ts';
+import { ensureStreams, isQueueFull } from './streams.ts';
 import { JobWait } from './wait.ts';
 import type { JobWaitOptions, Progress } from './wait.ts';
 import { Workers } from './workers.ts';
@@ -41,7 +46,7 @@ export interface JobRequest<S extends Stage> {
   readonly runId: string;
   readonly at: { readonly term: number; readonly iteration: number };
   readonly store: Store;
-  /** `any`, or the numeric profile that the worker must reproduce. */
+  /** `any`, or the numeric profile that the worker must reproduce, as a record names it. */
   readonly profile: string;
   readonly input: StageTypes[S]['input'];
   /** A part of a job that ended its workers: it runs with nothing beside it. */
@@ -81,6 +86,7 @@ export class Dispatcher {
   readonly #link: Link;
   readonly #noRoom: NoRoom;
   readonly #ended: WorkerEnded;
+  readonly #cancelled: CancelledRuns;
   #jsm: JetStreamManager;
 
   private constructor(nc: NatsConnection, jsm: JetStreamManager, timing: Timing, noRoom: NoRoom, ended: WorkerEnded) {
@@ -92,6 +98,7 @@ export class Dispatcher {
     this.#timing = timing;
     this.#workers = new Workers(nc, timing, (entry, before) => this.#replaced(entry, before));
     this.#link = linkOf(nc);
+    this.#cancelled = new CancelledRuns(nc);
     this.#link.onBack(() => this.#sessions.forEach((session) => session.reconnected()));
   }
 
@@ -115,7 +122,9 @@ export class Dispatcher {
   }
 
   /** Throws what the job's failure calls for: TerminalError, PauseError, or the signal's reason. */
-  async run<S extends Stage>(request: JobRequest<S>, options: WaitOptions): Promise<JobResult<S>> {
+  async run<S extends Stage>(asked: JobRequest<S>, options: WaitOptions): Promise<JobResult<S>> {
+    const request: JobRequest<S> = { ...asked, profile: offeredProfile(asked.profile) };
+    if (this.#cancelled.has(request.runId)) throw atRest(request.runId);
     const jobId = jobIdOf(request.stage, request.input);
     const done = await this.#result(request, jobId);
     if (done !== undefined) return done;
@@ -141,7 +150,7 @@ export class Dispatcher {
       jobId,
       stage: request.stage,
       iteration: request.at.iteration,
-      needs: `no free worker with the role ${role}${request.profile === anyWorker ? '' : ` and the profile ${request.profile}`} takes it`,
+      whyUnheld: () => this.#whyUnheld(role, request.profile, request.runId),
       nc: this.#nc,
       timing: this.#timing,
       ...(request.suspect === undefined ? {} : { suspect: request.suspect }),
@@ -156,6 +165,19 @@ export class Dispatcher {
     this.#sessions.set(key, session);
     session.start();
     return session;
+  }
+
+  /** What nobody works on waits for other runs' jobs to end, or for a worker that can do it. */
+  #whyUnheld(role: Role, profile: string, runId: string): string {
+    const others = [...this.#sessions.values()].filter(
+      (session) => session.isHeld && session.runId !== runId && roleOfStage[session.stage] === role,
+    );
+    const runs = [...new Set(others.map((session) => session.runId))];
+    const lacking = this.#workers.lacking(role);
+    const free = `no free worker with the role ${role}${profile === anyWorker ? '' : ` and the profile ${profile}`} takes it`;
+    const why =
+      runs.length === 0 ? free : `waiting for a ${role} slot: the workers are busy with run ${runs.join(', ')}`;
+    return [why, ...lacking].join('; ');
   }
 
   /** Decides the job's result in a worker's stead: made of its parts, or that it cannot be done. What was decided before counts. */
@@ -188,6 +210,27 @@ export class Dispatcher {
   releaseLease(runId: string): void {
     for (const session of [...this.#sessions.values()]) session.leave(runId);
     this.#nc.publish(leaseSubject, JSON.stringify({ v: wireVersion, runId }));
+  }
+
+  /**
+   * The run ended before its work was done: its jobs end now, whether they wait in the queue, are claimed, or are at work.
+   * Until `goesOn` no job of it begins.
+   */
+  async cancelJobs(runId: string): Promise<void> {
+    this.#cancelled.add(runId);
+    for (const session of [...this.#sessions.values()]) session.leave(runId);
+    await this.#link.orLost(this.#nc.flush()); // the workers have been told when this returns
+    for (const role of roles)
+      await this.#link.orLost(
+        this.#jsm.streams.purge(jobStream(role), { filter: runJobsFilter(role, runId) }).catch(async () => {
+          this.#jsm = await ensureStreams(this.#nc); // the queue itself was gone: what is made anew holds nothing
+        }),
+      );
+  }
+
+  /** The run is worked on again, perhaps after it was cancelled. */
+  goesOn(runId: string): void {
+    this.#cancelled.delete(runId);
   }
 
   async #publish<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<void> {
@@ -231,9 +274,14 @@ export class Dispatcher {
   }
 }
 
+const atRest = (runId: string) => new PreemptedError('RunAtRest', `${runId} does not go on for now`);
+
 /** Profile of jobs that any worker may do. */
 const anyWorker = 'any';
 const unreachable = 'the message queue is not reachable';
+const queueFull = 'the message queue is full';
+/** Why a job is not in the queue. */
+const unpublished: ReadonlySet<string | undefined> = new Set([unreachable, queueFull]);
 /** How soon a queue that did not answer is asked again. */
 const unreachableMs = 200;
 
@@ -243,7 +291,7 @@ interface SessionPorts extends JobWaitOptions {
   readonly stage: Stage;
   readonly iteration: number;
   /** What is said while nobody works on it. */
-  readonly needs: string;
+  readonly whyUnheld: () => string;
   readonly nc: NatsConnection;
   readonly timing: Timing;
   readonly publish: () => Promise<void>;
@@ -270,6 +318,8 @@ class WaitSession {
   #checkAgain = false;
   /** A message that is still there is as good as lost. */
   #anyway = false;
+  /** Why nobody works on it, as far as the other jobs and the workers tell. */
+  #unheldBecause: string | undefined;
   /** Until then the job is not published again. */
   #later: NodeJS.Timeout | undefined;
 
@@ -304,6 +354,15 @@ class WaitSession {
     return this.#ports.runId;
   }
 
+  get stage(): Stage {
+    return this.#ports.stage;
+  }
+
+  /** Has a worker shown lately that it works on it? */
+  get isHeld(): boolean {
+    return this.#wait.heldAt(Date.now());
+  }
+
   join(options: WaitOptions): Promise<JobResult<Stage>> {
     return new Promise((resolve, reject) => {
       const waiter = { options, resolve, reject };
@@ -326,12 +385,12 @@ class WaitSession {
         this.#anyway = false;
         await this.#ports.publish();
       }
-      if (this.#wait.queuedBecause === unreachable) this.#wait.queuedBecause = undefined;
-    } catch {
+      if (unpublished.has(this.#wait.queuedBecause)) this.#wait.queuedBecause = undefined;
+    } catch (error) {
       const full = await this.#ports.noRoom();
       if (full !== undefined) return this.#fail(full);
       // Tried again soon, and the waiter shows why nothing moves.
-      this.#wait.queuedBecause = unreachable;
+      this.#wait.queuedBecause = isQueueFull(error) ? queueFull : unreachable;
       this.#report();
       if (!this.#over) this.#publishLater(unreachableMs);
     }
@@ -365,7 +424,7 @@ class WaitSession {
   /** Nobody works on it: it may have been lost with the queue, or there is no worker for it. */
   async #lookForWorkers(): Promise<void> {
     await this.#publishIfAbsent();
-    this.#wait.queuedBecause ??= this.#ports.needs;
+    this.#unheldBecause = this.#ports.whyUnheld();
     this.#report();
   }
 
@@ -426,11 +485,12 @@ class WaitSession {
 
   /** When it is a session of this run: whoever still waits was left behind by its workflow. */
   leave(runId: string): void {
-    if (this.#ports.runId === runId) this.#fail(new PreemptedError('RunAtRest', `${runId} does not go on for now`));
+    if (this.#ports.runId === runId) this.#fail(atRest(runId));
   }
 
   #report(): void {
-    for (const { options } of this.#waiters) options.onProgress?.(this.#wait.progress, this.#wait.queuedBecause);
+    const queued = this.#wait.queuedBecause ?? (this.isHeld ? undefined : this.#unheldBecause);
+    for (const { options } of this.#waiters) options.onProgress?.(this.#wait.progress, queued);
   }
 
   #succeed(result: JobResult<Stage>): void {

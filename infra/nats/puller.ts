@@ -15,7 +15,7 @@ import {
   wireVersion,
 } from '../../core/wire/messages.ts';
 import type { ClaimReply, JobEvent, JobMessage, Timing } from '../../core/wire/messages.ts';
-import type { Role } from '../../core/wire/jobs.ts';
+import type { Role } from '../../core/roles.ts';
 import { faultPoint } from '../faults/index.ts';
 import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
@@ -51,8 +51,11 @@ export interface PullerPorts {
   readonly profile: string;
   /** Resolves when there is room for one more job, and takes it; `leave` gives it back. */
   readonly room: { enter(): Promise<void>; leave(): void };
-  /** Why this worker will not do the job now (its trainer is leased to another run); undefined = it will. */
-  readonly refuse: (message: JobMessage) => Refusal | undefined;
+  /**
+   * Why this worker will not do the job now (its trainer is leased to another run, it lacks a secret); undefined = it will.
+   * `deliveries`: how often the queue has handed out this message.
+   */
+  readonly refuse: (message: JobMessage, deliveries: number) => Promise<Refusal | undefined>;
   /** Does the job and creates its result object. */
   readonly handle: (message: JobMessage, progress: JobProgress, alone: boolean) => Promise<void>;
   /** Rises with committed work of this process; a job whose count stands still is not kept alive. */
@@ -77,7 +80,8 @@ export class Puller {
   async run(): Promise<void> {
     let consumer: Consumer | undefined;
     while (!this.#stopped) {
-      await this.#ports.room.enter();
+      await Promise.race([this.#ports.room.enter(), this.#leaving.promise]);
+      if (this.#stopped) break;
       let message: JsMsg | null = null;
       try {
         consumer ??= await linkOf(this.#ports.nc).orLost(this.#open());
@@ -142,19 +146,31 @@ export class Puller {
     }
     // Delivered again although it is being done: this worker was silent for a while. Doing it twice would not be quicker.
     if (this.#inHand.has(handKey(message))) return raw.nak(this.#ports.timing.ackWaitMs);
-    const refusal = this.#ports.refuse(message);
-    if (refusal !== undefined) {
-      if (refusal.because !== undefined)
-        this.#tell(message, { v: wireVersion, type: 'queued', worker: this.#ports.worker, because: refusal.because });
-      return raw.nak(refusal.delayMs);
-    }
-    // From before the claim on: of two copies of a message one must not overtake the other's.
+    // From before the claim on: of two copies of a message one must not overtake the other.
     this.#inHand.add(handKey(message));
     try {
-      await this.#claimAndWork(raw, message);
+      const refusal = await this.#refusal(raw, message);
+      if (refusal === undefined) await this.#claimAndWork(raw, message);
+      else this.#giveBack(raw, message, refusal);
     } finally {
       this.#inHand.delete(handKey(message));
     }
+  }
+
+  /** A look at a store may take seconds: the message stays with this worker meanwhile. */
+  async #refusal(raw: JsMsg, message: JobMessage): Promise<Refusal | undefined> {
+    const pulse = setInterval(() => raw.working(), this.#ports.timing.progressMs);
+    try {
+      return await this.#ports.refuse(message, raw.info.deliveryCount);
+    } finally {
+      clearInterval(pulse);
+    }
+  }
+
+  #giveBack(raw: JsMsg, message: JobMessage, { because, delayMs }: Refusal): void {
+    if (because !== undefined)
+      this.#tell(message, { v: wireVersion, type: 'queued', worker: this.#ports.worker, because });
+    raw.nak(delayMs);
   }
 
   async #claimAndWork(raw: JsMsg, message: JobMessage): Promise<void> {

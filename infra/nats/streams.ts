@@ -1,5 +1,12 @@
 /** The work queues and the presence bucket, declared on every connect: a wiped NATS store is rebuilt, not mourned. */
-import { AckPolicy, DiscardPolicy, RetentionPolicy, StorageType, jetstreamManager } from '@nats-io/jetstream';
+import {
+  AckPolicy,
+  DiscardPolicy,
+  JetStreamApiError,
+  RetentionPolicy,
+  StorageType,
+  jetstreamManager,
+} from '@nats-io/jetstream';
 import type { JetStreamManager } from '@nats-io/jetstream';
 import { Kvm } from '@nats-io/kv';
 import type { KV } from '@nats-io/kv';
@@ -13,27 +20,52 @@ import {
   presenceBucket,
 } from '../../core/wire/messages.ts';
 import type { Timing } from '../../core/wire/messages.ts';
-import { roles } from '../../core/wire/jobs.ts';
-import type { Role } from '../../core/wire/jobs.ts';
+import { roles } from '../../core/roles.ts';
+import type { Role } from '../../core/roles.ts';
 
 const dayMs = 24 * 3600 * 1000;
 const dedupeMs = 2 * 60 * 1000;
+
+/** Of one work queue. A job's message has a few kilobytes and a run has a few hundred at once: more is somebody's mistake. */
+const maxQueueBytes = 256 * 1024 * 1024;
+const maxPresenceBytes = 64 * 1024 * 1024;
+
+/** The server's code for a stream that exists with another configuration. */
+const otherConfiguration = 10058;
 
 /** Idempotent. Work queues keep a message until it is acked; `discard: new`, so that a full queue refuses loudly. */
 export async function ensureStreams(nc: NatsConnection): Promise<JetStreamManager> {
   const jsm = await jetstreamManager(nc);
   for (const role of roles) {
-    await jsm.streams.add({
+    await ensureStream(jsm, {
       name: jobStream(role),
       subjects: [jobStreamSubjects(role)],
       retention: RetentionPolicy.Workqueue,
       storage: StorageType.File,
       discard: DiscardPolicy.New,
       max_age: nanos(dayMs),
+      max_bytes: maxQueueBytes,
       duplicate_window: nanos(dedupeMs),
     });
   }
   return jsm;
+}
+
+/** Makes the stream, or changes one that an older build made. */
+async function ensureStream(jsm: JetStreamManager, config: StreamSettings): Promise<void> {
+  try {
+    await jsm.streams.add(config);
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError) || error.code !== otherConfiguration) throw error;
+    await jsm.streams.update(config.name, config);
+  }
+}
+
+type StreamSettings = Parameters<JetStreamManager['streams']['add']>[0];
+
+/** True when a queue refused a message because it holds as much as it may. */
+export function isQueueFull(error: unknown): boolean {
+  return error instanceof JetStreamApiError && /maximum (bytes|messages) exceeded/.test(error.message);
 }
 
 /** One durable consumer for a role and profile, shared by all workers that can serve it. Deliveries are unlimited. */
@@ -57,5 +89,10 @@ export async function ensureConsumer(
 
 /** Entries expire with the bucket's age limit, restarted by every renewal. */
 export async function openPresence(nc: NatsConnection, timing: Timing): Promise<KV> {
-  return new Kvm(nc).create(presenceBucket, { history: 1, ttl: timing.presenceMs, storage: StorageType.Memory });
+  return new Kvm(nc).create(presenceBucket, {
+    history: 1,
+    ttl: timing.presenceMs,
+    storage: StorageType.Memory,
+    max_bytes: maxPresenceBytes,
+  });
 }

@@ -63,7 +63,7 @@ describe('a job that is waited for', () => {
     wait.claim(claim('a'), 0);
     const later = timing.ackWaitMs + 1;
     wait.claim(claim('b'), later);
-    for (const kind of ['preempted', 'retryable', 'unknown', 'pause', 'terminal'] as const)
+    for (const kind of ['preempted', 'retryable', 'unfit', 'unknown', 'pause', 'terminal'] as const)
       expect(wait.event(failed(kind), later)).toEqual({ type: 'wait' });
     expect(wait.claim(claim('c'), later + 1)).toMatchObject({ answer: 'held', holder: 'b' });
     expect(wait.event(failed('preempted'), 2 * later)).toMatchObject({ type: 'publish' });
@@ -110,6 +110,12 @@ describe('a job that is waited for', () => {
   it('costs nothing when its worker was preempted, however often', () => {
     const wait = new JobWait('j', timing);
     for (let i = 0; i < 50; i++) expect(wait.event(failed('preempted'), i)).toEqual({ type: 'publish', delayMs: 0 });
+  });
+
+  it('costs nothing when its worker cannot do it, however often, and says who lacks what', () => {
+    const wait = new JobWait('j', timing);
+    for (let i = 0; i < 50; i++) expect(wait.event(failed('unfit'), i)).toEqual({ type: 'publish', delayMs: 0 });
+    expect(wait.queuedBecause).toMatch(/^a cannot do it: /);
   });
 
   it('pauses the run at the third unknown failure and gives up at once on a terminal one', () => {

@@ -183,6 +183,10 @@ export class JobWait {
         return { type: 'give-up', error: new PauseError(code, message, detail) };
       case 'preempted':
         return { type: 'publish', delayMs: 0 };
+      case 'unfit':
+        // This says nothing about the job. The worker itself refuses such jobs from now on.
+        this.queuedBecause = `${event.worker} cannot do it: ${message}`;
+        return { type: 'publish', delayMs: 0 };
       case 'retryable':
         this.#retries += 1;
         this.queuedBecause = message;

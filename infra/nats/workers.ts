@@ -1,6 +1,6 @@
 /** The workers that have told of themselves lately, as the waiters of jobs see them. */
 import type { NatsConnection } from '@nats-io/nats-core';
-import type { Role } from '../../core/wire/jobs.ts';
+import type { Role } from '../../core/roles.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
 import { watchPresence } from './presence.ts';
 
@@ -18,15 +18,26 @@ export class Workers {
     });
   }
 
+  /** `name: what it lacks`, of the workers with this role that take no job, or not every job. */
+  lacking(role: Role): string[] {
+    return this.#present(role).flatMap(({ worker, lacks = [] }) =>
+      lacks.slice(0, 1).map(({ error }) => `${worker}: ${error.message}`),
+    );
+  }
+
+  #present(role: Role): Presence[] {
+    return [...this.#known.values()]
+      .filter(({ entry, heard }) => entry.roles.includes(role) && Date.now() - heard < this.#timing.presenceMs)
+      .map(({ entry }) => entry);
+  }
+
   /** Is there a healthy worker with this role and profile whose name is not among these? */
   others(role: Role, profile: string, than: ReadonlySet<string>): boolean {
-    return [...this.#known.values()].some(
-      ({ entry, heard }) =>
-        !than.has(entry.worker) &&
-        entry.roles.includes(role) &&
-        (entry.state === 'ready' || entry.state === 'busy') &&
-        (profile === 'any' || entry.profiles.includes(profile)) &&
-        Date.now() - heard < this.#timing.presenceMs,
+    return this.#present(role).some(
+      ({ worker, state, profiles }) =>
+        !than.has(worker) &&
+        (state === 'ready' || state === 'busy') &&
+        (profile === 'any' || profiles.includes(profile)),
     );
   }
 }

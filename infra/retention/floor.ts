@@ -3,12 +3,13 @@ import { createHash } from 'node:crypto';
 import { isDamage } from '../../core/damage.ts';
 import type { Digest } from '../../core/ids.ts';
 import { parseRecipe } from '../../core/recipe/index.ts';
-import { keys } from '../../core/records/keys.ts';
+import { checkpointIn, keys } from '../../core/records/keys.ts';
 import { checkpointManifest, pin } from '../../core/records/schema.ts';
 import type { Pin, RetentionEntry } from '../../core/records/schema.ts';
 import { readRecord } from '../store/records.ts';
+import type { CheckpointName } from '../store/run-checkpoints.ts';
 import type { RunLog } from '../store/run-log.ts';
-import { livePins } from './entries.ts';
+import { livePins } from '../store/retention-log.ts';
 
 /** One checkpoint alone would be lost with its first damaged byte. */
 const fewestCheckpoints = 2;
@@ -36,9 +37,8 @@ export async function floorOf(
 ): Promise<Pick<RetentionEntry, 'floor' | 'verified'>> {
   const unchanged = { floor: entry.floor, verified: entry.verified };
   if (rule.checkpoints === null) return unchanged;
-  const names = await log.checkpointNames();
-  if ((names[rule.checkpoints - 1]?.iteration ?? 0) <= entry.floor) return unchanged;
-  const whole = new WholeCheckpoints(log, names, entry.verified);
+  const whole = new WholeCheckpoints(log, entry.verified);
+  if (((await whole.name(rule.checkpoints - 1))?.iteration ?? 0) <= entry.floor) return unchanged;
   const newest = await whole.upTo(Number.POSITIVE_INFINITY, rule.checkpoints);
   if (newest.length < rule.checkpoints) return { floor: entry.floor, verified: whole.keys(entry.floor) };
   const reached = [newest.at(-1)];
@@ -61,35 +61,45 @@ async function forksInTheMaking({ store, runId }: RunLog): Promise<Pin[]> {
   return live.flat();
 }
 
-type CheckpointName = Awaited<ReturnType<RunLog['checkpointNames']>>[number];
-
-/** Each is read once in its life. */
+/** The checkpoints of the log, newest first, as far as they are asked for. The shards of each are read once in its life. */
 class WholeCheckpoints {
   readonly #log: RunLog;
-  readonly #names: readonly CheckpointName[];
+  readonly #names: CheckpointName[] = [];
+  readonly #more: AsyncGenerator<CheckpointName>;
   readonly #known: Map<string, boolean>;
 
-  constructor(log: RunLog, names: readonly CheckpointName[], verified: readonly string[]) {
+  constructor(log: RunLog, verified: readonly string[]) {
     this.#log = log;
-    this.#names = names;
+    this.#more = log.eachCheckpointName();
     this.#known = new Map(verified.map((key) => [key, true]));
+  }
+
+  /** undefined when there are not so many. */
+  async name(index: number): Promise<CheckpointName | undefined> {
+    while (this.#names.length <= index) {
+      const next = await this.#more.next();
+      if (next.done === true) return undefined;
+      this.#names.push(next.value);
+    }
+    return this.#names[index];
   }
 
   /** The newest `count` of them at or before a position. */
   async upTo(position: number, count: number): Promise<CheckpointName[]> {
     const found: CheckpointName[] = [];
-    for (const name of this.#names) {
-      if (found.length === count) break;
+    for (let index = 0; found.length < count; index++) {
+      const name = await this.name(index);
+      if (name === undefined) break;
       if (name.iteration <= position && (await this.#isWhole(name.key))) found.push(name);
     }
     return found;
   }
 
-  /** Those that were read and are kept. */
+  /** Those that were found whole and are kept. */
   keys(floor: number): string[] {
-    return this.#names
-      .filter(({ iteration, key }) => iteration >= floor && this.#known.get(key) === true)
-      .map(({ key }) => key);
+    return [...this.#known]
+      .filter(([key, whole]) => whole && (checkpointIn(key)?.iteration ?? 0) >= floor)
+      .map(([key]) => key);
   }
 
   async #isWhole(key: string): Promise<boolean> {

@@ -1,55 +1,88 @@
 /**
- * What only positions below the floor had: named by their records, so nothing is called garbage because it was not found.
- * Records stay; blobs and manifests go. Every blob says what it belongs to, so nobody writes the same one again above the
- * floor; what two positions share by their jobs (a validation of weights that did not change) is held back.
+ * Blobs and manifests that only positions below the floor have. Records name them, so nothing is removed because a search
+ * did not find it. Records stay. Every blob says what it belongs to, so nobody writes the same one again above the floor.
+ * Two positions can share a blob through their jobs (validations of weights that did not change): it is held back.
  */
 import { RetryableError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
-import { keys } from '../../core/records/keys.ts';
-import {
-  batchDecision,
-  checkpointManifest,
-  evalRecord,
-  resultRecord,
-  weightsManifest,
-} from '../../core/records/schema.ts';
+import { checkpointIn, keys, weightsIn } from '../../core/records/keys.ts';
+import { checkpointManifest, weightsManifest } from '../../core/records/schema.ts';
 import type { RetentionEntry, ShardInfo } from '../../core/records/schema.ts';
 import { readRecord } from '../store/records.ts';
 import type { RunLog } from '../store/run-log.ts';
 import type { RetentionRule } from './floor.ts';
+import { blobsOfResults, PositionBlobs } from './position-blobs.ts';
 
-export interface Garbage {
-  readonly condemned: string[];
-  readonly shared: string[];
-  readonly cleared: number;
-}
+export type Garbage = Pick<RetentionEntry, 'marked' | 'shared' | 'cleared' | 'terms'>;
 
-/** Everything that the floor frees and that no earlier entry has condemned. */
+/** Everything that the floor frees and that no earlier entry has marked. */
 export async function garbageBelow(
   log: RunLog,
   rule: RetentionRule,
   entry: RetentionEntry,
   floor: number,
 ): Promise<Garbage> {
-  const cleared = rule.batches === 'all' ? entry.cleared : floor;
-  const manifests = [...(await oldCheckpoints(log, floor)), ...(await oldWeights(log))];
-  const blobs = new Set([
-    ...entry.shared,
-    ...(await blobsOfPositions(log, entry.cleared + 1, cleared)),
-    ...manifests.flatMap((one) => one.blobs),
+  const positions = rule.batches === 'all' ? unchanged(entry) : await ofPositions(log, entry, floor);
+  const manifests = await ofManifests(log, floor);
+  const known = new Set(entry.marked);
+  const fresh = [...manifests, ...positions.freed].filter((key) => !known.has(key));
+  const { shared, cleared, terms } = positions;
+  return { marked: [...entry.marked, ...fresh], shared, cleared, ...(terms && { terms }) };
+}
+
+interface Freed extends Pick<RetentionEntry, 'shared' | 'cleared' | 'terms'> {
+  readonly freed: readonly string[];
+}
+
+const unchanged = ({ shared, cleared, terms }: RetentionEntry): Freed => ({ freed: [], shared, cleared, terms });
+
+/**
+ * Blobs of the positions that the floor has passed since the last entry, and of earlier ones that something above the floor
+ * still had. Nothing is read where the floor has not moved and nothing was shared.
+ */
+async function ofPositions(log: RunLog, entry: RetentionEntry, floor: number): Promise<Freed> {
+  if (floor === 0 || (floor === entry.cleared && entry.shared.length === 0)) return unchanged(entry);
+  const head = await log.head();
+  if (head === undefined) return unchanged(entry);
+  const positions = await PositionBlobs.open(log, head, entry.terms);
+  const below = new Set([...entry.shared, ...(await positions.between(entry.cleared, floor))]);
+  const newest = await log.newestEvaluation(head);
+  const needed = new Set([
+    ...(await keptManifests(log, floor)).flatMap(({ blobs }) => blobs),
+    ...(await positions.between(floor, head.position + 1)),
+    ...(await blobsOfResults(log, newest?.results ?? [])),
   ]);
-  if (blobs.size === 0 && manifests.length === 0) return { condemned: entry.condemned, shared: [], cleared };
-  const needed = await neededBlobs(log, cleared, floor);
-  const known = new Set(entry.condemned);
-  const fresh = [...manifests.map(({ key }) => key), ...[...blobs].filter((key) => !needed.has(key))].filter(
-    (key) => !known.has(key),
-  );
-  return { condemned: [...entry.condemned, ...fresh], shared: [...blobs].filter((key) => needed.has(key)), cleared };
+  return {
+    freed: [...below].filter((key) => !needed.has(key)),
+    shared: [...below].filter((key) => needed.has(key)),
+    cleared: floor,
+    terms: await positions.termsAbove(floor),
+  };
+}
+
+/** Manifests of checkpoints below the floor and of weights that are not in use, and the shards that only they have. */
+async function ofManifests(log: RunLog, floor: number): Promise<string[]> {
+  const checkpoints = floor === 0 ? [] : await checkpointsAt(log, (iteration) => iteration < floor);
+  const weights = await oldWeights(log);
+  if (checkpoints.length + weights.length === 0) return [];
+  // A shard says which iteration's checkpoint or which weights it is of: weights share none with a checkpoint.
+  const kept = checkpoints.length === 0 ? await keptWeights(log) : await keptManifests(log, floor);
+  const needed = new Set(kept.flatMap(({ blobs }) => blobs));
+  const freed = [...checkpoints, ...weights];
+  return [...freed.map(({ key }) => key), ...freed.flatMap(({ blobs }) => blobs).filter((key) => !needed.has(key))];
+}
+
+async function keptManifests(log: RunLog, floor: number): Promise<Manifest[]> {
+  return [...(await checkpointsAt(log, (iteration) => iteration >= floor)), ...(await keptWeights(log))];
 }
 
 /** Manifests and blobs of the weights in use. */
 export async function weightsKept(log: RunLog): Promise<ReadonlySet<string>> {
-  return new Set((await weightsWhere(log, await weightsInUse(log), true)).flatMap(({ key, blobs }) => [key, ...blobs]));
+  return new Set((await keptWeights(log)).flatMap(({ key, blobs }) => [key, ...blobs]));
+}
+
+async function keptWeights(log: RunLog): Promise<Manifest[]> {
+  return weightsWhere(log, await weightsInUse(log), true);
 }
 
 /** Weights that a rollout may still ask for: of the head, and of the position before it, whose jobs may not have ended. */
@@ -57,7 +90,7 @@ async function weightsInUse(log: RunLog): Promise<ReadonlySet<Digest>> {
   const head = await log.head();
   if (head === undefined) return new Set();
   const first = head.termRecord.startWeights;
-  const before = await log.at(Math.max(0, head.position - 1)).catch(unlessUnanswered);
+  const before = await log.at(Math.max(0, head.position - 1), head.termRecord).catch(unlessUnanswered);
   return new Set([head.weightsDigest, first, before?.weightsDigest ?? first]);
 }
 
@@ -70,20 +103,19 @@ const blobsOf = ({ runId }: RunLog, shards: readonly ShardInfo[]) => shards.map(
 
 /** Of every term: one that no longer counts is as old as its iteration. */
 async function checkpointsAt(log: RunLog, wanted: (iteration: number) => boolean): Promise<Manifest[]> {
-  const names = (await log.store.children(keys.checkpoints(log.runId))).filter(
-    (name) => /^\d+-[0-9a-f]{64}\.json$/.test(name) && wanted(Number.parseInt(name, 10)),
-  );
+  const names = (await log.store.children(keys.checkpoints(log.runId))).filter((name) => {
+    const named = checkpointIn(name);
+    return named !== undefined && wanted(named.iteration);
+  });
   return Promise.all(
     names.map(async (name) => {
       const key = keys.checkpoints(log.runId) + name;
-      // One that cannot be read names nothing; its shards are strays.
+      // One that cannot be read names nothing; its shards are orphaned blobs.
       const found = await readRecord(log.store, key, checkpointManifest).catch(unlessUnanswered);
       return { key, blobs: found === undefined ? [] : blobsOf(log, found.record.shards) };
     }),
   );
 }
-
-const oldCheckpoints = (log: RunLog, floor: number) => checkpointsAt(log, (iteration) => iteration < floor);
 
 /** They can be written again by any trainer, so they need no floor. */
 async function oldWeights(log: RunLog): Promise<Manifest[]> {
@@ -91,9 +123,10 @@ async function oldWeights(log: RunLog): Promise<Manifest[]> {
 }
 
 async function weightsWhere(log: RunLog, digests: ReadonlySet<Digest>, inUse: boolean): Promise<Manifest[]> {
-  const names = (await log.store.children(keys.allWeights(log.runId))).filter(
-    (name) => digests.has(name.replace('.json', '')) === inUse,
-  );
+  const names = (await log.store.children(keys.allWeights(log.runId))).filter((name) => {
+    const weights = weightsIn(name);
+    return weights !== undefined && digests.has(weights) === inUse;
+  });
   return Promise.all(
     names.map(async (name) => {
       const key = keys.allWeights(log.runId) + name;
@@ -107,48 +140,3 @@ async function weightsWhere(log: RunLog, digests: ReadonlySet<Digest>, inUse: bo
 function unlessUnanswered(error: unknown): undefined {
   if (error instanceof RetryableError) throw error;
 }
-
-async function neededBlobs(log: RunLog, cleared: number, floor: number): Promise<ReadonlySet<string>> {
-  const head = await log.head();
-  const kept = await checkpointsAt(log, (iteration) => iteration >= floor);
-  const newest = (await log.evaluations()).at(-1);
-  return new Set([
-    ...kept.flatMap(({ blobs }) => blobs),
-    ...(await weightsKept(log)),
-    ...(await blobsOfPositions(log, cleared + 1, (head?.position ?? 0) + 1)),
-    ...(await blobsOfResults(log, newest?.results ?? [])),
-  ]);
-}
-
-/** What the batches and validations of these positions name, in every term. */
-async function blobsOfPositions(log: RunLog, first: number, last: number): Promise<string[]> {
-  const terms = (await log.newestTerm())?.record.term ?? 0;
-  const found: string[] = [];
-  for (let term = 1; term <= terms; term++) {
-    // The base has a validation and no batch; it goes with the first iteration.
-    for (let k = first === 1 ? 0 : first; k <= last; k++) found.push(...(await blobsOfPosition(log, term, k)));
-  }
-  return found;
-}
-
-async function blobsOfPosition(log: RunLog, term: number, k: number): Promise<string[]> {
-  const { store, runId } = log;
-  const batch = k === 0 ? undefined : await readRecord(store, keys.batch(runId, term, k), batchDecision);
-  const evaluation = await readRecord(store, keys.evaluation(runId, term, k), evalRecord);
-  return [
-    ...(batch === undefined || batch.record.decision === 'seal'
-      ? []
-      : [keys.blob(runId, batch.record.tensors), ...(await blobsOfResults(log, batch.record.results))]),
-    ...(await blobsOfResults(log, evaluation?.record.results ?? [])),
-  ];
-}
-
-async function blobsOfResults({ store, runId }: RunLog, jobs: readonly string[]): Promise<string[]> {
-  const records = await Promise.all(jobs.map((job) => readRecord(store, keys.result(runId, job), resultRecord)));
-  return records
-    .flatMap((found) => blobFields.map((field) => found?.record.output[field]))
-    .flatMap((digest) => (typeof digest === 'string' ? [keys.blob(runId, digest)] : []));
-}
-
-/** Where the outputs of jobs name blobs. */
-const blobFields = ['trajectories', 'scores', 'tensors'] as const;

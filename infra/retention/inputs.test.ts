@@ -2,19 +2,27 @@ import { describe, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
 import { MemoryStore } from '../../tests/memory-store.ts';
-import { digestOf } from '../store/digest.ts';
+import { storeDataset } from '../store/datasets.ts';
+import { digestOf, sha256 } from '../store/digest.ts';
 import { encodeRecord } from '../store/records.ts';
 import { keepInputs, passOverInputs } from './inputs.ts';
 
 const graceMs = 60_000;
 const at = (minutes: number) => new Date(Date.parse('2026-01-02T03:04:05Z') + minutes * 60_000);
-const inputs = { model: digestOf('model'), train: digestOf('rows'), trainRows: 4 };
+const [config, rows] = [new TextEncoder().encode('{}'), new TextEncoder().encode('{"prompt":"1+1="}\n')];
+const modelFiles = [{ name: 'config.json', bytes: config.byteLength, sha256: sha256(config) }];
+const inputs = {
+  model: digestOf({ format: 1, files: modelFiles }),
+  train: digestOf({ format: 1, files: { 'rows.jsonl': sha256(rows) } }),
+  trainRows: 4,
+};
 const folders = [`datasets/${inputs.train}/`, `models/${inputs.model}/`];
 
 async function stored(): Promise<MemoryStore> {
   const store = new MemoryStore();
-  await store.put(keys.model(inputs.model, 'config.json'), new Uint8Array(1));
-  await store.put(keys.dataset(inputs.train, 'rows.jsonl'), new Uint8Array(1));
+  await store.put(keys.model(inputs.model, 'config.json'), config);
+  await store.put(keys.model(inputs.model, 'manifest.json'), encodeRecord({ format: 1, files: modelFiles }));
+  await storeDataset(store, { 'rows.jsonl': rows });
   return store;
 }
 
@@ -86,5 +94,40 @@ describe('models and datasets', () => {
     await passOverInputs(store, { now: at(3), graceMs });
     expect(await store.list('models/')).toEqual([]);
     expect(await keepInputs(store, inputs)).toBe(true);
+  });
+});
+
+describe('what a user keeps beside them', () => {
+  const theirs = {
+    'models/llama-3-8b/config.json': '{}',
+    'datasets/gsm8k/train.jsonl': '{}',
+    [`models/${'a'.repeat(64)}/config.json`]: '{}',
+    [`models/${'b'.repeat(64)}/manifest.json`]: '{"format":1,"files":[]}',
+    [`datasets/${'c'.repeat(64)}/rows.jsonl`]: '{}',
+    [`models/${inputs.model}/notes.txt`]: 'mine',
+  };
+
+  it('stays: other names, digests of nothing, files beside petrel’s', async () => {
+    const store = await stored();
+    for (const [key, text] of Object.entries(theirs)) await store.put(key, new TextEncoder().encode(text));
+    for (const minute of [0, 2, 4, 6]) await passOverInputs(store, { now: at(minute), graceMs });
+    expect([...store.objects.keys()].filter((key) => !key.startsWith('janitor/')).sort()).toEqual(
+      Object.keys(theirs).sort(),
+    );
+  });
+
+  it('stays when an earlier petrel had noted it, or had begun to remove it', async () => {
+    const store = await stored();
+    for (const [key, text] of Object.entries(theirs)) await store.put(key, new TextEncoder().encode(text));
+    const noted = Object.keys(theirs).map((key) => key.slice(0, key.lastIndexOf('/') + 1));
+    const unnamed = noted.map((folder) => ({ folder, since: at(0).toISOString() }));
+    await store.create(
+      keys.inputs(1),
+      encodeRecord({ format: 1, n: 1, unnamed, removing: [...noted, 'runs/', '../'] }),
+    );
+    for (const minute of [2, 4]) await passOverInputs(store, { now: at(minute), graceMs });
+    expect([...store.objects.keys()].filter((key) => !key.startsWith('janitor/')).sort()).toEqual(
+      Object.keys(theirs).sort(),
+    );
   });
 });

@@ -1,17 +1,20 @@
 /**
  * Models and datasets that no run of a store names. What is unnamed is noted, and removed when it still is after the
  * grace. Between "being removed" and "gone" lies an entry of its own, so that a run which starts from one of them at that
- * moment waits, and stores it again.
+ * moment waits, and stores it again. Only what petrel wrote is removed: `models/` may hold folders of the user's too.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { RetryableError } from '../../core/errors.ts';
-import type { Digest } from '../../core/ids.ts';
+import { canonicalJson } from '../../core/canonical.ts';
+import { RetryableError, TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
-import { inputsEntry, recordFormat, revisionRecord, scheduleRecord } from '../../core/records/schema.ts';
+import { isInputFolder } from '../../core/records/own-keys.ts';
+import { inputsEntry, recordFormat } from '../../core/records/schema.ts';
 import type { InputsEntry, RunInputs } from '../../core/records/schema.ts';
-import { newestOf } from '../store/dense.ts';
+import { newestListed } from '../store/dense.ts';
 import { encodeRecord, needRecord } from '../store/records.ts';
+import { filesOfInput } from './input-files.ts';
+import { findNamers, foldersOf } from './named-inputs.ts';
 import type { PassOptions } from './pass.ts';
 
 const roots = ['models/', 'datasets/'] as const;
@@ -20,51 +23,93 @@ export interface InputsPass {
   /** Folders, as `models/<digest>/`. */
   readonly removed: readonly string[];
   readonly unnamed: readonly string[];
+  /** Why a folder could not be removed. */
+  readonly problem?: string;
 }
 
-export async function passOverInputs(
-  store: Store,
-  { now, graceMs, dryRun = false, signal }: PassOptions,
-): Promise<InputsPass> {
-  const named = await namedInputs(store);
-  const there = (
-    await Promise.all(
-      roots.map(async (root) =>
-        (await store.children(root)).filter((name) => name.endsWith('/')).map((name) => root + name),
-      ),
-    )
-  ).flat();
-  const since = new Map((await readInputs(store)).unnamed.map((one) => [one.folder, one.since]));
-  const unnamed = there
-    .filter((folder) => !named.has(folder))
+export async function passOverInputs(store: Store, options: PassOptions): Promise<InputsPass> {
+  const { now, graceMs, dryRun = false } = options;
+  const before = await readInputs(store);
+  const since = new Map(before.unnamed.map((one) => [one.folder, one.since]));
+  const isDue = (folder: string) => {
+    const moment = since.get(folder);
+    return moment !== undefined && now.getTime() - Date.parse(moment) >= graceMs;
+  };
+  // A run that starts from a folder which is noted as unnamed asks to keep it: during the grace nobody else looks for one.
+  const folders = await inputFolders(store);
+  const candidates = folders.filter((folder) => !since.has(folder) || isDue(folder));
+  const namedBy = await findNamers(store, candidates, before.namedBy);
+  const unnamed = folders.filter((folder) => namedBy[folder] === undefined);
+  const due = await ownFolders(store, unnamed.filter(isDue));
+  const waiting = unnamed
+    .filter((folder) => !isDue(folder))
     .map((folder) => ({ folder, since: since.get(folder) ?? now.toISOString() }));
-  const due = unnamed
-    .filter((one) => since.has(one.folder) && now.getTime() - Date.parse(one.since) >= graceMs)
-    .map(({ folder }) => folder);
-  if (dryRun)
-    return { removed: due, unnamed: unnamed.map(({ folder }) => folder).filter((folder) => !due.includes(folder)) };
+  if (dryRun) return { removed: [...due.keys()], unnamed: waiting.map(({ folder }) => folder) };
   const entry = await changeInputs(store, (newest) => {
     const still = new Set(newest.unnamed.map(({ folder }) => folder));
-    // Somebody has asked to keep it since it was read.
+    // A run that is being started has asked to keep it since it was read.
     const isKept = (folder: string) => since.has(folder) && !still.has(folder);
+    const going = [...due].filter(([folder]) => !isKept(folder) && !newest.removing.includes(folder));
     const next = {
-      unnamed: unnamed.filter(({ folder }) => !due.includes(folder) && !isKept(folder)),
-      removing: [...newest.removing, ...due.filter((folder) => !isKept(folder) && !newest.removing.includes(folder))],
+      unnamed: waiting.filter(({ folder }) => !isKept(folder)),
+      removing: [...newest.removing, ...going.map(([folder]) => folder)],
+      namedBy,
+      files: { ...newest.files, ...Object.fromEntries(going) },
     };
-    return JSON.stringify(next) === JSON.stringify({ unnamed: newest.unnamed, removing: newest.removing })
-      ? undefined
-      : next;
+    const parts = ({
+      unnamed: noted,
+      removing,
+      namedBy: namers,
+    }: Pick<InputsEntry, 'unnamed' | 'removing' | 'namedBy'>) => canonicalJson([noted, removing, namers]);
+    return parts(next) === parts(newest) ? undefined : next;
   });
+  return { ...(await endRemovals(store, entry, options)), unnamed: entry.unnamed.map(({ folder }) => folder) };
+}
+
+/** Folders of models and datasets. Folders with other names are the user's. */
+async function inputFolders(store: Store): Promise<string[]> {
+  const folders = await Promise.all(roots.map(async (root) => (await store.children(root)).map((name) => root + name)));
+  return folders.flat().filter(isInputFolder);
+}
+
+/** Those that petrel wrote, with the names of their files. The others are looked at again after another grace. */
+async function ownFolders(store: Store, candidates: readonly string[]): Promise<ReadonlyMap<string, string[]>> {
+  const own = new Map<string, string[]>();
+  for (const folder of candidates) {
+    const files = await filesOfInput(store, folder);
+    if (files !== undefined) own.set(folder, [...files]);
+  }
+  return own;
+}
+
+/** Removes what `entry` says is being removed, and notes that it is gone. */
+async function endRemovals(
+  store: Store,
+  entry: InputsEntry,
+  { signal }: PassOptions,
+): Promise<Pick<InputsPass, 'removed' | 'problem'>> {
+  if (entry.removing.length === 0) return { removed: [] };
+  await store.settle();
+  const removed: string[] = [];
+  let problem: string | undefined;
   for (const folder of entry.removing) {
     signal?.throwIfAborted();
-    await store.remove(folder);
+    // An entry of an earlier petrel names no files.
+    const files = new Set(entry.files[folder] ?? (await filesOfInput(store, folder)));
+    try {
+      await store.remove(folder, (key) => files.has(key.slice(folder.length)));
+      if (files.size > 0) removed.push(folder);
+    } catch (error) {
+      if (!(error instanceof TerminalError && error.code === 'OutsideStore')) throw error;
+      problem ??= error.message;
+    }
   }
-  if (entry.removing.length > 0)
-    await changeInputs(store, ({ unnamed: left, removing }) => ({
-      unnamed: left,
-      removing: removing.filter((folder) => !entry.removing.includes(folder)),
-    }));
-  return { removed: entry.removing, unnamed: entry.unnamed.map(({ folder }) => folder) };
+  const isOver = (folder: string) => entry.removing.includes(folder);
+  await changeInputs(store, ({ removing, files }) => ({
+    removing: removing.filter((folder) => !isOver(folder)),
+    files: Object.fromEntries(Object.entries(files).filter(([folder]) => !isOver(folder))),
+  }));
+  return { removed, ...(problem === undefined ? {} : { problem }) };
 }
 
 /**
@@ -73,9 +118,9 @@ export async function passOverInputs(
  */
 export async function keepInputs(store: Store, inputs: RunInputs, waitMs = 10_000): Promise<boolean> {
   const folders = foldersOf(inputs);
-  const entry = await changeInputs(store, ({ unnamed, removing }) => {
+  const entry = await changeInputs(store, ({ unnamed }) => {
     const left = unnamed.filter(({ folder }) => !folders.includes(folder));
-    return left.length === unnamed.length ? undefined : { unnamed: left, removing };
+    return left.length === unnamed.length ? undefined : { unnamed: left };
   });
   if (!entry.removing.some((folder) => folders.includes(folder))) return true;
   const until = Date.now() + waitMs;
@@ -91,45 +136,16 @@ export async function keepInputs(store: Store, inputs: RunInputs, waitMs = 10_00
   return false;
 }
 
-/** Of every run that was not deleted, and every schedule that was not removed. A listing may lag behind by less than the grace. */
-async function namedInputs(store: Store): Promise<ReadonlySet<string>> {
-  const named = new Set<string>();
-  for (const name of await store.children(keys.runs)) {
-    const runId = name.replace('/', '');
-    if ((await store.head(keys.tombstone(runId))) !== undefined) continue;
-    const newest = await newestOf(store, (n) => keys.revision(runId, n));
-    for (let n = 1; n <= newest; n++)
-      for (const folder of foldersOf((await needRecord(store, keys.revision(runId, n), revisionRecord)).record.inputs))
-        named.add(folder);
-  }
-  for (const name of await store.children(keys.schedules)) {
-    const schedule = name.replace('/', '');
-    const newest = await newestOf(store, (n) => keys.schedule(schedule, n));
-    if (newest === 0) continue;
-    const { state, definition } = (await needRecord(store, keys.schedule(schedule, newest), scheduleRecord)).record;
-    if (state !== 'removed') for (const folder of foldersOf(definition.inputs)) named.add(folder);
-  }
-  return named;
-}
-
-function foldersOf({ model, reference, train, validation }: RunInputs): string[] {
-  const present = (digest: Digest | undefined) => digest !== undefined;
-  return [
-    ...[model, reference].filter(present).map((digest) => `models/${digest}/`),
-    ...[train, validation].filter(present).map((digest) => `datasets/${digest}/`),
-  ];
-}
-
 async function readInputs(store: Store): Promise<InputsEntry> {
-  const n = await newestOf(store, keys.inputs);
+  const n = await newestListed(store, keys.allInputs, keys.inputs);
   return n === 0
-    ? { format: recordFormat, n: 0, unnamed: [], removing: [] }
+    ? { format: recordFormat, n: 0, unnamed: [], removing: [], files: {}, namedBy: {} }
     : (await needRecord(store, keys.inputs(n), inputsEntry)).record;
 }
 
 async function changeInputs(
   store: Store,
-  change: (entry: InputsEntry) => Pick<InputsEntry, 'unnamed' | 'removing'> | undefined,
+  change: (entry: InputsEntry) => Partial<Pick<InputsEntry, 'unnamed' | 'removing' | 'files' | 'namedBy'>> | undefined,
 ): Promise<InputsEntry> {
   for (let attempt = 0; attempt < 20; attempt++) {
     const entry = await readInputs(store);

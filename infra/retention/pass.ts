@@ -1,19 +1,25 @@
 /**
- * One pass over a run. First it removes what an earlier pass condemned, then it raises the floor and condemns what that
- * frees. Between the two lies the grace: whoever was reading something below the new floor can end.
+ * One pass over a run. First it removes what an earlier pass marked, then it raises the floor and marks what that frees.
+ * Between marking and removing lies the grace, in which a reader of something below the new floor can finish.
  */
 import { errorToJson } from '../../core/errors.ts';
-import { keys } from '../../core/records/keys.ts';
+import { checkpointIn, keys } from '../../core/records/keys.ts';
+import { isOwnKey } from '../../core/records/own-keys.ts';
+import { runRecord, tombstone } from '../../core/records/schema.ts';
+import type { RetentionEntry } from '../../core/records/schema.ts';
 import { faultPoint } from '../faults/index.ts';
+import { needRecord } from '../store/records.ts';
 import type { RunLog } from '../store/run-log.ts';
-import { changeRetention, livePins, readRetention } from './entries.ts';
+import { changeRetention, livePins, readRetention } from '../store/retention-log.ts';
 import { floorOf, ruleOf } from './floor.ts';
 import { garbageBelow, weightsKept } from './garbage.ts';
-import { sweepStrays } from './strays.ts';
+import { sweepOrphans } from './orphans.ts';
+
+const nothing: RunPass['removed'] = { objects: 0, bytes: 0, checkpoints: [] };
 
 export interface PassOptions {
   readonly now: Date;
-  /** How long something stays condemned before it goes. */
+  /** How long something stays marked before it goes. */
   readonly graceMs: number;
   readonly dryRun?: boolean;
   /** Another was asked to do it: nothing more is removed. */
@@ -26,7 +32,7 @@ export interface RunPass {
   readonly floor: number;
   readonly removed: { readonly objects: number; readonly bytes: number; readonly checkpoints: readonly number[] };
   /** Objects that a later pass removes. */
-  readonly condemned: number;
+  readonly marked: number;
   /** Why nothing was done. */
   readonly problem?: string;
 }
@@ -43,7 +49,7 @@ export async function passOver(log: RunLog, options: PassOptions): Promise<RunPa
       runId: log.runId,
       floor: 0,
       removed: { objects: 0, bytes: 0, checkpoints: [] },
-      condemned: 0,
+      marked: 0,
       problem: errorToJson(error).message,
     };
   }
@@ -51,21 +57,23 @@ export async function passOver(log: RunLog, options: PassOptions): Promise<RunPa
 
 async function pass(log: RunLog, { now, graceMs, dryRun = false, signal }: PassOptions): Promise<RunPass> {
   const before = await readRetention(log);
-  const ripe = now.getTime() - Date.parse(before.condemnedAt) >= graceMs ? before.condemned : [];
-  const due = ripe.length === 0 ? [] : await stillCondemned(log, ripe);
+  if (await isSettled(log, before)) return { runId: log.runId, floor: before.floor, removed: nothing, marked: 0 };
+  const ripe = now.getTime() - Date.parse(before.markedAt) >= graceMs ? before.marked : [];
+  const removable = new Set(ripe);
+  const due = ripe.length === 0 ? [] : await stillMarked(log, ripe);
   const removed = await remove(log, due, dryRun, signal);
   if (dryRun) {
-    const { floor, condemned } = await judge(log, before, now);
-    return { runId: log.runId, floor, removed, condemned: condemned.length - ripe.length };
+    const { floor, marked } = await judge(log, before, now);
+    return { runId: log.runId, floor, removed, marked: marked.length - ripe.length };
   }
   if (ripe.length > 0)
-    await changeRetention(log, now, async ({ condemned }) => ({
-      condemned: condemned.filter((key) => !ripe.includes(key)),
+    await changeRetention(log, now, async ({ marked }) => ({
+      marked: marked.filter((key) => !removable.has(key)),
     }));
-  const strays = await sweepStrays(log, await readRetention(log), now, graceMs, signal);
+  const orphans = await sweepOrphans(log, await readRetention(log), now, graceMs, signal);
   const entry = await changeRetention(log, now, async (newest) => {
     const judged = await judge(log, newest, now);
-    const grown = judged.condemned.length > newest.condemned.length;
+    const grown = judged.marked.length > newest.marked.length;
     const same =
       !grown &&
       judged.floor === newest.floor &&
@@ -73,16 +81,30 @@ async function pass(log: RunLog, { now, graceMs, dryRun = false, signal }: PassO
       judged.shared.join() === newest.shared.join() &&
       judged.verified.join() === newest.verified.join();
     const pins = livePins(newest, now);
-    if (same && pins.length === newest.pins.length) return undefined;
-    return { ...judged, pins, ...(grown ? { condemnedAt: now.toISOString() } : {}) };
+    if (same && pins.length === newest.pins.length) return ifSettled(log, newest);
+    return { ...judged, pins, ...(grown ? { markedAt: now.toISOString() } : {}) };
   });
   faultPoint('janitor.marked', { runId: log.runId });
   return {
     runId: log.runId,
     floor: entry.floor,
-    removed: { ...removed, objects: removed.objects + strays.length },
-    condemned: entry.condemned.length,
+    removed: { ...removed, objects: removed.objects + orphans.length },
+    marked: entry.marked.length,
   };
+}
+
+/** The run has ended, and an earlier pass found nothing more to do: nothing of it is read again until it has a new status entry. */
+async function isSettled(log: RunLog, entry: RetentionEntry): Promise<boolean> {
+  return entry.settled !== undefined && entry.pins.length === 0 && (await log.status())?.n === entry.settled;
+}
+
+/** Notes that nothing is left to do for a run that has ended. Pins of forks that are being made may hold the floor back. */
+async function ifSettled(log: RunLog, entry: RetentionEntry): Promise<Pick<RetentionEntry, 'settled'> | undefined> {
+  const status = await log.status();
+  const { orphans } = entry;
+  const done = entry.marked.length + entry.pins.length + (orphans?.keys.length ?? 0) === 0;
+  if (!done || status === undefined || orphans?.status !== status.n || entry.settled === status.n) return undefined;
+  return (await log.store.children(keys.pins(log.runId))).length === 0 ? { settled: status.n } : undefined;
 }
 
 async function judge(log: RunLog, entry: Awaited<ReturnType<typeof readRetention>>, now: Date) {
@@ -92,12 +114,12 @@ async function judge(log: RunLog, entry: Awaited<ReturnType<typeof readRetention
 }
 
 /** Weights may have come into use again: any trainer may have gone back. What lies below the floor has not. */
-async function stillCondemned(log: RunLog, condemned: readonly string[]): Promise<string[]> {
+async function stillMarked(log: RunLog, marked: readonly string[]): Promise<string[]> {
   const kept = await weightsKept(log);
-  return condemned.filter((key) => !kept.has(key));
+  return marked.filter((key) => !kept.has(key));
 }
 
-/** Manifests before blobs: nobody meets one whose shards are gone. */
+/** Manifests before blobs: nobody meets one whose shards are gone, after a power cut neither. */
 async function remove(
   log: RunLog,
   due: readonly string[],
@@ -105,30 +127,34 @@ async function remove(
   signal: AbortSignal | undefined,
 ): Promise<RunPass['removed']> {
   const isBlob = (key: string) => key.startsWith(keys.blobs(log.runId));
-  const checkpoints = due
-    .filter((key) => key.startsWith(keys.checkpoints(log.runId)))
-    .map((key) => Number.parseInt(key.slice(keys.checkpoints(log.runId).length), 10));
+  const checkpoints = due.map((key) => checkpointIn(key)?.iteration).filter((iteration) => iteration !== undefined);
   let [objects, bytes] = [0, 0];
-  for (const key of [...due.filter((one) => !isBlob(one)), ...due.filter(isBlob)]) {
-    const size = await log.store.head(key);
-    if (size === undefined) continue;
-    if (!dryRun) {
-      signal?.throwIfAborted();
-      faultPoint('janitor.remove', { runId: log.runId });
-      await log.store.remove(key);
+  for (const part of [due.filter((key) => !isBlob(key)), due.filter(isBlob)]) {
+    if (!dryRun) await log.store.settle();
+    for (const key of part) {
+      const size = await log.store.head(key);
+      if (size === undefined) continue;
+      if (!dryRun) {
+        signal?.throwIfAborted();
+        faultPoint('janitor.remove', { runId: log.runId });
+        await log.store.remove(key);
+      }
+      objects += 1;
+      bytes += size;
     }
-    objects += 1;
-    bytes += size;
   }
   return { objects, bytes, checkpoints: checkpoints.sort((a, b) => a - b) };
 }
 
 /** A deletion of a whole run that was cut off. */
 async function finishRemoval({ store, runId }: RunLog, { dryRun = false, signal }: PassOptions): Promise<RunPass> {
+  await needRecord(store, keys.run(runId), runRecord); // a folder of this name may be the user's
+  await needRecord(store, keys.tombstone(runId), tombstone);
   const left = (await store.list(keys.all(runId))).filter(
-    (key) => key !== keys.run(runId) && key !== keys.tombstone(runId),
+    (key) => isOwnKey(key) && key !== keys.run(runId) && key !== keys.tombstone(runId),
   );
   const sizes = await Promise.all(left.map((key) => store.head(key)));
+  if (!dryRun) await store.settle();
   for (const key of dryRun ? [] : left) {
     signal?.throwIfAborted();
     await store.remove(key);
@@ -141,6 +167,6 @@ async function finishRemoval({ store, runId }: RunLog, { dryRun = false, signal 
       bytes: sizes.reduce<number>((sum, size) => sum + (size ?? 0), 0),
       checkpoints: [],
     },
-    condemned: 0,
+    marked: 0,
   };
 }

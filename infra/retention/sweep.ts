@@ -1,7 +1,7 @@
 /** The janitor: one pass over everything that a store holds. May run at any time, and several at once. */
 import type { Store } from '../../core/ports.ts';
 import { runIdPattern } from '../../core/ids.ts';
-import { keys } from '../../core/records/keys.ts';
+import { folderName, keys } from '../../core/records/keys.ts';
 import { RunLog } from '../store/run-log.ts';
 import { passOverInputs } from './inputs.ts';
 import type { InputsPass } from './inputs.ts';
@@ -30,7 +30,7 @@ export async function sweepStore(
   const runs: RunPass[] = [];
   for (const name of await store.children(keys.runs)) {
     options.signal?.throwIfAborted();
-    const runId = name.replace('/', '');
+    const runId = folderName(name);
     if (!runIdPattern.test(runId)) continue;
     const pass = await passOver(new RunLog(store, runId), options);
     runs.push(pass);

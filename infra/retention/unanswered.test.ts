@@ -4,7 +4,7 @@ import { keys } from '../../core/records/keys.ts';
 import { passOver } from './pass.ts';
 import { World } from './world.test-support.ts';
 
-it('removes and condemns nothing on the word of a store that does not answer: shards would outlive their manifest', async () => {
+it('removes and marks nothing on the word of a store that does not answer: shards would outlive their manifest', async () => {
   const world = new World();
   await world.begin(2, 'all');
   await world.iterate(4);
@@ -16,8 +16,8 @@ it('removes and condemns nothing on the word of a store that does not answer: sh
     if (!answers && key.endsWith(`/${oldest}`)) throw new RetryableError('StoreUnavailable', 'no answer');
     return get(key, range);
   };
-  expect(await passOver(log, { now: world.now(), graceMs: 0 })).toMatchObject({ condemned: 0, problem: 'no answer' });
+  expect(await passOver(log, { now: world.now(), graceMs: 0 })).toMatchObject({ marked: 0, problem: 'no answer' });
   answers = true;
   // Two checkpoints below the floor, of a manifest and three shards each.
-  expect(await passOver(log, { now: world.now(), graceMs: 0 })).toMatchObject({ condemned: 8, floor: 3 });
+  expect(await passOver(log, { now: world.now(), graceMs: 0 })).toMatchObject({ marked: 8, floor: 3 });
 });

@@ -8,12 +8,12 @@ import { appendStatus } from '../store/status.ts';
 import { MemoryStore } from '../../tests/memory-store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
-import type { RunState } from '../../core/records/schema.ts';
+import type { RunState } from '../../core/run-states.ts';
 import { parseRecipe } from '../../core/recipe/index.ts';
-import { livePins, pinPosition, readRetention } from './entries.ts';
+import { livePins, pinPosition, readRetention } from '../store/retention-log.ts';
 import { passOver } from './pass.ts';
 import type { RunPass } from './pass.ts';
-import { endSweep } from './strays.ts';
+import { endSweep } from './orphans.ts';
 
 export const graceMs = 60_000;
 const runId = 'toy-20260102-030405-abcd';
@@ -43,9 +43,10 @@ export class World {
       name: 'toy',
       model: { path: './m' },
       data: { train_files: 't.jsonl' },
-      trainer: { total_training_steps: 100, max_actor_ckpt_to_keep: keep, keep_batches: batches },
+      trainer: { total_training_steps: 100, test_freq: 1, max_actor_ckpt_to_keep: keep, keep_batches: batches },
     });
-    const inputs = { model: digestOf('model'), train: digestOf('rows'), trainRows: 4 };
+    const rows = digestOf('rows');
+    const inputs = { model: digestOf('model'), train: rows, trainRows: 4, validation: rows, validationRows: 4 };
     await this.#create(keys.run(runId), { format: recordFormat, runId, name: 'toy', kind: 'rl', createdAt: '' });
     await this.#create(keys.revision(runId, 1), {
       format: recordFormat,
@@ -318,7 +319,7 @@ export class World {
   /** Blobs and manifests that nobody can need. */
   async superfluous(): Promise<string[]> {
     const log = new RunLog(this.store, runId);
-    const { floor, condemned } = await readRetention(log);
+    const { floor, marked } = await readRetention(log);
     const allowed = new Set((await this.#namedAbove(log, floor)).map(([key]) => key));
     for (const { key, record } of await log.checkpoints())
       for (const one of [key, ...record.shards.map(({ blob }) => keys.blob(runId, blob))]) allowed.add(one);
@@ -334,7 +335,7 @@ export class World {
     const removable = [...this.store.objects.keys()].filter((key) =>
       [keys.blobs(runId), keys.checkpoints(runId), keys.allWeights(runId)].some((prefix) => key.startsWith(prefix)),
     );
-    return [...removable.filter((key) => !allowed.has(key) && !abandoned(key)), ...condemned];
+    return [...removable.filter((key) => !allowed.has(key) && !abandoned(key)), ...marked];
   }
 
   /** What records above the floor name: batches of every term, validations, work in flight, and the weights of the head. */

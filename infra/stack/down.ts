@@ -21,10 +21,17 @@ export async function stopStack(home: string): Promise<{ stopped: string[] }> {
 /** Holds the lock meanwhile, so that no supervisor starts processes that are about to be ended. */
 async function endWhatIsLeft(home: string): Promise<string[]> {
   if (strangers(home, []).length === 0 && !readStackFile(stackFile(home))) return [];
-  const lock = await poll(() => tryLock(lockFolder(home)) ?? (signalHolder(home), undefined), {
-    everyMs: 50,
-    timeoutMs: supervisorGraceMs,
-  });
+  const lock = await poll(
+    () => {
+      const taken = tryLock(lockFolder(home));
+      if (!taken) signalHolder(home);
+      return taken;
+    },
+    {
+      everyMs: 50,
+      timeoutMs: supervisorGraceMs,
+    },
+  );
   try {
     const names = await stopProcesses(strangers(home, []));
     rmSync(stackFile(home), { force: true });

@@ -1,12 +1,22 @@
 /**
- * The runs that this stack drives, as files under PETREL_HOME: so that one whose workflow is gone with the database of
- * the Temporal server is started again by itself. A list of hints: what a run's state is stands in its store.
+ * The runs that this stack drives, as files under PETREL_HOME, which only its owner can write. A run without such a file is
+ * not driven, whoever started a workflow for it. A run whose workflow is gone with the database of the Temporal server is
+ * started again because of its file. The state of a run is in its store, not here.
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { runIdPattern } from '../../core/ids.ts';
+import { knownStores } from '../store/places.ts';
+import { ownIdentity } from './process.ts';
 
-const drivenRun = z.object({ runId: z.string(), store: z.string(), kind: z.enum(['rl', 'sft']) });
+const drivenRun = z.object({
+  runId: z.string(),
+  store: z.string(),
+  kind: z.enum(['rl', 'sft']),
+  /** The command that is about to queue the run again and start its workflow. Until it dies, the file stays. */
+  startedBy: z.object({ pid: z.int(), startTime: z.string() }).optional(),
+});
 export type DrivenRun = Readonly<z.infer<typeof drivenRun>>;
 
 const folderOf = (home: string): string => join(home, 'driven');
@@ -18,11 +28,27 @@ export function noteDrivenRun(home: string, run: DrivenRun): void {
   renameSync(`${file}.tmp`, file);
 }
 
+/** As `noteDrivenRun`, before this process queues a run that has ended: when the process dies then, the run is started. */
+export function noteRunToStart(home: string, run: DrivenRun): void {
+  const { pid, startTime } = ownIdentity();
+  noteDrivenRun(home, { ...run, startedBy: { pid, startTime } });
+}
+
 export function forgetDrivenRun(home: string, runId: string): void {
   rmSync(join(folderOf(home), `${runId}.json`), { force: true });
 }
 
-/** What cannot be read is no hint. */
+/** True when a command of this home, or one of its schedules, started this run in this store. */
+export function drivesRun(home: string, { runId, store }: Pick<DrivenRun, 'runId' | 'store'>): boolean {
+  return runIdPattern.test(runId) && readNote(home, `${runId}.json`)?.store === store;
+}
+
+/** True for a store that a command of this home has named, and for that of a run which this stack drives. */
+export function servesStore(home: string, url: string): boolean {
+  return knownStores(home).some((known) => known.url === url) || drivenRuns(home).some(({ store }) => store === url);
+}
+
+/** Files that cannot be read are left out. */
 export function drivenRuns(home: string): DrivenRun[] {
   let names: string[];
   try {
@@ -30,11 +56,13 @@ export function drivenRuns(home: string): DrivenRun[] {
   } catch {
     return []; // nothing was driven yet
   }
-  return names.flatMap((name) => {
-    try {
-      return [drivenRun.parse(JSON.parse(readFileSync(join(folderOf(home), name), 'utf8')))];
-    } catch {
-      return [];
-    }
-  });
+  return names.flatMap((name) => readNote(home, name) ?? []);
+}
+
+function readNote(home: string, name: string): DrivenRun | undefined {
+  try {
+    return drivenRun.parse(JSON.parse(readFileSync(join(folderOf(home), name), 'utf8')));
+  } catch {
+    return undefined;
+  }
 }

@@ -1,6 +1,6 @@
 /** What `petrel doctor` and `petrel status` say about the local stack. */
 import { buildId, readTools } from '../home.ts';
-import { isNatsReady } from '../nats/server.ts';
+import { isNatsReady } from '../nats/health.ts';
 import { acceptsConnections } from '../ports.ts';
 import { isTemporalReady } from '../temporal/server.ts';
 import { logFile } from './logs.ts';
@@ -12,7 +12,7 @@ export interface StackHealth {
   /** `down`: nothing runs. `degraded`: see `problems`. */
   readonly state: 'up' | 'degraded' | 'down';
   readonly supervisor: { readonly pid: number; readonly alive: boolean } | undefined;
-  readonly temporal: { readonly address: string; readonly serving: boolean; readonly uiUrl: string } | undefined;
+  readonly temporal: { readonly address: string; readonly serving: boolean } | undefined;
   readonly nats: { readonly url: string; readonly serving: boolean } | undefined;
   readonly children: readonly ChildState[];
   /** One sentence each, with what to do. */
@@ -26,10 +26,7 @@ export async function stackHealth(home: string): Promise<StackHealth> {
     return { state: 'down', supervisor: undefined, temporal: undefined, nats: undefined, children: [], problems: [] };
   const alive = isAlive(stack);
   const port = Number(stack.temporal.address.split(':')[1]);
-  const [temporalServes, natsServes] = await Promise.all([
-    isTemporalServing(home, port),
-    isNatsReady(stack.nats.monitorPort),
-  ]);
+  const [temporalServes, natsServes] = await Promise.all([isTemporalServing(home, port), isNatsServing(stack.nats)]);
   const problems = [
     ...(alive ? [] : ['the supervisor is gone: `petrel up` starts it again and finds its processes']),
     ...(temporalServes
@@ -47,12 +44,16 @@ export async function stackHealth(home: string): Promise<StackHealth> {
     temporal: {
       address: stack.temporal.address,
       serving: temporalServes,
-      uiUrl: `http://127.0.0.1:${stack.temporal.uiPort}`,
     },
     nats: { url: stack.nats.url, serving: natsServes },
     children: stack.children,
     problems,
   };
+}
+
+/** A stack of an older build has no key of the system account: its port is all that can be asked. */
+async function isNatsServing({ url, systemKey }: StackInfo['nats']): Promise<boolean> {
+  return systemKey === undefined ? acceptsConnections(Number(new URL(url).port)) : isNatsReady({ url, systemKey });
 }
 
 async function isTemporalServing(home: string, port: number): Promise<boolean> {

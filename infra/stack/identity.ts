@@ -1,6 +1,6 @@
 /** What a stack is called in records, so that people know which one drives a run: its machine and a word of its home. */
 import { randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 
@@ -19,11 +19,11 @@ function read(file: string): string | undefined {
   }
 }
 
-/** Whoever links first names it. */
+/** The process that links first names it. A power cut must not take the name away: the terms of its runs would be another stack's. */
 function make(home: string, file: string): string {
   mkdirSync(home, { recursive: true, mode: 0o700 });
   const temporary = `${file}.${process.pid}`;
-  writeFileSync(temporary, `${hostname()}-${randomBytes(3).toString('hex')}\n`, { mode: 0o600 });
+  writeFileSync(temporary, `${hostname()}-${randomBytes(3).toString('hex')}\n`, { mode: 0o600, flush: true });
   try {
     linkSync(temporary, file);
   } catch (error) {
@@ -31,5 +31,15 @@ function make(home: string, file: string): string {
   } finally {
     unlinkSync(temporary);
   }
+  syncFolder(home);
   return read(file) ?? hostname();
+}
+
+function syncFolder(folder: string): void {
+  const handle = openSync(folder, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
 }

@@ -8,6 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { brokenProgram, pids, processOf, StackUnderTest } from '../../tests/stack-under-test.ts';
 import { builtFile } from '../home.ts';
 import { connectNats } from '../nats/connection.ts';
+import { newNatsKey } from '../nats/nkey.ts';
 import { connectTemporalClient } from '../temporal/connection.ts';
 import { strangers } from './adoption.ts';
 import { ensureStack, logTail, readStack, setPools, stackHealth, stopStack } from './index.ts';
@@ -44,7 +45,7 @@ describe('the local stack', () => {
     expect(nats.info?.jetstream).toBe(true);
     await nats.close();
     await expect(
-      connectNats({ nats: { url: stack.nats.url, token: 'wrong' } }, 'thief', { timeoutMs: 0 }),
+      connectNats({ nats: { url: stack.nats.url, key: newNatsKey() } }, 'thief', { timeoutMs: 0 }),
     ).rejects.toMatchObject({ code: 'NatsUnreachable' });
     expect(await stackHealth(home)).toMatchObject({ state: 'up', problems: [] });
 
@@ -117,7 +118,7 @@ describe('the local stack', () => {
     under.useWorker(brokenProgram);
     await expect(under.up()).rejects.toMatchObject({
       code: 'StackFailed',
-      message: expect.stringMatching(/local-1 .* died 3 times .*exit code 3[^]*cannot find the model/),
+      message: expect.stringMatching(/local-1 .* died 3 times .*exit code 3[\s\S]*cannot find the model/),
     });
     expect((await stackHealth(home)).problems).toEqual([expect.stringContaining('local-1 is waiting')]);
   });

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
-import { roles } from '../../core/wire/jobs.ts';
+import { roles } from '../../core/roles.ts';
 import { noticeSources } from '../fleet/notice.ts';
 
 const poolSchema = z.object({
@@ -58,8 +58,9 @@ const stackSchema = z.object({
   startedAt: z.string(),
   build: z.string(),
   phase: z.enum(['running', 'stopping']),
-  temporal: z.object({ address: z.string(), uiPort: z.int() }),
-  nats: z.object({ url: z.string(), token: z.string(), monitorPort: z.int() }),
+  /** A stack that an older build started has no keys. */
+  temporal: z.object({ address: z.string(), payloadKey: z.string().optional() }),
+  nats: z.object({ url: z.string(), key: z.string().optional(), systemKey: z.string().optional() }),
   pools: z.array(poolSchema).readonly(),
   children: z.array(childSchema).readonly(),
 });
@@ -69,13 +70,14 @@ export type StackInfo = Readonly<z.infer<typeof stackSchema>>;
 
 const endpointsSchema = z.object({
   temporalPort: z.int(),
-  uiPort: z.int(),
   natsPort: z.int(),
-  monitorPort: z.int(),
-  natsToken: z.string(),
+  natsKey: z.string(),
+  natsSystemKey: z.string(),
+  /** Encrypts what goes to Temporal. */
+  payloadKey: z.string(),
 });
 
-/** Ports and token, kept over restarts so that clients find the servers again. */
+/** Ports and secrets, kept over restarts so that clients find the servers again. */
 export type Endpoints = Readonly<z.infer<typeof endpointsSchema>>;
 
 export const stackFolder = (home: string): string => join(home, 'stack');
@@ -129,7 +131,7 @@ function readJson<T>(path: string, schema: z.ZodType<T>): T | undefined {
   }
 }
 
-/** Readers meet the old file or the new one; 0600, since tokens are in it. */
+/** Readers meet the old file or the new one; 0600, since keys are in it. */
 function writeJson(path: string, value: unknown): void {
   const temporary = `${path}.${process.pid}.tmp`;
   writeFileSync(temporary, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });

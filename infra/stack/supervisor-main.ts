@@ -8,8 +8,7 @@ import { Supervisor } from './supervisor.ts';
 const configCheckMs = 100;
 const folderCheckMs = 2_000;
 
-const home = process.argv[2];
-if (home === undefined) throw new Error('usage: supervisor-main.js <PETREL_HOME>');
+const home = homeArgument();
 
 const log = (line: string): void => console.log(`${new Date().toISOString()} ${line}`);
 
@@ -20,11 +19,7 @@ process.on('uncaughtException', (error: NodeJS.ErrnoException) => {
 });
 
 makeStackFolder(home);
-const lock = tryLock(lockFolder(home));
-if (!lock) {
-  log('another supervisor serves this home');
-  process.exit(0);
-}
+const lock = takeLock();
 
 let supervisor: Supervisor;
 try {
@@ -58,15 +53,29 @@ let ending: Promise<void> | undefined;
 function end(why: string): Promise<void> {
   ending ??= (async () => {
     log(`ending: ${why}`);
-    unwatchFile(configFile(home!));
+    unwatchFile(configFile(home));
     clearInterval(folderCheck);
     await supervisor.stop();
     if (supervisor.hasFolder) {
-      rmSync(stackFile(home!), { force: true });
-      lock!.release();
+      rmSync(stackFile(home), { force: true });
+      lock.release();
     }
     log('the stack is down');
     process.exit(0);
   })();
   return ending;
+}
+
+function homeArgument(): string {
+  const path = process.argv[2];
+  if (path === undefined) throw new Error('usage: supervisor-main.js <PETREL_HOME>');
+  return path;
+}
+
+/** Ends this process when another supervisor holds the lock of this home. */
+function takeLock() {
+  const taken = tryLock(lockFolder(home));
+  if (taken) return taken;
+  log('another supervisor serves this home');
+  return process.exit(0);
 }

@@ -6,8 +6,9 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { builtFile, buildId, readTools } from '../home.ts';
-import { newNatsToken } from '../nats/server.ts';
+import { newNatsKey } from '../nats/nkey.ts';
 import { freePorts, isPortFree, loopback } from '../ports.ts';
+import { newPayloadKey } from '../temporal/payload-codec.ts';
 import { poll } from '../wait.ts';
 import { adoptable, stopOrder, stopProcesses, strangers } from './adoption.ts';
 import { Child } from './child.ts';
@@ -30,7 +31,7 @@ import {
 } from './state.ts';
 import type { ChildKind, Endpoints, StackConfig, StackInfo } from './state.ts';
 
-type PortName = Exclude<keyof Endpoints, 'natsToken'>;
+type PortName = 'temporalPort' | 'natsPort';
 
 /** How long dependants are held back for the servers, and start anyway: they retry by themselves. */
 const serversReadyMs = 60_000;
@@ -144,8 +145,8 @@ export class Supervisor {
 
   /** What to start under this name now: a server whose port was taken meanwhile gets another. */
   async #plan(first: ChildSpec): Promise<ChildSpec> {
-    if (first.kind === 'temporal') await this.#leaveTakenPorts('temporalPort', 'uiPort');
-    if (first.kind === 'nats') await this.#leaveTakenPorts('natsPort', 'monitorPort');
+    if (first.kind === 'temporal') await this.#leaveTakenPorts('temporalPort');
+    if (first.kind === 'nats') await this.#leaveTakenPorts('natsPort');
     return this.#wanted().find(({ name }) => name === first.name) ?? first;
   }
 
@@ -190,9 +191,10 @@ export class Supervisor {
     const wanted = new Map(this.#wanted().map((spec) => [spec.name, spec]));
     const workers = this.#ofKind('worker');
     const unwanted = workers.filter(({ name }) => !wanted.has(name));
-    const changed = workers.filter(
-      ({ name, state }) => wanted.has(name) && state.fingerprint !== fingerprint(wanted.get(name)!),
-    );
+    const changed = workers.filter(({ name, state }) => {
+      const spec = wanted.get(name);
+      return spec !== undefined && state.fingerprint !== fingerprint(spec);
+    });
     const added = [...wanted.values()]
       .filter(({ name }) => !this.#children.has(name))
       .map((spec) => this.#newChild(spec));
@@ -216,14 +218,14 @@ export class Supervisor {
 
   #publish(): void {
     if (!this.#begun || !this.hasFolder) return;
-    const { temporalPort, uiPort, natsPort, monitorPort, natsToken } = this.#endpoints;
+    const { temporalPort, natsPort, natsKey, natsSystemKey, payloadKey } = this.#endpoints;
     const info: StackInfo = {
       ...ownIdentity(),
       startedAt: this.#startedAt,
       build: buildId(),
       phase: this.#phase,
-      temporal: { address: `${loopback}:${temporalPort}`, uiPort },
-      nats: { url: `nats://${loopback}:${natsPort}`, token: natsToken, monitorPort },
+      temporal: { address: `${loopback}:${temporalPort}`, payloadKey },
+      nats: { url: `nats://${loopback}:${natsPort}`, key: natsKey, systemKey: natsSystemKey },
       pools: this.#config.pools,
       children: [...this.#children.values()].map(({ state }) => state),
     };
@@ -238,8 +240,9 @@ export class Supervisor {
 }
 
 async function newEndpoints(home: string): Promise<Endpoints> {
-  const [temporalPort, uiPort, natsPort, monitorPort] = (await freePorts(4)) as [number, number, number, number];
-  const endpoints = { temporalPort, uiPort, natsPort, monitorPort, natsToken: newNatsToken() };
+  const [temporalPort, natsPort] = (await freePorts(2)) as [number, number];
+  const keys = { natsKey: newNatsKey(), natsSystemKey: newNatsKey(), payloadKey: newPayloadKey() };
+  const endpoints = { temporalPort, natsPort, ...keys };
   writeEndpoints(home, endpoints);
   return endpoints;
 }

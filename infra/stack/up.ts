@@ -42,9 +42,13 @@ export async function ensureStack(options: EnsureStackOptions): Promise<StackInf
   readTools(home);
   makeStackFolder(home);
   writeWanted(options);
-  await retireOldSupervisor(home);
-  const spawned = readStack(home) ? undefined : startSupervisor(home);
-  return await untilReady(options, spawned);
+  const until = performance.now() + (options.timeoutMs ?? readyTimeoutMs);
+  for (;;) {
+    await retireOldSupervisor(home);
+    const spawned = readStack(home) ? undefined : startSupervisor(home);
+    const stack = await untilReady({ ...options, timeoutMs: until - performance.now() }, spawned);
+    if (stack !== 'of another build') return stack;
+  }
 }
 
 /** Changes the local fleet of a running stack; resolves when the new workers serve and the unwanted ones are gone. */
@@ -116,12 +120,14 @@ function startSupervisor(home: string): ProcessIdentity | undefined {
 async function untilReady(
   { home, onProgress, timeoutMs = readyTimeoutMs }: EnsureStackOptions,
   spawned: ProcessIdentity | undefined,
-): Promise<StackInfo> {
+): Promise<StackInfo | 'of another build'> {
   const wanted = JSON.stringify(readConfig(home)?.pools);
   const told = new Map<string, string>();
-  const look = (): StackInfo | undefined => {
+  const look = (): StackInfo | 'of another build' | undefined => {
     const stack = readStack(home);
     if (!stack) return failIfNobodyServes(home, spawned);
+    // The processes of an older build start a supervisor of their own when theirs is gone, and may be the first to do so.
+    if (stack.build !== buildId()) return 'of another build';
     const serves = JSON.stringify(stack.pools) === wanted && isStackReady(stack);
     if (serves && told.size === 0) return stack; // it was up all along: there is nothing to tell
     tellChanges(stack, told, onProgress);

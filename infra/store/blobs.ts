@@ -30,12 +30,14 @@ async function* oneByOne(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Arr
   yield* pieces;
 }
 
-/** An object that is there already is believed when it has been read: a damaged one is written anew. */
+/** An object that is there already is believed, and made durable, when it has been read: a damaged one is written anew. */
 export async function isIntact(store: Store, key: string, bytes: number, digest: Digest): Promise<boolean> {
   if ((await store.head(key)) !== bytes) return false;
   const hash = createHash('sha256');
   for await (const piece of (await store.stream(key)) ?? []) hash.update(piece);
-  return hash.digest('hex') === digest;
+  if (hash.digest('hex') !== digest) return false;
+  await store.settle();
+  return true;
 }
 
 /** Throws PauseError `DamagedBlob` when the bytes do not match their name, `MissingBlob` when there are none. */

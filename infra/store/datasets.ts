@@ -1,4 +1,5 @@
 /** Dataset facts in the store: bytes in and out; what they hold is models/dataset-fact.ts. */
+import { createHash } from 'node:crypto';
 import { damage } from '../../core/damage.ts';
 import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
@@ -27,6 +28,23 @@ export async function readDatasetFiles(store: Store, digest: Digest, names: read
     throw damage('DamagedDataset', `datasets/${digest}`, 'absent, or its bytes do not match its name', howToRestore);
   }
   return found.map((bytes) => bytes ?? new Uint8Array());
+}
+
+/** The names of all files of a dataset; undefined when the files that are there do not hash to this digest. */
+export async function datasetFiles(store: Store, digest: Digest): Promise<readonly string[] | undefined> {
+  const names = (await store.children(keys.dataset(digest, ''))).filter((name) => !name.endsWith('/'));
+  const hashes = await Promise.all(names.map((name) => digestOfStream(store, keys.dataset(digest, name))));
+  const files = Object.fromEntries(names.map((name, i) => [name, hashes[i]]));
+  return digestOf({ format: 1, files }) === digest ? names : undefined;
+}
+
+/** undefined when there is nothing: it was removed just now. */
+async function digestOfStream(store: Store, key: string): Promise<Digest | undefined> {
+  const stream = await store.stream(key);
+  if (stream === undefined) return undefined;
+  const hash = createHash('sha256');
+  for await (const piece of stream) hash.update(piece);
+  return hash.digest('hex');
 }
 
 const howToRestore =

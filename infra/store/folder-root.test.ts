@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../core/ports.ts';
-import { checkFences } from './fencing.ts';
 import { openFolderStore } from './folder.ts';
+import { markerName } from './store-folder.ts';
 
 const bytes = new Uint8Array([1, 2, 3]);
 const gone = {
@@ -68,7 +68,7 @@ it('a folder store emptied while it is open is gone, though its folder is the sa
   await rm(join(folder, 'runs'), { recursive: true }); // a new folder in its place may have its number
   await expect(store.head('runs/a/run.json')).rejects.toMatchObject(gone);
   await expect(store.create('runs/b/run.json', bytes)).rejects.toMatchObject(gone);
-  expect(await readdir(folder)).toEqual([]);
+  expect(await readdir(folder)).toEqual([markerName]);
 });
 
 it('a folder store is the same with a slash at its end', async () => {
@@ -90,10 +90,11 @@ describe('a folder that can be no store', () => {
     });
   });
 
-  it('is refused before the first run: one that takes no files', async () => {
-    await expect(checkFences(await openFolderStore('/proc'))).rejects.toMatchObject({
+  it('is refused at once: one that holds other files', async () => {
+    await expect(openFolderStore('/proc')).rejects.toMatchObject({
       code: 'InvalidInput',
-      message: expect.stringContaining('file:///proc takes no files'),
+      message: expect.stringContaining('found that /proc is neither: it holds other files'),
+      hint: 'store: /proc/petrel-store',
     });
   });
 });

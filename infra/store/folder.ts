@@ -1,6 +1,9 @@
-/** A folder as object store: create is link(2), which exactly one of many writers wins. */
+/**
+ * A folder as object store: create is link(2), which exactly one of many writers wins. What create and put have written
+ * survives a power cut: docs/decisions/0009-power-cuts.md.
+ */
 import { createReadStream, createWriteStream } from 'node:fs';
-import { link, open, readdir, readFile, rename, rm, stat, statfs, unlink } from 'node:fs/promises';
+import { link, open, readdir, rename, rm, stat, statfs, unlink } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { dirname, join, relative, sep } from 'node:path';
 import { Readable } from 'node:stream';
@@ -9,20 +12,23 @@ import { pathToFileURL } from 'node:url';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { ballastName, releaseBallast } from './ballast.ts';
-import { FolderRoot } from './folder-root.ts';
+import { removeBelow, removeFile, removeLeftovers } from './folder-removal.ts';
+import { FolderRoot, syncFolder } from './folder-root.ts';
 import type { WhenMissing } from './folder-root.ts';
 import { diskFull, freeSpaceFloor, isFull } from './free-space.ts';
 import { checkKey } from './key.ts';
+import { SeenFolders } from './seen-folders.ts';
+import { markerName } from './store-folder.ts';
 
 /** statfs magic numbers of file systems whose link(2) or fsync cannot be trusted between machines. */
 const networkFileSystems: Readonly<Record<number, string>> = {
-  0x6969: 'NFS',
-  0xff534d42: 'CIFS',
-  0xfe534d42: 'SMB',
-  0x517b: 'SMB',
-  0x65735546: 'FUSE',
-  0x00c36400: 'Ceph',
-  0x01021997: '9P',
+  26985: 'NFS',
+  4283649346: 'CIFS',
+  4266872130: 'SMB',
+  20859: 'SMB',
+  1702057286: 'FUSE',
+  12805120: 'Ceph',
+  16914839: '9P',
 };
 
 const temporaryPrefix = '.tmp-';
@@ -46,9 +52,11 @@ class FolderStore implements Store {
   readonly url: string;
   readonly place: string;
   readonly #root: FolderRoot;
+  readonly #seen: SeenFolders;
 
   constructor(root: FolderRoot) {
     this.#root = root;
+    this.#seen = new SeenFolders((folder) => root.syncInside(folder));
     this.url = pathToFileURL(root.path).href;
     this.place = this.url;
   }
@@ -73,7 +81,8 @@ class FolderStore implements Store {
   async put(key: string, bytes: Uint8Array | AsyncIterable<Uint8Array>): Promise<void> {
     const path = this.localPath(key);
     try {
-      await rename(await this.#writeTemporary(path, bytes, false), path);
+      await rename(await this.#writeTemporary(path, bytes), path);
+      await syncFolder(dirname(path));
     } catch (error) {
       if (!isFull(error)) throw error;
       throw await diskFull(
@@ -86,25 +95,36 @@ class FolderStore implements Store {
   }
 
   async #create(path: string, bytes: Uint8Array, hold?: () => Promise<void>): Promise<'created' | 'exists'> {
-    const temporary = await this.#writeTemporary(path, bytes, true);
+    const [temporary] = await Promise.all([this.#writeTemporary(path, bytes), this.settle()]);
+    const outcome = await this.#link(temporary, path, hold);
+    await syncFolder(dirname(path)); // also of one that exists: its writer may have died before it came to this
+    return outcome;
+  }
+
+  async #link(temporary: string, path: string, hold?: () => Promise<void>): Promise<'created' | 'exists'> {
     try {
       await hold?.();
       await link(temporary, path);
+      return 'created';
     } catch (error) {
       if (isErrno(error, 'EEXIST')) return 'exists';
       throw error;
     } finally {
       await unlink(temporary);
     }
-    await syncFolder(dirname(path));
-    return 'created';
+  }
+
+  settle(): Promise<void> {
+    return this.#seen.sync();
   }
 
   async get(key: string, range?: readonly [number, number]): Promise<Uint8Array | undefined> {
     try {
-      if (range === undefined) return await readFile(this.localPath(key));
-      const file = await open(this.localPath(key));
+      const path = this.localPath(key);
+      const file = await open(path);
+      this.#seen.add(dirname(path));
       try {
+        if (range === undefined) return await file.readFile();
         const buffer = new Uint8Array(range[1] - range[0]);
         const { bytesRead } = await file.read(buffer, 0, buffer.length, range[0]);
         return buffer.subarray(0, bytesRead);
@@ -123,8 +143,11 @@ class FolderStore implements Store {
 
   async head(key: string): Promise<number | undefined> {
     try {
-      const found = await stat(this.localPath(key));
-      return found.isFile() ? found.size : undefined;
+      const path = this.localPath(key);
+      const found = await stat(path);
+      if (!found.isFile()) return undefined;
+      this.#seen.add(dirname(path));
+      return found.size;
     } catch (error) {
       return this.#absent(error);
     }
@@ -153,21 +176,16 @@ class FolderStore implements Store {
       .sort();
   }
 
-  async remove(key: string): Promise<void> {
-    await rm(this.localPath(key), { force: true, recursive: key.endsWith('/') });
+  async remove(key: string, only: (key: string) => boolean = () => true): Promise<void> {
+    const root = this.#root.path;
+    const changed = await (key.endsWith('/')
+      ? removeBelow(root, checkKey(key), only)
+      : removeFile(root, checkKey(key)));
+    for (const folder of changed) this.#seen.add(folder); // what is written after the removal must not survive without it
   }
 
-  async removeLeftovers(before: Date): Promise<number> {
-    let removed = 0;
-    for (const entry of await readdir(this.#root.path, { recursive: true, withFileTypes: true })) {
-      if (!entry.isFile() || !entry.name.startsWith(temporaryPrefix)) continue;
-      const path = join(entry.parentPath, entry.name);
-      const found = await stat(path).catch(absent);
-      if (found === undefined || found.mtime >= before) continue;
-      await rm(path, { force: true });
-      removed += 1;
-    }
-    return removed;
+  removeLeftovers(before: Date): Promise<number> {
+    return removeLeftovers(this.#root.path, before);
   }
 
   /** Throws RetryableError `StoreGone` when all is absent. */
@@ -176,21 +194,22 @@ class FolderStore implements Store {
     await this.#root.ensureThere();
   }
 
-  /** Writes beside the final name, so that link and rename stay inside one file system. */
-  async #writeTemporary(path: string, bytes: Uint8Array | AsyncIterable<Uint8Array>, sync: boolean): Promise<string> {
+  /** Writes beside the final name, so that link and rename stay inside one file system. The bytes survive a power cut. */
+  async #writeTemporary(path: string, bytes: Uint8Array | AsyncIterable<Uint8Array>): Promise<string> {
     const temporary = join(dirname(path), temporaryPrefix + randomBytes(8).toString('hex'));
     await this.#root.makeInside(dirname(path));
+    const mode = this.#root.rights.file;
     try {
       if (bytes instanceof Uint8Array) {
-        const file = await open(temporary, 'wx');
+        const file = await open(temporary, 'wx', mode);
         try {
           await file.writeFile(bytes);
-          if (sync) await file.datasync();
+          await file.datasync();
         } finally {
           await file.close();
         }
       } else {
-        await pipeline(Readable.from(bytes), createWriteStream(temporary, { flags: 'wx', flush: sync }));
+        await pipeline(Readable.from(bytes), createWriteStream(temporary, { flags: 'wx', flush: true, mode }));
       }
     } catch (error) {
       await rm(temporary, { force: true });
@@ -201,16 +220,7 @@ class FolderStore implements Store {
 }
 
 function isHidden(name: string): boolean {
-  return name.startsWith(temporaryPrefix) || name.startsWith(ballastName);
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder);
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  return name.startsWith(temporaryPrefix) || name.startsWith(ballastName) || name === markerName;
 }
 
 function absent(error: unknown): undefined {

@@ -3,7 +3,7 @@
  * the pause be written down.
  */
 import { statfs } from 'node:fs/promises';
-import { InvalidInputError, PauseError } from '../../core/errors.ts';
+import { InvalidInputError, PauseError, UnfitError } from '../../core/errors.ts';
 
 /** MiB that must be free before new work begins. */
 export const floorVariable = 'PETREL_FREE_SPACE_MB';
@@ -46,9 +46,39 @@ export async function admitWork(what: string, path: string, floor = freeSpaceFlo
   if (full !== undefined) throw full;
 }
 
+/** Throws PauseError `DiskFull` when these bytes do not fit beside the floor. */
+export async function checkRoom(what: string, path: string, bytes: number): Promise<void> {
+  const needed = bytes + freeSpaceFloor();
+  if ((await freeBytes(path)) < needed) throw await diskFull(what, path, needed);
+}
+
 /** What to say when less than the floor is free. */
 export async function fullPlace(what: string, path: string, floor = freeSpaceFloor()): Promise<PauseError | undefined> {
   return (await freeBytes(path)) < floor ? await diskFull(what, path, floor) : undefined;
+}
+
+/** As `admitWork`, for a folder of this process only: another process may have room. Throws UnfitError `DiskFull`. */
+export async function admitWorkHere(what: string, path: string): Promise<void> {
+  const full = await fullPlace(what, path);
+  if (full !== undefined) throw unfit(full);
+}
+
+/** The outcome of `write`. Throws UnfitError `DiskFull` when the folder of this process has no room for it. */
+export async function whileRoomHere<T>(what: string, path: string, write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!isFull(error)) throw error;
+    throw unfit(await diskFull(what, path, freeSpaceFloor(), error));
+  }
+}
+
+function unfit({ code, message, where, cause }: PauseError): UnfitError {
+  return new UnfitError(code, message, {
+    ...(where === undefined ? {} : { where }),
+    hint: `Make room there; the worker looks again by itself. ${floorVariable} sets how much must be free`,
+    cause,
+  });
 }
 
 /** The disk, or the user's share of it, is used up. */

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -42,5 +42,24 @@ describe('the end of a log', () => {
     expect(await after((runId) => keys.term(runId, 1))).toBe(
       'terms/1/term.json: missing, although term 1 was written to',
     );
+  });
+});
+
+describe('a chain of terms', () => {
+  it.each([
+    ['its own parent', { parent: { term: 1, position: 1, record: 'a'.repeat(64) } }, 'found term 1'],
+    ['a later parent', { parent: { term: 2, position: 1, record: 'a'.repeat(64) } }, 'found term 2'],
+    ['the number of another term', { term: 2 }, 'expected term 1, found term 2'],
+  ])('with %s is refused as damaged', async (_, change, message) => {
+    const folder = await mkdtemp(join(tmpdir(), 'petrel-holes-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const store = await openFolderStore(folder);
+    const { runId } = await buildRun(store, { done: 1 });
+    const file = join(folder, keys.term(runId, 1));
+    const { check: _check, ...term } = JSON.parse(await readFile(file, 'utf8'));
+    await writeFile(file, JSON.stringify({ ...term, ...change }));
+    const log = new RunLog(store, runId);
+    for (const read of [() => log.chain(), () => log.first(), () => log.head(), () => log.evaluations()])
+      await expect(read()).rejects.toMatchObject({ code: 'DamagedRecord', message: expect.stringContaining(message) });
   });
 });

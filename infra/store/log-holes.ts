@@ -1,37 +1,38 @@
 /**
- * Records that must be there because later ones are. A log that lost its newest records looks like one that ends earlier,
- * unless something that was written after them tells of them. Listings are hints: a missing entry hides a hole for a while
- * and makes none.
+ * Records that are missing although later ones exist. A log that lost its newest records looks like a log that ends
+ * earlier, unless an object that was written after them still exists. Listings may lag: an entry that a listing does not
+ * show yet can hide a hole for a while, but never report one that is not there.
  */
 import { damage, isDamage, logHole } from '../../core/damage.ts';
 import type { PauseError } from '../../core/errors.ts';
-import { keys } from '../../core/records/keys.ts';
+import { checkpointIn, keys, numberIn } from '../../core/records/keys.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
+import { highestIn } from './dense.ts';
 import { readRecord } from './records.ts';
 import type { Head, RunLog } from './run-log.ts';
 
-/** What is wrong with the end of the log; undefined when nothing tells of a loss. */
+/** The hole at the end of the log; undefined when no later object shows that a record was lost. */
 export async function findHole(log: RunLog, head: Head | undefined): Promise<PauseError | undefined> {
   return (await lostTerm(log, head)) ?? (head && ((await lostPosition(log, head)) ?? brokenChain(log, head)));
 }
 
-/** Terms are numbered without gaps: a higher one without its predecessor means that who may append is not known. */
+/** Terms are numbered without gaps. When the record of the newest one is lost, it is not known who may append. */
 async function lostTerm(log: RunLog, head: Head | undefined): Promise<PauseError | undefined> {
   const known = head?.term ?? 0;
   for (const term of numbersIn(await log.store.children(keys.terms(log.runId))).filter((n) => n > known)) {
-    // A folder without anything in it is a create that was cut off.
+    // A create that was interrupted leaves an empty folder.
     if ((await log.store.children(keys.positions(log.runId, term))).length === 0) continue;
     return damage('MissingRecord', keys.term(log.runId, known + 1), `missing, although term ${term} was written to`);
   }
   return undefined;
 }
 
-/** Iteration k + 1 begins when k is committed, and so does its validation; a checkpoint of k needs at least its batch. */
+/** Iteration k + 1 and the validation of k begin after update k; a checkpoint of k is written after batch k. */
 async function lostPosition(log: RunLog, head: Head): Promise<PauseError | undefined> {
   const { term, position, pending } = head;
   const next = position + 1;
   const lost = pending === undefined ? keys.batch(log.runId, term, next) : keys.update(log.runId, term, next);
-  const further = Math.max(0, ...numbersIn(await log.store.children(keys.positions(log.runId, term))));
+  const further = highestIn(await log.store.children(keys.positions(log.runId, term)));
   if (further > next) return logHole(log.runId, position, lost, `missing, although iteration ${further} was begun`);
   if ((await log.store.head(keys.evaluation(log.runId, term, next))) !== undefined) {
     return logHole(
@@ -47,11 +48,11 @@ async function lostPosition(log: RunLog, head: Head): Promise<PauseError | undef
     : logHole(log.runId, position, lost, `missing, although there is a checkpoint of iteration ${saved}`);
 }
 
-/** The newest checkpoint of this term that cannot have been written with a log that ends here. Older terms may have gone further. */
+/** A checkpoint of this term that needs a longer log than this. Checkpoints of older terms may be of iterations that were given up. */
 async function savedBeyond(log: RunLog, { term, position, pending }: Head): Promise<number | undefined> {
   const possible = pending === undefined ? position : position + 1;
   for (const name of await log.store.children(keys.checkpoints(log.runId))) {
-    const iteration = Number(/^(\d+)-/.exec(name)?.[1] ?? 0);
+    const iteration = checkpointIn(name)?.iteration ?? 0;
     if (iteration <= possible) continue;
     const manifest = await readRecord(log.store, keys.checkpoints(log.runId) + name, checkpointManifest).catch(
       (error: unknown) => {
@@ -70,5 +71,5 @@ function brokenChain(log: RunLog, { pending, parent, position, stateDigest }: He
 }
 
 function numbersIn(names: readonly string[]): number[] {
-  return names.map((name) => Number(name.replace('/', ''))).filter(Number.isInteger);
+  return names.map(numberIn).filter((n) => n !== undefined);
 }

@@ -12,8 +12,9 @@ import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checked, digestOf } from './digest.ts';
+import { whileRoomHere } from './free-space.ts';
 
-const manifestName = 'manifest.json';
+export const modelManifestName = 'manifest.json';
 
 export interface FileFact {
   readonly name: string;
@@ -45,6 +46,11 @@ export async function storeModelFolder(store: Store, folder: string, tokenizerFo
   }
   const facts: FileFact[] = files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 }));
   const digest = digestOf({ format: 1, files: facts });
+  // First: by its manifest the janitor knows the folder as petrel's, also when this process dies halfway.
+  await store.put(
+    keys.model(digest, modelManifestName),
+    new TextEncoder().encode(JSON.stringify({ format: 1, files: facts })),
+  );
   for (const { path, name, bytes, sha256 } of files) {
     const key = keys.model(digest, name);
     if (!(await isThere(store, key, bytes, sha256)))
@@ -53,18 +59,16 @@ export async function storeModelFolder(store: Store, folder: string, tokenizerFo
         checked(createReadStream(path, { highWaterMark: 4 << 20 }), sha256, () => changed(path)),
       );
   }
-  await store.put(
-    keys.model(digest, manifestName),
-    new TextEncoder().encode(JSON.stringify({ format: 1, files: facts })),
-  );
   return digest;
 }
 
-/** In a folder a file is believed when it has been read; an object store keeps checksums of its own. */
+/** In a folder a file is believed, and made durable, when it has been read; an object store keeps checksums of its own. */
 async function isThere(store: Store, key: string, bytes: number, sha256: Digest): Promise<boolean> {
   if ((await store.head(key)) !== bytes) return false;
   const path = store.localPath(key);
-  return path === undefined || (await fileDigest(path)) === sha256;
+  if (path !== undefined && (await fileDigest(path)) !== sha256) return false;
+  await store.settle();
+  return true;
 }
 
 /** What of a model is about to be read: `text` leaves out the weights, which are dear to hash. */
@@ -72,29 +76,33 @@ export type ModelPart = 'all' | 'text';
 
 /**
  * A local folder with the model's files: the store's own when it is a folder, a copy under `cache` otherwise. Every file of
- * `part` has been hashed once by this process. Throws PauseError `MissingModel` or `DamagedModel`, RetryableError `StoreGone`.
+ * `part` has been hashed once by this process; `onBytes` is called while a copy is hashed. Throws PauseError `MissingModel` or
+ * `DamagedModel`, RetryableError `StoreGone`, UnfitError `DiskFull` when the copy has no room.
  */
 export async function modelFolder(
   store: Store,
   digest: Digest,
   cache: string,
   part: ModelPart = 'all',
+  onBytes: () => void = () => {},
 ): Promise<string> {
   const manifest = await once(`${store.place} ${digest}`, () => readModelManifest(store, digest));
   const files = manifest.filter(({ name }) => part === 'all' || !name.endsWith('.safetensors'));
-  const key = keys.model(digest, manifestName);
+  const key = keys.model(digest, modelManifestName);
   const own = store.localPath(key);
   const folder = own === undefined ? join(cache, 'models', digest) : dirname(own);
   if (own === undefined) await mkdir(folder, { recursive: true });
   else if ((await store.head(key)) === undefined) throw missing(store, key); // it was there when it was hashed
   for (const file of files)
-    await once(`${store.place} ${folder} ${file.name}`, () => makeSure(store, digest, file, folder, own !== undefined));
+    await once(`${store.place} ${folder} ${file.name}`, () =>
+      makeSure(store, digest, file, folder, own !== undefined, onBytes),
+    );
   return folder;
 }
 
 /** The names, sizes and digests of a model's files; the list itself is checked against the model's name. */
 export async function readModelManifest(store: Store, digest: Digest): Promise<readonly FileFact[]> {
-  const key = keys.model(digest, manifestName);
+  const key = keys.model(digest, modelManifestName);
   const bytes = await store.get(key);
   if (bytes === undefined) throw missing(store, key);
   const files = parseManifest(bytes);
@@ -126,7 +134,9 @@ const missing = ({ url }: Store, key: string): PauseError =>
   damage('MissingModel', key, `not in the store ${url}`, howToRestore);
 
 const manifestSchema = z.object({
-  files: z.array(z.object({ name: z.string().regex(/^[^/]+$/), bytes: z.int().nonnegative(), sha256: z.string() })),
+  files: z.array(
+    z.object({ name: z.string().regex(/^(?!\.\.?$)[^/]+$/), bytes: z.int().nonnegative(), sha256: z.string() }),
+  ),
 });
 
 function parseManifest(bytes: Uint8Array): readonly FileFact[] | undefined {
@@ -148,10 +158,20 @@ function once<T>(name: string, check: () => Promise<T>): Promise<T> {
 }
 
 /** The store's own file is hashed in its place; a copy is hashed on its way down. */
-async function makeSure(store: Store, digest: Digest, file: FileFact, folder: string, own: boolean): Promise<void> {
+async function makeSure(
+  store: Store,
+  digest: Digest,
+  file: FileFact,
+  folder: string,
+  own: boolean,
+  onBytes: () => void,
+): Promise<void> {
   if (own) return checkModelFile(store, digest, file);
   const path = join(folder, file.name);
-  if ((await stat(path).catch(() => undefined))?.size === file.bytes && (await fileDigest(path)) === file.sha256)
+  if (
+    (await stat(path).catch(() => undefined))?.size === file.bytes &&
+    (await fileDigest(path, onBytes)) === file.sha256
+  )
     return;
   const key = keys.model(digest, file.name);
   const stream = await store.stream(key);
@@ -159,12 +179,10 @@ async function makeSure(store: Store, digest: Digest, file: FileFact, folder: st
   // Several processes may do this at once: each writes its own copy.
   const partial = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.partial`;
   try {
-    await pipeline(
-      checked(stream, file.sha256, () =>
-        damage('DamagedModel', key, 'its bytes do not match its digest', howToRestore),
-      ),
-      createWriteStream(partial, { flush: true }),
+    const right = checked(stream, file.sha256, () =>
+      damage('DamagedModel', key, 'its bytes do not match its digest', howToRestore),
     );
+    await whileRoomHere("petrel's cache", folder, () => pipeline(right, createWriteStream(partial, { flush: true })));
     await rename(partial, path);
   } finally {
     await rm(partial, { force: true });
@@ -178,8 +196,11 @@ function changed(path: string): InvalidInputError {
   });
 }
 
-async function fileDigest(path: string): Promise<Digest> {
+async function fileDigest(path: string, onBytes: () => void = () => {}): Promise<Digest> {
   const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path, { highWaterMark: 4 << 20 })) hash.update(chunk as Uint8Array);
+  for await (const chunk of createReadStream(path, { highWaterMark: 4 << 20 })) {
+    hash.update(chunk as Uint8Array);
+    onBytes();
+  }
   return hash.digest('hex');
 }

@@ -11,7 +11,7 @@ it('does not make a folder that is gone, and opens it when it is back', async ()
   await mkdir(join(folder, 'runs'));
   const [url, away] = [pathToFileURL(folder).href, `${folder}-away`];
   await rename(folder, away);
-  const open = storesByUrl();
+  const open = storesByUrl(() => true);
   await expect(open(url)).rejects.toMatchObject({ kind: 'retryable', code: 'StoreGone' });
   expect(existsSync(folder)).toBe(false);
   // The place where its disk was mounted.
@@ -19,6 +19,18 @@ it('does not make a folder that is gone, and opens it when it is back', async ()
   await expect(open(url)).rejects.toMatchObject({ code: 'StoreGone' });
   await rmdir(folder);
   await rename(away, folder);
+  expect((await open(url)).url).toBe(url);
+  await rm(folder, { recursive: true });
+});
+
+it('does not open a store that this stack does not know, and opens it once it does', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'petrel-store-'));
+  await mkdir(join(folder, 'runs'));
+  const url = pathToFileURL(folder).href;
+  const known = new Set<string>();
+  const open = storesByUrl((one) => known.has(one));
+  await expect(open(url)).rejects.toMatchObject({ kind: 'terminal', code: 'UnknownStore' });
+  known.add(url);
   expect((await open(url)).url).toBe(url);
   await rm(folder, { recursive: true });
 });

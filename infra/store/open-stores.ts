@@ -1,16 +1,25 @@
-/** The stores that a process has open. Whoever starts a run makes its store; for those who serve it a folder that is gone is gone, and not made anew, empty, nor is an empty one the store. */
+/**
+ * The stores that a process of the stack has open. Such a process never makes a store: the command that starts a run does
+ * that. A folder that is gone, or is empty, is not the store: its disk may not be mounted.
+ */
+import { errorToJson, PetrelError, TerminalError, UnfitError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { storeGone } from './folder-root.ts';
 import { openStore } from './open.ts';
 import { isInUse } from './places.ts';
 
-/** Opens each store once. One that could not be opened is tried again by whoever asks next. */
-export function storesByUrl(): (url: string) => Promise<Store> {
+/**
+ * Opens each store once; one that could not be opened is tried again at the next call. `isKnown`: a run's scorer is code in
+ * its store, so a store that the owner of the stack never named is refused with TerminalError `UnknownStore`.
+ * Throws UnfitError when this process cannot use the store: no credentials, no permission, no such bucket; RetryableError
+ * when the store does not answer.
+ */
+export function storesByUrl(isKnown: (url: string) => boolean): (url: string) => Promise<Store> {
   const stores = new Map<string, Promise<Store>>();
   return (url) => {
     let store = stores.get(url);
     if (store === undefined) {
-      store = openIfInUse(url);
+      store = openKnown(url, isKnown);
       store.catch(() => stores.delete(url));
       stores.set(url, store);
     }
@@ -18,8 +27,37 @@ export function storesByUrl(): (url: string) => Promise<Store> {
   };
 }
 
-async function openIfInUse(url: string): Promise<Store> {
-  const store = await openStore(url, 'refuse');
+/** For threads: the main thread of the process has opened the store of a job before it hands the job over. */
+export const checkedByMainThread = (): boolean => true;
+
+async function openKnown(url: string, isKnown: (url: string) => boolean): Promise<Store> {
+  if (!isKnown(url))
+    throw new TerminalError('UnknownStore', `expected a store of this stack, got ${url}, which it does not know`, {
+      hint: 'petrel run, resume --store and schedule add make a store known',
+    });
+  const store = await openServing(url).catch((error: unknown) => {
+    throw isPassing(error) ? error : unusable(url, error);
+  });
   if (!isInUse(url)) throw storeGone(url);
   return store;
+}
+
+async function openServing(url: string): Promise<Store> {
+  if (!url.startsWith('s3://')) return openStore(url, 'refuse');
+  return (await import('./s3/store.ts')).openS3Store(url, undefined, true);
+}
+
+/** The store may answer in a moment, or the error says already that this process is at fault. */
+function isPassing(error: unknown): boolean {
+  return error instanceof PetrelError && error.kind !== 'terminal';
+}
+
+function unusable(url: string, cause: unknown): UnfitError {
+  const { code, message, hint } = errorToJson(cause);
+  const text = message.includes(url) ? message : `${url}: ${message}`;
+  return new UnfitError(code === 'Internal' ? 'StoreUnusable' : code, text, {
+    where: url,
+    ...(hint === undefined ? {} : { hint }),
+    cause,
+  });
 }

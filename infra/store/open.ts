@@ -37,7 +37,7 @@ export async function openExistingStore(where: string): Promise<Store> {
 
 /** As `openStore`, by connections that nothing else uses, until `close`. */
 export async function openStoreApart(where: string): Promise<{ readonly store: Store; close(): void }> {
-  if (!where.startsWith('s3://')) return { store: await openStore(where), close: () => {} };
+  if (!where.startsWith('s3://')) return { store: await openStore(where, 'refuse'), close: () => {} };
   const [{ openS3Store }, { connectS3 }] = await Promise.all([import('./s3/store.ts'), import('./s3/client.ts')]);
   const connection = await connectS3();
   return { store: await openS3Store(where, connection), close: () => connection.client.destroy() };

@@ -40,7 +40,7 @@ export async function needRecord<S extends z.ZodType>(
 
 /** Canonical JSON with a `check`, the digest of the record without it: a record's name does not tell its content. */
 export function encodeRecord(record: object): Uint8Array {
-  return new TextEncoder().encode(canonicalJson({ ...record, check: digestOf(record) }) + '\n');
+  return new TextEncoder().encode(`${canonicalJson({ ...record, check: digestOf(record) })}\n`);
 }
 
 /**

@@ -1,14 +1,17 @@
-/** The log of one run: who may append, where it ends, what state is there. Everything is derived from the store. */
+/**
+ * The log of one run: where it ends, which state each position has, who may append. All of it is derived from the store.
+ *
+ * Terms, batch records, update records and status entries are decisions: created once, never changed, and numbered without
+ * gaps. So an object of this class remembers what it has found, and the next call asks only whether there is more.
+ */
 import type { z } from 'zod';
-import type { Digest, RunId } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
 import { damage, isDamage } from '../../core/damage.ts';
 import { errorToJson, TerminalError } from '../../core/errors.ts';
+import type { Digest, RunId } from '../../core/ids.ts';
+import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
 import {
   batchDecision,
-  checkpointManifest,
-  evalRecord,
   recordFormat,
   revisionRecord,
   runRecord,
@@ -29,10 +32,16 @@ import type {
   UpdateRecord,
   UpdateSeal,
 } from '../../core/records/schema.ts';
-import { newestOf } from './dense.ts';
+import { lastOf, newestListed, newestNear } from './dense.ts';
 import { runGone } from './folder-root.ts';
+import { beginOf, stretchesOf } from './lineage.ts';
+import type { Stretch } from './lineage.ts';
 import { needRecord, readRecord } from './records.ts';
 import type { Stored } from './records.ts';
+import { checkpointNamesOf, checkpointOf } from './run-checkpoints.ts';
+import type { CheckpointName } from './run-checkpoints.ts';
+import { evaluationsOf, firstEvaluationOf, isEvaluated, newestEvaluationOf, readDueCheck } from './run-evaluations.ts';
+import type { DueCheck } from './run-evaluations.ts';
 
 /** The state at a position of the log. */
 export interface LogPosition {
@@ -46,27 +55,22 @@ export interface LogPosition {
   readonly counters: Counters;
 }
 
-/** Where a run stands. `pending` is a batch that is committed and not yet applied. */
+/** Where the log of a run ends. */
 export interface Head extends LogPosition {
   readonly termRecord: TermRecord;
+  /** The batch of the next iteration, when it is committed and its update is not. */
   readonly pending: Stored<BatchRecord> | undefined;
-  /** The term is closed: nothing can be appended to it, the next one is to be opened. */
+  /** Present when the term is closed: nothing can be appended to it, the next term must be opened first. */
   readonly seal: Stored<BatchSeal> | Stored<UpdateSeal> | undefined;
 }
 
-/** A checkpoint that belongs to the log, by its name. */
-export interface CheckpointName {
-  readonly iteration: number;
-  readonly stateDigest: Digest;
-  readonly key: string;
+/** The committed batch and update of one iteration. */
+export interface Iteration {
+  readonly batch: Stored<BatchRecord>;
+  readonly update: Stored<UpdateRecord>;
 }
 
 const start: Counters = { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 };
-
-/** Position at which a term begins; its first iteration is the next one. */
-export function beginOf(term: TermRecord): number {
-  return term.parent?.position ?? term.base?.position ?? 0;
-}
 
 function isBatchSeal(stored: Stored<BatchRecord> | Stored<BatchSeal>): stored is Stored<BatchSeal> {
   return stored.record.decision === 'seal';
@@ -80,22 +84,40 @@ function missing(key: string): never {
   throw damage('MissingRecord', key, 'expected a record, found nothing');
 }
 
-/** Enough for an iteration's stages to find what the one before them read. */
+/** Batches, updates and validations that are kept in memory: what the stages of one iteration read again and again. */
 const keptRecords = 16;
 
 export class RunLog {
   readonly store: Store;
   readonly runId: RunId;
-
-  /** Terms, batches and updates never change: those near the end of the log are read and checked once. */
+  /** The newest records, by key; the oldest of them leaves first. */
   readonly #kept = new Map<string, Stored<unknown>>();
+  readonly #terms = new Map<number, Stored<TermRecord>>();
+  readonly #dueChecks = new Map<number, DueCheck>();
+  /** The end of the log when it was last looked at. */
+  #newestTerm = 0;
+  #lastPosition: { readonly term: number; readonly position: number } | undefined;
+  #status: StatusEntry | undefined;
 
   constructor(store: Store, runId: RunId) {
     this.store = store;
     this.runId = runId;
   }
 
-  /** Asked before nothing is taken for a beginning: a run's first record stays even when the run is deleted. Throws RetryableError `StoreGone`. */
+  /** The next call derives everything from the store again, so that a record which was lost since then is noticed. */
+  forget(): void {
+    this.#kept.clear();
+    this.#terms.clear();
+    this.#dueChecks.clear();
+    this.#newestTerm = 0;
+    this.#lastPosition = undefined;
+    this.#status = undefined;
+  }
+
+  /**
+   * Call this before treating a missing record as a new run: the run's first record stays even when the run is deleted.
+   * Throws RetryableError `StoreGone`.
+   */
   async ensureThere(): Promise<void> {
     if ((await this.store.head(keys.run(this.runId))) === undefined) throw runGone(this.runId, this.store.url);
   }
@@ -104,294 +126,283 @@ export class RunLog {
     return (await needRecord(this.store, keys.run(this.runId), runRecord)).record;
   }
 
-  /** The recipe revision in force: the newest term's, or the first. */
+  /** Revision `n` of the recipe; left out: the newest term's, or the first before there is a term. */
   async revision(n?: number): Promise<RevisionRecord> {
     const wanted = n ?? (await this.newestTerm())?.record.revision ?? 1;
     return (await needRecord(this.store, keys.revision(this.runId, wanted), revisionRecord)).record;
   }
 
-  /** Highest number of a revision, in force or not. */
+  /** Highest number of a revision. No term may have it yet. */
   newestRevision(): Promise<number> {
-    return newestOf(this.store, (n) => keys.revision(this.runId, n));
+    return newestListed(this.store, keys.revisions(this.runId), (n) => keys.revision(this.runId, n));
   }
 
   /** The newest term; undefined before the run was opened. */
   async newestTerm(): Promise<Stored<TermRecord> | undefined> {
-    const term = await newestOf(this.store, (n) => keys.term(this.runId, n));
-    return term === 0 ? undefined : this.#need(keys.term(this.runId, term), termRecord);
+    const key = (n: number) => keys.term(this.runId, n);
+    const newest =
+      this.#newestTerm === 0
+        ? await newestListed(this.store, keys.terms(this.runId), key)
+        : await newestNear(this.store, key, this.#newestTerm);
+    // Terms are never removed: this is another store than before, or a store that lost records.
+    if (newest < this.#newestTerm) this.forget();
+    this.#newestTerm = newest;
+    return newest === 0 ? undefined : this.#term(newest);
   }
 
-  /** The terms that the log goes through, newest first. Terms that were given up for an earlier position are not among them. */
-  async chain(newest?: Stored<TermRecord>): Promise<Stored<TermRecord>[]> {
+  /** The terms that the log goes through, newest first, up to the first. Terms that were given up are not among them. */
+  async chain(from?: TermRecord): Promise<Stored<TermRecord>[]> {
+    const newest = from ?? (await this.newestTerm())?.record;
     const terms: Stored<TermRecord>[] = [];
-    for (let term = newest ?? (await this.newestTerm()); term !== undefined; term = await this.#before(term))
-      terms.push(term);
+    if (newest !== undefined) for await (const { term } of this.stretches(newest)) terms.push(await this.#term(term));
     return terms;
   }
 
-  /** Where the log begins: 0, or where a fork left its origin. */
+  /** Which terms hold the log that ends in `newest`, newest first. */
+  stretches(newest: TermRecord): AsyncGenerator<Stretch> {
+    return stretchesOf(newest, async (term) => (await this.#term(term)).record);
+  }
+
+  /** The position before the first iteration: 0, or where a fork left its origin. */
   async first(): Promise<number> {
-    const term = (await this.chain()).at(-1);
-    return term === undefined ? 0 : beginOf(term.record);
+    return (await this.newestTerm()) === undefined ? 0 : beginOf((await this.#term(1)).record);
   }
 
-  /** undefined before the first term. Throws TerminalError `LogHole` where a record that must be there is not. */
+  /**
+   * Where the log ends; undefined before the first term. In a damaged store it may end before a record that was lost:
+   * `findHole` (log-holes.ts) notices that. Throws PauseError `MissingRecord` or `DamagedRecord`.
+   */
   async head(): Promise<Head | undefined> {
-    const term = await this.newestTerm();
+    const term = (await this.newestTerm())?.record;
     if (term === undefined) return undefined;
-    const position = await this.#lastPosition(term.record);
+    const position = await this.#findLastPosition(term);
     const at = await this.at(position, term);
-    const next = await this.#batchDecision(term.record.term, position + 1);
-    if (next !== undefined && isBatchSeal(next))
-      return { ...at, termRecord: term.record, pending: undefined, seal: next };
-    const last = next && (await this.#updateDecision(term.record.term, position + 1));
-    return {
-      ...at,
-      termRecord: term.record,
-      pending: next,
-      seal: last !== undefined && isUpdateSeal(last) ? last : undefined,
-    };
+    const next = await this.#batchDecision(term.term, position + 1);
+    if (next !== undefined && isBatchSeal(next)) return { ...at, termRecord: term, pending: undefined, seal: next };
+    const update = next && (await this.#updateDecision(term.term, position + 1));
+    const seal = update !== undefined && isUpdateSeal(update) ? update : undefined;
+    return { ...at, termRecord: term, pending: next, seal };
   }
 
-  /** The state at `position`, as committed and reachable from the newest term. */
-  async at(position: number, newest?: Stored<TermRecord>): Promise<LogPosition> {
-    const term = newest ?? (await this.#needTerm());
-    const owner = await this.#termAt(position, term);
-    if (position === beginOf(owner.record)) {
-      const { startState: stateDigest, startWeights: weightsDigest } = owner.record;
-      return {
-        term: term.record.term,
-        position,
-        parent: owner.digest,
-        stateDigest,
-        weightsDigest,
-        counters: await this.#countersOf(owner),
-      };
+  /** The committed state at `position`. `newest`: the newest term's record, when the caller has it. */
+  async at(position: number, newest?: TermRecord): Promise<LogPosition> {
+    const last = newest ?? (await this.#needNewest());
+    const { term } = last;
+    const owner = await this.#stretchAt(position, last);
+    if (position > owner.from) {
+      const { digest: parent, record } = await this.#update(owner.term, position);
+      const { stateDigest, weightsDigest, after: counters } = record;
+      return { term, position, parent, stateDigest, weightsDigest, counters };
     }
-    const { digest: parent, record } = await this.#update(owner.record.term, position);
-    return {
-      term: term.record.term,
-      position,
-      parent,
-      stateDigest: record.stateDigest,
-      weightsDigest: record.weightsDigest,
-      counters: record.after,
-    };
+    const { digest: parent, record } = await this.#term(owner.term);
+    const { startState: stateDigest, startWeights: weightsDigest } = record;
+    return { term, position, parent, stateDigest, weightsDigest, counters: await this.#countersOf(record) };
   }
 
-  /** What a new term that goes on from `position` names as its parent: the record that made the state, and who holds it. */
-  async parentAt(position: number): Promise<NonNullable<TermRecord['parent']>> {
-    const newest = await this.#needTerm();
-    const first = (await this.chain(newest)).at(-1) ?? newest;
-    if (position === beginOf(first.record)) return { term: first.record.term, position, record: first.digest };
-    const { term } = (await this.#holderOf(position, newest)).record;
+  /** The `parent` of a new term that continues from `position`: the record that made the state, and the term that holds it. */
+  async parentAt(position: number, newest?: TermRecord): Promise<NonNullable<TermRecord['parent']>> {
+    const first = await this.#term(1);
+    if (position === beginOf(first.record)) return { term: 1, position, record: first.digest };
+    const { term } = await this.#holderOf(position, newest ?? (await this.#needNewest()));
     return { term, position, record: (await this.#update(term, position)).digest };
   }
 
-  /** The committed batch and update of an iteration, reachable from the newest term. */
-  async iteration(k: number): Promise<{ batch: Stored<BatchRecord>; update: Stored<UpdateRecord> }> {
-    const { term } = (await this.#holderOf(k, await this.#needTerm())).record;
+  /** Iteration k of the log. `newest`: the newest term's record, when the caller has it. */
+  async iteration(k: number, newest?: TermRecord): Promise<Iteration> {
+    const { term } = await this.#holderOf(k, newest ?? (await this.#needNewest()));
     const batch = (await this.#batchDecision(term, k)) ?? missing(keys.batch(this.runId, term, k));
-    if (isBatchSeal(batch))
-      throw new TerminalError(
-        'LogHole',
-        `${batch.key}: expected the batch of iteration ${k}, found the end of term ${term}`,
-        { where: batch.key },
-      );
+    if (isBatchSeal(batch)) throw endsBefore(batch.key, `the batch of iteration ${k}`, term);
     return { batch, update: await this.#update(term, k) };
   }
 
-  /** All committed updates, in order of iteration, with their batches. */
-  async *iterations(from = 1): AsyncGenerator<{ batch: Stored<BatchRecord>; update: Stored<UpdateRecord> }> {
+  /** All committed iterations from `from` on, ascending. */
+  async *iterations(from = 1): AsyncGenerator<Iteration> {
     const head = await this.head();
-    for (let k = Math.max(from, (await this.first()) + 1); head !== undefined && k <= head.position; k++)
-      yield this.iteration(k);
+    if (head === undefined) return;
+    for (let k = Math.max(from, (await this.first()) + 1); k <= head.position; k++)
+      yield this.iteration(k, head.termRecord);
   }
 
-  /** Validation records, in order of policy version. */
-  async evaluations(): Promise<EvalRecord[]> {
-    const found = new Map<number, EvalRecord>();
-    let until = Number.POSITIVE_INFINITY;
-    for (const { record: term } of await this.chain()) {
-      for (const name of await this.store.children(keys.positions(this.runId, term.term))) {
-        const k = Number(name.replace('/', ''));
-        if (!Number.isInteger(k) || k > until || found.has(k)) continue;
-        const record = await readRecord(this.store, keys.evaluation(this.runId, term.term, k), evalRecord);
-        if (record !== undefined) found.set(k, record.record);
-      }
-      until = beginOf(term);
-    }
-    return [...found.values()].sort((a, b) => a.iteration - b.iteration);
+  /** Validation records of positions from `first` on, ascending. */
+  async evaluations(first = 0): Promise<EvalRecord[]> {
+    const head = await this.head();
+    return head === undefined ? [] : evaluationsOf(this, head, first);
   }
 
-  /** Was the policy at this position validated, in whichever term? */
+  /** The newest validation record of the log that ends at `head`. */
+  async newestEvaluation(head: Head): Promise<EvalRecord | undefined> {
+    return newestEvaluationOf(this, head);
+  }
+
+  async firstEvaluation(head: Head): Promise<EvalRecord | undefined> {
+    return firstEvaluationOf(this, head);
+  }
+
+  /** Was the policy at this position validated, in any term of the log? */
   async isEvaluated(position: number): Promise<boolean> {
-    for (const { record } of await this.chain()) {
-      if ((await this.store.head(keys.evaluation(this.runId, record.term, position))) !== undefined) return true;
-      if (position > beginOf(record)) return false;
-    }
-    return false;
+    const newest = await this.newestTerm();
+    return newest !== undefined && isEvaluated(this, newest.record, position);
   }
 
-  /** Checkpoints that belong to the committed log, newest first. A manifest that cannot be read is passed over. */
-  async checkpoints(upTo = Number.POSITIVE_INFINITY): Promise<Stored<CheckpointManifest>[]> {
+  /** Which positions a recipe revision validates. Revisions never change. */
+  async dueCheck(revision: number): Promise<DueCheck> {
+    const check = this.#dueChecks.get(revision) ?? (await readDueCheck(this.revision(revision)));
+    this.#dueChecks.set(revision, check);
+    return check;
+  }
+
+  /** Names of the checkpoints of the committed log up to a position, newest first: for a caller that needs only some. */
+  eachCheckpointName(upTo = Number.POSITIVE_INFINITY): AsyncGenerator<CheckpointName> {
+    return checkpointNamesOf(this, upTo);
+  }
+
+  /** As eachCheckpointName, all of them. */
+  async checkpointNames(upTo?: number): Promise<CheckpointName[]> {
+    const names: CheckpointName[] = [];
+    for await (const name of this.eachCheckpointName(upTo)) names.push(name);
+    return names;
+  }
+
+  async newestCheckpointName(upTo?: number): Promise<CheckpointName | undefined> {
+    for await (const name of this.eachCheckpointName(upTo)) return name;
+    return undefined;
+  }
+
+  /** Manifests of the checkpoints of the committed log, newest first. One that cannot be read is left out. */
+  async checkpoints(upTo?: number): Promise<Stored<CheckpointManifest>[]> {
     const found: Stored<CheckpointManifest>[] = [];
-    for (const { iteration, stateDigest } of await this.checkpointNames(upTo)) {
+    for await (const { iteration, stateDigest } of this.eachCheckpointName(upTo)) {
       const manifest = await this.checkpointOf(iteration, stateDigest);
       if (manifest !== undefined) found.push(manifest);
     }
     return found;
   }
 
+  /** The newest checkpoint of the committed log whose manifest can be read. */
+  async newestCheckpoint(): Promise<Stored<CheckpointManifest> | undefined> {
+    for await (const { iteration, stateDigest } of this.eachCheckpointName()) {
+      const manifest = await this.checkpointOf(iteration, stateDigest);
+      if (manifest !== undefined) return manifest;
+    }
+    return undefined;
+  }
+
   /** The manifest of this state; undefined when there is none that can be read and is what its name says. */
   async checkpointOf(iteration: number, stateDigest: Digest): Promise<Stored<CheckpointManifest> | undefined> {
-    const key = keys.checkpoint(this.runId, iteration, stateDigest);
-    const found = await unlessDamaged(readRecord(this.store, key, checkpointManifest));
-    const same =
-      found?.record.runId === this.runId &&
-      found.record.iteration === iteration &&
-      found.record.stateDigest === stateDigest;
-    return same ? found : undefined;
+    return checkpointOf(this, iteration, stateDigest);
   }
 
-  /** Names of the checkpoints of the committed log, newest first; nothing of them is read. */
-  async checkpointNames(upTo = Number.POSITIVE_INFINITY): Promise<CheckpointName[]> {
-    const candidates = (await this.store.children(keys.checkpoints(this.runId)))
-      .map((name) => /^(\d+)-([0-9a-f]{64})\.json$/.exec(name))
-      .filter((match) => match !== null)
-      .map((match) => ({ iteration: Number(match[1]), stateDigest: String(match[2]) }))
-      .filter(({ iteration }) => iteration <= upTo)
-      .sort((a, b) => b.iteration - a.iteration);
-    const head = candidates.length === 0 ? undefined : await this.head();
-    const first = head === undefined ? 0 : await this.first();
-    const found: CheckpointName[] = [];
-    for (const { iteration, stateDigest } of candidates) {
-      if (head === undefined || iteration > head.position || iteration < first) continue;
-      if ((await unlessDamaged(this.at(iteration)))?.stateDigest !== stateDigest) continue;
-      found.push({ iteration, stateDigest, key: keys.checkpoint(this.runId, iteration, stateDigest) });
-    }
-    return found;
-  }
-
-  /** Newest state entry; undefined before the run was started. One that cannot be read counts as a wish to pause: what was wished is not known. */
+  /**
+   * The newest status entry; undefined before the run was started. One that cannot be read counts as a pause, since the
+   * desired state is unknown.
+   */
   async status(): Promise<StatusEntry | undefined> {
-    const n = await newestOf(this.store, (index) => keys.status(this.runId, index));
-    if (n === 0) return undefined;
+    const key = (n: number) => keys.status(this.runId, n);
+    const known = this.#status;
+    const n =
+      known === undefined
+        ? await newestListed(this.store, keys.statuses(this.runId), key)
+        : await newestNear(this.store, key, known.n);
+    if (n === 0 || n !== known?.n) this.#status = n === 0 ? undefined : await this.#readStatus(n);
+    return this.#status;
+  }
+
+  async #readStatus(n: number): Promise<StatusEntry> {
     try {
       return (await needRecord(this.store, keys.status(this.runId, n), statusEntry)).record;
     } catch (error) {
       if (!isDamage(error)) throw error;
-      return {
-        format: recordFormat,
-        runId: this.runId,
-        n,
-        at: new Date(0).toISOString(),
-        wish: 'pause',
-        state: 'paused',
-        reason: errorToJson(error),
-      };
+      const at = new Date(0).toISOString();
+      const reason = errorToJson(error);
+      return { format: recordFormat, runId: this.runId, n, at, wish: 'pause', state: 'paused', reason };
     }
   }
 
   async #update(term: number, k: number): Promise<Stored<UpdateRecord>> {
     const update = (await this.#updateDecision(term, k)) ?? missing(keys.update(this.runId, term, k));
-    if (isUpdateSeal(update))
-      throw new TerminalError(
-        'LogHole',
-        `${update.key}: expected the update of iteration ${k}, found the end of term ${term}`,
-        { where: update.key },
-      );
+    if (isUpdateSeal(update)) throw endsBefore(update.key, `the update of iteration ${k}`, term);
     return update;
   }
 
-  /** A record or a seal; whoever reads it tells them apart by the type of the whole. */
+  /** A batch record or a seal; the schema has one type for both, the callers need the two apart. */
   #batchDecision(term: number, k: number): Promise<Stored<BatchRecord> | Stored<BatchSeal> | undefined> {
-    return this.#read(keys.batch(this.runId, term, k), batchDecision) as Promise<
+    return this.read(keys.batch(this.runId, term, k), batchDecision) as Promise<
       Stored<BatchRecord> | Stored<BatchSeal> | undefined
     >;
   }
 
   #updateDecision(term: number, k: number): Promise<Stored<UpdateRecord> | Stored<UpdateSeal> | undefined> {
-    return this.#read(keys.update(this.runId, term, k), updateDecision) as Promise<
+    return this.read(keys.update(this.runId, term, k), updateDecision) as Promise<
       Stored<UpdateRecord> | Stored<UpdateSeal> | undefined
     >;
   }
 
-  async #needTerm(): Promise<Stored<TermRecord>> {
+  async #needNewest(): Promise<TermRecord> {
     const term = await this.newestTerm();
     if (term === undefined) throw new TerminalError('NoTerm', `${this.runId} has no term yet`);
+    return term.record;
+  }
+
+  /** Throws PauseError `DamagedRecord` for a parent that is not an earlier term: a chain of such terms has no end. */
+  async #term(n: number): Promise<Stored<TermRecord>> {
+    const known = this.#terms.get(n);
+    if (known !== undefined) return known;
+    const term = await needRecord(this.store, keys.term(this.runId, n), termRecord);
+    const { parent } = term.record;
+    if (term.record.term !== n)
+      throw damage('DamagedRecord', term.key, `expected term ${n}, found term ${term.record.term}`);
+    if (parent !== undefined && parent.term >= n)
+      throw damage('DamagedRecord', term.key, `expected an earlier term as its parent, found term ${parent.term}`);
+    this.#terms.set(n, term);
     return term;
   }
 
-  async #before({ record }: Stored<TermRecord>): Promise<Stored<TermRecord> | undefined> {
-    return record.parent && this.#need(keys.term(this.runId, record.parent.term), termRecord);
-  }
-
-  /** The newest term of the chain that begins at or before this position: what is appended after the position follows from it. */
-  async #termAt(position: number, newest: Stored<TermRecord>): Promise<Stored<TermRecord>> {
-    let term = newest;
-    while (position < beginOf(term.record)) {
-      const before = await this.#before(term);
-      if (before === undefined)
-        throw new TerminalError(
-          'NotFound',
-          `${this.runId} begins at position ${beginOf(term.record)}; there is no position ${position}`,
-        );
-      term = before;
-    }
-    return term;
+  /** The newest stretch that begins at or before this position: what is appended after the position follows from its term. */
+  async #stretchAt(position: number, newest: TermRecord): Promise<Stretch> {
+    for await (const stretch of this.stretches(newest)) if (stretch.from <= position) return stretch;
+    const first = await this.first();
+    throw new TerminalError('NotFound', `${this.runId} begins at position ${first}; there is no position ${position}`);
   }
 
   /** The term whose folder holds the records of iteration k. */
-  #holderOf(k: number, newest: Stored<TermRecord>): Promise<Stored<TermRecord>> {
-    return this.#termAt(k - 1, newest);
+  #holderOf(k: number, newest: TermRecord): Promise<Stretch> {
+    return this.#stretchAt(k - 1, newest);
   }
 
   /** Counters where a term begins. */
-  async #countersOf({ record }: Stored<TermRecord>): Promise<Counters> {
-    if (record.parent === undefined) return record.base?.counters ?? start;
-    const parent = await this.#need(keys.term(this.runId, record.parent.term), termRecord);
-    return record.parent.position === beginOf(parent.record)
-      ? this.#countersOf(parent)
-      : (await this.#update(record.parent.term, record.parent.position)).record.after;
+  async #countersOf({ parent, base }: TermRecord): Promise<Counters> {
+    if (parent === undefined) return base?.counters ?? start;
+    const { record } = await this.#term(parent.term);
+    return parent.position === beginOf(record)
+      ? this.#countersOf(record)
+      : (await this.#update(parent.term, parent.position)).record.after;
   }
 
-  /** Last k whose update is committed in this term; the listing is only a hint where to look. */
-  async #lastPosition(term: TermRecord): Promise<number> {
-    const first = beginOf(term);
-    const committed = async (k: number) => {
-      const update = await this.#updateDecision(term.term, k);
-      return update !== undefined && !isUpdateSeal(update);
-    };
-    const names = await this.store.children(keys.positions(this.runId, term.term));
-    let k = Math.max(first, ...names.map((name) => Number(name.replace('/', ''))).filter(Number.isInteger));
-    while (k > first && !(await committed(k))) k--;
-    while (await committed(k + 1)) k++;
-    return k;
+  /** The last iteration whose update is committed in this term. Updates are dense, so it is found by asking for keys. */
+  async #findLastPosition(term: TermRecord): Promise<number> {
+    const known = this.#lastPosition?.term === term.term ? this.#lastPosition.position : beginOf(term);
+    const exists = async (k: number) => (await this.store.head(keys.update(this.runId, term.term, k))) !== undefined;
+    const last = await lastOf(exists, known);
+    // The last update may be a seal, which commits nothing.
+    const update = last > known ? await this.#updateDecision(term.term, last) : undefined;
+    const position = update !== undefined && isUpdateSeal(update) ? last - 1 : last;
+    this.#lastPosition = { term: term.term, position };
+    return position;
   }
 
-  async #need<S extends z.ZodType>(key: string, schema: S): Promise<Stored<z.infer<S>>> {
-    return (await this.#read(key, schema)) ?? needRecord(this.store, key, schema);
-  }
-
-  /** A key is always read with the same schema, so what is kept under it has its type. */
-  async #read<S extends z.ZodType>(key: string, schema: S): Promise<Stored<z.infer<S>> | undefined> {
+  /** A record that never changes, from memory or from the store. A key is always read with the same schema, so the type holds. */
+  async read<S extends z.ZodType>(key: string, schema: S): Promise<Stored<z.infer<S>> | undefined> {
     const kept = this.#kept.get(key) as Stored<z.infer<S>> | undefined;
     if (kept !== undefined) return kept;
     const found = await readRecord(this.store, key, schema);
     if (found === undefined) return undefined;
-    if (this.#kept.size >= keptRecords) this.#kept.delete(this.#kept.keys().next().value ?? '');
+    const [oldest] = this.#kept.keys();
+    if (this.#kept.size >= keptRecords && oldest !== undefined) this.#kept.delete(oldest);
     this.#kept.set(key, found);
     return found;
   }
 }
 
-/** For what the log can do without. */
-async function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {
-  try {
-    return await reading;
-  } catch (error) {
-    if (isDamage(error)) return undefined;
-    throw error;
-  }
+function endsBefore(key: string, expected: string, term: number): TerminalError {
+  return new TerminalError('LogHole', `${key}: expected ${expected}, found the end of term ${term}`, { where: key });
 }

@@ -1,10 +1,12 @@
 /** The records of one schedule: what its owner wants, and what became of its times. Entries never change and are read once. */
+import { endedStates } from '../../core/run-states.ts';
 import { RetryableError } from '../../core/errors.ts';
 import type { RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
 import { firingRecord, recordFormat, scheduleRecord } from '../../core/records/schema.ts';
-import type { FiringRecord, RunState, ScheduleDefinition, ScheduleRecord } from '../../core/records/schema.ts';
+import type { FiringRecord, ScheduleDefinition, ScheduleRecord } from '../../core/records/schema.ts';
+import type { RunState } from '../../core/run-states.ts';
 import type { ScheduleView } from '../../core/schedules/decide.ts';
 import { faultPoint } from '../faults/index.ts';
 import { newestOf } from './dense.ts';
@@ -23,7 +25,8 @@ export interface ScheduleChange {
 /** Where a run of a schedule stands. `starting`: decided, and not written down yet. */
 export type ScheduledRunState = RunState | 'starting' | 'removed';
 
-const endedStates: ReadonlySet<ScheduledRunState> = new Set(['stopped', 'completed', 'failed', 'cancelled', 'removed']);
+const isEnded = (state: ScheduledRunState): boolean =>
+  state === 'removed' || (state !== 'starting' && endedStates.has(state));
 /** Requests to the store at a time. */
 const readAtOnce = 16;
 
@@ -127,7 +130,7 @@ export class ScheduleLog {
     return {
       record: await this.record(),
       firings,
-      active: runs.filter((runId) => !endedStates.has(states.get(runId) ?? 'starting')),
+      active: runs.filter((runId) => !isEnded(states.get(runId) ?? 'starting')),
       after,
     };
   }
@@ -139,7 +142,7 @@ export class ScheduleLog {
   ): Promise<boolean> {
     if ((await this.entries()).length !== after || (await this.record())?.n !== record?.n) return false;
     const states = await this.runStates(by);
-    return by.every((runId) => !endedStates.has(states.get(runId) ?? 'starting'));
+    return by.every((runId) => !isEnded(states.get(runId) ?? 'starting'));
   }
 
   async runStates(runIds: readonly RunId[]): Promise<ReadonlyMap<RunId, ScheduledRunState>> {

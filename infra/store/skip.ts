@@ -3,6 +3,7 @@ import { TerminalError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, updateRecord } from '../../core/records/schema.ts';
 import type { UpdateRecord, Writer } from '../../core/records/schema.ts';
+import { findHole } from './log-holes.ts';
 import { decide } from './records.ts';
 import type { RunLog } from './run-log.ts';
 
@@ -12,6 +13,8 @@ import type { RunLog } from './run-log.ts';
  */
 export async function skipPendingBatch(log: RunLog, reason: string, writer: Writer): Promise<UpdateRecord> {
   const head = await log.head();
+  const hole = await findHole(log, head);
+  if (hole !== undefined) throw hole;
   const pending = head?.pending;
   if (head === undefined || pending === undefined || head.seal !== undefined) {
     throw new TerminalError(

@@ -15,7 +15,7 @@ async function runningLog(): Promise<RunLog> {
 
 /** What the next attempt and the owner do while the first one stands before the store. */
 async function pausedAndResumed(log: RunLog): Promise<void> {
-  await appendStatus(log, { state: 'paused', hold: true, reason }, at);
+  await appendStatus(log, { state: 'paused', needsPerson: true, reason }, at);
   await appendStatus(log, { wish: 'run' }, at);
   await appendStatus(log, { state: 'running' }, at);
 }
@@ -31,12 +31,16 @@ it('pauses no run that was resumed, when a writer that was given up comes to its
     await pausedAndResumed(log);
     return create(key, bytes);
   };
-  await expect(appendStatus(log, { state: 'paused', hold: true, reason }, at, () => givenUp)).rejects.toMatchObject({
+  await expect(
+    appendStatus(log, { state: 'paused', needsPerson: true, reason }, at, () => givenUp),
+  ).rejects.toMatchObject({
     code: 'GivenUp',
   });
   expect(await log.status()).toMatchObject({ n: 4, wish: 'run', state: 'running' });
   // One that was given up before it read anything writes nothing either.
-  await expect(appendStatus(log, { state: 'paused', hold: true, reason }, at, () => givenUp)).rejects.toMatchObject({
+  await expect(
+    appendStatus(log, { state: 'paused', needsPerson: true, reason }, at, () => givenUp),
+  ).rejects.toMatchObject({
     code: 'GivenUp',
   });
   expect(await store.head(keys.status(log.runId, 5))).toBeUndefined();
@@ -51,9 +55,21 @@ it('is told after all by a writer whom others overtook in time', async () => {
     await appendStatus(log, { wish: 'stop' }, at);
     return create(key, bytes);
   };
-  expect(await appendStatus(log, { state: 'paused', hold: true, reason }, at)).toMatchObject({
+  expect(await appendStatus(log, { state: 'paused', needsPerson: true, reason }, at)).toMatchObject({
     n: 3,
     wish: 'stop',
     state: 'paused',
   });
+});
+
+it('records no end that the owner does not want any more', async () => {
+  const log = await runningLog();
+  await appendStatus(log, { wish: 'stop' }, at);
+  await appendStatus(log, { wish: 'run' }, at);
+  await expect(appendStatus(log, { state: 'stopped', onlyIf: 'stop' }, at)).rejects.toMatchObject({
+    code: 'OutOfDate',
+  });
+  expect(await log.status()).toMatchObject({ state: 'running', wish: 'run' });
+  await appendStatus(log, { wish: 'stop' }, at);
+  expect(await appendStatus(log, { state: 'stopped', onlyIf: 'stop' }, at)).toMatchObject({ state: 'stopped' });
 });

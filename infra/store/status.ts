@@ -1,23 +1,28 @@
 /** The run's state as people see it: a dense sequence of small records, the newest counts. */
-import { PetrelError, RetryableError, errorToJson } from '../../core/errors.ts';
+import { PetrelError, RetryableError, TerminalError, errorToJson } from '../../core/errors.ts';
 import { faultPoint } from '../faults/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, statusEntry } from '../../core/records/schema.ts';
-import type { RunState, StatusEntry, Wish } from '../../core/records/schema.ts';
+import type { StatusEntry } from '../../core/records/schema.ts';
+import type { DesiredState, RunState } from '../../core/run-states.ts';
+import { outOfDateType } from '../../core/wire/workflow.ts';
 import { encodeRecord, needRecord } from './records.ts';
 import type { RunLog } from './run-log.ts';
 
 export interface StatusChange {
-  readonly wish?: Wish;
-  /** A wish to run becomes one to pause: a person must act first. Other wishes stay. */
-  readonly hold?: boolean;
+  readonly wish?: DesiredState;
+  /** A person must act first: the desired state `run` becomes `pause`. Others stay. */
+  readonly needsPerson?: boolean;
   readonly state?: RunState;
+  /** The state is recorded only while this is the desired state: the owner may have resumed a run that is about to end. */
+  readonly onlyIf?: DesiredState;
   readonly reason?: unknown;
 }
 
 /**
- * Appends an entry that takes over what the change does not name. Nothing is written when nothing changes. A writer that
- * was `givenUp` appends only to what it read before that: whoever did its work, and what its owner wished since, count.
+ * Appends an entry that keeps what the change does not name. Writes nothing when nothing changes. `givenUp`: true once
+ * the caller's activity has timed out. From then on nothing is written; what others wrote after the timeout counts.
+ * Throws TerminalError `OutOfDate` when `onlyIf` is not the desired state.
  */
 export async function appendStatus(
   log: RunLog,
@@ -30,14 +35,19 @@ export async function appendStatus(
     if (givenUp())
       throw new RetryableError(
         'GivenUp',
-        `${log.runId}: its status was to be written by now, and is left to whoever was asked since`,
+        `${log.runId}: writing its status took longer than its activity may take; another attempt writes it`,
+      );
+    if (change.onlyIf !== undefined && change.onlyIf !== last?.wish)
+      throw new TerminalError(
+        outOfDateType,
+        `${log.runId} is not recorded as ${change.state}: its desired state is ${last?.wish} by now, not ${change.onlyIf}`,
       );
     const entry: StatusEntry = {
       format: recordFormat,
       runId: log.runId,
       n: (last?.n ?? 0) + 1,
       at: at.toISOString(),
-      wish: change.wish ?? wishAfter(last?.wish ?? 'run', change.hold),
+      wish: change.wish ?? desiredAfter(last?.wish ?? 'run', change.needsPerson),
       state: change.state ?? last?.state ?? 'queued',
       ...reasonOf(change, last),
     };
@@ -68,7 +78,8 @@ export async function pausesFor(log: RunLog, code: string, where: string): Promi
   return pauses;
 }
 
-const wishAfter = (last: Wish, hold: boolean | undefined): Wish => (hold === true && last === 'run' ? 'pause' : last);
+const desiredAfter = (last: DesiredState, needsPerson: boolean | undefined): DesiredState =>
+  needsPerson === true && last === 'run' ? 'pause' : last;
 
 /** A new reason replaces the old; a state of good health drops it. */
 function reasonOf(change: StatusChange, last: StatusEntry | undefined): Pick<StatusEntry, 'reason'> {

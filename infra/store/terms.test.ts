@@ -175,7 +175,11 @@ function wanted(after: number, more: Partial<WantedTerm> = {}): WantedTerm {
 
 /** Walks the log from its first term to its end; fails where a record does not follow from the one before it. */
 async function expectOneChain(log: RunLog): Promise<void> {
-  const terms = (await log.chain()).reverse();
+  const chain = await log.chain();
+  expect(chain[0]?.record.lineage ?? []).toEqual(
+    chain.slice(1).map(({ record }) => [record.term, record.parent?.position ?? 0, record.revision]),
+  );
+  const terms = chain.reverse();
   const head = await headOf(log);
   let before = { digest: terms[0]!.digest, state: terms[0]!.record.startState, counters: zero, position: 0 };
   for (const [i, term] of terms.entries()) {
@@ -308,7 +312,7 @@ describe('a term after the first', () => {
     await expect(commitBatch(log, zombie, 'a')).rejects.toMatchObject({ code: 'Fenced' });
   });
 
-  it('is opened once: the same wish is adopted, another is told who won', async () => {
+  it('is opened once: the same request adopts it, another is told who won', async () => {
     const log = await freshLog();
     await iterate(log, 3);
     const first = await openNextTerm(log, wanted(1, { position: 1 }));
@@ -367,14 +371,27 @@ function scheduled(store: Store, scheduler: fc.Scheduler, operations = Number.PO
   return {
     ...store,
     url: store.url,
-    create: async (key, bytes) => (await turn(`create ${key}`), store.create(key, bytes)),
-    get: async (key, range) => (await turn(`get ${key}`), store.get(key, range)),
-    head: async (key) => (await turn(`head ${key}`), store.head(key)),
-    children: async (key) => (await turn(`children ${key}`), store.children(key)),
+    create: async (key, bytes) => {
+      await turn(`create ${key}`);
+      return store.create(key, bytes);
+    },
+    get: async (key, range) => {
+      await turn(`get ${key}`);
+      return store.get(key, range);
+    },
+    head: async (key) => {
+      await turn(`head ${key}`);
+      return store.head(key);
+    },
+    children: async (key) => {
+      await turn(`children ${key}`);
+      return store.children(key);
+    },
     put: (key, bytes) => store.put(key, bytes),
     stream: (key) => store.stream(key),
     list: (key) => store.list(key),
-    remove: (key) => store.remove(key),
+    remove: (key, only) => store.remove(key, only),
+    settle: () => store.settle(),
     localPath: (key) => store.localPath(key),
   };
 }

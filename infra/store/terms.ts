@@ -1,24 +1,34 @@
 /**
- * Opening a term after the first: the old one is closed at its next free key, so that nothing committed is lost and no
- * late writer can append, then the new one is decided. A process that dies anywhere between leaves a closed log, and
- * whoever tries again goes on from there. Two that race meet at the new term's key: one wins, the other is told who.
+ * Opening a term after the first. The old term is closed at its next free key, so that nothing committed is lost and a
+ * late writer cannot append; then the new term is decided. A process that dies in between leaves a closed log, and the
+ * next attempt opens the term. When two processes open a term at the same time, one creates the new term's key and the
+ * other gets a FencedError that names the winner.
  */
 import { FencedError, InvalidInputError, TerminalError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, termRecord } from '../../core/records/schema.ts';
-import type { BatchRecord, BatchSeal, TermRecord, UpdateSeal, Writer } from '../../core/records/schema.ts';
+import type {
+  BatchRecord,
+  BatchSeal,
+  NumericProfile,
+  TermRecord,
+  UpdateSeal,
+  Writer,
+} from '../../core/records/schema.ts';
 import { mergeRanges } from '../../core/rl/draws.ts';
 import type { DrawRange } from '../../core/rl/draws.ts';
-import { pinPosition } from '../retention/entries.ts';
+import { adoptableUntil } from './earlier-batches.ts';
+import { beginOf, lineageFrom } from './lineage.ts';
+import { findHole } from './log-holes.ts';
 import { createDecision, decide, encodeRecord } from './records.ts';
 import type { Stored } from './records.ts';
-import { beginOf } from './run-log.ts';
+import { pinPosition } from './retention-log.ts';
 import type { Head, RunLog } from './run-log.ts';
 
 export interface WantedTerm {
-  /** The term that it follows: who has seen this one wants the next. */
+  /** The newest term that the caller has seen; the new one is the next. */
   readonly after: number;
-  /** The committed position to go on from; left out: where the log ends. */
+  /** The committed position to continue from; left out: where the log ends. */
   readonly position?: number;
   /** No batch of it uses a draw of the iterations that it gives up. */
   readonly skipDraws: boolean;
@@ -26,10 +36,22 @@ export interface WantedTerm {
   readonly revision?: number;
   /** Tokens of the largest micro-batch, when the revision changes them. */
   readonly maxTokensPerMicroBatch?: number;
+  /** Another arithmetic: the term begins at a checkpoint and applies again what was committed after it. */
+  readonly engine?: EngineChange;
   readonly owner: string;
   readonly reason: string;
   readonly writer: Writer;
 }
+
+export interface EngineChange {
+  /** The arithmetic from now on. */
+  readonly profile: NumericProfile;
+  /** Position of a checkpoint that was found whole, or the first position of the log. */
+  readonly checkpoint: number;
+}
+
+/** Where the term begins; undefined: where the log ends. */
+const wantedBegin = ({ engine, position }: WantedTerm): number | undefined => engine?.checkpoint ?? position;
 
 /** Throws FencedError that names the owner when another one opened it, InvalidInputError for a position that is not committed. */
 export async function openNextTerm(log: RunLog, wanted: WantedTerm): Promise<Stored<TermRecord>> {
@@ -39,10 +61,12 @@ export async function openNextTerm(log: RunLog, wanted: WantedTerm): Promise<Sto
   if (newest.record.term === wanted.after + 1 && isOurs(newest.record, wanted)) return newest;
   if (newest.record.term !== wanted.after) throw openedBy(newest.record);
   await refusePosition(log, wanted);
+  if (wanted.position === undefined) await refuseHole(log);
+  const begin = wantedBegin(wanted);
   const unpin =
-    wanted.position === undefined
+    begin === undefined
       ? undefined
-      : await pinPosition(log, { position: wanted.position, why: wanted.reason, forMs: openingMs }, () => new Date());
+      : await pinPosition(log, { position: begin, why: wanted.reason, forMs: openingMs }, () => new Date());
   try {
     return await decideTerm(log, wanted);
   } finally {
@@ -63,8 +87,8 @@ async function decideTerm(log: RunLog, wanted: WantedTerm): Promise<Stored<TermR
 }
 
 /**
- * Closes the term `after` unless it is closed. What was committed until then counts; the head that it returns is final.
- * Throws FencedError when a newer term is there: that one is not ours to close.
+ * Closes the term `after` unless it is closed, and returns the end of its log, which is final. Throws FencedError when
+ * there is a newer term: only its own opener may close that one.
  */
 export async function sealTerm(
   log: RunLog,
@@ -93,31 +117,43 @@ export async function sealTerm(
       head.pending === undefined
         ? keys.batch(log.runId, head.term, iteration)
         : keys.update(log.runId, head.term, iteration);
-    // Whoever was quicker has committed something, or closed it: read on.
+    // Another writer may have created this key first: read the log again.
     await createDecision(log.store, key, encodeRecord(seal));
   }
 }
 
 async function nextTerm(log: RunLog, head: Head, wanted: WantedTerm): Promise<TermRecord> {
-  const position = wanted.position ?? head.position;
-  const at = await log.at(position);
-  const { revision, profile } = head.termRecord;
-  const inherited = (await log.chain()).flatMap(({ record }) => record.skippedDraws);
-  const given = wanted.skipDraws ? await drawsAfter(log, head, position) : [];
+  const begin = wantedBegin(wanted) ?? head.position;
+  // Another opener may have added a term since `head` was read. All reads are of the log that `head` ends.
+  const at = await log.at(begin, head.termRecord);
+  const revision = wanted.revision ?? head.termRecord.revision;
+  const profile = wanted.engine?.profile ?? head.termRecord.profile;
+  const until = adoptedUntil(head, wanted);
+  const inherited = (await log.chain(head.termRecord)).flatMap(({ record }) => record.skippedDraws);
+  const given = wanted.skipDraws ? await drawsAfter(log, head, wanted.position ?? head.position) : [];
+  const parent = await log.parentAt(begin, head.termRecord);
   return {
     format: recordFormat,
     runId: log.runId,
     term: head.term + 1,
-    parent: await log.parentAt(position),
+    parent,
+    lineage: await lineageFrom(log.stretches(head.termRecord), parent.term),
     startState: at.stateDigest,
     startWeights: at.weightsDigest,
-    revision: wanted.revision ?? revision,
+    revision,
     profile: { ...profile, maxTokensPerMicroBatch: wanted.maxTokensPerMicroBatch ?? profile.maxTokensPerMicroBatch },
     owner: wanted.owner,
     reason: wanted.reason,
+    ...(until > begin ? { adopts: { term: head.term, until } } : {}),
     skippedDraws: mergeRanges([...inherited, ...given], at.counters.cursor),
     writer: wanted.writer,
   };
+}
+
+/** A redo gives up what comes after its position. Without another arithmetic only what the old term had to adopt is left. */
+function adoptedUntil(head: Head, { engine, position }: WantedTerm): number {
+  if (engine !== undefined) return position ?? adoptableUntil(head);
+  return position === undefined ? (head.termRecord.adopts?.until ?? 0) : 0;
 }
 
 /** Draws of the committed iterations after a position, and of a batch that was not applied. */
@@ -139,9 +175,15 @@ async function refusePosition(log: RunLog, { position }: WantedTerm): Promise<vo
   });
 }
 
-/** The same wish, written by an earlier attempt. */
+/** A log that lost a record in its middle seems to end there: a term that continues from it would give up what follows. */
+async function refuseHole(log: RunLog): Promise<void> {
+  const hole = await findHole(log, await log.head());
+  if (hole !== undefined) throw hole;
+}
+
+/** The same term, opened by an earlier attempt. */
 function isOurs(term: TermRecord, wanted: WantedTerm): boolean {
-  const position = wanted.position ?? beginOf(term);
+  const position = wantedBegin(wanted) ?? beginOf(term);
   return (
     term.term === wanted.after + 1 &&
     term.owner === wanted.owner &&

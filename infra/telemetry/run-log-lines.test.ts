@@ -3,7 +3,7 @@ import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import { keys } from '../../core/records/keys.ts';
 import { logSubject } from '../../core/wire/messages.ts';
 import { MemoryStore } from '../../tests/memory-store.ts';
-import { LogCollector } from './run-log-lines.ts';
+import { LogCollector, parseLogLine } from './run-log-lines.ts';
 
 /** Lines as they come in, without a server. */
 class Lines {
@@ -51,3 +51,36 @@ it('stores the lines of a run in their order, however slow its store is, and kee
   );
   expect(chunks).toEqual(['one\n', 'two\n']);
 });
+
+const lineOf = (text: string) => JSON.stringify({ v: 1, at: 'now', level: 'info', source: 'scorer', text });
+
+it('cuts a long line, says so, and drops a long message that is no line', async () => {
+  const [store, lines] = [new MemoryStore(), new Lines()];
+  const logs = new LogCollector(lines.nc, 'test', () => store);
+  end = () => logs.close();
+  lines.say('run', lineOf('é'.repeat(1_000_000)));
+  lines.say('run', 'x'.repeat(8_000_000));
+  lines.say('run', lineOf('short'));
+  await logs.close();
+  const stored = (await textsOf(store, 'run')).join('').trim().split('\n');
+  expect(stored.map((line) => parseLogLine(line)?.text)).toEqual([`${'é'.repeat(4096)} … cut`, 'short']);
+});
+
+it('keeps a bounded number of bytes of runs whose store does not answer, and the newest lines of each', async () => {
+  const [store, lines] = [new MemoryStore(), new Lines()];
+  let isThere = false;
+  const logs = new LogCollector(lines.nc, 'test', () => (isThere ? store : undefined));
+  end = () => logs.close();
+  for (let i = 0; i < 5_000; i++) for (const run of ['a', 'b']) lines.say(run, lineOf(`${i} ${'x'.repeat(7_000)}`));
+  isThere = true;
+  await logs.close();
+  const texts = [await textsOf(store, 'a'), await textsOf(store, 'b')].map((chunks) => chunks.join(''));
+  const bytes = texts.reduce((sum, text) => sum + text.length, 0);
+  expect([bytes > 30 * 1024 * 1024, bytes < 33 * 1024 * 1024]).toEqual([true, true]);
+  for (const text of texts) expect(text).toContain('"4999 x');
+});
+
+async function textsOf(store: MemoryStore, runId: string): Promise<string[]> {
+  const chunks = await store.list(keys.logs(runId));
+  return Promise.all(chunks.map(async (key) => new TextDecoder().decode(await store.get(key))));
+}

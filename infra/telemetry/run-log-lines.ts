@@ -20,6 +20,10 @@ const flushMs = 1_000;
 const flushLines = 500;
 /** Lines kept of a run whose store is not known here, or does not answer. */
 const keptLines = 5_000;
+/** Bytes kept of all runs. */
+const keptBytes = 32 * 1024 * 1024;
+/** A longer line is cut. */
+const lineBytes = 8 * 1024;
 
 /** Writes the lines of all runs that this control process drives into chunks under `runs/<id>/logs/`. */
 export class LogCollector {
@@ -31,6 +35,8 @@ export class LogCollector {
   readonly #subscription: Subscription;
   readonly #timer: NodeJS.Timeout;
   #chunks = 0;
+  /** Of all lines that are kept, those of a chunk that is being written too. */
+  #bytes = 0;
 
   constructor(nc: Pick<NatsConnection, 'subscribe'>, writer: string, storeOf: (runId: string) => Store | undefined) {
     this.#writer = writer;
@@ -59,11 +65,13 @@ export class LogCollector {
     const [store, lines] = [this.#storeOf(runId), this.#lines.get(runId) ?? []];
     if (store === undefined || lines.length === 0) return;
     const taken = lines.splice(0);
+    this.#lines.delete(runId);
     const name = `${new Date().toISOString().replaceAll(':', '')}-${this.#writer}-${String(this.#chunks++).padStart(6, '0')}.jsonl`;
     try {
-      await store.put(keys.log(runId, name), new TextEncoder().encode(taken.join('\n') + '\n'));
+      await store.put(keys.log(runId, name), new TextEncoder().encode(`${taken.join('\n')}\n`));
+      this.#bytes -= bytesOf(taken);
     } catch {
-      lines.unshift(...taken);
+      this.#lines.set(runId, [...taken, ...(this.#lines.get(runId) ?? [])]);
     }
   }
 
@@ -74,13 +82,41 @@ export class LogCollector {
     await this.flush();
   }
 
-  #take(runId: string, line: string): void {
+  #take(runId: string, text: string): void {
+    const line = cut(text);
+    if (line === undefined) return;
     const lines = this.#lines.get(runId) ?? [];
     this.#lines.set(runId, lines);
     lines.push(line);
-    if (lines.length > keptLines) lines.splice(0, lines.length - keptLines);
-    else if (lines.length === flushLines) void this.flush();
+    this.#bytes += Buffer.byteLength(line);
+    if (lines.length > keptLines) this.#dropOldest(lines);
+    while (this.#bytes > keptBytes && this.#longest().length > 0) this.#dropOldest(this.#longest());
+    if (lines.length === flushLines) void this.flush();
   }
+
+  #dropOldest(lines: string[]): void {
+    this.#bytes -= Buffer.byteLength(lines.shift() ?? '');
+  }
+
+  /** Of the run that keeps most: one whose store is away takes no room from the others. */
+  #longest(): string[] {
+    return [...this.#lines.values()].reduce((most, lines) => (lines.length > most.length ? lines : most));
+  }
+}
+
+/** The line with its text cut to 8 KiB; undefined for a long line that is no log line. */
+function cut(line: string): string | undefined {
+  if (Buffer.byteLength(line) <= lineBytes) return line;
+  const parsed = parseLogLine(line);
+  if (parsed === undefined) return undefined;
+  const text = Buffer.from(parsed.text)
+    .toString('utf8', 0, lineBytes)
+    .replace(/\uFFFD+$/, '');
+  return JSON.stringify({ ...parsed, source: parsed.source.slice(0, 100), text: `${text} … cut` });
+}
+
+function bytesOf(lines: readonly string[]): number {
+  return lines.reduce((sum, line) => sum + Buffer.byteLength(line), 0);
 }
 
 /** A stored chunk of lines, in the order they came. Chunks are named by the moment of their writing. */

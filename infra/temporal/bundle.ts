@@ -12,6 +12,7 @@ const root = packageRoot();
 const output = join(root, 'dist/workflow-bundle.js');
 const { code } = await bundleWorkflowCode({
   workflowsPath: join(root, 'workflows/index.ts'),
+  workflowInterceptorModules: [join(root, 'workflows/refuse-foreign.ts')],
   logger: new DefaultLogger('WARN'),
 });
 writeFileSync(`${output}.tmp`, code);

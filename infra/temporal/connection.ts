@@ -1,8 +1,10 @@
 /** Connections to Temporal: one kind for callers (client), one for pollers (worker). */
 import { Client, Connection } from '@temporalio/client';
+import type { DataConverter } from '@temporalio/common';
 import type { NativeConnection } from '@temporalio/worker';
 import { errorToJson, RetryableError } from '../../core/errors.ts';
 import { retry } from '../wait.ts';
+import { payloadCodec } from './payload-codec.ts';
 
 /** Where Temporal is: the local stack's address, a cluster, or Temporal Cloud. */
 export interface TemporalTarget {
@@ -10,6 +12,8 @@ export interface TemporalTarget {
   readonly namespace?: string | undefined;
   readonly tls?: boolean | undefined;
   readonly apiKey?: string | undefined;
+  /** Key of `payloadCodec`, in base64; without it payloads are plain JSON. */
+  readonly payloadKey?: string | undefined;
 }
 
 /** Anything that says where Temporal is, such as `StackInfo`. */
@@ -24,7 +28,16 @@ const retryEveryMs = 100;
 /** A client for starting, signalling and describing runs. Throws `TemporalUnreachable` (retryable) after 20 s. Close with `client.connection.close()`. */
 export async function connectTemporalClient({ temporal }: HasTemporal, timeoutMs = connectTimeoutMs): Promise<Client> {
   const connection = await patiently(temporal, timeoutMs, () => Connection.connect(connectOptions(temporal)));
-  return new Client({ connection, namespace: temporal.namespace ?? 'default' });
+  return new Client({
+    connection,
+    namespace: temporal.namespace ?? 'default',
+    dataConverter: dataConverterOf(temporal),
+  });
+}
+
+/** How arguments and results become payloads: the same for clients and for `Worker.create`. */
+export function dataConverterOf({ payloadKey }: TemporalTarget): DataConverter {
+  return payloadKey === undefined ? {} : { payloadCodecs: [payloadCodec(payloadKey)] };
 }
 
 /** A connection for `Worker.create`. Throws `TemporalUnreachable` (retryable) after 20 s. It reconnects by itself later on. */

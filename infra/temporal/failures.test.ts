@@ -1,4 +1,4 @@
-import { ActivityFailure, ApplicationFailure, RetryState } from '@temporalio/common';
+import { ActivityFailure, type ApplicationFailure, RetryState } from '@temporalio/common';
 import { describe, expect, it } from 'vitest';
 import {
   FencedError,

@@ -7,6 +7,7 @@
  * | pause     | non-retryable, type `Pause`: the workflow pauses the run                       |
  * | retryable | retryable, type = the error's code                                             |
  * | preempted | retryable, type = the error's code; benign: leaving is no failure to warn of   |
+ * | unfit     | retryable, type = the error's code: it waits until this process can do the work |
  *
  * The first detail is always the error as petrel prints it, with its kind, so nothing is lost on the way back.
  */
@@ -63,7 +64,7 @@ function revive({ kind, code, message, hint, where }: FailureDetail, cause: unkn
   return errorOfKind(kind, code, message, detail);
 }
 
-const kinds: ReadonlySet<unknown> = new Set<PetrelErrorKind>(['terminal', 'retryable', 'pause', 'preempted']);
+const kinds: ReadonlySet<unknown> = new Set<PetrelErrorKind>(['terminal', 'retryable', 'pause', 'preempted', 'unfit']);
 
 function isFailureDetail(value: unknown): value is FailureDetail {
   if (typeof value !== 'object' || value === null) return false;

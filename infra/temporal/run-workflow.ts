@@ -1,8 +1,8 @@
 /** The workflow that drives a run. Its id is the run's. */
 import type { Client } from '@temporalio/client';
-import type { Wish } from '../../core/records/schema.ts';
-import { taskQueue, wishSignalName } from '../../core/wire/workflow.ts';
-import type { RunCarry } from '../../core/wire/workflow.ts';
+import type { DesiredState } from '../../core/run-states.ts';
+import { desiredStateSignal, liveQueryName, taskQueue } from '../../core/wire/workflow.ts';
+import type { LiveState, RunCarry } from '../../core/wire/workflow.ts';
 
 /** Starts it, or joins the one that runs. */
 export async function startRunWorkflow(client: Client, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
@@ -41,10 +41,19 @@ export async function endRunWorkflow(client: Client, runId: string, execution: s
   await client.workflow.getHandle(runId, execution).terminate(why);
 }
 
-/** Of a wish that the store holds already. False when no workflow drives the run. */
-export async function tellRunWorkflow(client: Client, runId: string, wish: Wish): Promise<boolean> {
+/** How long a workflow may take to answer a query: it may have to be replayed first. */
+const queryMs = 5_000;
+
+/** The desired state that the run's workflow knows. Rejects when the workflow does not answer. */
+export async function knownDesiredState(client: Client, runId: string): Promise<DesiredState> {
+  const query = () => client.workflow.getHandle(runId).query<LiveState>(liveQueryName);
+  return (await client.withDeadline(Date.now() + queryMs, query)).wish;
+}
+
+/** Signals a desired state that is recorded in the store. Resolves with false when no workflow drives the run. */
+export async function tellRunWorkflow(client: Client, runId: string, desired: DesiredState): Promise<boolean> {
   try {
-    await client.workflow.getHandle(runId).signal(wishSignalName, wish);
+    await client.workflow.getHandle(runId).signal(desiredStateSignal, desired);
     return true;
   } catch (error) {
     if (error instanceof Error && error.name === 'WorkflowNotFoundError') return false;

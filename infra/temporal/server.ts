@@ -6,8 +6,6 @@ import { acceptsConnections, loopback } from '../ports.ts';
 export interface TemporalServerOptions {
   readonly dbFile: string;
   readonly port: number;
-  /** No web page without it. */
-  readonly uiPort?: number | undefined;
   /** Dynamic ones, `name=value`. */
   readonly settings?: readonly string[] | undefined;
 }
@@ -15,10 +13,13 @@ export interface TemporalServerOptions {
 /**
  * Arguments of `temporal`.
  *
+ * The server has no web page, and its HTTP API answers 403 to every host name: any page in the user's browser could send a
+ * request to it. The API cannot be switched off.
+ *
  * WAL and synchronous=NORMAL survive a killed process and cost no fsync per task. The default pace of one queue poll in
  * 50 ms would cost an iteration of four activities 170 ms; at 1,000 polls per second it is 31 ms in all.
  */
-export function temporalArgs({ dbFile, port, uiPort, settings = [] }: TemporalServerOptions): string[] {
+export function temporalArgs({ dbFile, port, settings = [] }: TemporalServerOptions): string[] {
   return [
     ...[
       'server',
@@ -32,9 +33,8 @@ export function temporalArgs({ dbFile, port, uiPort, settings = [] }: TemporalSe
       '--log-level',
       'warn',
     ],
-    ...(uiPort === undefined
-      ? ['--headless']
-      : ['--ui-ip', loopback, '--ui-port', String(uiPort), '--ui-disable-news-fetch']),
+    '--headless',
+    ...['--dynamic-config-value', 'frontend.httpAllowedHosts=[]'],
     ...['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=NORMAL'],
     ...['--dynamic-config-value', 'history.transferProcessorMaxPollRPS=1000'],
     ...['--dynamic-config-value', 'history.timerProcessorMaxPollRPS=1000'],
@@ -42,7 +42,17 @@ export function temporalArgs({ dbFile, port, uiPort, settings = [] }: TemporalSe
   ];
 }
 
-export const temporalEnv = { TEMPORAL_VERSION_CHECK_DISABLED: '1' } as const;
+/**
+ * The server asks for its user's name and home. It has no cgo, so for a user id without an entry in passwd it takes them
+ * from USER and HOME, and does not start without.
+ */
+export function temporalEnv(home: string, env: NodeJS.ProcessEnv = process.env): Readonly<Record<string, string>> {
+  return {
+    TEMPORAL_VERSION_CHECK_DISABLED: '1',
+    USER: env['USER'] || String(process.getuid?.() ?? 'petrel'),
+    HOME: env['HOME'] || home,
+  };
+}
 
 /** Closed runs stay visible for 30 days; the server's own default is one. The store keeps everything anyway. */
 const retention = '720h';

@@ -103,6 +103,11 @@ export async function isWhole(path: string, file: HubFile): Promise<boolean> {
   return hash.digest('hex') === file.digest.hex;
 }
 
+/** Bytes of a file that are here: whole, or as far as an earlier attempt came. */
+export async function fetchedBytes(target: string): Promise<number> {
+  return (await sizeOf(target)) || sizeOf(`${target}.partial`);
+}
+
 async function sizeOf(path: string): Promise<number> {
   return stat(path).then(
     ({ size }) => size,

@@ -40,8 +40,8 @@ export class TensorFolder {
     }
   }
 
-  /** Widens F32, BF16 or F16 into `target`, which has one value per element. */
-  async readFloat32(name: string, target: Float32Array): Promise<void> {
+  /** Widens F32, BF16 or F16 into `target`, which has one value per element. `onBytes` is called after each piece. */
+  async readFloat32(name: string, target: Float32Array, onBytes: () => void = () => {}): Promise<void> {
     const tensor = this.#find(name);
     if (elements(tensor.shape) !== target.length)
       throw new RangeError(`${name}: target of ${target.length} values for shape [${tensor.shape.join(', ')}]`);
@@ -58,6 +58,7 @@ export class TensorFolder {
           `${tensor.file}: tensor ${name}: dtype ${tensor.dtype} is not supported; supported: F32, BF16, F16`,
         );
       at += count;
+      onBytes();
     }
   }
 

@@ -1,6 +1,6 @@
 /** Small tensors in memory: trajectories and other facts of a few MiB. */
 import { InvalidInputError } from '../../core/errors.ts';
-import { dtypeBytes, elements, headerLength, layOut, parseHeader } from './header.ts';
+import { type dtypeBytes, elements, headerLength, layOut, parseHeader } from './header.ts';
 
 /** A tensor's data by its type. F16 and BF16 are bits; BOOL is one byte per value, 0 or 1. */
 export type TensorData =

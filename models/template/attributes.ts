@@ -1,10 +1,10 @@
 /** `a.b`, `a['b']`, slices: attribute first or key first, and what the sandbox keeps out of reach. */
 import { refuse } from './errors.ts';
-import { Range } from './globals.ts';
 import { toArray } from './iterate.ts';
 import { listMethod, dictMethod, isMutator, tupleMethod } from './methods/collections.ts';
 import { textMethod } from './methods/text.ts';
 import { repr } from './print.ts';
+import { elementAt, Range } from './range.ts';
 import { codePoints } from './text.ts';
 import {
   Dict,
@@ -49,7 +49,7 @@ function attributeOf(value: Value, name: string): Value | undefined {
   if (name.startsWith('__') && name.endsWith('__')) return unsafe(value, name);
   if (isMutator(value, name)) return unsafe(value, name);
   const text = textOf(value);
-  if (text !== undefined) return textMethod(text, name, value instanceof Markup);
+  if (text !== undefined) return textMethod(text, name, value instanceof Markup, { getAttribute, getItem });
   if (Array.isArray(value)) return listMethod(value, name);
   if (value instanceof Dict) return dictMethod(value, name);
   if (value instanceof Tuple) return value.attribute(name) ?? tupleMethod(value, name);
@@ -72,14 +72,10 @@ function numberAttribute(value: Value, name: string): Value | undefined {
 function itemOf(value: Value, key: Value): Value | undefined {
   const text = textOf(value);
   const index = numberOf(key);
-  if (text !== undefined) return typeof index === 'bigint' ? at(codePoints(text), index) : undefined;
-  if (Array.isArray(value)) return typeof index === 'bigint' ? at(value, index) : undefined;
-  if (value instanceof Tuple) return typeof index === 'bigint' ? at(value.items, index) : undefined;
+  if (text !== undefined) return typeof index === 'bigint' ? elementAt(codePoints(text), index) : undefined;
+  if (Array.isArray(value)) return typeof index === 'bigint' ? elementAt(value, index) : undefined;
+  if (value instanceof Tuple) return typeof index === 'bigint' ? elementAt(value.items, index) : undefined;
   return value instanceof PyObject ? value.item(key) : undefined;
-}
-
-export function at<T>(items: readonly T[], index: bigint): T | undefined {
-  return items[Number(index < 0n ? index + BigInt(items.length) : index)];
 }
 
 /** `value[start:stop:step]`; none = not given. */

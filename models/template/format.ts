@@ -1,12 +1,11 @@
 /** printf-style `%` formatting and `str.format`, as far as templates use them. */
 import { toFixedEven } from './decimal.ts';
 import { refuse } from './errors.ts';
-import { getAttribute, getItem } from './attributes.ts';
 import { floatRepr, repr, str } from './print.ts';
 import { lengthOf, slicePoints } from './text.ts';
 import { Dict, type Keywords, Tuple, Undefined, type Value, numberOf, textOf, typeName, none } from './values.ts';
 
-const directive = /%(?:\(([^)]*)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?[hlL]?(.)/gs;
+const directive = /%(?:\(([^()]*)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?[hlL]?(.)/gs;
 
 /** `text % values`: a tuple gives several, a dict names them. */
 export function formatPercent(text: string, values: Value): string {
@@ -114,8 +113,20 @@ function layOut(text: string, width: number, align: string, fill: string): strin
   return sign + fill.repeat(room) + text.slice(sign.length);
 }
 
+/** How `{0.name}` and `{0[key]}` reach into a value. attributes.ts gives it, since methods of text are attributes, too. */
+export interface Access {
+  readonly getAttribute: (value: Value, name: string) => Value;
+  readonly getItem: (value: Value, key: Value) => Value;
+}
+
+/** What a format string may name. */
+export interface FormatArguments {
+  readonly args: readonly Value[];
+  readonly keywords: Keywords;
+}
+
 /** `text.format(*args, **keywords)`. */
-export function formatBraces(text: string, args: readonly Value[], keywords: Keywords): string {
+export function formatBraces(text: string, given: FormatArguments, access: Access): string {
   let automatic = 0;
   return text.replace(
     /\{\{|\}\}|\{([^{}!:]*)(?:!([rsa]))?(?::((?:[^{}]|\{[^{}]*\})*))?\}|[{}]/g,
@@ -123,25 +134,25 @@ export function formatBraces(text: string, args: readonly Value[], keywords: Key
       const [all = '', field, conversion, spec = ''] = match;
       if (all === '{{' || all === '}}') return all.slice(1);
       if (field === undefined) return refuse(`Single '${all}' encountered in format string`);
-      const value = lookUp(field === '' || /^[.[]/.test(field) ? `${automatic++}${field}` : field, args, keywords);
+      const value = lookUp(field === '' || /^[.[]/.test(field) ? `${automatic++}${field}` : field, given, access);
       const shown = conversion === undefined ? value : conversion === 's' ? str(value) : repr(value);
       const inner = spec.replace(/\{([^{}]*)\}/g, (_, name: string) =>
-        str(lookUp(name === '' ? String(automatic++) : name, args, keywords)),
+        str(lookUp(name === '' ? String(automatic++) : name, given, access)),
       );
       return formatSpec(shown, inner);
     },
   );
 }
 
-function lookUp(field: string, args: readonly Value[], keywords: Keywords): Value {
+function lookUp(field: string, { args, keywords }: FormatArguments, access: Access): Value {
   const [first = ''] = /^[^.[]*/.exec(field) ?? [];
   const start = /^\d+$/.test(first)
     ? (args[Number(first)] ?? refuse('Replacement index out of range for positional args tuple'))
     : (keywords.get(first) ?? refuse(`KeyError: ${repr(first)}`));
   let value: Value = start;
   for (const step of field.slice(first.length).matchAll(/\.([^.[]+)|\[([^\]]+)\]/g)) {
-    if (step[1] !== undefined) value = getAttribute(value, step[1]);
-    else value = getItem(value, /^\d+$/.test(step[2] ?? '') ? BigInt(step[2] ?? '0') : (step[2] ?? ''));
+    if (step[1] !== undefined) value = access.getAttribute(value, step[1]);
+    else value = access.getItem(value, /^\d+$/.test(step[2] ?? '') ? BigInt(step[2] ?? '0') : (step[2] ?? ''));
   }
   return value;
 }

@@ -1,44 +1,11 @@
 /** Names every template has: range, dict, namespace, cycler, joiner, raise_exception, strftime_now. */
-import { at } from './attributes.ts';
 import { OperationError, refuse } from './errors.ts';
 import { iterate, toArray, unpack } from './iterate.ts';
 import { repr, str } from './print.ts';
 import { integerArgument, native } from './signature.ts';
+import { Range } from './range.ts';
 import { parseClock, strftime } from './strftime.ts';
-import { Dict, type Keywords, Native, PyObject, type Value, numberOf, textOf, none } from './values.ts';
-
-/** Longest range the sandbox allows. */
-const maxRange = 100_000;
-
-export class Range extends PyObject {
-  readonly typeName = 'range';
-  readonly #bounds: readonly [bigint, bigint, bigint];
-  readonly #items: readonly bigint[];
-  constructor(start: bigint, stop: bigint, step: bigint) {
-    super();
-    if (step === 0n) refuse('range() arg 3 must not be zero');
-    const span = step > 0n ? stop - start : start - stop;
-    const size = span <= 0n ? 0n : (span - 1n) / (step > 0n ? step : -step) + 1n;
-    if (size > BigInt(maxRange))
-      refuse(`Range too big. The sandbox blocks ranges larger than MAX_RANGE (${maxRange}).`);
-    this.#bounds = [start, stop, step];
-    this.#items = Array.from({ length: Number(size) }, (_, i) => start + BigInt(i) * step);
-  }
-  override item(key: Value): Value | undefined {
-    const index = numberOf(key);
-    return typeof index === 'bigint' ? at(this.#items, index) : undefined;
-  }
-  override iterate(): Iterator<Value> {
-    return this.#items[Symbol.iterator]();
-  }
-  override length(): number {
-    return this.#items.length;
-  }
-  override repr(): string {
-    const [start, stop, step] = this.#bounds;
-    return step === 1n ? `range(${start}, ${stop})` : `range(${start}, ${stop}, ${step})`;
-  }
-}
+import { Dict, type Keywords, Native, PyObject, type Value, textOf, none } from './values.ts';
 
 /** The one object whose attributes a template may set. */
 export class Namespace extends PyObject {

@@ -1,4 +1,5 @@
 /** Iteration, length and unpacking, as Python's iter(), len() and tuple assignment. */
+import { spend, spendOnText } from './budget.ts';
 import { refuse } from './errors.ts';
 import { PyObject, type Value, textOf, typeName } from './values.ts';
 import { codePoints, lengthOf } from './text.ts';
@@ -6,7 +7,10 @@ import { codePoints, lengthOf } from './text.ts';
 /** Undefined when the value cannot be iterated. */
 export function iteratorOf(value: Value): Iterator<Value> | undefined {
   const text = textOf(value);
-  if (text !== undefined) return codePoints(text)[Symbol.iterator]();
+  if (text !== undefined) {
+    spendOnText(text.length);
+    return codePoints(text)[Symbol.iterator]();
+  }
   if (Array.isArray(value)) return value[Symbol.iterator]();
   return value instanceof PyObject ? value.iterate?.() : undefined;
 }
@@ -18,7 +22,10 @@ export function iterate(value: Value): Iterator<Value> {
 export function toArray(value: Value): Value[] {
   const iterator = iterate(value);
   const items: Value[] = [];
-  for (let next = iterator.next(); next.done !== true; next = iterator.next()) items.push(next.value);
+  for (let next = iterator.next(); next.done !== true; next = iterator.next()) {
+    spend(1);
+    items.push(next.value);
+  }
   return items;
 }
 

@@ -1,4 +1,5 @@
 /** json.dumps, as the `tojson` filter of transformers calls it: nothing is HTML-escaped, non-ASCII stays. */
+import { spend, spendOnText } from './budget.ts';
 import { refuse } from './errors.ts';
 import { floatRepr } from './print.ts';
 import { compareText } from './text.ts';
@@ -14,6 +15,7 @@ export interface JsonStyle {
 }
 
 export function toJson(value: Value, style: JsonStyle, level = 0): string {
+  spend(1); // a list may hold another one many times, and so on
   if (value === none) return 'null';
   if (typeof value === 'boolean') return String(value);
   if (typeof value === 'bigint') return String(value);
@@ -82,6 +84,7 @@ const short: Readonly<Record<string, string>> = {
 };
 
 function quote(text: string, ensureAscii: boolean): string {
+  spendOnText(text.length);
   const special = ensureAscii ? /["\\\x00-\x1f\x7f-\uffff]/g : /["\\\x00-\x1f]/g;
   const escaped = text.replace(special, (unit) => {
     if (unit === '\x7f') return unit;

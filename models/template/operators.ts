@@ -1,4 +1,6 @@
 /** Arithmetic, comparison and membership with Python's rules. */
+import { spend, spendOnText } from './budget.ts';
+import { spendOn } from './cost.ts';
 import { refuse } from './errors.ts';
 import { formatPercent } from './format.ts';
 import { iterate, iteratorOf } from './iterate.ts';
@@ -20,8 +22,8 @@ import {
 
 export type BinaryOperator = '+' | '-' | '*' | '/' | '//' | '%' | '**';
 
-/** Longest string or list that `*` may make. */
-const maxRepeat = 1 << 26;
+/** Largest integer, about 20,000 digits: Python's have no end, and a power of a power fills the memory. */
+const maxIntegerBits = 1 << 16;
 
 export function binary(operator: BinaryOperator, left: Value, right: Value): Value {
   if (left instanceof Undefined) return left.fail();
@@ -40,6 +42,7 @@ export function binary(operator: BinaryOperator, left: Value, right: Value): Val
 }
 
 function add(left: Value, right: Value): Value {
+  spendOn(Array.isArray(left) || left instanceof Tuple ? left : right);
   if (left instanceof Markup || right instanceof Markup) {
     const [a, b] = [textOf(left), textOf(right)];
     if (a !== undefined && b !== undefined) return new Markup(escapeHtml(left) + escapeHtml(right));
@@ -67,7 +70,8 @@ function repeat(value: Value, times: bigint, other: Value): Value {
     textOf(value)?.length ??
     (Array.isArray(value) ? value.length : value instanceof Tuple ? value.items.length : undefined);
   if (size === undefined) return unsupported('*', value, other);
-  if (size * count > maxRepeat) return refuse('the result of * is too large');
+  if (textOf(value) === undefined) spend(size * count);
+  else spendOnText(size * count);
   if (typeof value === 'string') return value.repeat(count);
   if (value instanceof Markup) return new Markup(value.text.repeat(count));
   const items = Array.isArray(value) ? value : [...(value as Tuple).items];
@@ -93,18 +97,25 @@ function arithmetic(operator: BinaryOperator, a: bigint | number, b: bigint | nu
 }
 
 function integer(operator: BinaryOperator, a: bigint, b: bigint): Value {
-  if (operator === '+') return a + b;
-  if (operator === '-') return a - b;
-  if (operator === '*') return a * b;
-  if (operator === '**') {
-    if (b < 0n) return power(Number(a), Number(b));
-    return b > 100_000n ? refuse('the exponent is too large') : a ** b;
-  }
+  if (operator === '+') return sized(a + b);
+  if (operator === '-') return sized(a - b);
+  if (operator === '*') return sized(a * b);
+  if (operator === '**') return b < 0n ? power(Number(a), Number(b)) : integerPower(a, b);
   if (b === 0n) return refuse(operator === '/' ? 'division by zero' : 'integer division or modulo by zero');
   if (operator === '/') return Number(a) / Number(b);
   const remainder = a % b;
   const modulo = remainder !== 0n && remainder < 0n !== b < 0n ? remainder + b : remainder;
   return operator === '%' ? modulo : (a - modulo) / b;
+}
+
+function integerPower(a: bigint, b: bigint): bigint {
+  if (a >= -1n && a <= 1n) return a === 0n && b > 0n ? 0n : b % 2n === 0n ? 1n : a;
+  const bits = BigInt(a.toString(2).length - 1);
+  return bits * b > BigInt(maxIntegerBits) ? refuse('the result of ** is too large') : sized(a ** b);
+}
+
+function sized(value: bigint): bigint {
+  return BigInt.asIntN(maxIntegerBits, value) === value ? value : refuse('the integer is too large');
 }
 
 function power(x: number, y: number): number {
@@ -127,7 +138,9 @@ function unsupported(operator: string, left: Value, right: Value): never {
 }
 
 export function equal(a: Value, b: Value): boolean {
+  spend(1); // lists may share their parts: two small ones can be compared without end
   const [x, y] = [numberOf(a), numberOf(b)];
+  // biome-ignore lint/suspicious/noDoubleEquals: an integer may be a bigint, and 1n == 1 as in Python.
   if (x !== undefined && y !== undefined) return x == y;
   const [s, t] = [textOf(a), textOf(b)];
   if (s !== undefined || t !== undefined) return s === t;
@@ -163,6 +176,7 @@ export function compare(a: Value, b: Value, operator: OrderOperator = '<'): numb
   if (a instanceof Undefined) return a.fail();
   if (b instanceof Undefined) return b.fail();
   const [x, y] = [numberOf(a), numberOf(b)];
+  // biome-ignore lint/suspicious/noDoubleEquals: an integer may be a bigint, and 1n == 1 as in Python.
   if (x !== undefined && y !== undefined) return x < y ? -1 : x > y ? 1 : x == y ? 0 : NaN;
   const [s, t] = [textOf(a), textOf(b)];
   if (s !== undefined && t !== undefined) return compareText(s, t);

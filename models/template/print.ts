@@ -1,4 +1,5 @@
 /** str() and repr() of every value, as Python prints them. */
+import { spend } from './budget.ts';
 import { codePoints } from './text.ts';
 import { Dict, DictView, Markup, Tuple, Undefined, type Value } from './values.ts';
 
@@ -10,6 +11,7 @@ export function str(value: Value): string {
 }
 
 export function repr(value: Value): string {
+  spend(1); // a list may hold another one many times, and so on: its text grows without end
   if (value === true) return 'True';
   if (value === false) return 'False';
   if (typeof value === 'bigint') return String(value);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { maxWork, workDone } from './budget.ts';
 import { TemplateError, renderChat } from '../template.ts';
 
 const user = [{ role: 'user', content: 'hi' }];
@@ -69,6 +70,53 @@ describe('renderChat', () => {
     expect(() => show('{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}')).toThrow(/too deep/);
     expect(() => show("{{ 'a' * 10 ** 12 }}")).toThrow(/too large/);
     expect(() => show('{{ range(1000000) }}')).toThrow(/Range too big/);
+  });
+
+  const range = 'range(100000)';
+  const doubled = (times: number) => `{% set a = [1] %}${'{% set a = [a, a] %}'.repeat(times)}`;
+  it.each([
+    [
+      'nested loops',
+      `{% for a in ${range} %}{% for b in ${range} %}{% for c in ${range} %}{% endfor %}{% endfor %}{% endfor %}`,
+    ],
+    ['nested loops that make ranges', `{% for a in ${range} %}{% set b = ${range} %}{% endfor %}`],
+    ['filters that read all items', `{% for a in ${range} %}{% set b = ${range}|list|sum %}{% endfor %}`],
+    [
+      'macros that call two of themselves',
+      '{% macro m(n) %}{{ m(n + 1) if n < 40 }}{{ m(n + 1) if n < 40 }}{% endmacro %}{{ m(0) }}',
+    ],
+    [
+      'output that doubles',
+      "{% set ns = namespace(s='x') %}{% for i in range(40) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
+    ],
+    ['the text of a list that holds itself twice, many times', `${doubled(60)}{{ a }}`],
+    ['JSON of such a list', `${doubled(60)}{{ a|tojson }}`],
+    ['comparing two such lists', `${doubled(60)}{% set b = a %}${doubled(60)}{{ a == b }}`],
+    [
+      'a long text that is read again and again',
+      `{% set s = 'x' * 10000000 %}{% for i in ${range} %}{{ 'y' in s }}{% endfor %}`,
+    ],
+    ['a long text cut into characters', `{% set s = 'x' * 10000000 %}{% for i in ${range} %}{{ s[i] }}{% endfor %}`],
+    [
+      'tags without an end',
+      "{{ ('<' * 3000000)|striptags|length }}{% for i in range(100000) %}{{ ('<' * 3000000)|striptags }}{% endfor %}",
+    ],
+    ['lines of no width', "{{ 'a b c'|wordwrap(0) }}"],
+    ['integers without end', '{{ (10 ** 10000) ** 10000 }}'],
+    ['a fill without end', '{{ [1]|batch(1000000000, 0)|list|length }}'],
+  ])('ends %s with an error that names the line', (_, template) => {
+    expect(() => show(`\n${template}`)).toThrow(/^chat template, line 2: .*(steps|too large|invalid width)/);
+  });
+
+  it('renders a chat of a megabyte within a tenth of its budget', () => {
+    const template =
+      '{% for m in messages %}<|{{ m.role }}|>\n{{ m.content|trim }}{% if not loop.last %}\n{% endif %}{% endfor %}';
+    const messages = Array.from({ length: 1000 }, (_, i) => ({
+      role: i % 2 ? 'assistant' : 'user',
+      content: 'x'.repeat(1000),
+    }));
+    expect(renderChat(template, { messages }).text.length).toBeGreaterThan(1_000_000);
+    expect(workDone()).toBeLessThan(maxWork / 10);
   });
 
   it('refuses nothing to render, and a continued message that the template drops', () => {

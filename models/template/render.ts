@@ -1,5 +1,6 @@
 /** Rendering a chat as transformers does. */
 import { InvalidInputError } from '../../core/errors.ts';
+import { resetBudget } from './budget.ts';
 import { toValue } from './convert.ts';
 import { OperationError, TemplateError } from './errors.ts';
 import { execute } from './evaluate/statements.ts';
@@ -57,6 +58,7 @@ export class ChatTemplate {
   }
 
   #run(messages: readonly ChatMessage[], input: ChatInput): RenderedChat {
+    resetBudget();
     const rendering: Rendering = { output: new Output(), spans: [], line: 1 };
     guarded(() => {
       const scope = new Scope();

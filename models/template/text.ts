@@ -4,7 +4,6 @@
 export const space = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 
 const leadingSpace = new RegExp(`^[${space}]+`);
-const trailingSpace = new RegExp(`[${space}]+$`);
 const someSpace = new RegExp(`[${space}]+`);
 const onlySpace = new RegExp(`^[${space}]+$`);
 const surrogate = /[\ud800-\udfff]/;
@@ -53,7 +52,7 @@ export function strip(text: string, chars: string | undefined, side: Side): stri
 function stripSpaceEnd(text: string): string {
   let end = text.length;
   while (end > 0 && onlySpace.test(text[end - 1] as string)) end--;
-  return end === text.length || trailingSpace.test(text) ? text.slice(0, end) : text;
+  return text.slice(0, end);
 }
 
 /** split() without separator: at runs of white space, empty pieces dropped; `limit` < 0 means all. */

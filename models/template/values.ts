@@ -2,6 +2,7 @@
  * Values inside a template, with Python's types: None is `none`, int is bigint, float is number, str is string, list is an
  * array. Everything else is a class here.
  */
+import { spendOnText } from './budget.ts';
 import { refuse } from './errors.ts';
 
 export type Value = boolean | bigint | number | string | Value[] | PyObject;
@@ -213,7 +214,11 @@ export function hashKey(value: Value): string {
   const number = numberOf(value);
   if (number !== undefined) return `n${number}`;
   if (value === none) return 'N';
-  if (value instanceof Tuple) return `t${value.items.map((item) => JSON.stringify(hashKey(item))).join()}`;
+  if (value instanceof Tuple) {
+    const hash = `t${value.items.map((item) => JSON.stringify(hashKey(item))).join()}`;
+    spendOnText(hash.length); // quotes in quotes double with each level
+    return hash;
+  }
   if (value instanceof Undefined) return 'U';
   if (Array.isArray(value) || value instanceof Dict) return refuse(`unhashable type: '${typeName(value)}'`);
   return `o${identity(value as PyObject)}`;

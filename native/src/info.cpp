@@ -6,6 +6,7 @@
 #include "build_hash.h"
 #include "crew.h"
 #include "isa.h"
+#include "onednn.h"
 
 namespace petrel {
 namespace {
@@ -16,6 +17,7 @@ Napi::Value engineInfo(const Napi::CallbackInfo& info) {
   result.Set("isa", isaName(isa()));
   result.Set("bf16", isa() == Isa::avx512_bf16);
   result.Set("onednn", std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch));
+  result.Set("matmul", oneDnnWanted() ? "onednn" : "own");
   result.Set("build", PETREL_BUILD);
   result.Set("threads", omp_get_num_procs());
   return result;

@@ -1,4 +1,5 @@
 /** Small random decoders and batches for tests of the engine. Same seed, same numbers. */
+import { at } from '../../core/at.ts';
 import type { DecoderConfig, PackedBatch } from '../../core/ports.ts';
 import { createTrainer, type NativeTrainer, type TrainerOptions } from '../index.ts';
 
@@ -66,7 +67,7 @@ export function batchOf(config: DecoderConfig, lengths: readonly number[], seed:
 
 export function packed(sequences: readonly (readonly number[])[], targets: readonly number[]): PackedBatch {
   const cuSeqlens = [0];
-  for (const sequence of sequences) cuSeqlens.push(cuSeqlens.at(-1)! + sequence.length);
+  for (const sequence of sequences) cuSeqlens.push(at(cuSeqlens, -1) + sequence.length);
   const tokens_N = Int32Array.from(sequences.flat());
   return {
     tokens_N,
@@ -77,7 +78,7 @@ export function packed(sequences: readonly (readonly number[])[], targets: reado
 }
 
 export function sampleOf(batch: PackedBatch, s: number): PackedBatch {
-  const [from, to] = [batch.cuSeqlens[s]!, batch.cuSeqlens[s + 1]!];
+  const [from, to] = [at(batch.cuSeqlens, s), at(batch.cuSeqlens, s + 1)];
   const tokens_N = batch.tokens_N.slice(from, to);
   const cuSeqlens = Int32Array.of(0, to - from);
   return { tokens_N, cuSeqlens, positions_P: tokens_N.map((_, i) => i), targets_P: batch.targets_P.slice(from, to) };

@@ -5,30 +5,14 @@ get between. Scores one sample after the other as lines come in, and ends with i
 """
 
 import asyncio
-import ctypes
 import importlib.util
 import inspect
 import json
 import math
 import os
 import resource
-import signal
 import sys
 import traceback
-
-PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent():
-    """SIGKILL when the parent is gone, even while a scorer holds the interpreter lock."""
-    parent = os.getppid()
-    try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    except (OSError, AttributeError):
-        return
-    if os.getppid() != parent:
-        os._exit(1)
-
 
 def take_stdio():
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
@@ -109,28 +93,31 @@ def to_scored(value):
     return to_number(value), {}
 
 
-def describe(error):
+def describe(error, path):
+    """The error with its place: the innermost line of the user's module, else of what it called."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno}:{error.offset})"
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    own = [frame for frame in frames if frame.filename == path] or frames
+    place = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
     return f"{type(error).__name__}: {error}{place}"
 
 
-def score(function, settings, request):
+def score(function, settings, path, request):
     try:
         value = call(function, settings, request["input"])
     except MemoryError:
         return {"type": "failed", "code": "memory", "reason": "the memory limit was reached"}
     except Exception as error:
-        return {"type": "failed", "code": "threw", "reason": describe(error)}
+        return {"type": "failed", "code": "threw", "reason": describe(error, path)}
     try:
         number, columns = to_scored(value)
     except Exception as error:
-        return {"type": "failed", "code": "bad-result", "reason": describe(error)}
+        return {"type": "failed", "code": "bad-result", "reason": str(error)}
     return {"type": "result", "score": number, "columns": columns}
 
 
 def main():
-    die_with_parent()
     requests, replies = take_stdio()
     mark = os.environ.get("PETREL_SCORER_MARK", "")
 
@@ -138,17 +125,18 @@ def main():
         replies.write("\n" + mark + json.dumps(message) + "\n")
         replies.flush()
 
-    function, settings = None, {}
+    function, settings, path = None, {}, None
     for line in iter(requests.readline, ""):
         request = json.loads(line)
         if request["type"] == "score":
-            reply({"id": request["id"], **score(function, settings, request)})
+            reply({"id": request["id"], **score(function, settings, path, request)})
             continue
         try:
-            function, settings = load(request["module"], request["name"]), request.get("settings") or {}
+            path = request["module"]
+            function, settings = load(path, request["name"]), request.get("settings") or {}
             limit_memory(request["memoryMb"])
         except BaseException as error:
-            reply({"type": "unloadable", "reason": describe(error)})
+            reply({"type": "unloadable", "reason": describe(error, path)})
         else:
             reply({"type": "ready"})
 

@@ -4,7 +4,7 @@
  */
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
-import { Worker } from 'node:worker_threads';
+import { errorText } from './error-text.ts';
 import { scorerByName, scorerNameFor } from '../registry.ts';
 import { toScored } from '../result.ts';
 import type { Scorer, ScorerInput, ScorerSettings } from '../types.ts';
@@ -19,21 +19,15 @@ function reply(message: Reply): void {
   write(`\n${mark}${JSON.stringify(message)}\n`);
 }
 
-/** Ends this process when its parent is gone, even while a scorer blocks the main thread. */
-function watchParent(): void {
-  const watch = `const parent = process.ppid;
-    setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL'); }, 1000);`;
-  new Worker(watch, { eval: true, execArgv: [] }).unref();
-}
-
 async function main(): Promise<void> {
-  watchParent();
   let scorer: Scorer | undefined;
   let settings: ScorerSettings = {};
+  let module: string | undefined;
   for await (const line of createInterface({ input: process.stdin })) {
     const request = JSON.parse(line) as Request;
-    if (request.type === 'score') await scoreOne(request.id, request.input, scorer, settings);
+    if (request.type === 'score') await scoreOne(request.id, request.input, scorer, settings, module);
     else {
+      module = 'module' in request ? request.module : undefined;
       settings = request.settings;
       scorer = await load(request);
     }
@@ -47,7 +41,7 @@ async function load(request: Extract<Request, { type: 'load' }>): Promise<Scorer
     reply({ type: 'ready' });
     return scorer;
   } catch (error) {
-    reply({ type: 'unloadable', reason: messageOf(error) });
+    reply({ type: 'unloadable', reason: errorText(error, 'module' in request ? request.module : undefined) });
     return undefined;
   }
 }
@@ -77,25 +71,20 @@ async function scoreOne(
   input: ScorerInput,
   scorer: Scorer | undefined,
   settings: ScorerSettings,
+  module: string | undefined,
 ): Promise<void> {
   let returned: unknown;
   try {
     if (scorer === undefined) throw new Error('no scorer is loaded');
     returned = await scorer(input, settings);
   } catch (error) {
-    return reply({ type: 'failed', id, code: 'threw', reason: messageOf(error) });
+    return reply({ type: 'failed', id, code: 'threw', reason: errorText(error, module) });
   }
   try {
     reply({ type: 'result', id, ...toScored(returned) });
   } catch (error) {
-    reply({ type: 'failed', id, code: 'bad-result', reason: messageOf(error) });
+    reply({ type: 'failed', id, code: 'bad-result', reason: error instanceof Error ? error.message : String(error) });
   }
-}
-
-function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const place = error.stack?.split('\n').find((line) => line.trim().startsWith('at '));
-  return `${error.name}: ${error.message}${place === undefined ? '' : ` (${place.trim()})`}`;
 }
 
 await main();

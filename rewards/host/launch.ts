@@ -9,30 +9,42 @@ import type { Request } from './protocol.ts';
 /** Which scorer. */
 export type ScorerSpec =
   /** By name, or without one by each row's data source. */
-  | {
-      readonly type: 'builtin';
-      readonly name?: string | null | undefined;
-      readonly settings?: ScorerSettings | undefined;
-    }
+  | ({ readonly type: 'builtin'; readonly name?: string | null | undefined } & SpecDetail)
   /** A user's module: .ts, .mts, .js, .mjs, .cjs or .py. */
-  | {
+  | ({
       readonly type: 'module';
       readonly path: string;
       readonly exportName: string;
-      readonly settings?: ScorerSettings | undefined;
-    };
+      /** What errors call the module: the user's own file, when `path` is a copy of it. */
+      readonly shownAs?: string | undefined;
+    } & SpecDetail);
+
+interface SpecDetail {
+  readonly settings?: ScorerSettings | undefined;
+  /** Environment variables that the recipe names, with their values: the scorer gets them, and nobody reads them after it. */
+  readonly secrets?: Readonly<Record<string, string>> | undefined;
+}
 
 export interface Launch {
   readonly command: string;
   readonly args: readonly string[];
   readonly load: Request;
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly shownAs: string | undefined;
 }
+
+type Program = Pick<Launch, 'command' | 'args' | 'load'>;
 
 const TYPESCRIPT = ['.ts', '.mts'];
 const JAVASCRIPT = ['.js', '.mjs', '.cjs'];
 
 /** @throws InvalidInputError when the module isn't there or is in another language. */
 export function launchOf(spec: ScorerSpec, memoryMb: number): Launch {
+  const shownAs = spec.type === 'module' ? (spec.shownAs ?? resolve(spec.path)) : undefined;
+  return { ...programOf(spec, memoryMb), secrets: spec.secrets ?? {}, shownAs };
+}
+
+function programOf(spec: ScorerSpec, memoryMb: number): Program {
   const settings = spec.settings ?? {};
   if (spec.type === 'builtin') return node(false, memoryMb, { type: 'load', builtin: spec.name ?? null, settings });
   const path = resolve(spec.path);
@@ -50,7 +62,7 @@ export function launchOf(spec: ScorerSpec, memoryMb: number): Launch {
 }
 
 /** The child is compiled in dist, and TypeScript when this file runs from source, as under the test runner. */
-function node(typescript: boolean, memoryMb: number, load: Request): Launch {
+function node(typescript: boolean, memoryMb: number, load: Request): Program {
   const own = import.meta.url;
   const child = fileURLToPath(new URL(own.endsWith('.ts') ? './child.ts' : './child.js', own));
   const strip =

@@ -23,6 +23,11 @@ export class LineSplitter {
     this.#add(chunk.subarray(from));
   }
 
+  /** The end of the stream: what came after the last line break is a line too. */
+  end(): void {
+    if (this.#size > 0) this.push(Buffer.from('\n'));
+  }
+
   #add(part: Buffer): void {
     this.#size += part.length;
     if (this.#size <= this.#limit) this.#parts.push(part);

@@ -26,7 +26,7 @@ describe('a scorer host', () => {
     expect(await named.score([input('a', 'a'), input('a', 'b')])).toEqual([good(1), good(0)]);
     const routed = host({ type: 'builtin' });
     const outcomes = await routed.score([{ ...input('#### 5', '5'), dataSource: 'openai/gsm8k' }, input('x', 'x')]);
-    expect(outcomes[0]).toEqual(good(1));
+    expect(outcomes[0]).toEqual({ ...good(1), columns: { acc: true } });
     expect(outcomes[1]).toMatchObject({
       ok: false,
       code: 'threw',
@@ -81,9 +81,12 @@ describe.each([
 
   test('may print what it likes', async () => {
     const printed: string[] = [];
-    const outcomes = await host(spec, LIMITS, printed).score(orders('print', '5', 'print'));
+    const outcomes = await host(spec).score(orders('print', '5', 'print'), {
+      onPrint: (line, index) => printed.push(`${index}: ${line}`),
+    });
     expect(outcomes).toEqual([good(0.5), good(1), good(0.5)]);
-    expect(printed.join('')).toContain('"score":99');
+    expect(printed).toContainEqual(expect.stringMatching(/^0: .*"score":99/));
+    expect(printed).toContainEqual(expect.stringMatching(/^2: .*"score":99/));
   });
 
   test('may return columns beside the score', async () => {
@@ -130,8 +133,8 @@ test('closing a host ends its processes and refuses what waits', async () => {
   await refused;
 });
 
-function host(spec: ScorerSpec, limits: ScorerLimits = LIMITS, printed: string[] = []): ScorerHost {
-  const created = createScorerHost(spec, limits, (text) => printed.push(text));
+function host(spec: ScorerSpec, limits: ScorerLimits = LIMITS): ScorerHost {
+  const created = createScorerHost(spec, limits);
   hosts.push(created);
   return created;
 }

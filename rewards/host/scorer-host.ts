@@ -9,7 +9,7 @@ import { RetryableError } from '../../core/errors.ts';
 import type { ScoreColumns, ScorerInput } from '../types.ts';
 import { launchOf, type Launch, type ScorerSpec } from './launch.ts';
 import type { Reply } from './protocol.ts';
-import { ScorerProcess, type Death, type ProcessLimits } from './scorer-process.ts';
+import { ScorerProcess, type Death, type OnPrint, type ProcessLimits } from './scorer-process.ts';
 
 export type { ScorerSpec } from './launch.ts';
 
@@ -34,25 +34,33 @@ export type ScoreFailure = 'threw' | 'bad-result' | 'timeout' | 'memory' | 'cras
 export interface ScorerHost {
   /** Starts a process and loads the scorer. @throws InvalidInputError when it can't be loaded. */
   ready(): Promise<void>;
-  /** One outcome per input, in order. @throws InvalidInputError as `ready`; RetryableError when closed meanwhile. */
-  score(inputs: readonly ScorerInput[]): Promise<ScoreOutcome[]>;
+  /**
+   * One outcome per input, in order. @throws InvalidInputError as `ready`; RetryableError when the host is closed; the
+   * signal's reason when it aborts: processes that work for this call are killed at once.
+   */
+  score(inputs: readonly ScorerInput[], options?: ScoreOptions): Promise<ScoreOutcome[]>;
   /** Ends all processes. */
   close(): Promise<void>;
 }
 
-/** `onOutput` receives what scorers print, line by line or in pieces. */
-export function createScorerHost(
-  spec: ScorerSpec,
-  limits: ScorerLimits,
-  onOutput: (text: string) => void = () => undefined,
-): ScorerHost {
-  return new Pool(launchOf(spec, limits.memoryMb), { loadTimeoutMs: 60_000, ...definedOnly(limits) }, onOutput);
+export interface ScoreOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** A line that the scorer printed, and the index of the input that it was working on; undefined while it is loaded. */
+  readonly onPrint?: ((line: string, index: number | undefined) => void) | undefined;
+}
+
+export function createScorerHost(spec: ScorerSpec, limits: ScorerLimits): ScorerHost {
+  return new Pool(launchOf(spec, limits.memoryMb), { loadTimeoutMs: 60_000, ...definedOnly(limits) });
 }
 
 interface Job {
   readonly input: ScorerInput;
+  readonly index: number;
+  readonly options: ScoreOptions;
   readonly resolve: (outcome: ScoreOutcome) => void;
   readonly reject: (error: unknown) => void;
+  /** Works on it now. */
+  scorer?: ScorerProcess;
   retried: boolean;
 }
 
@@ -61,37 +69,45 @@ type PoolLimits = ProcessLimits & { readonly concurrency: number };
 class Pool implements ScorerHost {
   readonly #launch: Launch;
   readonly #limits: PoolLimits;
-  readonly #onOutput: (text: string) => void;
   readonly #queue: Job[] = [];
   readonly #idle: ScorerProcess[] = [];
   readonly #all = new Set<ScorerProcess>();
+  readonly #closing = new AbortController();
   #busy = 0;
   #closed = false;
   #nextId = 1;
 
-  constructor(launch: Launch, limits: PoolLimits, onOutput: (text: string) => void) {
+  constructor(launch: Launch, limits: PoolLimits) {
     this.#launch = launch;
     this.#limits = limits;
-    this.#onOutput = onOutput;
   }
 
   async ready(): Promise<void> {
     if (this.#idle.length > 0 || this.#busy > 0) return;
-    this.#idle.push(await this.#start());
+    this.#idle.push(await this.#start(() => undefined));
   }
 
-  async score(inputs: readonly ScorerInput[]): Promise<ScoreOutcome[]> {
+  async score(inputs: readonly ScorerInput[], options: ScoreOptions = {}): Promise<ScoreOutcome[]> {
     if (this.#closed) throw closedError();
+    const { signal } = options;
+    signal?.throwIfAborted();
+    const jobs: Job[] = [];
     const outcomes = inputs.map(
-      (input) =>
-        new Promise<ScoreOutcome>((resolve, reject) => this.#queue.push({ input, resolve, reject, retried: false })),
+      (input, index) =>
+        new Promise<ScoreOutcome>((resolve, reject) =>
+          jobs.push({ input, index, options, resolve, reject, retried: false }),
+        ),
     );
+    const giveUp = () => this.#giveUp(jobs);
+    signal?.addEventListener('abort', giveUp);
+    this.#queue.push(...jobs);
     this.#fill();
-    return Promise.all(outcomes);
+    return Promise.all(outcomes).finally(() => signal?.removeEventListener('abort', giveUp));
   }
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#closing.abort(closedError());
     for (const job of this.#queue.splice(0)) job.reject(closedError());
     await Promise.all([...this.#all].map((scorer) => scorer.kill()));
   }
@@ -108,8 +124,9 @@ class Pool implements ScorerHost {
     let scorer: ScorerProcess | undefined;
     for (let job = this.#queue.shift(); job !== undefined; job = this.#queue.shift()) {
       try {
-        scorer ??= this.#takeIdle() ?? (await this.#start());
-        const outcome = await scorer.score(this.#nextId++, job.input);
+        scorer ??= this.#takeIdle() ?? (await this.#start(printer(job, undefined), job.options.signal));
+        if (givenUp(job)) continue;
+        const outcome = await this.#ask(scorer, job);
         this.#finish(job, outcome);
         if (scorer.dead || spoilt(outcome)) {
           await this.#discard(scorer);
@@ -117,10 +134,29 @@ class Pool implements ScorerHost {
         }
       } catch (error) {
         // It can't be loaded: the same for everything that waits.
-        for (const waiting of [job, ...this.#queue.splice(0)]) waiting.reject(error);
+        if (!givenUp(job)) for (const waiting of [job, ...this.#queue.splice(0)]) waiting.reject(error);
       }
     }
     if (scorer !== undefined) this.#idle.push(scorer);
+  }
+
+  async #ask(scorer: ScorerProcess, job: Job): Promise<Reply | Death> {
+    job.scorer = scorer;
+    try {
+      return await scorer.score(this.#nextId++, job.input, printer(job, job.index));
+    } finally {
+      delete job.scorer;
+    }
+  }
+
+  /** Nobody wants these any more. A process that is still loading for one of them is killed by its own signal. */
+  #giveUp(jobs: readonly Job[]): void {
+    const given = new Set(jobs);
+    this.#queue.splice(0, Infinity, ...this.#queue.filter((job) => !given.has(job)));
+    for (const job of jobs) {
+      void job.scorer?.kill();
+      job.reject(job.options.signal?.reason);
+    }
   }
 
   /** An idle process may have ended by itself since its last sample. */
@@ -133,6 +169,7 @@ class Pool implements ScorerHost {
 
   #finish(job: Job, outcome: Reply | Death): void {
     if (this.#closed) return job.reject(closedError());
+    if (givenUp(job)) return;
     switch (outcome.type) {
       case 'result':
         return job.resolve({ ok: true, score: outcome.score, columns: outcome.columns });
@@ -149,9 +186,10 @@ class Pool implements ScorerHost {
     }
   }
 
-  async #start(): Promise<ScorerProcess> {
+  async #start(onPrint: OnPrint, signal?: AbortSignal): Promise<ScorerProcess> {
     if (this.#closed) throw closedError();
-    const scorer = await ScorerProcess.start(this.#launch, this.#limits, this.#onOutput);
+    const givenUp = AbortSignal.any([this.#closing.signal, ...(signal === undefined ? [] : [signal])]);
+    const scorer = await ScorerProcess.start(this.#launch, this.#limits, onPrint, givenUp);
     this.#all.add(scorer);
     if (this.#closed) {
       await this.#discard(scorer);
@@ -164,6 +202,14 @@ class Pool implements ScorerHost {
     this.#all.delete(scorer);
     await scorer.kill();
   }
+}
+
+function givenUp(job: Job): boolean {
+  return job.options.signal?.aborted === true;
+}
+
+function printer({ options }: Job, index: number | undefined): OnPrint {
+  return (line) => options.onPrint?.(line, index);
 }
 
 /** A Python process that caught its own MemoryError lives on, but isn't to be trusted. */

@@ -1,18 +1,18 @@
-/** One scorer process: started, asked one sample at a time, watched for time and memory, killed with all it started. */
-import { spawn, type ChildProcessByStdio } from 'node:child_process';
+/** One scorer process: started, asked one sample at a time, watched for time and memory, ended with all it started. */
 import { randomBytes } from 'node:crypto';
-import type { Readable, Writable } from 'node:stream';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { ScorerInput } from '../types.ts';
+import { scorerEnvironment } from './environment.ts';
 import type { Launch } from './launch.ts';
 import { LineSplitter } from './lines.ts';
 import { MARK_VARIABLE, parseReply, type Reply, type Request } from './protocol.ts';
-import { residentMb } from './resident.ts';
+import { ReapedProgram, type TreeUsage } from './reaper.ts';
+import { wordsOf } from './words.ts';
 
 export interface ProcessLimits {
   /** One call. */
   readonly timeoutMs: number;
-  /** Beyond what the loaded process takes. */
+  /** Of all processes of the scorer together, beyond what they take after loading. */
   readonly memoryMb: number;
   /** Starting and loading the module. */
   readonly loadTimeoutMs: number;
@@ -25,70 +25,87 @@ export interface Death {
   readonly reason: string;
 }
 
-type Child = ChildProcessByStdio<Writable, Readable, Readable>;
+/** Receives what the scorer prints, line by line. */
+export type OnPrint = (line: string) => void;
 
-const MEMORY_CHECK_MS = 50;
-const KEPT_OUTPUT = 4096;
+const memoryCheckMs = 50;
+/** Of processes at a time, for forks without end. */
+const maxProcesses = 512;
+/** The last lines of stderr, for the reason of an end. */
+const keptErrors = 20;
 
 export class ScorerProcess {
-  readonly #child: Child;
+  readonly #program: ReapedProgram;
   readonly #limits: ProcessLimits;
   readonly #exited: Promise<void>;
+  readonly #clean: (text: string) => string;
+  #onPrint: OnPrint;
   #waiting: ((outcome: Reply | Death) => void) | undefined;
   #death: Death | undefined;
-  #errors = '';
-  #baseMb = 0;
+  #lastErrors: string[] = [];
+  #base: { readonly resident: number; readonly proportional: number } = { resident: 0, proportional: 0 };
 
-  /** @throws InvalidInputError when the program can't be started or the module can't be loaded. */
-  static async start(launch: Launch, limits: ProcessLimits, onOutput: (text: string) => void): Promise<ScorerProcess> {
-    const started = new ScorerProcess(launch, limits, onOutput);
-    const outcome = await started.#ask(launch.load, limits.loadTimeoutMs, false);
+  /**
+   * @throws InvalidInputError when the program can't be started or the module can't be loaded; the signal's reason when it
+   * is given up.
+   */
+  static async start(
+    launch: Launch,
+    limits: ProcessLimits,
+    onPrint: OnPrint,
+    signal?: AbortSignal,
+  ): Promise<ScorerProcess> {
+    const started = new ScorerProcess(launch, limits, onPrint);
+    const giveUp = () => started.#program.kill();
+    signal?.addEventListener('abort', giveUp);
+    const tooLong = `it was not loaded within ${limits.loadTimeoutMs / 1000} s`;
+    const outcome = await started.#ask(launch.load, limits.loadTimeoutMs, tooLong);
+    signal?.removeEventListener('abort', giveUp);
     if (outcome.type !== 'ready') {
       await started.kill();
+      signal?.throwIfAborted();
       const reason = 'reason' in outcome ? outcome.reason : outcome.type;
       throw new InvalidInputError(`the scorer cannot be loaded: ${reason}`, {
-        ...('module' in launch.load ? { where: launch.load.module } : {}),
+        ...(launch.shownAs === undefined ? {} : { where: launch.shownAs }),
       });
     }
-    started.#baseMb = (await residentMb(started.#child.pid)) ?? 0;
+    started.#base = {
+      resident: (await started.#program.usage('r'))?.mib ?? 0,
+      proportional: (await started.#program.usage('p'))?.mib ?? 0,
+    };
     return started;
   }
 
-  private constructor(launch: Launch, limits: ProcessLimits, onOutput: (text: string) => void) {
+  private constructor(launch: Launch, limits: ProcessLimits, onPrint: OnPrint) {
     this.#limits = limits;
+    this.#onPrint = onPrint;
+    this.#clean = wordsOf(launch);
     const mark = `@petrel-${randomBytes(8).toString('hex')} `;
-    // A session of its own: what the scorer started dies with it, and Ctrl-C goes to the parent alone.
-    this.#child = spawn(launch.command, launch.args, {
-      stdio: ['pipe', 'pipe', 'pipe'],
-      detached: true,
-      env: { ...process.env, [MARK_VARIABLE]: mark },
+    const env = { ...scorerEnvironment(process.env, launch.secrets), [MARK_VARIABLE]: mark };
+    this.#program = new ReapedProgram(launch.command, launch.args, env);
+    this.#exited = this.#program.ended.then(({ code, signal }) => {
+      stderr.end();
+      this.#end(deathOf(code, signal, this.#lastErrors));
     });
-    this.#exited = new Promise((resolve) => {
-      this.#child.once('close', (code, signal) => {
-        this.#end(deathOf(code, signal, this.#errors));
-        resolve();
-      });
-      this.#child.once('error', (error) => {
-        this.#end({ type: 'died', code: 'crashed', reason: `${launch.command} cannot be started: ${error.message}` });
-        resolve();
-      });
-    });
-    const lines = new LineSplitter((line) => {
+    const stdout = new LineSplitter((line) => {
       const reply = parseReply(line, mark);
-      if (reply !== undefined) this.#settle(reply);
-      else if (line !== '') onOutput(line);
+      if (reply !== undefined) this.#settle(this.#cleaned(reply));
+      else this.#print(line);
     });
-    this.#child.stdout.on('data', (chunk: Buffer) => lines.push(chunk));
-    this.#child.stderr.on('data', (chunk: Buffer) => {
-      this.#errors = (this.#errors + chunk.toString()).slice(-KEPT_OUTPUT);
-      onOutput(chunk.toString());
+    const stderr = new LineSplitter((line) => {
+      this.#print(line);
+      this.#lastErrors = [...this.#lastErrors, this.#clean(line)].slice(-keptErrors);
     });
-    this.#child.stdin.on('error', () => undefined); // A dead child: its exit says why.
+    this.#program.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
+    this.#program.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
   }
 
   /** The reply to one sample, or how the process died over it. Never rejects. */
-  async score(id: number, input: ScorerInput): Promise<Reply | Death> {
-    return this.#ask({ type: 'score', id, input }, this.#limits.timeoutMs, true);
+  async score(id: number, input: ScorerInput, onPrint: OnPrint): Promise<Reply | Death> {
+    this.#onPrint = onPrint;
+    const watch = setInterval(() => void this.#checkMemory(), memoryCheckMs);
+    const tooLong = `no score within ${this.#limits.timeoutMs / 1000} s`;
+    return this.#ask({ type: 'score', id, input }, this.#limits.timeoutMs, tooLong).finally(() => clearInterval(watch));
   }
 
   get dead(): boolean {
@@ -97,36 +114,44 @@ export class ScorerProcess {
 
   /** Ends the process and everything it started. */
   async kill(): Promise<void> {
-    this.#signal();
+    this.#program.kill();
     await this.#exited;
   }
 
-  async #ask(request: Request, timeoutMs: number, watchMemory: boolean): Promise<Reply | Death> {
+  async #ask(request: Request, timeoutMs: number, tooLong: string): Promise<Reply | Death> {
     if (this.#death !== undefined) return this.#death;
     const answered = new Promise<Reply | Death>((resolve) => (this.#waiting = resolve));
-    const timeout = setTimeout(() => this.#fail('timeout', `no score within ${timeoutMs / 1000} s`), timeoutMs);
-    const watch = watchMemory ? setInterval(() => void this.#checkMemory(), MEMORY_CHECK_MS) : undefined;
-    this.#child.stdin.write(`${JSON.stringify(request)}\n`);
+    const timeout = setTimeout(() => this.#fail('timeout', tooLong), timeoutMs);
+    this.#program.stdin.write(`${JSON.stringify(request)}\n`);
     try {
       const outcome = await answered;
       if (outcome.type === 'died') await this.#exited;
       return outcome;
     } finally {
       clearTimeout(timeout);
-      clearInterval(watch);
     }
   }
 
+  /** Resident memory is found quickly, but counts what processes share once for each of them. So it only raises suspicion. */
   async #checkMemory(): Promise<void> {
-    const usedMb = ((await residentMb(this.#child.pid)) ?? 0) - this.#baseMb;
-    if (usedMb > this.#limits.memoryMb) {
+    const resident = await this.#program.usage('r');
+    if (resident === undefined || this.#death !== undefined) return;
+    if (resident.processes > maxProcesses)
+      return this.#fail('crashed', `it ran ${resident.processes} processes at a time, the limit is ${maxProcesses}`);
+    if (resident.mib - this.#base.resident <= this.#limits.memoryMb) return;
+    this.#checkProportional(await this.#program.usage('p'));
+  }
+
+  #checkProportional(usage: TreeUsage | undefined): void {
+    if (usage === undefined || this.#death !== undefined) return;
+    const usedMb = usage.mib - this.#base.proportional;
+    if (usedMb > this.#limits.memoryMb)
       this.#fail('memory', `${Math.round(usedMb)} MiB used, the limit is ${this.#limits.memoryMb} MiB`);
-    }
   }
 
   #fail(code: Death['code'], reason: string): void {
     this.#end({ type: 'died', code, reason });
-    this.#signal();
+    this.#program.kill();
   }
 
   /** The first cause stands: a kill because of a limit isn't a crash. */
@@ -141,23 +166,30 @@ export class ScorerProcess {
     waiting?.(outcome);
   }
 
-  #signal(): void {
-    const { pid } = this.#child;
-    if (pid === undefined || this.#child.exitCode !== null || this.#child.signalCode !== null) return;
-    try {
-      process.kill(-pid, 'SIGKILL');
-    } catch {
-      this.#child.kill('SIGKILL'); // The session isn't there yet, or the process is gone.
-    }
+  #print(line: string): void {
+    if (line !== '') this.#onPrint(this.#clean(line));
+  }
+
+  #cleaned(reply: Reply): Reply {
+    if ('reason' in reply) return { ...reply, reason: this.#clean(reply.reason) };
+    if (reply.type !== 'result') return reply;
+    const columns = Object.entries(reply.columns).map(([name, value]) => [
+      this.#clean(name),
+      typeof value === 'string' ? this.#clean(value) : value,
+    ]);
+    return { ...reply, columns: Object.fromEntries(columns) };
   }
 }
 
-function deathOf(code: number | null, signal: NodeJS.Signals | null, errors: string): Death {
-  if (/heap out of memory|MemoryError/.test(errors)) {
+function deathOf(code: number | null, signal: NodeJS.Signals | null, errors: readonly string[]): Death {
+  if (errors.some((line) => /heap out of memory|MemoryError/.test(line))) {
     return { type: 'died', code: 'memory', reason: 'the memory limit was reached' };
   }
   const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
-  const said = errors.trim().split('\n').slice(-3).join(' | ');
+  const said = errors
+    .filter((line) => line.trim() !== '')
+    .slice(-3)
+    .join(' | ');
   return {
     type: 'died',
     code: 'crashed',

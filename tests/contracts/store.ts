@@ -94,6 +94,14 @@ export function storeContract(
       expect(await store.list('y/')).toEqual(['y/1']);
     });
 
+    it('removes of a prefix only what is wanted', async () => {
+      const { store } = await open();
+      await Promise.all(['x/1', 'x/2/3', 'x/2/4', 'y/1'].map((key) => store.put(key, bytes(key))));
+      await store.remove('x/', (key) => key === 'x/1' || key === 'x/2/4' || key === 'y/1');
+      expect(await store.list('x/')).toEqual(['x/2/3']);
+      expect(await store.list('y/')).toEqual(['y/1']);
+    });
+
     it('answers any sequence of operations as a table of keys and bytes does', async () => {
       const { store } = await open();
       let round = 0;

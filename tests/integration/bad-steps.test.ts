@@ -41,7 +41,7 @@ describe('an update that cannot be taken (seed 42)', () => {
     expect((await loop.reaches(run, 'paused')).reason).toMatchObject({
       message: expect.stringMatching(/^4 updates in a row/),
     });
-    await loop.wish(run, 'stop');
+    await loop.tell(run, 'stop');
     await loop.reaches(run, 'stopped');
     // Positions share the state, and the checkpoint is that of the last one.
     const head = await run.log.head();

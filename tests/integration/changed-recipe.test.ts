@@ -3,9 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
-import { changeRetention } from '../../infra/retention/entries.ts';
+import { changeRetention } from '../../infra/store/retention-log.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
-import { verifyLedger } from '../../cli/ledger/verify.ts';
+import { verifyLedger } from '../../api/ledger/verify.ts';
 import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
@@ -84,7 +84,7 @@ describe('resume with a changed recipe (seed 42)', () => {
     const blob = keys.blob(run.runId, await putBlob(loop.store, run.runId, readFileSync(file)));
     const { n: status = 0 } = (await run.log.status()) ?? {};
     await changeRetention(run.log, new Date(), async () => ({
-      strays: { status, keys: [blob], since: new Date(0).toISOString(), removing: true },
+      orphans: { status, keys: [blob], since: new Date(0).toISOString(), removing: true },
     }));
     await petrel(
       'resume',

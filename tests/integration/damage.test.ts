@@ -49,7 +49,7 @@ async function heldAt(k: number): Promise<StartedRun> {
   });
   await loop.drive(run);
   const control = await standsAt(run, `at-${run.runId}`);
-  await loop.wish(run, 'pause');
+  await loop.tell(run, 'pause');
   process.kill(control.pid, 'SIGCONT');
   await loop.reaches(run, 'paused');
   expect((await run.log.head())?.position).toBe(k);

@@ -22,6 +22,7 @@ import { encodeRecord } from '../../infra/store/records.ts';
 import { poll } from '../../infra/wait.ts';
 import { Slots } from '../../workers/slots.ts';
 import { Worker } from '../../workers/worker.ts';
+import type { WorkerPorts } from '../../workers/worker.ts';
 import { startNats } from '../servers.ts';
 
 const timing: Timing = {
@@ -109,7 +110,7 @@ async function work(
     role: 'reward',
     profile: 'any',
     room: new Slots(4),
-    refuse: () => undefined,
+    refuse: async () => undefined,
     ticks: () => ++ticks,
     onFailure: () => {},
     onSuccess: () => {},
@@ -121,7 +122,10 @@ async function work(
       await finish(message, name);
     },
   });
-  endings.push(() => (puller.stop(), workerNc.close()));
+  endings.push(() => {
+    puller.stop();
+    return workerNc.close();
+  });
   void puller.run();
   return { puller, began, aloneness };
 }
@@ -247,7 +251,7 @@ describe('a job over NATS', () => {
     );
     await poll(async () => (await queued()) === 1, bounded);
     const { began } = await work('w1', waits, {
-      refuse: () => (reasons.has('busy') ? undefined : { because: 'busy', delayMs: 100 }),
+      refuse: async () => (reasons.has('busy') ? undefined : { because: 'busy', delayMs: 100 }),
     });
     await poll(() => reasons.has('busy'), bounded);
     await server.kill();
@@ -266,7 +270,9 @@ describe('a job over NATS', () => {
     );
     await poll(() => reasons.includes('no free worker with the role reward takes it'), bounded);
     let refusal: string | undefined = 'leased to another';
-    await work('w1', waits, { refuse: () => (refusal === undefined ? undefined : { because: refusal, delayMs: 50 }) });
+    await work('w1', waits, {
+      refuse: async () => (refusal === undefined ? undefined : { because: refusal, delayMs: 50 }),
+    });
     await poll(() => reasons.includes('leased to another'), bounded);
     refusal = undefined;
     await answer;
@@ -289,6 +295,30 @@ describe('a job over NATS', () => {
   });
 });
 
+describe('the jobs of a cancelled run', () => {
+  it('leave the queue, are not begun, and whoever works on one is told until it ends; they begin when the run goes on', async () => {
+    const [held1, waiting] = [job({ n: 1 }, 'cancelled'), job({ n: 2 }, 'cancelled')];
+    const release = held();
+    const notes: unknown[] = [];
+    const told = nc.subscribe(leaseSubject, { callback: (_, message) => void notes.push(message.json()) });
+    const answers = [held1, waiting].map((request) => dispatcher.run(request, patient()));
+    const ends = Promise.allSettled(answers);
+    const { began } = await work('w1', () => release.wait, { room: new Slots(1) });
+    await poll(() => began.length === 1, bounded);
+    await dispatcher.cancelJobs('cancelled');
+    expect(await ends).toMatchObject([{ reason: { code: 'RunAtRest' } }, { reason: { code: 'RunAtRest' } }]);
+    expect(await queued()).toBe(0);
+    await expect(dispatcher.run(waiting, patient())).rejects.toMatchObject({ code: 'RunAtRest' });
+    // This worker does not listen to the note; a real one may have missed it.
+    expect(await poll(() => notes.length >= 3, bounded)).toBe(true);
+    told.unsubscribe();
+    expect(notes.at(-1)).toEqual({ v: 1, runId: 'cancelled', cancelled: true });
+    release.open();
+    dispatcher.goesOn('cancelled');
+    expect((await dispatcher.run(waiting, patient())).output.scores).toBe('w1');
+  });
+});
+
 describe('what is no message of this version', () => {
   it.each(['', '{"v":1', '\u0000', 'null', '{"v":2}'])('%j disturbs nobody, wherever it is sent', async (text) => {
     const request = job();
@@ -302,10 +332,13 @@ describe('what is no message of this version', () => {
     const workerNc = await connectNats(server, 'hears');
     const worker = new Worker(
       { name: 'hears', roles: [], threads: 1 },
-      { nc: workerNc, timing, home: folder, die: () => {}, renew: () => {} },
+      { nc: workerNc, timing, home: folder, isKnownStore: () => true, die: () => {}, renew: () => {} },
     );
     await worker.start();
-    endings.push(async () => (await worker.stop(), workerNc.close()));
+    endings.push(async () => {
+      await worker.stop();
+      await workerNc.close();
+    });
     await jetstream(nc).publish(`jobs.reward.any.${request.runId}.${jobId}`, text);
     for (const subject of [
       claimSubject(request.runId, jobId),
@@ -406,14 +439,16 @@ describe('a worker', () => {
     const workerNc = await connectNats(server, 'sick');
     const worker = new Worker(
       { name: 'sick', roles: ['reward'], threads: 1 },
-      { nc: workerNc, timing, home: folder, die: () => {}, renew: () => {} },
+      { nc: workerNc, timing, home: folder, isKnownStore: () => true, die: () => {}, renew: () => {} },
     );
     await worker.start();
-    // A store that this worker cannot open, in a way that no error class of ours tells.
-    const unusable: Store = new Proxy(store, {
-      get: (target, name) => (name === 'url' ? 'file://elsewhere/store' : bound(target, name)),
+    // The worker fails with ENAMETOOLONG, which no error class of ours tells. The dispatcher finds no result.
+    const blind: Store = new Proxy(store, {
+      get: (target, name) => (name === 'get' ? async () => undefined : bound(target, name)),
     });
-    await expect(dispatcher.run({ ...job(), store: unusable }, patient())).rejects.toMatchObject({ code: 'JobFailed' });
+    await expect(dispatcher.run({ ...job({}, 'x'.repeat(300)), store: blind }, patient())).rejects.toMatchObject({
+      code: 'JobFailed',
+    });
     const shown = await poll(
       async () =>
         (await listWorkers(nc, timing)).find(({ worker: name, state }) => name === 'sick' && state === 'unhealthy'),
@@ -421,13 +456,80 @@ describe('a worker', () => {
     );
     expect(shown).toMatchObject({
       failuresInARow: 3,
-      lastError: { message: expect.stringContaining('File URL host') },
+      lastError: { code: 'Internal' },
     });
     expect(await poll(async () => (await waitingPulls()) === 0, bounded)).toBe(true);
     await worker.stop();
     await workerNc.close();
   });
+
+  it('that cannot use the store leaves the job to another, says why, and goes on with other jobs', async () => {
+    await startedWorker('unable');
+    const unusable: Store = new Proxy(store, {
+      get: (target, name) => (name === 'url' ? 'file://elsewhere/store' : bound(target, name)),
+    });
+    const reasons: (string | undefined)[] = [];
+    const answer = dispatcher.run(
+      { ...job(), store: unusable },
+      patient((_, because) => reasons.push(because)),
+    );
+    expect(
+      await poll(() => reasons.some((reason) => /^unable cannot do it: .*File URL host/.test(reason ?? '')), bounded),
+    ).toBe(true);
+    expect(await shownWith('unable', ({ lacks }) => lacks !== undefined)).toMatchObject({
+      state: 'ready',
+      failuresInARow: 0,
+      lacks: [{ what: 'the store file://elsewhere/store', error: { code: 'StoreUnusable' } }],
+    });
+    await expect(dispatcher.run(job(), patient())).rejects.toThrow('a job of the stage reward'); // `unable` began it
+    await work('able', waits);
+    expect((await answer).output.scores).toBe('able');
+  });
+
+  it('of another build takes no job until its build is the stack’s', async () => {
+    let ofStack = 'new';
+    await startedWorker('old', { build: { own: 'old', ofStack: () => ofStack } });
+    const reasons: (string | undefined)[] = [];
+    const answer = dispatcher.run(
+      job(),
+      patient((_, because) => reasons.push(because)),
+    );
+    const why =
+      'no free worker with the role reward takes it; old: this worker runs build old of petrel, the stack runs new';
+    expect(await poll(() => reasons.includes(why), bounded)).toBe(true);
+    expect(await shownWith('old', ({ lacks }) => lacks !== undefined)).toMatchObject({
+      state: 'unhealthy',
+      lastError: { code: 'WrongBuild' },
+    });
+    ofStack = 'old';
+    await expect(answer).rejects.toThrow('a job of the stage reward');
+  });
 });
+
+/** What the worker says of itself, once it is so. */
+function shownWith(name: string, is: (entry: Presence) => boolean) {
+  return poll(async () => (await listWorkers(nc, timing)).find((entry) => entry.worker === name && is(entry)), bounded);
+}
+
+/** A worker process's own class, with the role reward. */
+async function startedWorker(name: string, more: Partial<WorkerPorts> = {}): Promise<void> {
+  const workerNc = await connectNats(server, name);
+  const ports = {
+    nc: workerNc,
+    timing,
+    home: folder,
+    isKnownStore: () => true,
+    die: () => {},
+    renew: () => {},
+    ...more,
+  };
+  const worker = new Worker({ name, roles: ['reward'], threads: 1 }, ports);
+  await worker.start();
+  endings.push(async () => {
+    await worker.stop();
+    await workerNc.close();
+  });
+}
 
 function bound(target: Store, name: string | symbol): unknown {
   const value: unknown = Reflect.get(target, name, target);

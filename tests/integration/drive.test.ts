@@ -10,8 +10,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Activities, RunRef } from '../../activities/index.ts';
 import { startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
-import type { Wish } from '../../core/records/schema.ts';
-import { taskQueue, wishSignalName } from '../../core/wire/workflow.ts';
+import type { DesiredState } from '../../core/run-states.ts';
+import { desiredStateSignal, outOfDateType, taskQueue } from '../../core/wire/workflow.ts';
 import type { RunOutcome } from '../../core/wire/workflow.ts';
 import { builtFile } from '../../infra/home.ts';
 import { connectTemporalClient, connectTemporalWorker } from '../../infra/temporal/connection.ts';
@@ -25,7 +25,7 @@ class RunInMemory {
   term = 0;
   position = 0;
   pending = false;
-  wish: Wish = 'run';
+  wish: DesiredState = 'run';
   readonly iterations: number;
   readonly states: string[] = [];
   recoveries = 0;
@@ -69,7 +69,8 @@ const activities: Omit<Activities, 'fireSchedule'> = {
     throw new Error('no janitor comes here');
   },
   async recordState(input) {
-    runOf(input).states.push(input.state);
+    const run = await reach(input, input.state);
+    run.states.push(input.state);
   },
   async rollout(ref) {
     await reach(ref, 'rollout');
@@ -85,7 +86,7 @@ const activities: Omit<Activities, 'fireSchedule'> = {
     return { batch: 'b' };
   },
   async update(ref) {
-    // As the real one: the wish is read before the answer travels.
+    // As the real one: the desired state is read before the answer travels.
     const { wish } = runOf(ref);
     const run = await reach(ref, 'update');
     if (run.pending) run.position += 1;
@@ -137,7 +138,7 @@ let count = 0;
 interface Driven {
   readonly run: RunInMemory;
   readonly outcome: Promise<RunOutcome>;
-  readonly tell: (wish: Wish) => Promise<void>;
+  readonly tell: (wish: DesiredState) => Promise<void>;
   readonly workflowId: string;
 }
 
@@ -148,9 +149,9 @@ async function drive(
   const workflowId = `drive-${++count}`;
   const run = new RunInMemory(iterations);
   runs.set(workflowId, run);
-  const tell = async (wish: Wish) => {
-    run.wish = wish;
-    await client.workflow.getHandle(workflowId).signal(wishSignalName, wish);
+  const tell = async (desired: DesiredState) => {
+    run.wish = desired;
+    await client.workflow.getHandle(workflowId).signal(desiredStateSignal, desired);
   };
   prepare(run, tell);
   await startRunWorkflow(client, { runId: workflowId, store: 'file:///nowhere' }, 'rl');
@@ -198,7 +199,7 @@ describe('the workflow of a run', () => {
     waiting?.go();
   });
 
-  it('finishes the update under way when it is to stop, though the update read an older wish', async () => {
+  it('finishes the update under way when it is to stop, though the update read an older desired state', async () => {
     let waiting: ReturnType<typeof stopAt> | undefined;
     const { outcome, tell } = await drive(9, (fresh) => (waiting = stopAt(fresh, 'update', 2)));
     await waiting?.reached;
@@ -207,7 +208,7 @@ describe('the workflow of a run', () => {
     expect(await outcome).toEqual({ state: 'stopped', position: 2 });
   });
 
-  it('hears a wish that comes while it recovers, though the store was read before', async () => {
+  it('obeys a signal that comes while it recovers, though the store was read before', async () => {
     let waiting: ReturnType<typeof stopAt> | undefined;
     const { run, outcome, tell } = await drive(9, (fresh) => (waiting = stopAt(fresh, 'recover')));
     await waiting?.reached;
@@ -299,10 +300,22 @@ describe('the workflow of a run', () => {
         if (stage === 'recover') throw new PauseError('LogHole', 'a record is gone');
       };
     });
-    // The wish is not known before the log can be read: it comes with its signal.
-    await client.workflow.getHandle(`drive-${count}`).signal(wishSignalName, 'cancel');
+    // The desired state cannot be read while a record is missing: it comes with its signal.
+    await client.workflow.getHandle(`drive-${count}`).signal(desiredStateSignal, 'cancel');
     expect(await outcome).toEqual({ state: 'cancelled', position: 0 });
     expect(run.states.at(-1)).toBe('cancelled');
+  });
+
+  it('goes on when it is resumed while it stops: the store refuses that it is stopped', async () => {
+    const { run, outcome } = await drive(3, (fresh) => {
+      Object.assign(fresh, { term: 1, position: 1, wish: 'stop' });
+      fresh.at = (stage) => {
+        if (stage === 'checkpoint') fresh.wish = 'run';
+        if (stage === 'stopped') throw new TerminalError(outOfDateType, 'its desired state is run by now');
+      };
+    });
+    expect(await outcome).toEqual({ state: 'completed', position: 3 });
+    expect(run.states).toEqual(['running', 'completed']);
   });
 
   it('fails with the error when nothing can help', async () => {

@@ -102,7 +102,7 @@ describe('a scorer that goes wrong too often', () => {
       hint: expect.stringContaining('reward.max_failed_fraction'),
     });
     expect((await run.log.head())?.position).toBe(0);
-    await loop.wish(run, 'cancel');
+    await loop.tell(run, 'cancel');
     await loop.reaches(run, 'cancelled');
   });
 
@@ -113,7 +113,7 @@ describe('a scorer that goes wrong too often', () => {
     });
     const status = await loop.reaches(run, 'paused');
     expect(status.reason).toMatchObject({ code: 'ScorerAccident', hint: expect.stringContaining('reward.timeout') });
-    await loop.wish(run, 'cancel');
+    await loop.tell(run, 'cancel');
     await loop.reaches(run, 'cancelled');
   });
 });

@@ -1,6 +1,6 @@
 /** A fork begins with a state of another run, repeats its numbers or does otherwise, and needs nothing of it later. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { verifyLedger } from '../../cli/ledger/verify.ts';
+import { verifyLedger } from '../../api/ledger/verify.ts';
 import { keys } from '../../core/records/keys.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { runWords } from '../cli.ts';

@@ -21,7 +21,7 @@ import { jetstream } from '@nats-io/jetstream';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { packageRoot } from '../../infra/home.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
-import { natsWriteError } from '../../infra/nats/server.ts';
+import { NatsHealth } from '../../infra/nats/health.ts';
 import { isAlive, signalProcess } from '../../infra/stack/process.ts';
 import type { ProcessIdentity } from '../../infra/stack/process.ts';
 import { natsFolder } from '../../infra/stack/state.ts';
@@ -30,7 +30,7 @@ import { floorVariable } from '../../infra/store/free-space.ts';
 import { ensureStack } from '../../infra/stack/index.ts';
 import { poll } from '../../infra/wait.ts';
 import { jobSubject } from '../../core/wire/messages.ts';
-import { wishSignalName } from '../../core/wire/workflow.ts';
+import { desiredStateSignal } from '../../core/wire/workflow.ts';
 import { runWords } from '../cli.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { Injector } from '../inject.ts';
@@ -135,7 +135,7 @@ function inside(folder: string): void {
         ),
       ).rejects.toMatchObject({ code: 'DiskFull' });
       expect(await store.create('runs/status', new Uint8Array(500))).toBe('created');
-      expect(readdirSync(join(folder, 'alone')).sort()).toEqual(['runs']);
+      expect(readdirSync(join(folder, 'alone')).sort()).toEqual(['.petrel-store', 'runs']);
       fill();
       await expect(store.create('runs/more', new Uint8Array(500_000))).rejects.toMatchObject({ code: 'DiskFull' });
       expect(await store.list('')).toEqual(['runs/a', 'runs/status']);
@@ -197,14 +197,20 @@ function inside(folder: string): void {
             fill(); // the ballast's room, and what servers give back
             return await loop.client.workflow
               .getHandle(run.runId)
-              .signal(wishSignalName, 'run')
+              .signal(desiredStateSignal, 'run')
               .then(() => undefined, String);
           },
           { everyMs: 50, timeoutMs: patienceMs },
         );
         expect(refused).toBeDefined();
         // It may end without the Temporal server, or wait for it: it is given the time for either.
-        await poll(() => (fill(), !isAlive(control)), { everyMs: 50, timeoutMs: 5_000 });
+        await poll(
+          () => {
+            fill();
+            return !isAlive(control);
+          },
+          { everyMs: 50, timeoutMs: 5_000 },
+        );
         const full = `petrel's home ${loop.home} is full: `;
         expect((await runWords(loop.home, ['doctor', '--json'])).json()).toContainEqual(
           expect.objectContaining({ name: 'room', status: 'red', detail: expect.stringContaining(full) }),
@@ -275,6 +281,12 @@ function inside(folder: string): void {
       },
     );
 
+    async function writeError(): Promise<string | undefined> {
+      const { url, systemKey = '' } = loop.supervisor().nats;
+      const health = new NatsHealth({ url, systemKey });
+      return health.writeError().finally(() => health.close());
+    }
+
     /** The end of a file's last block takes a few messages more. */
     async function refusesMessages(): Promise<void> {
       const subject = jobSubject('rollout', 'nobody', 'filler', 'filler');
@@ -286,7 +298,7 @@ function inside(folder: string): void {
             () => true,
           );
       expect(await poll(refused, { everyMs: 10, timeoutMs: patienceMs })).toBe(true);
-      expect(await natsWriteError(loop.supervisor().nats.monitorPort)).toMatch(/no space left on device/);
+      expect(await writeError()).toMatch(/no space left on device/);
     }
   });
 }

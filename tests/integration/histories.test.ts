@@ -11,6 +11,7 @@ import { faultsVariable } from '../../infra/faults/index.ts';
 import { stopStack } from '../../infra/stack/index.ts';
 import { sweepStore } from '../../infra/retention/sweep.ts';
 import { builtFile } from '../../infra/home.ts';
+import { payloadCodec } from '../../infra/temporal/payload-codec.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';
 import { runWords } from '../cli.ts';
 import { storedHistories, storeHistory } from '../history-files.ts';
@@ -68,7 +69,8 @@ describe.runIf(version !== undefined)(`recording histories as version ${version}
 
   async function record(name: string, run: Pick<StartedRun, 'runId'>, execution?: string): Promise<void> {
     const { events } = await loop.client.workflow.getHandle(run.runId, execution).fetchHistory();
-    storeHistory(version ?? '', name, events ?? []);
+    const codec = payloadCodec(loop.supervisor().temporal.payloadKey ?? '');
+    await storeHistory(version ?? '', name, events ?? [], codec);
   }
 
   async function recordEnded(name: string, run: StartedRun): Promise<void> {
@@ -95,16 +97,16 @@ describe.runIf(version !== undefined)(`recording histories as version ${version}
     const long = { trainer: { total_training_steps: 100 } };
     const run = await loop.start(long);
     await loop.passes(run, 1);
-    await loop.wish(run, 'pause');
+    await loop.tell(run, 'pause');
     await loop.reaches(run, 'paused');
-    await loop.wish(run, 'run');
+    await loop.tell(run, 'run');
     await loop.passes(run, 4);
-    await loop.wish(run, 'stop');
+    await loop.tell(run, 'stop');
     await loop.reaches(run, 'stopped');
     await recordEnded('paused-resumed-stopped', run);
     await loop.resume(run);
     await loop.passes(run, 7);
-    await loop.wish(run, 'cancel');
+    await loop.tell(run, 'cancel');
     await loop.reaches(run, 'cancelled');
     await recordEnded('resumed-cancelled', run);
   });
@@ -116,7 +118,7 @@ describe.runIf(version !== undefined)(`recording histories as version ${version}
       },
     });
     await loop.reaches(run, 'paused');
-    await loop.wish(run, 'cancel');
+    await loop.tell(run, 'cancel');
     await loop.reaches(run, 'cancelled');
     await recordEnded('failure-paused-cancelled', run);
   });
@@ -137,7 +139,7 @@ describe.runIf(version !== undefined)(`recording histories as version ${version}
       actor: { ppo_mini_batch_size: 2, ppo_epochs: 100 },
     });
     await loop.passes(run, 2);
-    await loop.wish(run, 'pause');
+    await loop.tell(run, 'pause');
     await loop.reaches(run, 'paused');
     await runWords(loop.home, ['resume', run.runId, '--from', '1', '--accept']);
     await loop.reaches(run, 'completed');

@@ -10,6 +10,7 @@ import { builtFile } from '../../infra/home.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { readRecord } from '../../infra/store/records.ts';
+import { dataConverterOf } from '../../infra/temporal/connection.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
@@ -136,7 +137,10 @@ describe('a run of four iterations (seed 42)', () => {
     const history = await loop.client.workflow.getHandle(run.runId).fetchHistory();
     Runtime.install({ logger: new DefaultLogger('ERROR') });
     await Worker.runReplayHistory(
-      { workflowBundle: { code: readFileSync(builtFile('workflow-bundle.js'), 'utf8') } },
+      {
+        dataConverter: dataConverterOf(loop.supervisor().temporal),
+        workflowBundle: { code: readFileSync(builtFile('workflow-bundle.js'), 'utf8') },
+      },
       history,
       run.runId,
     );

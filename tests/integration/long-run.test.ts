@@ -1,7 +1,7 @@
 /** Runs of many iterations: histories that stay small, and continue as new with nothing lost. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Wish } from '../../core/records/schema.ts';
-import { wishSignalName } from '../../core/wire/workflow.ts';
+import type { DesiredState } from '../../core/run-states.ts';
+import { desiredStateSignal } from '../../core/wire/workflow.ts';
 import { stopStack } from '../../infra/stack/index.ts';
 import { historyPerIteration } from '../history-size.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
@@ -77,15 +77,15 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
     run = await loop.start(recipe(iterations));
   });
 
-  it('obeys every wish, also one that comes while it continues', async () => {
+  it('obeys every desired state, also one that is set while it continues', async () => {
     const pump = signals();
     for (let boundary = 0; boundary < 4; boundary++) {
       const before = await execution();
       // The signal is on its way when the workflow is about to continue, at it, or just after.
       await loop.passes(run, ((await run.log.head())?.position ?? 0) + 4 + (boundary % 2));
-      await loop.wish(run, 'pause');
+      await loop.tell(run, 'pause');
       await loop.reaches(run, 'paused');
-      await loop.wish(run, 'run');
+      await loop.tell(run, 'run');
       await loop.until(
         run,
         'its next execution',
@@ -133,17 +133,23 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
       .length;
   }
 
-  /** A signal every few milliseconds, so that some come in while the workflow ends its execution. They wish nothing new. */
+  /** A signal every few milliseconds, so that some come in while the workflow ends its execution. They carry the state that is desired already. */
   function signals() {
     let sent = 0;
     let running = true;
     const sending = (async () => {
       while (running) {
-        const wish: Wish = (await run.log.status())?.wish ?? 'run';
-        await loop.client.workflow.getHandle(run.runId).signal(wishSignalName, wish);
+        const desired: DesiredState = (await run.log.status())?.wish ?? 'run';
+        await loop.client.workflow.getHandle(run.runId).signal(desiredStateSignal, desired);
         sent += 1;
       }
     })();
-    return { sent: () => sent, stop: () => ((running = false), sending) };
+    return {
+      sent: () => sent,
+      stop: () => {
+        running = false;
+        return sending;
+      },
+    };
   }
 });

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PutObjectCommand } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { verifyLedger } from '../../cli/ledger/verify.ts';
+import { verifyLedger } from '../../api/ledger/verify.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { RunLog } from '../../infra/store/run-log.ts';

@@ -53,7 +53,10 @@ afterAll(async () => {
   delete process.env[faultsVariable];
   delete process.env[metadataVariable];
   await loop.remove();
-  await new Promise((resolve) => (metadata.server.closeAllConnections(), metadata.server.close(resolve)));
+  await new Promise((resolve) => {
+    metadata.server.closeAllConnections();
+    metadata.server.close(resolve);
+  });
 });
 
 async function metadataService(): Promise<MetadataService> {

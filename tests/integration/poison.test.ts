@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { skipBatch } from '../../cli/runs/skip.ts';
+import { skipBatch } from '../../api/runs/skip.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
 import { readRecord } from '../../infra/store/records.ts';

@@ -31,18 +31,29 @@ describe('two runs on one trainer (seed 42)', () => {
     });
     expect(await second.log.head()).toBeUndefined();
 
-    await loop.wish(first, 'stop');
+    await loop.tell(first, 'stop');
     await loop.reaches(first, 'stopped');
     await loop.reaches(second, 'completed');
     // Neither disturbed the other: the same recipe gave the same states.
     expect(await loop.states(second)).toEqual((await loop.states(first)).slice(0, 3));
   });
 
+  it('give it to those that wait in the order in which they came', async () => {
+    const first = await loop.start(long);
+    await loop.passes(first, 1);
+    const waiting = [await queuedBehind(first), await queuedBehind(first), await queuedBehind(first)];
+    await loop.tell(first, 'stop');
+    await Promise.all(waiting.map((run) => loop.reaches(run, 'completed')));
+    const begun = await Promise.all(waiting.map(async ({ log }) => (await log.newestTerm())?.record.writer.at ?? ''));
+    expect(begun).toEqual([...begun].sort());
+    expect(new Set(begun).size).toBe(3);
+  });
+
   it('do so, too, when one is deterministic and the other is not', async () => {
     const first = await loop.start(long);
     await loop.passes(first, 1);
     const second = await queuedBehind(first, { deterministic: false });
-    await loop.wish(first, 'cancel');
+    await loop.tell(first, 'cancel');
     await loop.reaches(second, 'completed');
     expect((await second.log.newestTerm())?.record.profile).toMatchObject({ id: 'any', deterministic: false });
   });
@@ -51,16 +62,16 @@ describe('two runs on one trainer (seed 42)', () => {
     const first = await loop.start(long);
     await loop.passes(first, 1);
     const [stopped, cancelled] = [await queuedBehind(first), await queuedBehind(first)];
-    await loop.wish(stopped, 'stop');
-    await loop.wish(cancelled, 'cancel');
+    await loop.tell(stopped, 'stop');
+    await loop.tell(cancelled, 'cancel');
     expect(await loop.ended(stopped)).toEqual({ state: 'stopped', position: 0 });
     expect(await loop.ended(cancelled)).toEqual({ state: 'cancelled', position: 0 });
-    await loop.wish(first, 'pause');
+    await loop.tell(first, 'pause');
     await loop.reaches(first, 'paused');
     // A paused run gives its trainer back, and one that was stopped while it waited starts from the beginning.
     await loop.resume(stopped);
     await loop.reaches(stopped, 'completed');
-    await loop.wish(first, 'cancel');
+    await loop.tell(first, 'cancel');
     await loop.reaches(first, 'cancelled');
   });
 });

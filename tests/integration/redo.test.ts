@@ -1,6 +1,6 @@
 /** resume --from on the real stack: what is given up no longer counts, and a redo gives the same numbers or others, as asked. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { verifyLedger } from '../../cli/ledger/verify.ts';
+import { verifyLedger } from '../../api/ledger/verify.ts';
 import { keys } from '../../core/records/keys.ts';
 import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
@@ -95,7 +95,7 @@ describe('resume --from (seed 42)', () => {
   it('is the only way on for a run that was cancelled', async () => {
     const run = await loop.start(recipe);
     await loop.passes(run, 2);
-    await loop.wish(run, 'cancel');
+    await loop.tell(run, 'cancel');
     await loop.reaches(run, 'cancelled');
     await expect(petrel('resume', run.runId)).rejects.toMatchObject({ code: 'Conflict' });
     await petrel('resume', run.runId, '--from', '1', '--accept', '--wait');
@@ -105,7 +105,7 @@ describe('resume --from (seed 42)', () => {
   it('goes on in a paused run, whose workflow finds itself in the new term', async () => {
     const run = await loop.start(recipe);
     await loop.passes(run, 2);
-    await loop.wish(run, 'pause');
+    await loop.tell(run, 'pause');
     await loop.reaches(run, 'paused');
     await petrel('resume', run.runId, '--from', '1', '--accept', '--wait');
     expect(await provenStates(run)).toEqual(undisturbed);

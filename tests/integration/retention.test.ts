@@ -1,11 +1,11 @@
 /** Retention on a real run: the janitor takes what the floor frees, the run goes on from what is left, to the same weights. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { verifyBatches, verifyCheckpoints } from '../../cli/checkpoints/verify.ts';
-import { trainingSamples } from '../../cli/runs/samples.ts';
+import { verifyBatches, verifyCheckpoints } from '../../api/checkpoints/verify.ts';
+import { trainingSamples } from '../../api/runs/samples.ts';
 import { keys } from '../../core/records/keys.ts';
-import { readRetention } from '../../infra/retention/entries.ts';
+import { readRetention } from '../../infra/store/retention-log.ts';
 import { sweepStore } from '../../infra/retention/sweep.ts';
-import { janitorId } from '../../workers/control/janitors.ts';
+import { janitorId } from '../../workers/control/reconcile-janitors.ts';
 import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
@@ -16,7 +16,7 @@ const recipe = (keep: number | null) => ({
   trainer: { total_training_steps: iterations, save_freq: 2, test_freq: 4, max_actor_ckpt_to_keep: keep },
 });
 const blobs = async (run: StartedRun) => (await loop.store.children(keys.blobs(run.runId))).length;
-/** Two passes without a grace: what the first condemns the second removes. */
+/** Two passes without a grace: what the first marks the second removes. */
 const sweepTwice = async () => {
   for (let pass = 0; pass < 2; pass++) {
     const { runs } = await sweepStore(loop.store, { now: new Date(), graceMs: 0 });

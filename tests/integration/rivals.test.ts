@@ -1,17 +1,14 @@
 /** Two stacks, each in its own home, and one run: by hand-over, by take-over, and when a stack comes back late. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, writeFileSync } from 'node:fs';
+import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { verifyLedger } from '../../cli/ledger/verify.ts';
-import { keys } from '../../core/records/keys.ts';
-import { termRecord } from '../../core/records/schema.ts';
+import { verifyLedger } from '../../api/ledger/verify.ts';
 import { builtFile } from '../../infra/home.ts';
 import { stackName, stopStack } from '../../infra/stack/index.ts';
 import { signalProcess } from '../../infra/stack/process.ts';
 import { openStore } from '../../infra/store/open.ts';
-import { encodeRecord, needRecord } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
@@ -78,22 +75,6 @@ describe('another machine (seed 42)', () => {
     expect((await run.log.newestTerm())?.record.owner).toBe(stackName(other.home));
     await expectProven(run);
     expect((await there('metrics', run.runId, '--json')).json()).toHaveLength(iterations);
-  });
-
-  it('whose engine cannot give the same numbers refuses, and leaves the run as it is', async () => {
-    const run = await copied(await stopped(), 'another-engine');
-    const key = keys.term(run.runId, 1);
-    const { record } = await needRecord(run.log.store, key, termRecord);
-    writeFileSync(
-      run.log.store.localPath(key) ?? '',
-      encodeRecord({ ...record, profile: { ...record.profile, id: 'det-0123456789ab', engine: '0123456789abcdef' } }),
-    );
-    await expect(there('resume', run.runId, '--store', run.log.store.url)).rejects.toMatchObject({
-      code: 'CannotReproduce',
-      message: expect.stringMatching(/det-0123456789ab .* the trainers here have det-[0-9a-f]{12}$/),
-      hint: expect.stringContaining('petrel fork'),
-    });
-    expect(await run.log.head()).toMatchObject({ term: 1, seal: undefined });
   });
 });
 

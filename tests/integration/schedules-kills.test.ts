@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runIdPattern } from '../../core/ids.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
-import { temporalScheduleId } from '../../infra/schedules/tend.ts';
+import { temporalScheduleId } from '../../infra/schedules/reconcile.ts';
 import { readStack } from '../../infra/stack/index.ts';
 import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
 import { describeSchedule } from '../../infra/temporal/schedules.ts';

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ScheduleSummary } from '../../cli/schedules/summary.ts';
+import type { ScheduleSummary } from '../../api/schedules/summary.ts';
 import { runIdPattern } from '../../core/ids.ts';
 import { isoSeconds } from '../../core/schedules/decide.ts';
-import { temporalScheduleId } from '../../infra/schedules/tend.ts';
+import { temporalScheduleId } from '../../infra/schedules/reconcile.ts';
 import { changeSchedule, ScheduleLog } from '../../infra/store/schedule-log.ts';
 import { describeSchedule } from '../../infra/temporal/schedules.ts';
 import { long, outcomes, SchedulesUnderTest, second, short } from '../schedules-under-test.ts';

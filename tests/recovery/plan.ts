@@ -70,14 +70,14 @@ function draft(listed: readonly Pair[], random: Seeded): Draft[] {
   for (const pair of random.shuffled(listed)) {
     const layout = pair.layout ?? random.pick(['one', 'apart'] as const);
     const nth = 1 + random.below(pair.visits ?? 1);
-    const wishes = random.shuffled(iterationsOf[pair.when]);
-    const place = wishes
+    const wanted = random.shuffled(iterationsOf[pair.when]);
+    const place = wanted
       .map((iteration) => ({
         iteration,
         run: drafts.find((one) => one.layout === layout && hasRoom(one, pair, iteration)),
       }))
       .find(({ run }) => run !== undefined);
-    const strike = { pair, iteration: place?.iteration ?? (wishes[0] as number), nth };
+    const strike = { pair, iteration: place?.iteration ?? (wanted[0] as number), nth };
     if (place?.run !== undefined) place.run.strikes.push(strike);
     else drafts.push({ layout, strikes: [strike] });
   }

@@ -1,7 +1,7 @@
 /** One seed: a run with the faults of its plan, and everything that must be true of it afterwards. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { median } from '../../bench/clock.ts';
-import { verifyLedger } from '../../cli/ledger/verify.ts';
+import { verifyLedger } from '../../api/ledger/verify.ts';
 import { onePool, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { oneAtATime } from '../one-at-a-time.ts';

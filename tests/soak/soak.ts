@@ -1,7 +1,7 @@
 /** Trainings one after another, sometimes two at once, under random faults; the stack is measured at rest after each round. */
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { verifyLedger } from '../../cli/ledger/verify.ts';
+import { verifyLedger } from '../../api/ledger/verify.ts';
 import { lockHolder } from '../../infra/stack/lock.ts';
 import { isStackReady, readStack } from '../../infra/stack/read.ts';
 import { lockFolder } from '../../infra/stack/state.ts';

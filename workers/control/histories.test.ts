@@ -30,7 +30,7 @@ it('the try that is going on has not failed', () => {
   expect(histories.doubt('run', seen(31, 3))).toMatch(/not done in 2 tries/);
 });
 
-it('tries that a predecessor failed do not count, even when a signal comes in; those of the next task do', () => {
+it('attempts that failed in an earlier process do not count, even when a signal comes in; those of the next task do', () => {
   const histories = new Histories();
   histories.doubt('run', seen(30, 7));
   expect(histories.doubt('run', seen(31, 7))).toBeUndefined();

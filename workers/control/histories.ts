@@ -1,29 +1,29 @@
 /**
- * A process remembers the histories of its workflows, so that their tasks need not bring them along. When an older copy of
- * Temporal's database is put back, what it remembers is of a past that never was, and the SDK may get stuck on it.
+ * Finds workflows that are stuck. The SDK caches the histories of its workflows. When an older copy of Temporal's database
+ * is put back, the cached history and the server's differ, and the workflow's tasks may fail for ever.
  */
 
-/** A workflow as the server tells of it. */
+/** A workflow as the server describes it. */
 export interface SeenHistory {
-  /** Of this execution; a run may have many, one after the other. */
+  /** Id of this execution. A run has many, one after the other. */
   readonly execution: string;
   readonly events: number;
-  /** How often its present task was handed out. */
+  /** Attempts of its present workflow task. */
   readonly taskAttempts: number;
 }
 
-/** Tries of one task that failed while this process was there to do it, after which it is stuck: the server waits long before it hands out a fourth. */
+/** After this many failed attempts in this process a task is stuck. The server waits long before the fourth attempt. */
 const stuckAttempts = 2;
-/** The next one is ended no sooner than this after a stuck one was, and twice as long after each: what fails every time is not begun anew for ever. */
+/** Time from one stuck execution until the next one may be ended. It doubles each time, for a workflow that always fails. */
 const firstPauseMs = 2_000;
 const longestPauseMs = 600_000;
-/** An execution that came this far, a few iterations, was not begun in vain. */
+/** An execution with this many events has done a few iterations, so the time starts from the beginning again. */
 const grownEvents = 100;
 
 interface Watched {
   readonly execution: string;
   readonly events: number;
-  /** The try that its task was at when this process came to it: those before may be its predecessor's. */
+  /** Attempt of its task when this process first saw it. Earlier attempts may have failed in an earlier process. */
   readonly firstAttempt: number;
 }
 
@@ -36,7 +36,7 @@ export class Histories {
     this.#nowMs = nowMs;
   }
 
-  /** Why what this process remembers cannot be trusted; undefined when it may be right. */
+  /** Why this execution must be replaced; undefined when it seems sound. */
   doubt(runId: string, now: SeenHistory): string | undefined {
     const before = this.#before.get(runId);
     if (before?.execution !== now.execution) {
@@ -45,7 +45,7 @@ export class Histories {
     }
     if (now.events < before.events)
       return `its history has ${now.events} events and had ${before.events}: an older copy of Temporal's database was put back`;
-    // A signal makes a history longer, too. A task at an earlier try than that is another, and all its tries are this process's.
+    // A lower attempt than before belongs to a new task, all of whose attempts were this process's.
     const firstAttempt = now.taskAttempts < before.firstAttempt ? 1 : before.firstAttempt;
     this.#watch(runId, now, firstAttempt);
     if (now.events >= grownEvents) this.#pauses.delete(runId);
@@ -55,7 +55,7 @@ export class Histories {
       : undefined;
   }
 
-  /** The execution that was in doubt is over, and another is begun. */
+  /** The execution was ended, and another is being started. */
   ended(runId: string): void {
     this.#before.delete(runId);
     const ms = Math.min((this.#pauses.get(runId)?.ms ?? firstPauseMs / 2) * 2, longestPauseMs);

@@ -1,4 +1,5 @@
 /** Entry of the control process: Temporal workflows and activities, the dispatcher, the log collector. */
+import { runOf } from '../../core/records/keys.ts';
 import { readFile } from 'node:fs/promises';
 import { Context } from '@temporalio/activity';
 import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
@@ -11,15 +12,16 @@ import { buildId, builtFile, petrelHome } from '../../infra/home.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
-import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
+import { drivesRun, noteDrivenRun, servesStore } from '../../infra/stack/driven-runs.ts';
 import { stackName } from '../../infra/stack/identity.ts';
 import { announceReady, keepStack, stackFromEnv } from '../../infra/stack/index.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
-import { endSweep } from '../../infra/retention/strays.ts';
+import { endSweep } from '../../infra/retention/orphans.ts';
 import { defaultGraceMs, sayPass, sweepStore } from '../../infra/retention/sweep.ts';
 import { getBlob, getJsonBlob, getScheduleModule, putBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
-import { admitHere, fullPlaces, watchRoom } from '../../infra/store/admission.ts';
+import { admitHere, fullPlaces, watchRoom } from '../../infra/stack/admission.ts';
+import { batchToAdopt } from '../../infra/store/earlier-batches.ts';
 import { findHole } from '../../infra/store/log-holes.ts';
 import { storesByUrl } from '../../infra/store/open-stores.ts';
 import { decide } from '../../infra/store/records.ts';
@@ -28,15 +30,15 @@ import { ScheduleLog } from '../../infra/store/schedule-log.ts';
 import { appendStatus, pausesFor } from '../../infra/store/status.ts';
 import { watchLoopDelay } from '../../infra/telemetry/loop-delay.ts';
 import { LogCollector, lineWriter } from '../../infra/telemetry/run-log-lines.ts';
-import { connectTemporalClient, connectTemporalWorker } from '../../infra/temporal/connection.ts';
+import { connectTemporalClient, connectTemporalWorker, dataConverterOf } from '../../infra/temporal/connection.ts';
 import { startRunWorkflow, tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { mapActivityErrors } from './activity-errors.ts';
 import { givenUp } from './given-up.ts';
 import { heartbeating } from './heartbeat.ts';
-import { keepJanitors } from './janitors.ts';
-import { keepSchedules } from './keep-schedules.ts';
-import { handBack, temporalIdentity } from './predecessor.ts';
-import { keepRunsDriven } from './revive.ts';
+import { reconcileJanitors } from './reconcile-janitors.ts';
+import { reconcileSchedules } from './reconcile-schedules.ts';
+import { failOrphanedActivities, temporalIdentity } from './orphaned-activities.ts';
+import { reconcileRuns } from './reconcile-runs.ts';
 
 const timing = timings.local;
 const name = `control-${process.pid}`;
@@ -65,8 +67,10 @@ const openScheduleLog = (store: Store, name: string): ScheduleLog => {
 const ports: ActivityPorts = {
   process: name,
   stack: stackName(petrelHome()),
-  openStore: storesByUrl(),
+  openStore: storesByUrl((url) => servesStore(petrelHome(), url)),
+  drivesRun: (run) => drivesRun(petrelHome(), run),
   findHole,
+  batchToAdopt,
   admitWork: (store) => admitHere(store, petrelHome()),
   openLog: (store, runId) => {
     runStores.set(runId, store);
@@ -78,7 +82,7 @@ const ports: ActivityPorts = {
     const decided = await decide(store, key, schema, record, agrees);
     // Somebody thought this process dead and did its work: what is there counts.
     if (decided.adopted)
-      ports.say(key.split('/')[1] ?? '', 'warn', `${key}: late decision refused, another's is there and agrees`);
+      ports.say(runOf(key) ?? '', 'warn', `${key}: late decision refused, another's is there and agrees`);
     return decided;
   },
   getBlob,
@@ -98,7 +102,7 @@ const ports: ActivityPorts = {
       noteDrivenRun(petrelHome(), { ...carry, kind });
       await startRunWorkflow(client, carry, kind);
     },
-    tellRun: async (runId, wish) => tellRunWorkflow(client, runId, wish),
+    tellRun: async (runId, desired) => tellRunWorkflow(client, runId, desired),
   },
   say: (runId, level, text) => lineWriter(nc, runId, 'control')(level, text),
   live: (runId, note) => nc.publish(liveSubject(runId), JSON.stringify({ v: wireVersion, ...note })),
@@ -113,12 +117,13 @@ const ports: ActivityPorts = {
 };
 
 const client = await connectTemporalClient(stack);
-void handBack(client, petrelHome(), (line) => console.log(line));
+void failOrphanedActivities(client, petrelHome(), (line) => console.log(line));
 
 const logs = new LogCollector(nc, String(process.pid), (runId) => runStores.get(runId));
 const worker = await Worker.create({
   connection: await connectTemporalWorker(stack),
   namespace: 'default',
+  dataConverter: dataConverterOf(stack.temporal),
   identity: temporalIdentity(),
   taskQueue,
   workflowBundle: { code: await readFile(builtFile('workflow-bundle.js'), 'utf8') },
@@ -153,9 +158,9 @@ const kept = {
   openStore: ports.openStore,
   log: (line: string) => console.log(line),
 };
-const driven = keepRunsDriven({ ...kept, say: (runId, text) => ports.say(runId, 'warn', text) }, leaving.signal);
-const schedules = keepSchedules({ ...kept, openScheduleLog }, leaving.signal);
-const janitors = keepJanitors({ home: petrelHome(), client, log: (line) => console.log(line) }, leaving.signal);
+const driven = reconcileRuns({ ...kept, say: (runId, text) => ports.say(runId, 'warn', text) }, leaving.signal);
+const schedules = reconcileSchedules({ ...kept, openScheduleLog }, leaving.signal);
+const janitors = reconcileJanitors({ home: petrelHome(), client, log: (line) => console.log(line) }, leaving.signal);
 await running;
 console.log(`event loop delay p99.9: ${loopDelay.p999Ms()} ms`);
 await driven;

@@ -27,7 +27,7 @@ export async function advantage(
   const composition =
     input.kind === 'sft'
       ? await rowsToLearn(host, input, context)
-      : compose(input, await readParts(host, input, context));
+      : compose(input, await readParts(host, input, context), context.runId);
   const plan = planSteps(input, composition.samples);
   const layout = layOut(composition.samples, plan.micros, plan.steps);
   const scored = await addLogProbs(host, input, context, layout, plan.steps.length);

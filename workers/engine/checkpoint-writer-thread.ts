@@ -1,18 +1,21 @@
 /** The thread that hashes and sends checkpoints, one after the other: two at once would only share the disk. */
 import { setPriority } from 'node:os';
-import { parentPort } from 'node:worker_threads';
+import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { PetrelError, errorToJson } from '../../core/errors.ts';
-import { storesByUrl } from '../../infra/store/open-stores.ts';
+import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.ts';
+import { watchedStore } from '../../infra/store/watched.ts';
 import { freshRoom } from './checkpoint-copies.ts';
 import { saveCheckpoint } from './checkpoint.ts';
-import type { FromWriter, ToWriter, WriteJob } from './checkpoint-writer.ts';
+import type { FromWriter, ToWriter, WriteJob, WriterThreadData } from './checkpoint-writer.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('workers/engine/checkpoint-writer-thread.ts runs as a worker thread');
 /** On Linux this is the priority of the calling thread alone: what trains is first. */
 if (process.platform === 'linux') setPriority(10);
-const stores = storesByUrl();
+const stores = storesByUrl(checkedByMainThread);
+const ticks = new Int32Array((workerData as WriterThreadData).ticks);
+const tick = () => void Atomics.add(ticks, 0, 1);
 let turn: Promise<void> = Promise.resolve();
 
 port.on('message', (message: ToWriter) => {
@@ -34,7 +37,7 @@ async function write({ id, place: { store, ...place }, room, steps, parameters, 
   const [weights, m, v] = [new Float32Array(room[0]), new Float32Array(room[1]), new Float32Array(room[2])];
   try {
     const manifest = await saveCheckpoint(
-      { store: await stores(store), ...place },
+      { store: watchedStore(await stores(store), tick), ...place },
       { weights, m, v, steps, parameters, digests },
     );
     port?.postMessage(

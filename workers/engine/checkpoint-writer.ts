@@ -23,6 +23,10 @@ export interface WriteJob {
   readonly digests: StateDigests;
 }
 
+export interface WriterThreadData {
+  readonly ticks: SharedArrayBuffer;
+}
+
 export type ToWriter =
   /** Room is wanted whose pages have been touched. */
   | { readonly type: 'prepare'; readonly bytes: number; readonly to: MessagePort }
@@ -57,11 +61,17 @@ export interface Written {
 const worthAThread = 16 * 2 ** 20;
 
 export class CheckpointWriter {
+  readonly #ticks: SharedArrayBuffer;
   readonly #copies = new CheckpointCopies();
   #thread: WriterThread | undefined;
   /** Where prepared room will come. */
   #prepared: MessagePort | undefined;
   #nextId = 1;
+
+  /** `ticks`: one Int32 that rises whenever bytes have gone to the store. */
+  constructor(ticks = new SharedArrayBuffer(4)) {
+    this.#ticks = ticks;
+  }
 
   /** A copy will be due soon: its memory is made ready meanwhile. */
   prepare(trainer: TrainerEngine): void {
@@ -90,7 +100,7 @@ export class CheckpointWriter {
   }
 
   #running(): WriterThread {
-    if (this.#thread?.ended !== false) this.#thread = new WriterThread();
+    if (this.#thread?.ended !== false) this.#thread = new WriterThread(this.#ticks);
     return this.#thread;
   }
 
@@ -119,11 +129,13 @@ interface Pending {
 
 /** The engine's side of one such thread. */
 class WriterThread {
-  readonly #worker = new Worker(builtFile('workers/engine/checkpoint-writer-thread.js'));
+  readonly #worker: Worker;
   readonly #pending = new Map<number, Pending>();
   ended = false;
 
-  constructor() {
+  constructor(ticks: SharedArrayBuffer) {
+    const workerData: WriterThreadData = { ticks };
+    this.#worker = new Worker(builtFile('workers/engine/checkpoint-writer-thread.js'), { workerData });
     this.#worker.unref();
     this.#worker.on('message', (message: FromWriter) => this.#receive(message));
     this.#worker.on('error', (error) => this.#died(error));

@@ -76,9 +76,9 @@ export async function isCheckpoint(store: Store, key: string): Promise<boolean> 
     if (isDamage(error)) return undefined;
     throw error;
   });
-  return (
-    found !== undefined && keys.checkpoint(found.record.runId, found.record.iteration, found.record.stateDigest) === key
-  );
+  if (found === undefined) return false;
+  await store.settle();
+  return keys.checkpoint(found.record.runId, found.record.iteration, found.record.stateDigest) === key;
 }
 
 /** What a checkpoint is loaded into. */

@@ -7,6 +7,8 @@ import type { EngineFacts } from './profile.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
 
 export interface EngineJobPorts {
+  /** Aborted when nobody wants the result any more: the work stops at its next step, and the job is rejected. */
+  readonly signal: AbortSignal;
   readonly progress: (done: number, total: number, note: string) => void;
   readonly say: (text: string) => void;
   /** Partial samples, for whoever gets the job next. */
@@ -88,9 +90,12 @@ export class EngineClient {
   /** `journal`: what other workers wrote of the job. */
   run(message: JobMessage, journal: readonly string[], ports: EngineJobPorts): Promise<EngineAnswer> {
     const id = this.#nextId++;
+    // The engine's thread reads no messages while it trains, but it can look at shared memory.
+    const cancelled = new Int32Array(new SharedArrayBuffer(4));
+    ports.signal.addEventListener('abort', () => Atomics.store(cancelled, 0, 1), { once: true });
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { ...ports, resolve, reject });
-      this.#send({ type: 'job', id, message, journal });
+      this.#send({ type: 'job', id, message, journal, cancelled });
     });
   }
 

@@ -18,7 +18,12 @@ it('saves a state for each run that has it: a fork’s base while its origin’s
     await store.create(keys.run('origin'), new Uint8Array()); // whoever serves a store takes an empty one for gone
     const state = new PolicyState(trainer, 'm'.repeat(64));
     state.seal(() => {});
-    const host = new EngineHost({ threads: 1, cache: join(folder, 'cache'), onSaved: () => {} });
+    const host = new EngineHost({
+      threads: 1,
+      cache: join(folder, 'cache'),
+      onSaved: () => {},
+      ticks: new Int32Array(new SharedArrayBuffer(4)),
+    });
     const contextOf = (runId: string) =>
       ({ runId, store: pathToFileURL(folder).href, at: { term: 1, iteration: 3 } }) as unknown as JobContext;
     const saved = await Promise.all(

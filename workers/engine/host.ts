@@ -1,9 +1,15 @@
 /**
- * What one process's engines hold: the policy that this trainer is leased for, a reference, models that only generate.
- * Runs on the engine's own thread; every method is one stage of core/wire/jobs.ts.
+ * The models that one worker process has in memory: the policy of the run that leased the trainer, a reference model, and
+ * a model that only generates. Runs on the engine's own thread. The methods serve the stages of core/wire/jobs.ts.
  */
 import { damage } from '../../core/damage.ts';
-import { errorToJson, InvalidInputError, PreemptedError, RetryableError } from '../../core/errors.ts';
+import {
+  errorToJson,
+  InvalidInputError,
+  PreemptedError,
+  RetryableError,
+  saysNothingOfData,
+} from '../../core/errors.ts';
 import type { Digest, JobId, RunId } from '../../core/ids.ts';
 import type { Store, TrainerEngine } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -15,8 +21,9 @@ import { isIntact, streamBlob } from '../../infra/store/blobs.ts';
 import { readDatasetFiles } from '../../infra/store/datasets.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import type { ModelPart } from '../../infra/store/model-facts.ts';
-import { storesByUrl } from '../../infra/store/open-stores.ts';
+import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.ts';
 import { encodeRecord, readRecord } from '../../infra/store/records.ts';
+import { watchedStore } from '../../infra/store/watched.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { treeDigest } from '../../infra/store/digest.ts';
 import { readShard } from '../../models/checkpoint.ts';
@@ -25,7 +32,7 @@ import { decodeDataset, rowsFile, tokensFile } from '../../models/dataset-fact.t
 import type { DatasetFact } from '../../models/dataset-fact.ts';
 import { filling } from '../../models/safetensors.ts';
 import { loadWeights, readConfigJson } from '../../models/weights.ts';
-import { createGenerator, createTrainer, engineInfo } from '../../native/index.ts';
+import { arithmeticOf, createGenerator, createTrainer, engineInfo } from '../../native/index.ts';
 import { isCheckpoint, savePart } from './checkpoint.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
 import { Generation } from './generation.ts';
@@ -38,20 +45,23 @@ import type { RecoverPorts } from './recover.ts';
 import { SharedPlace } from './shared-place.ts';
 import { PolicyState } from './state.ts';
 
-/** Where a job comes from, and how it shows its progress. */
+/** Which job this is, and how it reports its progress. */
 export interface JobContext {
   readonly runId: RunId;
   readonly jobId: JobId;
   readonly at: { readonly term: number; readonly iteration: number };
   readonly store: string;
+  /** Committed work. Throws PreemptedError in a trainer's stage whose run was cancelled. */
   readonly progress: (done: number, total: number, note: string) => void;
+  /** Throws PreemptedError when nobody wants the result any more. */
+  readonly throwIfCancelled: () => void;
   readonly say: (text: string) => void;
   /** An operational figure of the job. */
   readonly count: (name: string, value: number) => void;
   readonly journal: JournalPorts & {
-    /** What others wrote of this job. */
+    /** Journal entries that earlier workers wrote for this job. */
     readonly entries: readonly string[];
-    /** Calls back when entries were lost, until the returned function is called. */
+    /** Calls `listener` when entries were lost, until the returned function is called. */
     readonly onLost: (listener: () => void) => () => void;
   };
 }
@@ -61,9 +71,11 @@ export interface HostOptions {
   /** Folder for copies of remote models. */
   readonly cache: string;
   readonly onSaved: (ms: number) => void;
+  /** One Int32 that rises with committed work: whenever bytes of a model, a checkpoint or weights have come or gone. */
+  readonly ticks: Int32Array<SharedArrayBuffer>;
 }
 
-/** What a generation must have room for. */
+/** What a generation must have room for. The generator bounds its memory whatever the room is. */
 export interface GenerationRoom {
   /** Samples side by side. */
   readonly maxSeqs: number;
@@ -71,8 +83,16 @@ export interface GenerationRoom {
   readonly maxModelLen: number;
 }
 
-/** Weights in memory serve only jobs of the same arithmetic. */
-const arithmeticOf = ({ compute, deterministic }: NumericProfile) => `${compute} ${deterministic}`;
+const fits = (room: GenerationRoom, inside: GenerationRoom): boolean =>
+  room.maxSeqs <= inside.maxSeqs && room.maxModelLen <= inside.maxModelLen;
+
+const largerOf = (a: GenerationRoom, b: GenerationRoom): GenerationRoom => ({
+  maxSeqs: Math.max(a.maxSeqs, b.maxSeqs),
+  maxModelLen: Math.max(a.maxModelLen, b.maxModelLen),
+});
+
+/** Weights in memory serve only jobs of the same kind of arithmetic. */
+const kindOf = ({ compute, deterministic }: NumericProfile) => `${compute} ${deterministic}`;
 
 const savingId = ({ runId, store }: Pick<JobContext, 'runId' | 'store'>, iteration: number, state: Digest) =>
   `${store} ${runId} ${iteration} ${state}`;
@@ -80,38 +100,43 @@ const savingId = ({ runId, store }: Pick<JobContext, 'runId' | 'store'>, iterati
 export class EngineHost {
   readonly options: HostOptions;
   readonly facts: EngineFacts;
-  readonly #stores = storesByUrl();
+  readonly #stores = storesByUrl(checkedByMainThread);
   readonly #datasets = new Map<Digest, Promise<DatasetFact>>();
-  readonly #generations = new Map<
-    TrainerEngine,
-    { readonly generation: Generation; readonly maxSeqs: number; readonly maxModelLen: number }
-  >();
+  readonly #generations = new Map<TrainerEngine, { readonly generation: Generation; readonly room: GenerationRoom }>();
   #policy: { readonly runId: RunId; readonly profile: string; readonly state: PolicyState } | undefined;
-  /** Where in its log the policy stands while it is clean. */
+  /** The position of its run's log that the policy is at, while it is clean. */
   #place: { readonly context: JobContext; readonly iteration: number } | undefined;
-  /** Set when this worker leaves: why nothing is sampled any more. */
+  /** Set when this worker leaves: the error of every later generation. */
   #leaving: PreemptedError | undefined;
   #reference: { readonly key: string; readonly trainer: TrainerEngine } | undefined;
-  /** Weights that only generate, when the policy is elsewhere or at another version. */
+  /** A model that only generates: its weights are not those of the policy in this process. */
   readonly #rolloutModel = new SharedPlace<TrainerEngine>();
-  readonly #writer = new CheckpointWriter();
+  readonly #writer: CheckpointWriter;
+  readonly #watched = new WeakMap<Store, Store>();
   /** Checkpoints being written, by run, position and state: a fork has the state of its origin. */
   readonly #saving = new Map<string, Promise<string>>();
 
   constructor(options: HostOptions) {
     this.options = options;
     this.facts = engineInfo();
+    this.#writer = new CheckpointWriter(options.ticks.buffer);
   }
 
-  store(url: string): Promise<Store> {
-    return this.#stores(url);
+  /** What is read from it or written to it as a stream counts as progress. */
+  async store(url: string): Promise<Store> {
+    const store = await this.#stores(url);
+    const watched = this.#watched.get(store) ?? watchedStore(store, this.#tick);
+    this.#watched.set(store, watched);
+    return watched;
   }
+
+  readonly #tick = (): void => void Atomics.add(this.options.ticks, 0, 1);
 
   async log(context: JobContext): Promise<RunLog> {
     return new RunLog(await this.store(context.store), context.runId);
   }
 
-  /** Rows by dataset digest; a few are kept. */
+  /** A dataset by its digest. The last six are cached. */
   async dataset(context: JobContext, digest: Digest): Promise<DatasetFact> {
     const known = this.#datasets.get(digest);
     if (known !== undefined) return known;
@@ -126,10 +151,10 @@ export class EngineHost {
   }
 
   async modelFolder(context: JobContext, model: Digest, part: ModelPart = 'all'): Promise<string> {
-    return modelFolder(await this.store(context.store), model, this.options.cache, part);
+    return modelFolder(await this.store(context.store), model, this.options.cache, part, this.#tick);
   }
 
-  /** Makes the base ready and says what it is. */
+  /** Loads the state that the run's first term starts from, and returns its digests. */
   async open(input: StageTypes['open']['input'], context: JobContext): Promise<StageTypes['open']['output']> {
     const profile = resolveProfile(input.engine, this.facts);
     const state = await this.#policyState(context, input.model, profile);
@@ -156,30 +181,30 @@ export class EngineHost {
     return state;
   }
 
-  /** The policy is at this position of its run's log now. */
+  /** Notes that the policy is at this position of its run's log now. */
   standsAt(context: JobContext, iteration: number): void {
     this.#place = { context, iteration };
   }
 
-  /** Samples of the policy are dropped before its weights change. */
+  /** Drops the samples in flight, since the policy's weights are about to change. */
   interruptPolicy(): void {
     if (this.#policy !== undefined) this.#generations.get(this.#policy.state.trainer)?.generation.interrupt();
   }
 
-  /** This worker leaves: samples in flight are given up, and none are begun. */
+  /** This worker leaves: drops the samples in flight and starts no new ones. */
   handBack(because: string): void {
     this.#leaving = new PreemptedError('Leaving', `handed back: ${because}`);
     for (const { generation } of this.#generations.values()) generation.interrupt(this.#leaving);
   }
 
-  /** Samples of a run that does not go on for now are given up. */
+  /** The run paused or ended: drops its samples in flight. */
   abandon(runId: RunId): void {
     for (const { generation } of this.#generations.values()) generation.abandon(runId);
   }
 
   /** A frozen model for reference log-probs. */
   async reference(context: JobContext, model: Digest, profile: NumericProfile): Promise<TrainerEngine> {
-    const key = `${model} ${arithmeticOf(profile)}`;
+    const key = `${model} ${kindOf(profile)}`;
     if (this.#reference?.key !== key) {
       this.#reference?.trainer.close();
       this.#reference = undefined;
@@ -199,30 +224,36 @@ export class EngineHost {
   ): Promise<Completion[]> {
     if (this.#leaving !== undefined) throw this.#leaving;
     const policy = this.#policy;
-    if (policy?.state.tag?.weightsDigest === weights && policy.profile === arithmeticOf(profile))
+    if (policy?.state.tag?.weightsDigest === weights && policy.profile === kindOf(profile))
       return this.#generationOf(policy.state.trainer, room).run(job);
     return this.#rolloutModel.use(
-      `${weights} ${arithmeticOf(profile)}`,
+      `${weights} ${kindOf(profile)}`,
       (before) => this.#modelWith(context, model, profile, weights, before),
       (trainer) => {
         if (this.#leaving !== undefined) throw this.#leaving;
+        context.throwIfCancelled(); // loading took its time
         return this.#generationOf(trainer, room).run(job);
       },
     );
   }
 
-  /** What makes the numbers of a profile here: log-probs of one arithmetic are of no use in another. */
+  /** Names the arithmetic that this process has for a profile. Log-probs of one arithmetic are useless in another. */
   arithmetic(profile: NumericProfile): string {
     const { compute, deterministic } = engineOptionsOf(profile, this.facts, this.options.threads);
-    return deterministic ? profile.id : `${this.facts.build} ${compute}`;
+    return arithmeticOf({ compute, deterministic }, this.facts);
   }
 
-  #generationOf(trainer: TrainerEngine, { maxSeqs, maxModelLen }: GenerationRoom): Generation {
+  /**
+   * The generation on these weights. Its room only grows: two runs with different rooms may share the weights, and each
+   * new generation drops the samples in flight, so they must not replace each other's by turns.
+   */
+  #generationOf(trainer: TrainerEngine, room: GenerationRoom): Generation {
     const known = this.#generations.get(trainer);
-    if (known !== undefined && known.maxSeqs >= maxSeqs && known.maxModelLen >= maxModelLen) return known.generation;
+    if (known !== undefined && fits(room, known.room)) return known.generation;
+    const grown = known === undefined ? room : largerOf(room, known.room);
     known?.generation.close();
-    const generation = new Generation(createGenerator(trainer, { maxSeqs, maxModelLen }));
-    this.#generations.set(trainer, { generation, maxSeqs, maxModelLen });
+    const generation = new Generation(createGenerator(trainer, grown));
+    this.#generations.set(trainer, { generation, room: grown });
     return generation;
   }
 
@@ -248,19 +279,19 @@ export class EngineHost {
     return saving;
   }
 
-  /** A checkpoint is due after what the engine does now. */
+  /** A checkpoint is due after the present job: allocates the memory for its copy. */
   prepareCheckpoint(state: PolicyState): void {
     this.#writer.prepare(state.trainer);
   }
 
-  /** The manifest of this state when it is written, or when its writing ends. */
+  /** Key of this state's manifest, after a write in progress has ended; undefined when there is none. */
   async savedCheckpoint(context: JobContext, state: Digest): Promise<string | undefined> {
     await this.#saving.get(savingId(context, context.at.iteration, state));
     const key = keys.checkpoint(context.runId, context.at.iteration, state);
     return (await isCheckpoint(await this.store(context.store), key)) ? key : undefined;
   }
 
-  /** On leaving: what is being written is finished, and the state in memory is written if there is time. */
+  /** On leaving: finishes the checkpoints being written, and writes the state in memory if there is time. */
   async saveLast(inTime: boolean): Promise<{ readonly runId?: RunId; readonly text: string }> {
     await Promise.allSettled(this.#saving.values());
     const [state, place] = [this.#policy?.state, this.#place];
@@ -292,7 +323,7 @@ export class EngineHost {
     return key;
   }
 
-  /** The run ended or is at rest: give its memory back. */
+  /** The run paused or ended: frees its memory. */
   release(runId: RunId): void {
     if (this.#policy?.runId !== runId) return;
     this.#closeTrainer(this.#policy.state.trainer);
@@ -304,7 +335,7 @@ export class EngineHost {
   }
 
   async #policyState(context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyState> {
-    const key = arithmeticOf(profile);
+    const key = kindOf(profile);
     if (this.#policy?.runId === context.runId && this.#policy.profile === key && this.#policy.state.model === model)
       return this.#policy.state;
     if (this.#policy !== undefined) this.release(this.#policy.runId);
@@ -324,11 +355,11 @@ export class EngineHost {
       ...engineOptionsOf(profile, this.facts, this.options.threads),
       trainable: false,
     });
-    await loadWeights(folder, trainer);
+    await loadWeights(folder, trainer, this.#tick);
     return trainer;
   }
 
-  /** In the place of the one before, which nobody uses any more. */
+  /** Loads a model that only generates. `before`, which nobody uses any more, is closed first. */
   async #modelWith(
     context: JobContext,
     model: Digest,
@@ -344,19 +375,19 @@ export class EngineHost {
     const trainer = await this.#loadModel(context, model, profile);
     try {
       await this.#readWeights(store, context.runId, weights, trainer);
-      const found = treeDigest(trainer.weights);
+      const found = treeDigest(trainer.weights, this.#tick);
       if (found !== weights)
         throw new InvalidInputError(`weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
       return trainer;
     } catch (error) {
       trainer.close();
-      if (error instanceof RetryableError) throw error; // a store that does not answer says nothing about the weights
+      if (saysNothingOfData(error)) throw error; // the store did not answer; the weights may be intact
       if (context.at.iteration === 0) throw damage('DamagedModel', `models/${model}`, errorToJson(error).message);
       throw new RetryableError('WeightsDamaged', `WeightsDamaged: ${errorToJson(error).message}`);
     }
   }
 
-  /** Into an engine that holds the base; without a manifest it stays at that. */
+  /** Reads published weights into an engine that has the base's weights. Without a manifest it keeps those. */
   async #readWeights(store: Store, runId: RunId, weights: Digest, trainer: TrainerEngine): Promise<void> {
     const manifest = await readRecord(store, keys.weights(runId, weights), weightsManifest);
     for (const shard of manifest?.record.shards ?? []) {
@@ -367,7 +398,7 @@ export class EngineHost {
     trainer.weightsChanged();
   }
 
-  /** A manifest, and everything that it names as it was written. */
+  /** Whether the weights' manifest and every blob that it names are intact. */
   async #weightsAreThere(store: Store, runId: RunId, weights: Digest): Promise<boolean> {
     const manifest = await readRecord(store, keys.weights(runId, weights), weightsManifest).catch(() => undefined);
     if (manifest === undefined) return false;

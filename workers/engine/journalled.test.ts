@@ -54,7 +54,11 @@ async function attempt(
     jobId: 'rollout-1',
     progress: (done: number) => {
       decoded = done;
-      if (done >= upTo) setImmediate(() => ((dead = more.flush !== true), generation.interrupt()));
+      if (done >= upTo)
+        setImmediate(() => {
+          dead = more.flush !== true;
+          generation.interrupt();
+        });
     },
     say: (text: string) => said.push(text),
     count: (name: string, value: number) => (counts[name] = value),

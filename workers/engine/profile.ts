@@ -1,30 +1,26 @@
 /** What arithmetic a run gets on this machine, and which runs this machine can serve bit for bit. */
-import { TerminalError } from '../../core/errors.ts';
+import { UnfitError } from '../../core/errors.ts';
 import type { EngineOptions } from '../../core/ports.ts';
+import { offeredProfile } from '../../core/records/former-profiles.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
 import type { EngineSettings } from '../../core/wire/jobs.ts';
+import { arithmeticVersion } from '../../native/index.ts';
+import type { EngineInfo } from '../../native/index.ts';
 
 /** What the engine says about itself. */
-export interface EngineFacts {
-  readonly isa: string;
-  readonly bf16: boolean;
-  /** Hash of the engine's sources. */
-  readonly build: string;
-}
+export type EngineFacts = Pick<EngineInfo, 'isa' | 'bf16' | 'matmul' | 'onednn' | 'build'>;
 
 /** Profile id of runs that any worker may serve. */
 export const anyProfile = 'any';
 
-/** Deterministic arithmetic has one order of sums on every instruction set, so only the engine's build counts. */
-export function deterministicProfile(facts: EngineFacts): string {
-  return `det-${facts.build.slice(0, 12)}`;
-}
+/** Deterministic arithmetic has one order of sums on every instruction set, so only its version counts. */
+export const deterministicProfile = `det-${arithmeticVersion}`;
 
 export function resolveProfile(settings: EngineSettings, facts: EngineFacts): NumericProfile {
   const compute =
     settings.compute !== 'auto' ? settings.compute : facts.bf16 && !settings.deterministic ? 'bf16' : 'fp32';
   return {
-    id: settings.deterministic ? deterministicProfile(facts) : anyProfile,
+    id: settings.deterministic ? deterministicProfile : anyProfile,
     compute,
     deterministic: settings.deterministic,
     isa: facts.isa,
@@ -33,14 +29,14 @@ export function resolveProfile(settings: EngineSettings, facts: EngineFacts): Nu
   };
 }
 
-/** How this machine serves a run's profile. Throws TerminalError `CannotReproduce` when it promised what it cannot do. */
+/** How this machine serves a run's profile. Throws UnfitError `CannotReproduce` when another build must do it. */
 export function engineOptionsOf(profile: NumericProfile, facts: EngineFacts, threads: number): EngineOptions {
-  if (profile.deterministic && profile.id !== deterministicProfile(facts)) {
-    throw new TerminalError(
+  if (profile.deterministic && offeredProfile(profile.id) !== deterministicProfile) {
+    throw new UnfitError(
       'CannotReproduce',
-      `The run needs the numeric profile ${profile.id}; this engine has ${deterministicProfile(facts)}`,
+      `The run needs the numeric profile ${profile.id}; this engine has ${deterministicProfile}`,
       {
-        hint: 'Run it with the petrel build that started it',
+        hint: 'Stop the run and resume it: it goes on from its newest checkpoint with this engine',
       },
     );
   }

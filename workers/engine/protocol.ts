@@ -4,8 +4,14 @@ import type { JobMessage } from '../../core/wire/messages.ts';
 import type { EngineFacts } from './profile.ts';
 
 export type ToEngine =
-  /** `journal`: what others wrote of the job. */
-  | { readonly type: 'job'; readonly id: number; readonly message: JobMessage; readonly journal: readonly string[] }
+  /** `journal`: what others wrote of the job. `cancelled`: shared, and not 0 from when nobody wants the result any more. */
+  | {
+      readonly type: 'job';
+      readonly id: number;
+      readonly message: JobMessage;
+      readonly journal: readonly string[];
+      readonly cancelled: Int32Array<SharedArrayBuffer>;
+    }
   /** Entries of the journal were lost. */
   | { readonly type: 'journal-lost' }
   /** The run does not go on: its samples in flight are given up. */

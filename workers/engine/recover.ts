@@ -1,6 +1,6 @@
 /** Bringing a trainer to a committed state: newest verified checkpoint, then replay of batch records, each result compared. */
 import { damage, earlierStart, isDamage, logHole } from '../../core/damage.ts';
-import { errorToJson, PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
+import { errorToJson, PauseError, saysNothingOfData, TerminalError } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
@@ -9,7 +9,8 @@ import { faultPoint } from '../../infra/faults/index.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import type { Stored } from '../../infra/store/records.ts';
-import type { CheckpointName, RunLog } from '../../infra/store/run-log.ts';
+import type { CheckpointName } from '../../infra/store/run-checkpoints.ts';
+import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { loadWeights } from '../../models/weights.ts';
 import { loadCheckpoint } from './checkpoint.ts';
@@ -30,7 +31,7 @@ export interface RecoverPorts {
 /** Loads the base: policy version 0. */
 export async function loadBase(state: PolicyState, ports: Pick<RecoverPorts, 'baseFolder' | 'tick'>): Promise<void> {
   state.reset();
-  await loadWeights(ports.baseFolder, state.trainer);
+  await loadWeights(ports.baseFolder, state.trainer, () => ports.tick('loading the base', 0, 0));
   state.seal(() => ports.tick('hashing the base', 0, 0));
 }
 
@@ -55,7 +56,7 @@ export async function bringTo(
 /** The state in memory may be a committed one a few updates back. */
 async function positionOf(state: PolicyState, upTo: number, log: RunLog): Promise<number | undefined> {
   if (state.tag === undefined) return undefined;
-  const newest = (await log.checkpointNames(upTo))[0]?.iteration ?? 0;
+  const newest = (await log.newestCheckpointName(upTo))?.iteration ?? 0;
   for (let k = upTo; k >= newest && k >= upTo - 50; k--) {
     const there = await log.at(k).catch((error: unknown) => {
       if (isDamage(error)) return undefined; // a hole: replaying comes to it, and says what can be done
@@ -68,13 +69,13 @@ async function positionOf(state: PolicyState, upTo: number, log: RunLog): Promis
 
 /** A damaged checkpoint is reported and passed over; the base is always there. */
 async function loadNewest(state: PolicyState, upTo: number, ports: RecoverPorts): Promise<number> {
-  for (const name of await ports.log.checkpointNames(upTo)) {
+  for await (const name of ports.log.eachCheckpointName(upTo)) {
     try {
       await loadNamed(state, name, ports);
       ports.say(`loaded checkpoint ${name.iteration}`);
       return name.iteration;
     } catch (error) {
-      if (error instanceof RetryableError) throw error; // a store that does not answer says nothing about the checkpoint
+      if (saysNothingOfData(error)) throw error;
       state.markDirty();
       ports.say(`checkpoint ${name.iteration} cannot be used, an older one will do: ${errorToJson(error).message}`);
     }

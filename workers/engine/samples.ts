@@ -1,5 +1,6 @@
 /** Scored trajectories as one list of samples in draw order, and what becomes of each draw. */
 import { PauseError } from '../../core/errors.ts';
+import { fixScorerHint } from '../../core/scorer-hint.ts';
 import type { DrawRecord } from '../../core/records/schema.ts';
 import type { AdvantageInput, ScoreTable } from '../../core/wire/jobs.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
@@ -31,7 +32,7 @@ export interface ScoredPart {
 const smallestGroup = 2;
 
 /** @throws PauseError `TooManyFailedSamples` beyond maxFailedFraction. */
-export function compose(input: AdvantageInput, parts: readonly ScoredPart[]): Composition {
+export function compose(input: AdvantageInput, parts: readonly ScoredPart[], runId: string): Composition {
   const samples: Sample[] = [];
   const draws: DrawRecord[] = [];
   let failed = 0;
@@ -55,7 +56,8 @@ export function compose(input: AdvantageInput, parts: readonly ScoredPart[]): Co
       });
     }
   }
-  if (total > 0 && failed / total > input.algorithm.maxFailedFraction) throw tooManyFailed(failed, total, input, parts);
+  if (total > 0 && failed / total > input.algorithm.maxFailedFraction)
+    throw tooManyFailed(failed, total, input, parts, runId);
   return { samples, draws, failed, total };
 }
 
@@ -77,14 +79,20 @@ function failureOf(scores: ScoreTable, b: number): string {
   return scores.reasons[b] ?? 'its group was filtered';
 }
 
-function tooManyFailed(failed: number, total: number, input: AdvantageInput, parts: readonly ScoredPart[]): PauseError {
+function tooManyFailed(
+  failed: number,
+  total: number,
+  input: AdvantageInput,
+  parts: readonly ScoredPart[],
+  runId: string,
+): PauseError {
   const reasons = parts.flatMap(({ scores }) => scores.reasons.filter((reason) => reason !== null));
   return new PauseError(
     'TooManyFailedSamples',
     `${failed} of ${total} samples of iteration ${input.iteration} could not be scored; the limit is ${input.algorithm.maxFailedFraction}. First: ${reasons[0] ?? 'unknown'}`,
     {
       where: `iteration ${input.iteration}`,
-      hint: 'Mend what the scorer needs, then petrel resume: these samples are scored again; or raise reward.max_failed_fraction',
+      hint: `${fixScorerHint(runId, input.inputs.scorer)}. These samples are scored again. When only what the scorer calls was away: petrel resume ${runId}; or raise reward.max_failed_fraction`,
     },
   );
 }

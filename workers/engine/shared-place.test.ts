@@ -34,7 +34,10 @@ describe('a place for one thing', () => {
     );
     const second = place.use(
       'b',
-      async (before) => (seen.push(before), 'B'),
+      async (before) => {
+        seen.push(before);
+        return 'B';
+      },
       async (thing) => void seen.push(thing),
     );
     await new Promise((resolve) => setImmediate(resolve));

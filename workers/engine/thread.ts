@@ -1,6 +1,6 @@
 /** The engine's own thread: all heavy work of a worker happens here, so that its main thread only transports. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { PetrelError, RetryableError, errorToJson } from '../../core/errors.ts';
+import { PetrelError, PreemptedError, RetryableError, errorToJson } from '../../core/errors.ts';
 import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
@@ -75,7 +75,12 @@ if (port === null) throw new Error('workers/engine/thread.ts runs as a worker th
 const data = workerData as EngineThreadData;
 const ticks = new Int32Array(data.ticks);
 const tell = (message: FromEngine) => port.postMessage(message);
-const host = new EngineHost({ threads: data.threads, cache: data.cache, onSaved: (ms) => tell({ type: 'saved', ms }) });
+const host = new EngineHost({
+  threads: data.threads,
+  cache: data.cache,
+  onSaved: (ms) => tell({ type: 'saved', ms }),
+  ticks,
+});
 /** Of journal writers: what to do when entries were lost. */
 const onLost = new Set<() => void>();
 /** Trainer stages go one after the other; rollouts run beside each other. */
@@ -110,11 +115,14 @@ async function saveLast(inTime: boolean): Promise<void> {
   }
 }
 
-async function serve({ id, message, journal }: Extract<ToEngine, { type: 'job' }>): Promise<void> {
+async function serve(job: Extract<ToEngine, { type: 'job' }>): Promise<void> {
+  const { id, message } = job;
   const started = performance.now();
   const counts: Record<string, number> = {};
   try {
-    const output = await runStage(message, contextOf(id, message, journal, counts));
+    const context = contextOf(job, counts);
+    context.throwIfCancelled();
+    const output = await runStage(message, context);
     tell({ type: 'done', id, output: { ...output }, seconds: (performance.now() - started) / 1000, counts });
   } catch (error) {
     tell({
@@ -139,18 +147,22 @@ function runStage(message: JobMessage, context: JobContext): Promise<StageTypes[
 }
 
 function contextOf(
-  id: number,
-  message: JobMessage,
-  entries: readonly string[],
+  { id, message, journal: entries, cancelled }: Extract<ToEngine, { type: 'job' }>,
   counts: Record<string, number>,
 ): JobContext {
   let told = 0;
+  const throwIfCancelled = () => {
+    if (Atomics.load(cancelled, 0) !== 0) throw new PreemptedError('Cancelled', `${message.runId} has ended`);
+  };
   return {
     runId: message.runId,
     jobId: message.jobId,
     at: message.at,
     store: message.store,
+    throwIfCancelled,
     progress: (done, total, note) => {
+      // Samples of several jobs are decoded together; a cancelled one leaves by `abandon`.
+      if (message.stage !== 'rollout') throwIfCancelled();
       Atomics.add(ticks, 0, 1);
       faultPoint('job.progress', { stage: message.stage, iteration: message.at.iteration, runId: message.runId });
       const now = performance.now();

@@ -10,8 +10,8 @@ import { harm, keepCopy } from '../../../tests/damage.ts';
 import { cliHome } from '../../../tests/cli.ts';
 import { builtState, buildRun } from '../../../tests/run-builder.ts';
 import type { BuiltRun } from '../../../tests/run-builder.ts';
-import type { CheckpointRow } from '../../checkpoints/list.ts';
-import type { Verdict } from '../../checkpoints/verify.ts';
+import type { CheckpointRow } from '../../../api/checkpoints/list.ts';
+import type { Verdict } from '../../../api/checkpoints/verify.ts';
 
 interface Report {
   readonly ok: boolean;

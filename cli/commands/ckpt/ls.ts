@@ -1,11 +1,10 @@
 /** `petrel ckpt ls <run>`. */
-import { checkpointRows } from '../../checkpoints/list.ts';
-import { readRetention } from '../../../infra/retention/entries.ts';
+import { checkpointRows, retentionFloor } from '../../../api/checkpoints/list.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { word } from '../../options.ts';
-import { showBytes } from '../../printer/quantities.ts';
+import { showBytes } from '../../../core/quantities.ts';
 import { renderTable } from '../../printer/table.ts';
-import { findRun } from '../../runs/find.ts';
+import { findRun } from '../../../api/runs/find.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const { printer } = context;
@@ -25,7 +24,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
           },
         ]),
   );
-  const { floor } = await readRetention(log);
+  const floor = await retentionFloor(log);
   if (floor > 0 && !printer.json)
     printer.notice(`\nretention keeps what follows iteration ${floor}; older checkpoints are removed`);
   if (rows.length > 0 && !printer.json)

@@ -1,18 +1,17 @@
 /** `petrel ckpt verify <run> [iteration]`: exit 1 when anything is damaged. */
 import { errorToJson } from '../../../core/errors.ts';
 import type { PetrelError } from '../../../core/errors.ts';
-import { findHole } from '../../../infra/store/log-holes.ts';
-import { verifyInputs } from '../../checkpoints/verify-inputs.ts';
-import type { InputVerdict } from '../../checkpoints/verify-inputs.ts';
-import { verifyBatches, verifyCheckpoints } from '../../checkpoints/verify.ts';
-import type { Verdict } from '../../checkpoints/verify.ts';
+import { verifyInputs } from '../../../api/checkpoints/verify-inputs.ts';
+import type { InputVerdict } from '../../../api/checkpoints/verify-inputs.ts';
+import { findLogHole, verifyBatches, verifyCheckpoints } from '../../../api/checkpoints/verify.ts';
+import type { Verdict } from '../../../api/checkpoints/verify.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { EXIT, type ExitCode } from '../../exit-codes.ts';
 import { word } from '../../options.ts';
 import type { Printer } from '../../printer/printer.ts';
-import { showBytes } from '../../printer/quantities.ts';
+import { showBytes } from '../../../core/quantities.ts';
 import { renderTable } from '../../printer/table.ts';
-import { findRun } from '../../runs/find.ts';
+import { findRun } from '../../../api/runs/find.ts';
 import { iterationWord } from './iteration-word.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
@@ -24,7 +23,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const oldest = iteration ?? checkpoints[0]?.iteration ?? 0;
   const batches = await verifyBatches(log, oldest, say);
   const inputs = await verifyInputs({ log, say });
-  const hole = errorOrNone(await findHole(log, await log.head()));
+  const hole = errorOrNone(await findLogHole(log));
   const damaged = [...checkpoints, ...batches, ...inputs].filter(({ ok }) => !ok).length + (hole === undefined ? 0 : 1);
   printer.data(
     { runId, ok: damaged === 0, checkpoints, batches, inputs, ...(hole === undefined ? {} : { hole }) },

@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import type { CommandContext, CommandInput } from '../../command.ts';
-import { arithmeticRows } from '../../data/arithmetic.ts';
-import type { Preset, Split } from '../../data/presets.ts';
-import { readPrompts, writeRows } from '../../data/rows-file.ts';
+import { arithmeticRows } from '../../../api/data/arithmetic.ts';
+import type { Preset, Split } from '../../../api/data/presets.ts';
+import { readPrompts, writeRows } from '../../../api/data/rows-file.ts';
 import { flag, integerOption, listOption, textOption } from '../../options.ts';
-import { showBytes } from '../../printer/quantities.ts';
+import { showBytes } from '../../../core/quantities.ts';
 
 /** `petrel data arithmetic`. */
 export async function run(input: CommandInput, { printer, cwd }: CommandContext): Promise<undefined> {

@@ -1,5 +1,5 @@
 /** `petrel data …`: one generator is one entry here and one module. */
-import { PRESETS, SPLITS } from '../../data/presets.ts';
+import { PRESETS, SPLITS } from '../../../api/data/presets.ts';
 import type { CommandSpec } from '../../command.ts';
 
 export const DATA_COMMANDS: readonly CommandSpec[] = [

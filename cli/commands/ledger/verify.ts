@@ -1,14 +1,14 @@
 /** `petrel ledger verify <run>`: exit 1 when anything is not as it must be. */
+import { keys } from '../../../core/records/keys.ts';
 import type { Store } from '../../../core/ports.ts';
 import { runNameOf } from '../../../core/ids.ts';
-import { petrelHome } from '../../../infra/home.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { EXIT, type ExitCode } from '../../exit-codes.ts';
 import { ledgerText } from '../../ledger/text.ts';
-import { verifyLedger } from '../../ledger/verify.ts';
+import { verifyLedger } from '../../../api/ledger/verify.ts';
 import { flag, word } from '../../options.ts';
-import { findRun, listRunIds, openKnownStores } from '../../runs/find.ts';
-import type { ListedRun } from '../../runs/find.ts';
+import { findRun, listRunIds, openKnownStores } from '../../../api/runs/find.ts';
+import type { ListedRun } from '../../../api/runs/find.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer } = context;
@@ -28,11 +28,11 @@ async function findLedger(
     const { runId, log } = await findRun(name, context);
     return { runId, store: log.store };
   } catch (error) {
-    const stores = await openKnownStores(petrelHome(context.env), () => {});
+    const stores = await openKnownStores(context.home, () => {});
     for (const one of await listRunIds(stores))
       if ((one.runId === name || runNameOf(one.runId) === name) && !(await isRemoved(one))) return one;
     throw error;
   }
 }
 
-const isRemoved = async ({ store, runId }: ListedRun) => (await store.head(`runs/${runId}/removed.json`)) !== undefined;
+const isRemoved = async ({ store, runId }: ListedRun) => (await store.head(keys.tombstone(runId))) !== undefined;

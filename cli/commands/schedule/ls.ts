@@ -1,18 +1,17 @@
 /** `petrel schedule ls`: all schedules, from the stores; with the stack up, as Temporal will fire them. */
-import { petrelHome } from '../../../infra/home.ts';
-import { stackName } from '../../../infra/stack/identity.ts';
+import { stackName } from '../../../api/stack.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
-import { listSchedules } from '../../schedules/find.ts';
-import { liveSchedule, withTemporal } from '../../schedules/live.ts';
-import { scheduleSummary } from '../../schedules/summary.ts';
+import { listSchedules } from '../../../api/schedules/find.ts';
+import { liveSchedule, withTemporal } from '../../../api/schedules/live.ts';
+import { scheduleSummary } from '../../../api/schedules/summary.ts';
 import { scheduleTable } from '../../schedules/text.ts';
 
 /** The last runs are looked for among this many newest times. */
 const looked = 20;
 
 export async function run(_input: CommandInput, context: CommandContext): Promise<undefined> {
-  const { printer, env } = context;
-  const home = petrelHome(env);
+  const { printer } = context;
+  const { home } = context;
   const found = await listSchedules(context);
   const stack = stackName(home);
   const live =

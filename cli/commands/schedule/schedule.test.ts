@@ -7,7 +7,7 @@ import { stackName } from '../../../infra/stack/identity.ts';
 import { changeSchedule, ScheduleLog } from '../../../infra/store/schedule-log.ts';
 import { cliHome } from '../../../tests/cli.ts';
 import { buildRun } from '../../../tests/run-builder.ts';
-import type { ScheduleSummary } from '../../schedules/summary.ts';
+import type { ScheduleSummary } from '../../../api/schedules/summary.ts';
 
 const cli = cliHome();
 afterAll(() => cli.remove());

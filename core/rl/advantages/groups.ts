@@ -1,4 +1,5 @@
 /** Statistics of the samples of one prompt, and how to spread a number per sample over its tokens. */
+import { at } from '../../at.ts';
 import type { Numbers } from '../ragged.ts';
 
 /** Rows of each group, groups in order of first appearance. Only equality of the keys matters. */
@@ -21,13 +22,13 @@ export interface GroupStats {
 /** Mean 0 and std 1 for a group of one: its score survives. Exactly 0 spread when all scores are equal. */
 export function groupStats(scores_S: Numbers, members: readonly number[]): GroupStats {
   if (members.length === 1) return { mean: 0, std: 1 };
-  const first = scores_S[members[0]!]!;
+  const first = at(scores_S, at(members, 0));
   // Five times 0.23 has a mean one rounding away from 0.23; over a std near 0 that would become an advantage.
   if (members.every((s) => scores_S[s] === first)) return { mean: first, std: 0 };
   let sum = 0;
-  for (const s of members) sum += scores_S[s]!;
+  for (const s of members) sum += at(scores_S, s);
   const mean = sum / members.length;
   let squares = 0;
-  for (const s of members) squares += (scores_S[s]! - mean) ** 2;
+  for (const s of members) squares += (at(scores_S, s) - mean) ** 2;
   return { mean, std: Math.sqrt(squares / (members.length - 1)) };
 }

@@ -6,6 +6,7 @@
  *
  * Without the division it is Dr.GRPO (Liu et al. 2025, arXiv 2503.20783). A group of one keeps its score (mean 0, std 1).
  */
+import { at } from '../../at.ts';
 import { broadcastRows } from '../ragged.ts';
 import { groupStats, rowsByGroup } from './groups.ts';
 import type { AdvantageBatch, AdvantageConfig, AdvantageEstimator, Advantages } from './types.ts';
@@ -22,7 +23,7 @@ function compute({ rows, scores_S, groups_S }: AdvantageBatch, config: Advantage
   for (const members of rowsByGroup(groups_S).values()) {
     const { mean, std } = groupStats(scores_S, members);
     const scale = config.normAdvByStdInGrpo === false ? 1 : std + EPSILON;
-    for (const s of members) advantages_S[s] = (scores_S[s]! - mean) / scale;
+    for (const s of members) advantages_S[s] = (at(scores_S, s) - mean) / scale;
   }
   const advantages_T = broadcastRows(advantages_S, rows);
   return { advantages_T, returns_T: advantages_T };

@@ -5,6 +5,7 @@
  * A state is k sets, ordered from the largest sum down. The two states with the widest spread are merged, largest set
  * with smallest, until one is left.
  */
+import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
 import type { Numbers } from '../ragged.ts';
 
@@ -37,14 +38,17 @@ export function balancedPartitions(sizes: Numbers, parts: number, equalSize: boo
 }
 
 function differencing(sizes: Numbers, parts: number, equalSize: boolean): State {
-  const ascending = Array.from({ length: sizes.length }, (_, index) => ({ index, size: sizes[index]! }));
+  const ascending = Array.from({ length: sizes.length }, (_, index) => ({ index, size: at(sizes, index) }));
   ascending.sort((a, b) => a.size - b.size || a.index - b.index);
   const perState = equalSize ? parts : 1;
   const states: State[] = [];
   for (let i = 0; i < ascending.length; i += perState)
     insert(states, initialState(ascending.slice(i, i + perState), parts));
-  while (states.length > 1) insert(states, merge(states.pop()!, states.pop()!));
-  return states[0]!;
+  while (states.length > 1) {
+    const [second, first] = states.splice(-2) as [State, State];
+    insert(states, merge(first, second));
+  }
+  return at(states, 0);
 }
 
 function initialState(items: readonly Item[], parts: number): State {
@@ -57,7 +61,7 @@ function initialState(items: readonly Item[], parts: number): State {
 
 function merge(a: State, b: State): State {
   const merged = a.map((part, i): Part => {
-    const other = b[a.length - 1 - i]!;
+    const other = at(b, a.length - 1 - i);
     return { sum: part.sum + other.sum, items: [...part.items, ...other.items] };
   });
   return merged.sort(largestFirst);
@@ -68,7 +72,7 @@ function insert(states: State[], state: State): void {
   let [low, high] = [0, states.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (takenLater(states[middle]!, state)) low = middle + 1;
+    if (takenLater(at(states, middle), state)) low = middle + 1;
     else high = middle;
   }
   states.splice(low, 0, state);
@@ -77,11 +81,11 @@ function insert(states: State[], state: State): void {
 /** Widest spread is taken first; on a tie, the one with the larger largest set. */
 function takenLater(a: State, b: State): boolean {
   const difference = spread(a) - spread(b);
-  return difference !== 0 ? difference < 0 : comparePart(a[0]!, b[0]!) < 0;
+  return difference !== 0 ? difference < 0 : comparePart(at(a, 0), at(b, 0)) < 0;
 }
 
 function spread(state: State): number {
-  return state[0]!.sum - state.at(-1)!.sum;
+  return at(state, 0).sum - at(state, -1).sum;
 }
 
 function largestFirst(a: Part, b: Part): number {
@@ -93,7 +97,7 @@ function comparePart(a: Part, b: Part): number {
   if (a.sum !== b.sum) return a.sum - b.sum;
   if (a.items.length !== b.items.length) return a.items.length - b.items.length;
   for (let i = 0; i < a.items.length; i++) {
-    const [x, y] = [a.items[i]!, b.items[i]!];
+    const [x, y] = [at(a.items, i), at(b.items, i)];
     if (x.index !== y.index) return x.index - y.index;
   }
   return 0;

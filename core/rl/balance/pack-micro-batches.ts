@@ -3,6 +3,7 @@
  * few per cent, found in larger steps). Deterministic, a partition of the rows; rows ascend inside a micro-batch and
  * micro-batches ascend by their first row, so that the order of gradient sums depends on nothing but the lengths.
  */
+import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
 import type { Numbers } from '../ragged.ts';
 import { balancedPartitions } from './karmarkar-karp.ts';
@@ -21,7 +22,7 @@ export function packMicroBatches(lengths_S: Numbers, tokenLimit: number): number
       },
     );
   }
-  const tokensOf = (part: readonly number[]) => part.reduce((sum, s) => sum + lengths[s]!, 0);
+  const tokensOf = (part: readonly number[]) => part.reduce((sum, s) => sum + at(lengths, s), 0);
   const tokens = lengths.reduce((sum, length) => sum + length, 0);
   for (
     let count = Math.max(1, divideUp(tokens, tokenLimit));
@@ -29,7 +30,7 @@ export function packMicroBatches(lengths_S: Numbers, tokenLimit: number): number
     count += Math.max(1, count >> 5)
   ) {
     const parts = balancedPartitions(lengths, count, false);
-    if (parts.every((part) => tokensOf(part) <= tokenLimit)) return parts.sort((a, b) => a[0]! - b[0]!);
+    if (parts.every((part) => tokensOf(part) <= tokenLimit)) return parts.sort((a, b) => at(a, 0) - at(b, 0));
   }
   return lengths.map((_, s) => [s]);
 }

@@ -1,4 +1,5 @@
 /** Other ways to share work out, and the small arithmetic around it (verl: `seqlen_balancing`). */
+import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
 import type { Numbers } from '../ragged.ts';
 import { balancedPartitions } from './karmarkar-karp.ts';
@@ -15,8 +16,8 @@ export function greedyPartitions(sizes: Numbers, parts: number, equalSize: boole
   const sums = new Float64Array(parts);
   for (let i = 0; i < sizes.length; i++) {
     const smallest = sums.indexOf(Math.min(...sums));
-    partitions[smallest]!.push(i);
-    sums[smallest]! += sizes[i]! + bias;
+    at(partitions, smallest).push(i);
+    sums[smallest] = at(sums, smallest) + (at(sizes, i) + bias);
   }
   if (equalSize && partitions.some((partition) => partition.length * parts !== sizes.length)) {
     throw new InvalidInputError(`${sizes.length} items do not divide into ${parts} equal parts`);
@@ -30,14 +31,14 @@ export function greedyPartitions(sizes: Numbers, parts: number, equalSize: boole
  */
 export function groupBalancedPartitions(lengths_S: Numbers, keys_S: ArrayLike<unknown>, parts: number): number[][] {
   const groups = runsOf(keys_S);
-  const costs = groups.map((group) => group.reduce((sum, s) => sum + workload(lengths_S[s]!), 0));
-  return balancedPartitions(costs, parts, true).map((partition) => partition.flatMap((group) => groups[group]!));
+  const costs = groups.map((group) => group.reduce((sum, s) => sum + workload(at(lengths_S, s)), 0));
+  return balancedPartitions(costs, parts, true).map((partition) => partition.flatMap((group) => at(groups, group)));
 }
 
 /** Where each element of a permutation went: result[order[i]] = i. */
 export function inverseOrder(order: Numbers): number[] {
   const inverse = new Array<number>(order.length);
-  for (let i = 0; i < order.length; i++) inverse[order[i]!] = i;
+  for (let i = 0; i < order.length; i++) inverse[at(order, i)] = i;
   return inverse;
 }
 
@@ -52,7 +53,7 @@ export function roundUpTo(a: number, multiple: number): number {
 export function runsOf(keys_S: ArrayLike<unknown>): number[][] {
   const runs: number[][] = [];
   for (let s = 0; s < keys_S.length; s++) {
-    if (s > 0 && keys_S[s] === keys_S[s - 1]) runs.at(-1)!.push(s);
+    if (s > 0 && keys_S[s] === keys_S[s - 1]) at(runs, -1).push(s);
     else runs.push([s]);
   }
   return runs;

@@ -1,4 +1,5 @@
 /** Sharing a batch out to data-parallel ranks (verl: `_balance_batch`, `log_seqlen_unbalance`; key `trainer.balance_batch`). */
+import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
 import type { Numbers } from '../ragged.ts';
 import { balancedPartitions } from './karmarkar-karp.ts';
@@ -32,7 +33,7 @@ function rowPartitions(costs_S: Float64Array, ranks: number, miniBatchRows: numb
   const partitions: number[][] = Array.from({ length: ranks }, () => []);
   for (let from = 0; from + miniBatchRows <= costs_S.length; from += miniBatchRows) {
     const parts = balancedPartitions(costs_S.subarray(from, from + miniBatchRows), ranks, true);
-    parts.forEach((part, rank) => partitions[rank]!.push(...part.map((row) => from + row)));
+    parts.forEach((part, rank) => at(partitions, rank).push(...part.map((row) => from + row)));
   }
   return partitions;
 }
@@ -45,9 +46,9 @@ function promptPartitions(lengths_S: Numbers, groups_S: ArrayLike<unknown>, rank
 
 /** Inside a rank, the heavy rows go to the middle. */
 function smallAtBothEnds(part: readonly number[], costs_S: Numbers): number[] {
-  const rising = part.toSorted((a, b) => costs_S[a]! - costs_S[b]! || a - b);
-  const [even, odd] = [0, 1].map((parity) => rising.filter((_, i) => i % 2 === parity));
-  return [...even!, ...odd!.reverse()];
+  const rising = part.toSorted((a, b) => at(costs_S, a) - at(costs_S, b) || a - b);
+  const ofParity = (parity: number) => rising.filter((_, i) => i % 2 === parity);
+  return [...ofParity(0), ...ofParity(1).reverse()];
 }
 
 /**
@@ -63,7 +64,7 @@ export function unbalanceMetrics(
   const width = Math.floor(lengths.length / partitions.length);
   const before: number[] = [];
   for (let from = 0; from < lengths.length; from += width) before.push(total(lengths.slice(from, from + width)));
-  const after = partitions.map((part) => total(part.map((row) => lengths[row]!)));
+  const after = partitions.map((part) => total(part.map((row) => at(lengths, row))));
   return {
     [`${prefix}/min`]: Math.min(...before),
     [`${prefix}/max`]: Math.max(...before),

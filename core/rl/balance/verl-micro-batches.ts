@@ -2,6 +2,7 @@
  * Micro-batches as verl plans them (`rearrange_micro_batches`, key `use_dynamic_bsz`): as many as the tokens need,
  * balanced by workload. One may exceed the token budget: `packMicroBatches` is what petrel trains with.
  */
+import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
 import type { Numbers } from '../ragged.ts';
 import { balancedPartitions } from './karmarkar-karp.ts';
@@ -28,7 +29,8 @@ export function verlMicroBatches(lengths_S: Numbers, options: VerlMicroBatchOpti
     throw new InvalidInputError(`${lengths_S.length} rows are no multiple of ${groupSize}`);
   const groups = lengths_S.length / groupSize;
   const costs = new Float64Array(groups);
-  for (let s = 0; s < lengths_S.length; s++) costs[Math.floor(s / groupSize)]! += workload(lengths_S[s]!);
+  for (let s = 0; s < lengths_S.length; s++)
+    costs[Math.floor(s / groupSize)] = at(costs, Math.floor(s / groupSize)) + workload(at(lengths_S, s));
   const parts = balancedPartitions(costs, microBatchCount(lengths_S, groups, options), false);
   const ordered = options.balanceOrder === false ? parts : smallAtBothEnds(parts, costs);
   return ordered.map((part) =>
@@ -45,8 +47,8 @@ function microBatchCount(lengths_S: Numbers, groups: number, options: VerlMicroB
 }
 
 function smallAtBothEnds(parts: readonly number[][], costs: Numbers): number[][] {
-  const cost = (part: readonly number[]) => part.reduce((sum, i) => sum + costs[i]!, 0);
-  const falling = parts.toSorted((a, b) => cost(b) - cost(a) || b[0]! - a[0]!);
-  const [even, odd] = [0, 1].map((parity) => falling.filter((_, i) => i % 2 === parity));
-  return [...even!.reverse(), ...odd!];
+  const cost = (part: readonly number[]) => part.reduce((sum, i) => sum + at(costs, i), 0);
+  const falling = parts.toSorted((a, b) => cost(b) - cost(a) || at(b, 0) - at(a, 0));
+  const ofParity = (parity: number) => falling.filter((_, i) => i % 2 === parity);
+  return [...ofParity(0).reverse(), ...ofParity(1)];
 }

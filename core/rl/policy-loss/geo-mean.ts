@@ -4,6 +4,7 @@
  * mean of theirs:  L_s = −A_s · exp(Σ clip(log ρ)·m / (Σ m + 1e-8)). The loss is the plain mean over rows, empty ones
  * included: aggregation mode and totals are ignored. Importance weights enter as geometric mean of w + 1e-10.
  */
+import { at } from '../../at.ts';
 import { maskedMean } from '../masked-stats.ts';
 import { rowCount, type Numbers } from '../ragged.ts';
 import { clipBounds } from './clip-bounds.ts';
@@ -14,9 +15,9 @@ export const geoMean: PolicyLoss = { name: 'geo_mean', scope: 'sequence', comput
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { rows, advantages_T } = input;
-  const logRatio_T = Float64Array.from(input.logProb_T, (logProb, t) => logProb - input.oldLogProb_T[t]!);
+  const logRatio_T = Float64Array.from(input.logProb_T, (logProb, t) => logProb - at(input.oldLogProb_T, t));
   const clip = objectiveClip(config);
-  const bounded_T = logRatio_T.map((logRatio, t) => clip(logRatio, advantages_T[t]!));
+  const bounded_T = logRatio_T.map((logRatio, t) => clip(logRatio, at(advantages_T, t)));
   const dLogProb_T = new Float64Array(logRatio_T.length);
   let loss = 0;
   for (let s = 0; s < rowCount(rows); s++) {
@@ -36,8 +37,8 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
           );
     const rowLoss = -rowMean(row(advantages_T), mask) * Math.exp(rowMean(row(bounded_T), mask)) * weight;
     loss += rowLoss / rowCount(rows);
-    for (let t = rows.offsets_S1[s]!; t < rows.offsets_S1[s + 1]!; t++) {
-      if (rows.mask_T[t]! !== 0 && bounded_T[t] === logRatio_T[t] && advantages_T[t] !== 0) {
+    for (let t = at(rows.offsets_S1, s); t < at(rows.offsets_S1, s + 1); t++) {
+      if (at(rows.mask_T, t) !== 0 && bounded_T[t] === logRatio_T[t] && advantages_T[t] !== 0) {
         dLogProb_T[t] = rowLoss / rowCount(rows) / (count + 1e-8);
       }
     }
@@ -66,7 +67,7 @@ function outsideShare(input: PolicyLossInput, config: PolicyLossConfig, logRatio
   const [lowest, highest] = clipBounds(config);
   return (signed: (advantage: number) => boolean): number => {
     const counted_T = logRatio_T.map((logRatio, t) =>
-      Number((logRatio < lowest - 1 || logRatio > highest - 1) && signed(input.advantages_T[t]!)),
+      Number((logRatio < lowest - 1 || logRatio > highest - 1) && signed(at(input.advantages_T, t))),
     );
     return maskedMean(counted_T, input.rows.mask_T);
   };
@@ -75,5 +76,5 @@ function outsideShare(input: PolicyLossInput, config: PolicyLossConfig, logRatio
 /** Multiplies by the mask instead of skipping: a NaN outside the mask shows in the loss, as in the reference. */
 function rowMean(values: readonly number[], mask: readonly number[]): number {
   const count = mask.reduce((sum, m) => sum + m, 0);
-  return values.reduce((sum, value, t) => sum + value * mask[t]!, 0) / (count + 1e-8);
+  return values.reduce((sum, value, t) => sum + value * at(mask, t), 0) / (count + 1e-8);
 }

@@ -1,3 +1,4 @@
+import { at } from '../../at.ts';
 import { aggregate } from '../aggregate.ts';
 import type { PolicyLossConfig, PolicyLossInput } from './types.ts';
 
@@ -12,10 +13,10 @@ export function reduceTokenLoss(
   derivative_T: Float64Array,
 ): { readonly loss: number; readonly dLogProb_T: Float64Array } {
   const isWeights_T = input.rolloutIsWeights_T;
-  const weighted_T = isWeights_T === undefined ? loss_T : loss_T.map((loss, t) => loss * isWeights_T[t]!);
+  const weighted_T = isWeights_T === undefined ? loss_T : loss_T.map((loss, t) => loss * at(isWeights_T, t));
   const { value, weights_T } = aggregate(weighted_T, input.rows, config.lossAggMode, config.totals);
   const dLogProb_T = weights_T.map((weight, t) =>
-    weight === 0 ? 0 : weight * derivative_T[t]! * (isWeights_T?.[t] ?? 1),
+    weight === 0 ? 0 : weight * at(derivative_T, t) * (isWeights_T?.[t] ?? 1),
   );
   return { loss: value, dLogProb_T };
 }

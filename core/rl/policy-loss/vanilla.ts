@@ -6,6 +6,7 @@
  *
  * The gradient vanishes on tokens where a clip is active and where the log-ratio is beyond ±20.
  */
+import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
 import { maskedMean } from '../masked-stats.ts';
 import { requireTokens, tokenCount } from '../ragged.ts';
@@ -28,7 +29,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   const clipped_T = new Float64Array(logRatio_T.length);
   const dualClipped_T = new Float64Array(logRatio_T.length);
   for (let t = 0; t < loss_T.length; t++) {
-    const token = tokenLoss(advantages_T[t]!, Math.exp(logRatio_T[t]!), bounds, config.clipRatioC);
+    const token = tokenLoss(at(advantages_T, t), Math.exp(at(logRatio_T, t)), bounds, config.clipRatioC);
     loss_T[t] = token.loss;
     derivative_T[t] = token.dLogRatio * clampPasses(input, t);
     clipped_T[t] = Number(token.clipped);

@@ -10,14 +10,14 @@ import type { Endpoints } from '../state.ts';
 /** Dynamic settings of the server, `name=value` with commas between them; for tests of limits that take long to reach. */
 const settingsVariable = 'PETREL_TEMPORAL_SETTINGS';
 
-export function temporalChild(home: string, tool: Tool, { temporalPort: port, uiPort }: Endpoints): ChildSpec {
+export function temporalChild(home: string, tool: Tool, { temporalPort: port }: Endpoints): ChildSpec {
   const dbFile = join(stackFolder(home), 'temporal.db');
   return {
     name: 'temporal',
     kind: 'temporal',
     command: tool.path,
-    args: temporalArgs({ dbFile, port, uiPort, settings: process.env[settingsVariable]?.split(',') }),
-    env: temporalEnv,
+    args: temporalArgs({ dbFile, port, settings: process.env[settingsVariable]?.split(',') }),
+    env: temporalEnv(home),
     prepare: () => setAsideForeignDatabase(dbFile, tool.version),
     isReady: () => isTemporalReady(tool.path, port),
     readyTimeoutMs: 60_000,

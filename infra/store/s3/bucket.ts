@@ -15,9 +15,12 @@ export class S3Bucket {
   readonly endpoint: string | undefined;
   readonly patience: Patience;
   readonly url: string;
+  readonly #serving: boolean;
   #worked = false;
 
-  constructor({ client, endpoint, patience }: S3Connection, location: S3Location) {
+  /** `serving`: what the server refuses is raised as UnfitError. */
+  constructor({ client, endpoint, patience }: S3Connection, location: S3Location, serving = false) {
+    this.#serving = serving;
     this.client = client;
     this.endpoint = endpoint;
     this.patience = patience;
@@ -32,7 +35,11 @@ export class S3Bucket {
 
   /** Runs `attempt` with the store's patience; `what` names it in errors. */
   async insist<T>(what: string, attempt: () => Promise<T>): Promise<T> {
-    const result = await insist({ what, where: this.url, worked: this.#worked }, this.patience, attempt);
+    const result = await insist(
+      { what, where: this.url, worked: this.#worked, serving: this.#serving },
+      this.patience,
+      attempt,
+    );
     this.#worked = true;
     return result;
   }

@@ -1,5 +1,5 @@
 /** What an S3 failure means: try again, or tell a person what to do. */
-import { InvalidInputError, PauseError, PetrelError, TerminalError } from '../../../core/errors.ts';
+import { InvalidInputError, PetrelError, TerminalError, UnfitError } from '../../../core/errors.ts';
 
 /** What was asked, for the error's text. */
 export interface RequestOf {
@@ -7,8 +7,10 @@ export interface RequestOf {
   readonly what: string;
   /** The store. */
   readonly where: string;
-  /** The store has done what it was asked before: what it refuses now a person can mend, and nothing is lost until then. */
+  /** The store has answered this process before, so credentials were there: a lack of them may pass. */
   readonly worked?: boolean;
+  /** A worker or the control process asks: a refusal says something about that process, and nothing about the run. */
+  readonly serving?: boolean;
 }
 
 /** A reply that ended before all its bytes were there, or whose bytes are not those the server meant. */
@@ -87,14 +89,12 @@ export function describeFailure(error: unknown): string {
   return text === '' || text === 'UnknownError' || name.endsWith(text) ? name : `${name}: ${text}`.replace(/^: /, '');
 }
 
-/** A failure that stays: who must do what. */
+/** A failure that stays: who must do what. UnfitError for a process that serves runs, TerminalError for a command. */
 export function toPetrelError(error: unknown, request: RequestOf): PetrelError {
-  if (error instanceof PetrelError) return error;
-  const refusal = refusalOf(error, request);
+  const refusal = error instanceof PetrelError ? error : refusalOf(error, request);
+  if (request.serving !== true || refusal.kind !== 'terminal') return refusal;
   const { code, message, where, hint } = refusal;
-  return request.worked === true
-    ? new PauseError(code, message, { ...(where && { where }), ...(hint && { hint }), cause: error })
-    : refusal;
+  return new UnfitError(code, message, { ...(where && { where }), ...(hint && { hint }), cause: error });
 }
 
 function refusalOf(error: unknown, { what, where }: RequestOf): TerminalError {

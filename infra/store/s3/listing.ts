@@ -46,9 +46,11 @@ export async function removeObject(bucket: S3Bucket, key: string): Promise<void>
   await bucket.insist(`remove ${key}`, () => bucket.client.send(new DeleteObjectCommand(bucket.at(key))));
 }
 
-/** Removes everything under a prefix that ends in "/", a page at a time. */
-export async function removeAll(bucket: S3Bucket, prefix: string): Promise<void> {
-  for await (const { names } of pages(bucket, prefix)) {
+/** Removes the objects under a prefix that ends in "/" whose keys `only` wants, a page at a time. */
+export async function removeAll(bucket: S3Bucket, prefix: string, only: (key: string) => boolean): Promise<void> {
+  const skipped = bucket.location.prefix.length;
+  for await (const page of pages(bucket, prefix)) {
+    const names = page.names.filter((name) => only(name.slice(skipped)));
     if (names.length === 0) continue;
     await bucket.insist(`remove ${names.length} objects of ${prefix}`, async () => {
       const Objects = names.map((Key) => ({ Key }));

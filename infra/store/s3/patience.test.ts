@@ -8,14 +8,14 @@ const named = (name: string, status?: number) =>
 
 async function failing(
   error: Error,
-  worked: boolean,
+  asked: { readonly worked?: boolean; readonly serving?: boolean } = {},
 ): Promise<{ readonly kind: string; readonly code: string; readonly attempts: number }> {
   let attempts = 0;
   const attempt = async () => {
     attempts += 1;
     throw error;
   };
-  const { kind, code } = (await insist({ ...request, worked }, patience, attempt).catch(
+  const { kind, code } = (await insist({ ...request, ...asked }, patience, attempt).catch(
     (thrown: unknown) => thrown,
   )) as { kind: string; code: string };
   return { kind, code, attempts };
@@ -23,18 +23,20 @@ async function failing(
 
 it('waits for credentials that were there before: the service that hands them out may be away', async () => {
   const none = named('CredentialsProviderError');
-  expect(await failing(none, true)).toEqual({ kind: 'retryable', code: 'StoreUnavailable', attempts: 3 });
-  expect(await failing(none, false)).toEqual({ kind: 'terminal', code: 'InvalidInput', attempts: 1 });
+  expect(await failing(none, { worked: true })).toEqual({ kind: 'retryable', code: 'StoreUnavailable', attempts: 3 });
+  expect(await failing(none)).toEqual({ kind: 'terminal', code: 'InvalidInput', attempts: 1 });
 });
 
-it('is a pause where a store refuses what it did before, and an error where it never worked', async () => {
+it('takes a refusal for a fault of the process that serves, and for an error of the command that asks', async () => {
   for (const [error, code] of [
     [named('AccessDenied', 403), 'StoreDenied'],
     [named('ExpiredToken', 400), 'StoreDenied'],
     [named('Strange', 400), 'StoreRefused'],
     [named('NoSuchBucket', 404), 'InvalidInput'],
   ] as const) {
-    expect(await failing(error, true)).toEqual({ kind: 'pause', code, attempts: 1 });
-    expect(await failing(error, false)).toEqual({ kind: 'terminal', code, attempts: 1 });
+    for (const worked of [false, true]) {
+      expect(await failing(error, { worked, serving: true })).toEqual({ kind: 'unfit', code, attempts: 1 });
+      expect(await failing(error, { worked })).toEqual({ kind: 'terminal', code, attempts: 1 });
+    }
   }
 });

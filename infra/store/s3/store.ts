@@ -12,11 +12,12 @@ import { abortUnfinished } from './unfinished.ts';
 
 /**
  * Opens `s3://bucket/prefix`, by default with the process's one client. Throws InvalidInputError when bucket or
- * credentials are missing, TerminalError when they do not suffice, RetryableError when no server answers.
+ * credentials are missing, TerminalError when they do not suffice, RetryableError when no server answers. With `serving`
+ * what is missing or does not suffice is an UnfitError, now and later.
  */
-export async function openS3Store(url: string, connection?: S3Connection): Promise<Store> {
+export async function openS3Store(url: string, connection?: S3Connection, serving = false): Promise<Store> {
   const location = parseS3Url(url);
-  const bucket = new S3Bucket(connection ?? (await sharedS3()), location);
+  const bucket = new S3Bucket(connection ?? (await sharedS3()), location, serving);
   await bucket.check();
   return new S3Store(bucket);
 }
@@ -52,6 +53,9 @@ class S3Store implements Store {
     return sizeOf(this.#bucket, key);
   }
 
+  /** A bucket shows nothing that is not durable. */
+  async settle(): Promise<void> {}
+
   list(prefix: string): Promise<string[]> {
     return listKeys(this.#bucket, prefix);
   }
@@ -60,8 +64,8 @@ class S3Store implements Store {
     return listChildren(this.#bucket, prefix);
   }
 
-  remove(key: string): Promise<void> {
-    return key.endsWith('/') ? removeAll(this.#bucket, key) : removeObject(this.#bucket, key);
+  remove(key: string, only: (key: string) => boolean = () => true): Promise<void> {
+    return key.endsWith('/') ? removeAll(this.#bucket, key, only) : removeObject(this.#bucket, key);
   }
 
   removeLeftovers(before: Date): Promise<number> {

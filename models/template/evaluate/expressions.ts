@@ -1,5 +1,7 @@
 /** Evaluating expressions. */
 import { getAttribute, getItem, slice } from '../attributes.ts';
+import { spend } from '../budget.ts';
+import { spendOn } from '../cost.ts';
 import { refuse } from '../errors.ts';
 import { filters } from '../filters.ts';
 import type { Runtime } from '../filters/filter.ts';
@@ -24,6 +26,7 @@ import type { Frame } from './scope.ts';
 
 export function evaluate(node: Expression, frame: Frame): Value {
   frame.rendering.line = node.line;
+  spend(1);
   switch (node.type) {
     case 'constant':
       return node.value;
@@ -34,11 +37,11 @@ export function evaluate(node: Expression, frame: Frame): Value {
     case 'tuple':
       return new Tuple(node.items.map((item) => evaluate(item, frame)));
     case 'concat':
-      return node.items.map((item) => str(evaluate(item, frame))).join('');
+      return charged(node.items.map((item) => str(evaluate(item, frame))).join(''));
     case 'dict':
       return new Dict(node.pairs.map(([key, value]) => [evaluate(key, frame), evaluate(value, frame)] as const));
     case 'attribute':
-      return getAttribute(evaluate(node.object, frame), node.name);
+      return getAttribute(charged(evaluate(node.object, frame)), node.name);
     case 'item':
       return item(node, frame);
     case 'slice':
@@ -76,14 +79,21 @@ export function evaluate(node: Expression, frame: Frame): Value {
   }
 }
 
+/** For values that are about to be read or have just been made, whole. */
+function charged(value: Value): Value {
+  spendOn(value);
+  return value;
+}
+
 function item(node: Expression & { type: 'item' }, frame: Frame): Value {
   const object = evaluate(node.object, frame);
+  if (textOf(object) !== undefined) spendOn(object); // cut into code points
   const { key } = node;
   if (key.type !== 'slice') return getItem(object, evaluate(key, frame));
   const [start = none, stop = none, step = none] = [key.start, key.stop, key.step].map((part) =>
     part === undefined ? none : evaluate(part, frame),
   );
-  return slice(object, start, stop, step);
+  return slice(charged(object), start, stop, step);
 }
 
 /** `more`: keyword arguments beyond those written, the caller of a call block. */
@@ -93,7 +103,8 @@ export function callNode(node: Expression & { type: 'call' }, frame: Frame, more
   frame.rendering.line = node.line;
   if (!(callee instanceof PyObject) || callee.call === undefined)
     return refuse(`'${typeName(callee)}' object is not callable`);
-  return callee.call(args, more.size === 0 ? keywords : new Map([...keywords, ...more]));
+  args.forEach(spendOn);
+  return charged(callee.call(args, more.size === 0 ? keywords : new Map([...keywords, ...more])));
 }
 
 export function applyFilter(node: Expression & { type: 'filter' }, input: Value, frame: Frame): Value {
@@ -115,7 +126,7 @@ function evaluateArguments(args: Arguments, frame: Frame): [Value[], Keywords] {
 function compareChain(node: Expression & { type: 'compare' }, frame: Frame): Value {
   let left = evaluate(node.first, frame);
   for (const [operator, expression] of node.rest) {
-    const right = evaluate(expression, frame);
+    const right = charged(evaluate(expression, frame));
     if (!holds(operator, left, right)) return false;
     left = right;
   }
@@ -140,10 +151,11 @@ function holds(operator: CompareOperator, left: Value, right: Value): boolean {
 const runtime: Runtime = {
   callFilter(name, value, args, keywords) {
     const filter = filters.get(name) ?? refuse(`No filter named '${name}'.`);
-    return filter(value, args, keywords, runtime);
+    return charged(filter(charged(value), args, keywords, runtime));
   },
   callTest(name, value, args, keywords) {
     const test = tests.get(name) ?? refuse(`No test named '${name}'.`);
+    spendOn(value);
     return test(value, args, keywords);
   },
 };

@@ -1,4 +1,5 @@
 /** The special variable `loop`. Items are drawn one ahead only when somebody asks. */
+import { spend } from '../budget.ts';
 import { refuse } from '../errors.ts';
 import { equal } from '../operators.ts';
 import { lengthIfAny } from '../iterate.ts';
@@ -29,6 +30,7 @@ export class Loop extends PyObject {
 
   /** Moves on to the next item; undefined at the end. */
   advance(): Value | undefined {
+    spend(1);
     const next = this.#ahead ?? this.#iterator.next();
     this.#ahead = undefined;
     if (next.done === true) return undefined;
@@ -41,7 +43,10 @@ export class Loop extends PyObject {
   override length(): number {
     if (this.#length === undefined) {
       const rest: Value[] = [];
-      for (let next = this.#iterator.next(); next.done !== true; next = this.#iterator.next()) rest.push(next.value);
+      for (let next = this.#iterator.next(); next.done !== true; next = this.#iterator.next()) {
+        spend(1);
+        rest.push(next.value);
+      }
       this.#iterator = rest[Symbol.iterator]();
       this.#length = this.#index + 1 + rest.length + (this.#ahead !== undefined && this.#ahead.done !== true ? 1 : 0);
     }

@@ -1,10 +1,12 @@
 /** Macros and the `caller` of a call block: functions whose body is template text. */
 import { refuse } from '../errors.ts';
-import type { MacroBody } from '../nodes.ts';
+import type { MacroBody, Statement } from '../nodes.ts';
 import { Dict, type Keywords, PyObject, Tuple, Undefined, type Value, none } from '../values.ts';
 import { evaluate } from './expressions.ts';
 import { type Frame, Output, inner } from './scope.ts';
-import { execute } from './statements.ts';
+
+/** Executes statements: `execute` of statements.ts, which makes macros and therefore cannot be imported here. */
+export type Execute = (statements: readonly Statement[], frame: Frame, output: Output) => unknown;
 
 export class Macro extends PyObject {
   readonly typeName = 'Macro';
@@ -12,8 +14,11 @@ export class Macro extends PyObject {
   /** Where it was defined: it sees those variables, not its caller's. */
   readonly #home: Frame;
 
-  constructor(macro: MacroBody, home: Frame) {
+  readonly #execute: Execute;
+
+  constructor(macro: MacroBody, home: Frame, execute: Execute) {
     super();
+    this.#execute = execute;
     this.#macro = macro;
     this.#home = home;
   }
@@ -24,7 +29,7 @@ export class Macro extends PyObject {
     const calledFrom = rendering.line;
     this.#bind(frame, args, keywords);
     const output = new Output();
-    execute(this.#macro.body, frame, output);
+    this.#execute(this.#macro.body, frame, output);
     rendering.line = calledFrom;
     return output.text;
   }

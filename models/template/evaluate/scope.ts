@@ -1,4 +1,5 @@
 /** Variables by nested scope, and what one rendering carries along. */
+import { spendOnText } from '../budget.ts';
 import { lengthOf } from '../text.ts';
 import { Undefined, type Value } from '../values.ts';
 
@@ -28,6 +29,7 @@ export class Output {
   #points = 0;
   #counted = 0;
   write(text: string): void {
+    spendOnText(text.length);
     this.#text += text;
   }
   get text(): string {

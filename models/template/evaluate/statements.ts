@@ -1,4 +1,5 @@
 /** Executing statements: text goes to an output, variables to a scope. */
+import { spend } from '../budget.ts';
 import { refuse } from '../errors.ts';
 import { Namespace } from '../globals.ts';
 import { iterate, unpack } from '../iterate.ts';
@@ -23,6 +24,7 @@ export function execute(statements: readonly Statement[], frame: Frame, output: 
 
 function executeOne(node: Statement, frame: Frame, output: Output): Jump {
   frame.rendering.line = node.line;
+  spend(1);
   switch (node.type) {
     case 'text':
       output.write(node.text);
@@ -55,10 +57,10 @@ function executeOne(node: Statement, frame: Frame, output: Output): Jump {
       return jump;
     }
     case 'macro':
-      frame.scope.set(node.macro.name ?? '', new Macro(node.macro, frame));
+      frame.scope.set(node.macro.name ?? '', new Macro(node.macro, frame, execute));
       return undefined;
     case 'call_block':
-      output.write(str(callNode(node.call, frame, new Map([['caller', new Macro(node.caller, frame)]]))));
+      output.write(str(callNode(node.call, frame, new Map([['caller', new Macro(node.caller, frame, execute)]]))));
       return undefined;
     case 'with': {
       const block = inner(frame);

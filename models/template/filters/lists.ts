@@ -1,5 +1,6 @@
 /** Filters over lists, dicts and other things to iterate. */
 import { getAttribute } from '../attributes.ts';
+import { spend } from '../budget.ts';
 import { refuse } from '../errors.ts';
 import { iterate, iteratorOf, length, toArray } from '../iterate.ts';
 import { binary, compare } from '../operators.ts';
@@ -115,7 +116,10 @@ export const listFilters: Readonly<Record<string, Filter>> = {
         row.push(item);
       }
       if (row.length === 0) return;
-      if (fill !== undefined && fill !== none) while (row.length < width) row.push(fill);
+      if (fill !== undefined && fill !== none) {
+        spend(Math.max(0, width - row.length));
+        while (row.length < width) row.push(fill);
+      }
       yield row;
     });
   }),
@@ -124,6 +128,7 @@ export const listFilters: Readonly<Record<string, Filter>> = {
     return lazily(function* () {
       const items = toArray(value);
       if (count === 0) return refuse('integer division or modulo by zero');
+      spend(Math.max(0, count));
       const [size, extra] = [Math.floor(items.length / count), items.length % count];
       for (let i = 0, at = 0; i < count; i++) {
         const end = at + size + (i < extra ? 1 : 0);
@@ -215,7 +220,10 @@ function selected(
 
 function* each(value: Value): Generator<Value> {
   const iterator = iterate(value);
-  for (let next = iterator.next(); next.done !== true; next = iterator.next()) yield next.value;
+  for (let next = iterator.next(); next.done !== true; next = iterator.next()) {
+    spend(1);
+    yield next.value;
+  }
 }
 
 function reversed(value: Value): Value[] {

@@ -26,6 +26,9 @@ export const numberFilters: Readonly<Record<string, Filter>> = {
   ),
 };
 
+/** As in Python: reading more digits than these takes too long, unless the base is a power of two. */
+const maxDigits = 4300;
+
 /** Undefined where Python's int() fails with a ValueError or TypeError. */
 function toInteger(value: Value, base: number): bigint | undefined {
   if (value instanceof Undefined) return value.fail();
@@ -49,6 +52,7 @@ function parseInteger(text: string, base: number): bigint | undefined {
   const given = { '0x': 16, '0o': 8, '0b': 2 }[prefix.toLowerCase()];
   if (given !== undefined && base !== 0 && base !== given) return undefined;
   const radix = given ?? (base === 0 ? 10 : base);
+  if (digits.length > maxDigits && (radix & (radix - 1)) !== 0) return undefined;
   let result = 0n;
   for (const digit of digits.replaceAll('_', '')) {
     const amount = Number.parseInt(digit, 36);
@@ -85,12 +89,16 @@ function round(value: Value, precision: number, method: string): Value {
     const scale = 10 ** precision;
     return Math[method](Number(number) * scale) / scale;
   }
-  if (typeof number === 'bigint') return precision >= 0 ? number : roundInteger(number, 10n ** BigInt(-precision));
+  if (typeof number === 'bigint') {
+    if (precision >= 0) return number;
+    return -precision > String(number).length ? 0n : roundInteger(number, 10n ** BigInt(-precision));
+  }
   return Number.isFinite(number) ? roundFloat(number, precision) : number;
 }
 
 function roundFloat(number: number, precision: number): number {
   if (Math.abs(number) >= 1e21 || precision > 45) return number;
+  if (precision < -22) return 0;
   if (precision < 0) return Number(roundInteger(BigInt(Math.round(number)), 10n ** BigInt(-precision)));
   return Number(toFixedEven(number, precision));
 }

@@ -50,6 +50,7 @@ export const textFilters: Readonly<Record<string, Filter>> = {
     'wordwrap',
     ['width?', 'break_long_words?', 'wrapstring?', 'break_on_hyphens?'],
     (value, [width, breakLong, wrap]) => {
+      if (integerArgument(width, 79) <= 0) return refuse(`invalid width ${integerArgument(width, 79)} (must be > 0)`);
       const by = textArgument(wrap) ?? '\n';
       const wrapLine = (line: string): string =>
         wrapWords(line, integerArgument(width, 79), breakLong === undefined || flagArgument(breakLong)).join(by);
@@ -135,17 +136,18 @@ function wrapWords(line: string, width: number, breakLong: boolean): string[] {
     }
     if (current.trim() !== '') lines.push(current.trimEnd());
     current = chunk.trim() === '' ? '' : chunk;
-    while (breakLong && lengthOf(current) > width) {
-      lines.push(slicePoints(current, 0, width));
-      current = codePoints(current).slice(width).join('');
-    }
+    if (!breakLong || lengthOf(current) <= width) continue;
+    const points = codePoints(current);
+    let at = 0;
+    for (; points.length - at > width; at += width) lines.push(points.slice(at, at + width).join(''));
+    current = points.slice(at).join('');
   }
   if (current.trim() !== '') lines.push(current.trimEnd());
   return lines;
 }
 
 function stripTags(text: string): string {
-  const bare = text.replace(/<!--[\s\S]*?-->/g, '').replace(/<[^>]*>/g, '');
+  const bare = withoutEnclosed(withoutEnclosed(text, '<!--', '-->'), '<', '>');
   const plain = bare
     .split(new RegExp(`[${space}]+`))
     .filter((word) => word !== '')
@@ -160,6 +162,19 @@ function stripTags(text: string): string {
     nbsp: '\u00a0',
   };
   return plain.replace(/&(amp|lt|gt|quot|#34|#39|nbsp);/g, (_, name: string) => named[name] ?? '');
+}
+
+/** A regular expression would look for the end again from each beginning. */
+function withoutEnclosed(text: string, open: string, close: string): string {
+  let kept = '';
+  let at = 0;
+  for (;;) {
+    const from = text.indexOf(open, at);
+    const to = from < 0 ? -1 : text.indexOf(close, from + open.length);
+    if (to < 0) return kept + text.slice(at);
+    kept += text.slice(at, from);
+    at = to + close.length;
+  }
 }
 
 function quoteUrl(text: string, keep: string): string {

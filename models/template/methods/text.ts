@@ -1,6 +1,6 @@
 /** Methods of str. Positions and widths count code points. */
 import { refuse } from '../errors.ts';
-import { formatBraces } from '../format.ts';
+import { type Access, formatBraces } from '../format.ts';
 import { toArray } from '../iterate.ts';
 import { escapeHtml } from '../markup.ts';
 import { type Bound, flagArgument, integerArgument, native, requiredText, textArgument } from '../signature.ts';
@@ -25,19 +25,17 @@ interface Method {
 }
 
 /** The bound method, or undefined. Of marked text, what comes back is marked too. */
-export function textMethod(text: string, name: string, marked: boolean): Native | undefined {
+export function textMethod(text: string, name: string, marked: boolean, access: Access): Native | undefined {
   if (name === 'format') {
     return new Native('format', (args, keywords) =>
-      mark(formatBraces(text, marked ? args.map(escaped) : args, keywords), marked),
+      mark(formatBraces(text, { args: marked ? args.map(escaped) : args, keywords }, access), marked),
     );
   }
   if (name === 'format_map') {
     return native('format_map', ['mapping'], ([mapping = none]) => {
       if (!(mapping instanceof Dict)) return refuse('format_map() argument must be a mapping');
-      return mark(
-        formatBraces(text, [], new Map(mapping.entries().map(([key, value]) => [textOf(key) ?? '', value]))),
-        marked,
-      );
+      const keywords = new Map(mapping.entries().map(([key, value]) => [textOf(key) ?? '', value]));
+      return mark(formatBraces(text, { args: [], keywords }, access), marked);
     });
   }
   if (!Object.hasOwn(methods, name)) return undefined;
@@ -208,10 +206,10 @@ function rsplit(text: string, separator: string | undefined, limit: number): str
   while (limit < 0 || pieces.length < limit) {
     const at = end < separator.length ? -1 : text.lastIndexOf(separator, end - separator.length);
     if (at < 0) break;
-    pieces.unshift(text.slice(at + separator.length, end));
+    pieces.push(text.slice(at + separator.length, end));
     end = at;
   }
-  return [text.slice(0, end), ...pieces];
+  return [text.slice(0, end), ...pieces.reverse()];
 }
 
 function partition(text: string, separator: string, at: number, side: 'left' | 'right'): Tuple {

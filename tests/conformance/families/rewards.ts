@@ -1,4 +1,5 @@
 import { extractGsm8k, gsm8k, type Gsm8kMethod } from '../../../rewards/gsm8k.ts';
+import { toScored } from '../../../rewards/result.ts';
 import { pureEvaluator } from '../evaluators.ts';
 import { inputsOf, paramsOf } from '../padded.ts';
 import type { GoldenCase, Outcome } from '../types.ts';
@@ -9,6 +10,6 @@ function scoreGsm8k(testCase: GoldenCase): Outcome {
   const [inputs, settings] = [inputsOf(testCase), testCase.params ?? {}];
   const solutionStr = inputs.string('solution_str');
   const extracted = extractGsm8k(solutionStr, paramsOf(testCase).string('method') as Gsm8kMethod);
-  const score = gsm8k({ dataSource: 'openai/gsm8k', solutionStr, groundTruth: inputs.get('ground_truth') }, settings);
-  return { extracted: extracted ?? null, score };
+  const row = { dataSource: 'openai/gsm8k', solutionStr, groundTruth: inputs.get('ground_truth') };
+  return { extracted: extracted ?? null, score: toScored(gsm8k(row, settings)).score };
 }

@@ -1,0 +1,23 @@
+/** The record of a batch that a term with another arithmetic applies again. */
+import type { BatchRecord, Writer } from '../core/records/schema.ts';
+import type { Stored } from '../infra/store/records.ts';
+import type { Head } from '../infra/store/run-log.ts';
+
+/**
+ * A copy of an earlier batch record at the head: the same draws, samples, tensors and learning rates behind another state.
+ * Only the count of bad steps is the head's own, since an update that took no step before may take one now.
+ */
+export function adoptedBatch({ record, digest }: Stored<BatchRecord>, head: Head, writer: Writer): BatchRecord {
+  const { badSteps } = head.counters;
+  return {
+    ...record,
+    term: head.term,
+    parent: head.parent,
+    parentState: head.stateDigest,
+    profile: head.termRecord.profile.id,
+    before: { ...record.before, badSteps },
+    after: { ...record.after, badSteps },
+    adopted: record.adopted ?? { term: record.term, record: digest },
+    writer,
+  };
+}

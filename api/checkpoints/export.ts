@@ -1,0 +1,98 @@
+/** A checkpoint as a Hugging Face folder. Only the weights are read, a shard at a time. */
+import { join } from 'node:path';
+import { TerminalError } from '../../core/errors.ts';
+import type { CheckpointManifest } from '../../core/records/schema.ts';
+import { streamBlob } from '../../infra/store/blobs.ts';
+import { treeDigest } from '../../infra/store/digest.ts';
+import { modelFolder } from '../../infra/store/model-facts.ts';
+import { pinPosition } from '../../infra/store/retention-log.ts';
+import type { RunLog } from '../../infra/store/run-log.ts';
+import type { ApiContext } from '../context.ts';
+import { chooseCheckpoint } from './list.ts';
+import { checkpointElements, damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
+import { filling } from '../../models/safetensors.ts';
+import type { FloatTensor } from '../../models/safetensors.ts';
+import { readConfigJson, saveHuggingFace } from '../../models/weights.ts';
+
+export type ExportDtype = 'auto' | 'fp32' | 'bf16';
+
+/** One that takes longer has died. */
+const exportMs = 6 * 3_600_000;
+
+export interface PolicyExport {
+  readonly manifest: CheckpointManifest;
+  readonly dtype: 'float32' | 'bfloat16';
+}
+
+/**
+ * Writes the policy after an iteration, the newest checkpoint's unless one is named, as a Hugging Face folder. Throws
+ * TerminalError `NotFound` for an iteration without a checkpoint, `DamagedCheckpoint`, InvalidInputError when anything
+ * but an empty folder is there.
+ */
+export async function exportPolicy(
+  log: RunLog,
+  {
+    folder,
+    iteration,
+    dtype = 'auto',
+  }: { readonly folder: string; readonly iteration?: number | undefined; readonly dtype?: ExportDtype },
+  { home }: Pick<ApiContext, 'home'>,
+): Promise<PolicyExport> {
+  const { record: manifest } = await chooseCheckpoint(log, iteration);
+  const pin = { position: manifest.iteration, why: 'an export', forMs: exportMs };
+  const unpin = await pinPosition(log, pin, () => new Date());
+  const options = { log, manifest, folder, dtype, cache: join(home, 'cache') };
+  return { manifest, dtype: await exportCheckpoint(options).finally(unpin) };
+}
+
+export interface ExportOptions {
+  readonly log: RunLog;
+  readonly manifest: CheckpointManifest;
+  readonly folder: string;
+  /** auto: as the base model is stored; fp32 where that is neither. */
+  readonly dtype: ExportDtype;
+  /** Folder for copies of models from remote stores. */
+  readonly cache: string;
+}
+
+/** Returns the type of the tensors. Throws TerminalError `DamagedCheckpoint`, InvalidInputError when anything but an empty folder is there. */
+export async function exportCheckpoint({
+  log,
+  manifest,
+  folder,
+  dtype,
+  cache,
+}: ExportOptions): Promise<'float32' | 'bfloat16'> {
+  const base = await modelFolder(log.store, (await log.revision()).inputs.model, cache);
+  const config = await readConfigJson(base);
+  const stored = dtype === 'auto' ? dtypeOf(config) : dtype === 'bf16' ? 'bfloat16' : 'float32';
+  await saveHuggingFace(folder, { config, tensors: await weightsOf(manifest, log), dtype: stored, companions: base });
+  return stored;
+}
+
+function dtypeOf(config: Readonly<Record<string, unknown>>): 'float32' | 'bfloat16' {
+  return String(config['dtype'] ?? config['torch_dtype']).replace(/^torch\./, '') === 'bfloat16'
+    ? 'bfloat16'
+    : 'float32';
+}
+
+/** The parameters over one flat buffer, which hashes to what the manifest says. */
+async function weightsOf(manifest: CheckpointManifest, { store, runId }: RunLog): Promise<FloatTensor[]> {
+  const flat = new Float32Array(checkpointElements(manifest));
+  for (const shard of manifest.shards) {
+    if (!shard.tensors.some(({ name }) => name === 'weights')) continue;
+    await readShard(shard, streamBlob(store, runId, shard.blob), ({ part, start, end }) =>
+      part === 'weights' ? filling(flat.subarray(start, end)) : () => {},
+    );
+  }
+  const digest = treeDigest(flat);
+  if (digest !== manifest.weightsDigest) throw damagedCheckpoint(manifest, `its weights hash to ${digest}`);
+  let offset = 0;
+  return manifest.parameters.map(({ name, shape }) => {
+    const size = shape.reduce((product, length) => product * length, 1);
+    if (offset + size > flat.length)
+      throw new TerminalError('DamagedCheckpoint', `parameter ${name} lies outside the weights`);
+    const data = flat.subarray(offset, (offset += size));
+    return { name, shape, data };
+  });
+}

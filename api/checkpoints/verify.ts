@@ -1,0 +1,135 @@
+/**
+ * Reading what a run would be recovered from: every blob of its checkpoints, and the batches to be replayed after the
+ * oldest one. A shard at a time, so that a large state needs little memory.
+ */
+import type { PetrelError } from '../../core/errors.ts';
+import { findHole } from '../../infra/store/log-holes.ts';
+import { errorToJson } from '../../core/errors.ts';
+import { checkpointManifest } from '../../core/records/schema.ts';
+import type { CheckpointManifest } from '../../core/records/schema.ts';
+import { getBlob, streamBlob } from '../../infra/store/blobs.ts';
+import { stateDigestsOf, TreeDigest } from '../../infra/store/digest.ts';
+import { needRecord } from '../../infra/store/records.ts';
+import type { RunLog } from '../../infra/store/run-log.ts';
+import { decodeBatch } from '../../models/batch-tensors.ts';
+import { checkpointElements, checkpointParts, damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
+import type { CheckpointPart } from '../../models/checkpoint.ts';
+import { noSuchIteration } from '../runs/samples.ts';
+
+export interface Verdict {
+  readonly iteration: number;
+  readonly ok: boolean;
+  /** Bytes read. */
+  readonly bytes: number;
+  /** What is wrong, in one sentence. */
+  readonly problem?: string;
+}
+
+export interface CheckpointVerdict extends Verdict {
+  readonly stateDigest: string;
+}
+
+/** Ascending; only that of `iteration` when it is given. Throws TerminalError `NotFound` when there is none. */
+export async function verifyCheckpoints(
+  log: RunLog,
+  iteration: number | undefined,
+  say: (text: string) => void,
+): Promise<CheckpointVerdict[]> {
+  const names = (await log.checkpointNames()).reverse();
+  const chosen = names.filter((name) => iteration === undefined || name.iteration === iteration);
+  if (chosen.length === 0)
+    throw noSuchIteration(
+      iteration === undefined ? 'checkpoint' : 'checkpoint of iteration',
+      iteration,
+      names.map((name) => name.iteration),
+    );
+  const verdicts: CheckpointVerdict[] = [];
+  for (const { iteration: k, stateDigest, key } of chosen) {
+    say(`reading checkpoint ${k}`);
+    const verdict = await judge(k, async (read) =>
+      checkState((await needRecord(log.store, key, checkpointManifest)).record, log, read),
+    );
+    verdicts.push({ ...verdict, stateDigest });
+  }
+  return verdicts;
+}
+
+/** Batches after `from` up to the head: each chained to the record before it, each with its tensors. */
+export async function verifyBatches(log: RunLog, from: number, say: (text: string) => void): Promise<Verdict[]> {
+  const position = (await log.head())?.position ?? 0;
+  const verdicts: Verdict[] = [];
+  if (position > from) say(`reading the batches of iterations ${from + 1} to ${position}`);
+  for (let k = from + 1; k <= position; k++) verdicts.push(await judge(k, (read) => checkBatch(log, k, read)));
+  return verdicts;
+}
+
+type Read = (bytes: number) => void;
+
+async function judge(iteration: number, check: (read: Read) => Promise<void>): Promise<Verdict> {
+  let bytes = 0;
+  try {
+    await check((more) => (bytes += more));
+    return { iteration, ok: true, bytes };
+  } catch (error) {
+    return { iteration, ok: false, bytes, problem: errorToJson(error).message };
+  }
+}
+
+/** Digests of the parts, piece by piece, against the manifest. */
+async function checkState(manifest: CheckpointManifest, log: RunLog, read: Read): Promise<void> {
+  const elements = checkpointElements(manifest);
+  const roots = { weights: '', m: '', v: '' };
+  for (const part of checkpointParts) roots[part] = await rootOf(manifest, part, elements, log, read);
+  const digests = stateDigestsOf(roots, Number(manifest.state['steps']));
+  if (digests.weightsDigest !== manifest.weightsDigest)
+    throw damagedCheckpoint(manifest, `its weights hash to ${digests.weightsDigest}`);
+  if (digests.stateDigest !== manifest.stateDigest)
+    throw damagedCheckpoint(manifest, `its state hashes to ${digests.stateDigest}`);
+}
+
+async function rootOf(
+  manifest: CheckpointManifest,
+  part: CheckpointPart,
+  elements: number,
+  log: RunLog,
+  read: Read,
+): Promise<string> {
+  const startOf = (shard: CheckpointManifest['shards'][number]) =>
+    shard.tensors.find(({ name }) => name === part)?.start;
+  const shards = manifest.shards
+    .filter((shard) => startOf(shard) !== undefined)
+    .sort((a, b) => (startOf(a) ?? 0) - (startOf(b) ?? 0));
+  const tree = new TreeDigest(elements * 4);
+  let next = 0;
+  for (const shard of shards) {
+    await readShard(shard, streamBlob(log.store, log.runId, shard.blob), (piece) => {
+      if (piece.part !== part) return (bytes) => read(bytes.byteLength);
+      if (piece.start !== next)
+        throw damagedCheckpoint(manifest, `${part}: elements ${next} to ${piece.start} are in no shard`);
+      next = piece.end;
+      return (bytes) => {
+        tree.add(bytes);
+        read(bytes.byteLength);
+      };
+    });
+  }
+  if (next !== elements) throw damagedCheckpoint(manifest, `${part}: ${next} of ${elements} elements are there`);
+  return tree.root();
+}
+
+async function checkBatch(log: RunLog, k: number, read: Read): Promise<void> {
+  const { batch, update } = await log.iteration(k);
+  const before = await log.at(k - 1);
+  if (batch.record.parent !== before.parent) throw new Error(`${batch.key}: its parent is not the record before it`);
+  if (batch.record.parentState !== before.stateDigest)
+    throw new Error(`${batch.key}: its parent state is not that of iteration ${k - 1}`);
+  if (update.record.batch !== batch.digest) throw new Error(`${update.key}: it applies another batch`);
+  const bytes = await getBlob(log.store, log.runId, batch.record.tensors);
+  read(bytes.byteLength);
+  decodeBatch(bytes, batch.key);
+}
+
+/** A record that must be there and is not: the newest records of the log name what is missing. */
+export async function findLogHole(log: RunLog): Promise<PetrelError | undefined> {
+  return findHole(log, await log.head());
+}

@@ -1,0 +1,1 @@
+export { petrelHome as homeOf } from '../infra/home.ts';

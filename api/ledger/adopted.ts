@@ -1,0 +1,115 @@
+/**
+ * Batches that a term with another arithmetic applies again: each repeats, field by field, the batch that the log behind
+ * the term it adopts from has at the same iteration.
+ */
+import { canonicalText } from './canonical.ts';
+import type { Objects } from './objects.ts';
+import { batchSealShape, batchShape, updateShape } from './records.ts';
+import type { Batch, Term } from './records.ts';
+import { either } from './shape.ts';
+import { beginOf } from './terms.ts';
+import { show } from './verdict.ts';
+
+/** The batch as it was made: with the term that holds it and the weights that its samples were drawn from. */
+export interface Origin {
+  readonly batch: Batch;
+  readonly key: string;
+  readonly term: Term;
+  /** Undefined when the record that says it cannot be read. */
+  readonly weights: string | undefined;
+}
+
+type Terms = ReadonlyMap<number, Term>;
+
+const batchOrSeal = either(batchSealShape, batchShape);
+
+/** Undefined for a batch that is not adopted, and when what it repeats is damaged or missing, which is a fault. */
+export async function originOf(
+  objects: Objects,
+  terms: Terms,
+  term: Term,
+  batch: Batch,
+  key: string,
+): Promise<Origin | undefined> {
+  const { faults } = objects;
+  const k = batch.iteration;
+  const holders = holdersOf(terms, term, k);
+  const { adopted } = batch;
+  if (adopted === undefined) {
+    if (holders.length > 0)
+      faults.add(key, `the batch of an earlier term: term ${term.term} adopts iteration ${k}`, 'a batch of its own');
+    return undefined;
+  }
+  const holder = holders.find((one) => one.term === adopted.term);
+  if (holder === undefined) {
+    const expected = holders.map((one) => `term ${one.term}`).join(' or ') || 'no adopted batch';
+    faults.add(key, `${expected}, which its term adopts from`, `a batch of term ${adopted.term}`);
+    return undefined;
+  }
+  const found = await objects.find(objects.keys.batch(holder.term, k), batchOrSeal);
+  if (found.type === 'absent') faults.add(found.key, `a batch: ${key} repeats it`, 'nothing');
+  if (found.type !== 'read') return undefined;
+  const origin = found.record;
+  faults.equal(key, 'adopted.record, the digest of the batch that it repeats:', found.digest, adopted.record);
+  if (origin.decision === 'seal' || origin.adopted !== undefined) {
+    const what = origin.decision === 'seal' ? 'a seal' : 'a copy';
+    faults.add(found.key, `a batch of its own: ${key} repeats it`, what);
+    return undefined;
+  }
+  checkCopy(objects, origin, batch, key);
+  return { batch: origin, key: found.key, term: holder, weights: await weightsBefore(objects, holder, k) };
+}
+
+/** The terms that may hold iteration k for a term that adopts it: of each log behind it the one whose part k is. */
+function holdersOf(terms: Terms, term: Term, k: number): Term[] {
+  const holders: Term[] = [];
+  for (let at: Term | undefined = term; at !== undefined && adopts(at, k); ) {
+    let holder: Term | undefined = terms.get(at.adopts?.term ?? 0);
+    while (holder?.parent !== undefined && k <= beginOf(holder)) holder = olderOf(terms, holder);
+    if (holder !== undefined) holders.push(holder);
+    at = holder;
+  }
+  return holders;
+}
+
+const adopts = (term: Term, k: number): boolean =>
+  term.adopts !== undefined && term.adopts.term < term.term && k > beginOf(term) && k <= term.adopts.until;
+
+/** A parent that is not older is a fault of its term, found there. */
+function olderOf(terms: Terms, { term, parent }: Term): Term | undefined {
+  return parent !== undefined && parent.term < term ? terms.get(parent.term) : undefined;
+}
+
+const repeated = [
+  'runId',
+  'iteration',
+  'revision',
+  'tensors',
+  'oldLogProbs',
+  'learningRates',
+  'loss',
+  'optimizer',
+  'results',
+  'draws',
+  'metrics',
+  'decision',
+] as const;
+const counters = ['cursor', 'optimizerSteps', 'klCoef'] as const;
+
+function checkCopy({ faults }: Objects, origin: Batch, copy: Batch, key: string): void {
+  for (const field of repeated) {
+    const [expected, found] = [canonicalText(origin[field]), canonicalText(copy[field])];
+    if (expected !== found)
+      faults.add(key, `${field} as the batch that it repeats has it: ${show(expected)}`, show(found));
+  }
+  for (const side of ['before', 'after'] as const)
+    for (const counter of counters)
+      faults.equal(key, `${side}.${counter} of the batch that it repeats:`, origin[side][counter], copy[side][counter]);
+}
+
+/** Where the term stood when iteration k was sampled. */
+async function weightsBefore(objects: Objects, term: Term, k: number): Promise<string | undefined> {
+  if (k - 1 === beginOf(term)) return term.startWeights;
+  const update = await objects.find(objects.keys.update(term.term, k - 1), updateShape);
+  return update.type === 'read' ? update.record.weightsDigest : undefined;
+}

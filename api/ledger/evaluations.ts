@@ -1,0 +1,109 @@
+/** Validations: of the weights at their position, and the accuracy that their scores give. */
+import type { InputFacts } from './inputs.ts';
+import type { Objects } from './objects.ts';
+import { evaluationShape, scoreTableShape } from './records.ts';
+import type { Evaluation, Revision } from './records.ts';
+import type { Results } from './results.ts';
+import { integers } from './tensors.ts';
+import type { Committed } from './states.ts';
+import type { Branch } from './terms.ts';
+
+export interface EvaluationPorts {
+  readonly objects: Objects;
+  readonly results: Results;
+  readonly inputs: InputFacts;
+  readonly runId: string;
+  readonly deep: boolean;
+  /** An object that retention may have taken. */
+  readonly absent: (k: number, key: string, why: string) => void;
+}
+
+/** Positions that were validated, ascending. */
+export async function checkEvaluations(
+  ports: EvaluationPorts,
+  path: readonly Branch[],
+  committed: ReadonlyMap<number, Committed>,
+): Promise<number[]> {
+  const found = new Set<number>();
+  for (const { term, from, until } of path) {
+    for (const [k, there] of committed) {
+      if (k < from || k > (until ?? Number.POSITIVE_INFINITY)) continue;
+      const key = ports.objects.keys.evaluation(term.term, k);
+      const stored = await ports.objects.find(key, evaluationShape);
+      if (stored.type === 'absent') continue;
+      found.add(k);
+      if (stored.type === 'read') await checkEvaluation(ports, term.term, k, there, stored.record, key);
+    }
+  }
+  return [...found].sort((a, b) => a - b);
+}
+
+/** Every policy inside a term that was due to be validated has its record; the last one of a term may not have got there. */
+export async function checkValidations(
+  { objects }: Pick<EvaluationPorts, 'objects'>,
+  path: readonly Branch[],
+  revisionOf: (branch: Branch) => Revision | undefined,
+  end: number,
+): Promise<void> {
+  for (const branch of path) {
+    const revision = revisionOf(branch);
+    if (revision?.inputs.validation === undefined) continue;
+    const { test_freq: every, val_before_train: base } = revision.recipe.trainer;
+    const isDue = (k: number) => (k === 0 ? base : every > 0 && k % every === 0);
+    // Where a later term begins the policy was validated in the term before, or in neither.
+    const first = branch.term.parent === undefined ? branch.from : branch.from + 1;
+    for (let k = first; k < (branch.until ?? end); k++) {
+      const key = objects.keys.evaluation(branch.term.term, k);
+      if (isDue(k) && (await objects.size(key)) === undefined)
+        objects.faults.add(key, `the validation of policy ${k}, which the recipe asks for`, 'nothing');
+    }
+  }
+}
+
+async function checkEvaluation(
+  { objects, results, runId, deep, absent }: EvaluationPorts,
+  term: number,
+  k: number,
+  there: Committed,
+  record: Evaluation,
+  key: string,
+): Promise<void> {
+  const { faults } = objects;
+  faults.equal(key, 'runId', runId, record.runId);
+  faults.equal(key, 'term', term, record.term);
+  faults.equal(key, 'iteration', k, record.iteration);
+  faults.equal(key, 'weightsDigest', there.weights, record.weightsDigest);
+  const parts = await results.parts(record.results, key);
+  if (parts.length * 2 !== record.results.length) return;
+  faults.equal(
+    key,
+    'questions',
+    parts.reduce((sum, { samples }) => sum + samples, 0),
+    record.questions,
+  );
+  if (!deep) return;
+  const values: (number | null)[] = [];
+  for (const { trajectories, scores } of parts) {
+    const [tensors, table] = [
+      await objects.tensors(objects.keys.blob(trajectories), trajectories, true),
+      await objects.json(scores, scoreTableShape),
+    ];
+    if (tensors === undefined) absent(k, objects.keys.blob(trajectories), key);
+    if (table === undefined) absent(k, objects.keys.blob(scores), key);
+    if (tensors === undefined || table === undefined) return;
+    faults.equal(objects.keys.blob(trajectories), 'weights', there.weights, tensors.metadata['weights']);
+    const samples = objects.tried(
+      objects.keys.blob(trajectories),
+      'trajectories',
+      () => integers(tensors, 'draw').length,
+    );
+    faults.equal(objects.keys.blob(scores), 'scores', samples, table.scores.length);
+    const column = table.columns['acc'];
+    values.push(
+      ...table.scores.map((score, b) => (Array.isArray(column) && typeof column[b] === 'number' ? column[b] : score)),
+    );
+  }
+  faults.equal(key, 'failed', values.filter((value) => value === null).length, record.failed);
+  const accuracy = values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / Math.max(1, values.length);
+  if (!(Math.abs(accuracy - record.accuracy) <= 1e-9)) faults.add(key, `accuracy ${accuracy}`, String(record.accuracy));
+}

@@ -1,0 +1,258 @@
+/** Checkpoints and published weights: what they claim, that their shards are there, and with `deep` that these hash to it. */
+import { createHash } from 'node:crypto';
+import type { Hash } from 'node:crypto';
+import { canonicalText } from './canonical.ts';
+import { digestOfBytes, pieceBytes } from './objects.ts';
+import type { Objects } from './objects.ts';
+import { checkpointOutputShape, checkpointShape, resultShape, weightsShape } from './records.ts';
+import type { Checkpoint, Shard } from './records.ts';
+import type { Retention } from './retention.ts';
+import { headerOf, readTensors } from './tensors.ts';
+
+/** What the log committed at each position. */
+export interface Committed {
+  readonly state: string;
+  readonly weights: string;
+}
+
+export interface StatesFound {
+  /** Positions with a whole checkpoint of the committed log, ascending. */
+  readonly checkpoints: readonly number[];
+  /** Manifests of states and weights that no record names. */
+  readonly unnamed: number;
+}
+
+const parts = ['weights', 'm', 'v'] as const;
+
+export async function checkStates(
+  objects: Objects,
+  runId: string,
+  committed: ReadonlyMap<number, Committed>,
+  deep: boolean,
+): Promise<StatesFound> {
+  const checkpoints: number[] = [];
+  let unnamed = 0;
+  for (const name of await objects.store.children(objects.keys.checkpoints)) {
+    const [, k = '', state = ''] = /^(\d+)-([0-9a-f]{64})\.json$/.exec(name) ?? [];
+    if (state === '') {
+      objects.faults.add(`${objects.keys.checkpoints}${name}`, 'a name of position and state', name);
+      continue;
+    }
+    const there = committed.get(Number(k));
+    if (there?.state !== state) unnamed++;
+    const whole = await checkCheckpoint(
+      objects,
+      runId,
+      Number(k),
+      state,
+      there?.state === state ? there.weights : undefined,
+      deep,
+    );
+    if (whole && there?.state === state) checkpoints.push(Number(k));
+  }
+  const known = new Set([...committed.values()].map(({ weights }) => weights));
+  for (const name of await objects.store.children(objects.keys.weights)) {
+    const digest = name.replace(/\.json$/, '');
+    if (!known.has(digest)) unnamed++;
+    await checkWeights(objects, digest, `${objects.keys.weights}${name}`, deep);
+  }
+  return { checkpoints: checkpoints.sort((a, b) => a - b), unnamed };
+}
+
+/** Manifests that a job has stored or retention has read are there until retention marks them for removal. */
+export async function checkManifests(objects: Objects, { marked, verified }: Retention): Promise<void> {
+  const stored = await storedCheckpoints(objects);
+  for (const [key, why] of [...stored, ...verified.map((one) => [one, 'retention found it whole'] as const)]) {
+    if (!marked.has(key) && (await objects.size(key)) === undefined)
+      objects.faults.add(key, `a checkpoint: ${why}`, 'nothing');
+  }
+}
+
+/** Manifests that the results of checkpoint jobs name, each with the result's key. */
+async function storedCheckpoints(objects: Objects): Promise<(readonly [string, string])[]> {
+  const found: (readonly [string, string])[] = [];
+  for (const name of await objects.store.children(objects.keys.results)) {
+    if (!name.startsWith('checkpoint-')) continue;
+    const result = await objects.find(`${objects.keys.results}${name}`, resultShape);
+    if (result.type !== 'read') continue;
+    const output = objects.tried(result.key, 'the output of a checkpoint job', () =>
+      checkpointOutputShape(result.record.output, 'output'),
+    );
+    if (output !== undefined) found.push([output.manifest, `${result.key} names it`]);
+  }
+  return found;
+}
+
+async function checkCheckpoint(
+  objects: Objects,
+  runId: string,
+  k: number,
+  state: string,
+  weights: string | undefined,
+  deep: boolean,
+): Promise<boolean> {
+  const key = `${objects.keys.checkpoints}${k}-${state}.json`;
+  const found = await objects.find(key, checkpointShape);
+  if (found.type !== 'read') return false;
+  const { faults } = objects;
+  const before = faults.all.length;
+  const manifest = found.record;
+  faults.equal(key, 'runId', runId, manifest.runId);
+  faults.equal(key, 'iteration', k, manifest.iteration);
+  faults.equal(key, 'stateDigest', state, manifest.stateDigest);
+  if (weights !== undefined) faults.equal(key, 'weightsDigest', weights, manifest.weightsDigest);
+  const elements = manifest.parameters.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
+  const roots: Record<string, string | undefined> = {};
+  for (const part of parts) roots[part] = await checkPart(objects, key, part, manifest.shards, elements, deep);
+  if (deep) checkRoots(objects, key, manifest, roots);
+  return faults.all.length === before;
+}
+
+function checkRoots(
+  { faults }: Objects,
+  key: string,
+  manifest: Checkpoint,
+  { weights, m, v }: Readonly<Record<string, string | undefined>>,
+): void {
+  if (weights === undefined || m === undefined || v === undefined) return;
+  faults.equal(key, 'weightsDigest of its shards', weights, manifest.weightsDigest);
+  faults.equal(
+    key,
+    'stateDigest of its shards',
+    digestOfBytes(canonicalText({ format: 1, weights, m, v, steps: manifest.state.steps })),
+    manifest.stateDigest,
+  );
+}
+
+async function checkWeights(objects: Objects, digest: string, key: string, deep: boolean): Promise<void> {
+  const found = await objects.find(key, weightsShape);
+  if (found.type !== 'read') return;
+  const { faults } = objects;
+  faults.equal(key, 'weightsDigest', digest, found.record.weightsDigest);
+  const elements = Math.max(0, ...found.record.shards.flatMap(({ tensors }) => tensors.map(({ end }) => end)));
+  const root = await checkPart(objects, key, 'weights', found.record.shards, elements, deep);
+  if (root !== undefined) faults.equal(key, 'digest of its shards', digest, root);
+}
+
+/** The shards of one part, without gap or overlap. With `deep` the root of its tree of digests. */
+async function checkPart(
+  objects: Objects,
+  key: string,
+  part: string,
+  shards: readonly Shard[],
+  elements: number,
+  deep: boolean,
+): Promise<string | undefined> {
+  const pieces = shards
+    .flatMap((shard) =>
+      shard.tensors.filter(({ name }) => name === part).map(({ start, end }) => ({ shard, start, end })),
+    )
+    .sort((a, b) => a.start - b.start);
+  const tree = new Tree(elements * 4);
+  let next = 0;
+  let whole = true;
+  for (const { shard, start, end } of pieces) {
+    if (start !== next || end < start)
+      objects.faults.add(key, `${part} from element ${next} on`, `a shard of elements ${start} to ${end}`);
+    next = end;
+    whole = (await checkShard(objects, key, part, shard, end - start, deep ? tree : undefined)) && whole;
+  }
+  if (next !== elements) objects.faults.add(key, `${elements} elements of ${part}`, String(next));
+  return deep && whole && tree.complete ? tree.root() : undefined;
+}
+
+/** Feeds the tree with the data of the part, and the digest with all bytes. */
+async function checkShard(
+  objects: Objects,
+  manifest: string,
+  part: string,
+  { blob, bytes }: Shard,
+  elements: number,
+  tree: Tree | undefined,
+): Promise<boolean> {
+  const key = objects.keys.blob(blob);
+  const size = await objects.size(key);
+  if (size !== bytes) {
+    objects.faults.add(key, `${bytes} bytes: ${manifest} names them`, size === undefined ? 'nothing' : `${size} bytes`);
+    return false;
+  }
+  const first = size < 8 ? new Uint8Array() : ((await objects.get(key, [0, 8])) ?? new Uint8Array());
+  const length = objects.tried(key, 'safetensors', () => headerOf(first, size));
+  const json = length === undefined ? undefined : await objects.get(key, [8, 8 + length]);
+  const tensors = json && objects.tried(key, 'safetensors', () => readTensors(json, { length: json.byteLength, size }));
+  const place = tensors?.entries.get(part);
+  if (
+    tensors === undefined ||
+    place === undefined ||
+    place.dtype !== 'F32' ||
+    place.end - place.begin !== elements * 4
+  ) {
+    objects.faults.add(
+      key,
+      `${elements} values of ${part}: ${manifest} names them`,
+      place === undefined ? 'none' : `${(place.end - place.begin) / 4}`,
+    );
+    return false;
+  }
+  if (tree === undefined) return true;
+  const found = await digestAndFeed(objects, key, size, tree, tensors.start + place.begin, tensors.start + place.end);
+  objects.faults.equal(key, 'digest', blob, found);
+  return found === blob;
+}
+
+async function digestAndFeed(
+  objects: Objects,
+  key: string,
+  size: number,
+  tree: Tree,
+  begin: number,
+  end: number,
+): Promise<string> {
+  const hash = createHash('sha256');
+  for (let at = 0; at < size; at += pieceBytes) {
+    const piece = (await objects.get(key, [at, Math.min(at + pieceBytes, size)])) ?? new Uint8Array();
+    hash.update(piece);
+    tree.add(piece.subarray(Math.max(0, begin - at), Math.max(0, Math.min(piece.byteLength, end - at))));
+  }
+  return hash.digest('hex');
+}
+
+const blockBytes = 8 * 1024 * 1024;
+
+/** SHA-256 over the length and the digests of blocks of 8 MiB: core/records/FORMAT.md, "Digests of a state". */
+class Tree {
+  readonly #bytes: number;
+  readonly #root: Hash;
+  #block = createHash('sha256');
+  #seen = 0;
+
+  constructor(bytes: number) {
+    this.#bytes = bytes;
+    this.#root = createHash('sha256').update(`petrel tree 1 ${bytes}\n`);
+  }
+
+  add(bytes: Uint8Array): void {
+    for (let at = 0; at < bytes.byteLength; ) {
+      const room = blockBytes - (this.#seen % blockBytes);
+      const piece = bytes.subarray(at, at + room);
+      this.#block.update(piece);
+      this.#seen += piece.byteLength;
+      at += piece.byteLength;
+      if (this.#seen % blockBytes === 0) this.#close();
+    }
+  }
+
+  get complete(): boolean {
+    return this.#seen === this.#bytes;
+  }
+
+  root(): string {
+    if (this.#seen % blockBytes !== 0) this.#close();
+    return this.#root.digest('hex');
+  }
+
+  #close(): void {
+    this.#root.update(this.#block.digest());
+    this.#block = createHash('sha256');
+  }
+}

@@ -1,0 +1,234 @@
+/**
+ * Proves a run's ledger from its objects alone: one chain of records, one fate for every draw, no sample trained twice,
+ * every digest what it claims. It shares no code with what writes the records; the formats are those of
+ * core/records/FORMAT.md, read anew.
+ */
+import type { Store } from '../../core/ports.ts';
+import { originOf } from './adopted.ts';
+import { beginTerm, beforeFirst, follow } from './chain.ts';
+import type { Standing } from './chain.ts';
+import { checkComposition } from './composition.ts';
+import { checkEvaluations, checkValidations } from './evaluations.ts';
+import { FateLedger } from './fates.ts';
+import { InputFacts } from './inputs.ts';
+import { abandonedAfter, iterationsOf } from './iterations.ts';
+import type { Iteration } from './iterations.ts';
+import { Objects } from './objects.ts';
+import { checkRates, wantedIterations } from './rates.ts';
+import { runShape } from './records.ts';
+import type { Revision } from './records.ts';
+import { Results } from './results.ts';
+import { readRetention } from './retention.ts';
+import type { Retention } from './retention.ts';
+import { Revisions } from './revisions.ts';
+import { checkManifests, checkStates } from './states.ts';
+import type { Committed } from './states.ts';
+import { readState } from './status.ts';
+import { readTerms } from './terms.ts';
+import type { Branch, Terms } from './terms.ts';
+import type { AbandonedBranch, Verdict } from './verdict.ts';
+
+export type { Fault, Verdict } from './verdict.ts';
+
+export interface VerifyOptions {
+  /** Reads every blob, compares samples token by token and hashes all states; otherwise records, headers and sizes. */
+  readonly deep?: boolean;
+  readonly say?: (text: string) => void;
+}
+
+export async function verifyLedger(
+  store: Store,
+  runId: string,
+  { deep = false, say = () => {} }: VerifyOptions = {},
+): Promise<Verdict> {
+  return new Verification(store, runId, deep, say).run();
+}
+
+class Verification {
+  readonly #runId: string;
+  readonly #deep: boolean;
+  readonly #say: (text: string) => void;
+  readonly #objects: Objects;
+  readonly #fates: FateLedger;
+  readonly #results: Results;
+  readonly #inputs: InputFacts;
+  readonly #committed = new Map<number, Committed>();
+  /** Blobs that are not there, by the iteration that was made of them. */
+  readonly #absent: { readonly k: number; readonly key: string; readonly why: string }[] = [];
+  #samplesCompared = 0;
+  #pending = false;
+
+  constructor(store: Store, runId: string, deep: boolean, say: (text: string) => void) {
+    this.#runId = runId;
+    this.#deep = deep;
+    this.#say = say;
+    this.#objects = new Objects(store, runId);
+    this.#fates = new FateLedger(this.#objects);
+    this.#results = new Results(this.#objects);
+    this.#inputs = new InputFacts(this.#objects);
+  }
+
+  async run(): Promise<Verdict> {
+    const objects = this.#objects;
+    // First of all: a run at work gets further while it is read, never back.
+    const state = await readState(objects, this.#runId);
+    const run = await objects.need(objects.keys.run, runShape, 'the claim of the id');
+    if (run !== undefined) objects.faults.equal(objects.keys.run, 'runId', this.#runId, run.runId);
+    const revisions = await Revisions.read(objects, this.#runId, state !== 'unknown');
+    for (const revision of revisions.every)
+      await this.#inputs.check(revision.inputs, objects.keys.revision(revision.revision), this.#deep);
+    const terms = await readTerms(objects, this.#runId);
+    const end = await this.#walk(terms, revisions);
+    this.#say('reading checkpoints and weights');
+    const states = await checkStates(objects, this.#runId, this.#committed, this.#deep);
+    const evaluations = await checkEvaluations(this.#ports(), terms.path, this.#committed);
+    const abandoned = await this.#abandoned(terms);
+    const revision = revisions.inForce(terms.path.at(-1));
+    await checkValidations(this.#ports(), terms.path, (term) => revisions.inForce(term), end.position);
+    const retention = await readRetention(objects, this.#runId);
+    await checkManifests(objects, retention);
+    const retired = this.#retire(retention);
+    const iterations = revision === undefined ? 0 : wantedIterations(revision);
+    const wanted = [iterations, ...(await this.#wantedBefore(terms, revisions, end))];
+    if (state === 'completed') this.#checkEnd(end, wanted, revision, states.checkpoints, evaluations);
+    objects.tellUnchecked();
+    const faults = objects.faults.all;
+    return {
+      runId: this.#runId,
+      ok: faults.length === 0,
+      deep: this.#deep,
+      state,
+      terms: terms.newest,
+      position: end.position,
+      iterations,
+      pending: this.#pending,
+      draws: this.#fates.draws,
+      fates: this.#fates.counts,
+      samplesTrained: this.#fates.samplesTrained,
+      samplesCompared: this.#samplesCompared,
+      checkpoints: states.checkpoints,
+      evaluations,
+      abandoned,
+      retired,
+      unnamed: states.unnamed,
+      objects: objects.objects,
+      bytes: objects.bytes,
+      faults,
+    };
+  }
+
+  #ports() {
+    const absent = (k: number, key: string, why: string): void => void this.#absent.push({ k, key, why });
+    return {
+      objects: this.#objects,
+      results: this.#results,
+      inputs: this.#inputs,
+      runId: this.#runId,
+      deep: this.#deep,
+      absent,
+    };
+  }
+
+  /** The committed log from its beginning; where it stands at its end. */
+  async #walk({ path, all }: Terms, revisions: Revisions): Promise<Standing> {
+    let standing = beforeFirst(path[0]);
+    this.#fates.startAt(standing.counters?.cursor ?? 0);
+    for (const branch of path) {
+      standing = beginTerm(this.#objects, branch, standing);
+      this.#fates.begin(branch);
+      this.#commit(standing);
+      for await (const iteration of iterationsOf(this.#objects, branch)) {
+        if (iteration.k % 50 === 0) this.#say(`iteration ${iteration.k}`);
+        standing = await this.#iteration(branch, all, standing, iteration, revisions);
+      }
+    }
+    return standing;
+  }
+
+  async #iteration(
+    branch: Branch,
+    terms: Terms['all'],
+    before: Standing,
+    iteration: Iteration,
+    revisions: Revisions,
+  ): Promise<Standing> {
+    const { batch, update } = iteration;
+    const after = follow(this.#objects, this.#runId, branch, before, iteration);
+    this.#commit(after);
+    this.#pending = update.type === 'absent';
+    if (batch.type !== 'read') return after;
+    const origin = await originOf(this.#objects, terms, branch.term, batch.record, batch.key);
+    const revision = revisions.of(batch.record, origin?.term ?? branch.term, batch.key);
+    this.#fates.add(batch.record, update.type === 'read' ? update.record : undefined, revision, batch.key);
+    if (revision !== undefined) checkRates(this.#objects, batch.record, revision, batch.key);
+    // What an adopted batch was made of is what the batch that it repeats was made of.
+    const made = origin ?? { batch: batch.record, key: batch.key, weights: before.weights };
+    this.#samplesCompared += await checkComposition(this.#ports(), made.batch, made.key, revision, made.weights);
+    return after;
+  }
+
+  #commit({ position, state, weights }: Standing): void {
+    if (state !== undefined && weights !== undefined) this.#committed.set(position, { state, weights });
+  }
+
+  async #abandoned({ older }: Terms): Promise<AbandonedBranch[]> {
+    const branches: AbandonedBranch[] = [];
+    for (const term of older) branches.push(await abandonedAfter(this.#objects, term));
+    return branches.filter(({ iterations }) => iterations > 0);
+  }
+
+  /** Only what retention marked for removal, at or below its floor, may be absent. Returns how many objects it took. */
+  #retire({ floor, marked }: Retention): number {
+    const retired = new Set<string>();
+    for (const { k, key, why } of this.#absent) {
+      if (k <= floor && marked.has(key)) retired.add(key);
+      else this.#objects.faults.add(key, `an object: ${why} names it`, 'nothing');
+    }
+    return retired.size;
+  }
+
+  /**
+   * A completed run that is resumed opens a term first, and has another state after that. While the new term holds nothing
+   * but its record, the iterations that its predecessor wanted are enough.
+   */
+  async #wantedBefore({ path }: Terms, revisions: Revisions, end: Standing): Promise<number[]> {
+    const [before, newest] = path.slice(-2);
+    if (before === undefined || newest === undefined || newest.from !== end.position) return [];
+    const { store, keys } = this.#objects;
+    if ((await store.list(`${keys.terms}${newest.term.term}/`)).length > 1) return [];
+    const revision = revisions.inForce(before);
+    return revision === undefined ? [] : [wantedIterations(revision)];
+  }
+
+  #checkEnd(
+    end: Standing,
+    wanted: readonly number[],
+    revision: Revision | undefined,
+    checkpoints: readonly number[],
+    evaluations: readonly number[],
+  ): void {
+    const { faults, keys } = this.#objects;
+    const valOnly = revision?.recipe.trainer.val_only === true;
+    if (!valOnly && !wanted.includes(end.position))
+      faults.equal(keys.terms, 'iterations of a completed run:', wanted[0], end.position);
+    if (this.#pending)
+      faults.add(
+        keys.terms,
+        'no batch that waits for its update: the run is completed',
+        `one after iteration ${end.position}`,
+      );
+    if (!checkpoints.includes(end.position))
+      faults.add(
+        keys.checkpoints,
+        `a checkpoint of iteration ${end.position}: the run is completed`,
+        `those of ${checkpoints.join(', ') || 'none'}`,
+      );
+    if (revision?.inputs.validation !== undefined && !valOnly && !evaluations.includes(end.position)) {
+      faults.add(
+        keys.terms,
+        `a validation of iteration ${end.position}: the run is completed`,
+        `those of ${evaluations.join(', ') || 'none'}`,
+      );
+    }
+  }
+}

@@ -1,0 +1,125 @@
+/** One run, for programs: what `petrel <command> <run>` does. */
+import { resolve } from 'node:path';
+import type { RunId } from '../core/ids.ts';
+import type { DesiredState, RunState } from '../core/run-states.ts';
+import { exportPolicy } from './checkpoints/export.ts';
+import type { ExportDtype } from './checkpoints/export.ts';
+import type { ApiContext } from './context.ts';
+import { verifyLedger } from './ledger/verify.ts';
+import type { Verdict } from './ledger/verdict.ts';
+import { requestState } from './runs/desired-state.ts';
+import type { FoundRun } from './runs/find.ts';
+import { followRun } from './runs/follow.ts';
+import type { RunProgress } from './runs/follow.ts';
+import { forkRun } from './runs/fork.ts';
+import type { ForkRequest } from './runs/fork.ts';
+import { metricRows } from './runs/metric-rows.ts';
+import type { MetricRow } from './runs/metric-rows.ts';
+import { outcomeOf } from './runs/outcome.ts';
+import type { Outcome } from './runs/outcome.ts';
+import { refuseUnlessEnded, refuseWhileForked, removeRun } from './runs/removal.ts';
+import { resumeRun } from './runs/resume.ts';
+import type { ResumeRequest } from './runs/resume.ts';
+import { summaryOf } from './runs/summary.ts';
+import type { RunSummary } from './runs/summary.ts';
+
+export interface ExportRequest {
+  /** A folder that is empty or not there yet. */
+  readonly folder: string;
+  /** The policy after this iteration; left out: the newest checkpoint's. */
+  readonly iteration?: number;
+  /** auto: as the base model is stored. */
+  readonly dtype?: ExportDtype;
+}
+
+export interface ExportedPolicy {
+  readonly iteration: number;
+  /** SHA-256 tree digest of the weights. */
+  readonly weightsDigest: string;
+  readonly dtype: 'float32' | 'bfloat16';
+  readonly folder: string;
+}
+
+export class Run {
+  readonly #found: FoundRun;
+  readonly #context: ApiContext;
+
+  constructor(found: FoundRun, context: ApiContext) {
+    this.#found = found;
+    this.#context = context;
+  }
+
+  get id(): RunId {
+    return this.#found.runId;
+  }
+
+  /** Where it stands, from the store alone. */
+  summary(): Promise<RunSummary> {
+    return summaryOf(this.#found);
+  }
+
+  /**
+   * Calls `onProgress` whenever something may have changed, until the run ends or pauses, or the signal comes. Resolves with
+   * the last state that it saw.
+   */
+  async follow(onProgress: (progress: RunProgress) => void, signal?: AbortSignal): Promise<RunState> {
+    const paused = new AbortController();
+    return followRun(this.#found.log, this.#context, {
+      signal: signal === undefined ? paused.signal : AbortSignal.any([signal, paused.signal]),
+      onProgress,
+      onState: (state) => {
+        if (state === 'paused') paused.abort();
+      },
+    });
+  }
+
+  /** Its newest checkpoint, and validation accuracy before and after. */
+  outcome(): Promise<Outcome> {
+    return outcomeOf(this.#found.log);
+  }
+
+  /** Ascending by iteration. `last`: only the newest ones. */
+  metrics(last?: number): Promise<MetricRow[]> {
+    return metricRows(this.#found.log, last);
+  }
+
+  /** pause: after the current iteration, processes stay. stop: with a checkpoint. cancel: where it is. */
+  async request(desired: Exclude<DesiredState, 'run'>): Promise<void> {
+    await requestState(this.#found, desired, this.#context);
+  }
+
+  /** Continues it, from its end or from an earlier iteration, with its own recipe or a changed one. */
+  async resume(request: ResumeRequest = {}): Promise<void> {
+    await resumeRun(this.#found, request, this.#context);
+  }
+
+  /** Another run that begins with a state of this one. */
+  async fork(request: ForkRequest = {}): Promise<Run> {
+    return new Run((await forkRun(this.#found, request, this.#context)).run, this.#context);
+  }
+
+  /** Reads every record again and proves that each sample was used once or is listed as dropped. `deep`: tensors, too. */
+  verify({ deep = false } = {}): Promise<Verdict> {
+    const { runId, log } = this.#found;
+    return verifyLedger(log.store, runId, { deep, say: this.#context.notice });
+  }
+
+  /** Writes a policy as a Hugging Face folder. */
+  async export({ folder, iteration, dtype }: ExportRequest): Promise<ExportedPolicy> {
+    const into = resolve(this.#context.cwd, folder);
+    const { manifest, dtype: written } = await exportPolicy(
+      this.#found.log,
+      { folder: into, iteration, ...(dtype && { dtype }) },
+      this.#context,
+    );
+    return { iteration: manifest.iteration, weightsDigest: manifest.weightsDigest, dtype: written, folder: into };
+  }
+
+  /** Deletes a run that has ended. Throws TerminalError `Conflict` for others, and while a fork still needs it. */
+  async remove(): Promise<void> {
+    const summary = await summaryOf(this.#found);
+    refuseUnlessEnded(summary);
+    await refuseWhileForked(this.#found);
+    await removeRun(this.#found, summary, new Date());
+  }
+}

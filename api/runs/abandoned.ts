@@ -1,0 +1,58 @@
+/** What a run gives up when it goes on from an earlier iteration. */
+import type { Head, RunLog } from '../../infra/store/run-log.ts';
+
+export interface AbandonedIteration {
+  readonly iteration: number;
+  readonly reward: number | null;
+  readonly loss: number | null;
+  readonly accuracy: number | null;
+  /** It had a checkpoint that nothing reaches any more. */
+  readonly checkpoint: boolean;
+  /** False: its batch is there, and was not applied. */
+  readonly applied: boolean;
+}
+
+/** Ascending: the committed iterations after `position`, and a batch that waits for its update. */
+export async function abandonedAfter(log: RunLog, head: Head, position: number): Promise<AbandonedIteration[]> {
+  const accuracies = new Map(
+    (await log.evaluations(position + 1)).map(({ iteration, accuracy }) => [iteration, accuracy]),
+  );
+  const saved = new Set<number>();
+  for await (const { iteration } of log.eachCheckpointName()) {
+    if (iteration <= position) break;
+    saved.add(iteration);
+  }
+  const found: AbandonedIteration[] = [];
+  for await (const { batch, update } of log.iterations(position + 1)) {
+    const k = update.record.iteration;
+    const sft = batch.record.loss.kind === 'sft';
+    const [reward, loss] = [
+      finite(batch.record.metrics['critic/score/mean']),
+      sft ? finite(update.record.metrics['actor/loss']) : null,
+    ];
+    found.push({
+      iteration: k,
+      reward,
+      loss,
+      accuracy: accuracies.get(k) ?? null,
+      checkpoint: saved.has(k),
+      applied: true,
+    });
+  }
+  if (head.pending !== undefined && head.seal === undefined) {
+    const { iteration, metrics } = head.pending.record;
+    found.push({
+      iteration,
+      reward: finite(metrics['critic/score/mean']),
+      loss: null,
+      accuracy: null,
+      checkpoint: false,
+      applied: false,
+    });
+  }
+  return found;
+}
+
+function finite(value: number | string | undefined): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? value : null;
+}

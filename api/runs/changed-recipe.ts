@@ -1,0 +1,261 @@
+/**
+ * The recipe of a run with some keys changed, for a resume or a fork: what differs, what that means for its history, and
+ * new inputs where files were named anew. What is not named again stays as the run has it, by digest.
+ */
+import { join } from 'node:path';
+import { InvalidInputError } from '../../core/errors.ts';
+import {
+  applyOverrides,
+  checkRecipe,
+  parseOverride,
+  parseRecipe,
+  recipeChanges,
+  runIssues,
+} from '../../core/recipe/index.ts';
+import type { Recipe, RecipeChange, Tree } from '../../core/recipe/index.ts';
+import type { RevisionRecord, RunInputs } from '../../core/records/schema.ts';
+import { keepInputs } from '../../infra/retention/inputs.ts';
+import { modelFolder } from '../../infra/store/model-facts.ts';
+import { openTokenizer } from '../../models/tokenizer.ts';
+import { showValue } from '../../core/recipe/show-value.ts';
+import { absolutePaths } from '../recipes/recipe-paths.ts';
+import { loadRecipe } from '../recipes/recipe-file.ts';
+import { recipeErrors } from '../recipes/recipe-issues.ts';
+import type { RecipeLayer } from '../recipes/recipe-issues.ts';
+import { scorerOf, storeRows } from './prepare.ts';
+import type { PreparePorts } from './prepare-ports.ts';
+import { rowsOf } from './rows.ts';
+import { withoutPaths } from './start.ts';
+import { userHome } from '../../infra/home.ts';
+
+export interface ChangedRecipe {
+  /** As records hold it: without paths. */
+  readonly recipe: Recipe;
+  readonly inputs: RunInputs;
+  /** The user's scorer module when it is new. */
+  readonly module?: Uint8Array;
+  readonly changes: readonly RecipeChange[];
+  /** Those that change the experiment. */
+  readonly asks: readonly RecipeChange[];
+  readonly notes: readonly string[];
+}
+
+export interface RecipeWords {
+  /** `key=value`. */
+  readonly overrides: readonly string[];
+  /** A recipe file in place of the run's own recipe. */
+  readonly file: string | undefined;
+  readonly cwd: string;
+}
+
+/** Says of a key that cannot be changed in a resumed run whether it may be changed here. */
+export type MayChange = (change: RecipeChange) => boolean;
+
+/** A resumed run stays the run that it is. */
+export const inTheSameRun: MayChange = ({ change }) => change !== 'fixed';
+/** A fork has its own name, rows and seed; the state that it begins with is of the same model. */
+export const inAFork: MayChange = ({ path, change }) =>
+  change !== 'fixed' ||
+  path === 'name' ||
+  path === 'seed' ||
+  path === 'deterministic' ||
+  path.startsWith('data.') ||
+  path.startsWith('reward.');
+
+/** undefined when nothing differs. Throws InvalidInputError for a recipe that is none, and for a key that must stay. */
+export async function changedRecipe(
+  words: RecipeWords,
+  before: RevisionRecord,
+  mayChange: MayChange,
+  ports: PreparePorts,
+): Promise<ChangedRecipe | undefined> {
+  const old = parseRecipe(before.recipe);
+  const loaded = words.file === undefined ? overridden(old, words) : namedAs(old, words.file, words);
+  const problems = runIssues(loaded.recipe);
+  if (problems.length > 0) throw recipeErrors(problems, loaded.layers);
+  const recipe = parseRecipe(withoutPaths(loaded.recipe));
+  const found = recipeChanges(old, recipe);
+  const inputs = await keptInputs(loaded.recipe, found, before.inputs, ports);
+  const changes = [...found, ...inputs.changes];
+  const fixed = changes.filter((change) => !mayChange(change));
+  if (fixed.length > 0) throw cannotChange(fixed, mayChange === inAFork);
+  if (changes.length === 0) return undefined;
+  return {
+    recipe,
+    inputs: inputs.inputs,
+    ...(inputs.module && { module: inputs.module }),
+    changes,
+    asks: changes.filter((change) => isHistory(change, recipe)),
+    notes: inputs.notes,
+  };
+}
+
+/** `actor.optim.lr: 0.003 -> 0.001`. */
+export function changeText({ path, from, to, change }: RecipeChange): string {
+  return `${path}: ${showValue(from)} -> ${showValue(to)}${change === 'free' || path === 'name' ? '' : '   (changes the experiment)'}`;
+}
+
+/** The length of a run bends the learning rate when the schedule reaches to its end. */
+function isHistory({ path, change }: RecipeChange, { actor: { optim } }: Recipe): boolean {
+  if (path === 'trainer.total_training_steps' || path === 'trainer.total_epochs')
+    return optim.lr_scheduler_type !== 'constant' && optim.total_training_steps === null;
+  return change !== 'free';
+}
+
+function overridden(
+  old: Recipe,
+  { overrides, cwd }: RecipeWords,
+): { readonly recipe: Recipe; readonly layers: readonly RecipeLayer[] } {
+  const parsed = overrides.map(parseOverride);
+  const layers = parsed.map(
+    (override): RecipeLayer => ({ type: 'override', override, apply: (tree) => applyOverrides(tree, [override]) }),
+  );
+  // Only what is named here is a path of this machine; the run's own file names are no paths any more.
+  const own = absolutePaths(applyOverrides({}, parsed), cwd, userHome());
+  const removed = applyOverrides(
+    old as unknown as Tree,
+    parsed.filter(({ type }) => type === 'remove'),
+  );
+  const placed = parsed
+    .filter(({ type }) => type === 'set')
+    .map((override) => ({ ...override, value: override.path.reduce<unknown>((at, name) => (at as Tree)[name], own) }));
+  const result = checkRecipe(applyOverrides(removed, placed as typeof parsed));
+  if (!result.ok) throw recipeErrors(result.issues, layers);
+  return { recipe: result.recipe, layers };
+}
+
+/** A recipe file does not say what the run is called, and where it is stored. */
+function namedAs(
+  old: Recipe,
+  file: string,
+  { overrides, cwd }: RecipeWords,
+): { readonly recipe: Recipe; readonly layers: readonly RecipeLayer[] } {
+  const { recipe, layers } = loadRecipe(file, overrides, cwd);
+  return {
+    recipe: parseRecipe({ ...recipe, name: overrides.some((one) => one.startsWith('name=')) ? recipe.name : old.name }),
+    layers,
+  };
+}
+
+interface NewInputs {
+  readonly inputs: RunInputs;
+  readonly module?: Uint8Array;
+  /** Files whose names are the same and whose content is not. */
+  readonly changes: readonly RecipeChange[];
+  readonly notes: readonly string[];
+}
+
+const rowKeys = [
+  'prompt_key',
+  'response_key',
+  'reward_fn_key',
+  'max_prompt_length',
+  'max_length',
+  'truncation',
+  'filter_overlong_prompts',
+  'chat_template',
+  'apply_chat_template_kwargs',
+  'template_date',
+].map((name) => `data.${name}`);
+const isPath = (files: string | readonly string[] | null): boolean =>
+  (typeof files === 'string' ? [files] : (files ?? [])).some((file) => file.startsWith('/'));
+
+/** Stored, and kept from the janitor until a revision names them. */
+async function keptInputs(...of: Parameters<typeof newInputs>): Promise<NewInputs> {
+  for (;;) {
+    const found = await newInputs(...of);
+    if (await keepInputs(of[3].store, found.inputs)) return found;
+  }
+}
+
+async function newInputs(
+  recipe: Recipe,
+  changes: readonly RecipeChange[],
+  before: RunInputs,
+  ports: PreparePorts,
+): Promise<NewInputs> {
+  const { model, train, trainRows, validation, validationRows, scorer, reference } = before;
+  const rows = await newRows(recipe, 'train', changes, before, ports);
+  const checked =
+    recipe.data.val_files === null ? undefined : await newRows(recipe, 'validation', changes, before, ports);
+  const scored = await newScorer(recipe, changes, before);
+  const inputs: RunInputs = {
+    model,
+    ...(reference && { reference }),
+    ...(rows ? { train: rows.digest, trainRows: rows.count } : { train, trainRows }),
+    ...(checked
+      ? { validation: checked.digest, validationRows: checked.count }
+      : recipe.data.val_files !== null && validation && validationRows
+        ? { validation, validationRows }
+        : {}),
+    ...(scored ? { scorer: scored.input } : scorer && { scorer }),
+  };
+  const content = (path: string, change: RecipeChange['change'], from: unknown, to: unknown): RecipeChange[] =>
+    from === to || to === undefined || changes.some((one) => one.path.startsWith(path) || rowKeys.includes(one.path))
+      ? []
+      : [{ path, from: `content ${String(from).slice(0, 12)}`, to: `content ${String(to).slice(0, 12)}`, change }];
+  return {
+    inputs,
+    ...(scored?.module && { module: scored.module }),
+    changes: [
+      ...content('data.train_files', 'fixed', train, rows?.digest),
+      ...content('data.val_files', 'ask', validation, checked?.digest),
+      ...content(
+        'reward.custom_reward_function',
+        'ask',
+        scorer?.type === 'module' ? scorer.module : undefined,
+        scored?.input.type === 'module' ? scored.input.module : undefined,
+      ),
+    ],
+    notes: [...(rows?.notes ?? []), ...(checked?.notes ?? [])],
+  };
+}
+
+/** Rows are read anew when their files are named; a key that decides how they are read needs the files. */
+async function newRows(
+  recipe: Recipe,
+  part: 'train' | 'validation',
+  changes: readonly RecipeChange[],
+  before: RunInputs,
+  ports: PreparePorts,
+) {
+  const key = part === 'train' ? 'data.train_files' : 'data.val_files';
+  const own = part === 'train' ? 'data.train_max_samples' : 'data.val_max_samples';
+  if (recipe.kind === 'sft' && part === 'validation') return undefined;
+  if (!isPath(part === 'train' ? recipe.data.train_files : recipe.data.val_files)) {
+    const reread = changes.find(({ path }) => rowKeys.includes(path) || path === own);
+    if (reread === undefined) return undefined;
+    throw new InvalidInputError(`${reread.path} decides how rows are read, and the run keeps only what was read`, {
+      hint: `name the files again: ${key}=<path>`,
+    });
+  }
+  const tokenizer = await openTokenizer(await modelFolder(ports.store, before.model, join(ports.home, 'cache')));
+  const { dataset, notes } = await rowsOf(recipe, part, tokenizer, ports.now);
+  return { digest: await storeRows(ports.store, dataset), count: dataset.rows.length, notes };
+}
+
+async function newScorer(recipe: Recipe, changes: readonly RecipeChange[], before: RunInputs) {
+  const { path } = recipe.reward.custom_reward_function;
+  const touched = changes.find(
+    (one) => one.path === 'reward.scorer' || one.path.startsWith('reward.custom_reward_function'),
+  );
+  if (path?.startsWith('/') || (touched !== undefined && path === null)) return scorerOf(recipe);
+  if (touched === undefined || before.scorer === undefined) return undefined;
+  throw new InvalidInputError(`${touched.path} is read with the scorer's file, and the run keeps only its copy`, {
+    hint: 'name it again: reward.custom_reward_function.path=<path>',
+  });
+}
+
+function cannotChange(fixed: readonly RecipeChange[], fork: boolean): InvalidInputError {
+  const lines = fixed.map((change) => `  ${changeText(change).replace(/ {3}\(.*$/, '')}`);
+  const where = fork ? 'a fork goes on with its origin’s model' : 'that would be another run';
+  return new InvalidInputError(
+    `${fixed.length === 1 ? 'this key' : 'these keys'} cannot be changed: ${where}\n${lines.join('\n')}`,
+    {
+      hint:
+        fork || fixed.some(({ path }) => !inAFork({ path, from: 0, to: 0, change: 'fixed' }))
+          ? 'petrel run starts a run of its own'
+          : 'petrel fork <run> --from <k> key=value makes another run of it',
+    },
+  );
+}

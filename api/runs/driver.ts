@@ -1,0 +1,154 @@
+/** The control plane of a run: its workflow, by the run's id. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
+import { errorToJson, RetryableError } from '../../core/errors.ts';
+import type { DesiredState } from '../../core/run-states.ts';
+import { noteRunToStart } from '../../infra/stack/driven-runs.ts';
+import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
+import { ensureStack, readStack } from '../../infra/stack/index.ts';
+import type { StackInfo } from '../../infra/stack/index.ts';
+import { endRunWorkflow, runningWorkflow, tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
+import { poll } from '../../infra/wait.ts';
+import type { ApiContext } from '../context.ts';
+import type { FoundRun } from './find.ts';
+
+/** `running`: a workflow drives the run. `ended`: none does (any more). */
+export type WorkflowState = 'running' | 'ended';
+
+export interface RunDriver {
+  readonly stack: StackInfo;
+  workflow(): Promise<WorkflowState>;
+  /**
+   * Tells the workflow a desired state that is recorded in the store. Resolves with false when no workflow drives the run.
+   * Throws RetryableError `TemporalUnreachable` when the server does not answer.
+   */
+  signal(desired: DesiredState): Promise<boolean>;
+  /** Notes that this process is about to queue the run and start its workflow. */
+  noteToStart(): void;
+  /** Starts the workflow, or joins the one that runs. One that is about to end is waited for first. */
+  start(ending: boolean): Promise<void>;
+  /** Ends the workflow, whatever it waits for; nothing happens when none runs. */
+  end(why: string): Promise<void>;
+  /** Resolves when the workflow ends, however it ends; a server that is away is waited for. */
+  ended(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** How long a command waits for a Temporal server that does not answer, when it can do without. */
+const answerMs = 3_000;
+
+/** undefined when the stack is down, or its Temporal server does not answer. */
+export async function driverIfUp(run: FoundRun, home: string): Promise<RunDriver | undefined> {
+  const stack = readStack(home);
+  if (stack === undefined) return undefined;
+  try {
+    return await connectDriver(run, home, stack, answerMs);
+  } catch (error) {
+    if (error instanceof RetryableError) return undefined;
+    throw error;
+  }
+}
+
+/** Brings the stack up when it is down. */
+export async function driverAfterUp(run: FoundRun, { home, notice }: ApiContext): Promise<RunDriver> {
+  return connectDriver(run, home, await ensureStack({ home, onProgress: notice }));
+}
+
+async function connectDriver(run: FoundRun, home: string, stack: StackInfo, timeoutMs?: number): Promise<RunDriver> {
+  const { connectTemporalClient } = await import('../../infra/temporal/connection.ts');
+  return new WorkflowDriver(run, home, stack, await connectTemporalClient(stack, timeoutMs));
+}
+
+/** A workflow that has recorded its last state ends within this time. */
+const endingMs = 15_000;
+/** How often a wait asks whether the workflow has ended. */
+const endedMs = 250;
+/** One that was stuck, or is gone with the server's database, is started again soon: only what stays ended has ended. */
+const endedLooks = 8;
+
+class WorkflowDriver implements RunDriver {
+  readonly stack: StackInfo;
+  readonly #run: FoundRun;
+  readonly #home: string;
+  readonly #client: Client;
+  #closed = false;
+
+  constructor(run: FoundRun, home: string, stack: StackInfo, client: Client) {
+    this.stack = stack;
+    this.#run = run;
+    this.#home = home;
+    this.#client = client;
+  }
+
+  async workflow(): Promise<WorkflowState> {
+    return (await runningWorkflow(this.#client, this.#run.runId)) === undefined ? 'ended' : 'running';
+  }
+
+  async signal(desired: DesiredState): Promise<boolean> {
+    const { isGrpcServiceError } = await import('@temporalio/client');
+    try {
+      return await this.#client.withDeadline(Date.now() + answerMs, () =>
+        tellRunWorkflow(this.#client, this.#run.runId, desired),
+      );
+    } catch (error) {
+      if (!isGrpcServiceError(error instanceof Error ? error.cause : error)) throw error;
+      throw new RetryableError('TemporalUnreachable', `Temporal did not answer: ${errorToJson(error).message}`, {
+        hint: 'petrel up',
+        cause: error,
+      });
+    }
+  }
+
+  noteToStart(): void {
+    noteRunToStart(this.#home, this.#asDriven());
+  }
+
+  #asDriven(): DrivenRun {
+    const { runId, log, record } = this.#run;
+    return { runId, store: log.store.url, kind: record.kind };
+  }
+
+  async start(ending: boolean): Promise<void> {
+    if (ending) await poll(async () => (await this.workflow()) === 'ended', { everyMs: 50, timeoutMs: endingMs });
+    const { startWorkflow } = await import('./start.ts');
+    const { kind, ...carry } = this.#asDriven();
+    await startWorkflow(this.#client, this.#home, carry, kind);
+  }
+
+  async end(why: string): Promise<void> {
+    const running = await runningWorkflow(this.#client, this.#run.runId);
+    if (running !== undefined) await endRunWorkflow(this.#client, this.#run.runId, running.execution, why);
+  }
+
+  /** Short questions instead of one long wait: a connection with a call in flight does not close in peace. */
+  async ended(): Promise<void> {
+    await untilEnded(
+      () => this.workflow(),
+      () => this.#closed,
+      endedMs,
+    );
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#client.connection.close();
+  }
+}
+
+/** Resolves when the workflow stays ended, or when nobody wants to know any more. */
+export async function untilEnded(
+  workflow: () => Promise<WorkflowState>,
+  givenUp: () => boolean,
+  everyMs: number,
+): Promise<void> {
+  for (let looks = 0; looks < endedLooks && !givenUp(); ) {
+    try {
+      looks = (await workflow()) === 'ended' ? looks + 1 : 0;
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      // The server is away or being replaced: the run waits for it too.
+      looks = 0;
+    }
+    await delay(everyMs);
+  }
+}

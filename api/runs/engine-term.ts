@@ -1,0 +1,67 @@
+/**
+ * A deterministic run whose arithmetic no trainer here has. Its later iterations cannot be replayed to the same bits, so it
+ * goes on from its newest checkpoint in a new term, and applies the batches that were committed after it again.
+ */
+import { damage } from '../../core/damage.ts';
+import { keys } from '../../core/records/keys.ts';
+import { offeredProfile } from '../../core/records/former-profiles.ts';
+import type { NumericProfile } from '../../core/records/schema.ts';
+import type { Presence } from '../../core/wire/messages.ts';
+import { adoptableUntil } from '../../infra/store/earlier-batches.ts';
+import type { EngineChange } from '../../infra/store/terms.ts';
+import type { Head, RunLog } from '../../infra/store/run-log.ts';
+import { verifyCheckpoints } from '../checkpoints/verify.ts';
+import type { TermPlan } from './next-term.ts';
+
+/** The reason of such a term; others may follow it. */
+export const engineReason = 'engine';
+
+/**
+ * The arithmetic of the trainers, when none of them has the run's; undefined when one has it, when the run asks for no
+ * bits, or when there is no trainer to go by: then the run waits for one, visibly.
+ */
+export function otherArithmetic(profile: NumericProfile, trainers: readonly Presence[]): NumericProfile | undefined {
+  const trainer = trainers.find(({ profiles }) => profiles.some(isDeterministic));
+  const id = trainer?.profiles.find(isDeterministic);
+  const wanted = offeredProfile(profile.id);
+  if (!profile.deterministic || trainer === undefined || id === undefined) return undefined;
+  if (trainers.some(({ profiles }) => profiles.includes(wanted))) return undefined;
+  return { ...profile, id, isa: trainer.isa, engine: trainer.engine ?? 'unknown' };
+}
+
+const isDeterministic = (id: string): boolean => id !== 'any';
+
+/** Reads checkpoints until one is whole. `position`: the last iteration that still counts; left out: all do. */
+export async function engineChange(
+  log: RunLog,
+  profile: NumericProfile,
+  position: number,
+  say: (text: string) => void,
+): Promise<EngineChange> {
+  for (const { iteration } of await log.checkpointNames(position)) {
+    const [verdict] = await verifyCheckpoints(log, iteration, say);
+    if (verdict?.ok === true) return { profile, checkpoint: iteration };
+    say(`checkpoint ${iteration} cannot be used: ${verdict?.problem ?? 'it is gone'}`);
+  }
+  if ((await log.first()) === 0) return { profile, checkpoint: 0 };
+  throw damage('MissingRecord', keys.checkpoints(log.runId), 'no checkpoint can be used, and a fork has no other base');
+}
+
+/** The plan of the new term: the one that was made for other reasons, or none. */
+export function engineTermPlan(plan: TermPlan | undefined, head: Head): TermPlan {
+  const others = { head, position: head.position, abandoned: [], rival: undefined, concerns: [], changes: [] };
+  return { ...(plan ?? others), reason: plan === undefined ? engineReason : `${engineReason}; ${plan.reason}` };
+}
+
+/** One line for people. `redone`: the last iteration that still counts, when it is not the end of the log. */
+export function engineText(head: Head, { profile, checkpoint }: EngineChange, redone: number | undefined): string {
+  const until = redone ?? adoptableUntil(head);
+  const again =
+    until > checkpoint
+      ? ` and applies the batches of ${until === checkpoint + 1 ? `iteration ${until}` : `iterations ${checkpoint + 1} to ${until}`} again`
+      : '';
+  return (
+    `no trainer here computes with the profile ${head.termRecord.profile.id}, only with ${profile.id}: ` +
+    `the run goes on after iteration ${checkpoint} in a new term${again}`
+  );
+}

@@ -1,0 +1,142 @@
+/**
+ * Another run that begins with a committed state of this one: weights, moments, steps, counters and the draws still to be
+ * skipped. It counts on from there, and takes the state into objects of its own before its first iteration, so that
+ * it needs nothing of its origin later.
+ */
+import { TerminalError } from '../../core/errors.ts';
+import { keys } from '../../core/records/keys.ts';
+import { recordFormat } from '../../core/records/schema.ts';
+import type { Pin, RevisionRecord, RunRecord, StatusEntry } from '../../core/records/schema.ts';
+import { mergeRanges } from '../../core/rl/draws.ts';
+import { getBlob } from '../../infra/store/blobs.ts';
+import { writeRun } from '../../infra/store/new-run.ts';
+import { encodeRecord } from '../../infra/store/records.ts';
+import type { RunLog } from '../../infra/store/run-log.ts';
+import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
+import { ensureFences } from '../../infra/store/fencing.ts';
+import { rememberStore } from '../../infra/store/places.ts';
+import { pinPosition } from '../../infra/store/retention-log.ts';
+import type { ApiContext } from '../context.ts';
+import { changedRecipe, changeText, inAFork } from './changed-recipe.ts';
+import type { ChangedRecipe } from './changed-recipe.ts';
+import { driverAfterUp } from './driver.ts';
+import type { FoundRun } from './find.ts';
+import { claimNewId } from './start.ts';
+
+/** Writing a fork down takes no longer. */
+const pinnedMs = 600_000;
+
+export interface ForkRequest {
+  /** The last iteration that the fork shares; left out: the newest. */
+  readonly from?: number | undefined;
+  readonly name?: string | undefined;
+  /** `key=value`, over the recipe of the run or of `recipeFile`. */
+  readonly overrides?: readonly string[];
+  readonly recipeFile?: string | undefined;
+}
+
+export interface Fork {
+  readonly run: FoundRun;
+  /** The iteration whose state it begins with. */
+  readonly position: number;
+  /** Its entry when it was started; for `waitForEnd`. */
+  readonly entry: StatusEntry | undefined;
+}
+
+/**
+ * Starts another run that begins with a state of this one. Throws TerminalError `NotFound` for a position that is not
+ * committed, InvalidInputError for a recipe that cannot begin there.
+ */
+export async function forkRun(found: FoundRun, request: ForkRequest, context: ApiContext): Promise<Fork> {
+  const { home, env, cwd, notice } = context;
+  const { store } = found.log;
+  const origin = await originAt(found, request.from);
+  const revision = await revisionAfter(found.log, origin.position);
+  const now = new Date();
+  const overrides = [...(request.overrides ?? []), ...(request.name === undefined ? [] : [`name=${request.name}`])];
+  const words = { overrides, file: request.recipeFile, cwd };
+  const changed = await changedRecipe(words, revision, inAFork, { store, home, env, now, say: notice });
+  for (const change of changed?.changes ?? []) notice(`  ${changeText(change)}`);
+  await ensureFences(home, store);
+  // Until the fork's own record of what it reads is there.
+  const pin = { position: origin.position, why: 'a fork', forMs: pinnedMs };
+  const unpin = await pinPosition(found.log, pin, () => new Date());
+  const run = await createFork(found, origin, revision, changed, now);
+  await unpin();
+  rememberStore(home, store.url);
+  noteDrivenRun(home, { runId: run.runId, store: store.url, kind: run.record.kind });
+  const driver = await driverAfterUp(run, context);
+  try {
+    const entry = await run.log.status();
+    await driver.start(false);
+    return { run, position: origin.position, entry };
+  } finally {
+    await driver.close();
+  }
+}
+
+/** Throws TerminalError `NotFound` for a position that is not committed. */
+export async function originAt(
+  { runId, log }: FoundRun,
+  from: number | undefined,
+): Promise<NonNullable<RunRecord['origin']>> {
+  const head = await log.head();
+  if (head === undefined)
+    throw new TerminalError('NotFound', `${runId} has not begun: it has no state to begin with`, {
+      hint: 'petrel run starts a run with its base model',
+    });
+  const position = from ?? head.position;
+  const first = await log.first();
+  if (position < first || position > head.position) {
+    throw new TerminalError('NotFound', `${runId} has no committed iteration ${position}`, {
+      hint: `--from takes ${first} to ${head.position}`,
+    });
+  }
+  const { stateDigest, counters } = await log.at(position);
+  const skippedDraws = mergeRanges(
+    (await log.chain()).flatMap(({ record }) => record.skippedDraws),
+    counters.cursor,
+  );
+  return { runId, position, stateDigest, counters, skippedDraws };
+}
+
+/** The recipe that the run went on with from there, so that a fork without changes repeats its numbers. */
+export async function revisionAfter(log: RunLog, position: number): Promise<RevisionRecord> {
+  const head = await log.head();
+  return log.revision(
+    head === undefined || position >= head.position
+      ? undefined
+      : (await log.iteration(position + 1)).batch.record.revision,
+  );
+}
+
+/** Writes the new run down; nothing runs yet. What its origin has at that position is pinned until it is taken over. */
+export async function createFork(
+  found: FoundRun,
+  origin: NonNullable<RunRecord['origin']>,
+  revision: RevisionRecord,
+  changed: ChangedRecipe | undefined,
+  now: Date,
+): Promise<FoundRun> {
+  const { store } = found.log;
+  const recipe = changed?.recipe ?? revision.recipe;
+  const inputs = changed?.inputs ?? revision.inputs;
+  const log = await claimNewId(store, { name: String(recipe.name), kind: found.record.kind, origin }, now);
+  const { runId } = log;
+  const pin: Pin = {
+    format: recordFormat,
+    runId: found.runId,
+    by: runId,
+    position: origin.position,
+    at: now.toISOString(),
+  };
+  await store.create(keys.pin(found.runId, runId), encodeRecord(pin));
+  if ((await store.head(keys.tombstone(found.runId))) !== undefined)
+    throw new TerminalError('NotFound', `${found.runId} was deleted meanwhile`);
+  const module =
+    inputs.scorer?.type === 'module'
+      ? (changed?.module ?? (await getBlob(store, found.runId, inputs.scorer.module)))
+      : undefined;
+  await writeRun(log, { recipe: { ...recipe }, inputs, ...(module && { module }), fromPosition: origin.position }, now);
+  return { runId, log, record: await log.run() };
+}

@@ -1,0 +1,53 @@
+/** The stack of this machine, its workers, and the runs that are not finished. */
+import type { ChildState } from '../../infra/stack/index.ts';
+import { listRunIds, openKnownStores, openRun } from './find.ts';
+import type { LiveSource } from './live.ts';
+import { workerStatus } from './status-report.ts';
+import type { WorkerStatus } from './status-report.ts';
+import { summaryOf } from './summary.ts';
+import { endedStates } from '../../core/run-states.ts';
+import type { RunSummary } from './summary.ts';
+
+export interface MachineStatus {
+  readonly stack: {
+    readonly state: 'up' | 'degraded' | 'down';
+    readonly temporal?: string;
+    readonly nats?: string;
+    readonly children: readonly Pick<ChildState, 'name' | 'state' | 'pid' | 'restarts' | 'lastExit'>[];
+  };
+  readonly workers: readonly WorkerStatus[];
+  /** Queued, running and paused ones, newest first. */
+  readonly runs: readonly RunSummary[];
+}
+
+export async function machineStatus(
+  home: string,
+  live: LiveSource,
+  notice: (text: string) => void,
+): Promise<MachineStatus> {
+  const [workers, runs] = await Promise.all([live.workers(), unfinishedRuns(home, notice)]);
+  return { stack: stackPart(live), workers: workers.map(workerStatus), runs };
+}
+
+async function unfinishedRuns(home: string, notice: (text: string) => void): Promise<RunSummary[]> {
+  const unfinished: RunSummary[] = [];
+  for (const listed of await listRunIds(await openKnownStores(home, notice))) {
+    const found = await openRun(listed);
+    const state = found && ((await found.log.status())?.state ?? 'queued');
+    if (found !== undefined && state !== undefined && !endedStates.has(state)) unfinished.push(await summaryOf(found));
+  }
+  return unfinished;
+}
+
+function stackPart({ stack }: LiveSource): MachineStatus['stack'] {
+  if (stack === undefined) return { state: 'down', children: [] };
+  const children = stack.children.map(({ name, state, pid, restarts, lastExit }) => ({
+    name,
+    state,
+    ...(pid === undefined ? {} : { pid }),
+    restarts,
+    ...(lastExit === undefined ? {} : { lastExit }),
+  }));
+  const state = children.every((child) => child.state === 'ready') ? 'up' : 'degraded';
+  return { state, temporal: stack.temporal.address, nats: stack.nats.url, children };
+}

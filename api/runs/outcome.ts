@@ -1,0 +1,34 @@
+/** What a run has come to: where its weights are, and what it learnt. */
+import type { RunState } from '../../core/run-states.ts';
+import type { RunLog } from '../../infra/store/run-log.ts';
+
+export interface Outcome {
+  readonly runId: string;
+  readonly state: RunState;
+  readonly iteration: number;
+  /** Path or URL of the newest checkpoint's manifest. */
+  readonly checkpoint: string | null;
+  /** Accuracy of the first and the last validation, and the seconds between them. */
+  readonly accuracy: { readonly before: number; readonly after: number; readonly seconds: number } | null;
+}
+
+export async function outcomeOf(log: RunLog): Promise<Outcome> {
+  const head = await log.head();
+  const checkpoint = await log.newestCheckpoint();
+  const [first, last] = head === undefined ? [] : [await log.firstEvaluation(head), await log.newestEvaluation(head)];
+  const compared = first !== undefined && last !== undefined && last.iteration > first.iteration;
+  return {
+    runId: log.runId,
+    state: (await log.status())?.state ?? 'queued',
+    iteration: head?.position ?? 0,
+    checkpoint:
+      checkpoint === undefined ? null : (log.store.localPath(checkpoint.key) ?? `${log.store.url}/${checkpoint.key}`),
+    accuracy: compared
+      ? {
+          before: first.accuracy,
+          after: last.accuracy,
+          seconds: (Date.parse(last.writer.at) - Date.parse(first.writer.at)) / 1000,
+        }
+      : null,
+  };
+}

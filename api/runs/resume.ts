@@ -1,0 +1,219 @@
+/**
+ * Continuing a run that is paused, stopped or failed, whose workflow is gone, or that another stack drives: from its end or
+ * from an earlier iteration, with its own recipe or a changed one.
+ */
+import { InvalidInputError, TerminalError } from '../../core/errors.ts';
+import { keys } from '../../core/records/keys.ts';
+import { recordFormat } from '../../core/records/schema.ts';
+import type { RevisionRecord, StatusEntry } from '../../core/records/schema.ts';
+import { endedStates } from '../../core/run-states.ts';
+import { endSweep } from '../../infra/retention/orphans.ts';
+import { stackName } from '../../infra/stack/index.ts';
+import { putBlob } from '../../infra/store/blobs.ts';
+import { ensureFences } from '../../infra/store/fencing.ts';
+import { rememberStore } from '../../infra/store/places.ts';
+import { encodeRecord } from '../../infra/store/records.ts';
+import { pinPosition } from '../../infra/store/retention-log.ts';
+import type { Head } from '../../infra/store/run-log.ts';
+import { openNextTerm } from '../../infra/store/terms.ts';
+import type { EngineChange } from '../../infra/store/terms.ts';
+import type { ApiContext } from '../context.ts';
+import { fullDisks } from '../stack.ts';
+import { changedRecipe, inTheSameRun } from './changed-recipe.ts';
+import type { ChangedRecipe } from './changed-recipe.ts';
+import { refuseResume, resume } from './desired-state.ts';
+import { driverAfterUp, driverIfUp } from './driver.ts';
+import type { RunDriver } from './driver.ts';
+import { engineChange, engineTermPlan, engineText, otherArithmetic } from './engine-term.ts';
+import type { FoundRun } from './find.ts';
+import { planTerm } from './next-term.ts';
+import type { TermPlan, TermRequest } from './next-term.ts';
+import { skipBatch } from './skip.ts';
+import { readyTrainers } from './trainers.ts';
+
+/** Opening a term takes no longer. */
+const pinnedMs = 600_000;
+
+export interface ResumeRequest {
+  /** The last iteration that still counts; left out: all do. */
+  readonly from?: number | undefined;
+  /** With `from`: the draws of the iterations that are given up are not used again. */
+  readonly skipDraws?: boolean;
+  /** Skips the batch that waits for its update. */
+  readonly skipBatch?: boolean;
+  /** `key=value`, over the recipe of the run or of `recipeFile`. */
+  readonly overrides?: readonly string[];
+  readonly recipeFile?: string | undefined;
+  /** The store that the run was found in when it is new to this machine: remembered from now on. */
+  readonly newStore?: boolean;
+  /** Asked before a new term is opened. False: nothing is done. Left out: yes. */
+  readonly accept?: (plan: TermPlan) => Promise<boolean>;
+}
+
+export interface Resumed {
+  /** The new term, when one was opened. */
+  readonly plan: TermPlan | undefined;
+  /** The run's entry when it was resumed; for `waitUntilEnd`. */
+  readonly entry: StatusEntry;
+}
+
+/** Resolves with undefined when `accept` refused. Throws TerminalError `Conflict` for a run that is at work. */
+export async function resumeRun(
+  found: FoundRun,
+  request: ResumeRequest,
+  context: ApiContext,
+): Promise<Resumed | undefined> {
+  const { home, notice } = context;
+  const wish = await termRequest(found, request, context);
+  for (const text of await fullDisks(context, found)) notice(`${text}: it would pause again`);
+  const status = await found.log.status();
+  refuseResume(found, status, wish);
+  const plan = await planTerm(found, status, wish);
+  if (plan !== undefined) await refuseIfAtWork(found, plan, wish, home);
+  if (plan !== undefined && (await request.accept?.(plan)) === false) return undefined;
+  if (request.skipBatch === true) notice(await skipBatch(found));
+  if (request.newStore === true) {
+    await ensureFences(home, found.log.store);
+    rememberStore(home, found.log.store.url);
+  }
+  const driver = await driverAfterUp(found, context);
+  try {
+    const engine = await engineOf(found, wish, driver, context);
+    if (engine === undefined || plan !== undefined) await refuseRunning(found, plan, wish, driver);
+    const opened = engine === undefined ? plan : engineTermPlan(plan, engine.head);
+    if (opened !== undefined) await openTerm(found, opened, wish, engine?.change);
+    // A workflow that waits for a trainer with the old arithmetic would wait for good.
+    if (engine !== undefined) await driver.end('its term has another arithmetic');
+    return { plan: opened, entry: await resume(found, driver, new Date()) };
+  } finally {
+    await driver.close();
+  }
+}
+
+async function termRequest(found: FoundRun, request: ResumeRequest, context: ApiContext): Promise<TermRequest> {
+  const { from, skipDraws = false } = request;
+  if (skipDraws && from === undefined)
+    throw new InvalidInputError(
+      '--skip-draws belongs to --from: the draws of the iterations that are given up are not used again',
+    );
+  if (request.skipBatch === true && from !== undefined)
+    throw new InvalidInputError('--skip leaves out the batch that waits; --from gives it up anyway: one of them');
+  return { owner: stackName(context.home), from, skipDraws, changed: await changesOf(found, request, context) };
+}
+
+async function changesOf(
+  { log }: FoundRun,
+  { overrides = [], recipeFile }: ResumeRequest,
+  { home, env, cwd, notice }: ApiContext,
+): Promise<ChangedRecipe | undefined> {
+  if (overrides.length === 0 && recipeFile === undefined) return undefined;
+  const words = { overrides, file: recipeFile, cwd };
+  const ports = { store: log.store, home, env, now: new Date(), say: notice };
+  const changed = await changedRecipe(words, await log.revision(), inTheSameRun, ports);
+  if (changed === undefined) notice('the recipe is the one that the run has');
+  for (const note of changed?.notes ?? []) notice(note);
+  return changed;
+}
+
+/** Before the plan is shown and anybody is asked. With the stack down it is asked once it is up. */
+async function refuseIfAtWork(found: FoundRun, plan: TermPlan, wish: TermRequest, home: string): Promise<void> {
+  const driver = await driverIfUp(found, home);
+  try {
+    if (driver !== undefined) await refuseRunning(found, plan, wish, driver);
+  } finally {
+    await driver?.close();
+  }
+}
+
+/** A new term is opened for a run at rest; whoever wants more than that stops it first. */
+async function refuseRunning(
+  { runId, log }: FoundRun,
+  plan: TermPlan | undefined,
+  { owner }: TermRequest,
+  driver: RunDriver,
+): Promise<void> {
+  const [status, head] = [await log.status(), await log.head()];
+  const here = head === undefined || head.termRecord.owner === owner;
+  // A workflow that has told its last state is about to end; the new one is started after it.
+  const atRest = status !== undefined && (status.state === 'paused' || endedStates.has(status.state));
+  if (!here || atRest || (await driver.workflow()) === 'ended') return;
+  if (plan !== undefined)
+    throw new TerminalError(
+      'Conflict',
+      `${runId} is at work here (${status?.state ?? 'queued'}, iteration ${head?.position ?? 0})`,
+      { hint: `petrel stop ${runId} --wait, then resume it` },
+    );
+  if (status?.state !== 'running' || status.wish !== 'run') return;
+  throw new TerminalError('Conflict', `${runId} runs already: driven by ${owner}, iteration ${head?.position ?? 0}`, {
+    hint: `petrel status ${runId} --watch`,
+  });
+}
+
+/** The arithmetic that the run goes on with, when no trainer of this stack has its own. Says so. */
+async function engineOf(
+  { log }: FoundRun,
+  { from }: TermRequest,
+  driver: RunDriver,
+  { notice }: ApiContext,
+): Promise<{ readonly head: Head; readonly change: EngineChange } | undefined> {
+  const head = await log.head();
+  if (head === undefined || !head.termRecord.profile.deterministic) return undefined;
+  const profile = otherArithmetic(head.termRecord.profile, await readyTrainers(driver.stack));
+  if (profile === undefined) return undefined;
+  const change = await engineChange(log, profile, from ?? head.position, notice);
+  notice(engineText(head, change, from));
+  return { head, change };
+}
+
+async function openTerm(
+  found: FoundRun,
+  { head, position, reason }: TermPlan,
+  { owner, from, skipDraws, changed }: TermRequest,
+  engine: EngineChange | undefined,
+): Promise<void> {
+  const now = new Date().toISOString();
+  // What leads to the position stays until the log ends there.
+  const unpin =
+    from === undefined
+      ? undefined
+      : await pinPosition(found.log, { position, why: reason, forMs: pinnedMs }, () => new Date());
+  const revised = changed && {
+    revision: await writeRevision(found, changed, position, now),
+    maxTokensPerMicroBatch: changed.recipe.actor.ppo_max_token_len_per_gpu,
+  };
+  await openNextTerm(found.log, {
+    after: head.term,
+    ...(from === undefined ? {} : { position }),
+    ...revised,
+    ...(engine === undefined ? {} : { engine }),
+    skipDraws,
+    owner,
+    reason,
+    writer: { process: `petrel-${process.pid}`, at: now },
+  });
+  await unpin?.();
+}
+
+/** A revision counts once a term names it: two that are written at once do not hurt each other. */
+async function writeRevision(
+  { runId, log }: FoundRun,
+  { recipe, inputs, module }: ChangedRecipe,
+  fromPosition: number,
+  createdAt: string,
+): Promise<number> {
+  // A janitor may have taken the module of an earlier try, which no record names yet, for an orphaned blob.
+  await endSweep(log, new Date());
+  if (module !== undefined) await putBlob(log.store, runId, module);
+  for (let n = (await log.newestRevision()) + 1; ; n++) {
+    const record: RevisionRecord = {
+      format: recordFormat,
+      runId,
+      revision: n,
+      fromPosition,
+      recipe: { ...recipe },
+      inputs,
+      createdAt,
+    };
+    if ((await log.store.create(keys.revision(runId, n), encodeRecord(record))) === 'created') return n;
+  }
+}

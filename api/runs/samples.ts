@@ -1,0 +1,217 @@
+/** Samples of an iteration or a validation, put together from result records, trajectories, scores and the batch. */
+import { PetrelError, TerminalError } from '../../core/errors.ts';
+import type { Store } from '../../core/ports.ts';
+import { keys } from '../../core/records/keys.ts';
+import { resultRecord, revisionRecord } from '../../core/records/schema.ts';
+import type { BatchRecord, DrawRecord } from '../../core/records/schema.ts';
+import type { RewardOutput, RolloutOutput, ScoreTable } from '../../core/wire/jobs.ts';
+import { readRetention, removedByRetention } from '../../infra/store/retention-log.ts';
+import { getBlob, getJsonBlob } from '../../infra/store/blobs.ts';
+import { readDatasetFiles } from '../../infra/store/datasets.ts';
+import { modelFolder } from '../../infra/store/model-facts.ts';
+import { needRecord } from '../../infra/store/records.ts';
+import type { RunLog } from '../../infra/store/run-log.ts';
+import { decodeBatch } from '../../models/batch-tensors.ts';
+import type { BatchTensors } from '../../models/batch-tensors.ts';
+import { decodeDataset, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
+import type { RowFact } from '../../models/dataset-fact.ts';
+import { openTokenizer } from '../../models/tokenizer.ts';
+import type { Tokenizer } from '../../models/tokenizer.ts';
+import { decodeTrajectories, stopReasons } from '../../models/trajectories.ts';
+
+/** One response. */
+export interface SampleView {
+  /** Policy version for a validation. */
+  readonly iteration: number;
+  readonly draw: number;
+  readonly row: number;
+  /** Of the draw, from 0. */
+  readonly sample: number;
+  /** As rendered by the chat template. */
+  readonly prompt: string;
+  readonly response: string;
+  readonly responseTokens: number;
+  /** null: the scorer failed, see `reason`. */
+  readonly reward: number | null;
+  readonly reason?: string;
+  /** Further columns of the scorer. */
+  readonly columns: Readonly<Record<string, number | null>>;
+  /** Mean over the response's tokens; absent in validations and for samples outside the batch. */
+  readonly advantage?: number;
+  readonly stopReason: 'stop' | 'length' | 'convicted' | 'unknown';
+  /** What became of its draw; absent in validations. */
+  readonly fate?: DrawRecord['fate'];
+  readonly groundTruth?: unknown;
+  readonly dataSource?: string;
+}
+
+export interface SamplePorts {
+  readonly log: RunLog;
+  /** Folder for copies of models from remote stores. */
+  readonly cache: string;
+}
+
+/** Samples of what iteration k trains on, in draw order; of kind sft, the rows that it learns. */
+export async function trainingSamples(batch: BatchRecord, { log, cache }: SamplePorts): Promise<SampleView[]> {
+  const { inputs, recipe } = (await needRecord(log.store, keys.revision(log.runId, batch.revision), revisionRecord))
+    .record;
+  const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache, 'text'));
+  const tensors = await kept(log, batch.iteration, getBlob(log.store, log.runId, batch.tensors)).then((bytes) =>
+    decodeBatch(bytes, batch.tensors),
+  );
+  const rows = await rowFacts(log.store, inputs.train);
+  if (recipe['kind'] === 'sft') return learntRows(batch, tensors, rows, tokenizer);
+  const views = await kept(log, batch.iteration, scoredSamples(batch.results, batch.iteration, rows, tokenizer, log));
+  const draws = new Map(batch.draws.map((draw) => [draw.draw, draw]));
+  return views.map((view) => {
+    const draw = draws.get(view.draw);
+    const index = draw?.samples[view.sample];
+    return {
+      ...view,
+      ...(draw === undefined ? {} : { fate: draw.fate }),
+      ...(typeof index === 'number' ? { advantage: meanAdvantage(tensors, index) } : {}),
+    };
+  });
+}
+
+/** Samples of a validation record. */
+export async function validationSamples(
+  evaluation: { readonly iteration: number; readonly results: readonly string[] },
+  { log, cache }: SamplePorts,
+): Promise<SampleView[]> {
+  const { inputs } = await log.revision();
+  const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache, 'text'));
+  return kept(
+    log,
+    evaluation.iteration,
+    scoredSamples(
+      evaluation.results,
+      evaluation.iteration,
+      await rowFacts(log.store, inputs.validation ?? inputs.train),
+      tokenizer,
+      log,
+    ),
+  );
+}
+
+/** What is absent at or before the floor was removed on purpose. Throws TerminalError `RemovedByRetention` then. */
+async function kept<T>(log: RunLog, iteration: number, reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (!(error instanceof PetrelError) || error.code !== 'MissingBlob') throw error;
+    const { floor } = await readRetention(log);
+    throw iteration <= floor ? removedByRetention(log.runId, `the samples of iteration ${iteration}`, floor) : error;
+  }
+}
+
+/** Result records stand in pairs, rollout then reward; those of other stages are passed over. */
+async function scoredSamples(
+  jobIds: readonly string[],
+  iteration: number,
+  rows: readonly RowFact[],
+  tokenizer: Tokenizer,
+  log: RunLog,
+): Promise<SampleView[]> {
+  const jobs = jobIds.filter((jobId) => jobId.startsWith('rollout-') || jobId.startsWith('reward-'));
+  const records = await Promise.all(
+    jobs.map(async (jobId) => (await needRecord(log.store, keys.result(log.runId, jobId), resultRecord)).record),
+  );
+  const views: SampleView[] = [];
+  for (let i = 0; i + 1 < records.length; i += 2) {
+    const rollout = records[i]?.output as unknown as RolloutOutput;
+    const reward = records[i + 1]?.output as unknown as RewardOutput;
+    views.push(...(await partSamples(rollout.trajectories, reward.scores, iteration, rows, tokenizer, log)));
+  }
+  return views;
+}
+
+async function partSamples(
+  trajectories: string,
+  scores: string,
+  iteration: number,
+  rows: readonly RowFact[],
+  tokenizer: Tokenizer,
+  { store, runId }: RunLog,
+): Promise<SampleView[]> {
+  const t = decodeTrajectories(await getBlob(store, runId, trajectories), trajectories);
+  const table = (await getJsonBlob(store, runId, scores)) as ScoreTable;
+  return Array.from(t.draw_B, (draw, b): SampleView => {
+    const d = Math.floor(b / t.samplesPerDraw);
+    const row = t.row_B[b] ?? -1;
+    const response = t.responseTokens_R.subarray(t.responseOffsets_B1[b], t.responseOffsets_B1[b + 1]);
+    return {
+      iteration,
+      draw,
+      row,
+      sample: b % t.samplesPerDraw,
+      prompt:
+        rows[row]?.prompt ??
+        tokenizer.decode(t.promptTokens.subarray(t.promptOffsets_D1[d], t.promptOffsets_D1[d + 1])),
+      response: tokenizer.decode(response, { skipSpecial: true }),
+      responseTokens: response.length,
+      reward: table.scores[b] ?? null,
+      ...(typeof table.reasons[b] === 'string' ? { reason: table.reasons[b] } : {}),
+      columns: Object.fromEntries(Object.entries(table.columns).map(([name, values]) => [name, values[b] ?? null])),
+      stopReason: nameOfStop(t.stopReason_B[b]),
+      ...factsOf(rows[row]),
+    };
+  });
+}
+
+function nameOfStop(code: number | undefined): SampleView['stopReason'] {
+  const names = Object.keys(stopReasons) as (keyof typeof stopReasons)[];
+  return names.find((name) => stopReasons[name] === code) ?? 'unknown';
+}
+
+function learntRows(
+  batch: BatchRecord,
+  tensors: BatchTensors,
+  rows: readonly RowFact[],
+  tokenizer: Tokenizer,
+): SampleView[] {
+  return batch.draws.flatMap(({ draw, row, fate, samples }) =>
+    samples
+      .filter((index) => typeof index === 'number')
+      .map((index, sample): SampleView => {
+        const end = tensors.offsets_B1[index + 1] ?? 0;
+        const first = tensors.scored_T[tensors.scoredOffsets_B1[index] ?? 0] ?? end;
+        return {
+          iteration: batch.iteration,
+          draw,
+          row,
+          sample,
+          prompt: rows[row]?.prompt ?? tokenizer.decode(tensors.tokens_N.subarray(tensors.offsets_B1[index], first)),
+          response: tokenizer.decode(tensors.tokens_N.subarray(first, end), { skipSpecial: true }),
+          responseTokens: end - first,
+          reward: null,
+          columns: {},
+          stopReason: 'unknown',
+          fate,
+          ...factsOf(rows[row]),
+        };
+      }),
+  );
+}
+
+function meanAdvantage({ advantages_T, scoredOffsets_B1 }: BatchTensors, index: number): number {
+  const values = advantages_T.subarray(scoredOffsets_B1[index], scoredOffsets_B1[index + 1]);
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function factsOf(row: RowFact | undefined): Pick<SampleView, 'groundTruth' | 'dataSource'> {
+  if (row === undefined) return {};
+  return { dataSource: row.dataSource, ...(row.groundTruth === undefined ? {} : { groundTruth: row.groundTruth }) };
+}
+
+async function rowFacts(store: Store, dataset: string): Promise<readonly RowFact[]> {
+  const [tokens, rows] = await readDatasetFiles(store, dataset, [tokensFile, rowsFile]);
+  return decodeDataset(tokens ?? new Uint8Array(), rows ?? new Uint8Array(), `datasets/${dataset}`).rows;
+}
+
+/** Throws TerminalError `NotFound` that says which ones there are. */
+export function noSuchIteration(what: string, wanted: number | undefined, there: readonly number[]): TerminalError {
+  const missing = wanted === undefined ? `there is no ${what} yet` : `there is no ${what} ${wanted}`;
+  const range = there.length === 0 ? undefined : there.length > 8 ? `${there[0]} … ${there.at(-1)}` : there.join(', ');
+  return new TerminalError('NotFound', missing, range === undefined ? {} : { hint: `there are: ${range}` });
+}

@@ -1,0 +1,24 @@
+/** `petrel resume <run> --skip`: the batch that waits at the head is left out, by its owner's decision. */
+import { TerminalError } from '../../core/errors.ts';
+import { skipPendingBatch } from '../../infra/store/skip.ts';
+import type { FoundRun } from './find.ts';
+import { endedStates } from '../../core/run-states.ts';
+
+/** Says what was left out. Throws TerminalError `Conflict` while the run is at work, `NothingToSkip` when no batch waits. */
+export async function skipBatch({ runId, log }: FoundRun): Promise<string> {
+  const status = await log.status();
+  if (status !== undefined && status.state !== 'paused' && !endedStates.has(status.state)) {
+    throw new TerminalError(
+      'Conflict',
+      `${runId} is ${status.state}: a batch is skipped while the run is paused or stopped`,
+      { hint: `petrel pause ${runId}` },
+    );
+  }
+  const update = await skipPendingBatch(log, "skipped by the run's owner", {
+    process: `petrel-${process.pid}`,
+    at: new Date().toISOString(),
+  });
+  return update.outcome === 'skipped'
+    ? `iteration ${update.iteration} is skipped: its batch is not trained on`
+    : `iteration ${update.iteration} was applied meanwhile: nothing is skipped`;
+}

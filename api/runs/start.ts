@@ -1,0 +1,152 @@
+/** Starting a run: facts in the store, the id claimed, the stack up, the workflow started. */
+import { randomBytes } from 'node:crypto';
+import type { Client } from '@temporalio/client';
+import { TerminalError } from '../../core/errors.ts';
+import { makeRunId } from '../../core/ids.ts';
+import type { RunId } from '../../core/ids.ts';
+import type { Store } from '../../core/ports.ts';
+import type { Recipe } from '../../core/recipe/index.ts';
+import type { RunRecord } from '../../core/records/schema.ts';
+import type { RunCarry } from '../../core/wire/workflow.ts';
+import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
+import { keepInputs } from '../../infra/retention/inputs.ts';
+import { defaultPools, ensureStack } from '../../infra/stack/index.ts';
+import type { StackInfo, WorkerPool } from '../../infra/stack/index.ts';
+import { ensureFences } from '../../infra/store/fencing.ts';
+import { claimRun, writeRun } from '../../infra/store/new-run.ts';
+import { RunLog } from '../../infra/store/run-log.ts';
+import { startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
+import { rememberStore } from '../../infra/store/places.ts';
+import { connectTemporalClient } from '../../infra/temporal/connection.ts';
+import { retry } from '../../infra/wait.ts';
+import type { ApiContext } from '../context.ts';
+import { openStoreForNew } from './stores-away.ts';
+import { prepareRun } from './prepare.ts';
+import type { Prepared } from './prepare.ts';
+import type { PreparePorts } from './prepare-ports.ts';
+
+export interface Started {
+  readonly runId: RunId;
+  readonly log: RunLog;
+  readonly notes: readonly string[];
+}
+
+export interface StartedRun extends Started {
+  readonly stack: StackInfo;
+}
+
+/**
+ * Starts a run: its model, rows and scorer go into the store, its id is claimed, the stack comes up and the workflow begins.
+ * Once it is written down the stack begins it even when this process dies. Throws InvalidInputError before anything is
+ * claimed.
+ */
+export async function startRun(recipe: Recipe, context: ApiContext): Promise<StartedRun> {
+  const { home, env, notice } = context;
+  const store = await openStoreForNew(recipe.store, home);
+  const started = await createRun(recipe, { store, home, env, now: new Date(), say: notice });
+  rememberStore(home, store.url);
+  noteDrivenRun(home, { runId: started.runId, store: store.url, kind: recipe.kind });
+  notice(`run ${started.runId}`);
+  for (const note of started.notes) notice(note);
+  try {
+    return { ...started, stack: await begin(started, recipe, context) };
+  } catch (error) {
+    notice(
+      `${started.runId} is written down and begins when the stack is up. To drop it: petrel cancel ${started.runId}`,
+    );
+    throw error;
+  }
+}
+
+/** Brings the stack up and starts the workflow, unless the stack has done so by its note: such a run may have ended by now. */
+async function begin({ runId, log }: Started, recipe: Recipe, { home, notice }: ApiContext): Promise<StackInfo> {
+  const pools = poolsOf(recipe);
+  const stack = await ensureStack({ home, ...(pools && { workers: pools }), onProgress: notice });
+  if ((await log.status())?.state !== 'queued') return stack;
+  const client = await connectTemporalClient(stack);
+  try {
+    await startWorkflow(client, home, { runId, store: log.store.url }, recipe.kind);
+  } finally {
+    await client.connection.close();
+  }
+  return stack;
+}
+
+/** Writes everything down; nothing runs yet. Throws InvalidInputError before anything is claimed. */
+export async function createRun(recipe: Recipe, ports: PreparePorts): Promise<Started> {
+  await ensureFences(ports.home, ports.store);
+  const prepared = await storedInputs(recipe, ports);
+  const log = await claimNewId(ports.store, { name: recipe.name, kind: recipe.kind }, ports.now);
+  await writeRun(log, { recipe: withoutPaths(recipe), ...prepared }, ports.now);
+  return { runId: log.runId, log, notes: prepared.notes };
+}
+
+/** Stored, and kept from the janitor until a run or a schedule names them. */
+export async function storedInputs(recipe: Recipe, ports: PreparePorts): Promise<Prepared> {
+  for (;;) {
+    const prepared = await prepareRun(recipe, ports);
+    if (await keepInputs(ports.store, prepared.inputs)) return prepared;
+  }
+}
+
+/** One attempt per nonce: an id that is taken is not ours. */
+export async function claimNewId(
+  store: Store,
+  { name, kind, origin }: Pick<RunRecord, 'name' | 'kind' | 'origin'>,
+  now: Date,
+): Promise<RunLog> {
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const log = new RunLog(store, makeRunId(name, now, randomBytes(2).toString('hex')));
+    if (await claimRun(log, { name, kind, createdAt: now.toISOString(), ...(origin && { origin }) })) return log;
+  }
+  throw new TerminalError('Conflict', `could not claim an id for ${name}`);
+}
+
+/** Records hold digests, never machine paths: what lay where is replaced by its file names. */
+export function withoutPaths(recipe: Recipe): Record<string, unknown> {
+  const name = (path: string) => (path.startsWith('/') ? `./${path.slice(path.lastIndexOf('/') + 1)}` : path);
+  const names = (files: string | readonly string[]) => (typeof files === 'string' ? name(files) : files.map(name));
+  const { custom_reward_function: custom } = recipe.reward;
+  return {
+    ...recipe,
+    store: null,
+    model: {
+      ...recipe.model,
+      path: name(recipe.model.path),
+      tokenizer_path: recipe.model.tokenizer_path && name(recipe.model.tokenizer_path),
+    },
+    data: {
+      ...recipe.data,
+      train_files: names(recipe.data.train_files),
+      val_files: recipe.data.val_files && names(recipe.data.val_files),
+    },
+    reward: { ...recipe.reward, custom_reward_function: { ...custom, path: custom.path && name(custom.path) } },
+  };
+}
+
+/** Starts the run's workflow, or joins the one that runs, and notes that this stack drives the run. A server that dies just then is asked again. */
+export async function startWorkflow(client: Client, home: string, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
+  noteDrivenRun(home, { ...carry, kind });
+  const deadline = Date.now() + startTimeoutMs;
+  await retry(
+    async () => ({ started: await client.withDeadline(deadline, () => startRunWorkflow(client, carry, kind)) }),
+    { everyMs: 250, timeoutMs: startTimeoutMs },
+  );
+}
+
+/** After it the control process starts the workflow by the note, whenever the server is back. */
+const startTimeoutMs = 20_000;
+
+/** The pools that a recipe asks for; undefined when it asks for nothing special, so that the stack's stay. */
+export function poolsOf(recipe: Recipe): WorkerPool[] | undefined {
+  const pools = Object.entries(recipe.fleet.pools).map(([name, { roles, workers, threads }]) => ({
+    name,
+    count: workers,
+    roles: [...roles],
+    ...(threads === null ? {} : { threads }),
+  }));
+  return JSON.stringify(pools) ===
+    JSON.stringify(defaultPools.map(({ name, count, roles }) => ({ name, count, roles })))
+    ? undefined
+    : pools;
+}

@@ -1,0 +1,92 @@
+/** The store's truth about a run, joined with what is live. Pure but for the questions it asks its ports. */
+import type { Presence } from '../../core/wire/messages.ts';
+import { roleOfStage } from '../../core/wire/jobs.ts';
+import type { Stage } from '../../core/wire/jobs.ts';
+import type { Role } from '../../core/roles.ts';
+import type { FoundRun } from './find.ts';
+import type { Driven, LiveSource } from './live.ts';
+import { summaryOf } from './summary.ts';
+import { endedStates } from '../../core/run-states.ts';
+import type { RunSummary } from './summary.ts';
+
+/** A worker process as people see it. */
+export type WorkerStatus = Omit<Presence, 'v' | 'incarnation' | 'profiles'>;
+
+export interface RunStatus extends RunSummary {
+  readonly stack: 'up' | 'down';
+  /** Another stack drives it. */
+  readonly foreign?: boolean;
+  /** What it does now; absent when it has ended or nothing is known. */
+  readonly stage?: string;
+  readonly progress?: { readonly done: number; readonly total: number; readonly note: string };
+  /** Why nothing moves. */
+  readonly queued?: string;
+  /** All workers of the stack: pools belong to it, not to a run. */
+  readonly workers: readonly WorkerStatus[];
+}
+
+/** `here`: the name of this stack. */
+export async function runStatus(found: FoundRun, live: LiveSource, here: string): Promise<RunStatus> {
+  live.listen(found.runId);
+  const [summary, workers] = await Promise.all([summaryOf(found), live.workers()]);
+  const stack = live.stack === undefined ? 'down' : 'up';
+  const shown = workers.map(workerStatus);
+  const foreign = summary.owner !== null && summary.owner !== here;
+  // What another stack does at this moment only that one knows.
+  if (foreign) return { ...summary, stack, foreign, workers: [] };
+  if (endedStates.has(summary.state) || summary.state === 'paused') return { ...summary, stack, workers: shown };
+  // Whoever hears a note need not ask the workflow, which takes Temporal's client half a second to learn.
+  const note = await live.note(found.runId);
+  const driven: Driven = note === undefined ? await live.driven(found.runId) : { type: 'driven', stage: note.stage };
+  const stage = driven.type === 'driven' ? driven.stage : undefined;
+  const queued = note?.queued ?? waitsFor(summary, stack, driven, workers, stage);
+  return {
+    ...summary,
+    stack,
+    ...(stage === undefined ? {} : { stage }),
+    ...(note === undefined || note.total === 0
+      ? {}
+      : { progress: { done: note.done, total: note.total, note: note.note } }),
+    ...(queued === undefined ? {} : { queued }),
+    workers: shown,
+  };
+}
+
+/** The reason in words that nothing will happen, or undefined: it is being worked on. */
+export function waitsFor(
+  run: Pick<RunSummary, 'runId' | 'state' | 'wish'>,
+  stack: RunStatus['stack'],
+  driven: Driven,
+  workers: readonly Pick<Presence, 'roles' | 'state' | 'lease'>[],
+  stage: string | undefined,
+): string | undefined {
+  if (run.state === 'paused') return undefined;
+  if (stack === 'down') return 'the local stack is down: petrel up';
+  if (driven.type === 'nobody')
+    return `no workflow drives it: petrel ${run.wish === 'run' ? 'resume' : run.wish} ${run.runId}`;
+  if (driven.type === 'driven' && driven.failing !== undefined) return `the control process: ${driven.failing}`;
+  const role = roleFor(stage);
+  if (role === undefined) return undefined;
+  const able = workers.filter(({ roles }) => roles.includes(role));
+  if (able.length === 0) return `no worker with role ${role}`;
+  if (able.every(({ state }) => state === 'unhealthy')) return `all workers with role ${role} are unhealthy`;
+  if (able.every(({ state }) => state === 'starting')) return `the workers with role ${role} are starting`;
+  if (able.every(({ state }) => state === 'draining')) return `the workers with role ${role} are leaving`;
+  const leases = able.map(({ lease }) => lease).filter((lease) => lease !== undefined && lease !== run.runId);
+  return role === 'trainer' && leases.length === able.length ? `the trainer works for ${leases.join(', ')}` : undefined;
+}
+
+/** `evaluate` samples first. Stages that no worker does have no role. */
+function roleFor(stage: string | undefined): Role | undefined {
+  if (stage === 'evaluate') return 'rollout';
+  return stage !== undefined && Object.hasOwn(roleOfStage, stage) ? roleOfStage[stage as Stage] : undefined;
+}
+
+export function workerStatus({
+  v: _v,
+  incarnation: _incarnation,
+  profiles: _profiles,
+  ...shown
+}: Presence): WorkerStatus {
+  return shown;
+}

@@ -1,0 +1,94 @@
+/** Where a run stands, from the store alone: works whether or not anything is up. */
+import { parseRecipe, totalIterations } from '../../core/recipe/index.ts';
+import type { NumericProfile, StatusEntry } from '../../core/records/schema.ts';
+import type { RunState, DesiredState } from '../../core/run-states.ts';
+import { readRetention } from '../../infra/store/retention-log.ts';
+import type { FoundRun } from './find.ts';
+
+export interface RunSummary {
+  readonly runId: string;
+  readonly name: string;
+  readonly kind: 'rl' | 'sft';
+  readonly state: RunState;
+  readonly wish: DesiredState;
+  /** Committed iterations. */
+  readonly iteration: number;
+  /** Of the whole run; null when its recipe cannot be read. */
+  readonly iterations: number | null;
+  readonly policyVersion: number;
+  readonly term: number;
+  /** The stack that drives it; null before it has begun. */
+  readonly owner: string | null;
+  /** Newest validation accuracy, and the policy version it belongs to. */
+  readonly accuracy: number | null;
+  readonly accuracyVersion: number | null;
+  /** Mean score of the newest iteration. */
+  readonly reward: number | null;
+  /** Of the newest iteration, for kind: sft. */
+  readonly loss: number | null;
+  readonly reason?: NonNullable<StatusEntry['reason']>;
+  readonly createdAt: string;
+  /** When the state was last written down, or an update committed. */
+  readonly changedAt: string;
+  readonly profile: NumericProfile | null;
+  readonly latestCheckpoint: { readonly iteration: number; readonly stateDigest: string } | null;
+  /** What only iterations up to here had may have been removed; 0: nothing was. */
+  readonly retentionFloor: number;
+  readonly store: string;
+}
+
+export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSummary> {
+  const [status, head, iterations, { floor }] = await Promise.all([
+    log.status(),
+    log.head(),
+    iterationsOf(log),
+    readRetention(log),
+  ]);
+  const first = await log.first();
+  const [newest, evaluation, checkpoint] = await Promise.all([
+    head === undefined || head.position === first ? undefined : log.iteration(head.position, head.termRecord),
+    head && log.newestEvaluation(head),
+    log.newestCheckpointName(),
+  ]);
+  const changes = [record.createdAt, status?.at, newest?.update.record.writer.at]
+    .filter((at) => at !== undefined)
+    .sort();
+  return {
+    runId,
+    name: record.name,
+    kind: record.kind,
+    state: status?.state ?? 'queued',
+    wish: status?.wish ?? 'run',
+    iteration: head?.position ?? 0,
+    iterations,
+    policyVersion: head?.position ?? 0,
+    term: head?.term ?? 0,
+    owner: head?.termRecord.owner ?? null,
+    accuracy: evaluation?.accuracy ?? null,
+    accuracyVersion: evaluation?.iteration ?? null,
+    reward: finite(newest?.batch.record.metrics['critic/score/mean']),
+    loss: record.kind === 'sft' ? finite(newest?.update.record.metrics['actor/loss']) : null,
+    ...(status?.reason === undefined ? {} : { reason: status.reason }),
+    createdAt: record.createdAt,
+    changedAt: changes.at(-1) ?? record.createdAt,
+    profile: head?.termRecord.profile ?? null,
+    latestCheckpoint:
+      checkpoint === undefined ? null : { iteration: checkpoint.iteration, stateDigest: checkpoint.stateDigest },
+    retentionFloor: floor,
+    store: log.store.url,
+  };
+}
+
+/** A recipe of a newer petrel may not parse: the run is shown nevertheless. */
+async function iterationsOf(log: FoundRun['log']): Promise<number | null> {
+  try {
+    const { recipe, inputs } = await log.revision();
+    return totalIterations(parseRecipe(recipe), inputs.trainRows);
+  } catch {
+    return null;
+  }
+}
+
+function finite(value: number | string | undefined): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? value : null;
+}

@@ -1,0 +1,25 @@
+/** The trainers of a stack, as they tell of themselves. */
+import { timings } from '../../core/wire/messages.ts';
+import type { Presence } from '../../core/wire/messages.ts';
+import { connectNats } from '../../infra/nats/connection.ts';
+import { listWorkers } from '../../infra/nats/presence.ts';
+import type { StackInfo } from '../../infra/stack/index.ts';
+import { poll } from '../../infra/wait.ts';
+
+/** Workers that are ready say so within this time. */
+const presenceMs = 10_000;
+
+/** Resolves when a trainer is ready, and with none when that takes too long. */
+export async function readyTrainers(stack: StackInfo): Promise<readonly Presence[]> {
+  const nc = await connectNats(stack, 'cli');
+  const look = async () => {
+    const workers = await listWorkers(nc, timings.local);
+    const ready = workers.filter(({ roles, state }) => roles.includes('trainer') && state !== 'starting');
+    return ready.length > 0 && ready;
+  };
+  try {
+    return (await poll(look, { everyMs: 100, timeoutMs: presenceMs })) || [];
+  } finally {
+    await nc.close();
+  }
+}

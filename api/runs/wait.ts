@@ -1,0 +1,54 @@
+/** Waiting for the end of a run: the store says how it ended, the workflow says when to look. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { StatusEntry } from '../../core/records/schema.ts';
+import type { RunState } from '../../core/run-states.ts';
+import { stackName } from '../../infra/stack/index.ts';
+import type { RunLog } from '../../infra/store/run-log.ts';
+import type { ApiContext } from '../context.ts';
+import { driverAfterUp } from './driver.ts';
+import type { FoundRun } from './find.ts';
+import { endedStates } from '../../core/run-states.ts';
+
+/**
+ * Waits until a run ends or pauses. A stack that is down is brought up. `after`: its status entry when the waiting began;
+ * older states do not count.
+ */
+export async function waitUntilEnd(run: FoundRun, after: StatusEntry, context: ApiContext): Promise<RunState> {
+  const owner = (await run.log.newestTerm())?.record.owner ?? stackName(context.home);
+  // The workflow of another stack cannot be asked from here. Only the store tells.
+  if (owner !== stackName(context.home)) return (await waitForEnd(run.log, after, new Promise(() => {}))) ?? 'running';
+  const driver = await driverAfterUp(run, context);
+  try {
+    return (await waitForEnd(run.log, after, driver.ended())) ?? 'running';
+  } finally {
+    await driver.close();
+  }
+}
+
+const lookMs = 500;
+/** A workflow that ended without a word, such as one that was terminated, is given this many looks. */
+const lastLooks = 4;
+
+/**
+ * Resolves with the state in which the run ended or paused; undefined when its workflow ended and left none. `after`: entries up to this one are old news.
+ * `workflowEnded`: settles when it is worth looking at once.
+ */
+export async function waitForEnd(
+  log: RunLog,
+  after: StatusEntry,
+  workflowEnded: Promise<void>,
+): Promise<RunState | undefined> {
+  let woken = false;
+  let looks = 0;
+  const wake = workflowEnded.then(() => (woken = true));
+  for (;;) {
+    const status = await log.status();
+    if (status !== undefined && status.n > after.n && (endedStates.has(status.state) || status.state === 'paused')) {
+      await log.store.settle(); // who is told that the run has ended finds it ended after a power cut too
+      return status.state;
+    }
+    if (woken && ++looks === lastLooks) return undefined;
+    const nextLook = delay(lookMs);
+    await (woken ? nextLook : Promise.race([wake, nextLook]));
+  }
+}

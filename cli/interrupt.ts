@@ -1,0 +1,16 @@
+/** Ctrl-C as a signal for the work of a command. */
+
+/** Runs `work` with a signal that the first Ctrl-C aborts. A second one ends the process, as it does everywhere. */
+export async function untilInterrupted<T>(
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<{ readonly interrupted: boolean; readonly value: T }> {
+  const leave = new AbortController();
+  const onInterrupt = () => leave.abort();
+  process.once('SIGINT', onInterrupt);
+  try {
+    const value = await work(leave.signal);
+    return { interrupted: leave.signal.aborted, value };
+  } finally {
+    process.removeListener('SIGINT', onInterrupt);
+  }
+}

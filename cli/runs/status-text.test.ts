@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import type { Presence } from '../../core/wire/messages.ts';
+import { createPrinter } from '../printer/printer.ts';
+import type { Driven } from '../../api/runs/live.ts';
+import { waitsFor, workerStatus } from '../../api/runs/status-report.ts';
+import { doingText, workerTable } from './status-text.ts';
+
+const run = { runId: 'toy-1', state: 'running', wish: 'run' } as const;
+const driven: Driven = { type: 'driven', stage: 'update' };
+const worker = (part: Partial<Presence> = {}): Presence => ({
+  v: 1,
+  worker: 'local-1',
+  incarnation: 'a',
+  pid: 1,
+  host: 'h',
+  roles: ['trainer', 'rollout', 'reward'],
+  state: 'ready',
+  isa: 'avx2',
+  threads: 2,
+  profiles: ['any'],
+  jobs: [],
+  failuresInARow: 0,
+  loopDelayMs: 3.4,
+  since: '2026-01-01T00:00:00Z',
+  ...part,
+});
+
+describe('what a run waits for', () => {
+  it.each([
+    ['the stack', waitsFor(run, 'down', { type: 'unknown' }, [], undefined), 'petrel up'],
+    ['a driver', waitsFor(run, 'up', { type: 'nobody' }, [worker()], undefined), 'petrel resume toy-1'],
+    [
+      'the command that ends it',
+      waitsFor({ ...run, wish: 'stop' }, 'up', { type: 'nobody' }, [worker()], undefined),
+      'petrel stop toy-1',
+    ],
+    [
+      'the control process',
+      waitsFor(run, 'up', { ...driven, failing: 's3://b: access denied' }, [worker()], undefined),
+      'the control process: s3://b: access denied',
+    ],
+    ['a worker', waitsFor(run, 'up', driven, [], 'update'), 'no worker with role trainer'],
+    ['a role', waitsFor(run, 'up', driven, [worker({ roles: ['reward'] })], 'evaluate'), 'no worker with role rollout'],
+    ['health', waitsFor(run, 'up', driven, [worker({ state: 'unhealthy' })], 'rollout'), 'unhealthy'],
+    ['somebody to come', waitsFor(run, 'up', driven, [worker({ state: 'draining' })], 'rollout'), 'are leaving'],
+    ['a lease', waitsFor(run, 'up', driven, [worker({ lease: 'other-1' })], 'update'), 'the trainer works for other-1'],
+  ])('may be %s', (_what, reason, expected) => {
+    expect(reason).toContain(expected);
+  });
+
+  it('is nothing while somebody works, or while it is paused', () => {
+    expect(waitsFor(run, 'up', driven, [worker({ lease: 'toy-1' })], 'update')).toBeUndefined();
+    expect(waitsFor(run, 'up', driven, [worker({ lease: 'other-1' }), worker()], 'update')).toBeUndefined();
+    expect(waitsFor({ ...run, state: 'paused' }, 'up', driven, [], 'paused')).toBeUndefined();
+  });
+});
+
+describe('workers in a status', () => {
+  it('are told apart by health, with their last error', () => {
+    const stdout = { columns: 200, write: () => {} };
+    const printer = createPrinter({ json: false, stdout, stderr: stdout, env: {} });
+    const sick = worker({
+      worker: 'local-2',
+      state: 'unhealthy',
+      failuresInARow: 3,
+      lastError: { code: 'EngineFailed', message: 'out of memory\nand more' },
+    });
+    const text = workerTable([workerStatus(worker()), workerStatus(sick)], printer);
+    expect(text).toMatch(/local-2 +UNHEALTHY .* EngineFailed: out of memory \(3 in a row\)/);
+    expect(text).toMatch(/local-1 +ready .*3 ms/);
+    expect(workerTable([workerStatus(worker({ state: 'draining' }))], printer)).toMatch(/local-1 +draining /);
+    expect(workerStatus(sick)).not.toHaveProperty('incarnation');
+  });
+
+  it('do something in percent', () => {
+    expect(doingText({ stage: 'rollout', progress: { done: 37, total: 100, note: 'tokens' } })).toBe('rollout 37 %');
+    expect(doingText({ stage: 'update' })).toBe('update');
+  });
+});

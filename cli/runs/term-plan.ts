@@ -1,0 +1,31 @@
+/** What a person sees before a run goes on in a new term. */
+import type { AbandonedIteration } from '../../api/runs/abandoned.ts';
+import { changeText } from '../../api/runs/changed-recipe.ts';
+import type { FoundRun } from '../../api/runs/find.ts';
+import type { TermPlan } from '../../api/runs/next-term.ts';
+import { showNumber } from '../../core/quantities.ts';
+import type { Printer } from '../printer/printer.ts';
+import { renderTable } from '../printer/table.ts';
+
+/** Shows where the run goes on, what changes and which iterations no longer count. */
+export function showPlan(
+  { runId }: FoundRun,
+  { position, abandoned, reason, changes }: TermPlan,
+  printer: Printer,
+): void {
+  printer.notice(`${runId} goes on after iteration ${position} in a new term: ${reason}`);
+  for (const change of changes) printer.notice(`  ${changeText(change)}`);
+  if (abandoned.length > 0) printer.notice(abandonedTable(abandoned, printer));
+}
+
+function abandonedTable(rows: readonly AbandonedIteration[], printer: Printer): string {
+  const columns = [
+    { head: 'iteration', value: (row: AbandonedIteration) => row.iteration },
+    { head: 'reward', value: (row: AbandonedIteration) => row.reward?.toFixed(3) },
+    { head: 'loss', value: (row: AbandonedIteration) => (row.loss === null ? undefined : showNumber(row.loss)) },
+    { head: 'accuracy', value: (row: AbandonedIteration) => row.accuracy?.toFixed(3) },
+    { head: 'checkpoint', value: (row: AbandonedIteration) => (row.checkpoint ? 'out of reach' : undefined) },
+    { head: 'state', value: (row: AbandonedIteration) => (row.applied ? undefined : 'not applied yet') },
+  ].filter(({ value }) => rows.some((row) => value(row) !== undefined));
+  return renderTable(rows, columns, printer.stderr.columns);
+}

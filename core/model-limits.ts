@@ -1,0 +1,18 @@
+/**
+ * The largest decoder that petrel reads. A config is somebody else's file: without a bound `num_hidden_layers: 2147483648`
+ * fills the heap before anything else is looked at, and a product of two fields leaves the engine's 32-bit integers.
+ * Each bound is far above the largest models there are.
+ */
+export const modelLimits = {
+  layers: 10_000,
+  hidden: 1 << 20,
+  heads: 1 << 16,
+  kvHeads: 1 << 16,
+  headDim: 1 << 16,
+  /** heads * headDim */
+  queryWidth: 1 << 24,
+  ffn: 1 << 24,
+  vocab: 1 << 26,
+  /** Prompt and response together, in tokens. */
+  positions: 1 << 30,
+} as const;

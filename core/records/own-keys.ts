@@ -1,0 +1,59 @@
+/**
+ * Which names in a store are petrel's. A store may lie in a folder where its user keeps other things: what has no name of
+ * these is the user's and is never removed.
+ */
+const digest = '[0-9a-f]{64}';
+const numbered = String.raw`\d+\.json`;
+
+/** Folders below `runs/<run id>/`, and the names of the objects in them. */
+const inRun: readonly (readonly [folder: string, object: string])[] = [
+  ['', String.raw`(?:run|removed)\.json`],
+  ['revisions/', numbered],
+  ['status/', numbered],
+  ['retention/', numbered],
+  [String.raw`terms/\d+/`, String.raw`term\.json`],
+  [String.raw`terms/\d+/\d+/`, String.raw`(?:batch|update|eval)\.json`],
+  ['results/', String.raw`[\w-]+\.json`],
+  ['pins/', String.raw`[\w-]+\.json`],
+  ['checkpoints/', String.raw`\d+-${digest}\.json`],
+  ['weights/', String.raw`${digest}\.json`],
+  ['blobs/', digest],
+  ['logs/', '[^/]+'],
+];
+
+const layout: readonly (readonly [folder: string, object: string])[] = [
+  ...inRun.map(([folder, object]) => [`runs/[^/]+/${folder}`, object] as const),
+  ['schedules/[^/]+/records/', numbered],
+  ['schedules/[^/]+/firings/', numbered],
+  ['schedules/[^/]+/blobs/', digest],
+  [`models/${digest}/`, '[^/]+'],
+  [`datasets/${digest}/`, '[^/]+'],
+  ['janitor/', numbered],
+  ['probe/', '[0-9a-f]{16}'],
+];
+
+/** The folders in which all the others lie. */
+export const topFolders = ['runs/', 'schedules/', 'models/', 'datasets/', 'janitor/', 'probe/'] as const;
+
+const oneOf = (patterns: readonly string[]) => new RegExp(`^(?:${patterns.join('|')})$`);
+const ownKey = oneOf(layout.map(([folder, object]) => folder + object));
+const ownFolder = oneOf(layout.map(([folder]) => folder));
+const inputFolder = oneOf([`models/${digest}/`, `datasets/${digest}/`]);
+
+/** May petrel have written an object of this key? */
+export const isOwnKey = (key: string): boolean => ownKey.test(key);
+
+/** Does petrel write objects directly into this folder? Ends with "/". */
+export const isOwnFolder = (folder: string): boolean => ownFolder.test(folder);
+
+/** `models/<digest>/` or `datasets/<digest>/`. */
+export const isInputFolder = (folder: string): boolean => inputFolder.test(folder);
+
+/** What retention may remove of a run that stays: never a record. */
+export const retainedKeys = {
+  blob: new RegExp(`^runs/[^/]+/blobs/${digest}$`),
+  checkpoint: new RegExp(String.raw`^runs/[^/]+/checkpoints/\d+-${digest}\.json$`),
+  blobOrManifest: new RegExp(
+    String.raw`^runs/[^/]+/(?:blobs/${digest}|weights/${digest}\.json|checkpoints/\d+-${digest}\.json)$`,
+  ),
+} as const;

@@ -1,0 +1,136 @@
+/** Schemas of the jobs' inputs: a worker parses a job's input before it begins. The types are in jobs.ts. */
+import { z } from 'zod';
+import { InvalidInputError } from '../errors.ts';
+import { counters, digest, lossSettings, numericProfile, optimizerSettings, runInputs } from '../records/schema.ts';
+import { LR_SCHEDULERS } from '../rl/lr-schedule.ts';
+import type { Stage, StageTypes } from './jobs.ts';
+
+const count = z.int().nonnegative();
+const some = z.int().positive();
+const seed = z.tuple([z.int(), z.int()]);
+const draws = z.array(z.object({ draw: count, row: count }));
+const generation = count.optional();
+
+const engine = z.object({
+  compute: z.enum(['auto', 'fp32', 'bf16']),
+  deterministic: z.boolean(),
+  maxTokensPerMicroBatch: some,
+});
+
+const sampling = z.object({
+  temperature: z.number().nonnegative(),
+  topK: z.int(),
+  topP: z.number(),
+  minP: z.number(),
+  repetitionPenalty: z.number(),
+});
+
+const schedule = z.object({
+  type: z.enum(LR_SCHEDULERS),
+  lr: z.number(),
+  warmupSteps: z.int(),
+  totalSteps: z.int(),
+  minLrRatio: z.number().optional(),
+  numCycles: z.number().optional(),
+  initLrRatio: z.number().optional(),
+  zeroIndexedStep: z.boolean().optional(),
+  stableRatio: z.number().optional(),
+});
+
+const algorithm = z.object({
+  seed,
+  samplesPerDraw: some,
+  advEstimator: z.string(),
+  normAdvByStd: z.boolean(),
+  maxFailedFraction: z.number(),
+  miniBatchPrompts: some,
+  epochs: some,
+  shuffle: z.boolean(),
+  maxTokensPerMicroBatch: some,
+  maxResponseLength: some,
+  loss: lossSettings,
+  optimizer: optimizerSettings,
+  schedule,
+});
+
+const inputs = {
+  open: z.object({
+    generation,
+    model: digest,
+    engine,
+    from: z.object({ runId: z.string(), iteration: count, state: digest }).optional(),
+  }),
+  rollout: z.object({
+    generation,
+    purpose: z.enum(['train', 'validate']),
+    model: digest,
+    dataset: digest,
+    weights: digest,
+    profile: numericProfile,
+    draws,
+    samplesPerDraw: some,
+    firstSample: count.optional(),
+    sampling,
+    maxNewTokens: some,
+    maxSequences: some,
+    stopStrings: z.array(z.string()),
+    seed,
+  }),
+  reward: z.object({
+    generation,
+    trajectories: digest,
+    model: digest,
+    dataset: digest,
+    scorer: runInputs.shape.scorer.unwrap(),
+    settings: z.record(z.string(), z.unknown()),
+    timeoutMs: z.number().positive(),
+    memoryMb: some,
+    concurrency: some,
+    deterministic: z.boolean(),
+    again: count.optional(),
+  }),
+  advantage: z.object({
+    generation,
+    kind: z.enum(['rl', 'sft']),
+    iteration: some,
+    parentState: digest,
+    weights: digest,
+    inputs: runInputs,
+    profile: numericProfile,
+    draws,
+    parts: z.array(z.object({ trajectories: digest, scores: digest })),
+    before: counters,
+    cursorAfter: count,
+    algorithm,
+  }),
+  update: z.object({
+    generation,
+    parentState: digest,
+    batch: digest,
+    model: digest,
+    profile: numericProfile,
+    save: z.boolean(),
+  }),
+  checkpoint: z.object({ generation, iteration: count, state: digest, model: digest, profile: numericProfile }),
+  weights: z.object({ generation, weights: digest, state: digest, model: digest, profile: numericProfile }),
+} as const satisfies Record<Stage, z.ZodType>;
+
+/** Throws InvalidInputError that names the first field which is not as expected. */
+export function checkJobInput(stage: Stage, input: unknown): void {
+  const parsed = inputs[stage].safeParse(input);
+  if (parsed.success) return;
+  const [issue] = parsed.error.issues;
+  const field = issue?.path.map(String).join('.') || 'the input';
+  throw new InvalidInputError(
+    `a job of the stage ${stage} has a wrong ${field}: ${issue?.message ?? 'it is no input'}`,
+    {
+      hint: 'the worker and the control process may be of different builds: petrel up replaces them',
+    },
+  );
+}
+
+/** As `checkJobInput`; returns the input of a scoring job. */
+export function rewardInput(input: unknown): StageTypes['reward']['input'] {
+  checkJobInput('reward', input);
+  return input as StageTypes['reward']['input'];
+}

@@ -1,0 +1,87 @@
+/** The engine of an installed package: PETREL_HOME/engine/<id>/petrel.node, beside oneDNN. */
+
+import { spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { generator } from './native.mjs';
+import { sha256 } from './places.mjs';
+import { cxxCompiler } from './platform.mjs';
+import { findOnPath, runProgram } from './programs.mjs';
+import { SetupError } from './report.mjs';
+import { oneDnnRoot } from './toolchain.mjs';
+
+const addonName = 'petrel.node';
+
+/**
+ * Takes the addon that was built with the package when it has the package's checksum and this system can load it; compiles
+ * the package's sources when not. native/addon-file.ts finds what it makes.
+ */
+export function installedEngineStep({ root, home, cores }) {
+  const prebuilt = join(root, 'build/native', addonName);
+  const wanted = readFileSync(`${prebuilt}.sha256`, 'utf8').trim();
+  const target = join(home, 'engine', wanted.slice(0, 16));
+  return {
+    name: 'native engine',
+    needs: [],
+    pending: () => !existsSync(join(target, addonName)),
+    async run() {
+      if (sha256(prebuilt) !== wanted)
+        throw new SetupError(`${prebuilt} is damaged: its SHA-256 is not ${wanted}`, 'install the package again');
+      mkdirSync(dirname(target), { recursive: true });
+      const folder = mkdtempSync(`${target}-`);
+      try {
+        linkOneDnn(folder, home);
+        copyFileSync(prebuilt, join(folder, addonName));
+        const refusal = whyItDoesNotLoad(join(folder, addonName));
+        if (refusal !== undefined) await compile({ root, home, cores }, folder, refusal);
+        renameSync(folder, target);
+        return refusal === undefined ? 'prebuilt' : 'compiled here';
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    },
+  };
+}
+
+function linkOneDnn(folder, home) {
+  const libraries = join(oneDnnRoot(home), 'lib');
+  for (const name of readdirSync(libraries)) symlinkSync(join(libraries, name), join(folder, name));
+}
+
+/** What the system's loader says, in a process of its own; undefined when the addon can be used. */
+function whyItDoesNotLoad(addon) {
+  const program = 'process.dlopen({ exports: {} }, process.argv[1])';
+  const { status, stderr } = spawnSync(process.execPath, ['-e', program, addon], { encoding: 'utf8' });
+  return status === 0 ? undefined : (/^Error: (.*)$/m.exec(stderr)?.[1] ?? stderr.trim());
+}
+
+async function compile({ root, home, cores }, folder, refusal) {
+  if (cxxCompiler() === undefined || findOnPath('cmake') === undefined) {
+    throw new SetupError(
+      `the engine that came with petrel does not fit this system (${refusal}), and there is no compiler to build it`,
+      'apt-get install g++ cmake',
+    );
+  }
+  const build = mkdtempSync(join(home, 'engine', 'build-'));
+  const hint = 'the compiler output above says where';
+  try {
+    const settings = ['-DCMAKE_BUILD_TYPE=Release', `-DONEDNN_ROOT=${oneDnnRoot(home)}`, `-DOUTPUT_DIR=${folder}`];
+    await runProgram('cmake', ['-S', join(root, 'native'), '-B', build, '-G', generator(), ...settings], {
+      what: 'cmake (configure)',
+      hint,
+    });
+    await runProgram('cmake', ['--build', build, '--parallel', String(cores)], { what: 'the build of native/', hint });
+  } finally {
+    rmSync(build, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * Runs whose jobs must end. The workers are told once, by a note that a worker may miss: it has just claimed a job, or lost
+ * its connection. So claims of such a run are dropped, and whoever reports progress on one of its jobs is told again.
+ */
+import type { NatsConnection, Subscription } from '@nats-io/nats-core';
+import { claimSubject, eventSubject, jobEvent, leaseSubject, wireVersion } from '../../core/wire/messages.ts';
+import type { ClaimReply } from '../../core/wire/messages.ts';
+import { readMessage } from './incoming.ts';
+
+/** A worker that was away for longer has lost its jobs by the ack wait. The oldest runs are forgotten first. */
+const keptRuns = 64;
+
+const drop: ClaimReply = { v: wireVersion, answer: 'drop', alone: false };
+
+export class CancelledRuns {
+  readonly #nc: NatsConnection;
+  readonly #runs = new Map<string, readonly Subscription[]>();
+
+  constructor(nc: NatsConnection) {
+    this.#nc = nc;
+  }
+
+  has(runId: string): boolean {
+    return this.#runs.has(runId);
+  }
+
+  /** Tells the workers, now and whenever one of them shows that it has not heard. */
+  add(runId: string): void {
+    this.delete(runId);
+    const claims = this.#nc.subscribe(claimSubject(runId, '*'), {
+      callback: (error, message) => void (error === null && message.respond(JSON.stringify(drop))),
+    });
+    const events = this.#nc.subscribe(eventSubject(runId, '*'), {
+      callback: (error, message) => {
+        if (error === null && readMessage(message, jobEvent)?.type === 'progress') this.#tell(runId);
+      },
+    });
+    this.#runs.set(runId, [claims, events]);
+    this.#tell(runId);
+    for (const oldest of [...this.#runs.keys()].slice(0, -keptRuns)) this.delete(oldest);
+  }
+
+  delete(runId: string): void {
+    for (const subscription of this.#runs.get(runId) ?? []) subscription.unsubscribe();
+    this.#runs.delete(runId);
+  }
+
+  #tell(runId: string): void {
+    this.#nc.publish(leaseSubject, JSON.stringify({ v: wireVersion, runId, cancelled: true }));
+  }
+}

@@ -1,0 +1,73 @@
+/** How a NATS server says that it is healthy: over its system account, so that it needs no monitoring port. */
+import type { NatsConnection } from '@nats-io/nats-core';
+import { connect } from '@nats-io/transport-node';
+import { z } from 'zod';
+import { natsAuthenticator } from './nkey.ts';
+
+/** Where a server is, with the key of its system account. */
+export interface NatsSystem {
+  readonly url: string;
+  readonly systemKey: string;
+}
+
+const answerMs = 2_000;
+const subject = '$SYS.REQ.SERVER.PING.HEALTHZ';
+const healthSchema = z.object({ data: z.object({ status: z.string(), error: z.string().optional() }) });
+
+/** Asks one server again and again over one connection, which is made when it is needed. */
+export class NatsHealth {
+  readonly #server: NatsSystem;
+  #connection: NatsConnection | undefined;
+
+  constructor(server: NatsSystem) {
+    this.#server = server;
+  }
+
+  /** True once JetStream has read its streams back: the server takes clients only then. */
+  async isReady(): Promise<boolean> {
+    return (await this.#ask())?.status === 'ok'; // not yet: asked again until the caller's bound
+  }
+
+  /**
+   * What the server says when it could not write: from then on it refuses every message of that stream, also when the disk
+   * has room again, until it is started anew.
+   */
+  async writeError(): Promise<string | undefined> {
+    const text = (await this.#ask())?.error ?? '';
+    return /write error|no space left/i.test(text) ? text : undefined;
+  }
+
+  async close(): Promise<void> {
+    await this.#connection?.close();
+    this.#connection = undefined;
+  }
+
+  /** Undefined when nobody answers. */
+  async #ask(): Promise<{ readonly status: string; readonly error?: string | undefined } | undefined> {
+    try {
+      if (this.#connection === undefined || this.#connection.isClosed()) this.#connection = await this.#connect();
+      const answer = await this.#connection.request(subject, '', { timeout: answerMs });
+      return healthSchema.parse(answer.json()).data;
+    } catch {
+      await this.close();
+      return undefined;
+    }
+  }
+
+  #connect(): Promise<NatsConnection> {
+    const { url, systemKey } = this.#server;
+    return connect({
+      servers: url,
+      name: 'health',
+      authenticator: natsAuthenticator(systemKey),
+      reconnect: false,
+      timeout: answerMs,
+    });
+  }
+}
+
+/** Asks once. */
+export async function isNatsReady(server: NatsSystem): Promise<boolean> {
+  const health = new NatsHealth(server);
+  return health.isReady().finally(() => health.close());
+}

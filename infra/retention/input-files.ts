@@ -1,0 +1,20 @@
+/**
+ * The files of a model or dataset of the store. A user may keep a folder of the same name: it is petrel's when its digest
+ * is what its files hash to.
+ */
+import { isDamage } from '../../core/damage.ts';
+import type { Store } from '../../core/ports.ts';
+import { datasetFiles } from '../store/datasets.ts';
+import { modelManifestName, readModelManifest } from '../store/model-facts.ts';
+
+/** Names of the files that petrel wrote into `models/<digest>/` or `datasets/<digest>/`; undefined when it is not petrel's. */
+export async function filesOfInput(store: Store, folder: string): Promise<readonly string[] | undefined> {
+  const [kind, digest = ''] = folder.split('/');
+  if (kind !== 'models') return datasetFiles(store, digest);
+  try {
+    return [...(await readModelManifest(store, digest)).map(({ name }) => name), modelManifestName];
+  } catch (error) {
+    if (isDamage(error)) return undefined;
+    throw error;
+  }
+}

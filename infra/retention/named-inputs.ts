@@ -1,0 +1,96 @@
+/**
+ * Which models and datasets are named by a run or a schedule. One that names a folder is enough, and it is remembered: the
+ * next pass only checks that this one is still there, however many runs and recipe revisions the store holds.
+ */
+import type { Digest } from '../../core/ids.ts';
+import type { Store } from '../../core/ports.ts';
+import { folderName, keys } from '../../core/records/keys.ts';
+import { revisionRecord, scheduleRecord } from '../../core/records/schema.ts';
+import type { RunInputs } from '../../core/records/schema.ts';
+import { newestListed, newestOf } from '../store/dense.ts';
+import { needRecord } from '../store/records.ts';
+
+/** By folder (`models/<digest>/`): a run or a schedule that names it. */
+export type NamedBy = Readonly<Record<string, string>>;
+
+/** Folders of what a run reads. */
+export function foldersOf({ model, reference, train, validation }: RunInputs): string[] {
+  const present = (digest: Digest | undefined) => digest !== undefined;
+  return [
+    ...[model, reference].filter(present).map(keys.modelFolder),
+    ...[train, validation].filter(present).map(keys.datasetFolder),
+  ];
+}
+
+/** Those of the folders that something names, each with its namer. `known`: what an earlier pass found. */
+export async function findNamers(store: Store, folders: readonly string[], known: NamedBy): Promise<NamedBy> {
+  const namers = new Namers(store);
+  const found: Record<string, string> = {};
+  for (const folder of folders) {
+    const namer = known[folder];
+    if (namer !== undefined && (await namers.names(namer, folder))) found[folder] = namer;
+  }
+  const left = new Set(folders.filter((folder) => found[folder] === undefined));
+  for await (const { namer, folder } of left.size === 0 ? [] : namers.all()) {
+    if (!left.delete(folder)) continue;
+    found[folder] = namer;
+    if (left.size === 0) break;
+  }
+  return found;
+}
+
+/** Runs by the key of a recipe revision, schedules by the key of their newest record. */
+class Namers {
+  readonly #store: Store;
+  /** What each namer that was looked at names. */
+  readonly #folders = new Map<string, readonly string[]>();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  async names(namer: string, folder: string): Promise<boolean> {
+    const folders = this.#folders.get(namer) ?? (await this.#look(namer));
+    this.#folders.set(namer, folders);
+    return folders.includes(folder);
+  }
+
+  /** Of every run that was not deleted, and every schedule that was not removed. A listing may lag by less than the grace. */
+  async *all(): AsyncGenerator<{ readonly namer: string; readonly folder: string }> {
+    for (const runId of await this.#namesIn(keys.runs)) {
+      if ((await this.#store.head(keys.tombstone(runId))) !== undefined) continue;
+      const revision = (n: number) => keys.revision(runId, n);
+      for (let n = await newestListed(this.#store, keys.revisions(runId), revision); n > 0; n--) {
+        const { inputs } = (await needRecord(this.#store, revision(n), revisionRecord)).record;
+        for (const folder of foldersOf(inputs)) yield { namer: revision(n), folder };
+      }
+    }
+    for (const schedule of await this.#namesIn(keys.schedules)) {
+      const namer = `${keys.schedules}${schedule}/`;
+      for (const folder of await this.#ofSchedule(schedule)) yield { namer, folder };
+    }
+  }
+
+  async #namesIn(folder: string): Promise<string[]> {
+    return (await this.#store.children(folder)).map(folderName);
+  }
+
+  /** What a namer of an earlier pass names now; nothing when it is gone. */
+  async #look(namer: string): Promise<readonly string[]> {
+    const [root, name = '', ...rest] = namer.split('/');
+    if (`${root}/` === keys.schedules) return this.#ofSchedule(name);
+    const n = Number(rest.at(-1)?.replace('.json', ''));
+    if (`${root}/` !== keys.runs || namer !== keys.revision(name, n)) return [];
+    if ((await this.#store.head(keys.tombstone(name))) !== undefined) return [];
+    if ((await this.#store.head(namer)) === undefined) return [];
+    return foldersOf((await needRecord(this.#store, namer, revisionRecord)).record.inputs);
+  }
+
+  async #ofSchedule(schedule: string): Promise<readonly string[]> {
+    const newest = await newestOf(this.#store, (n) => keys.schedule(schedule, n));
+    if (newest === 0) return [];
+    const { state, definition } = (await needRecord(this.#store, keys.schedule(schedule, newest), scheduleRecord))
+      .record;
+    return state === 'removed' ? [] : foldersOf(definition.inputs);
+  }
+}

@@ -1,0 +1,38 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { defaultStore, rememberStore } from '../store/places.ts';
+import { drivesRun, forgetDrivenRun, noteDrivenRun, servesStore } from './driven-runs.ts';
+
+const home = mkdtempSync(join(tmpdir(), 'petrel-home-'));
+afterAll(() => rmSync(home, { recursive: true }));
+const run = { runId: 'first-20260101-000000-abcd', store: 'file:///somewhere/store' };
+
+describe('a stack drives', () => {
+  it('a run of its home while it is registered, in its own store only', () => {
+    expect(drivesRun(home, run)).toBe(false);
+    noteDrivenRun(home, { ...run, kind: 'rl' });
+    expect(drivesRun(home, run)).toBe(true);
+    expect(drivesRun(home, { ...run, store: 'file:///tmp/of-somebody-else' })).toBe(false);
+    forgetDrivenRun(home, run.runId);
+    expect(drivesRun(home, run)).toBe(false);
+  });
+
+  it('no run whose id is a path out of the folder', () => {
+    writeFileSync(join(home, 'outside.json'), JSON.stringify({ ...run, kind: 'rl' }));
+    mkdirSync(join(home, 'driven'), { recursive: true });
+    expect(drivesRun(home, { ...run, runId: '../outside' })).toBe(false);
+  });
+});
+
+it('a stack serves the default store, the stores that its home remembers and those of its runs', () => {
+  const own = pathToFileURL(defaultStore(home)).href;
+  const others = ['s3://bucket/mine', run.store];
+  expect([own, ...others].map((url) => servesStore(home, url))).toEqual([true, false, false]);
+  rememberStore(home, 's3://bucket/mine');
+  noteDrivenRun(home, { ...run, kind: 'rl' });
+  expect([own, ...others].map((url) => servesStore(home, url))).toEqual([true, true, true]);
+  expect(servesStore(home, 'file:///tmp/of-somebody-else')).toBe(false);
+});

@@ -1,0 +1,102 @@
+/**
+ * Removal in a folder store. A user may keep other files in the folder, and symbolic links: only regular files go, and
+ * nothing that lies behind a link.
+ */
+import { lstat, readdir, realpath, rm, rmdir } from 'node:fs/promises';
+import { dirname, join, relative, resolve } from 'node:path';
+import { TerminalError } from '../../core/errors.ts';
+import { isOwnFolder, topFolders } from '../../core/records/own-keys.ts';
+
+/** Writers give a file its name when it is complete; until then it has one of this form. */
+export const temporaryName = /^\.tmp-[0-9a-f]{16}$/;
+
+/** Removes the file of a key, if there is one. Returns the folders whose names changed. Throws TerminalError `OutsideStore`. */
+export async function removeFile(root: string, key: string): Promise<readonly string[]> {
+  const folder = await insideOf(root, join(key, '..'));
+  if (folder === undefined) return [];
+  const path = join(root, key);
+  if ((await lstat(path).catch(absent))?.isFile() === true) await rm(path, { force: true });
+  return [folder];
+}
+
+/**
+ * Removes the files below a folder whose keys are wanted, then the folders that are empty. What writers that died left
+ * there goes too. Returns the folders whose names changed. Throws TerminalError `OutsideStore`.
+ */
+export async function removeBelow(
+  root: string,
+  prefix: string,
+  wanted: (key: string) => boolean,
+): Promise<readonly string[]> {
+  const folder = await insideOf(root, prefix);
+  if (folder === undefined) return [];
+  return [dirname(folder), ...(await clear(folder, (path) => wanted(relative(root, path)) || isLeftover(root, path)))];
+}
+
+async function clear(folder: string, wanted: (path: string) => boolean): Promise<readonly string[]> {
+  const cleared = [folder];
+  for (const entry of (await readdir(folder, { withFileTypes: true }).catch(absent)) ?? []) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) cleared.push(...(await clear(path, wanted)));
+    else if (entry.isFile() && wanted(path)) await rm(path, { force: true });
+  }
+  await rmdir(folder).catch(notEmpty);
+  return cleared;
+}
+
+/** Removes temporary files of petrel's that are older than `before`. Returns how many. */
+export async function removeLeftovers(root: string, before: Date): Promise<number> {
+  let removed = 0;
+  for (const top of topFolders) {
+    const folder = await insideOf(root, top).catch(behindLink);
+    if (folder === undefined) continue;
+    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+      const path = join(entry.parentPath, entry.name);
+      if (!entry.isFile() || !isLeftover(root, path)) continue;
+      const found = await lstat(path).catch(absent);
+      if (found === undefined || found.mtime >= before) continue;
+      await rm(path, { force: true });
+      removed += 1;
+    }
+  }
+  return removed;
+}
+
+function isLeftover(root: string, path: string): boolean {
+  const key = relative(root, path);
+  const name = key.slice(key.lastIndexOf('/') + 1);
+  return temporaryName.test(name) && isOwnFolder(key.slice(0, -name.length));
+}
+
+/** The path of a folder of the store; undefined when it is not there. */
+async function insideOf(root: string, folder: string): Promise<string | undefined> {
+  const path = resolve(root, folder);
+  const [real, realRoot] = [await realpath(path).catch(absent), await realpath(root).catch(absent)];
+  if (real === undefined || realRoot === undefined) return undefined;
+  if (real === resolve(realRoot, folder)) return path;
+  throw new TerminalError(
+    'OutsideStore',
+    `${path}: expected a folder of the store, found that a symbolic link leads to ${real}`,
+    {
+      where: path,
+      hint: `Nothing behind the link was removed. To let petrel remove things there, move ${real} to the place of the link, or mount its disk there`,
+    },
+  );
+}
+
+/** What lies behind a link is left alone without a word by a pass over everything. */
+function behindLink(error: unknown): undefined {
+  if (error instanceof TerminalError && error.code === 'OutsideStore') return undefined;
+  throw error;
+}
+
+const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
+
+function absent(error: unknown): undefined {
+  if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return undefined;
+  throw error;
+}
+
+function notEmpty(error: unknown): void {
+  if (codeOf(error) !== 'ENOTEMPTY' && codeOf(error) !== 'EEXIST') absent(error);
+}

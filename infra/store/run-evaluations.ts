@@ -1,0 +1,112 @@
+/**
+ * Validation records of a run, found without reading every position: the recipe revision of each term says which positions
+ * are validated.
+ */
+import type { z } from 'zod';
+import { isDamage } from '../../core/damage.ts';
+import type { RunId } from '../../core/ids.ts';
+import type { Store } from '../../core/ports.ts';
+import { InvalidRecipeError, isValidationDue, parseRecipe, totalIterations } from '../../core/recipe/index.ts';
+import { keys } from '../../core/records/keys.ts';
+import { evalRecord } from '../../core/records/schema.ts';
+import type { EvalRecord, RevisionRecord, TermRecord } from '../../core/records/schema.ts';
+import type { LogEnd, Stretch } from './lineage.ts';
+import type { Stored } from './records.ts';
+
+/** Which positions a recipe revision validates. */
+export type DueCheck = (position: number) => boolean;
+
+/** What is asked of the log: EvaluationSource has it. */
+interface EvaluationSource {
+  readonly store: Store;
+  readonly runId: RunId;
+  stretches(newest: TermRecord): AsyncIterable<Stretch>;
+  dueCheck(revision: number): Promise<DueCheck>;
+  read<S extends z.ZodType>(key: string, schema: S): Promise<Stored<z.infer<S>> | undefined>;
+}
+
+/** Records that are read at the same time. */
+const together = 16;
+
+/** Where one validation record can be. */
+interface Place {
+  readonly term: number;
+  readonly position: number;
+}
+
+/** Validation records of positions from `first` on, in order of position. Of two at one position the newer term's counts. */
+export async function evaluationsOf(log: EvaluationSource, head: LogEnd, first: number): Promise<EvalRecord[]> {
+  const places: Place[] = [];
+  for await (const place of placesOf(log, head, first)) places.push(place);
+  const found = new Map<number, EvalRecord>();
+  for (let start = 0; start < places.length; start += together) {
+    const records = await Promise.all(places.slice(start, start + together).map((place) => readAt(log, place)));
+    for (const record of records)
+      if (record !== undefined && !found.has(record.iteration)) found.set(record.iteration, record);
+  }
+  return [...found.values()].sort((a, b) => a.iteration - b.iteration);
+}
+
+/** The validation of the highest position that has one. */
+export async function newestEvaluationOf(log: EvaluationSource, head: LogEnd): Promise<EvalRecord | undefined> {
+  for await (const place of placesOf(log, head, 0)) {
+    const record = await readAt(log, place);
+    if (record !== undefined) return record;
+  }
+  return undefined;
+}
+
+/** The validation of the lowest position that has one. */
+export async function firstEvaluationOf(log: EvaluationSource, head: LogEnd): Promise<EvalRecord | undefined> {
+  const places: Place[] = [];
+  for await (const place of placesOf(log, head, 0)) places.push(place);
+  for (const place of places.reverse()) {
+    const record = await readAt(log, place);
+    if (record !== undefined) return record;
+  }
+  return undefined;
+}
+
+/** Was the policy at this position validated, in any term of the log? */
+export async function isEvaluated(log: EvaluationSource, newest: TermRecord, position: number): Promise<boolean> {
+  for await (const { term, from } of log.stretches(newest)) {
+    if (position < from) continue;
+    if ((await log.store.head(keys.evaluation(log.runId, term, position))) !== undefined) return true;
+    if (position > from) return false;
+  }
+  return false;
+}
+
+/** Positions that are validated, from the head down to `first`. The position where a term begins belongs to two terms. */
+async function* placesOf(
+  log: EvaluationSource,
+  { termRecord, position: last }: LogEnd,
+  first: number,
+): AsyncGenerator<Place> {
+  let until = last;
+  for await (const stretch of log.stretches(termRecord)) {
+    const isDue = await log.dueCheck(stretch.revision);
+    for (let position = until; position >= Math.max(stretch.from, first); position--)
+      if (isDue(position)) yield { term: stretch.term, position };
+    until = stretch.from;
+    if (until < first) return;
+  }
+}
+
+async function readAt(log: EvaluationSource, { term, position }: Place): Promise<EvalRecord | undefined> {
+  return (await log.read(keys.evaluation(log.runId, term, position), evalRecord))?.record;
+}
+
+/** Which positions a revision validates. Where its recipe cannot be read, any position may have a validation. */
+export async function readDueCheck(revision: Promise<RevisionRecord>): Promise<DueCheck> {
+  try {
+    const { recipe: tree, inputs } = await revision;
+    if (inputs.validation === undefined) return () => false;
+    const recipe = parseRecipe(tree);
+    const iterations = totalIterations(recipe, inputs.trainRows);
+    return (position) => isValidationDue(recipe, position, iterations);
+  } catch (error) {
+    if (error instanceof InvalidRecipeError || isDamage(error)) return () => true;
+    throw error;
+  }
+}

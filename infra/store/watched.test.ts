@@ -1,0 +1,17 @@
+import { expect, it } from 'vitest';
+import { MemoryStore } from '../../tests/memory-store.ts';
+import { watchedStore } from './watched.ts';
+
+it('shows every few MiB that are read as a stream or written in pieces', async () => {
+  let seen = 0;
+  const store = watchedStore(new MemoryStore(), () => (seen += 1));
+  async function* pieces() {
+    yield new Uint8Array(20 * 2 ** 20);
+    yield new Uint8Array(1);
+  }
+  await store.put('large', pieces());
+  expect(seen).toBe(4);
+  expect(await store.head('large')).toBe(20 * 2 ** 20 + 1);
+  for await (const _ of (await store.stream('large')) ?? []);
+  expect(seen).toBeGreaterThan(4);
+});

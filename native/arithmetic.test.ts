@@ -1,0 +1,44 @@
+/** The bits of the engine are those that its arithmetic version names. */
+import { describe, expect, it } from 'vitest';
+import { arithmeticOf, arithmeticVersion, engineInfo } from './index.ts';
+import { bitsOf, classNames, computable, storedBits } from './testing/bits.ts';
+
+const advice =
+  'The engine gives other bits than its arithmetic version says. If that is intended, raise arithmeticVersion in ' +
+  'native/arithmetic.ts and record again: npm run record:arithmetic';
+
+describe(`arithmetic version ${arithmeticVersion}`, () => {
+  const stored = storedBits();
+  const here = computable();
+
+  it('is the version of the stored bits', () => {
+    expect(stored.version, advice).toBe(arithmeticVersion);
+  });
+
+  for (const name of classNames) {
+    const can = here.includes(name);
+    it.skipIf(!can)(
+      `gives the stored bits on ${name}${can ? '' : ' (skipped: this processor cannot compute it)'}`,
+      () => {
+        expect(bitsOf(name), advice).toEqual(stored.classes[name]);
+      },
+    );
+  }
+
+  it('gives the same deterministic bits on every class of processor', () => {
+    const deterministic = Object.values(stored.classes).map((bits) =>
+      Object.entries(bits).filter(([what]) => what.includes('deterministic')),
+    );
+    expect(deterministic.length).toBeGreaterThan(0);
+    for (const bits of deterministic) expect(bits).toEqual(deterministic[0]);
+  });
+
+  it('is named without the processor for deterministic results, and with oneDNN only where it computes', () => {
+    const amx = { ...engineInfo(), isa: 'avx512_bf16', matmul: 'onednn', onednn: '3.2.0' } as const;
+    const own = { ...amx, matmul: 'own' } as const;
+    expect(arithmeticOf({ compute: 'fp32', deterministic: true }, amx)).toBe(`${arithmeticVersion} deterministic`);
+    expect(arithmeticOf({ compute: 'fp32', deterministic: false }, amx)).not.toMatch(/onednn/);
+    expect(arithmeticOf({ compute: 'bf16', deterministic: false }, own)).not.toMatch(/onednn/);
+    expect(arithmeticOf({ compute: 'bf16', deterministic: false }, amx)).toMatch(/onednn-3.2.0/);
+  });
+});

@@ -1,0 +1,23 @@
+/** The name of the engine's arithmetic: what makes two builds give the same bits for the same inputs. */
+import type { EngineOptions } from '../core/ports.ts';
+import type { EngineInfo } from './engine-info.ts';
+
+/**
+ * Raise it by one, by hand, with every change of native/ that changes a bit of any result, and record the bits again with
+ * `npm run record:arithmetic`. arithmetic.test.ts fails when the bits changed and the version did not. A change of
+ * layout, threads or names that keeps the bits keeps the version, so deterministic runs go on with the new build.
+ */
+export const arithmeticVersion = 1;
+
+/**
+ * Everything that decides the bits of a result besides its inputs. Deterministic results depend on neither the instruction
+ * set nor the threads. oneDNN counts only where it computes.
+ */
+export function arithmeticOf(
+  options: Pick<EngineOptions, 'compute' | 'deterministic'>,
+  info: Pick<EngineInfo, 'isa' | 'matmul' | 'onednn'>,
+): string {
+  if (options.deterministic) return `${arithmeticVersion} deterministic`;
+  const products = options.compute === 'bf16' && info.matmul === 'onednn' ? ` onednn-${info.onednn}` : '';
+  return `${arithmeticVersion} ${options.compute} ${info.isa}${products}`;
+}

@@ -1,0 +1,7 @@
+/** Prints what this process is and which bits it gives: the program behind `bitsOf`. */
+import { engineInfo } from '../index.ts';
+import { computeBits } from './bits.ts';
+import type { PrintedBits } from './bits.ts';
+
+const printed: PrintedBits = { info: engineInfo(), bits: computeBits() };
+process.stdout.write(JSON.stringify(printed));

@@ -1,0 +1,117 @@
+/** Nothing that a scorer starts outlives it, and nothing that it does keeps the host waiting. */
+import { readFileSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createScorerHost, type ScorerHost, type ScorerLimits } from './scorer-host.ts';
+
+const path = fileURLToPath(new URL('./fixtures/escapes.py', import.meta.url));
+/** An argument of every process that the scorer starts. */
+const mark = `petrel-escape-${process.pid}`;
+const limits: ScorerLimits = { timeoutMs: 1_000, memoryMb: 200, concurrency: 1 };
+
+const hosts: ScorerHost[] = [];
+afterEach(() => Promise.all(hosts.splice(0).map((host) => host.close())));
+
+function host(more: Partial<ScorerLimits> = {}): ScorerHost {
+  const created = createScorerHost({ type: 'module', path, exportName: 'compute_score' }, { ...limits, ...more });
+  hosts.push(created);
+  return created;
+}
+
+const order = (solutionStr: string) => ({ dataSource: 'test', solutionStr, groundTruth: mark });
+
+function left(): number {
+  return readdirSync('/proc').filter((name) => {
+    try {
+      return /^\d+$/.test(name) && readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(mark);
+    } catch {
+      return false; // it has ended
+    }
+  }).length;
+}
+
+describe('a scorer that hangs and has started', () => {
+  test.each([
+    ['a process in a session of its own, without an environment, that holds the pipes', 'session'],
+    ['a process by a double fork', 'double fork'],
+    ['a process that forks and ends without end', 'fork chain'],
+    ['a process that forks without end', 'fork loop'],
+    ['a tree of 256 processes', 'fork tree'],
+  ])('%s, ends with all of them soon after its limit', async (_, way) => {
+    const scorers = host();
+    await scorers.ready();
+    const began = performance.now();
+    const [outcome] = await scorers.score([order(way)]);
+    // A second on an idle machine. A busy one takes longer to end hundreds of processes; none may wait for their sleep.
+    expect(performance.now() - began).toBeLessThan(limits.timeoutMs + 15_000);
+    expect(outcome).toMatchObject({ ok: false });
+    expect(left()).toBe(0);
+    expect(await scorers.score([order('fine')])).toMatchObject([{ ok: true }]);
+  });
+});
+
+describe('a scorer', () => {
+  test('that takes memory in a grandchild fails by the memory limit', async () => {
+    const [outcome] = await host({ timeoutMs: 20_000 }).score([order('hog')]);
+    expect(outcome).toMatchObject({ ok: false, code: 'memory', reason: expect.stringMatching(/limit is 200 MiB/) });
+    expect(left()).toBe(0);
+  });
+
+  test('whose children share its memory does not pay for it once per child', async () => {
+    expect(await host({ timeoutMs: 20_000 }).score([order('shared')])).toMatchObject([{ ok: true }]);
+  });
+
+  test('that kills its process group costs itself alone', async () => {
+    expect(await host().score([order('killpg'), order('fine')])).toMatchObject([
+      { ok: false, code: 'crashed' },
+      { ok: true },
+    ]);
+  });
+
+  test('that ends takes along what it has started', async () => {
+    const [outcome] = await host().score([order('exit')]);
+    expect(outcome).toMatchObject({ code: 'crashed', reason: expect.stringContaining('exit code 3') });
+    expect(left()).toBe(0);
+  });
+
+  test('may start processes that go on between its calls, until the host is closed', async () => {
+    const scorers = host();
+    expect(await scorers.score([order('stay'), order('fine')])).toMatchObject([{ ok: true }, { ok: true }]);
+    expect(left()).toBe(1);
+    await scorers.close();
+    expect(left()).toBe(0);
+  });
+});
+
+describe('a call that is aborted', () => {
+  test('kills the scorers that work for it at once, and no other call notices', async () => {
+    const scorers = host({ timeoutMs: 600_000, concurrency: 2 });
+    await scorers.ready();
+    const leave = new AbortController();
+    const started = new Promise<void>((resolve) => {
+      const watch = setInterval(() => {
+        if (left() === 0) return;
+        clearInterval(watch);
+        resolve();
+      }, 10);
+    });
+    const given = scorers.score([order('session'), order('session'), order('session')], { signal: leave.signal });
+    const refused = expect(given).rejects.toThrow('nobody waits');
+    await started;
+    const other = scorers.score([order('fine'), order('fine')]);
+    leave.abort(new Error('nobody waits'));
+    await refused;
+    expect(await other).toMatchObject([{ ok: true }, { ok: true }]);
+    await scorers.close();
+    expect(left()).toBe(0);
+  });
+
+  test('while the scorer is being loaded is given up too', async () => {
+    const leave = new AbortController();
+    const scorers = host();
+    const given = scorers.score([order('fine')], { signal: leave.signal });
+    leave.abort(new Error('nobody waits'));
+    await expect(given).rejects.toThrow('nobody waits');
+    expect(await scorers.score([order('fine')])).toMatchObject([{ ok: true }]);
+  });
+});

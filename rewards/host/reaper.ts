@@ -1,0 +1,101 @@
+/**
+ * A program under `petrel-reaper` (native/reaper/reaper.c), which ends every descendant of it, whatever it did to get away.
+ * The reaper ends last: when it has, none of them is left.
+ */
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Duplex, Readable, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { TerminalError } from '../../core/errors.ts';
+
+/** How the program ended, as Node tells it. */
+export interface ProgramEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** What all descendants take together. */
+export interface TreeUsage {
+  readonly mib: number;
+  readonly processes: number;
+}
+
+/** `r`: resident, shared pages count for each process. `p`: proportional, they count once; slower to find out. */
+export type MemoryKind = 'r' | 'p';
+
+/** A stranger may hold a pipe open for ever: what was not read this long after the end is given up. */
+const lastOutputMs = 200;
+
+export class ReapedProgram {
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Resolves when no descendant is left and the output has been read. Never rejects. */
+  readonly ended: Promise<ProgramEnd>;
+  readonly #control: Duplex;
+  readonly #answers: ((usage: TreeUsage | undefined) => void)[] = [];
+
+  /** @throws TerminalError `ReaperMissing` when the reaper is not built. */
+  constructor(command: string, args: readonly string[], env: Readonly<Record<string, string>>) {
+    // A session of its own: Ctrl-C goes to the parent alone.
+    const child = spawn(reaperPath(), [command, ...args], {
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+      detached: true,
+      env,
+    }) as ChildProcessByStdio<Writable, Readable, Readable>;
+    this.stdin = child.stdin;
+    this.stdout = child.stdout;
+    this.stderr = child.stderr;
+    this.#control = child.stdio[3] as Duplex;
+    this.stdin.on('error', () => undefined); // It has ended: its end says why.
+    this.#control.on('error', () => undefined);
+    this.#control.on('data', (chunk: Buffer) => this.#answer(chunk.toString()));
+    this.ended = new Promise((resolve) => {
+      child.once('error', () => resolve({ code: null, signal: null }));
+      child.once('exit', (code, signal) => {
+        for (const waiting of this.#answers.splice(0)) waiting(undefined);
+        const done = () => {
+          clearTimeout(limit);
+          for (const stream of [this.stdin, this.stdout, this.stderr, this.#control]) stream.destroy();
+          resolve({ code, signal });
+        };
+        const limit = setTimeout(done, lastOutputMs);
+        child.once('close', done);
+      });
+    });
+  }
+
+  /** undefined when it has ended. */
+  usage(kind: MemoryKind): Promise<TreeUsage | undefined> {
+    if (this.#control.destroyed) return Promise.resolve(undefined);
+    this.#control.write(kind);
+    return new Promise((resolve) => this.#answers.push(resolve));
+  }
+
+  /** Ends the program and all its descendants; `ended` tells when that is done. */
+  kill(): void {
+    this.#control.destroy();
+  }
+
+  /** An answer is one short line, written at once. */
+  #answer(text: string): void {
+    for (const line of text.trim().split('\n')) {
+      const [kib = NaN, processes = NaN] = line.split(' ').map(Number);
+      this.#answers.shift()?.({ mib: kib / 1024, processes });
+    }
+  }
+}
+
+/** Built by set-up, next to the engine. */
+function reaperPath(): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder);
+  const path = join(folder, 'build', 'native', 'petrel-reaper');
+  if (!existsSync(path)) {
+    throw new TerminalError('ReaperMissing', `the program that runs scorers is not built: ${path} is not there`, {
+      hint: 'npm run setup',
+    });
+  }
+  return path;
+}

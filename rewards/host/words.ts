@@ -1,0 +1,19 @@
+/** What a scorer says, as petrel passes it on: without secrets, with the user's own file name, and not without end. */
+import { pathToFileURL } from 'node:url';
+import type { Launch } from './launch.ts';
+import { redactor } from './redact.ts';
+
+/** Longest text of a reason, a column or a printed line, in characters. */
+const longest = 2_000;
+
+/** The run's copy of a scorer lies in a cache, under a digest; the user knows it as `shownAs`. */
+export function wordsOf({ secrets, load, shownAs }: Launch): (text: string) => string {
+  const redact = redactor(secrets);
+  if (!('module' in load) || shownAs === undefined) return (text) => cut(redact(text));
+  const { href } = pathToFileURL(load.module);
+  return (text) => cut(redact(text).replaceAll(href, shownAs).replaceAll(load.module, shownAs));
+}
+
+function cut(text: string): string {
+  return text.length <= longest ? text : `${text.slice(0, longest)}… (${text.length - longest} more characters)`;
+}

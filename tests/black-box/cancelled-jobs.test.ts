@@ -1,0 +1,114 @@
+/** A cancelled run's jobs end at once wherever they are, and one run's scorers never keep another run waiting. */
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PetrelUser } from './petrel.ts';
+import { seenRun, until } from './second-worker.ts';
+
+/** How soon the jobs of a cancelled run end, and what a loaded machine may add to the look of it. */
+const soonMs = 2_000;
+const lookMs = 3_000;
+
+const ended = ['completed', 'failed', 'stopped', 'cancelled'];
+
+const user = new PetrelUser();
+beforeAll(async () => {
+  const up = await user.petrel('up');
+  expect(up.code, up.err).toBe(0);
+}, 180_000);
+afterAll(() => user.remove());
+
+/** A scorer that writes down its process and never answers. */
+const hanging = `import { appendFileSync } from 'node:fs';
+export function computeScore() {
+  appendFileSync(${JSON.stringify(join(user.folder, 'scorers'))}, process.pid + '\\n');
+  for (;;) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
+}
+`;
+
+function scorers(): number[] {
+  const file = join(user.folder, 'scorers');
+  return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n').map(Number) : [];
+}
+
+const lives = (pid: number) =>
+  existsSync(`/proc/${pid}/stat`) && !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+
+/** Two workers with all roles: a run holds the trainer of one, and may hold the reward slots of both. */
+const fleet = { pools: { local: { roles: ['trainer', 'rollout', 'reward'], workers: 2, threads: 1 } } };
+
+/** Starts a run whose every sample hangs for an hour; resolves when its jobs hold all reward slots. */
+async function startHanging(): Promise<void> {
+  user.write('hang.mjs', hanging);
+  user.recipe('hangs.yaml', {
+    fleet,
+    data: { train_batch_size: 32 },
+    rollout: { n: 4, max_num_seqs: 8 },
+    reward: { scorer: undefined as never, timeout: 3600, custom_reward_function: { path: './hang.mjs' } },
+  });
+  const run = await user.petrel('run', 'hangs.yaml', '--name', 'hangs', '--detach');
+  expect(run.code, run.err).toBe(0);
+  await until('jobs that hang', async () =>
+    (await jobsInHand()).filter((job) => job.startsWith('reward-')).length >= 4 ? true : undefined,
+  );
+}
+
+/** Jobs that the workers say they have in hand. */
+async function jobsInHand(): Promise<readonly string[]> {
+  const status = (await user.petrel('status', '--json')).json<{
+    readonly workers: readonly { readonly jobs: readonly string[] }[];
+  }>();
+  return status.workers.flatMap(({ jobs }) => jobs);
+}
+
+/** What `ask` says once nothing is left, or when the time is over. */
+async function leftAfter<T>(ms: number, ask: () => Promise<readonly T[]>): Promise<readonly T[]> {
+  const since = performance.now();
+  return until('an end', async () => {
+    const left = await ask();
+    return left.length === 0 || performance.now() - since > ms ? left : undefined;
+  });
+}
+
+describe.each([
+  ['trains', 'update', { actor: { ppo_mini_batch_size: 1, ppo_epochs: 3000, ppo_max_token_len_per_gpu: 64 } }],
+  [
+    'samples',
+    'rollout',
+    { data: { max_response_length: 900, train_batch_size: 32 }, rollout: { n: 8, temperature: 50 } },
+  ],
+] as const)('a run that %s', (name, stage, recipe) => {
+  it(`is off the worker soon after it was cancelled in ${stage}`, async () => {
+    user.recipe(`${name}.yaml`, { fleet, trainer: { total_training_steps: 10_000, save_freq: 1_000 }, ...recipe });
+    const run = await user.petrel('run', `${name}.yaml`, '--name', name, '--detach');
+    expect(run.code, run.err).toBe(0);
+    await seenRun(user, name, (now) => ended.includes(now.state) || now.stage === stage);
+    const cancelled = await user.petrel('cancel', name, '--yes');
+    expect(cancelled.code, cancelled.err).toBe(0);
+    expect(await leftAfter(soonMs + lookMs, jobsInHand), 'jobs in hand').toEqual([]);
+    expect((await seenRun(user, name, ({ state }) => ended.includes(state))).state).toBe('cancelled');
+  }, 240_000);
+});
+
+describe('a run whose scorers hang and hold every reward slot', () => {
+  beforeAll(startHanging, 180_000);
+
+  it('does not keep another run waiting', async () => {
+    user.recipe('goes-on.yaml', { fleet });
+    expect((await user.petrel('run', 'goes-on.yaml', '--name', 'goes-on', '--detach')).code).toBe(0);
+    const unended = await leftAfter(60_000, async () => {
+      const { state, stage, queued } = await seenRun(user, 'goes-on', () => true);
+      return state === 'completed' ? [] : [{ state, stage, queued }];
+    });
+    expect(unended, 'what the other run does after a minute').toEqual([]);
+  }, 120_000);
+
+  it('has no scorer soon after it was cancelled', async () => {
+    expect(scorers().filter(lives)).not.toEqual([]);
+    const cancelled = await user.petrel('cancel', 'hangs', '--yes');
+    expect(cancelled.code, cancelled.err).toBe(0);
+    const left = await leftAfter(soonMs + lookMs, async () => scorers().filter(lives));
+    expect(left, 'scorers that live on').toEqual([]);
+    expect(await leftAfter(soonMs + lookMs, jobsInHand), 'jobs in hand').toEqual([]);
+  }, 120_000);
+});

@@ -1,0 +1,56 @@
+/** Files of a model or of rows that somebody else wrote: each ends within seconds, with an error that names what is wrong. */
+import { readFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { PetrelUser, type Ran } from './petrel.ts';
+
+/** Far above what a refusal takes, far below what the hostile file asks for. */
+const limitMs = 60_000;
+
+describe('a run on hostile files is refused', () => {
+  let user: PetrelUser;
+  beforeEach(() => {
+    user = new PetrelUser();
+  });
+  afterEach(() => user.remove(), 120_000);
+
+  /** What `petrel run` said, or that it had not ended. */
+  const refused = async (): Promise<Partial<Ran> & { readonly hung?: string }> =>
+    user.petrelWith({ limitMs }, 'run', 'recipe.yaml', '--json').catch((error: Error) => ({ hung: error.message }));
+
+  it('when config.json has more layers than any model, by the name of the field', { timeout: 200_000 }, async () => {
+    user.recipe();
+    const config = JSON.parse(readFileSync(`${user.folder}/base/config.json`, 'utf8')) as object;
+    user.write('base/config.json', { ...config, num_hidden_layers: 2147483648 });
+    const ran = await refused();
+    expect(ran).toMatchObject({ code: 2, out: expect.stringContaining('num_hidden_layers must be') });
+  });
+
+  it('when the chat template loops for years, by its line', { timeout: 200_000 }, async () => {
+    user.recipe('recipe.yaml', { data: { prompt_key: 'chat' }, trainer: { total_training_steps: 1 } }, 8);
+    const rows = user
+      .read('train.jsonl')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { prompt: unknown });
+    user.write(
+      'train.jsonl',
+      rows.map((row) => `${JSON.stringify({ ...row, chat: [{ role: 'user', content: '1+1=' }] })}\n`).join(''),
+    );
+    const range = 'range(100000)';
+    user.write('base/tokenizer_config.json', {
+      ...(JSON.parse(user.read('base/tokenizer_config.json')) as object),
+      chat_template: `{% for a in ${range} %}{% for b in ${range} %}{% for c in ${range} %}{% endfor %}{% endfor %}{% endfor %}1+1=`,
+    });
+    const ran = await refused();
+    expect(ran).toMatchObject({ code: 2, out: expect.stringMatching(/chat template, line 1: .*steps/) });
+  });
+
+  it('and one with long numbers in its rows is not slow', { timeout: 200_000 }, async () => {
+    user.recipe();
+    const rows = user.read('train.jsonl').trim().split('\n');
+    // No number of JSON: refused. A pattern that tries a run of zeros from each of its positions takes minutes to find out.
+    user.write('train.jsonl', [...rows, `{"prompt": 1.${'0'.repeat(400_000)}1x}`, ''].join('\n'));
+    const ran = await refused();
+    expect(ran).toMatchObject({ code: 2, out: expect.stringContaining('train.jsonl') });
+  });
+});

@@ -1,0 +1,110 @@
+/** Runs that an older petrel left are listed, verified, resumed and forked by this one. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { KeptStore } from './kept-store.ts';
+import { PetrelUser } from './petrel.ts';
+
+const states = {
+  'grpo-killed': 'running',
+  'sft-killed': 'running',
+  'grpo-cancelled': 'cancelled',
+  'grpo-stopped': 'stopped',
+  'grpo-paused': 'paused',
+  'grpo-failed': 'failed',
+  weekly: 'completed',
+  'grpo-trimmed': 'completed',
+  'grpo-redone': 'completed',
+  'grpo-fork': 'completed',
+  'sft-completed': 'completed',
+  'plain-completed': 'completed',
+  'grpo-completed': 'completed',
+};
+const names = Object.keys(states);
+
+/** The variable that `grpo-failed` waits for. */
+class KeyedUser extends PetrelUser {
+  override env(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
+    return super.env({ KEPT_KEY: 'there', ...more });
+  }
+}
+
+describe('the store of 5ad3543', () => {
+  const user = new KeyedUser();
+  let store: KeptStore;
+  beforeAll(() => {
+    store = new KeptStore(user, '5ad3543');
+  });
+  afterAll(() => user.remove());
+
+  /** Runs a command that must end well. */
+  async function petrel(...words: readonly string[]): Promise<void> {
+    const ran = await user.petrel(...words);
+    expect(ran.code, `petrel ${words.join(' ')}\n${ran.out}\n${ran.err}`).toBe(0);
+  }
+
+  describe('before any process of petrel runs', () => {
+    it('is listed', async () => {
+      const listed = await user.petrel('ls', '--all', '--json');
+      const runs = listed.json<{ name: string; state: string }[]>();
+      expect(Object.fromEntries(runs.map(({ name, state }) => [name, state]))).toEqual(states);
+    });
+
+    it('shows its schedule', async () => {
+      const shown = await user.petrel('schedule', 'show', 'weekly', '--json');
+      expect(shown.json()).toMatchObject({ state: 'paused', firings: [{ outcome: 'started', state: 'completed' }] });
+    });
+
+    it.each(names)('%s: status, checkpoints, metrics and samples are shown', async (name) => {
+      expect(await store.status(name)).toMatchObject({ name, state: states[name as keyof typeof states] });
+      await petrel('ckpt', 'ls', name);
+      if (name === 'grpo-failed') return; // it has no iteration
+      await petrel('ckpt', 'verify', name);
+      await petrel('metrics', name);
+      await petrel('samples', name);
+    });
+
+    it.each(names)('%s: the ledger is verified', (name) => store.verify(name));
+  });
+
+  describe('once petrel is up', () => {
+    beforeAll(() => petrel('up'));
+
+    it('the run that was killed goes on to the same weights', async () => {
+      const { code, err } = await user.petrel('resume', 'grpo-killed');
+      expect([0, 5], err).toContain(code); // 5: a stack that is up may have gone on with it already
+      await store.reaches('grpo-killed', 'completed');
+      expect(store.states('grpo-killed')).toEqual(store.states('grpo-completed'));
+    });
+
+    it.each(['grpo-paused', 'grpo-stopped', 'grpo-failed'])('%s is resumed to the same weights', async (name) => {
+      await petrel('resume', name, '--wait');
+      expect(store.states(name)).toEqual(store.states('grpo-completed'));
+    });
+
+    it('the cancelled run is resumed from an iteration to the same weights', async () => {
+      await petrel('resume', 'grpo-cancelled', '--from', '2', '--accept', '--wait');
+      expect(store.states('grpo-cancelled')).toEqual(store.states('grpo-completed'));
+    });
+
+    it('the killed run of another stack is taken over', async () => {
+      await petrel('resume', 'sft-killed', '--accept', '--wait');
+      expect(await store.status('sft-killed')).toMatchObject({ state: 'completed', iteration: 6, owner: 'kept-a' });
+    });
+
+    it('a fork repeats the numbers of the fork that is there', async () => {
+      await petrel(
+        ...['fork', 'grpo-completed', '--from', '3', 'actor.optim.lr=0.001', '--name', 'grpo-again', '--wait'],
+      );
+      expect(store.states('grpo-again')).toEqual(store.states('grpo-fork'));
+    });
+
+    it.each(['grpo-redone', 'grpo-trimmed', 'plain-completed', 'sft-completed'])(
+      '%s is resumed with more iterations',
+      async (name) => {
+        await petrel('resume', name, 'trainer.total_training_steps=8', '--accept', '--wait');
+        expect(await store.status(name)).toMatchObject({ state: 'completed', iteration: 8, term: expect.any(Number) });
+      },
+    );
+
+    it.each([...names, 'grpo-again'])('%s: the ledger is verified', (name) => store.verify(name));
+  });
+});

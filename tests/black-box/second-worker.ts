@@ -1,0 +1,94 @@
+/** A worker beside those of a running stack, started by hand with another environment: like one on another machine. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type PetrelUser, root } from './petrel.ts';
+
+export interface SeenWorker {
+  readonly worker: string;
+  readonly pid: number;
+  readonly state: string;
+  readonly jobs: readonly string[];
+  readonly lastError?: { readonly code: string; readonly message: string };
+}
+
+export interface SeenRun {
+  readonly state: string;
+  readonly stage?: string;
+  readonly queued?: string;
+  readonly reason?: { readonly code: string; readonly message: string };
+  readonly workers: readonly SeenWorker[];
+}
+
+export interface SecondWorkerOptions {
+  readonly name: string;
+  /** Replaces variables of the stack's own worker; undefined removes one. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly roles?: string;
+  /** The built checkout that it runs; the one under test when absent. */
+  readonly checkout?: string;
+  /** A program that runs the worker's command line, given as its last words. */
+  readonly within?: readonly string[];
+}
+
+/** Starts it with the environment of `local-1`; resolves when the stack sees it. */
+export async function startSecondWorker(user: PetrelUser, options: SecondWorkerOptions): Promise<ChildProcess> {
+  const { name, env = {}, roles = 'trainer,rollout,reward', checkout = root, within = [] } = options;
+  const { pid } = await seenWorker(user, 'local-1', () => true);
+  const command = [
+    ...within,
+    process.execPath,
+    `${checkout}/dist/workers/main.js`,
+    ...['--name', name, '--roles', roles, '--threads', '1'],
+  ];
+  const inherited = { ...environmentOf(pid), PETREL_CHILD: name };
+  // What marks a process as the supervisor's child: that would end this one.
+  for (const variable of ['PETREL_CHILD_KIND', 'PETREL_READY_FILE']) delete (inherited as NodeJS.ProcessEnv)[variable];
+  const child = spawn(command[0] ?? '', command.slice(1), {
+    env: { ...inherited, ...env },
+    stdio: ['ignore', 'ignore', process.env['PETREL_SHOW'] === undefined ? 'ignore' : 'inherit'],
+  });
+  await seenWorker(user, name, () => true);
+  return child;
+}
+
+/** What `petrel status` says of a worker, once it is so. */
+export async function seenWorker(
+  user: PetrelUser,
+  name: string,
+  is: (worker: SeenWorker) => boolean,
+): Promise<SeenWorker> {
+  return until(`worker ${name}`, async () => {
+    const { workers } = (await user.petrel('status', '--json')).json<{ readonly workers: readonly SeenWorker[] }>();
+    return workers.find((seen) => seen.worker === name && is(seen));
+  });
+}
+
+/** What `petrel status RUN` says, once it is so. */
+export async function seenRun(user: PetrelUser, run: string, is: (seen: SeenRun) => boolean): Promise<SeenRun> {
+  return until(`run ${run}`, async () => {
+    const seen = (await user.petrel('status', run, '--json')).json<SeenRun>();
+    return is(seen) ? seen : undefined;
+  });
+}
+
+/** Asks until there is an answer. A bound for a loaded machine, not a limit: a test that passes never waits so long. */
+export async function until<T>(what: string, ask: () => Promise<T | undefined>, limitMs = 90_000): Promise<T> {
+  const end = performance.now() + limitMs;
+  for (;;) {
+    const answer = await ask();
+    if (answer !== undefined) return answer;
+    if (performance.now() > end) throw new Error(`${what}: nothing of the kind within ${limitMs} ms`);
+    await delay(100);
+  }
+}
+
+/** The environment that a process was started with. */
+export function environmentOf(pid: number): NodeJS.ProcessEnv {
+  const entries = readFileSync(`/proc/${pid}/environ`, 'utf8')
+    .split('\0')
+    .filter((entry) => entry.includes('='));
+  return Object.fromEntries(
+    entries.map((entry) => [entry.slice(0, entry.indexOf('=')), entry.slice(entry.indexOf('=') + 1)]),
+  );
+}

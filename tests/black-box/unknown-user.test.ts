@@ -1,0 +1,51 @@
+/** A user id without an entry in passwd, as containers give them. */
+import {
+  chownSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { finish, PetrelUser } from './petrel.ts';
+
+const uid = 54_321;
+const user = new PetrelUser();
+/** The machine's own home may be closed to that user: the servers are copied. */
+const home = realpathSync(mkdtempSync(join(tmpdir(), 'petrel-unknown-')));
+
+const petrel = (...words: string[]) => {
+  const { HOME: _home, USER: _user, LOGNAME: _logname, ...env } = user.env({ PETREL_HOME: home });
+  const options = { env, cwd: home, uid, gid: uid, stdio: ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'] };
+  return finish(user.start(words, options), `petrel ${words.join(' ')}`, 180_000);
+};
+
+afterAll(async () => {
+  if (process.getuid?.() === 0) await petrel('down');
+  rmSync(home, { recursive: true, force: true, maxRetries: 3 });
+  await user.remove();
+});
+
+it.skipIf(process.getuid?.() !== 0)('may start a stack (only root can try this)', async () => {
+  copyServers();
+  const up = await petrel('up');
+  expect(up.code, `up failed: ${(up.out + up.err).slice(-500)}`).toBe(0);
+});
+
+function copyServers(): void {
+  const toolchain = join(home, 'toolchain');
+  mkdirSync(toolchain);
+  const tools = JSON.parse(readFileSync(join(user.home, 'toolchain/tools.json'), 'utf8'));
+  for (const tool of Object.values<{ path: string }>(tools)) {
+    const copy = join(toolchain, basename(tool.path));
+    copyFileSync(tool.path, copy);
+    tool.path = copy;
+  }
+  writeFileSync(join(toolchain, 'tools.json'), JSON.stringify(tools));
+  for (const path of [home, toolchain]) chownSync(path, uid, uid);
+}

@@ -1,0 +1,71 @@
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { drivenRuns, noteDrivenRun } from '../../infra/stack/driven-runs.ts';
+import { stackFolder } from '../../infra/stack/state.ts';
+import { runWords } from '../cli.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
+import { kill } from '../stack-under-test.ts';
+
+const loop = new LoopUnderTest();
+beforeAll(() => loop.up());
+afterAll(() => loop.remove());
+
+/** The Temporal server loses its database while nobody watches over it. */
+async function loseDatabase(): Promise<void> {
+  const { pid } = loop.supervisor();
+  process.kill(pid, 'SIGSTOP');
+  try {
+    await kill(loop.process('temporal'));
+    const folder = stackFolder(loop.home);
+    for (const name of readdirSync(folder).filter((file) => /^temporal\.db(-wal|-shm)?$/.test(file)))
+      rmSync(join(folder, name));
+  } finally {
+    process.kill(pid, 'SIGCONT');
+  }
+}
+
+describe('a run whose command ended before it started the workflow', () => {
+  it('is begun by the stack, and stays paused until it is resumed when its owner has paused it by then', async () => {
+    const [run, held] = [await loop.create(), await loop.create()];
+    expect((await runWords(loop.home, ['pause', held.runId])).out).toContain('is paused');
+    const asked = (await held.log.status())?.n ?? 0;
+    for (const { runId } of [run, held]) noteDrivenRun(loop.home, { runId, store: loop.store.url, kind: 'rl' });
+    await loop.reaches(run, 'completed');
+    await loop.until(held, 'its first term and a pause after it', async () => {
+      const status = await held.log.status();
+      return (await held.log.newestTerm()) !== undefined && status?.state === 'paused' && status.n > asked;
+    });
+    expect((await held.log.head())?.position).toBe(0);
+    await runWords(loop.home, ['resume', held.runId]);
+    await loop.reaches(held, 'completed');
+    expect(await loop.states(held)).toEqual(await loop.states(run));
+    expect((await loop.lines(run)).filter((line) => line.includes('workflow was gone'))).toEqual([]);
+  });
+});
+
+describe('when the Temporal server loses its database (seed 42)', () => {
+  it('a running and a paused run get their workflows again by themselves, and end with the undisturbed weights', async () => {
+    const recipe = { trainer: { total_training_steps: 6, save_freq: 2 } };
+    const undisturbed = await loop.start(recipe);
+    await loop.reaches(undisturbed, 'completed');
+    const paused = await loop.start(recipe);
+    await loop.passes(paused, 2);
+    await loop.tell(paused, 'pause');
+    await loop.reaches(paused, 'paused');
+    const running = await loop.start(recipe);
+    await loop.passes(running, 2);
+    await loseDatabase();
+    await loop.reaches(running, 'completed');
+    await loop.said(running, /its workflow was gone: started again from the store/);
+    await loop.said(paused, /its workflow was gone: started again from the store/);
+    expect((await paused.log.status())?.state).toBe('paused');
+    await loop.resume(paused);
+    await loop.reaches(paused, 'completed');
+    const wanted = await loop.states(undisturbed);
+    expect(await loop.states(running)).toEqual(wanted);
+    expect(await loop.states(paused)).toEqual(wanted);
+    // Runs that are over are forgotten.
+    await loop.until(running, 'no driven run', async () => drivenRuns(loop.home).length === 0);
+  });
+});

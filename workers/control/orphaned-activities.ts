@@ -1,0 +1,58 @@
+/**
+ * Activities that a dead control process was executing. Temporal would notice when their heartbeats stop; the next
+ * control process knows already. It fails them, so that Temporal retries them at once.
+ */
+import { hostname } from 'node:os';
+import type { Client } from '@temporalio/client';
+import { ApplicationFailure } from '@temporalio/common';
+import { errorToJson } from '../../core/errors.ts';
+import { drivenRuns } from '../../infra/stack/driven-runs.ts';
+import { isAlive, ownIdentity } from '../../infra/stack/process.ts';
+
+const namespace = 'default';
+/** `4711.882347@host`: a process by pid and start time, and its machine. */
+const pattern = /^(\d+)\.(\d+)@(.*)$/;
+
+/** The identity under which this process polls the Temporal server. */
+export function temporalIdentity(): string {
+  const { pid, startTime } = ownIdentity();
+  return `${pid}.${startTime}@${hostname()}`;
+}
+
+/**
+ * Fails the activities of this stack's runs that dead processes of this machine were executing. When that does not work
+ * for a run, its heartbeat timeout does the same a little later.
+ */
+export async function failOrphanedActivities(client: Client, home: string, log: (line: string) => void): Promise<void> {
+  await Promise.all(
+    drivenRuns(home).map(({ runId }) =>
+      failOrphansOf(client, runId).catch((error: unknown) =>
+        log(`${runId}: could not fail the activities of the last control process: ${errorToJson(error).message}`),
+      ),
+    ),
+  );
+}
+
+async function failOrphansOf(client: Client, runId: string): Promise<void> {
+  const execution = { workflowId: runId };
+  // The next workflow task would otherwise wait for a while in the dead process's own (sticky) task queue.
+  await client.workflowService.resetStickyTaskQueue({ namespace, execution });
+  const { pendingActivities } = await client.workflowService.describeWorkflowExecution({ namespace, execution });
+  const orphans = (pendingActivities ?? []).filter(({ lastWorkerIdentity }) => isDead(lastWorkerIdentity ?? ''));
+  const failure = ApplicationFailure.create({
+    message: 'the control process that waited for it is gone',
+    type: 'PreemptedError',
+    nextRetryDelay: '1 ms',
+  });
+  for (const { activityId } of orphans) {
+    // An activity that has timed out since the description cannot be failed; Temporal retries it anyway.
+    await client.activity.fail({ workflowId: runId, activityId: activityId ?? '' }, failure).catch(() => undefined);
+  }
+}
+
+function isDead(identity: string): boolean {
+  const [, pid, startTime, host] = pattern.exec(identity) ?? [];
+  return (
+    pid !== undefined && startTime !== undefined && host === hostname() && !isAlive({ pid: Number(pid), startTime })
+  );
+}

@@ -1,0 +1,51 @@
+/** Every store that this machine uses has a janitor: a Temporal Schedule. It is made again when Temporal has lost it. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
+import { errorToJson } from '../../core/errors.ts';
+import { digestOf } from '../../infra/store/digest.ts';
+import { isInUse, isPaidByRequest, knownStores } from '../../infra/store/places.ts';
+import { ensureSchedule, removeSchedule } from '../../infra/temporal/schedules.ts';
+
+/** How often a janitor goes over its store. What one pass marks, the next pass after the grace removes. */
+const everyMs = 10 * 60_000;
+/** The same where each of the dozens of requests for every run is paid for. */
+const paidEveryMs = 60 * 60_000;
+/** How often the Schedules are compared with the known stores. */
+const lookMs = 60_000;
+
+export interface ReconcileJanitorsPorts {
+  readonly home: string;
+  readonly client: Client;
+  readonly log: (line: string) => void;
+}
+
+/** Id of the Schedule, and of its workflows. */
+export const janitorId = (store: string): string => `janitor-${digestOf(store).slice(0, 12)}`;
+
+/** Reconciles all janitors until the signal. A folder that is gone has none: a pass would create it where a disk is to be mounted. */
+export async function reconcileJanitors(
+  { home, client, log }: ReconcileJanitorsPorts,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    for (const { url } of knownStores(home)) {
+      await (isInUse(url) ? ensureJanitor(client, url) : removeSchedule(client, janitorId(url))).catch(
+        (error: unknown) => log(`the janitor of ${url}: ${errorToJson(error).message}`),
+      );
+    }
+    await delay(lookMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function ensureJanitor(client: Client, store: string): Promise<void> {
+  const id = janitorId(store);
+  await ensureSchedule(client, {
+    id,
+    times: { type: 'every', everyMs: isPaidByRequest(store) ? paidEveryMs : everyMs },
+    catchUpMs: 10_000,
+    overlap: 'skip',
+    paused: false,
+    note: `removes what no run in ${store} needs any more`,
+    action: { workflow: 'janitor', workflowId: id, args: [{ store }] },
+  });
+}

@@ -1,0 +1,129 @@
+/**
+ * Brings the runs of this stack to their desired states, whatever was down when the owner asked. The store is the truth.
+ *
+ * Once a second, for each run:
+ * - A run whose workflow is gone or stuck gets a new workflow, which reads from the store where the run is. This happens
+ *   when the Temporal database was lost, or when an older copy of it was put back.
+ * - A workflow that does not know the desired state of its run gets the signal that says it. Signals are lost when Temporal
+ *   or the whole stack is down, when another stack sets the desired state, when a command dies before it sends the signal,
+ *   and when an older Temporal database is put back.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from '@temporalio/client';
+import { errorToJson } from '../../core/errors.ts';
+import type { Store } from '../../core/ports.ts';
+import { drivenRuns, forgetDrivenRun } from '../../infra/stack/driven-runs.ts';
+import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
+import { isAlive } from '../../infra/stack/process.ts';
+import { isPaidByRequest } from '../../infra/store/places.ts';
+import { RunLog } from '../../infra/store/run-log.ts';
+import {
+  endRunWorkflow,
+  knownDesiredState,
+  runningWorkflow,
+  startRunWorkflow,
+  tellRunWorkflow,
+} from '../../infra/temporal/run-workflow.ts';
+import type { RunningWorkflow } from '../../infra/temporal/run-workflow.ts';
+import { Histories } from './histories.ts';
+import { Reminders } from './reminders.ts';
+
+/** How often the runs are compared with their workflows. */
+const everyMs = 1_000;
+/** Where each request is paid for, the desired state is read in one of this many rounds. */
+const paidRounds = 12;
+
+export interface ReconcileRunsPorts {
+  readonly home: string;
+  /** Name of this stack. It does not start a workflow for a run that another stack has taken over. */
+  readonly stack: string;
+  readonly client: Client;
+  readonly openStore: (url: string) => Promise<Store>;
+  readonly say: (runId: string, text: string) => void;
+  readonly log: (line: string) => void;
+}
+
+/** Reconciles all runs until the signal. When a server or a store does not answer, the next round tries again. */
+export async function reconcileRuns(ports: ReconcileRunsPorts, signal: AbortSignal): Promise<void> {
+  const reconciler = new RunReconciler(ports);
+  for (let round = 0; !signal.aborted; round++) {
+    await Promise.all(drivenRuns(ports.home).map((run) => reconciler.reconcile(run, round)));
+    await delay(everyMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+class RunReconciler {
+  readonly #ports: ReconcileRunsPorts;
+  readonly #histories = new Histories();
+  readonly #reminders = new Reminders();
+  /** Last error of each run, so that the same error is not logged every second. */
+  readonly #errors = new Map<string, string>();
+
+  constructor(ports: ReconcileRunsPorts) {
+    this.#ports = ports;
+  }
+
+  /** Never rejects: one run's error must not keep the others from their desired states. */
+  async reconcile(run: DrivenRun, round: number): Promise<void> {
+    try {
+      const workflow = await runningWorkflow(this.#ports.client, run.runId);
+      const doubt = workflow === undefined ? 'its workflow was gone' : this.#histories.doubt(run.runId, workflow);
+      if (doubt !== undefined) await this.#replace(run, workflow, doubt);
+      else if (workflow !== undefined && (!isPaidByRequest(run.store) || round % paidRounds === 0))
+        await this.#remind(run, workflow);
+      this.#errors.delete(run.runId);
+    } catch (error) {
+      const text = `${run.runId}: could not compare it with its workflow: ${errorToJson(error).message}`;
+      if (this.#errors.get(run.runId) !== text) this.#ports.log(text);
+      this.#errors.set(run.runId, text);
+    }
+  }
+
+  /** Ends a stuck workflow, and starts a new one unless the run is over. */
+  async #replace(run: DrivenRun, workflow: RunningWorkflow | undefined, doubt: string): Promise<void> {
+    const { client, home, say } = this.#ports;
+    // A living command is about to start the workflow. This is asked before the store: what it wrote by its death is read.
+    const isStarting = run.startedBy !== undefined && isAlive(run.startedBy);
+    if (workflow === undefined && isStarting) return;
+    // The store is read before the old workflow ends, so that the gap between the two workflows is short.
+    const standing = await this.#standing(run);
+    if (workflow !== undefined) {
+      // Waiting for its next task instead could take minutes, and the task could be stuck again.
+      await endRunWorkflow(client, run.runId, workflow.execution, doubt);
+      this.#histories.ended(run.runId);
+    }
+    if (standing === 'over') return this.#forget(home, run.runId);
+    await startRunWorkflow(client, { runId: run.runId, store: run.store }, run.kind);
+    if (standing === 'begun') say(run.runId, `${doubt}: started again from the store`);
+  }
+
+  /** Signals the desired state when the workflow does not know it. */
+  async #remind(run: DrivenRun, { execution }: RunningWorkflow): Promise<void> {
+    const { client, openStore } = this.#ports;
+    const status = await new RunLog(await openStore(run.store), run.runId).status();
+    if (status === undefined || !this.#reminders.isDue(run.runId, execution, status)) return;
+    if ((await knownDesiredState(client, run.runId)) !== status.wish)
+      await tellRunWorkflow(client, run.runId, status.wish);
+    this.#reminders.done(run.runId, execution, status);
+  }
+
+  #forget(home: string, runId: string): void {
+    this.#histories.forget(runId);
+    this.#reminders.forget(runId);
+    forgetDrivenRun(home, runId);
+  }
+
+  /**
+   * `over`: the run has ended, was removed, or belongs to another stack by now. `new`: it has no term yet, so its command
+   * starts it at this moment, or died before it could.
+   */
+  async #standing({ runId, store }: DrivenRun): Promise<'over' | 'new' | 'begun'> {
+    const log = new RunLog(await this.#ports.openStore(store), runId);
+    const status = await log.status();
+    if (status === undefined) await log.ensureThere();
+    if (status === undefined || !['queued', 'running', 'paused'].includes(status.state)) return 'over';
+    const term = await log.newestTerm();
+    if (term === undefined) return 'new';
+    return term.record.owner === this.#ports.stack ? 'begun' : 'over';
+  }
+}

@@ -1,0 +1,47 @@
+/** Makes the Temporal Schedules of this stack agree with the schedules in its stores, whatever Temporal has lost. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { errorToJson } from '../../core/errors.ts';
+import type { Store } from '../../core/ports.ts';
+import { reconcileSchedule } from '../../infra/schedules/reconcile.ts';
+import type { ReconcilePorts } from '../../infra/schedules/reconcile.ts';
+import { isInUse, isPaidByRequest, knownStores } from '../../infra/store/places.ts';
+import { listScheduleNames } from '../../infra/store/schedule-log.ts';
+import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
+
+/** How often they are compared. It costs one listing per store and a few requests per schedule. */
+const everyMs = 5_000;
+/** Where each listing is paid for, a store is compared in one of this many rounds. */
+const paidRounds = 12;
+
+export interface ReconcileSchedulesPorts extends ReconcilePorts {
+  readonly home: string;
+  readonly openStore: (url: string) => Promise<Store>;
+  readonly openScheduleLog: (store: Store, name: string) => ScheduleLog;
+  readonly log: (line: string) => void;
+}
+
+/** Reconciles all schedules until the signal. When a server or a store does not answer, the next round tries again. */
+export async function reconcileSchedules(ports: ReconcileSchedulesPorts, signal: AbortSignal): Promise<void> {
+  for (let round = 0; !signal.aborted; round++) {
+    for (const { url } of knownStores(ports.home)) {
+      if (isInUse(url) && (round % paidRounds === 0 || !isPaidByRequest(url)))
+        await reconcileStore(url, ports).catch((error: unknown) =>
+          ports.log(`could not compare the schedules of ${url} with Temporal: ${errorToJson(error).message}`),
+        );
+    }
+    await delay(everyMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function reconcileStore(url: string, ports: ReconcileSchedulesPorts): Promise<void> {
+  const store = await ports.openStore(url);
+  for (const name of await listScheduleNames(store)) {
+    try {
+      const outcome = await reconcileSchedule(ports, ports.openScheduleLog(store, name), new Date());
+      if (outcome === 'made' || outcome === 'changed')
+        ports.log(`schedule ${name}: ${outcome} in Temporal, as the store says`);
+    } catch (error) {
+      ports.log(`schedule ${name}: ${errorToJson(error).message}`);
+    }
+  }
+}

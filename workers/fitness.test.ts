@@ -1,0 +1,82 @@
+import { describe, expect, it, vi } from 'vitest';
+import { UnfitError } from '../core/errors.ts';
+import { Fitness } from './fitness.ts';
+
+const timing = { firstPauseMs: 1, longestPauseMs: 4 };
+const missing = new UnfitError('MissingSecret', 'no variable KEY');
+
+/** A need that is lacking until `mend` is called; counts the looks at it. */
+function mendable(general = false) {
+  let lacking = true;
+  const check = vi.fn(async () => {
+    if (lacking) throw missing;
+  });
+  return { need: { name: 'the variable KEY', general, check }, check, mend: () => void (lacking = false) };
+}
+
+describe('what a worker lacks', () => {
+  it('is told with its reason, and not looked at again for every job', async () => {
+    const changed = vi.fn();
+    const fitness = new Fitness(changed, { firstPauseMs: 10_000, longestPauseMs: 10_000 });
+    const { need, check } = mendable();
+    expect(await fitness.firstLack([need])).toBe(missing);
+    expect(await fitness.firstLack([need])).toBe(missing);
+    expect(check).toHaveBeenCalledTimes(1);
+    expect(changed).toHaveBeenCalledTimes(1);
+    expect(fitness.lacks).toEqual([
+      { what: 'the variable KEY', error: { code: 'MissingSecret', message: 'no variable KEY' } },
+    ]);
+    expect(fitness.takesJobs).toBe(true);
+  });
+
+  it('is looked at again by itself, until it is there', async () => {
+    const changed = vi.fn();
+    const fitness = new Fitness(changed, timing);
+    const { need, check, mend } = mendable();
+    await fitness.firstLack([need]);
+    await vi.waitFor(() => expect(check.mock.calls.length).toBeGreaterThan(3));
+    mend();
+    await vi.waitFor(() => expect(fitness.lacks).toEqual([]));
+    expect(changed).toHaveBeenCalledTimes(2);
+    expect(await fitness.firstLack([need])).toBeUndefined();
+  });
+
+  it('keeps the worker from every job when every job needs it', async () => {
+    const fitness = new Fitness(() => {}, timing);
+    const { need, mend } = mendable(true);
+    await fitness.firstLack([need]);
+    expect(fitness.takesJobs).toBe(false);
+    const fit = fitness.whenFit();
+    mend();
+    await fit;
+    expect(fitness.takesJobs).toBe(true);
+  });
+
+  it('is looked at ever more seldom when its check passes and jobs still miss it, until a job succeeds', async () => {
+    vi.useFakeTimers();
+    try {
+      const fitness = new Fitness(() => {}, { firstPauseMs: 10, longestPauseMs: 40 });
+      const need = { name: 'the store', check: async () => {} };
+      const pauses: number[] = [];
+      const miss = async () => {
+        fitness.note(need, missing);
+        let waited = 0;
+        for (; fitness.lacks.length > 0; waited += 10) await vi.advanceTimersByTimeAsync(10);
+        pauses.push(waited);
+      };
+      for (let i = 0; i < 4; i++) await miss();
+      fitness.proven([need]);
+      await miss();
+      expect(pauses).toEqual([10, 20, 40, 40, 10]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('is nothing when a check fails for another reason: the job itself meets that', async () => {
+    const fitness = new Fitness(() => {}, timing);
+    const need = { name: 'the store', check: () => Promise.reject(new Error('timeout')) };
+    expect(await fitness.firstLack([need])).toBeUndefined();
+    expect(fitness.lacks).toEqual([]);
+  });
+});

@@ -1,0 +1,72 @@
+/** What a job needs of its worker, and what every job does. */
+import { mkdir } from 'node:fs/promises';
+import { UnfitError } from '../core/errors.ts';
+import { keys } from '../core/records/keys.ts';
+import { numericProfile } from '../core/records/schema.ts';
+import type { Store } from '../core/ports.ts';
+import type { JobMessage } from '../core/wire/messages.ts';
+import { admitWorkHere } from '../infra/store/free-space.ts';
+import type { EngineFacts } from './engine/profile.ts';
+import { engineOptionsOf } from './engine/profile.ts';
+import type { Need } from './fitness.ts';
+import { secretNames, secretOf } from './reward/secrets.ts';
+
+export interface NeedPorts {
+  /** Folder for copies of models and scorers. */
+  readonly cache: string;
+  readonly openStore: (url: string) => Promise<Store>;
+  /** undefined in a worker that only scores. */
+  readonly engine: EngineFacts | undefined;
+}
+
+/** Room for copies of models and scorers. */
+export function roomNeed(cache: string): Need {
+  const check = async () => {
+    await mkdir(cache, { recursive: true });
+    await admitWorkHere("petrel's cache", cache);
+  };
+  return { name: `room in ${cache}`, general: true, check };
+}
+
+/** A worker of another build might misunderstand its jobs. `own`: the build of this process's code. */
+export function buildNeed(own: string, ofStack: () => string): Need {
+  const check = async () => {
+    const wanted = ofStack();
+    if (own === wanted) return;
+    throw new UnfitError(
+      'WrongBuild',
+      `this worker runs build ${short(own)} of petrel, the stack runs ${short(wanted)}`,
+      {
+        hint: 'Start the worker from the same build as the stack; petrel up replaces the processes of another build',
+      },
+    );
+  };
+  return { name: "the stack's build", general: true, check };
+}
+
+export function jobNeeds({ store, runId, input }: JobMessage, ports: NeedPorts): Need[] {
+  const secrets = secretNames(input['settings']);
+  const profile = numericProfile.safeParse(input['profile']).data;
+  const { engine } = ports;
+  return [
+    {
+      name: `the store ${store}`,
+      check: () => ports.openStore(store),
+      // A store that is open stays so when the credentials change: it must answer.
+      checkAgain: async () => (await ports.openStore(store)).get(keys.run(runId)),
+    },
+    ...secrets.map((name) => ({ name: `the variable ${name}`, check: async () => secretOf(name, process.env) })),
+    ...(profile === undefined || engine === undefined
+      ? []
+      : [{ name: `the numeric profile ${profile.id}`, check: async () => engineOptionsOf(profile, engine, 1) }]),
+  ];
+}
+
+/** Which need a job missed that failed with this error. */
+export function missedNeed(error: UnfitError, message: JobMessage, ports: NeedPorts): Need | undefined {
+  if (error.code === 'DiskFull') return roomNeed(ports.cache);
+  const named = error.code === 'CannotReproduce' ? 'the numeric profile' : 'the store';
+  return jobNeeds(message, ports).find(({ name }) => name.startsWith(named));
+}
+
+const short = (build: string) => build.slice(0, 12);

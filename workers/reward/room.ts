@@ -1,0 +1,86 @@
+/**
+ * Slots for scoring jobs. Scorers may be slow or hang until their time limit, so the jobs of one run could hold all slots
+ * while others wait. When all slots were held for a while, one more job is taken for each run that has none here.
+ */
+
+export interface RewardRoomSize {
+  /** Jobs side by side, of any runs. */
+  readonly slots: number;
+  /** Jobs side by side when there are more runs than slots: a run beyond `slots` has one each. */
+  readonly most: number;
+  /** How long all slots are held by the same jobs before another run's job is taken in addition. */
+  readonly patienceMs: number;
+}
+
+export const usualRewardRoom: RewardRoomSize = { slots: 2, most: 8, patienceMs: 1_000 };
+
+export class RewardRoom {
+  readonly #size: RewardRoomSize;
+  readonly #now: () => number;
+  /** Jobs, and what is being pulled. */
+  #taken = 0;
+  /** Run of each job that is at work. */
+  readonly #runs: string[] = [];
+  /** When a job last began or ended. */
+  #changedAt = 0;
+  #wake: () => void = () => {};
+
+  constructor(size: RewardRoomSize = usualRewardRoom, now: () => number = () => performance.now()) {
+    this.#size = size;
+    this.#now = now;
+  }
+
+  /** Resolves when one more job may be pulled, and takes its place. One caller at a time. */
+  async enter(): Promise<void> {
+    while (!this.#mayEnter()) await this.#change();
+    this.#taken += 1;
+  }
+
+  leave(): void {
+    this.#taken -= 1;
+    this.#wake();
+  }
+
+  /** Why a job of this run must wait, undefined when it may begin. */
+  refuse(runId: string): string | undefined {
+    if (this.#runs.length < this.#size.slots || !this.#runs.includes(runId)) return undefined;
+    const holders = [...new Set(this.#runs)].join(', ');
+    return `waiting for a reward slot: all ${this.#size.slots} are busy with run ${holders}`;
+  }
+
+  /** Holds a slot while a job is at work. */
+  async hold<T>(runId: string, work: () => Promise<T>): Promise<T> {
+    this.#runs.push(runId);
+    this.#changed();
+    try {
+      return await work();
+    } finally {
+      this.#runs.splice(this.#runs.indexOf(runId), 1);
+      this.#changed();
+    }
+  }
+
+  #mayEnter(): boolean {
+    const { slots, most } = this.#size;
+    return this.#taken < slots || (this.#taken < most && this.#patienceLeftMs() <= 0);
+  }
+
+  #patienceLeftMs(): number {
+    return this.#changedAt + this.#size.patienceMs - this.#now();
+  }
+
+  #changed(): void {
+    this.#changedAt = this.#now();
+    this.#wake();
+  }
+
+  /** Resolves when a place may have become free. */
+  async #change(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+      if (this.#taken < this.#size.most) timer = setTimeout(resolve, Math.max(1, this.#patienceLeftMs()));
+    });
+    clearTimeout(timer);
+  }
+}

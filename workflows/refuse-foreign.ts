@@ -1,0 +1,40 @@
+/**
+ * Workflows act only on what this stack has encrypted. Everybody on the machine can reach the Temporal server, so a
+ * workflow's arguments, signals and activity results may come from somebody else; the codec then leaves a mark in their place.
+ */
+import { ActivityFailure, ApplicationFailure } from '@temporalio/workflow';
+import type { WorkflowInterceptors } from '@temporalio/workflow';
+import { isForeign } from '../core/wire/foreign.ts';
+import { outOfDateType } from '../core/wire/workflow.ts';
+
+/** Loaded into every workflow by the bundle. */
+export const interceptors = (): WorkflowInterceptors => ({
+  inbound: [
+    {
+      /** A workflow that somebody else started, or that was started before payloads were encrypted, ends without any effect. */
+      execute: (input, next) => {
+        if (!input.args.some(isForeign)) return next(input);
+        return Promise.reject(ApplicationFailure.nonRetryable(notOurs, 'Foreign'));
+      },
+      /** A signal from somebody else is dropped. */
+      handleSignal: (input, next) => (input.args.some(isForeign) ? Promise.resolve() : next(input)),
+    },
+  ],
+  outbound: [{ scheduleActivity: (input, next) => next(input).then(refuseResult, refuseFailure) }],
+});
+
+const notOurs = 'the payload was not encrypted with the key of this stack';
+
+/** Somebody else answered in the place of our activity: the workflow looks again where the run stands. */
+const outOfDate = () => ApplicationFailure.nonRetryable(notOurs, outOfDateType);
+
+function refuseResult(result: unknown): unknown {
+  if (isForeign(result)) throw outOfDate();
+  return result;
+}
+
+function refuseFailure(error: unknown): never {
+  const cause = error instanceof ActivityFailure ? error.cause : undefined;
+  if (cause instanceof ApplicationFailure && cause.details?.some(isForeign)) throw outOfDate();
+  throw error;
+}
