@@ -76,16 +76,19 @@ describe('the bench', () => {
     expect(rows[0]?.value).toBeGreaterThan(0);
   });
 
-  it('moves objects and records through the store, beside cp', async () => {
+  it('moves objects and records through the store, with and without syncs, beside cp', async () => {
     const { rows } = await bench('--json', '--only', 'store.folder');
     expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual([
       'store.folder.put MiB/s',
+      'store.folder.put.unsynced MiB/s',
+      'store.folder.blob ms',
+      'store.folder.blob.unsynced ms',
       'store.folder.get MiB/s',
       'store.folder.cp MiB/s',
       'store.folder.creates records/s',
     ]);
     for (const { value } of rows) expect(value).toBeGreaterThan(0);
-    expect(rows[0]).toMatchObject({ peer: 'store.folder.cp' });
+    expect(rows[0]).toMatchObject({ peer: 'store.folder.put.unsynced' });
   });
 
   it('ends with a table, and puts it between the markers of a document', async () => {

@@ -22,9 +22,9 @@ function loadedBy(entry: string): Set<string> {
   return seen;
 }
 
-/** Losses, advantages, log-probs, digests of states, and the engine itself; not its progress counter, which only reads a number. */
+/** Losses, advantages, log-probs, digests of states, and the engine itself; not its progress counter and its version, which only read a number. */
 const heavy =
-  /^(native\/(?!ticks\.ts|binding\.ts)|core\/rl\/(actor-total|aggregate|kl|policy-loss\/|advantages\/|sft-loss|balance\/)|workers\/engine\/(update|loss|advantage|host|recover|checkpoint|generation|micro-batch)\.ts)/;
+  /^(native\/(?!ticks\.ts|binding\.ts|addon-file\.ts|package-root\.ts|arithmetic\.ts)|core\/rl\/(actor-total|aggregate|kl|policy-loss\/|advantages\/|sft-loss|balance\/)|workers\/engine\/(update|loss|advantage|host|recover|checkpoint|generation|micro-batch)\.ts)/;
 
 describe('main threads', () => {
   it.each(['workers/main.ts', 'workers/control/main.ts'])('of %s load nothing that computes', (entry) => {

@@ -1,5 +1,4 @@
-import { LOSS_AGG_MODES } from '../rl/aggregate.ts';
-import { KL_TYPES } from '../rl/kl.ts';
+import { KL_TYPES, LOSS_AGG_MODES } from '../rl/names.ts';
 import { z } from 'zod';
 import { count, fraction, key, section } from './key.ts';
 import { optimSection } from './optim.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { countOrZero, fraction, key, section, text } from './key.ts';
-import { KL_TYPES } from '../rl/kl.ts';
+import { KL_TYPES } from '../rl/names.ts';
 
 /** verl's estimators; which of them are built stands in `seams.ts`. */
 export const ADV_ESTIMATORS = [

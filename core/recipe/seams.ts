@@ -1,5 +1,5 @@
 /** Values that the schema knows and no run may ask for yet. One entry each; offering the feature removes the entry. */
-import { POLICY_LOSS_NAMES } from '../rl/policy-loss/index.ts';
+import { POLICY_LOSS_NAMES } from '../rl/names.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
@@ -13,7 +13,7 @@ interface Seam {
   readonly because?: string;
 }
 
-const hasPolicyLoss = (name: string): boolean => POLICY_LOSS_NAMES.includes(name);
+const hasPolicyLoss = (name: string): boolean => POLICY_LOSS_NAMES.some((one) => one === name);
 
 const SEAMS: readonly Seam[] = [
   { path: 'model.lora_rank', asked: (r) => r.model.lora_rank > 0, today: '0 (all weights are trained)' },

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { actorTotal, reduceActorMetrics, type ActorLossConfig } from './actor-total.ts';
-import { batchTotals, LOSS_AGG_MODES } from './aggregate.ts';
+import { batchTotals } from './aggregate.ts';
+import { LOSS_AGG_MODES } from './names.ts';
 import { arbitraryActorInput, selectRows } from './arbitrary.test-support.ts';
 import { rowCount } from './ragged.ts';
 

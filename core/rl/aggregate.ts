@@ -12,6 +12,7 @@
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
+import { LOSS_AGG_MODES, type LossAggMode } from './names.ts';
 import {
   longestRow,
   maskCounts,
@@ -21,15 +22,6 @@ import {
   type Numbers,
   type RaggedRows,
 } from './ragged.ts';
-
-export const LOSS_AGG_MODES = [
-  'token-mean',
-  'token-sum',
-  'seq-mean-token-sum',
-  'seq-mean-token-sum-norm',
-  'seq-mean-token-mean',
-] as const;
-export type LossAggMode = (typeof LOSS_AGG_MODES)[number];
 
 /** Totals over the mini-batch, all ranks (verl: `global_batch_info`). Absent ones are taken from the rows at hand. */
 export interface BatchTotals {

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { actorTotal, type ActorLossConfig } from './actor-total.ts';
-import { aggregate, batchTotals, LOSS_AGG_MODES } from './aggregate.ts';
+import { aggregate, batchTotals } from './aggregate.ts';
+import { LOSS_AGG_MODES } from './names.ts';
 import { arbitraryActorInput, arbitraryRows, arbitraryValues } from './arbitrary.test-support.ts';
 import { categorical, logitsGradient } from './categorical.ts';
 import { gradientError, numericGradient } from './finite-difference.test-support.ts';

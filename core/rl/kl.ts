@@ -13,6 +13,7 @@
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
+import { KL_TYPES, type KlEstimator } from './names.ts';
 import { requireTokens, type Numbers } from './ragged.ts';
 
 export interface KlPenalty {
@@ -42,14 +43,7 @@ const ESTIMATORS = {
   k2,
   low_var_kl: k3,
   k3,
-} satisfies Record<string, Estimator>;
-
-type EstimatorName = keyof typeof ESTIMATORS;
-export type KlType = EstimatorName | `${EstimatorName}+`;
-
-const plain = Object.keys(ESTIMATORS) as EstimatorName[];
-/** Names that `klPenalty` takes, the "+" forms included. */
-export const KL_TYPES: readonly KlType[] = [...plain, ...plain.map((name) => `${name}+` as const)];
+} satisfies Record<KlEstimator, Estimator>;
 
 /** @throws InvalidInputError on an unknown estimator (`full` is one: it needs whole distributions). */
 export function klPenalty(logProb_T: Numbers, refLogProb_T: Numbers, type: string): KlPenalty {
@@ -65,7 +59,7 @@ export function klPenalty(logProb_T: Numbers, refLogProb_T: Numbers, type: strin
 
 function estimatorOf(type: string): Estimator {
   const name = type.endsWith('+') ? type.slice(0, -1) : type;
-  const base = Object.hasOwn(ESTIMATORS, name) ? ESTIMATORS[name as EstimatorName] : undefined;
+  const base = Object.hasOwn(ESTIMATORS, name) ? ESTIMATORS[name as KlEstimator] : undefined;
   if (base === undefined)
     throw new InvalidInputError(`unknown KL estimator "${type}"`, { hint: `one of ${KL_TYPES.join(', ')}` });
   return type.endsWith('+') ? (d) => [base(d)[0], d] : base;

@@ -2,8 +2,8 @@
  * Encrypts what goes to the Temporal server: arguments, results, signals, queries, memos and details of failures. The local
  * server lets everybody in, so the key is what tells this stack's messages from those of other users of the machine.
  *
- * An encrypted payload's data: nonce (12 bytes), tag (16 bytes), AES-256-GCM of [length of the metadata as JSON (4 bytes,
- * little-endian), metadata, data] of the original payload.
+ * An encrypted payload's data: nonce (12 bytes), tag (16 bytes), AES-256-GCM of [length of the metadata as JSON (2 bytes,
+ * little-endian), metadata, data] of the original payload. No metadata stand for those of plain JSON, which most are.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { Payload, PayloadCodec } from '@temporalio/common';
@@ -13,8 +13,11 @@ const cipher = 'aes-256-gcm';
 const keyBytes = 32;
 const nonceBytes = 12;
 const tagBytes = 16;
+const lengthBytes = 2;
+/** Packed metadata of a payload of plain JSON. */
+const plainJson = JSON.stringify([['encoding', 'json/plain']]);
 /** Encoding that an encrypted payload's metadata name. */
-export const encryptedEncoding = 'binary/petrel-aes-256-gcm';
+export const encryptedEncoding = 'binary/encrypted';
 const encoding = bytes(encryptedEncoding);
 
 const foreign: Payload = {
@@ -41,9 +44,9 @@ export function payloadCodec(key: string): PayloadCodec {
 function encrypt(key: Buffer, { metadata, data }: Payload): Payload {
   const nonce = randomBytes(nonceBytes);
   const sealing = createCipheriv(cipher, key, nonce);
-  const head = Buffer.from(JSON.stringify(Object.entries(metadata ?? {}).map(([name, value]) => [name, text(value)])));
-  const length = Buffer.alloc(4);
-  length.writeUInt32LE(head.length);
+  const head = Buffer.from(packMetadata(metadata ?? {}));
+  const length = Buffer.alloc(lengthBytes);
+  length.writeUInt16LE(head.length);
   const sealed = [
     sealing.update(length),
     sealing.update(head),
@@ -57,10 +60,20 @@ function encrypt(key: Buffer, { metadata, data }: Payload): Payload {
 function decrypt(key: Buffer, payload: Payload): Payload {
   const opened = open(key, payload);
   if (opened === undefined) return foreign;
-  const end = 4 + opened.readUInt32LE(0);
-  const entries = JSON.parse(opened.toString('utf8', 4, end)) as [string, string][];
-  const metadata = Object.fromEntries(entries.map(([name, value]) => [name, bytes(value)]));
-  return { metadata, data: opened.subarray(end) };
+  const end = lengthBytes + opened.readUInt16LE(0);
+  return { metadata: unpackMetadata(opened.toString('utf8', lengthBytes, end)), data: opened.subarray(end) };
+}
+
+type Metadata = NonNullable<Payload['metadata']>;
+
+function packMetadata(metadata: Metadata): string {
+  const packed = JSON.stringify(Object.entries(metadata).map(([name, value]) => [name, text(value)]));
+  return packed === plainJson ? '' : packed;
+}
+
+function unpackMetadata(packed: string): Metadata {
+  const entries = JSON.parse(packed === '' ? plainJson : packed) as [string, string][];
+  return Object.fromEntries(entries.map(([name, value]) => [name, bytes(value)]));
 }
 
 /** Undefined for what this key did not encrypt. */

@@ -100,7 +100,9 @@ export class Bed {
   #writeScorer(): string {
     const path = join(this.loop.home, 'inputs', 'sevens-with-faults.mjs');
     const body = [
-      `import { faultPoint } from ${JSON.stringify(builtFile('infra/faults/index.js'))};`,
+      // A scorer has nothing of the worker's environment (rewards/host/environment.ts).
+      `process.env.${faultsVariable} = ${JSON.stringify(process.env[faultsVariable])};`,
+      `const { faultPoint } = await import(${JSON.stringify(builtFile('infra/faults/index.js'))});`,
       'export function computeScore({ solutionStr }) {',
       `  faultPoint('score.sample');`,
       `  return [...solutionStr].filter((c) => c === '7').length / Math.max(1, solutionStr.length);`,

@@ -43,8 +43,9 @@ export const olderCopy = (bed: Bed): string => join(bed.loop.home, 'older');
 export async function doStrike(context: Context, id: string, strike: Strike): Promise<Blow> {
   const { bed, run, signal, alone } = context;
   const { pair } = strike;
-  await prepare(context, id, strike);
+  const waiting = await prepare(context, id, strike);
   bed.injector.arm(armedFault(id, strike, run.runId));
+  if (waiting?.identity !== undefined) bed.injector.thaw(waiting.identity);
   const standing = await bed.injector.stands(id, signal).catch((cause: unknown) => {
     throw new Error(`did not fire: ${strikeTitle(strike)}`, { cause });
   });
@@ -83,8 +84,12 @@ function noticed({ loop }: Bed, { kills, replaces }: Fault, standing: Standing, 
   return times.find((time) => time >= atMs);
 }
 
-/** What must have happened before the fault can be armed. */
-async function prepare({ bed, run, signal, alone }: Context, id: string, { pair, iteration }: Strike): Promise<void> {
+/** What must have happened before the fault can be armed. Returns the process that waits until it is, when one does. */
+async function prepare(
+  { bed, run, signal, alone }: Context,
+  id: string,
+  { pair, iteration }: Strike,
+): Promise<Standing | undefined> {
   const { injector } = bed;
   if (pair.after !== undefined) {
     injector.arm({
@@ -100,10 +105,11 @@ async function prepare({ bed, run, signal, alone }: Context, id: string, { pair,
       id: `${id}-before`,
       point: 'decide.after',
       facts: { kind: 'update', runId: run.runId, iteration: iteration - 1 },
-      action: 'note',
+      action: 'stand',
     });
-    await injector.fired(`${id}-before`, signal);
+    return await injector.stands(`${id}-before`, signal);
   }
+  return undefined;
 }
 
 /** Copies of the servers' files, made while a job of the first iteration is in a worker's hands. */

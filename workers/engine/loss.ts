@@ -1,7 +1,8 @@
 /** From a batch record's loss settings to the coefficients that the engine's backward takes. */
 import type { LossSettings } from '../../core/records/schema.ts';
 import { actorTotal } from '../../core/rl/actor-total.ts';
-import type { BatchTotals, LossAggMode } from '../../core/rl/aggregate.ts';
+import type { BatchTotals } from '../../core/rl/aggregate.ts';
+import type { LossAggMode } from '../../core/rl/names.ts';
 import { sftLoss } from '../../core/rl/sft-loss.ts';
 import type { ForwardResult } from '../../core/ports.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';

@@ -4,8 +4,8 @@ import type { EngineOptions } from '../../core/ports.ts';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
 import type { EngineSettings } from '../../core/wire/jobs.ts';
-import { arithmeticVersion } from '../../native/index.ts';
-import type { EngineInfo } from '../../native/index.ts';
+import { arithmeticVersion } from '../../native/arithmetic.ts';
+import type { EngineInfo } from '../../native/engine-info.ts';
 
 /** What the engine says about itself. */
 export type EngineFacts = Pick<EngineInfo, 'isa' | 'bf16' | 'matmul' | 'onednn' | 'build'>;

@@ -9,7 +9,7 @@ import { clampedLogRatio, negated } from './log-ratio.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const cispo: PolicyLoss = { name: 'cispo', scope: 'token', compute };
+export const cispo: PolicyLoss = { scope: 'token', compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const [lowest, highest] = clipBounds(config);

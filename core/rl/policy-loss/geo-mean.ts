@@ -11,7 +11,7 @@ import { clipBounds } from './clip-bounds.ts';
 import { negated } from './log-ratio.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const geoMean: PolicyLoss = { name: 'geo_mean', scope: 'sequence', compute };
+export const geoMean: PolicyLoss = { scope: 'sequence', compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { rows, advantages_T } = input;

@@ -13,7 +13,7 @@ import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } 
 
 const LARGEST_LOG_RATIO = 10;
 
-export const gspo: PolicyLoss = { name: 'gspo', scope: 'sequence', compute };
+export const gspo: PolicyLoss = { scope: 'sequence', compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { rows, advantages_T } = input;

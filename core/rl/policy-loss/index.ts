@@ -1,5 +1,6 @@
 /** Registry of policy losses, key `actor.policy_loss.loss_mode`. A loss is one file and one line here. */
 import { InvalidInputError } from '../../errors.ts';
+import { POLICY_LOSS_NAMES, type PolicyLossName } from '../names.ts';
 import { cispo } from './cispo.ts';
 import { geoMean } from './geo-mean.ts';
 import { gspo } from './gspo.ts';
@@ -9,13 +10,11 @@ import { vanilla } from './vanilla.ts';
 
 export type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-const LOSSES: readonly PolicyLoss[] = [vanilla, gspo, sapo, cispo, geoMean];
-
-export const POLICY_LOSS_NAMES: readonly string[] = LOSSES.map((loss) => loss.name);
+const LOSSES: Readonly<Record<PolicyLossName, PolicyLoss>> = { vanilla, gspo, sapo, cispo, geo_mean: geoMean };
 
 /** @throws InvalidInputError naming the losses there are. */
 export function policyLoss(name: string): PolicyLoss {
-  const found = LOSSES.find((loss) => loss.name === name);
+  const found = Object.hasOwn(LOSSES, name) ? LOSSES[name as PolicyLossName] : undefined;
   if (found === undefined) {
     throw new InvalidInputError(`unknown policy loss "${name}"`, { hint: `one of ${POLICY_LOSS_NAMES.join(', ')}` });
   }

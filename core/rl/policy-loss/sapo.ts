@@ -8,7 +8,7 @@ import { clampedLogRatio, clampPasses, negated } from './log-ratio.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const sapo: PolicyLoss = { name: 'sapo', scope: 'token', compute };
+export const sapo: PolicyLoss = { scope: 'token', compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const logRatio_T = clampedLogRatio(input);

@@ -1,4 +1,5 @@
-import type { BatchTotals, LossAggMode } from '../aggregate.ts';
+import type { BatchTotals } from '../aggregate.ts';
+import type { LossAggMode } from '../names.ts';
 import type { Numbers, RaggedRows } from '../ragged.ts';
 
 /** One micro-batch, over its response tokens. */
@@ -36,8 +37,6 @@ export interface PolicyLossResult {
 }
 
 export interface PolicyLoss {
-  /** verl's name, key `actor.policy_loss.loss_mode`. */
-  readonly name: string;
   /** What the loss of a token depends on: a scope wider than the micro-batch needs a forward pass over all of it first. */
   readonly scope: 'token' | 'sequence' | 'group' | 'mini-batch';
   compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult;

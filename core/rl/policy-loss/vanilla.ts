@@ -15,7 +15,7 @@ import { clampedLogRatio, clampPasses, negated } from './log-ratio.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const vanilla: PolicyLoss = { name: 'vanilla', scope: 'token', compute };
+export const vanilla: PolicyLoss = { scope: 'token', compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   if (!(config.clipRatioC > 1))

@@ -1,4 +1,5 @@
-import { aggregate, type BatchTotals, type LossAggMode } from '../../../core/rl/aggregate.ts';
+import { aggregate, type BatchTotals } from '../../../core/rl/aggregate.ts';
+import type { LossAggMode } from '../../../core/rl/names.ts';
 import { categorical, logitsGradient } from '../../../core/rl/categorical.ts';
 import { klPenalty } from '../../../core/rl/kl.ts';
 import { predictorMask, sftLoss } from '../../../core/rl/sft-loss.ts';

@@ -1,4 +1,5 @@
-import { policyLoss, POLICY_LOSS_NAMES, type PolicyLossConfig } from '../../../core/rl/policy-loss/index.ts';
+import { POLICY_LOSS_NAMES } from '../../../core/rl/names.ts';
+import { policyLoss, type PolicyLossConfig } from '../../../core/rl/policy-loss/index.ts';
 import { pureEvaluator } from '../evaluators.ts';
 import { flatten, inputsOf, maskedRows, paramsOf, unflatten } from '../padded.ts';
 import { aggMode, totalsOf } from './losses.ts';
