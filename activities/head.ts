@@ -8,7 +8,7 @@ import type { TermRecord } from '../core/records/schema.ts';
 import type { DesiredState, RunState } from '../core/run-states.ts';
 import type { ActivityPorts } from './ports.ts';
 import { drivenBy } from './ownership.ts';
-import type { Remakes } from './remakes.ts';
+import type { Recompute } from './recompute.ts';
 import { writerOf } from './run-context.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
@@ -27,10 +27,10 @@ export interface RecoveredHead {
   readonly valOnly: boolean;
 }
 
-export function headActivities(ports: ActivityPorts, contexts: RunContexts, remakes: Remakes) {
+export function headActivities(ports: ActivityPorts, contexts: RunContexts, recompute: Recompute) {
   return {
     async recoverHead(ref: RunRef): Promise<RecoveredHead> {
-      ports.dispatcher.goesOn(ref.runId);
+      ports.dispatcher.runResumed(ref.runId);
       // The store decides, not this process's memory of it: a record may have been lost since then.
       (await contexts.log(ref)).forget();
       const { context, head } = await contexts.head(ref);
@@ -136,7 +136,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, rema
         ),
       );
       ports.say(input.runId, input.reason === undefined ? 'info' : 'warn', `${input.state}${reasonText(input.reason)}`);
-      if (input.state === 'running') remakes.goesOn(input.runId);
+      if (input.state === 'running') recompute.resetFailures(input.runId);
       else if (input.state === 'cancelled' || input.state === 'failed') await ports.dispatcher.cancelJobs(input.runId);
       else ports.dispatcher.releaseLease(input.runId);
       return wish;
@@ -209,7 +209,7 @@ export function badStepsPause(runId: string, badSteps: number, reason: string | 
     'TooManyBadSteps',
     `${badSteps} updates in a row took no optimiser step; last: ${reason ?? 'unknown'}`,
     {
-      hint: 'Lower actor.optim.lr or mend the data, then petrel resume',
+      hint: 'Lower actor.optim.lr or fix the data, then run petrel resume',
       where: runId,
     },
   );

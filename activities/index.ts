@@ -2,7 +2,7 @@
 import { headActivities } from './head.ts';
 import { janitorActivities } from './janitor.ts';
 import type { ActivityPorts } from './ports.ts';
-import { Remakes } from './remakes.ts';
+import { Recompute } from './recompute.ts';
 import { RunContexts } from './run-context.ts';
 import { scheduleActivities } from './schedules.ts';
 import { stageActivities } from './stages.ts';
@@ -14,10 +14,10 @@ export type { UpdateSummary } from './stages.ts';
 
 export function createActivities(ports: ActivityPorts) {
   const contexts = new RunContexts(ports);
-  const remakes = new Remakes(ports);
+  const recompute = new Recompute(ports);
   return {
-    ...headActivities(ports, contexts, remakes),
-    ...stageActivities(ports, contexts, remakes),
+    ...headActivities(ports, contexts, recompute),
+    ...stageActivities(ports, contexts, recompute),
     ...scheduleActivities(ports),
     ...janitorActivities(ports),
   };

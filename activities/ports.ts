@@ -1,4 +1,4 @@
-/** What activities need of the world. Given by the control process; faked in tests at these seams only. */
+/** What activities need of the world. Given by the control process; tests fake only these. */
 import type { PauseError } from '../core/errors.ts';
 import type { Store } from '../core/ports.ts';
 import type { Sweep } from '../infra/retention/sweep.ts';
@@ -32,7 +32,7 @@ export interface ActivityPorts {
   readonly putBlob: typeof putBlob;
   readonly getJsonBlob: typeof getJsonBlob;
   readonly putJsonBlob: typeof putJsonBlob;
-  readonly dispatcher: Pick<Dispatcher, 'run' | 'settle' | 'releaseLease' | 'cancelJobs' | 'goesOn'>;
+  readonly dispatcher: Pick<Dispatcher, 'run' | 'settle' | 'releaseLease' | 'cancelJobs' | 'runResumed'>;
   readonly jobIdOf: typeof jobIdOf;
   readonly listWorkers: () => Promise<Presence[]>;
   readonly schedules: SchedulePorts;

@@ -4,7 +4,7 @@ import { keys } from '../core/records/keys.ts';
 import { cliHome } from '../tests/cli.ts';
 import { headActivities } from './head.ts';
 import type { ActivityPorts } from './ports.ts';
-import { Remakes } from './remakes.ts';
+import { Recompute } from './recompute.ts';
 import { RunContexts } from './run-context.ts';
 
 const home = cliHome();
@@ -24,7 +24,7 @@ it('nothing of a run is no beginning: another folder lies in the place of its st
   const notThere = { kind: 'retryable', code: 'StoreGone', message: `${runId} is not in the store ${store.url}` };
   await expect(contexts.head({ runId, store: store.url })).rejects.toMatchObject(notThere);
   const ports = { stack: 'test', beginAttempt: () => () => false } as Partial<ActivityPorts> as ActivityPorts;
-  const { recordState } = headActivities(ports, contexts, new Remakes(ports));
+  const { recordState } = headActivities(ports, contexts, new Recompute(ports));
   await expect(recordState({ runId, store: store.url, state: 'paused' })).rejects.toMatchObject(notThere);
   expect(await store.list(keys.all(runId))).toEqual([]);
 });

@@ -11,8 +11,8 @@ import type { Head, LogPosition } from '../infra/store/run-log.ts';
 import { liveNote, needHead } from './head.ts';
 import type { ActivityPorts } from './ports.ts';
 import { rewardJob, rolloutJobs } from './rollout-jobs.ts';
-import { rolloutOrParts } from './suspects.ts';
-import type { MadeBy, Remakes } from './remakes.ts';
+import { rolloutOrParts } from './poison.ts';
+import type { MadeBy, Recompute } from './recompute.ts';
 import type { Purpose } from './rollout-jobs.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
 
@@ -51,7 +51,7 @@ interface ScoringWatch {
   readonly sampling: Set<JobRequest<'rollout'>>;
 }
 
-export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
+export function sampling(ports: ActivityPorts, recompute: Recompute): Sampling {
   /** Weights that every worker can have, as far as is known, by run. */
   const ensured = new Map<string, Digest>();
 
@@ -89,7 +89,7 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
       },
     };
     const dispatch = (part: JobRequest<'rollout'>) => ports.dispatcher.run(part, options);
-    return remakes.runBy(job, (current) =>
+    return recompute.runBy(job, (current) =>
       rolloutOrParts({ ports, deterministic: context.recipe.deterministic === true, dispatch }, current),
     );
   }
@@ -109,12 +109,12 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
         profile: head.termRecord.profile,
       },
     };
-    const { jobId } = await remakes.run(request, { signal });
+    const { jobId } = await recompute.run(request, { signal });
     if (!again) return;
     const because = `weights ${head.weightsDigest.slice(0, 12)} are damaged`;
-    if (!remakes.again(request, jobId, because))
+    if (!recompute.again(request, jobId, because))
       throw damage('DamagedBlob', keys.weights(context.log.runId, head.weightsDigest), because);
-    await remakes.run(request, { signal });
+    await recompute.run(request, { signal });
   }
 
   async function scoredRollout(
@@ -135,7 +135,7 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
         const onProgress: WaitOptions['onProgress'] = (progress, queued) => {
           if (told.sampling.size === 0) told.reward(rollout.jobId, progress?.done ?? 0, progress?.total ?? 0, queued);
         };
-        const reward = await remakes.run(rewards, { signal, onProgress });
+        const reward = await recompute.run(rewards, { signal, onProgress });
         const { scores, failed } = reward.output;
         return {
           trajectories,
@@ -147,7 +147,7 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
           facts: [made, { fact: scores, request: rewards, jobId: reward.jobId }],
         };
       } catch (error) {
-        if (!remakes.lost(error, [made])) throw error;
+        if (!recompute.lost(error, [made])) throw error;
       }
     }
   }
@@ -194,7 +194,7 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
           return await use(scored);
         } catch (error) {
           if (
-            !remakes.lost(
+            !recompute.lost(
               error,
               scored.flatMap(({ facts }) => facts),
             )
@@ -206,7 +206,7 @@ export function sampling(ports: ActivityPorts, remakes: Remakes): Sampling {
   };
 }
 
-/** Beyond this the run pauses; when its owner lets it go on, the scorer may have been mended. */
+/** When more samples than this fail, the run pauses. The user may fix the scorer before resuming the run. */
 function tooManyFailed({ recipe }: RunContext, scored: readonly ScoredRollout[]): boolean {
   const failed = scored.reduce((sum, part) => sum + part.failed, 0);
   return failed > recipe.reward.max_failed_fraction * scored.reduce((sum, part) => sum + part.rollout.samples, 0);

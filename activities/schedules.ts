@@ -109,7 +109,7 @@ async function cancel(ports: ActivityPorts, store: Store, runId: RunId, asked: S
     await ports.appendStatus(log, { state: 'cancelled' }, ports.now());
 }
 
-/** Makes and starts the run of an entry that says so. What trying again cannot mend is written down. */
+/** Creates and starts the run of an entry whose decision is `start`. Records an error that a retry cannot fix. */
 async function begin(ports: ActivityPorts, log: ScheduleLog, firing: FiringRecord): Promise<FiringOutcome> {
   const { runId, why } = firing;
   if (firing.outcome !== 'started' || runId === undefined) {

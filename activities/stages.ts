@@ -11,12 +11,12 @@ import { badStepsPause, liveNote } from './head.ts';
 import type { ActivityPorts } from './ports.ts';
 import { adoptedBatch } from './adopted-batch.ts';
 import { advantageJob } from './advantage-job.ts';
-import type { Remakes } from './remakes.ts';
+import type { Recompute } from './recompute.ts';
 import { writerOf } from './run-context.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
 import { addTimings, headOf, sampling } from './sampling.ts';
 import type { ScoredRollout } from './sampling.ts';
-import { batchConvicted } from './suspects.ts';
+import { poisonBatch } from './poison.ts';
 import type { JobRequest, WaitOptions } from '../infra/nats/dispatcher.ts';
 import type { Head } from '../infra/store/run-log.ts';
 
@@ -26,8 +26,8 @@ export interface UpdateSummary {
   readonly evaluationDue: boolean;
 }
 
-export function stageActivities(ports: ActivityPorts, contexts: RunContexts, remakes: Remakes) {
-  const sample = sampling(ports, remakes);
+export function stageActivities(ports: ActivityPorts, contexts: RunContexts, recompute: Recompute) {
+  const sample = sampling(ports, recompute);
   return {
     /** Responses for every draw of the iteration. */
     async rollout(ref: RunRef): Promise<{ readonly samples: number }> {
@@ -106,7 +106,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
       const save = isDue(k, recipe.trainer.save_freq) || k === context.iterations;
       const updated = ports.whileHeartbeating((signal) =>
         withBatch(context, head, pending.record, signal, () =>
-          remakes.run(
+          recompute.run(
             {
               stage: 'update',
               runId: ref.runId,
@@ -129,7 +129,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
         ),
       );
       const { output, timings } = await updated.catch((error: unknown) => {
-        throw batchConvicted(error, ref.runId, k);
+        throw poisonBatch(error, ref.runId, k);
       });
       const record: UpdateRecord = {
         format: recordFormat,
@@ -227,14 +227,14 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
     const onProgress: WaitOptions['onProgress'] = (progress, queued) =>
       ports.live(log.runId, liveNote('checkpoint', head.position, progress, queued));
     for (;;) {
-      const { output, jobId } = await remakes.run(request, { signal, onProgress });
+      const { output, jobId } = await recompute.run(request, { signal, onProgress });
       if ((await log.checkpointOf(head.position, head.stateDigest)) !== undefined) return output;
       const lost = damage(
         'MissingRecord',
         keys.checkpoint(log.runId, head.position, head.stateDigest),
         'expected the checkpoint that was saved, found none that can be read',
       );
-      if (!remakes.again(request, jobId, lost.message)) throw lost;
+      if (!recompute.again(request, jobId, lost.message)) throw lost;
     }
   }
 
@@ -244,7 +244,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
       const onProgress: WaitOptions['onProgress'] = (progress, queued) =>
         ports.live(context.log.runId, liveNote('advantage', head.position + 1, progress, queued));
       const request = advantageJob(context, head, scored);
-      return { scored, request, ...(await remakes.run(request, { signal, onProgress })) };
+      return { scored, request, ...(await recompute.run(request, { signal, onProgress })) };
     };
     return context.recipe.kind === 'sft' ? learn([]) : sample.scored(context, head, 'train', signal, learn);
   }
@@ -264,7 +264,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rem
         // The samples of an earlier term were drawn with another arithmetic: they cannot be made again.
         if (record.adopted !== undefined || !isLostBlob(error, context.log.runId, record.tensors)) throw error;
         const { request, jobId } = await makeBatch(context, head, signal);
-        if (!remakes.again(request, jobId, String(error))) throw error;
+        if (!recompute.again(request, jobId, String(error))) throw error;
         if ((await makeBatch(context, head, signal)).output.tensors !== record.tensors)
           throw logHole(
             context.log.runId,

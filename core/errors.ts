@@ -69,7 +69,7 @@ export class FencedError extends TerminalError {
   }
 }
 
-/** Terminal and the caller's to mend: a recipe, an override, a data row, a model folder. Exit code 2. */
+/** A terminal error that the user must fix: a recipe, an override, a data row, a model folder. Exit code 2. */
 export class InvalidInputError extends TerminalError {
   constructor(message: string, detail: ErrorDetail = {}) {
     super('InvalidInput', message, detail);

@@ -55,7 +55,7 @@ describe('trajectories', () => {
   });
 
   it('join around a sample that has none, whose draw keeps its prompt', () => {
-    const convicted: Trajectories = {
+    const poisoned: Trajectories = {
       ...made([5], 0, 1),
       promptTokens: new Int32Array(0),
       promptOffsets_D1: Int32Array.of(0, 0),
@@ -65,7 +65,7 @@ describe('trajectories', () => {
       samplingLogProbs_R: new Float32Array(0),
       stopReason_B: Uint8Array.of(3),
     };
-    const joined = joinTrajectories([convicted, made([5], 1, 2)], 3);
+    const joined = joinTrajectories([poisoned, made([5], 1, 2)], 3);
     expect([...joined.promptTokens]).toEqual([5, 6]);
     expect([...joined.stopReason_B]).toEqual([3, 2, 1]);
     expect(decodeTrajectories(encodeTrajectories(joined), 'x')).toEqual(joined);

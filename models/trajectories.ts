@@ -16,18 +16,18 @@ export interface Trajectories {
   readonly responseOffsets_B1: Int32Array;
   readonly logProbs_R: Float32Array;
   readonly samplingLogProbs_R: Float32Array;
-  /** 1 stop token or string, 2 length, 3 convicted: it has no tokens, since it ended every worker that sampled it. */
+  /** 1 stop token or string, 2 length, 3 poison: it has no tokens, since it crashed every worker that sampled it. */
   readonly stopReason_B: Uint8Array;
 }
 
-export const stopReasons = { stop: 1, length: 2, convicted: 3 } as const;
+export const stopReasons = { stop: 1, length: 2, poison: 3 } as const;
 
 /**
  * Parts of one job, joined as if it had been done in one piece. They come in order of draws, and of samples within a
  * draw; `samplesPerDraw` is that of the whole.
  */
 export function joinTrajectories(parts: readonly Trajectories[], samplesPerDraw: number): Trajectories {
-  // A part of convicted samples only knows no prompt.
+  // A part that holds only poison samples has no prompts.
   const prompts = new Map<number, Int32Array>();
   for (const { draw, tokens } of parts.flatMap(promptsOf))
     if ((prompts.get(draw)?.length ?? 0) === 0) prompts.set(draw, tokens);

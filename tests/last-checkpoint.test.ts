@@ -1,7 +1,7 @@
 /** The checkpoint at the end of a run against a store that has lost it since a worker wrote it. */
 import { expect, it } from 'vitest';
 import type { ActivityPorts } from '../activities/ports.ts';
-import { Remakes } from '../activities/remakes.ts';
+import { Recompute } from '../activities/recompute.ts';
 import { RunContexts } from '../activities/run-context.ts';
 import { stageActivities } from '../activities/stages.ts';
 import { keys } from '../core/records/keys.ts';
@@ -36,11 +36,11 @@ async function endedRun(worker: (request: JobRequest<'checkpoint'>, restore: () 
       settle: () => Promise.reject(new Error('no job of parts')),
       releaseLease: () => {},
       cancelJobs: async () => {},
-      goesOn: () => {},
+      runResumed: () => {},
     },
   };
   const all = ports as ActivityPorts;
-  const { checkpoint } = stageActivities(all, new RunContexts(all), new Remakes(all));
+  const { checkpoint } = stageActivities(all, new RunContexts(all), new Recompute(all));
   return { key, store, save: () => checkpoint({ runId, store: store.url }) };
 }
 

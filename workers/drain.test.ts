@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { drain, InHand } from './drain.ts';
+import { drain, InFlightJob } from './drain.ts';
 import type { DrainPorts } from './drain.ts';
 
 const notice = { reason: 'SIGTERM', graceMs: 20_000 };
@@ -17,18 +17,22 @@ interface Scene extends Partial<DrainPorts> {
   readonly elapsed?: number;
 }
 
-/** A job in the hand of a worker that is told to leave. Says how it was handed back, if it was. */
+/** A job in flight on a worker that is told to leave. Says why the job was requeued, if it was. */
 function scene(
   role: 'trainer' | 'rollout' | 'reward',
   { progress = { done: 0, total: 0 }, elapsed = 1_000, ...ports }: Scene = {},
 ) {
-  const hand = new InHand(role, { stage: role === 'trainer' ? 'update' : role, runId: 'r' }, { ...progress, note: '' });
+  const job = new InFlightJob(
+    role,
+    { stage: role === 'trainer' ? 'update' : role, runId: 'r' },
+    { ...progress, note: '' },
+  );
   const start = performance.now();
-  if (elapsed >= 0) hand.begin(start - elapsed);
+  if (elapsed >= 0) job.begin(start - elapsed);
   let why: string | undefined;
-  hand.handedBack.catch((error: Error) => (why = error.message));
+  job.requeued.catch((error: Error) => (why = error.message));
   const done = drain(notice, start + until, {
-    hands: () => [hand],
+    inFlight: () => [job],
     ended: new Promise(() => {}),
     usualMs: () => undefined,
     saveMs: () => undefined,
@@ -36,7 +40,7 @@ function scene(
     ...ports,
   });
   return {
-    hand,
+    job,
     done,
     why: async (ms = 0) => {
       await vi.advanceTimersByTimeAsync(ms);
@@ -50,15 +54,15 @@ describe('a worker that is told to leave', () => {
     expect(await scene('trainer', { progress: { done: 1, total: 10 } }).why(200)).toBeUndefined();
   });
 
-  it('hands back what is not done when time is up', async () => {
+  it('requeues what is not done when time is up', async () => {
     const { why } = scene('trainer');
     expect(await why(18_500)).toBeUndefined();
-    expect(await why(1_000)).toBe('handed back: SIGTERM, and the time is up');
+    expect(await why(1_000)).toBe('requeued: SIGTERM, and the time is up');
   });
 
-  it('hands an update back at once when it would take too long', async () => {
+  it('requeues an update at once when it would take too long', async () => {
     expect(await scene('trainer', { progress: { done: 1, total: 30 } }).why()).toBe(
-      'handed back: SIGTERM: it needs 29.0 s more, and there are 19.0 s',
+      'requeued: SIGTERM: it needs 29.0 s more, and there are 19.0 s',
     );
   });
 
@@ -77,12 +81,12 @@ describe('a worker that is told to leave', () => {
 
   it('changes its mind when a job gets slower', async () => {
     const progress = { done: 9, total: 10, note: '' };
-    const hand = new InHand('reward', { stage: 'reward', runId: 'r' }, progress);
-    hand.begin(performance.now() - 9_000);
+    const job = new InFlightJob('reward', { stage: 'reward', runId: 'r' }, progress);
+    job.begin(performance.now() - 9_000);
     const rejected = vi.fn();
-    hand.handedBack.catch(rejected);
+    job.requeued.catch(rejected);
     void drain(notice, performance.now() + until, {
-      hands: () => [hand],
+      inFlight: () => [job],
       ended: new Promise(() => {}),
       usualMs: () => undefined,
       saveMs: () => undefined,
@@ -95,22 +99,22 @@ describe('a worker that is told to leave', () => {
     expect(rejected).toHaveBeenCalledOnce();
   });
 
-  it('hands back at once what has not begun', async () => {
-    expect(await scene('reward', { elapsed: -1 }).why()).toBe('handed back: SIGTERM, before it began');
+  it('requeues at once what has not begun', async () => {
+    expect(await scene('reward', { elapsed: -1 }).why()).toBe('requeued: SIGTERM, before it began');
   });
 
-  it('leaves a rollout to write down its samples and hand itself back', async () => {
+  it('leaves a rollout to write down its samples and requeue itself', async () => {
     expect(await scene('rollout', { progress: { done: 1, total: 1000 } }).why(1_000)).toBeUndefined();
   });
 
-  it('leaves as soon as nothing is in hand', async () => {
+  it('leaves as soon as nothing is in flight', async () => {
     let end = () => {};
     const { done } = scene('trainer', { ended: new Promise<void>((resolve) => (end = resolve)) });
     end();
     await done;
   });
 
-  it('leaves inside its grace whatever becomes of what is in hand', async () => {
+  it('leaves inside its grace whatever becomes of the jobs in flight', async () => {
     const { done } = scene('trainer');
     await vi.advanceTimersByTimeAsync(notice.graceMs);
     await done;

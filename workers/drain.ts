@@ -1,6 +1,6 @@
 /**
- * How a worker that is told to leave parts with what it has in hand, inside its grace: what will be done in time is
- * finished, all else is handed back at once. A job that is handed back costs no budget, and goes on elsewhere.
+ * Drains a worker that was told to leave. The worker finishes the in-flight jobs that will be done within the grace period
+ * and requeues the others at once. A requeued job costs no retry budget; another worker runs it.
  */
 import { PreemptedError } from '../core/errors.ts';
 import type { Stage } from '../core/wire/jobs.ts';
@@ -9,20 +9,20 @@ import type { JobMessage } from '../core/wire/messages.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
 import type { JobProgress } from '../infra/nats/puller.ts';
 
-/** Of the grace, for saying goodbye. */
+/** The part of the grace period that is kept for disconnecting. */
 export const goodbyeMs = 1_000;
-/** How often it is asked whether what is in hand is still going to be done in time. */
+/** How often the worker checks whether the in-flight jobs will be done in time. */
 const lookMs = 200;
 
 /** A job from its claim to its end. */
-export class InHand {
+export class InFlightJob {
   readonly role: Role;
   readonly stage: Stage;
   readonly runId: string;
   readonly #progress: JobProgress;
   readonly #cancelled = new AbortController();
-  /** Rejects when the job is handed back or cancelled. */
-  readonly handedBack: Promise<never>;
+  /** Rejects when the job is requeued or cancelled. */
+  readonly requeued: Promise<never>;
   #reject: (error: Error) => void = () => {};
   #over = false;
   #beganAt: number | undefined;
@@ -32,8 +32,8 @@ export class InHand {
     this.stage = stage;
     this.runId = runId;
     this.#progress = progress;
-    this.handedBack = new Promise((_, reject) => (this.#reject = reject));
-    this.handedBack.catch(() => undefined); // whoever does the job hears of it
+    this.requeued = new Promise((_, reject) => (this.#reject = reject));
+    this.requeued.catch(() => undefined); // the caller that waits for the job gets the error
   }
 
   /** Aborted when nobody wants the result any more. */
@@ -45,12 +45,12 @@ export class InHand {
     return this.#over;
   }
 
-  /** It waits for nothing any more. */
+  /** The job has started to compute. */
   begin(now: number): void {
     this.#beganAt = now;
   }
 
-  /** ms that it will still take, by its own progress, else by how long such a job took before. undefined: nobody knows. */
+  /** Estimated time left in ms: from the job's progress, else from how long such a job took before; undefined when unknown. */
   remainingMs(now: number, usualMs: number | undefined): number | undefined {
     if (this.#beganAt === undefined) return Number.POSITIVE_INFINITY;
     const { done, total } = this.#progress;
@@ -59,11 +59,11 @@ export class InHand {
     return usualMs === undefined ? undefined : Math.max(0, usualMs - elapsed);
   }
 
-  handBack(why: string): void {
-    this.#end(new PreemptedError('Leaving', `handed back: ${why}`));
+  requeue(why: string): void {
+    this.#end(new PreemptedError('Leaving', `requeued: ${why}`));
   }
 
-  /** The job's run has ended: the work stops where it is. */
+  /** Stops the job, because its run has ended. */
   cancel(): void {
     this.#end(new PreemptedError('Cancelled', `${this.runId} has ended`));
     this.#cancelled.abort();
@@ -77,9 +77,9 @@ export class InHand {
 }
 
 export interface DrainPorts {
-  /** What is in hand now. */
-  readonly hands: () => Iterable<InHand>;
-  /** Resolves when nothing is in hand, and nothing will be. */
+  /** The jobs in flight now. */
+  readonly inFlight: () => Iterable<InFlightJob>;
+  /** Resolves when no job is in flight and none will start. */
   readonly ended: Promise<unknown>;
   readonly usualMs: (stage: Stage) => number | undefined;
   /** How long a trainer needs to write its state. */
@@ -87,20 +87,23 @@ export interface DrainPorts {
   readonly now: () => number;
 }
 
-/** Resolves when nothing is in hand. A job of a trainer counts only with the checkpoint after it. Rollouts hand themselves back. */
+/**
+ * Resolves when no job is in flight. A trainer's job also needs time for the checkpoint after it. Rollouts requeue
+ * themselves.
+ */
 export async function drain(notice: Notice, until: number, ports: DrainPorts): Promise<void> {
-  const part = (hand: InHand) => {
+  const part = (job: InFlightJob) => {
     const left = until - ports.now();
-    const remaining = hand.remainingMs(ports.now(), ports.usualMs(hand.stage));
+    const remaining = job.remainingMs(ports.now(), ports.usualMs(job.stage));
     const needed =
-      remaining === undefined ? undefined : remaining + (hand.role === 'trainer' ? (ports.saveMs() ?? 0) : 0);
-    if (left <= 0) hand.handBack(`${notice.reason}, and the time is up`);
-    else if (remaining === Number.POSITIVE_INFINITY) hand.handBack(`${notice.reason}, before it began`);
-    else if (hand.role !== 'rollout' && needed !== undefined && needed > left) {
-      hand.handBack(`${notice.reason}: it needs ${seconds(needed)} more, and there are ${seconds(left)}`);
+      remaining === undefined ? undefined : remaining + (job.role === 'trainer' ? (ports.saveMs() ?? 0) : 0);
+    if (left <= 0) job.requeue(`${notice.reason}, and the time is up`);
+    else if (remaining === Number.POSITIVE_INFINITY) job.requeue(`${notice.reason}, before it began`);
+    else if (job.role !== 'rollout' && needed !== undefined && needed > left) {
+      job.requeue(`${notice.reason}: it needs ${seconds(needed)} more, and there are ${seconds(left)}`);
     }
   };
-  const look = () => [...ports.hands()].forEach(part);
+  const look = () => [...ports.inFlight()].forEach(part);
   look();
   const timer = setInterval(look, lookMs);
   try {

@@ -5,20 +5,20 @@ import { Fitness } from './fitness.ts';
 const timing = { firstPauseMs: 1, longestPauseMs: 4 };
 const missing = new UnfitError('MissingSecret', 'no variable KEY');
 
-/** A need that is lacking until `mend` is called; counts the looks at it. */
-function mendable(general = false) {
+/** A need that is lacking until `fix` is called; counts the looks at it. */
+function fixable(general = false) {
   let lacking = true;
   const check = vi.fn(async () => {
     if (lacking) throw missing;
   });
-  return { need: { name: 'the variable KEY', general, check }, check, mend: () => void (lacking = false) };
+  return { need: { name: 'the variable KEY', general, check }, check, fix: () => void (lacking = false) };
 }
 
 describe('what a worker lacks', () => {
   it('is told with its reason, and not looked at again for every job', async () => {
     const changed = vi.fn();
     const fitness = new Fitness(changed, { firstPauseMs: 10_000, longestPauseMs: 10_000 });
-    const { need, check } = mendable();
+    const { need, check } = fixable();
     expect(await fitness.firstLack([need])).toBe(missing);
     expect(await fitness.firstLack([need])).toBe(missing);
     expect(check).toHaveBeenCalledTimes(1);
@@ -32,10 +32,10 @@ describe('what a worker lacks', () => {
   it('is looked at again by itself, until it is there', async () => {
     const changed = vi.fn();
     const fitness = new Fitness(changed, timing);
-    const { need, check, mend } = mendable();
+    const { need, check, fix } = fixable();
     await fitness.firstLack([need]);
     await vi.waitFor(() => expect(check.mock.calls.length).toBeGreaterThan(3));
-    mend();
+    fix();
     await vi.waitFor(() => expect(fitness.lacks).toEqual([]));
     expect(changed).toHaveBeenCalledTimes(2);
     expect(await fitness.firstLack([need])).toBeUndefined();
@@ -43,11 +43,11 @@ describe('what a worker lacks', () => {
 
   it('keeps the worker from every job when every job needs it', async () => {
     const fitness = new Fitness(() => {}, timing);
-    const { need, mend } = mendable(true);
+    const { need, fix } = fixable(true);
     await fitness.firstLack([need]);
     expect(fitness.takesJobs).toBe(false);
     const fit = fitness.whenFit();
-    mend();
+    fix();
     await fit;
     expect(fitness.takesJobs).toBe(true);
   });

@@ -28,7 +28,7 @@ import { RunLog } from '../infra/store/run-log.ts';
 import { watchLoopDelay } from '../infra/telemetry/loop-delay.ts';
 import { lineWriter } from '../infra/telemetry/run-log-lines.ts';
 import { engineTicks } from '../native/ticks.ts';
-import { drain, goodbyeMs, InHand, within } from './drain.ts';
+import { drain, goodbyeMs, InFlightJob, within } from './drain.ts';
 import { EngineClient } from './engine/client.ts';
 import type { EngineAnswer } from './engine/client.ts';
 import { anyProfile, deterministicProfile } from './engine/profile.ts';
@@ -38,7 +38,7 @@ import { TrainerLease } from './lease.ts';
 import { buildNeed, jobNeeds, missedNeed, roomNeed } from './needs.ts';
 import type { NeedPorts } from './needs.ts';
 import type { Leaseholder } from './lease.ts';
-import { Neighbours } from './neighbours.ts';
+import { Peers } from './peers.ts';
 import type { WorkerOptions } from './options.ts';
 import { RewardRoom } from './reward/room.ts';
 import { RewardRole } from './reward/score.ts';
@@ -57,7 +57,7 @@ const rewardSlotDelayMs = 250;
 
 /**
  * How soon a job that is another trainer's is offered again, at random up to twice as late: two trainers that get each
- * other's jobs in step would hand them to and fro for ever.
+ * other's jobs in step would send them back and forth for ever.
  */
 const handOverMs = 10;
 
@@ -84,7 +84,7 @@ export class Worker {
   readonly #incarnation = randomBytes(6).toString('hex');
   readonly #since = new Date().toISOString();
   readonly #lease: TrainerLease;
-  readonly #neighbours: Neighbours;
+  readonly #peers: Peers;
   readonly #gate = new Gate();
   readonly #fitness = new Fitness(() => this.#beacon.tell());
   readonly #reward: RewardRole;
@@ -94,7 +94,7 @@ export class Worker {
   readonly #loopDelay = watchLoopDelay();
   readonly #stores: (url: string) => Promise<Store>;
   readonly #jobs = new Set<string>();
-  readonly #hands = new Set<InHand>();
+  readonly #inFlight = new Set<InFlightJob>();
   /** How long the last job of each stage took. */
   readonly #usualMs = new Map<Stage, number>();
   #leaving: Notice | undefined;
@@ -121,7 +121,7 @@ export class Worker {
       // A job that waits is offered again every `progressMs`, to one trainer of several.
       { askEveryMs: ports.timing.watchdogMs, waiterMs: 10 * ports.timing.progressMs },
     );
-    this.#neighbours = new Neighbours(this.#incarnation, ports.timing.presenceMs);
+    this.#peers = new Peers(this.#incarnation, ports.timing.presenceMs);
     this.#journal = new Journal(ports.nc, this.#incarnation, { lost: () => this.#engine?.journalLost() });
     this.#beacon = new PresenceBeacon(ports.nc, ports.timing, () => this.#presence());
   }
@@ -153,11 +153,13 @@ export class Worker {
     this.#leaving = notice;
     this.#state = 'draining';
     this.#beacon.tell();
-    console.log(`leaving: ${notice.reason}; ${(notice.graceMs / 1000).toFixed(1)} s, ${this.#hands.size} jobs in hand`);
+    console.log(
+      `leaving: ${notice.reason}; ${(notice.graceMs / 1000).toFixed(1)} s, ${this.#inFlight.size} jobs in hand`,
+    );
     for (const puller of this.#pullers) puller.stop();
-    this.#engine?.handBack(notice.reason);
+    this.#engine?.requeue(notice.reason);
     await drain(notice, until, {
-      hands: () => this.#hands,
+      inFlight: () => this.#inFlight,
       ended: Promise.all(this.#running),
       usualMs: (stage) => this.#usualMs.get(stage),
       saveMs: () => this.#engine?.saveMs,
@@ -167,14 +169,14 @@ export class Worker {
     await within(goodbyeMs, this.#sayGoodbye());
   }
 
-  /** A trainer whose job was handed back is in the midst of it still: it has no state to save. */
+  /** A trainer whose job was requeued is still in the middle of that job, so it has no state to save. */
   async #saveLast(until: number): Promise<void> {
     const engine = this.#engine;
     const left = until - performance.now();
     if (
       engine === undefined ||
       !this.#options.roles.includes('trainer') ||
-      [...this.#hands].some(({ role }) => role === 'trainer')
+      [...this.#inFlight].some(({ role }) => role === 'trainer')
     )
       return;
     const last = await within(left, engine.saveLast((engine.saveMs ?? 0) < left));
@@ -250,15 +252,15 @@ export class Worker {
   }
 
   async #handle(role: Role, message: JobMessage, progress: JobProgress, alone: boolean): Promise<void> {
-    if (this.#leaving !== undefined) throw new PreemptedError('Leaving', `handed back: ${this.#leaving.reason}`);
-    const hand = new InHand(role, message, progress);
+    if (this.#leaving !== undefined) throw new PreemptedError('Leaving', `requeued: ${this.#leaving.reason}`);
+    const job = new InFlightJob(role, message, progress);
     this.#jobs.add(message.jobId);
-    this.#hands.add(hand);
+    this.#inFlight.add(job);
     this.#beacon.tell();
     const work = this.#gate
-      .run(alone, () => this.#begin(hand, role, message, progress))
-      .finally(() => this.#hands.delete(hand));
-    const ended = Promise.race([work, hand.handedBack]);
+      .run(alone, () => this.#begin(job, role, message, progress))
+      .finally(() => this.#inFlight.delete(job));
+    const ended = Promise.race([work, job.requeued]);
     try {
       await (role === 'reward' ? this.#rewardRoom.hold(message.runId, () => ended) : ended);
     } finally {
@@ -267,12 +269,12 @@ export class Worker {
     }
   }
 
-  /** Its turn has come, unless it was handed back meanwhile. */
-  async #begin(hand: InHand, role: Role, message: JobMessage, progress: JobProgress): Promise<void> {
-    if (hand.isOver) return;
+  /** Starts the job, unless it was requeued while it waited for a slot. */
+  async #begin(job: InFlightJob, role: Role, message: JobMessage, progress: JobProgress): Promise<void> {
+    if (job.isOver) return;
     const began = performance.now();
-    hand.begin(began);
-    await this.#work(role, message, progress, hand.signal);
+    job.begin(began);
+    await this.#work(role, message, progress, job.signal);
     this.#usualMs.set(message.stage, performance.now() - began);
   }
 
@@ -341,7 +343,7 @@ export class Worker {
 
   /** A run has one trainer. It goes to that one while it is there; to any free one otherwise. */
   #refuseTraining(runId: string): Refusal | undefined {
-    const elsewhere = this.#lease.runId !== runId && this.#neighbours.trains(runId, Date.now());
+    const elsewhere = this.#lease.runId !== runId && this.#peers.trains(runId, Date.now());
     if (elsewhere) return { because: undefined, delayMs: handOverMs * (1 + Math.random()) };
     const because = this.#lease.refuse(runId);
     return because === undefined ? undefined : { because, delayMs: this.#ports.timing.progressMs };
@@ -349,7 +351,7 @@ export class Worker {
 
   #meet(entry: Presence): void {
     if (entry.incarnation === this.#incarnation) return;
-    this.#neighbours.heard(entry, Date.now());
+    this.#peers.heard(entry, Date.now());
     if (entry.lease !== undefined) this.#lease.trainedElsewhere(entry.lease);
   }
 
@@ -377,7 +379,7 @@ export class Worker {
 
   /** Ends the run's jobs of every role, and its scorers. */
   #cancel(runId: string): void {
-    for (const hand of this.#hands) if (hand.runId === runId) hand.cancel();
+    for (const job of this.#inFlight) if (job.runId === runId) job.cancel();
     void this.#reward.endRun(runId);
   }
 

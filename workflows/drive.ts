@@ -90,7 +90,7 @@ async function untilPausedOrDone(drive: Drive): Promise<RunOutcome | undefined> 
     if (isOutOfDate(error)) return undefined;
     const reason = pauseReason(error);
     if (reason === undefined) return await fail(drive, error);
-    // A cancelled run needs nobody to mend it.
+    // A cancelled run needs no fix by a person.
     if (drive.progress.desired === 'cancel') return await end(drive, 'cancelled');
     await pauseUntilTold(drive, reason);
     return undefined;

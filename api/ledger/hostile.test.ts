@@ -210,9 +210,9 @@ describe('a lie that all digests agree with', () => {
     expect(await faults()).toContainEqual(toTell(forger.key.batch(3), /draw 4/, /draw 1 a second time/));
   });
 
-  it('a draw that has no fate', async () => {
+  it('a draw that has no outcome', async () => {
     await forger.batch(3, (batch) => void (batch.draws = batch.draws.slice(1)));
-    expect(await faults()).toContainEqual(toTell(forger.key.batch(3), /a fate for draw 4/, /draw 5 next/));
+    expect(await faults()).toContainEqual(toTell(forger.key.batch(3), /an outcome for draw 4/, /draw 5 next/));
   });
 
   it('a row that the seed does not give', async () => {
@@ -244,7 +244,7 @@ describe('a lie that all digests agree with', () => {
     await forger.batch(2, ({ draws }) => void (draws[0]!.fate = 'filtered'));
     await tellsOnly(
       forger.key.batch(2),
-      [/no sample of draw 2, whose fate is filtered/, /places 0, 1/],
+      [/no sample of draw 2, whose outcome is filtered/, /places 0, 1/],
       [/a reason why draw 2 was filtered/],
     );
   });
@@ -481,10 +481,10 @@ describe('terms', () => {
     expect(await faults(false)).toContainEqual(toTell(forger.key.term(2), /the record of term 2/, /nothing/));
   });
 
-  it('give the draws that they skip their fate, which must be the only one', async () => {
+  it('may skip only draws that have no other outcome', async () => {
     await redone(true, (term) => void (term.skippedDraws = [[4, 6]]));
     expect(await faults(false)).toContainEqual(
-      toTell(forger.key.batch(3, 2), /nothing of draw 4: a term skips it/, /fate trained/),
+      toTell(forger.key.batch(3, 2), /nothing of draw 4: a term skips it/, /outcome trained/),
     );
     await forger.change<{ skippedDraws: number[][] }>(
       forger.key.term(2),

@@ -1,4 +1,4 @@
-/** What the verifier says of a run's ledger. */
+/** The result of verifying a run's ledger. */
 
 /** Something that is not as it must be. */
 export interface Fault {
@@ -17,8 +17,8 @@ export interface AbandonedBranch {
   readonly iterations: number;
 }
 
-/** Draws by what became of them. `skipped`: their batch was left out, or a term skips them. */
-export interface FateCounts {
+/** Number of draws by outcome. `skipped`: the batch was skipped, or a term skips the draw. */
+export interface OutcomeCounts {
   trained: number;
   filtered: number;
   failed: number;
@@ -42,7 +42,8 @@ export interface Verdict {
   readonly pending: boolean;
   /** Draws from 0 to the cursor; of a fork from where it begins. */
   readonly draws: number;
-  readonly fates: Readonly<FateCounts>;
+  /** Draws by outcome; `--json` prints this object, so the field keeps its first name. */
+  readonly fates: Readonly<OutcomeCounts>;
   /** Samples that an applied update learnt from; those of pending and skipped batches are not among them. */
   readonly samplesTrained: number;
   /** Responses whose tokens and log-probs were compared with what the rollout stored. */

@@ -160,7 +160,7 @@ describe('petrel ledger verify', () => {
     expect(out).toContain(`${runId}, completed`);
     expect(out).toContain('8: 8 trained');
     expect(out).toContain('12 trained, 12 compared with their source token by token');
-    expect(out).toContain('one fate for every draw');
+    expect(out).toContain('every sampled prompt was used exactly once or is listed as dropped');
   });
 
   it('names each fault, and exits 1', async () => {

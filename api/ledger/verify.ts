@@ -1,5 +1,5 @@
 /**
- * Proves a run's ledger from its objects alone: one chain of records, one fate for every draw, no sample trained twice,
+ * Proves a run's ledger from its objects alone: one chain of records, one outcome for every draw, no sample trained twice,
  * every digest what it claims. It shares no code with what writes the records; the formats are those of
  * core/records/FORMAT.md, read anew.
  */
@@ -9,7 +9,7 @@ import { beginTerm, beforeFirst, follow } from './chain.ts';
 import type { Standing } from './chain.ts';
 import { checkComposition } from './composition.ts';
 import { checkEvaluations, checkValidations } from './evaluations.ts';
-import { FateLedger } from './fates.ts';
+import { DrawOutcomes } from './outcomes.ts';
 import { InputFacts } from './inputs.ts';
 import { abandonedAfter, iterationsOf } from './iterations.ts';
 import type { Iteration } from './iterations.ts';
@@ -49,7 +49,7 @@ class Verification {
   readonly #deep: boolean;
   readonly #say: (text: string) => void;
   readonly #objects: Objects;
-  readonly #fates: FateLedger;
+  readonly #outcomes: DrawOutcomes;
   readonly #results: Results;
   readonly #inputs: InputFacts;
   readonly #committed = new Map<number, Committed>();
@@ -63,7 +63,7 @@ class Verification {
     this.#deep = deep;
     this.#say = say;
     this.#objects = new Objects(store, runId);
-    this.#fates = new FateLedger(this.#objects);
+    this.#outcomes = new DrawOutcomes(this.#objects);
     this.#results = new Results(this.#objects);
     this.#inputs = new InputFacts(this.#objects);
   }
@@ -102,9 +102,9 @@ class Verification {
       position: end.position,
       iterations,
       pending: this.#pending,
-      draws: this.#fates.draws,
-      fates: this.#fates.counts,
-      samplesTrained: this.#fates.samplesTrained,
+      draws: this.#outcomes.draws,
+      fates: this.#outcomes.counts,
+      samplesTrained: this.#outcomes.samplesTrained,
       samplesCompared: this.#samplesCompared,
       checkpoints: states.checkpoints,
       evaluations,
@@ -132,10 +132,10 @@ class Verification {
   /** The committed log from its beginning; where it stands at its end. */
   async #walk({ path, all }: Terms, revisions: Revisions): Promise<Standing> {
     let standing = beforeFirst(path[0]);
-    this.#fates.startAt(standing.counters?.cursor ?? 0);
+    this.#outcomes.startAt(standing.counters?.cursor ?? 0);
     for (const branch of path) {
       standing = beginTerm(this.#objects, branch, standing);
-      this.#fates.begin(branch);
+      this.#outcomes.begin(branch);
       this.#commit(standing);
       for await (const iteration of iterationsOf(this.#objects, branch)) {
         if (iteration.k % 50 === 0) this.#say(`iteration ${iteration.k}`);
@@ -159,7 +159,7 @@ class Verification {
     if (batch.type !== 'read') return after;
     const origin = await originOf(this.#objects, terms, branch.term, batch.record, batch.key);
     const revision = revisions.of(batch.record, origin?.term ?? branch.term, batch.key);
-    this.#fates.add(batch.record, update.type === 'read' ? update.record : undefined, revision, batch.key);
+    this.#outcomes.add(batch.record, update.type === 'read' ? update.record : undefined, revision, batch.key);
     if (revision !== undefined) checkRates(this.#objects, batch.record, revision, batch.key);
     // What an adopted batch was made of is what the batch that it repeats was made of.
     const made = origin ?? { batch: batch.record, key: batch.key, weights: before.weights };

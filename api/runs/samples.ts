@@ -161,7 +161,9 @@ async function partSamples(
 
 function nameOfStop(code: number | undefined): SampleView['stopReason'] {
   const names = Object.keys(stopReasons) as (keyof typeof stopReasons)[];
-  return names.find((name) => stopReasons[name] === code) ?? 'unknown';
+  const name = names.find((one) => stopReasons[one] === code);
+  // The stored rows and --json keep the first name of a poison sample.
+  return name === 'poison' ? 'convicted' : (name ?? 'unknown');
 }
 
 function learntRows(

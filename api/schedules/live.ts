@@ -26,7 +26,7 @@ export async function withTemporalUp<T>(
   return connected(home, await ensureStack({ home, onProgress: notice, ...(workers && { workers }) }), use);
 }
 
-/** Mends the Temporal Schedule first; undefined for one that another stack fires. */
+/** Reconciles the Temporal Schedule first; undefined for one that another stack fires. */
 export async function liveSchedule(ports: ReconcilePorts, log: ScheduleLog): Promise<LiveSchedule | undefined> {
   const { describeSchedule } = await import('../../infra/temporal/schedules.ts');
   const tended = await reconcileSchedule(ports, log, new Date());

@@ -97,7 +97,7 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
       { flags: '--recipe <file>', doc: 'go on with this recipe' },
       { flags: '--store <url>', doc: 'the store where it lies, when this machine does not know it yet' },
       { flags: '--accept', doc: 'yes to what is given up, changed or taken over' },
-      { flags: '--skip', doc: 'leave out the batch that waits for its update: it ends every trainer' },
+      { flags: '--skip', doc: 'skip the batch that waits for its update, because it crashes every trainer' },
       wait,
     ],
     examples: [

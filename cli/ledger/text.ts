@@ -12,14 +12,14 @@ export function ledgerText(verdict: Verdict, printer: Printer): string {
   );
   const sum =
     faults.length === 0
-      ? 'one fate for every draw, no sample trained twice, every record in its place'
+      ? 'every sampled prompt was used exactly once or is listed as dropped; no sample was trained twice; every record is in its place'
       : `${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}`;
   return [summary(verdict), ...told, sum].join('\n\n');
 }
 
 function summary(verdict: Verdict): string {
   const { fates, abandoned, checkpoints, evaluations } = verdict;
-  const fate = Object.entries(fates)
+  const outcomes = Object.entries(fates)
     .filter(([name, count]) => count > 0 || name === 'trained')
     .map(([name, count]) => `${count} ${name}`);
   return renderFields([
@@ -28,7 +28,7 @@ function summary(verdict: Verdict): string {
       'iterations',
       `${verdict.position} of ${verdict.iterations}${verdict.pending ? ', one more batch waits for its update' : ''}`,
     ],
-    ['draws', `${verdict.draws}: ${fate.join(', ')}`],
+    ['draws', `${verdict.draws}: ${outcomes.join(', ')}`],
     [
       'samples',
       `${verdict.samplesTrained} trained${verdict.deep ? `, ${verdict.samplesCompared} compared with their source token by token` : ''}`,

@@ -36,7 +36,7 @@ export function runStatusText(run: RunStatus, printer: Printer, now: Date): stri
   return [fields, ...workers, `next: ${nextCommand(run)}`].join('\n\n');
 }
 
-/** Code, text, and what to do: a convicted job or a worker that is at fault is named here. */
+/** Code, text, and what to do: a poison job or a faulty worker is named here. */
 export function reasonText(reason: NonNullable<RunStatus['reason']>): string {
   const lines = [`${reason.code}: ${reason.message}`];
   if (reason.where !== undefined) lines.push(`at ${reason.where}`);

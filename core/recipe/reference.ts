@@ -1,6 +1,6 @@
 /** All keys of a recipe as a Markdown page: docs/recipe-keys.md. */
 import { type RecipeKey, recipeKeys, type RecipeSection, recipeSections } from './keys.ts';
-import { BUILT_TODAY } from './seams.ts';
+import { BUILT_TODAY } from './not-built.ts';
 
 const INTRO = `# Recipe keys
 

@@ -2,7 +2,7 @@
 import { arithmeticIssues } from './arithmetic.ts';
 import { InvalidRecipeError, type RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
-import { notBuiltYet } from './seams.ts';
+import { notBuiltYet } from './not-built.ts';
 
 /** Everything that stands in the way of running the recipe. Empty: it can be run, as far as the recipe alone tells. */
 export function runIssues(recipe: Recipe): RecipeIssue[] {

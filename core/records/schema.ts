@@ -148,13 +148,13 @@ export const termRecord = z.object({
 });
 export type TermRecord = z.infer<typeof termRecord>;
 
-export const drawFate = z.enum(['trained', 'filtered', 'failed', 'surplus', 'stale']);
+export const drawOutcome = z.enum(['trained', 'filtered', 'failed', 'surplus', 'stale']);
 
 /** One draw of the prompt stream and what became of its samples. */
 export const drawRecord = z.object({
   draw: count,
   row: count,
-  fate: drawFate,
+  fate: drawOutcome,
   /** Why, unless trained. */
   reason: z.string().optional(),
   /** Per sample: index into the batch, or the reason it is not there. */

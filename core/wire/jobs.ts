@@ -17,10 +17,10 @@ import type { SamplingSettings } from '../ports.ts';
 import type { LrSchedule } from '../rl/lr-schedule.ts';
 
 /**
- * A result is a decision and stays. When what it names is missing or damaged the job is done again, as the next generation
- * of itself, under an id of its own: whoever meets the same damage comes to the same job. Absent: the first.
+ * A result object is never overwritten. When it is damaged, or a blob that it names is lost, the job runs again with the
+ * next generation number, and so with another job id. Everyone who finds the same damage derives the same id. Absent: 0.
  */
-export interface Remakeable {
+export interface Recomputable {
   readonly generation?: number;
 }
 
@@ -32,7 +32,7 @@ export interface EngineSettings {
 }
 
 /** Makes the base model ready and says what it is: state 0 of the log. */
-export interface OpenInput extends Remakeable {
+export interface OpenInput extends Recomputable {
   readonly model: Digest;
   readonly engine: EngineSettings;
   /** A fork: not the base but this state of another run, saved as the new run's first checkpoint. */
@@ -45,7 +45,7 @@ export interface OpenOutput {
 }
 
 /** Samples responses for some draws from exactly these weights. */
-export interface RolloutInput extends Remakeable {
+export interface RolloutInput extends Recomputable {
   readonly purpose: 'train' | 'validate';
   readonly model: Digest;
   readonly dataset: Digest;
@@ -70,7 +70,7 @@ export interface RolloutOutput {
 }
 
 /** Scores every sample of a trajectories object. */
-export interface RewardInput extends Remakeable {
+export interface RewardInput extends Recomputable {
   readonly trajectories: Digest;
   readonly model: Digest;
   readonly dataset: Digest;
@@ -101,7 +101,7 @@ export interface ScoreTable {
 }
 
 /** Turns scored trajectories (RL) or dataset rows (SFT) into a closed batch. */
-export interface AdvantageInput extends Remakeable {
+export interface AdvantageInput extends Recomputable {
   readonly kind: 'rl' | 'sft';
   readonly iteration: number;
   readonly parentState: Digest;
@@ -150,7 +150,7 @@ export interface AdvantageOutput {
 }
 
 /** Applies one batch record to its parent state. */
-export interface UpdateInput extends Remakeable {
+export interface UpdateInput extends Recomputable {
   readonly parentState: Digest;
   readonly batch: Digest;
   readonly model: Digest;
@@ -169,7 +169,7 @@ export interface UpdateOutput {
 }
 
 /** Writes the state at a position as a verified checkpoint. */
-export interface CheckpointInput extends Remakeable {
+export interface CheckpointInput extends Recomputable {
   /** A skipped update leaves the state as it was: two positions may have one state, and each its checkpoint. */
   readonly iteration: number;
   readonly state: Digest;
@@ -181,7 +181,7 @@ export interface CheckpointOutput {
 }
 
 /** Writes weights for rollout workers outside the trainer's process. */
-export interface WeightsInput extends Remakeable {
+export interface WeightsInput extends Recomputable {
   readonly weights: Digest;
   readonly state: Digest;
   readonly model: Digest;

@@ -26,7 +26,7 @@ export function typescriptStep({ root, force }) {
       await runProgram(join(root, 'node_modules/.bin/tsc'), ['--project', root], {
         cwd: root,
         what: 'tsc',
-        hint: 'mend the type errors above',
+        hint: 'fix the type errors above',
       });
       stamp.write(built);
       forced = false;

@@ -50,7 +50,7 @@ export interface JobRequest<S extends Stage> {
   readonly profile: string;
   readonly input: StageTypes[S]['input'];
   /** A part of a job that ended its workers: it runs with nothing beside it. */
-  readonly suspect?: boolean;
+  readonly quarantined?: boolean;
   /** When it ends a worker its asker cuts it into parts. */
   readonly divisible?: boolean;
 }
@@ -153,7 +153,7 @@ export class Dispatcher {
       whyUnheld: () => this.#whyUnheld(role, request.profile, request.runId),
       nc: this.#nc,
       timing: this.#timing,
-      ...(request.suspect === undefined ? {} : { suspect: request.suspect }),
+      ...(request.quarantined === undefined ? {} : { quarantined: request.quarantined }),
       ...(request.divisible === undefined ? {} : { divisible: request.divisible }),
       others: (than) => this.#workers.others(role, request.profile, than),
       publish: () => this.#publish(request, jobId),
@@ -214,7 +214,7 @@ export class Dispatcher {
 
   /**
    * The run ended before its work was done: its jobs end now, whether they wait in the queue, are claimed, or are at work.
-   * Until `goesOn` no job of it begins.
+   * Until `runResumed` no job of it begins.
    */
   async cancelJobs(runId: string): Promise<void> {
     this.#cancelled.add(runId);
@@ -229,7 +229,7 @@ export class Dispatcher {
   }
 
   /** The run is worked on again, perhaps after it was cancelled. */
-  goesOn(runId: string): void {
+  runResumed(runId: string): void {
     this.#cancelled.delete(runId);
   }
 
@@ -459,7 +459,7 @@ class WaitSession {
       runId: this.#ports.runId,
     });
     message.respond(JSON.stringify(reply));
-    if (this.#wait.convicted !== undefined) this.#fail(this.#wait.convicted);
+    if (this.#wait.poison !== undefined) this.#fail(this.#wait.poison);
     this.#report();
   }
 

@@ -30,7 +30,7 @@ export class PresenceBeacon {
     this.tell();
   }
 
-  /** To the neighbours at once, into the bucket soon: many changes in a row are one entry. Never throws. */
+  /** To the peers at once, into the bucket soon: many changes in a row are one entry. Never throws. */
   tell(): void {
     if (this.#nc.isClosed()) return;
     const entry = this.#describe();

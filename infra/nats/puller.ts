@@ -70,7 +70,7 @@ export class Puller {
   readonly #leaving = deferred();
   readonly #running = new Set<Promise<void>>();
   /** Jobs being done, by run and job. */
-  readonly #inHand = new Set<string>();
+  readonly #inFlight = new Set<string>();
 
   constructor(ports: PullerPorts) {
     this.#ports = ports;
@@ -145,15 +145,15 @@ export class Puller {
       return raw.term('not a job message of this version');
     }
     // Delivered again although it is being done: this worker was silent for a while. Doing it twice would not be quicker.
-    if (this.#inHand.has(handKey(message))) return raw.nak(this.#ports.timing.ackWaitMs);
+    if (this.#inFlight.has(keyOf(message))) return raw.nak(this.#ports.timing.ackWaitMs);
     // From before the claim on: of two copies of a message one must not overtake the other.
-    this.#inHand.add(handKey(message));
+    this.#inFlight.add(keyOf(message));
     try {
       const refusal = await this.#refusal(raw, message);
       if (refusal === undefined) await this.#claimAndWork(raw, message);
       else this.#giveBack(raw, message, refusal);
     } finally {
-      this.#inHand.delete(handKey(message));
+      this.#inFlight.delete(keyOf(message));
     }
   }
 
@@ -254,4 +254,4 @@ function deferred(): { readonly promise: Promise<void>; readonly resolve: () => 
 }
 
 const factsOf = ({ stage, jobId, runId, at }: JobMessage) => ({ stage, jobId, runId, iteration: at.iteration });
-const handKey = ({ runId, jobId }: JobMessage) => `${runId} ${jobId}`;
+const keyOf = ({ runId, jobId }: JobMessage) => `${runId} ${jobId}`;

@@ -84,19 +84,19 @@ describe('a job that is waited for', () => {
     expect([wait.holder, wait.queuedBecause]).toEqual(['a', undefined]);
   });
 
-  it('is convicted after crashing two workers while it ran alone, and not before', () => {
+  it('is poison after crashing two workers while it ran alone, and not before', () => {
     const wait = new JobWait('j', timing);
     const later = (n: number) => n * (timing.ackWaitMs + 1);
     wait.claim(claim('a', 'a1'), later(0));
     expect(wait.claim(claim('a', 'a2'), later(1)).answer).toBe('go');
     expect(wait.claim(claim('a', 'a3'), later(2)).answer).toBe('go');
-    expect(wait.convicted).toBeUndefined();
+    expect(wait.poison).toBeUndefined();
     expect(wait.claim(claim('a', 'a4'), later(3)).answer).toBe('drop');
-    expect(wait.convicted).toMatchObject({ kind: 'pause', code: 'JobConvicted' });
+    expect(wait.poison).toMatchObject({ kind: 'pause', code: 'JobConvicted' });
   });
 
   it.each(['SIGKILL', undefined])(
-    'is not convicted for the kills that machines suffer (%s), nor tried for ever',
+    'is not poison after kills from outside (%s), but is not retried for ever',
     (ended) => {
       const wait = new JobWait('j', timing);
       const answers = Array.from({ length: 10 }, (_, n) => {
@@ -144,13 +144,13 @@ describe('a job that is waited for', () => {
     expect(wait.event(failed('unknown'), 13)).toMatchObject({ type: 'give-up', error: { code: 'JobFailed' } });
   });
 
-  it('that can be cut into parts is convicted at its first death alone; its parts run alone from the start', () => {
+  it('that can be split is poison after its first crash alone; its parts run alone from the start', () => {
     const whole = new JobWait('j', timing, { divisible: true });
     const later = (n: number) => n * (timing.ackWaitMs + 1);
     whole.claim(claim('a', 'a1'), later(0));
     expect(whole.claim(claim('a', 'a2'), later(1))).toMatchObject({ answer: 'go', alone: true });
     expect(whole.claim(claim('a', 'a3'), later(2)).answer).toBe('drop');
-    const part = new JobWait('k', timing, { suspect: true });
+    const part = new JobWait('k', timing, { quarantined: true });
     expect(part.claim(claim('a', 'a1'), 0)).toMatchObject({ answer: 'go', alone: true });
   });
 

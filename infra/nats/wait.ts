@@ -11,7 +11,7 @@ import { wireVersion } from '../../core/wire/messages.ts';
 const maxUnknownFailures = 3;
 /** A worker that failed this job leaves it to others for this long, times its failures. */
 const leaveToOthersMs = 3_000;
-/** Crashes of a worker while the job ran alone after which the job is convicted. */
+/** A job that crashes this many workers while it runs alone is a poison job. */
 const maxDeathsAlone = 2;
 /**
  * What a death counts for when the worker was killed from outside, or vanished: that is what machines do that may be
@@ -24,7 +24,7 @@ const killed: ReadonlySet<string | undefined> = new Set([undefined, 'SIGKILL', '
 /** What the waiter knows of its job and its workers. */
 export interface JobWaitOptions {
   /** It ended a worker as a part of a larger job: it runs alone from the start. */
-  readonly suspect?: boolean;
+  readonly quarantined?: boolean;
   /** It can be cut into parts, so the first death alone says enough: its parts are tried one by one. */
   readonly divisible?: boolean;
   /** Is there a healthy worker, other than these, that could do it? */
@@ -67,7 +67,7 @@ export class JobWait {
   #retries = 0;
   #deaths = 0;
   #deathsAlone = 0;
-  #convicted: PauseError | undefined;
+  #poison: PauseError | undefined;
   progress: Progress | undefined;
   queuedBecause: string | undefined;
 
@@ -75,7 +75,7 @@ export class JobWait {
     this.#jobId = jobId;
     this.#timing = timing;
     this.#options = options;
-    if (options.suspect === true) this.#deaths = 1;
+    if (options.quarantined === true) this.#deaths = 1;
   }
 
   get holder(): string | undefined {
@@ -87,8 +87,8 @@ export class JobWait {
     return this.#holder !== undefined && now - this.#holder.lastSeen < this.#timing.ackWaitMs;
   }
 
-  get convicted(): PauseError | undefined {
-    return this.#convicted;
+  get poison(): PauseError | undefined {
+    return this.#poison;
   }
 
   /** A process of this name is there anew: true when it held the job before, which is nobody's now. */
@@ -113,13 +113,13 @@ export class JobWait {
       alone,
       ...(this.#holder === undefined ? {} : { holder: this.#holder.worker }),
     });
-    if (this.#convicted !== undefined) return reply('drop');
+    if (this.#poison !== undefined) return reply('drop');
     const same = this.#holder?.incarnation === request.incarnation;
     this.replaced(request.worker, request.incarnation, request.predecessorEnded);
     if (this.heldAt(now) && !same) return reply('held');
     if (this.#leavesToOthers(request.worker, now)) return reply('held');
     if (this.#holder !== undefined && !same) this.#countDeath(this.#holder);
-    if (this.#convicted !== undefined) return reply('drop');
+    if (this.#poison !== undefined) return reply('drop');
     const alone = this.#deaths > 0;
     this.#holder = { worker: request.worker, incarnation: request.incarnation, alone, lastSeen: now };
     this.queuedBecause = undefined;
@@ -160,7 +160,7 @@ export class JobWait {
     this.#deaths += 1;
     if (holder.alone) this.#deathsAlone += killed.has(holder.ended) ? killCounts : 1;
     if (this.#deathsAlone < (this.#options.divisible === true ? 1 : maxDeathsAlone)) return;
-    this.#convicted = new PauseError(
+    this.#poison = new PauseError(
       'JobConvicted',
       `${this.#jobId} ended workers again and again while it ran alone; the last one by ${holder.ended ?? 'vanishing'}`,
       {

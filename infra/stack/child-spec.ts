@@ -18,7 +18,7 @@ export interface ChildSpec {
   /** Asked now and then while it is ready: why it must be started again although it runs. */
   isStuck?(): Promise<string | undefined>;
   /** Done before a process that was stuck is started again. */
-  mend?(): void;
+  repair?(): void;
   /** A process that is not ready by then is killed and started again. */
   readonly readyTimeoutMs: number;
   /** How long it may take after SIGTERM. */

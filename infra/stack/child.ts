@@ -132,7 +132,7 @@ export class Child {
     if (why === undefined || this.#state !== 'ready') return;
     this.#hooks.log(`${this.name}: is started again, since it says: ${why.trim()}`);
     await this.stop();
-    this.#spec.mend?.();
+    this.#spec.repair?.();
     this.#restarts += 1;
     this.#stopping = false;
     await this.start();

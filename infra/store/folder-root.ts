@@ -14,7 +14,7 @@ import { becomeStore } from './store-folder.ts';
 /** `refuse`: whoever serves a store does not make one. */
 export type WhenMissing = 'make' | 'refuse';
 
-/** What stands in the way of making a folder is the caller's to mend; a full disk is told as such. */
+/** Explains why a folder could not be created: the user must fix the path, or free space when the disk is full. */
 const unfit: ReadonlySet<unknown> = new Set([
   'EEXIST',
   'ENOTDIR',

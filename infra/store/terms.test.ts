@@ -216,15 +216,15 @@ async function expectOneChain(log: RunLog): Promise<void> {
 }
 
 /** Every draw below the cursor is in exactly one reachable batch, or skipped by a reachable term. */
-async function expectOneFateEach(log: RunLog): Promise<void> {
-  const fates = new Map<number, number>();
-  const count = (draw: number) => fates.set(draw, (fates.get(draw) ?? 0) + 1);
+async function expectOneOutcomeEach(log: RunLog): Promise<void> {
+  const outcomes = new Map<number, number>();
+  const count = (draw: number) => outcomes.set(draw, (outcomes.get(draw) ?? 0) + 1);
   for await (const { batch } of log.iterations()) batch.record.draws.forEach(({ draw }) => count(draw));
   const { cursor } = (await headOf(log)).counters;
   const skipped = (await log.chain()).flatMap(({ record }) => record.skippedDraws);
   for (let draw = 0; draw < cursor; draw++) {
     const isSkipped = skipped.some(([start, end]) => start <= draw && draw < end);
-    expect([draw, (fates.get(draw) ?? 0) + (isSkipped ? 1 : 0)]).toEqual([draw, 1]);
+    expect([draw, (outcomes.get(draw) ?? 0) + (isSkipped ? 1 : 0)]).toEqual([draw, 1]);
   }
 }
 
@@ -249,7 +249,7 @@ describe('a term after the first', () => {
       (await readRecord(log.store, keys.update(log.runId, 1, 3), updateRecord))?.record.stateDigest,
     );
     await expectOneChain(log);
-    await expectOneFateEach(log);
+    await expectOneOutcomeEach(log);
   });
 
   it('begins at position 0 as well, and as the first record of another', async () => {
@@ -286,7 +286,7 @@ describe('a term after the first', () => {
       [1, undefined, undefined],
     ]);
     await expectOneChain(log);
-    await expectOneFateEach(log);
+    await expectOneOutcomeEach(log);
   });
 
   it('closes the old one at the update when a batch waits: that batch no longer counts', async () => {
@@ -347,7 +347,7 @@ describe('a term after the first', () => {
     ]);
     await iterate(log, 1);
     expect((await log.iteration(3)).batch.record.draws.map(({ draw }) => draw)).toEqual([10, 11]);
-    await expectOneFateEach(log);
+    await expectOneOutcomeEach(log);
     // A redo of the redo repeats its numbers: what was skipped stays skipped.
     expect((await openNextTerm(log, wanted(2, { position: 1 }))).record.skippedDraws).toEqual([[4, 10]]);
     await iterate(log, 2);
@@ -355,7 +355,7 @@ describe('a term after the first', () => {
     expect((await openNextTerm(log, wanted(3))).record.skippedDraws).toEqual([]);
     await iterate(log, 1);
     await expectOneChain(log);
-    await expectOneFateEach(log);
+    await expectOneOutcomeEach(log);
   });
 });
 
@@ -488,7 +488,7 @@ describe('whoever writes, and in whatever order', () => {
             if (next !== undefined) expect(next.parent?.position).toBe(position ?? end);
           }
           await expectOneChain(log);
-          await expectOneFateEach(log);
+          await expectOneOutcomeEach(log);
         },
       ),
       { numRuns: 100 },

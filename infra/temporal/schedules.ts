@@ -1,6 +1,6 @@
 /**
  * Temporal Schedules as something derived: whoever holds the truth says what there should be, and it is made so. Safe to
- * call at any time and by several at once; a lost or older Temporal database is mended by the next call.
+ * call at any time and by several at once; the next call repairs a lost or older Temporal database.
  */
 import { ScheduleAlreadyRunning, ScheduleNotFoundError } from '@temporalio/client';
 import type {

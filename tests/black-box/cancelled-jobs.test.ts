@@ -49,12 +49,12 @@ async function startHanging(): Promise<void> {
   const run = await user.petrel('run', 'hangs.yaml', '--name', 'hangs', '--detach');
   expect(run.code, run.err).toBe(0);
   await until('jobs that hang', async () =>
-    (await jobsInHand()).filter((job) => job.startsWith('reward-')).length >= 4 ? true : undefined,
+    (await jobsInFlight()).filter((job) => job.startsWith('reward-')).length >= 4 ? true : undefined,
   );
 }
 
 /** Jobs that the workers say they have in hand. */
-async function jobsInHand(): Promise<readonly string[]> {
+async function jobsInFlight(): Promise<readonly string[]> {
   const status = (await user.petrel('status', '--json')).json<{
     readonly workers: readonly { readonly jobs: readonly string[] }[];
   }>();
@@ -85,7 +85,7 @@ describe.each([
     await seenRun(user, name, (now) => ended.includes(now.state) || now.stage === stage);
     const cancelled = await user.petrel('cancel', name, '--yes');
     expect(cancelled.code, cancelled.err).toBe(0);
-    expect(await leftAfter(soonMs + lookMs, jobsInHand), 'jobs in hand').toEqual([]);
+    expect(await leftAfter(soonMs + lookMs, jobsInFlight), 'jobs in hand').toEqual([]);
     expect((await seenRun(user, name, ({ state }) => ended.includes(state))).state).toBe('cancelled');
   }, 240_000);
 });
@@ -109,6 +109,6 @@ describe('a run whose scorers hang and hold every reward slot', () => {
     expect(cancelled.code, cancelled.err).toBe(0);
     const left = await leftAfter(soonMs + lookMs, async () => scorers().filter(lives));
     expect(left, 'scorers that live on').toEqual([]);
-    expect(await leftAfter(soonMs + lookMs, jobsInHand), 'jobs in hand').toEqual([]);
+    expect(await leftAfter(soonMs + lookMs, jobsInFlight), 'jobs in hand').toEqual([]);
   }, 120_000);
 });

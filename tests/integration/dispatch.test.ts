@@ -314,7 +314,7 @@ describe('the jobs of a cancelled run', () => {
     told.unsubscribe();
     expect(notes.at(-1)).toEqual({ v: 1, runId: 'cancelled', cancelled: true });
     release.open();
-    dispatcher.goesOn('cancelled');
+    dispatcher.runResumed('cancelled');
     expect((await dispatcher.run(waiting, patient())).output.scores).toBe('w1');
   });
 });
@@ -358,7 +358,7 @@ describe('what is no message of this version', () => {
 });
 
 describe('a failure', () => {
-  const hint = 'mend it';
+  const hint = 'fix it';
   it.each([
     new PauseError('NoSpace', 'the disk is full', { hint }),
     new TerminalError('Damaged', 'the object is gone', { hint }),

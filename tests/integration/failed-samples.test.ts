@@ -20,7 +20,7 @@ const scoredBy = (name: string, body: string, reward: Tree = {}, more: Tree = {}
 /** Counts the samples that one process of the scorer saw. */
 const counting = 'globalThis.seen = (globalThis.seen ?? 0) + 1;';
 
-async function fates(run: StartedRun) {
+async function outcomes(run: StartedRun) {
   const draws = (await loop.iterations(run)).flatMap(({ batch }) => batch.draws);
   const reasons = draws.flatMap(({ samples }) => samples.filter((sample) => typeof sample === 'string'));
   return { draws, reasons };
@@ -36,7 +36,7 @@ describe('a scorer that goes wrong costs its own samples', () => {
       scoredBy(name.replaceAll(' ', '-'), `${counting} ${trouble} return globalThis.seen % 5;`, reward),
     );
     await loop.reaches(run, 'completed');
-    const { draws, reasons } = await fates(run);
+    const { draws, reasons } = await outcomes(run);
     for (const { fate, samples } of draws)
       expect(fate).toBe(samples.filter((sample) => typeof sample === 'string').length <= 2 ? 'trained' : 'filtered');
     expect(reasons.length).toBeGreaterThan(0);
@@ -58,7 +58,7 @@ describe('a scorer that goes wrong costs its own samples', () => {
       ),
     );
     await loop.reaches(run, 'completed');
-    const { draws, reasons } = await fates(run);
+    const { draws, reasons } = await outcomes(run);
     expect(reasons.length).toBeGreaterThan(0);
     // All samples of such a row fail: its group says nothing and is left out.
     const left = draws.filter(({ fate }) => fate === 'filtered');
@@ -69,8 +69,8 @@ describe('a scorer that goes wrong costs its own samples', () => {
 });
 
 describe('a scorer that goes wrong too often', () => {
-  it('is asked again when what it needs was mended and the run is told to go on (seed 42)', async () => {
-    const flag = join(loop.home, 'mended');
+  it('is called again after what it needs was fixed and the run was resumed (seed 42)', async () => {
+    const flag = join(loop.home, 'fixed');
     const flaky = `if (!process.getBuiltinModule('node:fs').existsSync(${JSON.stringify(flag)})) throw new Error('the service is away'); return solutionStr.length;`;
     const run = await loop.start(scoredBy('flaky', flaky));
     expect((await loop.reaches(run, 'paused')).reason).toMatchObject({
@@ -86,7 +86,7 @@ describe('a scorer that goes wrong too often', () => {
     writeFileSync(flag, '');
     await loop.resume(run);
     await loop.reaches(run, 'completed');
-    const { reasons, draws } = await fates(run);
+    const { reasons, draws } = await outcomes(run);
     expect(reasons).toEqual([]);
     expect(draws).toHaveLength(8);
   });

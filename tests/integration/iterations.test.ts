@@ -48,13 +48,13 @@ describe('a run of four iterations (seed 42)', () => {
     expect(new Set(made.map(({ update }) => update.stateDigest)).size).toBe(iterations);
   });
 
-  it('gives every draw one fate and every sample one place', async () => {
+  it('gives every draw one outcome and every sample one place', async () => {
     const stream = { rows: (await run.log.revision()).inputs.trainRows, seed: 42, shuffle: true };
-    const fates = made.flatMap(({ batch }) => batch.draws);
-    expect(fates.map(({ draw, row }) => ({ draw, row }))).toEqual(
+    const outcomes = made.flatMap(({ batch }) => batch.draws);
+    expect(outcomes.map(({ draw, row }) => ({ draw, row }))).toEqual(
       drawsFrom(stream, 0, iterations * 4).map(({ draw, row }) => ({ draw, row })),
     );
-    expect(new Set(fates.map(({ fate }) => fate))).toEqual(new Set(['trained']));
+    expect(new Set(outcomes.map(({ fate }) => fate))).toEqual(new Set(['trained']));
     for (const { batch } of made)
       expect(batch.draws.flatMap(({ samples }) => samples)).toEqual(Array.from({ length: 16 }, (_, b) => b));
   });

@@ -141,11 +141,11 @@ describe('a rollout worker that is told to leave in the midst of its samples', (
     inject.arm({ id: worker, point: 'sample.token', process: worker, facts: { position: toldAt }, action: 'stand' });
     const run = await loop.start(longRecipe(model));
     await whenItStandsAndGoesOnSlowly(worker, tell);
-    const [back] = await loop.said(run, /handed back/);
+    const [back] = await loop.said(run, /requeued/);
     metadata.action = undefined;
     await left(run, worker, restarts);
     await loop.reaches(run, 'completed');
-    expect(back).toMatch(new RegExp(`^warn ${worker}: rollout rollout-\\w+: handed back: ${reason}`));
+    expect(back).toMatch(new RegExp(`^warn ${worker}: rollout rollout-\\w+: requeued: ${reason}`));
     const [resumed] = await loop.said(run, /resumed 8 of 8 samples, \d+ tokens/);
     // All that it had decoded, up to the moment when it heard of it: seven of its samples were this far at least.
     expect(Number(/(\d+) tokens/.exec(resumed ?? '')?.[1])).toBeGreaterThanOrEqual(6 * (toldAt - 1));
@@ -191,7 +191,7 @@ describe('with a small model', () => {
     await loop.said(run, /^info train-1: leaving: checkpoint 3 saved$/);
     await loop.said(run, /^info train-1: loaded checkpoint 3$/);
     expect((await run.log.checkpoints()).map(({ record }) => record.iteration)).toEqual([4, 3]);
-    expect((await loop.lines(run)).filter((line) => line.includes('replayed') || line.includes('handed back'))).toEqual(
+    expect((await loop.lines(run)).filter((line) => line.includes('replayed') || line.includes('requeued'))).toEqual(
       [],
     );
   });
@@ -227,7 +227,7 @@ describe('with a small model', () => {
     await left(run, 'score-1', restarts);
     await loop.reaches(run, 'completed');
     expect(await loop.states(run)).toEqual(undisturbed);
-    expect((await loop.lines(run)).filter((line) => line.includes('handed back: SIGTERM:'))).toEqual([]);
+    expect((await loop.lines(run)).filter((line) => line.includes('requeued: SIGTERM:'))).toEqual([]);
     expect(logTail(loop.home, 'score-1', 50)).toMatch(/leaving: SIGTERM; 19.0 s, [12] jobs in hand/);
   });
 });

@@ -27,7 +27,7 @@ afterAll(async () => {
   await loop.remove();
 });
 
-describe('a sample that ends every rollout engine (seed 42)', () => {
+describe('a sample that crashes every rollout engine (seed 42)', () => {
   const poisoned: ArmedFault = {
     id: 'poison',
     point: 'sample.token',
@@ -36,7 +36,7 @@ describe('a sample that ends every rollout engine (seed 42)', () => {
     always: true,
   };
 
-  it('is convicted alone: it alone has no response, and the run goes on', async () => {
+  it('is the only sample without a response, and the run continues', async () => {
     injector.arm(poisoned);
     const run = await loop.completed({ deterministic: 'replay', trainer: { total_training_steps: 3 } });
     const draws = (await loop.iterations(run)).flatMap(({ batch }) => batch.draws);
@@ -46,9 +46,9 @@ describe('a sample that ends every rollout engine (seed 42)', () => {
     const lost = draws.flatMap(({ draw, samples }) =>
       samples.flatMap((sample, i) => (typeof sample === 'string' ? [`${draw} ${i}: ${sample}`] : [])),
     );
-    expect(lost).toEqual(['6 2: convicted: it ended every worker that sampled it']);
+    expect(lost).toEqual(['6 2: poison: it crashed every worker that sampled it']);
     await loop.said(run, /warn control: worker sample-\d ended \(SIGSEGV\) and was started again/);
-    await loop.said(run, /sample 2 of draw 6 \(row \d+\) is convicted/);
+    await loop.said(run, /sample 2 of draw 6 \(row \d+\) is poison/);
   });
 
   it('pauses a deterministic run, which goes on to the undisturbed weights when the poison is gone', async () => {
@@ -68,13 +68,13 @@ describe('a sample that ends every rollout engine (seed 42)', () => {
   });
 });
 
-describe('a batch that ends every trainer (seed 42)', () => {
+describe('a batch that crashes every trainer (seed 42)', () => {
   it('pauses the run with the offer to skip it; skipped by record, it stays skipped when it is replayed', async () => {
     injector.arm({ id: 'batch', point: 'write.step', facts: { iteration: 2 }, action: 'segv', always: true });
     const run = await loop.start({ trainer: { total_training_steps: 4 } });
     expect((await loop.reaches(run, 'paused')).reason).toMatchObject({
       code: 'BatchConvicted',
-      message: expect.stringMatching(/^the batch of iteration 2 ended every trainer that applied it/),
+      message: expect.stringMatching(/^the batch of iteration 2 crashed every trainer that applied it/),
       hint: expect.stringContaining(`petrel resume ${run.runId} --skip`),
     });
     expect(await skipBatch({ runId: run.runId, log: run.log } as Parameters<typeof skipBatch>[0])).toBe(

@@ -77,7 +77,7 @@ describe('resume --from (seed 42)', () => {
     expect(await provenStates(run)).toEqual(undisturbed);
   });
 
-  it('with --skip-draws trains on others, and every draw has one fate', async () => {
+  it('with --skip-draws trains on others, and every draw has one outcome', async () => {
     const run = await loop.completed(recipe);
     await petrel('resume', run.runId, '--from', '2', '--skip-draws', '--accept', '--wait');
     const draws = await drawsOf(run);

@@ -24,7 +24,7 @@ afterAll(async () => {
 });
 
 /** Where the next time of a schedule that fires every two seconds is seen to start a run that ends. */
-async function goesOn(log: ScheduleLog): Promise<void> {
+async function continues(log: ScheduleLog): Promise<void> {
   const from = new Date().toISOString();
   const run = await schedules.until(`a time of ${log.name} after ${from}`, async () =>
     (await log.view()).firings.find(({ time, outcome }) => time > from && outcome === 'started'),
@@ -40,14 +40,14 @@ async function everything(): Promise<void> {
 describe('a schedule that fires every two seconds goes on by itself', () => {
   it('when the Temporal server, the control process or all of the stack is killed', async () => {
     const log = await schedules.add('clock', short, '--every', '2s');
-    await goesOn(log);
+    await continues(log);
     await injector.kill([await injector.victim('temporal')]);
-    await goesOn(log);
+    await continues(log);
     await injector.kill([await injector.victim('control')]);
-    await goesOn(log);
+    await continues(log);
     await everything();
     await loop.up();
-    await goesOn(log);
+    await continues(log);
     await schedules.petrel('schedule', 'rm', 'clock', '-y');
     const entries = await log.entries();
     const ids = entries.flatMap(({ runId }) => runId ?? []);

@@ -114,7 +114,7 @@ export class EngineClient {
   }
 
   /** Samples in flight are written down, and their jobs rejected with PreemptedError. */
-  handBack(because: string): void {
+  requeue(because: string): void {
     this.#send({ type: 'hand-back', because });
   }
 

@@ -40,7 +40,7 @@ import type { Completion, GenerationJob } from './generation.ts';
 import type { JournalPorts } from './journal-writer.ts';
 import { engineOptionsOf, resolveProfile } from './profile.ts';
 import type { EngineFacts } from './profile.ts';
-import { bringTo, loadBase } from './recover.ts';
+import { restoreTo, loadBase } from './recover.ts';
 import type { RecoverPorts } from './recover.ts';
 import { SharedPlace } from './shared-place.ts';
 import { PolicyState } from './state.ts';
@@ -162,7 +162,7 @@ export class EngineHost {
     if (input.from === undefined) await loadBase(state, ports);
     else {
       const { runId, iteration, state: target } = input.from;
-      await bringTo(state, target, iteration, { ...ports, log: new RunLog(ports.log.store, runId) });
+      await restoreTo(state, target, iteration, { ...ports, log: new RunLog(ports.log.store, runId) });
       await this.checkpoint(state, context, iteration);
     }
     if (state.tag === undefined) throw new Error('a loaded base is clean');
@@ -175,7 +175,7 @@ export class EngineHost {
     const state = await this.#policyState(context, model, profile);
     if (state.tag?.stateDigest !== target) {
       this.interruptPolicy();
-      await bringTo(state, target, context.at.iteration, await this.#recoverPorts(context, model));
+      await restoreTo(state, target, context.at.iteration, await this.#recoverPorts(context, model));
     }
     this.standsAt(context, context.at.iteration);
     return state;
@@ -192,8 +192,8 @@ export class EngineHost {
   }
 
   /** This worker leaves: drops the samples in flight and starts no new ones. */
-  handBack(because: string): void {
-    this.#leaving = new PreemptedError('Leaving', `handed back: ${because}`);
+  requeue(because: string): void {
+    this.#leaving = new PreemptedError('Leaving', `requeued: ${because}`);
     for (const { generation } of this.#generations.values()) generation.interrupt(this.#leaving);
   }
 

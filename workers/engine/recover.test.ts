@@ -2,7 +2,7 @@ import { afterAll, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { cliHome } from '../../tests/cli.ts';
 import { buildRun } from '../../tests/run-builder.ts';
-import { bringTo } from './recover.ts';
+import { restoreTo } from './recover.ts';
 import type { PolicyState } from './state.ts';
 
 const cli = cliHome();
@@ -14,7 +14,7 @@ it('a fork that cannot follow its origin’s log is told a way out that leaves t
   const atOne = { tag: await log.at(1) } as unknown as PolicyState;
   const hintFor = async (runId: string) => {
     const ports = { runId, log, baseFolder: '', say: () => {}, tick: () => {} };
-    const error: unknown = await bringTo(atOne, (await log.at(3)).stateDigest, 3, ports).catch(
+    const error: unknown = await restoreTo(atOne, (await log.at(3)).stateDigest, 3, ports).catch(
       (thrown: unknown) => thrown,
     );
     expect(error).toMatchObject({ code: 'LogHole' });

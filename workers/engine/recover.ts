@@ -36,7 +36,7 @@ export async function loadBase(state: PolicyState, ports: Pick<RecoverPorts, 'ba
 }
 
 /** After it, the state's tag is `target`, the committed state at `position`. Does nothing when it is there already. */
-export async function bringTo(
+export async function restoreTo(
   state: PolicyState,
   target: Digest,
   position: number,

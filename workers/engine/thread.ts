@@ -97,7 +97,7 @@ port.on('message', (message: ToEngine) => {
     case 'abandon':
       return host.abandon(message.runId);
     case 'hand-back':
-      return host.handBack(message.because);
+      return host.requeue(message.because);
     case 'save-last':
       return void (trainerTurn = trainerTurn.then(() => saveLast(message.inTime)));
     case 'job':

@@ -15,7 +15,7 @@ const accidents: ReadonlySet<string> = new Set<ScoreFailure>(['timeout', 'memory
 const noResponse: ScoreOutcome = {
   ok: false,
   code: 'no-response',
-  reason: 'convicted: it ended every worker that sampled it',
+  reason: 'poison: it crashed every worker that sampled it',
 };
 
 export interface ScoringParts {
@@ -65,7 +65,7 @@ export class Scoring {
   /** A sample without a response has no score. */
   async #score(indices: readonly number[]): Promise<ScoreOutcome[]> {
     const { host, trajectories, sample } = this.#parts;
-    const sampled = indices.filter((b) => trajectories.stopReason_B[b] !== stopReasons.convicted);
+    const sampled = indices.filter((b) => trajectories.stopReason_B[b] !== stopReasons.poison);
     const outcomes = await host.score(sampled.map(sample), this.#options(sampled));
     const byIndex = new Map(sampled.map((b, i) => [b, outcomes[i]]));
     return indices.map((b) => byIndex.get(b) ?? noResponse);

@@ -30,7 +30,7 @@ export function natsChild(home: string, tool: Tool, { natsPort, natsKey, natsSys
     isReady: () => health.isReady(),
     isStuck: () => refusesMessages(options.storeDir, health),
     // Acknowledged messages that it could not take out would come back with it, as if they still waited. Those that do wait are published again.
-    mend: () => rmSync(join(options.storeDir, 'jetstream'), { recursive: true, force: true }),
+    repair: () => rmSync(join(options.storeDir, 'jetstream'), { recursive: true, force: true }),
     readyTimeoutMs: 60_000,
     stopGraceMs: 5_000,
   };

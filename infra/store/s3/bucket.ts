@@ -44,7 +44,7 @@ export class S3Bucket {
     return result;
   }
 
-  /** Throws what a person must mend before anything can be stored: server, bucket, credentials. */
+  /** Throws when the server, the bucket or the credentials do not work; a person must fix that. */
   async check(): Promise<void> {
     await this.insist('opening the store', async () => {
       try {
@@ -54,7 +54,7 @@ export class S3Bucket {
         throw new InvalidInputError(
           `${this.url}: there is no bucket ${this.location.bucket}${this.endpoint === undefined ? '' : ` at ${this.endpoint}`}`,
           {
-            hint: `Create it, or mend the name in the recipe (${describeFailure(error)})`,
+            hint: `Create it, or fix the name in the recipe (${describeFailure(error)})`,
             cause: error,
           },
         );

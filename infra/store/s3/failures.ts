@@ -108,7 +108,7 @@ function refusalOf(error: unknown, { what, where }: RequestOf): TerminalError {
   }
   if (name === 'NoSuchBucket') {
     return new InvalidInputError(`${where}: there is no such bucket`, {
-      hint: 'Create the bucket, or mend the name in the recipe; see also AWS_ENDPOINT_URL',
+      hint: 'Create the bucket, or fix the name in the recipe; see also AWS_ENDPOINT_URL',
       cause: error,
     });
   }

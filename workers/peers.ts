@@ -1,12 +1,12 @@
 /** What a worker knows of the others from what they say of themselves. */
 import type { Presence } from '../core/wire/messages.ts';
 
-export class Neighbours {
+export class Peers {
   readonly #own: string;
   readonly #maxAgeMs: number;
   readonly #heard = new Map<string, { readonly entry: Presence; readonly at: number }>();
 
-  /** `own`: the incarnation that is not a neighbour. Who is silent for `maxAgeMs` is gone. */
+  /** `own`: this worker's incarnation, which is no peer of itself. A peer that is silent for `maxAgeMs` is gone. */
   constructor(own: string, maxAgeMs: number) {
     this.#own = own;
     this.#maxAgeMs = maxAgeMs;

@@ -1,9 +1,10 @@
 /**
- * Jobs whose results were lost are done again. A result object is a decision and cannot be overwritten; when it is damaged,
- * or what it names is missing or damaged, the job goes on as its next *generation*: the same input under an id of its own.
+ * Recomputes results that were lost. A result object is never overwritten. When it is damaged, or a blob that it names is
+ * missing or damaged, the job runs again as its next *generation*: the same input with a generation number, and so with
+ * another job id.
  *
- * In deterministic mode that makes the same bytes, so the lost fact is back under its name and everything after it is as it
- * was. Otherwise it makes others, and what follows is made from those: nothing that is committed names the lost ones.
+ * In deterministic mode the recomputed blobs have the same bytes and so the same names; nothing else changes. Otherwise
+ * they differ, and the later stages read the new ones; no committed record names the lost ones.
  */
 import { isDamage, isLostBlob } from '../core/damage.ts';
 import type { Digest } from '../core/ids.ts';
@@ -12,36 +13,36 @@ import type { Stage } from '../core/wire/jobs.ts';
 import type { JobRequest, JobResult, WaitOptions } from '../infra/nats/dispatcher.ts';
 import type { ActivityPorts } from './ports.ts';
 
-/** A fact that is lost more often says that the disk is dying: then a person must act, and says so by `resume`. */
+/** After this many losses of one result the disk is probably failing: the run pauses until a person resumes it. */
 const maxTries = 3;
 
-/** A fact with the job that made it. */
+/** A blob, and the job that made it. */
 export interface MadeBy {
   readonly fact: Digest;
   readonly request: JobRequest<Stage>;
-  /** Of the job that made it. */
+  /** Id of `request` in the generation that made the blob. */
   readonly jobId: string;
 }
 
-export class Remakes {
+export class Recompute {
   readonly #ports: Pick<ActivityPorts, 'dispatcher' | 'say' | 'jobIdOf'>;
-  /** Generation that counts, by run and first job id. Forgotten with the process: the damage is met again then. */
+  /** Current generation, by run and first job id. Kept in memory only: a new process finds the damage again. */
   readonly #generations = new Map<string, number>();
-  /** Generations, by run and job id: was the result there when this process first asked for it? */
+  /** By run and job id of a generation: did its result exist when this process first asked for it? */
   readonly #found = new Map<string, boolean>();
-  /** Generations that failed since the run last began to work. What was damaged before this process asked says nothing of the disk of today. */
+  /** Failed generations since the run last resumed. A result that existed before this process asked does not count. */
   readonly #failed = new Map<string, number>();
 
   constructor(ports: Pick<ActivityPorts, 'dispatcher' | 'say' | 'jobIdOf'>) {
     this.#ports = ports;
   }
 
-  /** The job in the generation that counts. A damaged result object makes way for the next one. */
+  /** Runs the job in its current generation; in the next one when the result object is damaged. */
   run<S extends Stage>(request: JobRequest<S>, options: WaitOptions): Promise<JobResult<S>> {
     return this.runBy(request, (current) => this.#ports.dispatcher.run(current, options));
   }
 
-  /** As `run`, for a job that is done by `work`. */
+  /** As `run`, for a job that `work` runs. */
   async runBy<S extends Stage>(
     request: JobRequest<S>,
     work: (current: JobRequest<S>) => Promise<JobResult<S>>,
@@ -60,8 +61,8 @@ export class Remakes {
   }
 
   /**
-   * Told of a failure and of the facts that the failed work read. True when one of them is the cause and its job is to be
-   * done again, by the next `run`.
+   * Takes a failure and the blobs that the failed work read. True when one of these blobs caused the failure and the next
+   * `run` will recompute it.
    */
   lost(error: unknown, facts: readonly MadeBy[]): boolean {
     const cause = facts.find(({ fact, request }) => isLostBlob(error, request.runId, fact));
@@ -71,13 +72,13 @@ export class Remakes {
     );
   }
 
-  /** What this job made is of no use: the next `run` makes it again. False when that was tried too often. */
+  /** Marks this job's result as lost, so that the next `run` recomputes it. False after too many tries. */
   again(request: JobRequest<Stage>, jobId: string, because: string): boolean {
     return this.#next(request, jobId, because);
   }
 
-  /** The run goes on: its owner may have mended the disk. Generations that are there stay as they are. */
-  goesOn(runId: string): void {
+  /** Resets the failure counts when the run resumes, because its user may have fixed the disk. Generations stay. */
+  resetFailures(runId: string): void {
     for (const name of this.#failed.keys()) if (name.startsWith(`${runId} `)) this.#failed.delete(name);
   }
 
@@ -86,7 +87,7 @@ export class Remakes {
     return generation === 0 ? request : { ...request, input: { ...request.input, generation } };
   }
 
-  /** Two who wait for one job meet its loss twice: only the one that counts makes way. */
+  /** Two waiters may report the same loss: only a loss of the current generation starts the next one. */
   #next(request: JobRequest<Stage>, jobId: string, because: string): boolean {
     const name = this.#name(request);
     const generation = this.#generations.get(name) ?? 0;
@@ -96,7 +97,7 @@ export class Remakes {
     if (failed >= maxTries) return false;
     this.#failed.set(name, failed);
     this.#generations.set(name, generation + 1);
-    this.#ports.say(request.runId, 'warn', `${request.stage} is done again: ${because}`);
+    this.#ports.say(request.runId, 'warn', `${request.stage} is recomputed: ${because}`);
     return true;
   }
 
@@ -104,7 +105,7 @@ export class Remakes {
     const name = `${runId} ${jobId}`;
     if (this.#found.has(name)) return;
     const found = (await store.head(keys.result(runId, jobId))) !== undefined;
-    // Another who waits for it may have asked, and had it made, meanwhile.
+    // Another waiter may have looked, and recomputed the job, during the read.
     if (!this.#found.has(name)) this.#found.set(name, found);
   }
 

@@ -4,7 +4,7 @@ import { keys } from '../core/records/keys.ts';
 import type { Stage, StageTypes } from '../core/wire/jobs.ts';
 import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
 import { MemoryStore } from '../tests/memory-store.ts';
-import { Remakes } from './remakes.ts';
+import { Recompute } from './recompute.ts';
 
 const jobIdOf = (stage: Stage, input: { readonly generation?: number }) => `${stage}-${input.generation ?? 0}`;
 const [runId, other] = ['toy-20260102-030405-abcd', 'toy-20260102-030405-abce'];
@@ -28,7 +28,7 @@ function request(of: string, store = new MemoryStore()): JobRequest<'checkpoint'
   };
 }
 
-/** A disk that damages every result until it is mended. */
+/** A disk that damages every result until it is repaired. */
 function onDyingDisk() {
   const disk = { dying: true, asked: [] as (number | undefined)[] };
   const run = async <S extends Stage>({ stage, runId: of, input }: JobRequest<S>): Promise<JobResult<S>> => {
@@ -37,39 +37,43 @@ function onDyingDisk() {
     if (disk.dying) throw damage('DamagedRecord', keys.result(of, jobId), 'a bit has flipped');
     return { jobId, output: { manifest: 'm' } as StageTypes[S]['output'], timings: {} };
   };
-  const remakes = new Remakes({
+  const recompute = new Recompute({
     dispatcher: {
       run,
       settle: () => Promise.reject(new Error('not here')),
       releaseLease: () => {},
       cancelJobs: async () => {},
-      goesOn: () => {},
+      runResumed: () => {},
     },
     say: () => {},
     jobIdOf,
   });
-  return { disk, again: (of: string) => remakes.run(request(of), { signal: new AbortController().signal }), remakes };
+  return {
+    disk,
+    again: (of: string) => recompute.run(request(of), { signal: new AbortController().signal }),
+    recompute,
+  };
 }
 
 it('gives a job up that is lost again and again, and tries the next generations when its owner resumes the run', async () => {
-  const { disk, again, remakes } = onDyingDisk();
+  const { disk, again, recompute } = onDyingDisk();
   await expect(again(runId)).rejects.toMatchObject({ code: 'DamagedRecord' });
   await expect(again(runId)).rejects.toMatchObject({ code: 'DamagedRecord' });
   expect(disk.asked).toEqual([undefined, 1, 2, 2]);
-  remakes.goesOn(other);
+  recompute.resetFailures(other);
   disk.asked = [];
   await expect(again(runId)).rejects.toMatchObject({ code: 'DamagedRecord' });
   expect(disk.asked).toEqual([2]);
-  remakes.goesOn(runId);
+  recompute.resetFailures(runId);
   disk.asked = [];
   await expect(again(runId)).rejects.toMatchObject({ code: 'DamagedRecord' });
   expect(disk.asked).toEqual([2, 3, 4]);
-  remakes.goesOn(runId);
+  recompute.resetFailures(runId);
   disk.dying = false;
   expect(await again(runId)).toMatchObject({ output: { manifest: 'm' } });
 });
 
-it('does not count what was damaged before this process asked: on a mended disk the next generation is made', async () => {
+it('does not count damage from before this process asked: on a repaired disk it recomputes the next generation', async () => {
   const store = new MemoryStore();
   for (const generation of [0, 1, 2, 3])
     await store.create(keys.result(runId, jobIdOf('checkpoint', { generation })), new Uint8Array(1));
@@ -79,18 +83,18 @@ it('does not count what was damaged before this process asked: on a mended disk 
       throw damage('DamagedRecord', keys.result(runId, jobId), 'a bit had flipped');
     return { jobId, output: { manifest: 'm' } as StageTypes[S]['output'], timings: {} };
   };
-  const remakes = new Remakes({
+  const recompute = new Recompute({
     dispatcher: {
       run,
       settle: () => Promise.reject(new Error('not here')),
       releaseLease: () => {},
       cancelJobs: async () => {},
-      goesOn: () => {},
+      runResumed: () => {},
     },
     say: () => {},
     jobIdOf,
   });
-  expect(await remakes.run(request(runId, store), { signal: new AbortController().signal })).toMatchObject({
+  expect(await recompute.run(request(runId, store), { signal: new AbortController().signal })).toMatchObject({
     jobId: 'checkpoint-4',
   });
 });

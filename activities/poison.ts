@@ -1,7 +1,7 @@
 /**
- * Jobs that end the workers they run on. A rollout is cut in halves, each run with nothing beside it, down to the one
- * sample at fault; its neighbours keep their responses, the same to the bit. A batch that ends every trainer is for its
- * owner to decide.
+ * Poison jobs: jobs that crash the workers they run on. A poison rollout is split in halves, and each half runs alone on
+ * its worker, until the one sample at fault is found. The other samples get the same responses, to the bit. When a batch
+ * crashes every trainer, the run pauses and its user decides.
  */
 import { PauseError, PetrelError } from '../core/errors.ts';
 import type { RolloutInput } from '../core/wire/jobs.ts';
@@ -11,52 +11,52 @@ import type { Trajectories } from '../models/trajectories.ts';
 import type { ActivityPorts } from './ports.ts';
 import { writerOf } from './run-context.ts';
 
-export interface Suspects {
+export interface PoisonPorts {
   readonly ports: ActivityPorts;
-  /** A worker's death is never an outcome: a convicted sample pauses the run. */
+  /** In a deterministic run a crash must not change the batch, so a poison sample pauses the run. */
   readonly deterministic: boolean;
   /** Runs one job to its result. */
   readonly dispatch: (job: JobRequest<'rollout'>) => Promise<JobResult<'rollout'>>;
 }
 
-/** The job's result, whatever it takes. @throws PauseError `SampleConvicted` in a deterministic run. */
-export async function rolloutOrParts(suspects: Suspects, job: JobRequest<'rollout'>): Promise<JobResult<'rollout'>> {
+/** The job's result; splits the job when it crashes workers. @throws PauseError `SampleConvicted` in a deterministic run. */
+export async function rolloutOrParts(ports: PoisonPorts, job: JobRequest<'rollout'>): Promise<JobResult<'rollout'>> {
   const halves = halvesOf(job.input);
   try {
-    return await suspects.dispatch({ ...job, divisible: halves !== undefined });
+    return await ports.dispatch({ ...job, divisible: halves !== undefined });
   } catch (error) {
-    if (!isConviction(error)) throw error;
-    if (halves === undefined) return convict(suspects, job, error);
-    suspects.ports.say(
+    if (!isPoison(error)) throw error;
+    if (halves === undefined) return poisonSample(ports, job, error);
+    ports.ports.say(
       job.runId,
       'warn',
-      `${nameOf(job.input)} ended a worker while alone: its halves are tried one by one`,
+      `${nameOf(job.input)} crashed a worker while it ran alone; its halves now run one after the other`,
     );
   }
   const parts: JobResult<'rollout'>[] = [];
-  // One after the other: the guilty half must not take the other one's worker with it.
-  for (const input of halves) parts.push(await rolloutOrParts(suspects, { ...job, input, suspect: true }));
-  return join(suspects, job, parts);
+  // One after the other, because the poison half would crash the worker of the other half.
+  for (const input of halves) parts.push(await rolloutOrParts(ports, { ...job, input, quarantined: true }));
+  return join(ports, job, parts);
 }
 
-/** Turns the conviction of an update into a pause that offers to skip its batch. */
-export function batchConvicted(error: unknown, runId: string, iteration: number): unknown {
-  if (!isConviction(error)) return error;
+/** For an update that is a poison job: the pause that offers to skip its batch. Other errors are returned unchanged. */
+export function poisonBatch(error: unknown, runId: string, iteration: number): unknown {
+  if (!isPoison(error)) return error;
   return new PauseError(
     'BatchConvicted',
-    `the batch of iteration ${iteration} ended every trainer that applied it; ${error.message}`,
+    `the batch of iteration ${iteration} crashed every trainer that applied it; ${error.message}`,
     {
-      hint: `petrel resume ${runId} --skip goes on without it (recorded); petrel resume ${runId} tries again`,
+      hint: `petrel resume ${runId} --skip continues without this batch (the run records that); petrel resume ${runId} tries it again`,
       where: error.where ?? runId,
     },
   );
 }
 
-function isConviction(error: unknown): error is PetrelError {
+function isPoison(error: unknown): error is PetrelError {
   return error instanceof PetrelError && error.code === 'JobConvicted';
 }
 
-/** By draws, then by the samples of one draw; undefined for a single sample. */
+/** Splits a rollout by draws, then by the samples of one draw; undefined for a single sample. */
 export function halvesOf(input: RolloutInput): readonly [RolloutInput, RolloutInput] | undefined {
   const { draws, samplesPerDraw: n, firstSample = 0 } = input;
   const cut = Math.ceil((draws.length > 1 ? draws.length : n) / 2);
@@ -74,7 +74,7 @@ export function halvesOf(input: RolloutInput): readonly [RolloutInput, RolloutIn
 }
 
 async function join(
-  { ports }: Suspects,
+  { ports }: PoisonPorts,
   job: JobRequest<'rollout'>,
   parts: readonly JobResult<'rollout'>[],
 ): Promise<JobResult<'rollout'>> {
@@ -89,20 +89,20 @@ async function join(
   return settle(ports, job, joinTrajectories(decoded, job.input.samplesPerDraw), timings);
 }
 
-/** A sample without a response: it fails to be scored, and leaves the statistics of its group. */
-async function convict(
-  { ports, deterministic }: Suspects,
+/** The result for a poison sample: an empty response, which fails scoring and is excluded from its group's statistics. */
+async function poisonSample(
+  { ports, deterministic }: PoisonPorts,
   job: JobRequest<'rollout'>,
   error: PetrelError,
 ): Promise<JobResult<'rollout'>> {
   const { input } = job;
   if (deterministic) {
-    throw new PauseError('SampleConvicted', `${nameOf(input)} ends every worker that samples it; ${error.message}`, {
-      hint: 'petrel resume tries again; with deterministic: replay such a sample would count as failed',
+    throw new PauseError('SampleConvicted', `${nameOf(input)} crashes every worker that samples it; ${error.message}`, {
+      hint: 'petrel resume tries again; with `deterministic: replay` in the recipe such a sample counts as failed',
       where: error.where ?? job.runId,
     });
   }
-  ports.say(job.runId, 'warn', `${nameOf(input)} is convicted: it ends every worker that samples it`);
+  ports.say(job.runId, 'warn', `${nameOf(input)} is poison: it crashes every worker that samples it`);
   const none = new Int32Array(0);
   return settle(
     ports,
@@ -118,7 +118,7 @@ async function convict(
       responseOffsets_B1: Int32Array.of(0, 0),
       logProbs_R: new Float32Array(0),
       samplingLogProbs_R: new Float32Array(0),
-      stopReason_B: Uint8Array.of(stopReasons.convicted),
+      stopReason_B: Uint8Array.of(stopReasons.poison),
     },
     {},
   );
@@ -139,7 +139,7 @@ async function settle(
   return ports.dispatcher.settle(job, output, timings, writerOf(ports));
 }
 
-/** For people. */
+/** The job's samples, as a message names them. */
 function nameOf({ draws, samplesPerDraw, firstSample = 0 }: RolloutInput): string {
   const [first] = draws;
   if (draws.length > 1) return `the rollout of draws ${first?.draw} to ${draws.at(-1)?.draw}`;

@@ -1,16 +1,16 @@
 /**
- * One fate for every draw: the draws of the batches, in order, and those that terms skip, are all numbers from 0 to the
- * cursor, each once, each with the row that the seed says; every place in a batch is used by one sample.
+ * Checks that every draw has exactly one outcome. Draws are numbered from 0 to the cursor: each number is in one batch,
+ * in order, or is skipped by a term, and has the dataset row that the seed gives. One sample uses each place in a batch.
  */
 import { DrawRows } from './draw-rows.ts';
 import type { Objects } from './objects.ts';
 import type { Batch, LedgerDraw, Revision, Update } from './records.ts';
 import type { Branch } from './terms.ts';
-import type { FateCounts } from './verdict.ts';
+import type { OutcomeCounts } from './verdict.ts';
 
-export class FateLedger {
+export class DrawOutcomes {
   readonly #objects: Objects;
-  readonly counts: FateCounts = { trained: 0, filtered: 0, failed: 0, surplus: 0, stale: 0, skipped: 0 };
+  readonly counts: OutcomeCounts = { trained: 0, filtered: 0, failed: 0, surplus: 0, stale: 0, skipped: 0 };
   samplesTrained = 0;
   /** Draws that a term skips: half-open ranges, inherited ones again. */
   readonly #skipped: { readonly start: number; readonly end: number }[] = [];
@@ -23,23 +23,23 @@ export class FateLedger {
     this.#objects = objects;
   }
 
-  /** Draws that have their fate. */
+  /** Draws that have an outcome so far. */
   get draws(): number {
     return this.#next - this.#first;
   }
 
-  /** A fork leaves the draws before its base to its origin. */
+  /** A fork checks only its own draws: those before its start belong to the run it was forked from. */
   startAt(cursor: number): void {
     this.#first = this.#next = cursor;
   }
 
-  /** The draws that a term skips must still be without a fate. */
+  /** A term may skip only draws that have no outcome yet. */
   begin({ term, key }: Branch): void {
     for (const [start = 0, end = 0] of term.skippedDraws) {
       if (start < this.#next)
         this.#objects.faults.add(
           key,
-          `to skip draws from ${this.#next} on, which have no fate yet`,
+          `to skip draws from ${this.#next} on, which have no outcome yet`,
           `draw ${start}, which has one`,
         );
       this.#skipped.push({ start, end });
@@ -52,14 +52,14 @@ export class FateLedger {
     if (batch.before.cursor !== this.#next) {
       faults.add(
         key,
-        `draws from ${this.#next} on: those before have their fate, later ones wait for theirs`,
+        `draws from ${this.#next} on, the first one without an outcome`,
         `a cursor at ${batch.before.cursor}`,
       );
       this.#next = batch.before.cursor;
     }
     for (const draw of batch.draws) this.#draw(draw, key, revision);
     this.#skipUpTo(batch.after.cursor);
-    faults.equal(key, 'after.cursor, the first draw without a fate:', this.#next, batch.after.cursor);
+    faults.equal(key, 'after.cursor, the first draw without an outcome:', this.#next, batch.after.cursor);
     this.#next = batch.after.cursor;
     this.#places(batch, key);
     this.#count(batch, update);
@@ -69,9 +69,9 @@ export class FateLedger {
     const { faults } = this.#objects;
     this.#skipUpTo(draw.draw);
     if (draw.draw < this.#next) faults.add(key, `draw ${this.#next}`, `draw ${draw.draw} a second time`);
-    else if (draw.draw > this.#next) faults.add(key, `a fate for draw ${this.#next}`, `draw ${draw.draw} next`);
+    else if (draw.draw > this.#next) faults.add(key, `an outcome for draw ${this.#next}`, `draw ${draw.draw} next`);
     if (this.#rangeOf(draw.draw) !== undefined)
-      faults.add(key, `nothing of draw ${draw.draw}: a term skips it`, `fate ${draw.fate}`);
+      faults.add(key, `nothing of draw ${draw.draw}: a term skips it`, `outcome ${draw.fate}`);
     this.#next = Math.max(this.#next, draw.draw + 1);
     if (revision === undefined) return;
     faults.equal(key, `row of draw ${draw.draw}`, this.#rowOf(draw.draw, revision), draw.row);
@@ -79,7 +79,7 @@ export class FateLedger {
     faults.equal(key, `samples of draw ${draw.draw}:`, kind === 'sft' ? 1 : rollout.n, draw.samples.length);
   }
 
-  /** Passes over draws below `limit` that terms skip. */
+  /** Advances over draws below `limit` that terms skip. */
   #skipUpTo(limit: number): void {
     for (
       let range = this.#rangeOf(this.#next);
@@ -110,7 +110,7 @@ export class FateLedger {
       if (fate === 'trained' && places.length === 0)
         faults.add(key, `a sample of draw ${draw}, which was trained`, 'none');
       if (fate !== 'trained' && places.length > 0)
-        faults.add(key, `no sample of draw ${draw}, whose fate is ${fate}`, `places ${places.join(', ')}`);
+        faults.add(key, `no sample of draw ${draw}, whose outcome is ${fate}`, `places ${places.join(', ')}`);
       if (fate !== 'trained' && !reason) faults.add(key, `a reason why draw ${draw} was ${fate}`, 'none');
     }
     for (let place = 0; place < used.size; place++) {

@@ -3,7 +3,7 @@ import { POLICY_LOSS_NAMES } from '../rl/names.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
-interface Seam {
+interface NotBuilt {
   readonly path: string;
   /** Does the recipe ask for it? */
   readonly asked: (recipe: Recipe) => boolean;
@@ -15,7 +15,7 @@ interface Seam {
 
 const hasPolicyLoss = (name: string): boolean => POLICY_LOSS_NAMES.some((one) => one === name);
 
-const SEAMS: readonly Seam[] = [
+const NOT_BUILT: readonly NotBuilt[] = [
   { path: 'model.lora_rank', asked: (r) => r.model.lora_rank > 0, today: '0 (all weights are trained)' },
   {
     path: 'actor.policy_loss.loss_mode',
@@ -95,15 +95,15 @@ const SEAMS: readonly Seam[] = [
 
 /** What can be written today, by the path of a key that is not wholly built. */
 export const BUILT_TODAY: Readonly<Record<string, string>> = Object.fromEntries(
-  SEAMS.map(({ path, today }) => [path, today]),
+  NOT_BUILT.map(({ path, today }) => [path, today]),
 );
 
 /** An issue for every key that asks for something not built yet. */
 export function notBuiltYet(recipe: Recipe): RecipeIssue[] {
-  return SEAMS.filter((seam) => seam.asked(recipe)).map((seam) => ({
-    path: seam.path,
-    message: seam.because ?? 'not built yet',
-    expected: seam.today,
-    hint: `what works today: ${seam.path}: ${seam.today}`,
+  return NOT_BUILT.filter((entry) => entry.asked(recipe)).map((entry) => ({
+    path: entry.path,
+    message: entry.because ?? 'not built yet',
+    expected: entry.today,
+    hint: `what works today: ${entry.path}: ${entry.today}`,
   }));
 }

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import type { Presence } from '../core/wire/messages.ts';
+import { Peers } from './peers.ts';
+
+const entry = (worker: string, more: Partial<Presence> = {}): Presence => ({
+  v: 1,
+  worker,
+  incarnation: `${worker}-1`,
+  pid: 1,
+  host: 'h',
+  roles: ['trainer'],
+  state: 'ready',
+  isa: 'x',
+  threads: 1,
+  profiles: [],
+  jobs: [],
+  failuresInARow: 0,
+  loopDelayMs: 0,
+  since: '',
+  ...more,
+});
+
+describe('the peers of a worker', () => {
+  it('train a run while they say so, take jobs, and are heard of', () => {
+    const peers = new Peers('own', 100);
+    expect(peers.trains('a', 0)).toBe(false);
+    peers.heard(entry('w2', { lease: 'a' }), 0);
+    expect(peers.trains('a', 50)).toBe(true);
+    expect(peers.trains('b', 50)).toBe(false);
+    expect(peers.trains('a', 101)).toBe(false);
+    peers.heard(entry('w2', { lease: 'a', state: 'draining' }), 110);
+    expect(peers.trains('a', 111)).toBe(false);
+    peers.heard(entry('w2'), 120);
+    expect(peers.trains('a', 121)).toBe(false);
+  });
+
+  it('are others: what a worker says of itself is no news to it', () => {
+    const peers = new Peers('w1-1', 100);
+    peers.heard(entry('w1', { lease: 'a' }), 0);
+    expect(peers.trains('a', 1)).toBe(false);
+  });
+});
