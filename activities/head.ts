@@ -9,7 +9,7 @@ import type { DesiredState, RunState } from '../core/run-states.ts';
 import type { ActivityPorts } from './ports.ts';
 import { drivenBy } from './ownership.ts';
 import type { Recompute } from './recompute.ts';
-import { writerOf } from './run-context.ts';
+import { recordWriter } from './run-context.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
 import { engineSettings } from './settings.ts';
@@ -85,7 +85,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, reco
         owner: ports.stack,
         reason: origin === undefined ? 'start' : `fork of ${origin.runId} after iteration ${origin.position}`,
         skippedDraws: origin?.skippedDraws ?? [],
-        writer: writerOf(ports),
+        writer: recordWriter(ports),
       };
       const decided = await ports.decide(log.store, keys.term(ref.runId, 1), termRecord, record, (other) => {
         if (other.owner !== record.owner) throw drivenBy(other, record.owner);

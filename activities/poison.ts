@@ -9,7 +9,7 @@ import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
 import { decodeTrajectories, encodeTrajectories, joinTrajectories, stopReasons } from '../models/trajectories.ts';
 import type { Trajectories } from '../models/trajectories.ts';
 import type { ActivityPorts } from './ports.ts';
-import { writerOf } from './run-context.ts';
+import { recordWriter } from './run-context.ts';
 
 export interface PoisonPorts {
   readonly ports: ActivityPorts;
@@ -136,7 +136,7 @@ async function settle(
     promptTokens: trajectories.promptTokens.length,
     responseTokens: trajectories.responseTokens_R.length,
   };
-  return ports.dispatcher.settle(job, output, timings, writerOf(ports));
+  return ports.dispatcher.settle(job, output, timings, recordWriter(ports));
 }
 
 /** The job's samples, as a message names them. */

@@ -107,6 +107,6 @@ function makeContext(log: RunLog, revision: RevisionRecord, skipped: TermRecord[
   };
 }
 
-export function writerOf(ports: ActivityPorts): Writer {
+export function recordWriter(ports: ActivityPorts): Writer {
   return { process: ports.process, at: ports.now().toISOString() };
 }

@@ -12,7 +12,7 @@ import type { ActivityPorts } from './ports.ts';
 import { adoptedBatch } from './adopted-batch.ts';
 import { advantageJob } from './advantage-job.ts';
 import type { Recompute } from './recompute.ts';
-import { writerOf } from './run-context.ts';
+import { recordWriter } from './run-context.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
 import { addTimings, headOf, sampling } from './sampling.ts';
 import type { ScoredRollout } from './sampling.ts';
@@ -59,7 +59,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rec
           'info',
           `iteration ${head.position + 1}: the batch of term ${earlier.record.term} is applied again`,
         );
-        return { batch: await commitBatch(log, adoptedBatch(earlier, head, writerOf(ports))) };
+        return { batch: await commitBatch(log, adoptedBatch(earlier, head, recordWriter(ports))) };
       }
       const profile = head.termRecord.profile;
       const { scored, output, timings, jobId } = await ports.whileHeartbeating((signal) =>
@@ -86,7 +86,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rec
         metrics: output.metrics,
         timings: addTimings(...scored.map((part) => part.timings), timings),
         decision: 'train',
-        writer: writerOf(ports),
+        writer: recordWriter(ports),
       };
       return { batch: await commitBatch(log, record) };
     },
@@ -146,7 +146,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rec
         after: output.after,
         metrics: output.metrics,
         timings: addTimings(timings),
-        writer: writerOf(ports),
+        writer: recordWriter(ports),
       };
       const decided = await ports.decide(
         log.store,
@@ -180,7 +180,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rec
         log.store,
         keys.evaluation(ref.runId, head.term, head.position),
         evalRecord,
-        { ...record, writer: writerOf(ports) },
+        { ...record, writer: recordWriter(ports) },
         (other) => other.weightsDigest === record.weightsDigest,
       );
       ports.say(

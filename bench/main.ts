@@ -13,7 +13,7 @@ async function main(words: readonly string[]): Promise<void> {
   const results: RowResult[] = [];
   if (!json) console.error(`${describeMachine(settings)}${settings.quick ? '; tiny shapes, no measurement' : ''}`);
   for (const measurement of chooseRows(MEASUREMENTS, only)) {
-    for (const row of await rowsOf(measurement)) {
+    for (const row of await measureRows(measurement)) {
       results.push(row);
       console.log(JSON.stringify(row));
     }
@@ -24,7 +24,7 @@ async function main(words: readonly string[]): Promise<void> {
   if (!json) console.log(`\n${renderTable(results)}`);
 
   /** One that fails leaves the others alone, and the exit code tells. */
-  async function rowsOf(measurement: Measurement): Promise<RowResult[]> {
+  async function measureRows(measurement: Measurement): Promise<RowResult[]> {
     return measure(measurement, settings, python).catch((error: unknown) => {
       console.error(`${measurement.name}: ${errorToJson(error).message}`);
       process.exitCode = 1;

@@ -23,7 +23,7 @@ import { identify, isAlive, signalProcess, waitForExit } from '../infra/stack/pr
 import type { ProcessIdentity } from '../infra/stack/process.ts';
 import { lockFolder, readStackFile, stackFile, stackFolder } from '../infra/stack/state.ts';
 import type { ChildState } from '../infra/stack/state.ts';
-import { poll } from '../infra/wait.ts';
+import { poll } from '../infra/poll.ts';
 
 /** A process that stands at a point, or stood there. */
 export interface Standing extends FiredFault {

@@ -34,7 +34,7 @@ import type { RunLog } from '../infra/store/run-log.ts';
 import { appendStatus } from '../infra/store/status.ts';
 import { readLogChunk } from '../infra/telemetry/run-log-lines.ts';
 import { connectTemporalClient } from '../infra/temporal/connection.ts';
-import { poll } from '../infra/wait.ts';
+import { poll } from '../infra/poll.ts';
 import { saveRandomModel } from './random-model.ts';
 import type { ModelSizes } from './random-model.ts';
 import { processOf } from './stack-under-test.ts';

@@ -8,7 +8,7 @@ import { usualPatience } from '../infra/store/s3/patience.ts';
 import type { Patience } from '../infra/store/s3/patience.ts';
 import { petrelHome } from '../infra/home.ts';
 import { freePorts, loopback } from '../infra/ports.ts';
-import { poll } from '../infra/wait.ts';
+import { poll } from '../infra/poll.ts';
 import { startServer } from './servers.ts';
 import type { TestServer } from './servers.ts';
 

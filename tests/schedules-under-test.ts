@@ -10,7 +10,7 @@ import { startFiring, temporalScheduleId } from '../infra/schedules/reconcile.ts
 import { RunLog } from '../infra/store/run-log.ts';
 import { ScheduleLog } from '../infra/store/schedule-log.ts';
 import { actionWorkflowId } from '../infra/temporal/schedules.ts';
-import { poll } from '../infra/wait.ts';
+import { poll } from '../infra/poll.ts';
 import { runWords } from './cli.ts';
 import type { CommandResult } from './cli.ts';
 import { LoopUnderTest, patienceMs } from './loop-under-test.ts';

@@ -13,7 +13,7 @@ import { identify, isAlive, signalProcess, terminate, waitForExit } from '../inf
 import type { ProcessIdentity } from '../infra/stack/process.ts';
 import type { HasTemporal } from '../infra/temporal/connection.ts';
 import { isTemporalReady, temporalArgs, temporalEnv } from '../infra/temporal/server.ts';
-import { poll } from '../infra/wait.ts';
+import { poll } from '../infra/poll.ts';
 
 const readyMs = 60_000;
 const stopMs = 10_000;

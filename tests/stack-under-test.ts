@@ -8,7 +8,7 @@ import type { StackInfo, WorkerPool } from '../infra/stack/index.ts';
 import { signalProcess, waitForExit } from '../infra/stack/process.ts';
 import type { ProcessIdentity } from '../infra/stack/process.ts';
 import { isStackReady } from '../infra/stack/read.ts';
-import { poll } from '../infra/wait.ts';
+import { poll } from '../infra/poll.ts';
 import { temporaryHome } from './servers.ts';
 
 export const bounded = { everyMs: 25, timeoutMs: 30_000 };

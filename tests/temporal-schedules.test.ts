@@ -7,7 +7,7 @@ import type { HasTemporal } from '../infra/temporal/connection.ts';
 import { connectTemporalClient } from '../infra/temporal/connection.ts';
 import { actionWorkflowId, describeSchedule, ensureSchedule, removeSchedule } from '../infra/temporal/schedules.ts';
 import type { WantedSchedule } from '../infra/temporal/schedules.ts';
-import { poll } from '../infra/wait.ts';
+import { poll } from '../infra/poll.ts';
 import { startTemporal, temporaryHome } from './servers.ts';
 import type { TestServer } from './servers.ts';
 

@@ -240,7 +240,7 @@ export class Worker {
   async #refuse(role: Role, message: JobMessage, deliveries: number): Promise<Refusal | undefined> {
     const lack = await this.#fitness.firstLack(jobNeeds(message, this.#needPorts));
     if (lack !== undefined)
-      return { because: `${this.#options.name} cannot do it: ${lack.message}`, delayMs: unfitDelayMs(deliveries) };
+      return { because: `${this.#options.name} cannot run it: ${lack.message}`, delayMs: unfitDelayMs(deliveries) };
     if (role === 'trainer') return this.#refuseTraining(message.runId);
     const because = role === 'reward' ? this.#rewardRoom.refuse(message.runId) : undefined;
     return because === undefined ? undefined : { because, delayMs: rewardSlotDelayMs };

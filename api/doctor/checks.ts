@@ -13,7 +13,7 @@ import { readModelManifest } from '../../infra/store/model-facts.ts';
 import { listRunIds, openKnownStores, openRun } from '../runs/find.ts';
 import { fullPlaces } from '../../infra/stack/admission.ts';
 import { freeSpaceFloor } from '../../infra/store/free-space.ts';
-import { openLive } from '../runs/live.ts';
+import { openLive } from '../runs/live-source.ts';
 import { awayHint, awayTexts, runsAway } from '../runs/stores-away.ts';
 
 export interface DoctorResult {

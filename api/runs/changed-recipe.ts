@@ -24,7 +24,7 @@ import { recipeErrors } from '../recipes/recipe-issues.ts';
 import type { RecipeLayer } from '../recipes/recipe-issues.ts';
 import { scorerOf, storeRows } from './prepare.ts';
 import type { PreparePorts } from './prepare-ports.ts';
-import { rowsOf } from './rows.ts';
+import { loadRows } from './rows.ts';
 import { withoutPaths } from './start.ts';
 import { userHome } from '../../infra/home.ts';
 
@@ -230,7 +230,7 @@ async function newRows(
     });
   }
   const tokenizer = await openTokenizer(await modelFolder(ports.store, before.model, join(ports.home, 'cache')));
-  const { dataset, notes } = await rowsOf(recipe, part, tokenizer, ports.now);
+  const { dataset, notes } = await loadRows(recipe, part, tokenizer, ports.now);
   return { digest: await storeRows(ports.store, dataset), count: dataset.rows.length, notes };
 }
 

@@ -8,7 +8,7 @@ import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
 import { ensureStack, readStack } from '../../infra/stack/index.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
 import { endRunWorkflow, runningWorkflow, tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
-import { poll } from '../../infra/wait.ts';
+import { poll } from '../../infra/poll.ts';
 import type { ApiContext } from '../context.ts';
 import type { FoundRun } from './find.ts';
 

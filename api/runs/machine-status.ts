@@ -1,7 +1,7 @@
 /** The stack of this machine, its workers, and the runs that are not finished. */
 import type { ChildState } from '../../infra/stack/index.ts';
 import { listRunIds, openKnownStores, openRun } from './find.ts';
-import type { LiveSource } from './live.ts';
+import type { LiveSource } from './live-source.ts';
 import { workerStatus } from './status-report.ts';
 import type { WorkerStatus } from './status-report.ts';
 import { summaryOf } from './summary.ts';

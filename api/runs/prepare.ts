@@ -20,7 +20,7 @@ import { checkTensors, readConfigJson } from '../../models/weights.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
 import { locateModel } from './locate-model.ts';
 import type { PreparePorts } from './prepare-ports.ts';
-import { rowsOf } from './rows.ts';
+import { loadRows } from './rows.ts';
 
 /** Revision of the built-in scorers: a change of any verdict raises it. */
 const builtinScorers = '1';
@@ -36,11 +36,11 @@ export interface Prepared {
 export async function prepareRun(recipe: Recipe, ports: PreparePorts): Promise<Prepared> {
   const model = await locateModel(recipe, ports);
   const tokenizer = await openTokenizer(model.tokenizerFolder);
-  const train = await rowsOf(recipe, 'train', tokenizer, ports.now);
+  const train = await loadRows(recipe, 'train', tokenizer, ports.now);
   const validation =
     recipe.data.val_files === null || recipe.kind === 'sft'
       ? undefined
-      : await rowsOf(recipe, 'validation', tokenizer, ports.now);
+      : await loadRows(recipe, 'validation', tokenizer, ports.now);
   await checkModel(model.folder);
   ports.say('storing the model and the rows');
   const scorer = await scorerOf(recipe);

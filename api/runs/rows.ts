@@ -11,7 +11,7 @@ export interface RunRows {
 }
 
 /** Throws InvalidInputError with file and row number. `now`: the day that templates see, unless the recipe names one. */
-export async function rowsOf(
+export async function loadRows(
   recipe: Recipe,
   part: 'train' | 'validation',
   tokenizer: Tokenizer,

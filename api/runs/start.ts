@@ -18,7 +18,7 @@ import { RunLog } from '../../infra/store/run-log.ts';
 import { startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { rememberStore } from '../../infra/store/places.ts';
 import { connectTemporalClient } from '../../infra/temporal/connection.ts';
-import { retry } from '../../infra/wait.ts';
+import { retry } from '../../infra/poll.ts';
 import type { ApiContext } from '../context.ts';
 import { openStoreForNew } from './stores-away.ts';
 import { prepareRun } from './prepare.ts';

@@ -4,7 +4,7 @@ import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { Stage } from '../../core/wire/jobs.ts';
 import type { Role } from '../../core/roles.ts';
 import type { FoundRun } from './find.ts';
-import type { Driven, LiveSource } from './live.ts';
+import type { Driven, LiveSource } from './live-source.ts';
 import { summaryOf } from './summary.ts';
 import { endedStates } from '../../core/run-states.ts';
 import type { RunSummary } from './summary.ts';

@@ -4,7 +4,7 @@ import type { Presence } from '../../core/wire/messages.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
-import { poll } from '../../infra/wait.ts';
+import { poll } from '../../infra/poll.ts';
 
 /** Workers that are ready say so within this time. */
 const presenceMs = 10_000;

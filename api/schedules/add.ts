@@ -13,7 +13,7 @@ import type { ApiContext } from '../context.ts';
 import { poolsOf, storedInputs, withoutPaths } from '../runs/start.ts';
 import { openStoreForNew } from '../runs/stores-away.ts';
 import { listSchedules } from './find.ts';
-import { liveSchedule, withTemporalUp } from './live.ts';
+import { liveSchedule, withTemporalUp } from './temporal.ts';
 import { scheduleSummary } from './summary.ts';
 import type { ScheduleSummary } from './summary.ts';
 

@@ -3,7 +3,7 @@ import { stackName } from '../../infra/stack/identity.ts';
 import { changeSchedule } from '../../infra/store/schedule-log.ts';
 import type { ApiContext } from '../context.ts';
 import type { FoundSchedule } from './find.ts';
-import { liveSchedule, withTemporal } from './live.ts';
+import { liveSchedule, withTemporal } from './temporal.ts';
 import { scheduleSummary } from './summary.ts';
 import type { ScheduleSummary } from './summary.ts';
 

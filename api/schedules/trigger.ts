@@ -4,10 +4,10 @@ import type { FiringRecord } from '../../core/records/schema.ts';
 import { isOf, isoSeconds } from '../../core/schedules/decide.ts';
 import { reconcileSchedule, startFiring } from '../../infra/schedules/reconcile.ts';
 import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
-import { poll } from '../../infra/wait.ts';
+import { poll } from '../../infra/poll.ts';
 import type { ApiContext } from '../context.ts';
 import type { FoundSchedule } from './find.ts';
-import { withTemporalUp } from './live.ts';
+import { withTemporalUp } from './temporal.ts';
 
 const decidedMs = 30_000;
 

@@ -8,7 +8,7 @@ import { packageRoot } from '../../infra/home.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
-import { poll } from '../../infra/wait.ts';
+import { poll } from '../../infra/poll.ts';
 
 const limitMs = 10 * 60 * 1000;
 const lookMs = 500;

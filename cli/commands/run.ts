@@ -11,7 +11,7 @@ import { EXIT, exitCodeOfState } from '../exit-codes.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import { untilInterrupted } from '../interrupt.ts';
 import { flag, textOption, word } from '../options.ts';
-import { createLiveDisplay } from '../printer/live.ts';
+import { createLiveDisplay } from '../printer/live-display.ts';
 import { sayOutcome } from '../runs/outcome.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {

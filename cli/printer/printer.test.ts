@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../core/errors.ts';
-import { createLiveDisplay } from './live.ts';
+import { createLiveDisplay } from './live-display.ts';
 import { createPrinter } from './printer.ts';
 import { type RunProgress, timeLeft } from '../../api/runs/follow.ts';
 import { liveRegion, progressBar, progressLine } from './progress.ts';

@@ -1,13 +1,17 @@
 /**
- * Runs whose jobs must end. The workers are told once, by a note that a worker may miss: it has just claimed a job, or lost
- * its connection. So claims of such a run are dropped, and whoever reports progress on one of its jobs is told again.
+ * Cancelled runs, whose jobs must end. The workers are told once, in a message that a worker can miss, for instance
+ * while it claims a job or has no connection. So claims for such a run are dropped, and a worker that reports progress
+ * on one of its jobs is told again.
  */
 import type { NatsConnection, Subscription } from '@nats-io/nats-core';
 import { claimSubject, eventSubject, jobEvent, leaseSubject, wireVersion } from '../../core/wire/messages.ts';
 import type { ClaimReply } from '../../core/wire/messages.ts';
 import { readMessage } from './incoming.ts';
 
-/** A worker that was away for longer has lost its jobs by the ack wait. The oldest runs are forgotten first. */
+/**
+ * Size of the list; the oldest runs are forgotten first. A worker that was away for longer has lost its jobs by the ack
+ * wait.
+ */
 const keptRuns = 64;
 
 const drop: ClaimReply = { v: wireVersion, answer: 'drop', alone: false };
@@ -24,7 +28,7 @@ export class CancelledRuns {
     return this.#runs.has(runId);
   }
 
-  /** Tells the workers, now and whenever one of them shows that it has not heard. */
+  /** Tells the workers now, and again when a worker shows that it has not heard. */
   add(runId: string): void {
     this.delete(runId);
     const claims = this.#nc.subscribe(claimSubject(runId, '*'), {

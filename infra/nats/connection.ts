@@ -1,19 +1,19 @@
-/** Connections to NATS that outlive the server. */
+/** Connections to NATS that survive a restart of the server. */
 import { at } from '../../core/at.ts';
 import type { ConnectionOptions, NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
-import { retry } from '../wait.ts';
+import { retry } from '../poll.ts';
 import { natsAuthenticator } from './nkey.ts';
 
-/** Where NATS is and how to be let in. */
+/** Where NATS is and how to authenticate. */
 export interface NatsTarget {
   readonly url: string;
-  /** Private key of `newNatsKey`; without it the server must let everybody in. */
+  /** Private key from `newNatsKey`; without it the server must accept everybody. */
   readonly key?: string | undefined;
 }
 
-/** Anything that says where NATS is, such as `StackInfo`. */
+/** Any object with the address of NATS, such as `StackInfo`. */
 export interface HasNats {
   readonly nats: NatsTarget;
 }
@@ -22,15 +22,15 @@ export interface HasNats {
 export const natsVersionFloor = '2.11.0';
 
 export interface NatsConnectOptions {
-  /** Receives one line per change of the connection: lost, back, slow, told to leave. */
+  /** Receives one line per change of the connection: lost, reconnected, slow consumer, server shutting down. */
   readonly log?: (line: string) => void;
   /** How long the first connection may take. */
   readonly timeoutMs?: number;
 }
 
 /**
- * Connects under a name that the server shows. The connection is never given up: the client reconnects for ever, and only
- * `close()` or `drain()` ends it. Throws `NatsUnreachable` (retryable) when no server answers within 20 s, and `NatsTooOld`.
+ * Connects under a name that the server shows. The client reconnects for ever; only `close()` or `drain()` ends the
+ * connection. Throws `NatsUnreachable` (retryable) when no server answers within 20 s, and `NatsTooOld`.
  */
 export async function connectNats(
   { nats }: HasNats,
@@ -45,7 +45,7 @@ export async function connectNats(
       'NatsTooOld',
       `nats-server ${natsVersionFloor} or newer is needed; ${nats.url} runs ${version}`,
       {
-        hint: 'upgrade the server, or leave it off PATH: set-up then fetches one that will do',
+        hint: 'upgrade the server, or remove it from PATH: set-up then installs a newer one',
       },
     );
   }
@@ -58,18 +58,19 @@ function connectOptions({ url, key }: NatsTarget, name: string): ConnectionOptio
     servers: url,
     name,
     ...(key === undefined ? {} : { authenticator: natsAuthenticator(key) }),
-    // The defaults close the connection for good after ten tries of 2 s, and notice a silent server after minutes.
+    // With the client's defaults the connection closes for good after ten tries of 2 s, and a silent server is noticed
+    // only after minutes.
     maxReconnectAttempts: -1,
     reconnectTimeWait: 150,
     reconnectJitter: 100,
     pingInterval: 10_000,
     maxPingOut: 2,
-    // A server that is just being replaced may refuse an old key once or twice.
+    // A server that is being replaced may refuse a valid key once or twice.
     ignoreAuthErrorAbort: true,
   };
 }
 
-/** The client's own `waitOnFirstConnect` waits for ever and cannot be called off; this is bounded. */
+/** The client's own `waitOnFirstConnect` waits for ever and cannot be aborted, so the wait is bounded here. */
 async function firstConnection(options: ConnectionOptions, timeoutMs: number): Promise<NatsConnection> {
   try {
     return await retry(() => connect(options), { everyMs: 100, timeoutMs });
@@ -96,7 +97,7 @@ function errorsAsText(_key: string, value: unknown): unknown {
   return value instanceof Error ? value.message : value;
 }
 
-/** Compares `2.9.10` and `2.11.0` number by number; a version that cannot be read counts as old. */
+/** Compares `2.9.10` and `2.11.0` number by number; a version that cannot be parsed counts as old. */
 export function isOlder(version: string, floor: string): boolean {
   const [a, b] = [version, floor].map((text) => at(text.split('-'), 0).split('.').map(Number)) as [number[], number[]];
   for (const [i, least] of b.entries()) {

@@ -1,10 +1,10 @@
-/** How a NATS server says that it is healthy: over its system account, so that it needs no monitoring port. */
+/** Asks a NATS server for its health, over its system account, so that the server needs no monitoring port. */
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { z } from 'zod';
 import { natsAuthenticator } from './nkey.ts';
 
-/** Where a server is, with the key of its system account. */
+/** Address of a server, with the key of its system account. */
 export interface NatsSystem {
   readonly url: string;
   readonly systemKey: string;
@@ -14,7 +14,7 @@ const answerMs = 2_000;
 const subject = '$SYS.REQ.SERVER.PING.HEALTHZ';
 const healthSchema = z.object({ data: z.object({ status: z.string(), error: z.string().optional() }) });
 
-/** Asks one server again and again over one connection, which is made when it is needed. */
+/** Asks one server repeatedly over one connection, which is opened at the first question. */
 export class NatsHealth {
   readonly #server: NatsSystem;
   #connection: NatsConnection | undefined;
@@ -23,14 +23,14 @@ export class NatsHealth {
     this.#server = server;
   }
 
-  /** True once JetStream has read its streams back: the server takes clients only then. */
+  /** True once JetStream has read its streams from disk: only then does the server accept clients. */
   async isReady(): Promise<boolean> {
-    return (await this.#ask())?.status === 'ok'; // not yet: asked again until the caller's bound
+    return (await this.#ask())?.status === 'ok'; // not ready yet: the caller asks again until its timeout
   }
 
   /**
-   * What the server says when it could not write: from then on it refuses every message of that stream, also when the disk
-   * has room again, until it is started anew.
+   * The server's message after a failed write. From then on it refuses every message of that stream until it is
+   * restarted, even when the disk has space again.
    */
   async writeError(): Promise<string | undefined> {
     const text = (await this.#ask())?.error ?? '';
@@ -42,7 +42,7 @@ export class NatsHealth {
     this.#connection = undefined;
   }
 
-  /** Undefined when nobody answers. */
+  /** Undefined when the server does not answer. */
   async #ask(): Promise<{ readonly status: string; readonly error?: string | undefined } | undefined> {
     try {
       if (this.#connection === undefined || this.#connection.isClosed()) this.#connection = await this.#connect();
@@ -66,7 +66,7 @@ export class NatsHealth {
   }
 }
 
-/** Asks once. */
+/** Sends one request. */
 export async function isNatsReady(server: NatsSystem): Promise<boolean> {
   const health = new NatsHealth(server);
   return health.isReady().finally(() => health.close());

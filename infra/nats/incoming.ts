@@ -1,7 +1,9 @@
-/** What comes over NATS is anybody's: a process of another version, or a person with a shell. */
+/** Messages from NATS are untrusted: a process of another version or a person with a shell may have sent them. */
 import type { z } from 'zod';
 
-/** undefined for what is not JSON, or not of the schema: whoever listens goes on listening. */
+/**
+ * undefined for a message that is not JSON or does not match the schema. The subscriber ignores it and keeps listening.
+ */
 export function readMessage<S extends z.ZodType>(message: { string(): string }, schema: S): z.infer<S> | undefined {
   try {
     return schema.safeParse(JSON.parse(message.string())).data;

@@ -1,4 +1,7 @@
-/** The journal's stream: written without waiting, read and purged by job. What is lost is written again or decoded again. */
+/**
+ * The stream of the rollout journal. Entries are written without waiting, and read and purged per job. A lost entry is
+ * written again, or its tokens are decoded again.
+ */
 import { DiscardPolicy, RetentionPolicy, StorageType, jetstream, jetstreamManager } from '@nats-io/jetstream';
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
@@ -6,19 +9,19 @@ import type { NatsConnection } from '@nats-io/nats-core';
 import { journalOfJob, journalStream, journalStreamSubjects, journalSubject } from '../../core/wire/journal.ts';
 import { faultPoint } from '../faults/index.ts';
 
-/** Longer than a job takes: an entry must not age away before its sample is done. */
+/** Longer than any job takes, so that no entry expires before its sample is done. */
 const maxAgeMs = 24 * 3600 * 1000;
-/** Of the whole stream; the oldest go first. */
+/** Limit of the whole stream; the oldest entries are dropped first. */
 const maxStreamBytes = 512 * 1024 * 1024;
-/** Bytes on the way to the server beyond which entries are left out rather than kept. */
+/** When more bytes than this are in flight to the server, new entries are dropped instead of buffered. */
 const maxOnTheWay = 16 * 1024 * 1024;
-/** An entry that is not stored by then counts as lost. */
+/** An entry that is not stored within this time counts as lost. */
 const storedMs = 3_000;
-/** A journal that takes longer to read is not worth it. */
+/** Reading a journal for longer than this costs more than decoding again. */
 const readMs = 5_000;
 
 export interface JournalEvents {
-  /** Entries were lost, or may have been: what is live should be written again from its first token. */
+  /** Entries were or may have been lost: every live sample should be written again from its first token. */
   readonly lost: () => void;
 }
 
@@ -32,7 +35,7 @@ export class Journal {
   #opening: Promise<JetStreamManager> | undefined;
   readonly #unsettled = new Set<Promise<void>>();
   #onTheWay = 0;
-  /** An entry was left out or not stored, and nobody was told yet. */
+  /** An entry was dropped or not stored, and the caller does not know yet. */
   #lost = false;
 
   constructor(nc: NatsConnection, incarnation: string, events: JournalEvents) {
@@ -67,12 +70,12 @@ export class Journal {
     });
   }
 
-  /** Resolves when the server has all that was published, or does not answer. */
+  /** Resolves when the server has stored everything that was published, or does not answer in time. */
   async settled(): Promise<void> {
     await Promise.all(this.#unsettled);
   }
 
-  /** Entries of a job, oldest first; none when they cannot be had in time. */
+  /** Entries of a job, oldest first; none when they cannot be read in time. */
   async read(runId: string, jobId: string): Promise<string[]> {
     const until = performance.now() + readMs;
     const texts: string[] = [];
@@ -86,12 +89,12 @@ export class Journal {
         seq = message.seq + 1;
       }
     } catch {
-      this.#manager = undefined; // some of it is as good as all of it, for those samples
+      this.#manager = undefined; // an incomplete read is fine: each entry that was read helps its own sample
     }
     return texts;
   }
 
-  /** The job is done. */
+  /** Removes the entries of a finished job. */
   purge(runId: string, jobId: string): void {
     this.#manager?.streams.purge(journalStream, { filter: journalOfJob(runId, jobId) }).catch(ignored);
   }
@@ -110,13 +113,13 @@ export class Journal {
     this.#events.lost();
   }
 
-  /** A server that went may come back without its store. */
+  /** The server may come back without its stored data. */
   async #watch(): Promise<void> {
     for await (const { type } of this.#nc.status()) {
       if (type === 'disconnect') {
         this.#connected = false;
         this.#manager = undefined;
-        this.#opening = undefined; // its answer will not come
+        this.#opening = undefined; // no answer will come for it
       }
       if (type !== 'reconnect') continue;
       this.#connected = true;
@@ -142,5 +145,5 @@ async function openJournal(nc: NatsConnection): Promise<JetStreamManager> {
   return manager;
 }
 
-/** The journal is a hint: whoever cannot write or read it decodes again. */
+/** The journal only saves work: a worker that cannot write or read it decodes again. */
 const ignored = () => undefined;

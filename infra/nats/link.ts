@@ -1,6 +1,6 @@
 /**
- * The state of a connection, for those who must not wait out a timeout: a request that went to a server which is gone is
- * never answered, and who waits for its answer learns that at once.
+ * The state of a connection, for requests that must not wait for a timeout. A request to a server that has gone is
+ * never answered; with a link the caller learns that at once.
  */
 import type { NatsConnection } from '@nats-io/nats-core';
 import { RetryableError } from '../../core/errors.ts';
@@ -14,7 +14,7 @@ export class Link {
     void this.#follow(nc);
   }
 
-  /** The work's outcome; rejects with `NatsLost` when the connection is lost before there is one. */
+  /** The result of the work; rejects with `NatsLost` when the connection is lost first. */
   async orLost<T>(work: Promise<T>): Promise<T> {
     let lose: (error: Error) => void = () => {};
     const lost = new Promise<never>((_, reject) => (lose = reject));
@@ -26,13 +26,13 @@ export class Link {
     }
   }
 
-  /** Called whenever the connection has come back; the answer ends it. */
+  /** Calls the listener on every reconnect; the returned function removes it. */
   onBack(act: () => void): () => void {
     this.#back.add(act);
     return () => void this.#back.delete(act);
   }
 
-  /** Resolves when there is a connection: now, or as soon as it is back. */
+  /** Resolves when connected: now, or on the next reconnect. */
   connected(): Promise<void> {
     if (this.#connected) return Promise.resolve();
     return new Promise((resolve) => {
@@ -64,7 +64,7 @@ export class Link {
 
 const links = new WeakMap<NatsConnection, Link>();
 
-/** One per connection. */
+/** The link of a connection; there is one per connection. */
 export function linkOf(nc: NatsConnection): Link {
   let link = links.get(nc);
   if (link === undefined) {

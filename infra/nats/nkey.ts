@@ -1,7 +1,7 @@
 /**
- * Keys of NATS clients (nkeys: Ed25519). The server knows public keys only and gets a signature of its challenge: a program
- * that takes the server's port while it is down learns nothing that lets it in. Signed by node:crypto, since the client
- * library's own JavaScript takes tens of milliseconds for a signature.
+ * Keys of NATS clients (nkeys: Ed25519). The server knows only public keys and receives a signature of its challenge.
+ * So a program that takes over the server's port learns no secret. node:crypto signs, because the client library's own
+ * JavaScript needs tens of milliseconds for a signature.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import type { Authenticator } from '@nats-io/nats-core';
@@ -11,13 +11,13 @@ export function newNatsKey(): string {
   return generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'der' }).toString('base64');
 }
 
-/** Answers the server's challenge. */
+/** An authenticator that signs the server's challenge. */
 export function natsAuthenticator(key: string): Authenticator {
   const [nkey, privateKey] = [publicNkey(key), privateKeyOf(key)];
   return (nonce = '') => ({ nkey, sig: sign(null, Buffer.from(nonce), privateKey).toString('base64url') });
 }
 
-/** The public key as the server's configuration names a user: `U…`. */
+/** The public key in the form of the server's configuration: `U…`. */
 export function publicNkey(key: string): string {
   const { x = '' } = createPublicKey(privateKeyOf(key)).export({ format: 'jwk' });
   const named = Buffer.concat([Buffer.of(userPrefix), Buffer.from(x, 'base64url')]);
@@ -30,7 +30,7 @@ function privateKeyOf(key: string) {
   return createPrivateKey({ key: Buffer.from(key, 'base64'), format: 'der', type: 'pkcs8' });
 }
 
-/** The byte whose first five bits are the letter U in base 32. */
+/** The prefix byte of a user key: its first five bits are the letter U in base 32. */
 const userPrefix = 20 << 3;
 
 /** CRC-16/XMODEM. */

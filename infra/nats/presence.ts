@@ -1,4 +1,4 @@
-/** Who is there: workers say so into a bucket whose entries expire. */
+/** Presence of workers: each worker writes its entry into a bucket whose entries expire. */
 import type { KV } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { presence, presenceSubject } from '../../core/wire/messages.ts';
@@ -7,10 +7,10 @@ import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
 import { openPresence } from './streams.ts';
 
-/** Changes within this time are one write. */
+/** Changes within this time are combined into one write. */
 const writeAfterMs = 100;
 
-/** Writes this worker's entry now, whenever it changes, and three times per expiry. */
+/** Writes this worker's entry at once, after every change, and three times per expiry time. */
 export class PresenceBeacon {
   readonly #nc: NatsConnection;
   readonly #timing: Timing;
@@ -30,7 +30,7 @@ export class PresenceBeacon {
     this.tell();
   }
 
-  /** To the peers at once, into the bucket soon: many changes in a row are one entry. Never throws. */
+  /** Publishes to the peers at once and into the bucket soon; many changes in a row become one entry. Never throws. */
   tell(): void {
     if (this.#nc.isClosed()) return;
     const entry = this.#describe();
@@ -38,7 +38,7 @@ export class PresenceBeacon {
     this.#due ??= setTimeout(() => void this.#write(), writeAfterMs);
   }
 
-  /** Presence is a hint: what fails now, the next beat tries again. */
+  /** Presence is a hint: when a write fails, the next one repeats it. */
   async #write(): Promise<void> {
     this.#due = undefined;
     try {
@@ -57,7 +57,7 @@ export class PresenceBeacon {
   }
 }
 
-/** Hears of every entry as it is told, its own ones too. */
+/** Calls the listener for every published entry, also for this worker's own. */
 export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => void): void {
   nc.subscribe(presenceSubject('*'), {
     callback: (error, message) => {
@@ -67,7 +67,9 @@ export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => 
   });
 }
 
-/** Workers whose entries have not expired, by name. Rejects with `NatsLost` when the connection is lost meanwhile. */
+/**
+ * Workers whose entries have not expired, by name. Rejects with `NatsLost` when the connection is lost during the read.
+ */
 export function listWorkers(nc: NatsConnection, timing: Timing): Promise<Presence[]> {
   return linkOf(nc).orLost(readEntries(nc, timing));
 }

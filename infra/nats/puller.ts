@@ -1,6 +1,6 @@
 /**
- * The worker side of dispatch: pull one message a time while slots are free, claim it, keep it alive while its work
- * makes progress, tell the waiter how it ended.
+ * The worker side of dispatch. It pulls one message at a time while slots are free, claims the job, keeps the message
+ * alive while the work makes progress, and tells the waiter how the job ended.
  */
 import { jetstream } from '@nats-io/jetstream';
 import type { Consumer, JsMsg } from '@nats-io/jetstream';
@@ -21,9 +21,12 @@ import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
 import { ensureConsumer, ensureStreams } from './streams.ts';
 
-/** Deliveries without anybody waiting after which a message is dropped: whoever wants the job publishes it again. */
+/**
+ * After this many deliveries that no waiter claimed, the message is dropped. A waiter that needs the job publishes it
+ * again.
+ */
 const maxUnclaimed = 5;
-/** Between two tries of a queue that is being made or read back. */
+/** Pause after the queue refused a request, for instance while the server reads its streams. */
 const refusedMs = 50;
 
 export interface JobProgress {
@@ -32,11 +35,11 @@ export interface JobProgress {
   note: string;
 }
 
-/** A job that another worker may do, or this one later. */
+/** The answer for a job that this worker does not run now. */
 export interface Refusal {
-  /** For whoever waits for the job; undefined when it is about to be done elsewhere. */
+  /** The reason for the waiter; undefined when another worker is about to run the job. */
   readonly because: string | undefined;
-  /** How soon the job is offered again. */
+  /** When the server delivers the message again. */
   readonly delayMs: number;
 }
 
@@ -45,20 +48,20 @@ export interface PullerPorts {
   readonly timing: Timing;
   readonly worker: string;
   readonly incarnation: string;
-  /** How the process of this name ended that was there before. */
+  /** How the earlier process of this worker name ended. */
   readonly predecessorEnded?: string | undefined;
   readonly role: Role;
   readonly profile: string;
-  /** Resolves when there is room for one more job, and takes it; `leave` gives it back. */
+  /** Resolves when a slot is free, and takes it; `leave` frees it. */
   readonly room: { enter(): Promise<void>; leave(): void };
   /**
-   * Why this worker will not do the job now (its trainer is leased to another run, it lacks a secret); undefined = it will.
-   * `deliveries`: how often the queue has handed out this message.
+   * Why this worker does not run the job now (its trainer is leased to another run, it lacks a secret); undefined: it
+   * runs it. `deliveries`: how often the server has delivered this message.
    */
   readonly refuse: (message: JobMessage, deliveries: number) => Promise<Refusal | undefined>;
-  /** Does the job and creates its result object. */
+  /** Runs the job and creates its result object. */
   readonly handle: (message: JobMessage, progress: JobProgress, alone: boolean) => Promise<void>;
-  /** Rises with committed work of this process; a job whose count stands still is not kept alive. */
+  /** A counter of this process's progress. When it stands still for too long, the message is no longer kept alive. */
   readonly ticks: () => number;
   readonly onFailure: (message: JobMessage, error: unknown) => void;
   readonly onSuccess: (message: JobMessage) => void;
@@ -69,14 +72,14 @@ export class Puller {
   #stopped = false;
   readonly #leaving = deferred();
   readonly #running = new Set<Promise<void>>();
-  /** Jobs being done, by run and job. */
+  /** Jobs that this worker holds or is claiming, by run and job id. */
   readonly #inFlight = new Set<string>();
 
   constructor(ports: PullerPorts) {
     this.#ports = ports;
   }
 
-  /** Ends after `stop`, when the jobs in hand are finished. Survives a lost connection and a wiped queue. */
+  /** Ends after `stop`, when the in-flight jobs are finished. Survives a lost connection and a wiped queue. */
   async run(): Promise<void> {
     let consumer: Consumer | undefined;
     while (!this.#stopped) {
@@ -87,12 +90,12 @@ export class Puller {
         consumer ??= await linkOf(this.#ports.nc).orLost(this.#open());
         message = this.#stopped ? null : await this.#next(consumer);
       } catch {
-        // Lost connection, or the queue is gone: declare it again when the server is back.
+        // The connection or the stream was lost: declare the stream again when the server is back.
         consumer = undefined;
         await this.#reconnected();
       }
       if (message !== null && this.#stopped) {
-        message.nak(); // it came in while this worker was told to leave
+        message.nak(); // it arrived while this worker was told to leave
         message = null;
       }
       if (message === null) this.#ports.room.leave();
@@ -113,7 +116,10 @@ export class Puller {
     return jetstream(nc).consumers.get(jobStream(role), name);
   }
 
-  /** One message, or none for a while. A request that the client makes again on its own when it is back may still be answered: that message goes to another. */
+  /**
+   * The next message, or null after 2 s. When the connection is lost, the client may repeat the request by itself and
+   * still get an answer: that message is returned to the queue.
+   */
   async #next(consumer: Consumer): Promise<JsMsg | null> {
     const answer = consumer.next({ expires: 2_000 });
     return linkOf(this.#ports.nc)
@@ -127,7 +133,7 @@ export class Puller {
       });
   }
 
-  /** Resolves when there is a server to ask, and not at once when it is there and refuses. */
+  /** Resolves when connected, and after a short pause, because a connected server may still refuse. */
   async #reconnected(): Promise<void> {
     await Promise.race([linkOf(this.#ports.nc).connected(), this.#leaving.promise]);
     await new Promise((resolve) => setTimeout(resolve, refusedMs));
@@ -144,9 +150,10 @@ export class Puller {
       console.error(`${raw.subject}: dropped what is not a job message of this version`);
       return raw.term('not a job message of this version');
     }
-    // Delivered again although it is being done: this worker was silent for a while. Doing it twice would not be quicker.
+    // The server delivered the message again because this worker was silent for a while. Running the job twice would
+    // not be faster.
     if (this.#inFlight.has(keyOf(message))) return raw.nak(this.#ports.timing.ackWaitMs);
-    // From before the claim on: of two copies of a message one must not overtake the other.
+    // Marked before the claim, so that of two copies of a message the second one cannot claim too.
     this.#inFlight.add(keyOf(message));
     try {
       const refusal = await this.#refusal(raw, message);
@@ -157,7 +164,7 @@ export class Puller {
     }
   }
 
-  /** A look at a store may take seconds: the message stays with this worker meanwhile. */
+  /** The check may read a store for seconds. Until then the message is kept alive. */
   async #refusal(raw: JsMsg, message: JobMessage): Promise<Refusal | undefined> {
     const pulse = setInterval(() => raw.working(), this.#ports.timing.progressMs);
     try {
@@ -179,10 +186,10 @@ export class Puller {
     faultPoint('claim.after', factsOf(message));
     if (reply === undefined) {
       return raw.info.deliveryCount >= maxUnclaimed
-        ? raw.term('nobody waits for it')
+        ? raw.term('no process waits for this job')
         : raw.nak(this.#ports.timing.progressMs);
     }
-    if (reply.answer === 'drop') return raw.term('dropped by its waiter');
+    if (reply.answer === 'drop') return raw.term('its waiter no longer wants it');
     if (reply.answer === 'held') return raw.nak(this.#ports.timing.progressMs);
     await this.#work(raw, message, reply.alone);
   }
@@ -196,7 +203,7 @@ export class Puller {
       );
       return readMessage(answer, claimReply);
     } catch {
-      // No responders, or no answer in time: nobody waits now. The message goes back to the queue.
+      // No responder, or no answer in time: no process waits for the job now. The message returns to the queue.
       return undefined;
     }
   }
@@ -226,7 +233,10 @@ export class Puller {
     }
   }
 
-  /** `working()` follows the progress counter: a wedged compute thread loses its job, after the longest pause that honest work makes. */
+  /**
+   * Calls `working()` while the progress counter moves. A stuck compute thread loses its job after `stallMs`, which is
+   * longer than any pause of real work.
+   */
   #keepAlive(raw: JsMsg, message: JobMessage, progress: JobProgress): NodeJS.Timeout {
     const { ticks, timing, worker } = this.#ports;
     let last = ticks();
@@ -242,7 +252,7 @@ export class Puller {
   }
 
   #tell(message: JobMessage, event: JobEvent): void {
-    if (this.#ports.nc.isClosed()) return; // leaving: the result object, if there is one, tells it
+    if (this.#ports.nc.isClosed()) return; // leaving: the result object tells the waiter, if there is one
     this.#ports.nc.publish(eventSubject(message.runId, message.jobId), JSON.stringify(event));
   }
 }

@@ -1,4 +1,4 @@
-/** nats-server with JetStream: its configuration. health.ts asks how it is. */
+/** nats-server with JetStream: writes its configuration. (health.ts asks for its health.) */
 import { renameSync, writeFileSync } from 'node:fs';
 import { loopback } from '../ports.ts';
 import { publicNkey } from './nkey.ts';
@@ -7,20 +7,22 @@ export interface NatsServerOptions {
   readonly configFile: string;
   readonly storeDir: string;
   readonly port: number;
-  /** Of the stack's processes and commands: see `newNatsKey`. */
+  /** Public key of the stack's processes and commands: see `newNatsKey`. */
   readonly key: string;
-  /** Of whoever asks how the server is. */
+  /** Public key of the system account, which health.ts uses. */
   readonly systemKey: string;
 }
 
 /**
- * Writes the configuration. It holds public keys only, and no port for monitoring, which would ask nobody for a key.
+ * Writes the configuration. It holds public keys only. There is no monitoring port, because NATS serves that port
+ * without authentication.
  *
- * `sync_interval`: a killed server loses nothing, what was written is in the page cache. A power cut may lose the last
- * seconds of job messages, which the waiting activities publish again. So 5 s, where the default is 2 minutes.
+ * `sync_interval`: a killed server loses nothing, because written data is in the page cache. A power cut may lose the
+ * job messages of the last seconds, and the waiting activities publish those again. So 5 s instead of the default of 2
+ * minutes.
  *
- * `max_file_store`: what is free counts when it is written. The default, three quarters of what is free at the start, would
- * refuse streams for good to a server that was started on an all but full disk.
+ * `max_file_store`: the disk space is checked at each write instead. The default, three quarters of the space that is
+ * free at the start, would make a server that starts on an almost full disk refuse streams for good.
  */
 export function writeNatsConfig({ configFile, storeDir, port, key, systemKey }: NatsServerOptions): void {
   const text = `# Written by petrel at every start of the server.
@@ -35,7 +37,7 @@ write_deadline: "10s"
   renameSync(`${configFile}.tmp`, configFile);
 }
 
-/** The port and the public key stand here too, so that a server with others is known by its command line. */
+/** The port and the public key are on the command line too, so that `ps` distinguishes servers with other settings. */
 export function natsArgs({ configFile, port, key }: Pick<NatsServerOptions, 'configFile' | 'port' | 'key'>): string[] {
   return ['--config', configFile, '--port', String(port), '--name', publicNkey(key)];
 }

@@ -1,4 +1,4 @@
-/** The work queues and the presence bucket, declared on every connect: a wiped NATS store is rebuilt, not mourned. */
+/** The work queues and the presence bucket. They are declared on every connect, so a wiped NATS store is rebuilt. */
 import {
   AckPolicy,
   DiscardPolicy,
@@ -26,14 +26,20 @@ import type { Role } from '../../core/roles.ts';
 const dayMs = 24 * 3600 * 1000;
 const dedupeMs = 2 * 60 * 1000;
 
-/** Of one work queue. A job's message has a few kilobytes and a run has a few hundred at once: more is somebody's mistake. */
+/**
+ * Limit of one work queue. A job message has a few kilobytes and a run has a few hundred jobs at once, so more than
+ * this is an error.
+ */
 const maxQueueBytes = 256 * 1024 * 1024;
 const maxPresenceBytes = 64 * 1024 * 1024;
 
-/** The server's code for a stream that exists with another configuration. */
+/** The server's error code for a stream that exists with another configuration. */
 const otherConfiguration = 10058;
 
-/** Idempotent. Work queues keep a message until it is acked; `discard: new`, so that a full queue refuses loudly. */
+/**
+ * Idempotent. Work queues keep a message until it is acked. `discard: new` makes a full queue refuse new messages with
+ * an error.
+ */
 export async function ensureStreams(nc: NatsConnection): Promise<JetStreamManager> {
   const jsm = await jetstreamManager(nc);
   for (const role of roles) {
@@ -51,7 +57,7 @@ export async function ensureStreams(nc: NatsConnection): Promise<JetStreamManage
   return jsm;
 }
 
-/** Makes the stream, or changes one that an older build made. */
+/** Creates the stream, or updates one that an older build created. */
 async function ensureStream(jsm: JetStreamManager, config: StreamSettings): Promise<void> {
   try {
     await jsm.streams.add(config);
@@ -63,7 +69,7 @@ async function ensureStream(jsm: JetStreamManager, config: StreamSettings): Prom
 
 type StreamSettings = Parameters<JetStreamManager['streams']['add']>[0];
 
-/** True when a queue refused a message because it holds as much as it may. */
+/** True when a queue refused a message because it is full. */
 export function isQueueFull(error: unknown): boolean {
   return error instanceof JetStreamApiError && /maximum (bytes|messages) exceeded/.test(error.message);
 }
@@ -87,7 +93,7 @@ export async function ensureConsumer(
   return name;
 }
 
-/** Entries expire with the bucket's age limit, restarted by every renewal. */
+/** Entries expire after the bucket's age limit; every renewal restarts it. */
 export async function openPresence(nc: NatsConnection, timing: Timing): Promise<KV> {
   return new Kvm(nc).create(presenceBucket, {
     history: 1,

@@ -1,4 +1,4 @@
-/** The workers that have told of themselves lately, as the waiters of jobs see them. */
+/** The workers whose presence is current, as the waiters of jobs see them. */
 import type { NatsConnection } from '@nats-io/nats-core';
 import type { Role } from '../../core/roles.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
@@ -8,7 +8,9 @@ export class Workers {
   readonly #known = new Map<string, { readonly entry: Presence; readonly heard: number }>();
   readonly #timing: Timing;
 
-  /** `came`: a process is there that was not, perhaps in the place of one that held jobs: `before` is what that said last. */
+  /**
+   * `came`: a new process announced itself, perhaps in place of one that held jobs; `before` is that one's last entry.
+   */
   constructor(nc: NatsConnection, timing: Timing, came: (entry: Presence, before: Presence | undefined) => void) {
     this.#timing = timing;
     watchPresence(nc, (entry) => {
@@ -18,7 +20,7 @@ export class Workers {
     });
   }
 
-  /** `name: what it lacks`, of the workers with this role that take no job, or not every job. */
+  /** `name: what it lacks`, for workers of this role that refuse some or all jobs. */
   lacking(role: Role): string[] {
     return this.#present(role).flatMap(({ worker, lacks = [] }) =>
       lacks.slice(0, 1).map(({ error }) => `${worker}: ${error.message}`),
@@ -31,7 +33,7 @@ export class Workers {
       .map(({ entry }) => entry);
   }
 
-  /** Is there a healthy worker with this role and profile whose name is not among these? */
+  /** Is there a healthy worker with this role and profile whose name is not in the set? */
   others(role: Role, profile: string, than: ReadonlySet<string>): boolean {
     return this.#present(role).some(
       ({ worker, state, profiles }) =>

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { errorToJson } from '../../core/errors.ts';
-import { poll } from '../wait.ts';
+import { poll } from '../poll.ts';
 import { childEnv, fingerprint, predecessorVariable } from './child-spec.ts';
 import type { ChildSpec } from './child-spec.ts';
 import { openLog } from './logs.ts';

@@ -1,6 +1,6 @@
 /** `petrel down`: an orderly end of the stack, whoever is left of it. */
 import { rmSync } from 'node:fs';
-import { poll } from '../wait.ts';
+import { poll } from '../poll.ts';
 import { stopProcesses, strangers } from './adoption.ts';
 import { lockHolder, tryLock } from './lock.ts';
 import { signalProcess, terminate } from './process.ts';

@@ -1,6 +1,6 @@
 /** Processes of this machine, known by pid and start time: pids are given out again, the pair is not. */
 import { readFileSync, readdirSync } from 'node:fs';
-import { poll } from '../wait.ts';
+import { poll } from '../poll.ts';
 
 export interface ProcessIdentity {
   readonly pid: number;

@@ -15,7 +15,7 @@ import {
 } from '../../tests/stack-under-test.ts';
 import { connectNats } from '../nats/connection.ts';
 import { connectTemporalClient } from '../temporal/connection.ts';
-import { poll } from '../wait.ts';
+import { poll } from '../poll.ts';
 import { strangers } from './adoption.ts';
 import { keepStack, readStack, stopStack } from './index.ts';
 import { identify, isAlive, waitForExit } from './process.ts';

@@ -9,7 +9,7 @@ import { builtFile, buildId, readTools } from '../home.ts';
 import { newNatsKey } from '../nats/nkey.ts';
 import { freePorts, isPortFree, loopback } from '../ports.ts';
 import { newPayloadKey } from '../temporal/payload-codec.ts';
-import { poll } from '../wait.ts';
+import { poll } from '../poll.ts';
 import { adoptable, stopOrder, stopProcesses, strangers } from './adoption.ts';
 import { Child } from './child.ts';
 import { fingerprint } from './child-spec.ts';

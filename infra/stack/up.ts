@@ -4,7 +4,7 @@ import { closeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
 import { builtFile, buildId, readTools } from '../home.ts';
-import { poll } from '../wait.ts';
+import { poll } from '../poll.ts';
 import { childVariable, kindVariable, stackVariable } from './child-spec.ts';
 import { lockHolder } from './lock.ts';
 import { logFile, logTail, openLog } from './logs.ts';

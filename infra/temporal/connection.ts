@@ -3,7 +3,7 @@ import { Client, Connection } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
 import type { NativeConnection } from '@temporalio/worker';
 import { errorToJson, RetryableError } from '../../core/errors.ts';
-import { retry } from '../wait.ts';
+import { retry } from '../poll.ts';
 import { payloadCodec } from './payload-codec.ts';
 
 /** Where Temporal is: the local stack's address, a cluster, or Temporal Cloud. */

@@ -2,10 +2,10 @@
 import { refuse } from './errors.ts';
 import { toArray } from './iterate.ts';
 import { listMethod, dictMethod, isMutator, tupleMethod } from './methods/collections.ts';
-import { textMethod } from './methods/text.ts';
+import { textMethod } from './methods/text-methods.ts';
 import { repr } from './print.ts';
 import { elementAt, Range } from './range.ts';
-import { codePoints } from './text.ts';
+import { codePoints } from './python-strings.ts';
 import {
   Dict,
   Lazy,

@@ -2,7 +2,7 @@
 import type { Filter } from './filters/filter.ts';
 import { listFilters } from './filters/lists.ts';
 import { numberFilters } from './filters/numbers.ts';
-import { textFilters } from './filters/text.ts';
+import { textFilters } from './filters/text-filters.ts';
 
 export const filters: ReadonlyMap<string, Filter> = new Map(
   Object.entries({ ...textFilters, ...listFilters, ...numberFilters }),

@@ -2,7 +2,7 @@
 import { toFixedEven } from './decimal.ts';
 import { refuse } from './errors.ts';
 import { floatRepr, repr, str } from './print.ts';
-import { lengthOf, slicePoints } from './text.ts';
+import { lengthOf, slicePoints } from './python-strings.ts';
 import { Dict, type Keywords, Tuple, Undefined, type Value, numberOf, textOf, typeName, none } from './values.ts';
 
 const directive = /%(?:\(([^()]*)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?[hlL]?(.)/gs;

@@ -2,7 +2,7 @@
 import { spend, spendOnText } from './budget.ts';
 import { refuse } from './errors.ts';
 import { PyObject, type Value, textOf, typeName } from './values.ts';
-import { codePoints, lengthOf } from './text.ts';
+import { codePoints, lengthOf } from './python-strings.ts';
 
 /** Undefined when the value cannot be iterated. */
 export function iteratorOf(value: Value): Iterator<Value> | undefined {

@@ -2,7 +2,7 @@
 import { spend, spendOnText } from './budget.ts';
 import { refuse } from './errors.ts';
 import { floatRepr } from './print.ts';
-import { compareText } from './text.ts';
+import { compareText } from './python-strings.ts';
 import { Dict, Tuple, type Value, numberOf, textOf, typeName, none } from './values.ts';
 
 export interface JsonStyle {

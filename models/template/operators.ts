@@ -5,7 +5,7 @@ import { refuse } from './errors.ts';
 import { formatPercent } from './format.ts';
 import { iterate, iteratorOf } from './iterate.ts';
 import { escapeHtml } from './markup.ts';
-import { compareText } from './text.ts';
+import { compareText } from './python-strings.ts';
 import {
   Dict,
   DictView,

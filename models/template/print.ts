@@ -1,6 +1,6 @@
 /** str() and repr() of every value, as Python prints them. */
 import { spend } from './budget.ts';
-import { codePoints } from './text.ts';
+import { codePoints } from './python-strings.ts';
 import { Dict, DictView, Markup, Tuple, Undefined, type Value } from './values.ts';
 
 /** What `{{ value }}` shows. */

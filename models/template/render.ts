@@ -8,7 +8,7 @@ import { Output, type Rendering, Scope } from './evaluate/scope.ts';
 import { makeGlobals } from './globals.ts';
 import type { Statement } from './nodes.ts';
 import { parseTemplate } from './parser/statements.ts';
-import { strip } from './text.ts';
+import { strip } from './python-strings.ts';
 
 export type ChatMessage = Readonly<Record<string, unknown>>;
 

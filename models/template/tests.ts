@@ -1,7 +1,7 @@
 /** The table of tests: what may follow `is`. */
 import { filters } from './filters.ts';
 import { iteratorOf, lengthIfAny } from './iterate.ts';
-import { isLower, isUpper } from './methods/text.ts';
+import { isLower, isUpper } from './methods/text-methods.ts';
 import { binary, contains, equal, ordered, same } from './operators.ts';
 import { str } from './print.ts';
 import { type Bound, bind } from './signature.ts';

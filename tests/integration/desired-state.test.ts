@@ -113,7 +113,7 @@ describe('a running run (seed 42)', () => {
     await loop.tell(run, 'cancel');
     await loop.reaches(run, 'cancelled');
     expect(identity && injector.thaw(identity)).toBe(true);
-    await loop.said(run, /^warn local-1: rollout .* (has ended|does not go on for now)$/);
+    await loop.said(run, /^warn local-1: rollout .* (has ended|is paused or has ended)$/);
   });
 
   it('records its states in order', async () => {

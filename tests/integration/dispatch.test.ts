@@ -19,7 +19,7 @@ import type { PullerPorts } from '../../infra/nats/puller.ts';
 import { ensureStreams } from '../../infra/nats/streams.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
-import { poll } from '../../infra/wait.ts';
+import { poll } from '../../infra/poll.ts';
 import { Slots } from '../../workers/slots.ts';
 import { Worker } from '../../workers/worker.ts';
 import type { WorkerPorts } from '../../workers/worker.ts';
@@ -268,7 +268,7 @@ describe('a job over NATS', () => {
       request,
       patient((_, because) => reasons.push(because)),
     );
-    await poll(() => reasons.includes('no free worker with the role reward takes it'), bounded);
+    await poll(() => reasons.includes('no free worker with the role reward is available'), bounded);
     let refusal: string | undefined = 'leased to another';
     await work('w1', waits, {
       refuse: async () => (refusal === undefined ? undefined : { because: refusal, delayMs: 50 }),
@@ -277,7 +277,7 @@ describe('a job over NATS', () => {
     refusal = undefined;
     await answer;
     expect(new Set(reasons)).toEqual(
-      new Set(['no free worker with the role reward takes it', 'leased to another', undefined]),
+      new Set(['no free worker with the role reward is available', 'leased to another', undefined]),
     );
   });
 
@@ -474,7 +474,7 @@ describe('a worker', () => {
       patient((_, because) => reasons.push(because)),
     );
     expect(
-      await poll(() => reasons.some((reason) => /^unable cannot do it: .*File URL host/.test(reason ?? '')), bounded),
+      await poll(() => reasons.some((reason) => /^unable cannot run it: .*File URL host/.test(reason ?? '')), bounded),
     ).toBe(true);
     expect(await shownWith('unable', ({ lacks }) => lacks !== undefined)).toMatchObject({
       state: 'ready',
@@ -495,7 +495,7 @@ describe('a worker', () => {
       patient((_, because) => reasons.push(because)),
     );
     const why =
-      'no free worker with the role reward takes it; old: this worker runs build old of petrel, the stack runs new';
+      'no free worker with the role reward is available; old: this worker runs build old of petrel, the stack runs new';
     expect(await poll(() => reasons.includes(why), bounded)).toBe(true);
     expect(await shownWith('old', ({ lacks }) => lacks !== undefined)).toMatchObject({
       state: 'unhealthy',

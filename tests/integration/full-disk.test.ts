@@ -28,7 +28,7 @@ import { natsFolder } from '../../infra/stack/state.ts';
 import { ballastName } from '../../infra/store/ballast.ts';
 import { floorVariable } from '../../infra/store/free-space.ts';
 import { ensureStack } from '../../infra/stack/index.ts';
-import { poll } from '../../infra/wait.ts';
+import { poll } from '../../infra/poll.ts';
 import { jobSubject } from '../../core/wire/messages.ts';
 import { desiredStateSignal } from '../../core/wire/workflow.ts';
 import { runWords } from '../cli.ts';

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { journalStream } from '../../core/wire/journal.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { Journal } from '../../infra/nats/journal.ts';
-import { poll } from '../../infra/wait.ts';
+import { poll } from '../../infra/poll.ts';
 import { startNats } from '../servers.ts';
 
 const bounded = { everyMs: 20, timeoutMs: 30_000 };

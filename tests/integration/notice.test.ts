@@ -11,7 +11,7 @@ import { freePorts, loopback } from '../../infra/ports.ts';
 import { logTail } from '../../infra/stack/index.ts';
 import { signalProcess } from '../../infra/stack/process.ts';
 import type { ProcessIdentity } from '../../infra/stack/process.ts';
-import { poll } from '../../infra/wait.ts';
+import { poll } from '../../infra/poll.ts';
 import { Injector } from '../inject.ts';
 import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';

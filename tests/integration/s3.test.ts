@@ -8,7 +8,7 @@ import { startFaultProxy, unavailable } from '../fault-proxy.ts';
 import type { FaultProxy } from '../fault-proxy.ts';
 import { shortPatience, startSeaweed } from '../s3-servers.ts';
 import type { S3Server } from '../s3-servers.ts';
-import { poll } from '../../infra/wait.ts';
+import { poll } from '../../infra/poll.ts';
 import { LoopUnderTest, onePool, patienceMs, separatePools } from '../loop-under-test.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';

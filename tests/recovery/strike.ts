@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { isAlive } from '../../infra/stack/process.ts';
 import { lockHolder } from '../../infra/stack/lock.ts';
 import { lockFolder } from '../../infra/stack/state.ts';
-import { poll } from '../../infra/wait.ts';
+import { poll } from '../../infra/poll.ts';
 import type { Standing } from '../inject.ts';
 import { logFile, readStack } from '../../infra/stack/index.ts';
 import { isStackReady } from '../../infra/stack/read.ts';

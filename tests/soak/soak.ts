@@ -5,7 +5,7 @@ import { verifyLedger } from '../../api/ledger/verify.ts';
 import { lockHolder } from '../../infra/stack/lock.ts';
 import { isStackReady, readStack } from '../../infra/stack/read.ts';
 import { lockFolder } from '../../infra/stack/state.ts';
-import { poll } from '../../infra/wait.ts';
+import { poll } from '../../infra/poll.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { oneAtATime } from '../one-at-a-time.ts';
 import type { Alone } from '../one-at-a-time.ts';

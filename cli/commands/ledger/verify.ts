@@ -4,7 +4,7 @@ import type { Store } from '../../../core/ports.ts';
 import { runNameOf } from '../../../core/ids.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { EXIT, type ExitCode } from '../../exit-codes.ts';
-import { ledgerText } from '../../ledger/text.ts';
+import { ledgerText } from '../../ledger/verdict-text.ts';
 import { verifyLedger } from '../../../api/ledger/verify.ts';
 import { flag, word } from '../../options.ts';
 import { findRun, listRunIds, openKnownStores } from '../../../api/runs/find.ts';

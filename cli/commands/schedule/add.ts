@@ -8,7 +8,7 @@ import { scheduleTiming } from '../../../core/schedules/request.ts';
 import { timesWithin } from '../../../core/schedules/times.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { flag, textOption, word } from '../../options.ts';
-import { showTime } from '../../schedules/text.ts';
+import { showTime } from '../../schedules/schedules-text.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const { printer, cwd } = context;

@@ -2,9 +2,9 @@
 import { stackName } from '../../../api/stack.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { listSchedules } from '../../../api/schedules/find.ts';
-import { liveSchedule, withTemporal } from '../../../api/schedules/live.ts';
+import { liveSchedule, withTemporal } from '../../../api/schedules/temporal.ts';
 import { scheduleSummary } from '../../../api/schedules/summary.ts';
-import { scheduleTable } from '../../schedules/text.ts';
+import { scheduleTable } from '../../schedules/schedules-text.ts';
 
 /** The last runs are looked for among this many newest times. */
 const looked = 20;

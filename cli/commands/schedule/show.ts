@@ -3,9 +3,9 @@ import { stackName } from '../../../api/stack.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { integerOption, word } from '../../options.ts';
 import { findSchedule } from '../../../api/schedules/find.ts';
-import { liveSchedule, withTemporal } from '../../../api/schedules/live.ts';
+import { liveSchedule, withTemporal } from '../../../api/schedules/temporal.ts';
 import { scheduleSummary } from '../../../api/schedules/summary.ts';
-import { scheduleText } from '../../schedules/text.ts';
+import { scheduleText } from '../../schedules/schedules-text.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const { printer } = context;

@@ -3,7 +3,7 @@ import type { CommandContext, CommandInput } from '../../command.ts';
 import { word } from '../../options.ts';
 import { findSchedule } from '../../../api/schedules/find.ts';
 import { unpauseSchedule } from '../../../api/schedules/change.ts';
-import { showTime } from '../../schedules/text.ts';
+import { showTime } from '../../schedules/schedules-text.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const { printer } = context;

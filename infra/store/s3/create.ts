@@ -34,13 +34,13 @@ export async function createObject(
       return 'created';
     } catch (error) {
       if (statusOf(error) !== 412) throw error;
-      return (await writerOf(bucket, key)) === writer ? 'created' : 'exists';
+      return (await readWriterTag(bucket, key)) === writer ? 'created' : 'exists';
     }
   });
 }
 
 /** Who made the object, as it says itself; undefined when it is gone or does not say. */
-export async function writerOf(bucket: S3Bucket, key: string): Promise<string | undefined> {
+export async function readWriterTag(bucket: S3Bucket, key: string): Promise<string | undefined> {
   return bucket.insist(`head ${key}`, async () => {
     try {
       return (await bucket.client.send(new HeadObjectCommand(bucket.at(key)))).Metadata?.[writerName];

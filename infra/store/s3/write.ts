@@ -9,7 +9,7 @@ import {
 } from '@aws-sdk/client-s3';
 import type { CompletedPart } from '@aws-sdk/client-s3';
 import type { S3Bucket } from './bucket.ts';
-import { writerName, writerOf } from './create.ts';
+import { writerName, readWriterTag } from './create.ts';
 import { nameOf } from './failures.ts';
 import { eachOf } from './parallel.ts';
 
@@ -93,7 +93,8 @@ class Upload {
           new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts: this.#parts } }),
         );
       } catch (error) {
-        if (nameOf(error) !== 'NoSuchUpload' || (await writerOf(this.#bucket, this.#key)) !== this.#writer) throw error;
+        if (nameOf(error) !== 'NoSuchUpload' || (await readWriterTag(this.#bucket, this.#key)) !== this.#writer)
+          throw error;
       }
     });
   }

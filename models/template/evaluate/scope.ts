@@ -1,6 +1,6 @@
 /** Variables by nested scope, and what one rendering carries along. */
 import { spendOnText } from '../budget.ts';
-import { lengthOf } from '../text.ts';
+import { lengthOf } from '../python-strings.ts';
 import { Undefined, type Value } from '../values.ts';
 
 export class Scope {

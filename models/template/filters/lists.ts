@@ -6,7 +6,7 @@ import { iterate, iteratorOf, length, toArray } from '../iterate.ts';
 import { binary, compare } from '../operators.ts';
 import { str } from '../print.ts';
 import { flagArgument, integerArgument, requiredText, textArgument } from '../signature.ts';
-import { codePoints } from '../text.ts';
+import { codePoints } from '../python-strings.ts';
 import {
   Dict,
   type Keywords,

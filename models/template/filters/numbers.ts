@@ -1,7 +1,7 @@
 /** Filters that make or round numbers. */
 import { toFixedEven } from '../decimal.ts';
 import { refuse } from '../errors.ts';
-import { strip } from '../text.ts';
+import { strip } from '../python-strings.ts';
 import { flagArgument, integerArgument, textArgument } from '../signature.ts';
 import { Undefined, type Value, numberOf, textOf, typeName } from '../values.ts';
 import { type Filter, filter } from './filter.ts';

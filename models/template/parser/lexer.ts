@@ -3,7 +3,7 @@
  * of the template dropped, all line ends made `\n`.
  */
 import { TemplateError } from '../errors.ts';
-import { isSpace, space, strip } from '../text.ts';
+import { isSpace, space, strip } from '../python-strings.ts';
 
 export type TokenType =
   | 'data'

@@ -4,10 +4,10 @@ import { formatPercent } from '../format.ts';
 import { iteratorOf, length, toArray, unpack } from '../iterate.ts';
 import { escapeHtml } from '../markup.ts';
 import { toJson } from '../json.ts';
-import { center, replaceText } from '../methods/text.ts';
+import { center, replaceText } from '../methods/text-methods.ts';
 import { str } from '../print.ts';
 import { flagArgument, integerArgument, requiredText, textArgument } from '../signature.ts';
-import { capitalize, codePoints, lengthOf, slicePoints, space, splitLines, strip } from '../text.ts';
+import { capitalize, codePoints, lengthOf, slicePoints, space, splitLines, strip } from '../python-strings.ts';
 import { Dict, Markup, Tuple, Undefined, textOf, none } from '../values.ts';
 import { type Filter, filter, textFilter } from './filter.ts';
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { timings, wireVersion } from '../../core/wire/messages.ts';
 import type { JobEvent } from '../../core/wire/messages.ts';
-import { JobWait } from './wait.ts';
+import { JobWait } from './job-wait.ts';
 
 const timing = timings.local;
-/** By a process whose predecessor of the same name crashed, unless it is said how else it ended. */
+/** A claim by a process whose predecessor of the same name crashed, unless `ended` says otherwise. */
 const claim = (worker: string, incarnation = worker, predecessorEnded = 'SIGSEGV') =>
   ({ v: wireVersion, jobId: 'j', worker, incarnation, predecessorEnded }) as const;
 const progress = (worker: string): JobEvent => ({
@@ -24,7 +24,7 @@ const failed = (kind: Extract<JobEvent, { type: 'failed' }>['kind']): JobEvent =
 });
 
 describe('a job that is waited for', () => {
-  it('goes to the first who claims it and is held against others while that one shows life', () => {
+  it('goes to the first worker that claims it, and stays with it while that worker shows signs of life', () => {
     const wait = new JobWait('j', timing);
     expect(wait.claim(claim('a'), 0)).toMatchObject({ answer: 'go', alone: false });
     expect(wait.claim(claim('b'), timing.ackWaitMs - 1)).toMatchObject({ answer: 'held', holder: 'a' });
@@ -32,13 +32,13 @@ describe('a job that is waited for', () => {
     expect(wait.claim(claim('b'), timing.ackWaitMs + 1)).toMatchObject({ answer: 'held' });
   });
 
-  it('goes to another, alone, when its holder fell silent', () => {
+  it('goes to another worker, and runs alone there, when its holder falls silent', () => {
     const wait = new JobWait('j', timing);
     wait.claim(claim('a'), 0);
     expect(wait.claim(claim('b'), timing.ackWaitMs + 1)).toMatchObject({ answer: 'go', alone: true });
   });
 
-  it('is anyone’s as soon as another process is there in the place of its holder, and runs alone', () => {
+  it('can be claimed as soon as another process replaces its holder, and then runs alone', () => {
     const wait = new JobWait('j', timing);
     wait.claim(claim('a', 'first'), 0);
     expect([wait.replaced('b', 'other'), wait.replaced('a', 'first')]).toEqual([false, false]);
@@ -47,7 +47,7 @@ describe('a job that is waited for', () => {
     expect(wait.claim(claim('b'), 1)).toMatchObject({ answer: 'go', alone: true });
   });
 
-  it('stays with a holder that could not be heard while the connection was lost, unless it is known to be gone', () => {
+  it('stays with its holder after an outage of the connection, unless the holder was replaced', () => {
     const wait = new JobWait('j', timing);
     const back = 3 * timing.ackWaitMs;
     wait.claim(claim('a'), 0);
@@ -58,7 +58,7 @@ describe('a job that is waited for', () => {
     expect(wait.claim(claim('b'), back + 3)).toMatchObject({ answer: 'go' });
   });
 
-  it('hears of no failure of a worker that lost it to another which is at it', () => {
+  it('ignores a failure of a worker that lost the job to its present holder', () => {
     const wait = new JobWait('j', timing);
     wait.claim(claim('a'), 0);
     const later = timing.ackWaitMs + 1;
@@ -69,7 +69,7 @@ describe('a job that is waited for', () => {
     expect(wait.event(failed('preempted'), 2 * later)).toMatchObject({ type: 'publish' });
   });
 
-  it('stays with its holder when another worker will not do it, and says why it waits only when nobody does it', () => {
+  it('stays with its holder when another worker refuses it, and shows a reason only while it has no holder', () => {
     const wait = new JobWait('j', timing);
     const refused = (worker: string): JobEvent => ({
       v: wireVersion,
@@ -112,10 +112,10 @@ describe('a job that is waited for', () => {
     for (let i = 0; i < 50; i++) expect(wait.event(failed('preempted'), i)).toEqual({ type: 'publish', delayMs: 0 });
   });
 
-  it('costs nothing when its worker cannot do it, however often, and says who lacks what', () => {
+  it('costs nothing when its worker is unfit, however often, and names the worker and the reason', () => {
     const wait = new JobWait('j', timing);
     for (let i = 0; i < 50; i++) expect(wait.event(failed('unfit'), i)).toEqual({ type: 'publish', delayMs: 0 });
-    expect(wait.queuedBecause).toMatch(/^a cannot do it: /);
+    expect(wait.queuedBecause).toMatch(/^a cannot run it: /);
   });
 
   it('pauses the run at the third unknown failure and gives up at once on a terminal one', () => {
@@ -132,7 +132,7 @@ describe('a job that is waited for', () => {
     });
   });
 
-  it('of one worker that fails everything are no verdict while another could do it, and that one goes first', () => {
+  it('does not give up when only one worker fails it while others could run it, and those go first', () => {
     let others = true;
     const wait = new JobWait('j', timing, { others: (than) => others && than.has('a') });
     wait.claim(claim('a'), 0);
@@ -154,7 +154,7 @@ describe('a job that is waited for', () => {
     expect(part.claim(claim('a', 'a1'), 0)).toMatchObject({ answer: 'go', alone: true });
   });
 
-  it('backs off longer and longer on failures that may pass, up to five seconds', () => {
+  it('waits longer after each retryable failure, up to five seconds', () => {
     const wait = new JobWait('j', timing);
     const delays = Array.from({ length: 12 }, () => wait.event(failed('retryable'), 0)).map((verdict) =>
       verdict.type === 'publish' ? verdict.delayMs : -1,

@@ -1,33 +1,53 @@
 /**
- * One job, waited for. Pure of I/O: it is told what happened and says what to do, so that it is tested without servers.
- * Budgets are per failure class: preemption costs nothing, unknown errors and deaths are counted.
+ * The rules for waiting for one job: who may run it, when it is published again, and when the wait gives up. There is no
+ * I/O here: the session (wait-session.ts) passes every claim and event in and carries out the returned verdict.
+ *
+ * ```
+ *              claim() answers "go"
+ *   UNHELD ─────────────────────────────▶ HELD by one process of a worker
+ *     ▲                                     │ claim() by another worker: "held"
+ *     │ event "failed" or "queued",         │ event "progress": renews the ack wait
+ *     │ another process took its name,      │
+ *     └─ or silent for ackWaitMs ───────────┤
+ *                                           └─ event "done" ──▶ verdict: read the result
+ *
+ *   "failed", by kind        verdict
+ *     terminal, pause        give up with that error
+ *     preempted, unfit       publish at once; costs nothing
+ *     retryable              publish after a delay that doubles up to 5 s
+ *     unknown                publish; from the third time on pause with JobFailed, unless only one worker fails it
+ *
+ *   A holder that is lost without an event has died. The next claim counts the death, and from then on the job runs
+ *   alone on its worker (quarantined). Two crashes while it runs alone make it POISON; a kill counts as a quarter of a
+ *   crash. The wait of a poison job fails with the pause JobConvicted, and every further claim is answered "drop".
+ * ```
  */
 import { PauseError, TerminalError } from '../../core/errors.ts';
 import type { PetrelError } from '../../core/errors.ts';
 import type { ClaimReply, ClaimRequest, JobEvent, Timing } from '../../core/wire/messages.ts';
 import { wireVersion } from '../../core/wire/messages.ts';
 
-/** Unknown errors of one job after which the run pauses, unless they are all of one worker and others could do it. */
+/** After this many unknown errors the run pauses, unless one worker had all of them and other workers could run the job. */
 const maxUnknownFailures = 3;
-/** A worker that failed this job leaves it to others for this long, times its failures. */
+/** A worker that failed the job may not claim it for this time, multiplied by its failures, while others could run it. */
 const leaveToOthersMs = 3_000;
 /** A job that crashes this many workers while it runs alone is a poison job. */
 const maxDeathsAlone = 2;
 /**
- * What a death counts for when the worker was killed from outside, or vanished: that is what machines do that may be
- * taken away, and says little about the job. Something does, since memory that runs out ends in a kill too.
+ * Weight of a death when the worker was killed from outside or vanished, against 1 for a crash. A preemptible machine does
+ * that, and it says little about the job. It counts a little, because the kernel also kills a process that runs out of memory.
  */
 const killCounts = 0.25;
-/** How a process ends that did not crash, as its supervisor tells it. */
+/** Exit descriptions of the supervisor that are not crashes. */
 const killed: ReadonlySet<string | undefined> = new Set([undefined, 'SIGKILL', 'SIGTERM', 'exit code 0', 'ended']);
 
-/** What the waiter knows of its job and its workers. */
+/** What the rules need to know about the job and the workers. */
 export interface JobWaitOptions {
-  /** It ended a worker as a part of a larger job: it runs alone from the start. */
+  /** It is a part of a larger job that crashed a worker: it runs alone from the start. */
   readonly quarantined?: boolean;
-  /** It can be cut into parts, so the first death alone says enough: its parts are tried one by one. */
+  /** The caller can split it. Then one crash while it runs alone is enough to make it a poison job. */
   readonly divisible?: boolean;
-  /** Is there a healthy worker, other than these, that could do it? */
+  /** Is there a healthy worker, other than these, that could run it? */
   readonly others?: (than: ReadonlySet<string>) => boolean;
 }
 
@@ -43,11 +63,11 @@ interface Holder {
   readonly incarnation: string;
   readonly alone: boolean;
   lastSeen: number;
-  /** How its process ended, if its successor could tell. */
+  /** How the process ended, if the process that replaced it could tell. */
   ended?: string | undefined;
 }
 
-/** What the waiter must do after an event. */
+/** What the session must do after an event. */
 export type Verdict =
   | { readonly type: 'wait' }
   | { readonly type: 'read-result' }
@@ -56,12 +76,13 @@ export type Verdict =
 
 const wait: Verdict = { type: 'wait' };
 
+/** The state of one wait. */
 export class JobWait {
   readonly #jobId: string;
   readonly #timing: Timing;
   #holder: Holder | undefined;
   readonly #options: JobWaitOptions;
-  /** Workers in whose hands it failed for unknown reasons. */
+  /** Unknown failures by worker: how many, and when the last one happened. */
   readonly #failedAt = new Map<string, { times: number; last: number }>();
   #unknownFailures = 0;
   #retries = 0;
@@ -82,7 +103,7 @@ export class JobWait {
     return this.#holder?.worker;
   }
 
-  /** Has a worker shown life within the ack wait? */
+  /** Is there a holder that has shown a sign of life within the ack wait? */
   heldAt(now: number): boolean {
     return this.#holder !== undefined && now - this.#holder.lastSeen < this.#timing.ackWaitMs;
   }
@@ -91,7 +112,7 @@ export class JobWait {
     return this.#poison;
   }
 
-  /** A process of this name is there anew: true when it held the job before, which is nobody's now. */
+  /** A new process has taken this worker's name. True when the old process held the job, which now has no holder. */
   replaced(worker: string, incarnation: string, ended?: string): boolean {
     if (this.#holder === undefined || this.#holder.worker !== worker || this.#holder.incarnation === incarnation)
       return false;
@@ -100,12 +121,12 @@ export class JobWait {
     return true;
   }
 
-  /** The connection was lost for a while: a holder that could not be heard has not died for that. */
+  /** The connection is back after an outage: the holder gets a full ack wait, since its messages could not arrive. */
   reconnected(now: number): void {
     if (this.#holder !== undefined && this.#holder.lastSeen !== Number.NEGATIVE_INFINITY) this.#holder.lastSeen = now;
   }
 
-  /** A worker asks whether it may start. */
+  /** Answers a worker that asks whether it may start the job. */
   claim(request: ClaimRequest, now: number): ClaimReply {
     const reply = (answer: ClaimReply['answer'], alone = false): ClaimReply => ({
       v: wireVersion,
@@ -135,12 +156,12 @@ export class JobWait {
       case 'done':
         return { type: 'read-result' };
       case 'queued':
-        // One that will not do it says nothing about another that does.
+        // A refusal by one worker does not end the hold of another.
         if (this.#holder?.worker === event.worker) this.#holder = undefined;
         if (this.#holder === undefined) this.queuedBecause = event.because;
         return wait;
       case 'failed':
-        // It lost the job to another, which is at it: that one's outcome counts.
+        // This worker lost the job to another one, which runs it now: only the holder's outcome counts.
         if (this.#holder?.worker !== event.worker && this.heldAt(now)) return wait;
         this.#holder = undefined;
         return this.#failed(event, now);
@@ -162,9 +183,9 @@ export class JobWait {
     if (this.#deathsAlone < (this.#options.divisible === true ? 1 : maxDeathsAlone)) return;
     this.#poison = new PauseError(
       'JobConvicted',
-      `${this.#jobId} ended workers again and again while it ran alone; the last one by ${holder.ended ?? 'vanishing'}`,
+      `${this.#jobId} crashed workers repeatedly while it ran alone; the last one ended by ${holder.ended ?? 'vanishing'}`,
       {
-        hint: 'See the worker logs (petrel logs); petrel resume tries once more',
+        hint: 'read the worker logs (petrel logs), then petrel resume tries the job again',
         where: holder.worker,
       },
     );
@@ -184,8 +205,8 @@ export class JobWait {
       case 'preempted':
         return { type: 'publish', delayMs: 0 };
       case 'unfit':
-        // This says nothing about the job. The worker itself refuses such jobs from now on.
-        this.queuedBecause = `${event.worker} cannot do it: ${message}`;
+        // This says nothing about the job. The worker refuses such jobs from now on.
+        this.queuedBecause = `${event.worker} cannot run it: ${message}`;
         return { type: 'publish', delayMs: 0 };
       case 'retryable':
         this.#retries += 1;
@@ -195,7 +216,7 @@ export class JobWait {
         this.#unknownFailures += 1;
         this.#failedAt.set(event.worker, { times: (this.#failedAt.get(event.worker)?.times ?? 0) + 1, last: now });
         if (this.#unknownFailures < maxUnknownFailures) return { type: 'publish', delayMs: 200 };
-        // One worker that fails everything says nothing about the job.
+        // When one worker fails everything, the fault is probably the worker's.
         if (this.#failedAt.size === 1 && this.#othersThan(event.worker)) return { type: 'publish', delayMs: 200 };
         return {
           type: 'give-up',

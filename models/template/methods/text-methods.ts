@@ -16,7 +16,7 @@ import {
   splitSpaceRight,
   strip,
   titleCase,
-} from '../text.ts';
+} from '../python-strings.ts';
 import { Dict, Markup, Native, Tuple, Undefined, type Value, textOf, typeName, none } from '../values.ts';
 
 interface Method {

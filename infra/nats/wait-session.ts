@@ -1,0 +1,297 @@
+/**
+ * The I/O around one `JobWait` (job-wait.ts, the rules without I/O): it publishes the job, subscribes to claims and events,
+ * and reads the result object. All activities that wait for the same job share one session.
+ *
+ * ```
+ *   start()
+ *     │ publish, unless the message is still in the queue
+ *     ▼
+ *   UNHELD ───── a claim is answered "go" ─────▶ HELD by a worker
+ *     ▲                                            │
+ *     ├── "failed" that may be retried: publish after a delay
+ *     ├── another process took the holder's name: publish at once
+ *     └── no sign of life for ackWaitMs ───────────┤
+ *                                                  │ "done"
+ *   While UNHELD, and after "done", #check() reads ▼ the result object:
+ *     found   → resolve all waiters               → CLOSED
+ *     absent  → publish, unless the message is still in the queue
+ *   From both states:
+ *     "failed" that cannot be retried, a poison job, a full disk, leave() → reject all waiters → CLOSED
+ *     the last waiter aborts → CLOSED; the job itself stays in the queue or on its worker
+ * ```
+ */
+import type { Msg, NatsConnection } from '@nats-io/nats-core';
+import { PreemptedError } from '../../core/errors.ts';
+import type { PauseError } from '../../core/errors.ts';
+import type { ResultRecord } from '../../core/records/schema.ts';
+import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
+import { claimRequest, claimSubject, eventSubject, jobEvent } from '../../core/wire/messages.ts';
+import type { Presence, Timing } from '../../core/wire/messages.ts';
+import { faultPoint } from '../faults/index.ts';
+import { readMessage } from './incoming.ts';
+import { JobWait } from './job-wait.ts';
+import type { JobWaitOptions, Progress } from './job-wait.ts';
+import { isQueueFull } from './streams.ts';
+
+/** The error for a queue whose disk is full; undefined when the disk is not the reason. */
+export type NoRoom = () => Promise<PauseError | undefined>;
+
+/** The content of a job's result object. */
+export interface JobResult<S extends Stage> {
+  readonly jobId: string;
+  readonly output: StageTypes[S]['output'];
+  readonly timings: ResultRecord['timings'];
+}
+
+/** How one activity waits for a job. */
+export interface WaitOptions {
+  /** Aborting ends this wait only. The job stays, and the next waiter joins it. */
+  readonly signal: AbortSignal;
+  readonly onProgress?: (progress: Progress | undefined, queuedBecause: string | undefined) => void;
+}
+
+/** Rejects the waiters of a run that is paused or has ended. */
+export const atRest = (runId: string) => new PreemptedError('RunAtRest', `${runId} is paused or has ended`);
+
+const unreachable = 'the message queue is not reachable';
+const queueFull = 'the message queue is full';
+/** Values of `queuedBecause` that say that publishing failed. */
+const unpublished: ReadonlySet<string | undefined> = new Set([unreachable, queueFull]);
+/** Pause before publishing is tried again. */
+const unreachableMs = 200;
+
+interface SessionPorts extends JobWaitOptions {
+  readonly runId: string;
+  readonly jobId: string;
+  readonly stage: Stage;
+  readonly iteration: number;
+  /** Explains why no worker holds the job. */
+  readonly whyUnheld: () => string;
+  readonly nc: NatsConnection;
+  readonly timing: Timing;
+  readonly publish: () => Promise<void>;
+  readonly stillQueued: () => Promise<boolean>;
+  readonly readResult: () => Promise<JobResult<Stage> | undefined>;
+  readonly noRoom: NoRoom;
+  readonly over: () => void;
+}
+
+interface Waiter {
+  readonly options: WaitOptions;
+  readonly resolve: (result: JobResult<Stage>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** One job's subscriptions, timers and waiters. All end when the job ends or when the last waiter leaves. */
+export class WaitSession {
+  readonly #ports: SessionPorts;
+  readonly #wait: JobWait;
+  readonly #waiters = new Set<Waiter>();
+  readonly #closers: (() => void)[] = [];
+  #over = false;
+  #checking = false;
+  #checkAgain = false;
+  /** Publish even when an older message is still in the queue. */
+  #anyway = false;
+  /** The last answer of `whyUnheld`. */
+  #unheldBecause: string | undefined;
+  /** Timer of a delayed publish. While it runs, the watchdog does not publish. */
+  #later: NodeJS.Timeout | undefined;
+
+  constructor(ports: SessionPorts) {
+    this.#ports = ports;
+    this.#wait = new JobWait(ports.jobId, ports.timing, ports);
+  }
+
+  start(): void {
+    const { nc, runId, jobId, timing } = this.#ports;
+    const claims = nc.subscribe(claimSubject(runId, jobId), {
+      callback: (error, message) => this.#onClaim(error, message),
+    });
+    const events = nc.subscribe(eventSubject(runId, jobId), {
+      callback: (error, message) => this.#onEvent(error, message),
+    });
+    const watchdog = setInterval(() => this.#look(), timing.watchdogMs);
+    this.#closers.push(
+      () => claims.unsubscribe(),
+      () => events.unsubscribe(),
+      () => clearInterval(watchdog),
+      () => clearTimeout(this.#later),
+    );
+    void this.#publishIfAbsent();
+  }
+
+  get jobId(): string {
+    return this.#ports.jobId;
+  }
+
+  get runId(): string {
+    return this.#ports.runId;
+  }
+
+  get stage(): Stage {
+    return this.#ports.stage;
+  }
+
+  /** Has a worker that claimed the job shown a sign of life within the ack wait? */
+  get isHeld(): boolean {
+    return this.#wait.heldAt(Date.now());
+  }
+
+  join(options: WaitOptions): Promise<JobResult<Stage>> {
+    return new Promise((resolve, reject) => {
+      const waiter = { options, resolve, reject };
+      const onAbort = () => {
+        this.#waiters.delete(waiter);
+        if (this.#waiters.size === 0) this.#close();
+        reject(options.signal.reason);
+      };
+      if (options.signal.aborted) return onAbort();
+      options.signal.addEventListener('abort', onAbort, { once: true });
+      this.#closers.push(() => options.signal.removeEventListener('abort', onAbort));
+      this.#waiters.add(waiter);
+    });
+  }
+
+  /** Publishes the job, unless an earlier control process did and the message is still in the queue. */
+  async #publishIfAbsent(): Promise<void> {
+    try {
+      if ((this.#anyway || !(await this.#ports.stillQueued())) && !this.#over) {
+        this.#anyway = false;
+        await this.#ports.publish();
+      }
+      if (unpublished.has(this.#wait.queuedBecause)) this.#wait.queuedBecause = undefined;
+    } catch (error) {
+      const full = await this.#ports.noRoom();
+      if (full !== undefined) return this.#fail(full);
+      // The session tries again soon; until then the waiters see why the job does not start.
+      this.#wait.queuedBecause = isQueueFull(error) ? queueFull : unreachable;
+      this.#report();
+      if (!this.#over) this.#publishLater(unreachableMs);
+    }
+  }
+
+  /**
+   * Another process has taken the name of the job's holder, so the holder is dead. Publishes a copy at once, because the
+   * server delivers the old message again only after the ack wait.
+   */
+  replaced({ worker, incarnation, predecessorEnded }: Presence): void {
+    if (this.#wait.replaced(worker, incarnation, predecessorEnded)) this.#publishAnyway();
+  }
+
+  /** The watchdog. While a holder shows signs of life there is no result yet, so the store is not read. */
+  #look(): void {
+    if (!this.#wait.heldAt(Date.now())) void this.#check();
+  }
+
+  /** The connection is back. Messages in both directions may have been lost with the server. */
+  reconnected(): void {
+    this.#wait.reconnected(Date.now());
+    if (this.#wait.heldAt(Date.now())) void this.#check();
+    else this.#publishAnyway();
+  }
+
+  /** Publishes even if an older message is still in the queue: the second claim gets "held", or finds the result. */
+  #publishAnyway(): void {
+    this.#anyway = true;
+    clearTimeout(this.#later);
+    this.#later = undefined;
+    void this.#check();
+  }
+
+  /** No worker holds the job: the queue may have lost it, or no worker can run it. */
+  async #lookForWorkers(): Promise<void> {
+    await this.#publishIfAbsent();
+    this.#unheldBecause = this.#ports.whyUnheld();
+    this.#report();
+  }
+
+  /** Reads the result: after a notification, and on every watchdog tick, since a notification or the queue may be lost. */
+  async #check(): Promise<void> {
+    this.#checkAgain = true;
+    if (this.#checking) return;
+    this.#checking = true;
+    try {
+      while (this.#checkAgain && !this.#over) {
+        this.#checkAgain = false;
+        const result = await this.#ports.readResult();
+        if (result !== undefined) this.#succeed(result);
+        else if (this.#later === undefined && !this.#wait.heldAt(Date.now())) await this.#lookForWorkers();
+      }
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      this.#checking = false;
+    }
+  }
+
+  #onClaim(error: Error | null, message: Msg): void {
+    if (error !== null || this.#over) return;
+    const request = readMessage(message, claimRequest);
+    if (request === undefined) return sayDropped(message.subject);
+    const reply = this.#wait.claim(request, Date.now());
+    faultPoint('claim.answer', {
+      stage: this.#ports.stage,
+      answer: reply.answer,
+      iteration: this.#ports.iteration,
+      runId: this.#ports.runId,
+    });
+    message.respond(JSON.stringify(reply));
+    if (this.#wait.poison !== undefined) this.#fail(this.#wait.poison);
+    this.#report();
+  }
+
+  #onEvent(error: Error | null, message: Msg): void {
+    if (error !== null || this.#over) return;
+    const event = readMessage(message, jobEvent);
+    if (event === undefined) return sayDropped(message.subject);
+    const verdict = this.#wait.event(event, Date.now());
+    this.#report();
+    if (verdict.type === 'give-up') this.#fail(verdict.error);
+    else if (verdict.type === 'read-result') void this.#check();
+    else if (verdict.type === 'publish') this.#publishLater(verdict.delayMs);
+  }
+
+  /** Publishes after a delay. The watchdog does not publish before that. */
+  #publishLater(delayMs: number): void {
+    clearTimeout(this.#later);
+    this.#later = setTimeout(() => {
+      this.#later = undefined;
+      void this.#check();
+    }, delayMs);
+  }
+
+  /** Rejects the waiters if this is a job of the run: their workflow has stopped waiting for it. */
+  leave(runId: string): void {
+    if (this.#ports.runId === runId) this.#fail(atRest(runId));
+  }
+
+  #report(): void {
+    const queued = this.#wait.queuedBecause ?? (this.isHeld ? undefined : this.#unheldBecause);
+    for (const { options } of this.#waiters) options.onProgress?.(this.#wait.progress, queued);
+  }
+
+  #succeed(result: JobResult<Stage>): void {
+    const waiters = [...this.#waiters];
+    this.#close();
+    for (const waiter of waiters) waiter.resolve(result);
+  }
+
+  #fail(error: unknown): void {
+    const waiters = [...this.#waiters];
+    this.#close();
+    for (const waiter of waiters) waiter.reject(error);
+  }
+
+  #close(): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#waiters.clear();
+    for (const close of this.#closers) close();
+    this.#ports.over();
+  }
+}
+
+function sayDropped(subject: string): void {
+  console.error(`${subject}: dropped a message that does not match this version's schema`);
+}
