@@ -61,7 +61,7 @@ it('says which disk has too little room, and how much is needed', async () => {
     detail: expect.stringMatching(
       /^the store .* is full: \d+ MiB are free, 1099511627776 MiB are needed; petrel's home .* is full: /,
     ),
-    fix: expect.stringContaining('Make room there'),
+    fix: expect.stringContaining('free some space there'),
   });
 });
 
@@ -99,7 +99,7 @@ it('names a run that is not in its store, which is there, and looks at the other
   noteDrivenRun(cli.home, { runId: 'lost', store: store.url, kind: 'rl' });
   expect(await line('store')).toMatchObject({
     status: 'red',
-    detail: `lost is not in the store ${store.url}, and waits until it is back; ${store.url}: of many writers one wins`,
+    detail: `lost is not in the store ${store.url}, and waits until it is back; ${store.url}: atomic create works`,
   });
   await expect(cli.petrel('logs', 'lost')).rejects.toMatchObject({
     message: `lost waits: it is not in the store ${store.url}`,

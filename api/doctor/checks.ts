@@ -110,7 +110,7 @@ async function store(home: string): Promise<DoctorResult> {
   const urls = knownStores(home).map(({ url }) => url);
   const used = urls.filter(isInUse);
   for (const url of used) await checkFences(await openStore(url, 'refuse'));
-  const fences = used.length === 0 ? [] : [`${used.join(', ')}: of many writers one wins`];
+  const fences = used.length === 0 ? [] : [`${used.join(', ')}: atomic create works`];
   const away = runsAway(home);
   if (away.length > 0)
     return { status: 'red', detail: [...awayTexts(away), ...fences].join('; '), fix: awayHint(home) };

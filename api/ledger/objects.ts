@@ -131,7 +131,7 @@ export class Objects {
     else {
       this.#checked++;
       const { check, ...rest } = value as { readonly check: unknown };
-      if (check !== digestOfBytes(canonicalText(rest))) throw new NotOfShape('its content does not match its check');
+      if (check !== digestOfBytes(canonicalText(rest))) throw new NotOfShape('its content does not match its checksum');
     }
     return value;
   }

@@ -11,7 +11,7 @@ import type { CheckpointName } from '../store/run-checkpoints.ts';
 import type { RunLog } from '../store/run-log.ts';
 import { livePins } from '../store/retention-log.ts';
 
-/** One checkpoint alone would be lost with its first damaged byte. */
+/** At least two, because a single checkpoint is lost with its first damaged byte. */
 const fewestCheckpoints = 2;
 
 export interface RetentionRule {
@@ -28,7 +28,7 @@ export async function ruleOf(log: RunLog): Promise<RetentionRule> {
   };
 }
 
-/** The floor as it should be, and the checkpoints that were read for it. It never falls, and no pin lies below it. */
+/** The new floor, and the checkpoints that were read to find it. The floor never falls and never passes a pin. */
 export async function floorOf(
   log: RunLog,
   rule: RetentionRule,
@@ -48,7 +48,7 @@ export async function floorOf(
   return { floor, verified: whole.keys(floor) };
 }
 
-/** A fork that is being made reads what leads to its position. */
+/** A fork that is being created reads everything up to its position. */
 async function forksInTheMaking({ store, runId }: RunLog): Promise<Pin[]> {
   const pins = await Promise.all(
     (await store.children(keys.pins(runId))).map((name) => readRecord(store, keys.pins(runId) + name, pin)),
@@ -61,7 +61,7 @@ async function forksInTheMaking({ store, runId }: RunLog): Promise<Pin[]> {
   return live.flat();
 }
 
-/** The checkpoints of the log, newest first, as far as they are asked for. The shards of each are read once in its life. */
+/** The checkpoints of the log, newest first, read on demand. Each shard is read once per object of this class. */
 class WholeCheckpoints {
   readonly #log: RunLog;
   readonly #names: CheckpointName[] = [];
@@ -74,7 +74,7 @@ class WholeCheckpoints {
     this.#known = new Map(verified.map((key) => [key, true]));
   }
 
-  /** undefined when there are not so many. */
+  /** undefined when there are fewer. */
   async name(index: number): Promise<CheckpointName | undefined> {
     while (this.#names.length <= index) {
       const next = await this.#more.next();
@@ -95,7 +95,7 @@ class WholeCheckpoints {
     return found;
   }
 
-  /** Those that were found whole and are kept. */
+  /** Checkpoints that were verified and are kept. */
   keys(floor: number): string[] {
     return [...this.#known]
       .filter(([key, whole]) => whole && (checkpointIn(key)?.iteration ?? 0) >= floor)
@@ -120,7 +120,7 @@ async function isWhole({ store, runId }: RunLog, key: string): Promise<boolean> 
   return true;
 }
 
-/** Piece by piece: a shard may be large, and whoever asks has other things to do. */
+/** Reads piece by piece, because a shard may be large and the process has other work. */
 async function digestOfBlob(store: RunLog['store'], runId: string, digest: Digest): Promise<Digest | undefined> {
   const stream = await store.stream(keys.blob(runId, digest));
   if (stream === undefined) return undefined;

@@ -1,7 +1,8 @@
 /**
- * Blobs and manifests that only positions below the floor have. Records name them, so nothing is removed because a search
- * did not find it. Records stay. Every blob says what it belongs to, so nobody writes the same one again above the floor.
- * Two positions can share a blob through their jobs (validations of weights that did not change): it is held back.
+ * Blobs and manifests that only positions below the floor use. They are found in the records that name them, never by a
+ * search that found no user. The records stay. A blob contains its position, so no later position writes the same blob
+ * again. Two positions can share a blob through their jobs (validations of unchanged weights): such a blob is held
+ * back.
  */
 import { RetryableError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
@@ -37,8 +38,8 @@ interface Freed extends Pick<RetentionEntry, 'shared' | 'cleared' | 'terms'> {
 const unchanged = ({ shared, cleared, terms }: RetentionEntry): Freed => ({ freed: [], shared, cleared, terms });
 
 /**
- * Blobs of the positions that the floor has passed since the last entry, and of earlier ones that something above the floor
- * still had. Nothing is read where the floor has not moved and nothing was shared.
+ * Blobs of the positions that the floor has passed since the last entry, and blobs that were held back earlier. Reads
+ * nothing when the floor has not moved and nothing was held back.
  */
 async function ofPositions(log: RunLog, entry: RetentionEntry, floor: number): Promise<Freed> {
   if (floor === 0 || (floor === entry.cleared && entry.shared.length === 0)) return unchanged(entry);
@@ -60,12 +61,12 @@ async function ofPositions(log: RunLog, entry: RetentionEntry, floor: number): P
   };
 }
 
-/** Manifests of checkpoints below the floor and of weights that are not in use, and the shards that only they have. */
+/** Manifests of checkpoints below the floor and of weights that are not in use, and the shards that only these name. */
 async function ofManifests(log: RunLog, floor: number): Promise<string[]> {
   const checkpoints = floor === 0 ? [] : await checkpointsAt(log, (iteration) => iteration < floor);
   const weights = await oldWeights(log);
   if (checkpoints.length + weights.length === 0) return [];
-  // A shard says which iteration's checkpoint or which weights it is of: weights share none with a checkpoint.
+  // A shard contains its checkpoint's iteration or its weights' name, so weights and checkpoints share none.
   const kept = checkpoints.length === 0 ? await keptWeights(log) : await keptManifests(log, floor);
   const needed = new Set(kept.flatMap(({ blobs }) => blobs));
   const freed = [...checkpoints, ...weights];
@@ -85,7 +86,10 @@ async function keptWeights(log: RunLog): Promise<Manifest[]> {
   return weightsWhere(log, await weightsInUse(log), true);
 }
 
-/** Weights that a rollout may still ask for: of the head, and of the position before it, whose jobs may not have ended. */
+/**
+ * Weights that a rollout may still read: those of the head, and of the position before it, whose jobs may not have
+ * ended.
+ */
 async function weightsInUse(log: RunLog): Promise<ReadonlySet<Digest>> {
   const head = await log.head();
   if (head === undefined) return new Set();
@@ -101,7 +105,7 @@ interface Manifest {
 
 const blobsOf = ({ runId }: RunLog, shards: readonly ShardInfo[]) => shards.map(({ blob }) => keys.blob(runId, blob));
 
-/** Of every term: one that no longer counts is as old as its iteration. */
+/** Checkpoints of every term: those of an abandoned term are freed by their iteration too. */
 async function checkpointsAt(log: RunLog, wanted: (iteration: number) => boolean): Promise<Manifest[]> {
   const names = (await log.store.children(keys.checkpoints(log.runId))).filter((name) => {
     const named = checkpointIn(name);
@@ -110,14 +114,14 @@ async function checkpointsAt(log: RunLog, wanted: (iteration: number) => boolean
   return Promise.all(
     names.map(async (name) => {
       const key = keys.checkpoints(log.runId) + name;
-      // One that cannot be read names nothing; its shards are orphaned blobs.
+      // An unreadable manifest names no blobs; its shards are orphaned blobs.
       const found = await readRecord(log.store, key, checkpointManifest).catch(unlessUnanswered);
       return { key, blobs: found === undefined ? [] : blobsOf(log, found.record.shards) };
     }),
   );
 }
 
-/** They can be written again by any trainer, so they need no floor. */
+/** Any trainer can write weights again, so they need no floor. */
 async function oldWeights(log: RunLog): Promise<Manifest[]> {
   return weightsWhere(log, await weightsInUse(log), false);
 }
@@ -136,7 +140,7 @@ async function weightsWhere(log: RunLog, digests: ReadonlySet<Digest>, inUse: bo
   );
 }
 
-/** A store that does not answer says nothing about what it holds. */
+/** An unavailable store proves nothing about its contents, so this throws. */
 function unlessUnanswered(error: unknown): undefined {
   if (error instanceof RetryableError) throw error;
 }

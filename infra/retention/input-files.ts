@@ -1,6 +1,6 @@
 /**
- * The files of a model or dataset of the store. A user may keep a folder of the same name: it is petrel's when its digest
- * is what its files hash to.
+ * The files of a model or dataset in the store. A user's folder may have a name of the same form, so a folder is
+ * petrel's only if its files hash to the digest in its name.
  */
 import { isDamage } from '../../core/damage.ts';
 import type { Store } from '../../core/ports.ts';

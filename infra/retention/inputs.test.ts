@@ -40,7 +40,7 @@ async function named(store: MemoryStore): Promise<void> {
 }
 
 describe('models and datasets', () => {
-  it('go when no run has named them for the whole grace', async () => {
+  it('are removed when no run has named them for the whole grace period', async () => {
     const store = await stored();
     expect((await passOverInputs(store, { now: at(0), graceMs })).removed).toEqual([]);
     expect((await passOverInputs(store, { now: at(0.5), graceMs })).removed).toEqual([]);
@@ -48,7 +48,7 @@ describe('models and datasets', () => {
     expect([...store.objects.keys()].filter((key) => !key.startsWith('janitor/'))).toEqual([]);
   });
 
-  it('stay while a run names them, and go once it was deleted', async () => {
+  it('stay while a run names them, and are removed after that run was deleted', async () => {
     const store = await stored();
     await named(store);
     for (const minute of [0, 2, 4])
@@ -58,7 +58,7 @@ describe('models and datasets', () => {
     expect((await passOverInputs(store, { now: at(8), graceMs })).removed).toHaveLength(2);
   });
 
-  it('are kept for a run that is being started from them, also when a listing does not show it yet', async () => {
+  it('are kept for a run that is starting with them, even before a listing shows that run', async () => {
     const store = await stored();
     await passOverInputs(store, { now: at(0), graceMs });
     expect(await keepInputs(store, inputs)).toBe(true);
@@ -70,7 +70,7 @@ describe('models and datasets', () => {
     expect(await passOverInputs(store, { now: at(9), graceMs })).toEqual({ removed: [], unnamed: [] });
   });
 
-  it('that are being removed at this moment are waited for, and stored again', async () => {
+  it('that are being removed make the new run wait, which then stores them again', async () => {
     const store = await stored();
     await passOverInputs(store, { now: at(0), graceMs });
     let asked: Promise<boolean> | undefined;
@@ -82,7 +82,7 @@ describe('models and datasets', () => {
     expect(await keepInputs(store, inputs)).toBe(true);
   });
 
-  it('of a janitor that died while removing are removed by the next', async () => {
+  it('are removed by the next janitor when the first one died during the removal', async () => {
     const store = await stored();
     await passOverInputs(store, { now: at(0), graceMs });
     store.beforeChange = (key) => {
@@ -97,7 +97,7 @@ describe('models and datasets', () => {
   });
 });
 
-describe('what a user keeps beside them', () => {
+describe('a user’s own files beside them', () => {
   const theirs = {
     'models/llama-3-8b/config.json': '{}',
     'datasets/gsm8k/train.jsonl': '{}',
@@ -107,7 +107,7 @@ describe('what a user keeps beside them', () => {
     [`models/${inputs.model}/notes.txt`]: 'mine',
   };
 
-  it('stays: other names, digests of nothing, files beside petrel’s', async () => {
+  it('stay: other names, digests that match no files, files beside petrel’s', async () => {
     const store = await stored();
     for (const [key, text] of Object.entries(theirs)) await store.put(key, new TextEncoder().encode(text));
     for (const minute of [0, 2, 4, 6]) await passOverInputs(store, { now: at(minute), graceMs });
@@ -116,7 +116,7 @@ describe('what a user keeps beside them', () => {
     );
   });
 
-  it('stays when an earlier petrel had noted it, or had begun to remove it', async () => {
+  it('stay when an older petrel version had marked them or had started to remove them', async () => {
     const store = await stored();
     for (const [key, text] of Object.entries(theirs)) await store.put(key, new TextEncoder().encode(text));
     const noted = Object.keys(theirs).map((key) => key.slice(0, key.lastIndexOf('/') + 1));

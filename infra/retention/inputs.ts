@@ -1,7 +1,8 @@
 /**
- * Models and datasets that no run of a store names. What is unnamed is noted, and removed when it still is after the
- * grace. Between "being removed" and "gone" lies an entry of its own, so that a run which starts from one of them at that
- * moment waits, and stores it again. Only what petrel wrote is removed: `models/` may hold folders of the user's too.
+ * Models and datasets that no run of a store names. An unnamed folder is marked, and removed if it is still unnamed
+ * after the grace period. An entry of its own records that a folder is being removed, so that a run which is starting
+ * with this folder waits and stores it again. Only petrel's own folders are removed: `models/` may hold folders of the
+ * user too.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { canonicalJson } from '../../core/canonical.ts';
@@ -35,7 +36,8 @@ export async function passOverInputs(store: Store, options: PassOptions): Promis
     const moment = since.get(folder);
     return moment !== undefined && now.getTime() - Date.parse(moment) >= graceMs;
   };
-  // A run that starts from a folder which is noted as unnamed asks to keep it: during the grace nobody else looks for one.
+  // A starting run pins its folders if they are marked as unnamed. So during the grace period other namers are not
+  // searched again.
   const folders = await inputFolders(store);
   const candidates = folders.filter((folder) => !since.has(folder) || isDue(folder));
   const namedBy = await findNamers(store, candidates, before.namedBy);
@@ -47,7 +49,7 @@ export async function passOverInputs(store: Store, options: PassOptions): Promis
   if (dryRun) return { removed: [...due.keys()], unnamed: waiting.map(({ folder }) => folder) };
   const entry = await changeInputs(store, (newest) => {
     const still = new Set(newest.unnamed.map(({ folder }) => folder));
-    // A run that is being started has asked to keep it since it was read.
+    // A run that is starting has pinned the folder since the entry was read.
     const isKept = (folder: string) => since.has(folder) && !still.has(folder);
     const going = [...due].filter(([folder]) => !isKept(folder) && !newest.removing.includes(folder));
     const next = {
@@ -72,7 +74,10 @@ async function inputFolders(store: Store): Promise<string[]> {
   return folders.flat().filter(isInputFolder);
 }
 
-/** Those that petrel wrote, with the names of their files. The others are looked at again after another grace. */
+/**
+ * The folders that petrel wrote, with the names of their files. The others are checked again after another grace
+ * period.
+ */
 async function ownFolders(store: Store, candidates: readonly string[]): Promise<ReadonlyMap<string, string[]>> {
   const own = new Map<string, string[]>();
   for (const folder of candidates) {
@@ -82,7 +87,7 @@ async function ownFolders(store: Store, candidates: readonly string[]): Promise<
   return own;
 }
 
-/** Removes what `entry` says is being removed, and notes that it is gone. */
+/** Removes the folders that `entry` lists as being removed, and records that they are gone. */
 async function endRemovals(
   store: Store,
   entry: InputsEntry,
@@ -94,7 +99,7 @@ async function endRemovals(
   let problem: string | undefined;
   for (const folder of entry.removing) {
     signal?.throwIfAborted();
-    // An entry of an earlier petrel names no files.
+    // Entries of older petrel versions list no files.
     const files = new Set(entry.files[folder] ?? (await filesOfInput(store, folder)));
     try {
       await store.remove(folder, (key) => files.has(key.slice(folder.length)));
@@ -113,8 +118,8 @@ async function endRemovals(
 }
 
 /**
- * To be called when a run's inputs are stored and the run does not name them yet. False: one of them was being removed,
- * and must be stored again. Throws RetryableError `InputsBeingRemoved` when a removal does not end.
+ * Call this after a run's inputs are stored and before its record names them. False: one of them was being removed and
+ * must be stored again. Throws RetryableError `InputsBeingRemoved` when a removal does not end.
  */
 export async function keepInputs(store: Store, inputs: RunInputs, waitMs = 10_000): Promise<boolean> {
   const folders = foldersOf(inputs);
@@ -129,7 +134,7 @@ export async function keepInputs(store: Store, inputs: RunInputs, waitMs = 10_00
       throw new RetryableError(
         'InputsBeingRemoved',
         `${store.url}: the janitor is removing a model or dataset that this run needs`,
-        { hint: 'petrel gc ends what it began; then start the run again' },
+        { hint: 'petrel gc completes the removal; then start the run again' },
       );
     await delay(100);
   }
@@ -154,5 +159,8 @@ async function changeInputs(
     const next: InputsEntry = { ...entry, ...changed, n: entry.n + 1 };
     if ((await store.create(keys.inputs(next.n), encodeRecord(next))) === 'created') return next;
   }
-  throw new RetryableError('RetentionContention', `${store.url}: many writers change what is kept at once`);
+  throw new RetryableError(
+    'RetentionContention',
+    `${store.url}: too many writers change the list of kept inputs at the same time`,
+  );
 }

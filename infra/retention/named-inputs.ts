@@ -1,6 +1,6 @@
 /**
- * Which models and datasets are named by a run or a schedule. One that names a folder is enough, and it is remembered: the
- * next pass only checks that this one is still there, however many runs and recipe revisions the store holds.
+ * Which models and datasets a run or a schedule names. One namer per folder is enough, and it is stored: the next pass
+ * only checks that this namer still exists, however many runs and recipe revisions the store holds.
  */
 import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
@@ -13,7 +13,7 @@ import { needRecord } from '../store/records.ts';
 /** By folder (`models/<digest>/`): a run or a schedule that names it. */
 export type NamedBy = Readonly<Record<string, string>>;
 
-/** Folders of what a run reads. */
+/** Folders that a run reads. */
 export function foldersOf({ model, reference, train, validation }: RunInputs): string[] {
   const present = (digest: Digest | undefined) => digest !== undefined;
   return [
@@ -22,7 +22,7 @@ export function foldersOf({ model, reference, train, validation }: RunInputs): s
   ];
 }
 
-/** Those of the folders that something names, each with its namer. `known`: what an earlier pass found. */
+/** The folders that have a namer, each with it. `known`: the result of an earlier pass. */
 export async function findNamers(store: Store, folders: readonly string[], known: NamedBy): Promise<NamedBy> {
   const namers = new Namers(store);
   const found: Record<string, string> = {};
@@ -39,10 +39,10 @@ export async function findNamers(store: Store, folders: readonly string[], known
   return found;
 }
 
-/** Runs by the key of a recipe revision, schedules by the key of their newest record. */
+/** Possible namers: runs by the key of a recipe revision, schedules by the key of their newest record. */
 class Namers {
   readonly #store: Store;
-  /** What each namer that was looked at names. */
+  /** The folders that each namer names, as far as read. */
   readonly #folders = new Map<string, readonly string[]>();
 
   constructor(store: Store) {
@@ -55,7 +55,10 @@ class Namers {
     return folders.includes(folder);
   }
 
-  /** Of every run that was not deleted, and every schedule that was not removed. A listing may lag by less than the grace. */
+  /**
+   * All runs that were not deleted and all schedules that were not removed. A listing may lag by less than the grace
+   * period.
+   */
   async *all(): AsyncGenerator<{ readonly namer: string; readonly folder: string }> {
     for (const runId of await this.#namesIn(keys.runs)) {
       if ((await this.#store.head(keys.tombstone(runId))) !== undefined) continue;
@@ -75,7 +78,7 @@ class Namers {
     return (await this.#store.children(folder)).map(folderName);
   }
 
-  /** What a namer of an earlier pass names now; nothing when it is gone. */
+  /** The folders that a known namer names now; none when it was deleted. */
   async #look(namer: string): Promise<readonly string[]> {
     const [root, name = '', ...rest] = namer.split('/');
     if (`${root}/` === keys.schedules) return this.#ofSchedule(name);

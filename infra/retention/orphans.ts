@@ -1,7 +1,7 @@
 /**
- * Orphaned blobs: no record names them, because their writer died before it could. While a run is worked on, a blob may be
- * named at any moment, so they are looked for when the run has ended, and removed when a later pass finds that it still
- * has. A process that resumes the run ends the removal first.
+ * Orphaned blobs: no record names them, because their writer died before it wrote one. While a run is active, any blob
+ * may be named at any moment. So orphaned blobs are marked when the run has ended, and removed by a later pass if the
+ * run has not been resumed. A process that resumes the run completes a started removal first.
  */
 import { digestPattern } from '../../core/ids.ts';
 import { endedStates } from '../../core/run-states.ts';
@@ -11,7 +11,7 @@ import { faultPoint } from '../faults/index.ts';
 import type { RunLog } from '../store/run-log.ts';
 import { changeRetention } from '../store/retention-log.ts';
 
-/** Notes orphaned blobs, or removes those that an earlier pass noted. Returns the keys that it removed. */
+/** Marks orphaned blobs, or removes those that an earlier pass marked. Returns the keys that it removed. */
 export async function sweepOrphans(
   log: RunLog,
   entry: RetentionEntry,
@@ -41,13 +41,13 @@ export async function sweepOrphans(
   return begun.orphans?.removing === true ? finish(log, now, signal) : [];
 }
 
-/** To be called before a run is worked on again: nothing that it writes from now on is taken for an orphaned blob. */
+/** Call this before a run becomes active again, so that no new blob counts as orphaned. */
 export async function endSweep(log: RunLog, now: Date): Promise<void> {
   await finish(log, now);
   await changeRetention(log, now, async ({ orphans }) => (orphans === undefined ? undefined : { orphans: null }));
 }
 
-/** Completes a removal that was begun, by this process or by one that died. */
+/** Completes a removal that this process or a dead one started. */
 async function finish(log: RunLog, now: Date, signal?: AbortSignal): Promise<string[]> {
   const removed: string[] = [];
   await changeRetention(log, now, async ({ orphans }) => {
@@ -64,7 +64,7 @@ async function finish(log: RunLog, now: Date, signal?: AbortSignal): Promise<str
   return removed;
 }
 
-/** Blobs whose digest stands in no record of the run. */
+/** Blobs whose digest appears in no record of the run. */
 async function orphanedBlobs({ store, runId }: RunLog, { marked }: RetentionEntry): Promise<string[]> {
   const names = (await store.children(keys.blobs(runId))).filter((name) => digestPattern.test(name));
   const blobs = names.map((name) => keys.blob(runId, name));

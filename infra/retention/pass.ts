@@ -1,6 +1,7 @@
 /**
- * One pass over a run. First it removes what an earlier pass marked, then it raises the floor and marks what that frees.
- * Between marking and removing lies the grace, in which a reader of something below the new floor can finish.
+ * One pass over a run. First it removes the objects that an earlier pass marked, then it raises the floor and marks the
+ * objects that this frees. Between marking and removing is a grace period, in which a reader of objects below the new
+ * floor can finish.
  */
 import { errorToJson } from '../../core/errors.ts';
 import { checkpointIn, keys } from '../../core/records/keys.ts';
@@ -19,25 +20,25 @@ const nothing: RunPass['removed'] = { objects: 0, bytes: 0, checkpoints: [] };
 
 export interface PassOptions {
   readonly now: Date;
-  /** How long something stays marked before it goes. */
+  /** How long an object stays marked before it is removed. */
   readonly graceMs: number;
   readonly dryRun?: boolean;
-  /** Another was asked to do it: nothing more is removed. */
+  /** True after another process was asked to sweep; this one then removes nothing more. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a pass did to a run; of a dry run, what it would do. */
+/** What a pass did to a run, or would do in a dry run. */
 export interface RunPass {
   readonly runId: string;
   readonly floor: number;
   readonly removed: { readonly objects: number; readonly bytes: number; readonly checkpoints: readonly number[] };
-  /** Objects that a later pass removes. */
+  /** Objects that a later pass will remove. */
   readonly marked: number;
   /** Why nothing was done. */
   readonly problem?: string;
 }
 
-/** A run whose records cannot be read is left alone, and says why. */
+/** A run whose records cannot be read is skipped, with the reason. */
 export async function passOver(log: RunLog, options: PassOptions): Promise<RunPass> {
   try {
     return (await log.store.head(keys.tombstone(log.runId))) === undefined
@@ -93,12 +94,14 @@ async function pass(log: RunLog, { now, graceMs, dryRun = false, signal }: PassO
   };
 }
 
-/** The run has ended, and an earlier pass found nothing more to do: nothing of it is read again until it has a new status entry. */
+/** The run has ended and an earlier pass found nothing more to do. It is read again only after a new status entry. */
 async function isSettled(log: RunLog, entry: RetentionEntry): Promise<boolean> {
   return entry.settled !== undefined && entry.pins.length === 0 && (await log.status())?.n === entry.settled;
 }
 
-/** Notes that nothing is left to do for a run that has ended. Pins of forks that are being made may hold the floor back. */
+/**
+ * Records that nothing is left to do for an ended run. Pins of forks that are being created may hold the floor back.
+ */
 async function ifSettled(log: RunLog, entry: RetentionEntry): Promise<Pick<RetentionEntry, 'settled'> | undefined> {
   const status = await log.status();
   const { orphans } = entry;
@@ -113,13 +116,15 @@ async function judge(log: RunLog, entry: Awaited<ReturnType<typeof readRetention
   return { floor, verified, ...(await garbageBelow(log, rule, entry, floor)) };
 }
 
-/** Weights may have come into use again: any trainer may have gone back. What lies below the floor has not. */
+/** Weights may be in use again, because a trainer may have gone back. Objects below the floor cannot. */
 async function stillMarked(log: RunLog, marked: readonly string[]): Promise<string[]> {
   const kept = await weightsKept(log);
   return marked.filter((key) => !kept.has(key));
 }
 
-/** Manifests before blobs: nobody meets one whose shards are gone, after a power cut neither. */
+/**
+ * Removes manifests before blobs, so that no reader finds a manifest without its shards, not even after a power cut.
+ */
 async function remove(
   log: RunLog,
   due: readonly string[],
@@ -146,7 +151,7 @@ async function remove(
   return { objects, bytes, checkpoints: checkpoints.sort((a, b) => a - b) };
 }
 
-/** A deletion of a whole run that was cut off. */
+/** Completes the interrupted deletion of a whole run. */
 async function finishRemoval({ store, runId }: RunLog, { dryRun = false, signal }: PassOptions): Promise<RunPass> {
   await needRecord(store, keys.run(runId), runRecord); // a folder of this name may be the user's
   await needRecord(store, keys.tombstone(runId), tombstone);

@@ -1,4 +1,4 @@
-/** Blobs that the batches and validations of a range of positions name, in every term that has records there. */
+/** The blobs that batches and validations of a range of positions name, in every term with records there. */
 import { digestPattern } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { batchDecision, evalRecord, resultRecord, termRecord } from '../../core/records/schema.ts';
@@ -7,11 +7,11 @@ import { beginOf } from '../store/lineage.ts';
 import { needRecord, readRecord } from '../store/records.ts';
 import type { Head, RunLog } from '../store/run-log.ts';
 
-/** A term that may have records of positions above those that were cleared. */
+/** A term that may have records of positions above those that are done. */
 interface LiveTerm {
   readonly term: number;
   readonly begin: number;
-  /** Of a term that the log goes through: its last position that counts. Records up to there must exist. */
+  /** For a term of the log: its last position. Records up to there must exist. */
   readonly until: number;
 }
 
@@ -26,7 +26,7 @@ export class PositionBlobs {
     this.#terms = terms;
   }
 
-  /** `known`: what an earlier pass found out about the terms; without it each term's record is read. */
+  /** `known`: what an earlier pass found about the terms; without it each term's record is read. */
   static async open(log: RunLog, { term: newest, termRecord: record, position }: Head, known: RetentionEntry['terms']) {
     const fresh = Array.from({ length: newest - (known?.seen ?? 0) }, (_, i) => (known?.seen ?? 0) + 1 + i);
     const until = new Map<number, number>();
@@ -43,14 +43,17 @@ export class PositionBlobs {
     return new PositionBlobs(log, newest, terms);
   }
 
-  /** Of the positions after `first` up to `last`. The base, position 0, has a validation and no batch; it goes with position 1. */
+  /**
+   * Blobs of the positions after `first` up to `last`. The base, position 0, has a validation and no batch; it is
+   * handled with position 1.
+   */
   async between(first: number, last: number): Promise<string[]> {
     const found: string[] = [];
     if (last <= first) return found;
     for (const { term, begin, until } of this.#terms) {
       for (let k = Math.max(begin, first === 0 ? 0 : first + 1); k <= last; k++) {
         const batch = k === begin ? undefined : await this.#batch(term, k);
-        // Batches of a term are dense: after the last one there is nothing.
+        // Batches of a term are dense: there is none after the first missing one.
         if (batch === undefined && k > Math.max(begin, until)) break;
         if (batch !== undefined) found.push(...(await this.#blobsOfBatch(batch)));
         found.push(...(await this.#blobsOfValidation(term, k)));
@@ -59,7 +62,7 @@ export class PositionBlobs {
     return found;
   }
 
-  /** The terms that a later pass has to look at, when everything up to `cleared` is done. A closed term does not grow. */
+  /** The terms that a later pass must read, once everything up to `cleared` is done. A closed term does not grow. */
   async termsAbove(cleared: number): Promise<NonNullable<RetentionEntry['terms']>> {
     const live: number[] = [];
     for (const { term, begin, until } of this.#terms) {
@@ -87,7 +90,7 @@ export class PositionBlobs {
   }
 }
 
-/** Where the outputs of jobs name blobs. */
+/** Fields of job outputs that name blobs. */
 const blobFields = ['trajectories', 'scores', 'tensors'] as const;
 
 /** Blobs that the results of these jobs name. */

@@ -1,4 +1,7 @@
-/** What may be removed, and what never: over random interleavings of everything that a run and its janitors do. */
+/**
+ * What retention may remove and what it must keep, over random interleavings of everything that a run and its janitors
+ * do.
+ */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { storeContract } from '../../tests/contracts/store.ts';
@@ -10,7 +13,7 @@ storeContract('memory', async () => {
   return { store, again: async () => store };
 });
 
-/** Something happens. */
+/** One event. */
 interface Step {
   readonly what: string;
   readonly do: (world: World) => Promise<unknown>;
@@ -72,7 +75,7 @@ const rules = fc.record({
 });
 
 describe('retention', () => {
-  it('loses nothing that anybody may still need, and keeps nothing for ever that nobody can need', async () => {
+  it('keeps everything that may still be needed, and in the end removes everything that cannot', async () => {
     await fc.assert(
       fc.asyncProperty(rules, fc.array(anything, { minLength: 5, maxLength: 30 }), async ({ keep, batches }, steps) => {
         const world = new World();

@@ -3,7 +3,7 @@ import { keys } from '../../core/records/keys.ts';
 import { graceMs, World } from './world.test-support.ts';
 import { sweepStore } from './sweep.ts';
 
-it('removes nothing more once another was asked to sweep, and the other does the rest', async () => {
+it('removes nothing more once another process was asked to sweep, and that one does the rest', async () => {
   const world = new World();
   await world.begin(1, 'since_oldest_checkpoint');
   await world.iterate(4);

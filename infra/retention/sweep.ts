@@ -1,4 +1,4 @@
-/** The janitor: one pass over everything that a store holds. May run at any time, and several at once. */
+/** The janitor: one pass over a whole store. It may run at any time, also several times in parallel. */
 import type { Store } from '../../core/ports.ts';
 import { runIdPattern } from '../../core/ids.ts';
 import { folderName, keys } from '../../core/records/keys.ts';
@@ -8,17 +8,17 @@ import type { InputsPass } from './inputs.ts';
 import { passOver } from './pass.ts';
 import type { PassOptions, RunPass } from './pass.ts';
 
-/** Long enough for a listing to catch up, and for whoever reads samples or loads a checkpoint at this moment. */
+/** Long enough for a listing to catch up, and for a process that is reading samples or loading a checkpoint. */
 export const defaultGraceMs = 10 * 60_000;
-/** Inputs are dear to store again, and a run that is being started does not name them yet. */
+/** Longer, because storing inputs again is expensive and a starting run does not name them yet. */
 const inputsGraceMs = 24 * 3_600_000;
-/** A writer that is slower than this is dead. */
+/** A writer that is slower than this counts as dead. */
 const leftoverAgeMs = 24 * 3_600_000;
 
 export interface Sweep {
   readonly runs: readonly RunPass[];
   readonly inputs: InputsPass;
-  /** Temporary files and unfinished uploads of writers that died. */
+  /** Temporary files and unfinished uploads of dead writers. */
   readonly leftovers: number;
 }
 
@@ -48,10 +48,10 @@ export function sayPass(pass: RunPass, say: (text: string) => void): void {
   if (text !== undefined) say(text);
 }
 
-/** What a pass did, for the run's log; undefined when it did nothing that anybody would miss. */
+/** A line for the run's log about a pass; undefined when the pass removed nothing. */
 export function passText({ floor, removed, problem }: RunPass): string | undefined {
   if (problem !== undefined) return `retention: nothing was removed: ${problem}`;
   if (removed.objects === 0) return undefined;
   const checkpoints = removed.checkpoints.length === 0 ? '' : `checkpoints ${removed.checkpoints.join(', ')}, `;
-  return `retention: removed ${checkpoints}${removed.objects} objects, ${(removed.bytes / 2 ** 20).toFixed(1)} MiB; kept is what follows iteration ${floor}`;
+  return `retention: removed ${checkpoints}${removed.objects} objects, ${(removed.bytes / 2 ** 20).toFixed(1)} MiB; everything after iteration ${floor} is kept`;
 }

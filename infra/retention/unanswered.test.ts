@@ -4,7 +4,7 @@ import { keys } from '../../core/records/keys.ts';
 import { passOver } from './pass.ts';
 import { World } from './world.test-support.ts';
 
-it('removes and marks nothing on the word of a store that does not answer: shards would outlive their manifest', async () => {
+it('removes and marks nothing when the store does not answer, because shards would outlive their manifest', async () => {
   const world = new World();
   await world.begin(2, 'all');
   await world.iterate(4);
@@ -18,6 +18,6 @@ it('removes and marks nothing on the word of a store that does not answer: shard
   };
   expect(await passOver(log, { now: world.now(), graceMs: 0 })).toMatchObject({ marked: 0, problem: 'no answer' });
   answers = true;
-  // Two checkpoints below the floor, of a manifest and three shards each.
+  // Two checkpoints below the floor, each with a manifest and three shards.
   expect(await passOver(log, { now: world.now(), graceMs: 0 })).toMatchObject({ marked: 8, floor: 3 });
 });

@@ -1,4 +1,6 @@
-/** A run in a store as its workers and its owner change it, step by step, and what must hold after every step. */
+/**
+ * A run in a store, changed step by step by its workers and its user, and the invariants that hold after every step.
+ */
 import { digestOf } from '../store/digest.ts';
 import { putBlob } from '../store/blobs.ts';
 import { encodeRecord } from '../store/records.ts';
@@ -32,7 +34,7 @@ export class World {
   #pending = false;
   #state = '';
   #parent = '';
-  /** Tells things apart that are made twice. */
+  /** Makes repeated objects distinct. */
   #nonce = 0;
   readonly #unpin: (() => Promise<void>)[] = [];
 
@@ -62,7 +64,7 @@ export class World {
     await this.becomes('running');
   }
 
-  /** Iterations that nothing disturbs, each with its checkpoint. */
+  /** Undisturbed iterations, each with its checkpoint. */
   async iterate(count: number): Promise<void> {
     for (let k = 1; k <= count; k++) {
       await this.commitBatch('batch');
@@ -71,7 +73,7 @@ export class World {
     }
   }
 
-  /** Rollout, reward and advantage. `until`: where the worker dies. */
+  /** Rollout, reward and advantage. `until`: the point at which the worker dies. */
   async commitBatch(until: 'blob' | 'result' | 'batch'): Promise<void> {
     if (this.#pending) return;
     const k = this.#position + 1;
@@ -126,7 +128,7 @@ export class World {
     this.#pending = true;
   }
 
-  /** A skipped one leaves the state as it was. */
+  /** A skipped update leaves the state unchanged. */
   async commitUpdate(skipped: boolean): Promise<void> {
     if (!this.#pending) return;
     const k = this.#position + 1;
@@ -156,7 +158,7 @@ export class World {
     [this.#position, this.#state, this.#pending] = [k, state, false];
   }
 
-  /** `until`: how many shards are written before the trainer dies; all of them, and the manifest, for 3. */
+  /** `until`: the number of shards that are written before the trainer dies; 3 means all of them and the manifest. */
   async saveCheckpoint(until: number): Promise<void> {
     if (this.#position === 0) return;
     const k = this.#position;
@@ -181,7 +183,9 @@ export class World {
     });
   }
 
-  /** A bit of the newest checkpoint flips, before anybody has read it: a disk that rots later is found by `ckpt verify` only. */
+  /**
+   * Flips a bit of the newest checkpoint before it was read. A disk that fails later is found only by `ckpt verify`.
+   */
   async damageCheckpoint(): Promise<void> {
     const [newest] = await this.log.checkpoints();
     if (newest === undefined || (await readRetention(this.log)).verified.includes(newest.key)) return;
@@ -224,7 +228,7 @@ export class World {
     });
   }
 
-  /** An export or a fork begins. */
+  /** An export or a fork starts. */
   async pin(back: number): Promise<void> {
     const position = Math.max(0, this.#position - back);
     const unpin = await pinPosition(this.log, { position, why: 'a test', forMs: 10 * graceMs }, this.now).catch(
@@ -269,7 +273,7 @@ export class World {
     this.#now += ms;
   }
 
-  /** `dieAfter`: changes to the store after which the janitor dies. */
+  /** `dieAfter`: number of changes to the store after which the janitor dies. */
   async janitor(dieAfter = Number.POSITIVE_INFINITY): Promise<RunPass> {
     let left = dieAfter;
     this.store.beforeChange = () => {
@@ -290,7 +294,7 @@ export class World {
     ]);
   }
 
-  /** Everything that somebody may still need; what is missing of it. */
+  /** The objects that may still be needed and are missing. */
   async lost(): Promise<string[]> {
     const log = new RunLog(this.store, runId);
     const entry = await readRetention(log);
@@ -306,7 +310,7 @@ export class World {
       for (const { blob } of record.shards) need(keys.blob(runId, blob), `shard of checkpoint ${record.iteration}`);
     const from = (position: number) => whole.find(({ record }) => record.iteration <= position)?.record.iteration ?? 0;
     const pinned = livePins(entry, this.now()).map((pin) => pin.position);
-    // A pin says nothing any more when a redo has taken its position away.
+    // A pin is void when a redo has abandoned its position.
     for (const position of [this.#position, entry.floor, ...pinned.filter((one) => one <= this.#position)]) {
       if (from(position) < entry.floor) missing.push(`no way to position ${position}: the floor is ${entry.floor}`);
       for (let k = from(position) + 1; k <= position; k++)
@@ -316,7 +320,7 @@ export class World {
     return missing;
   }
 
-  /** Blobs and manifests that nobody can need. */
+  /** Blobs and manifests that can no longer be needed. */
   async superfluous(): Promise<string[]> {
     const log = new RunLog(this.store, runId);
     const { floor, marked } = await readRetention(log);
@@ -338,7 +342,10 @@ export class World {
     return [...removable.filter((key) => !allowed.has(key) && !abandoned(key)), ...marked];
   }
 
-  /** What records above the floor name: batches of every term, validations, work in flight, and the weights of the head. */
+  /**
+   * The blobs that records above the floor name: batches of every term, validations, work in progress, and the weights
+   * of the head.
+   */
   async #namedAbove(log: RunLog, floor: number): Promise<[string, string][]> {
     const named: [string, string][] = [];
     const inBatches = new Set<string>();
@@ -433,7 +440,7 @@ export class World {
   }
 }
 
-/** A floor that was decided before. */
+/** undefined when an earlier decision has raised the floor above the position. */
 function refused(error: unknown): undefined {
   if (error instanceof Error && 'code' in error && error.code === 'RemovedByRetention') return undefined;
   throw error;

@@ -1,6 +1,6 @@
 /**
- * Room that is taken beforehand and given back when the disk is full, so that there is enough for the small records which
- * say so. Taken again when there is space.
+ * A file that reserves disk space and is deleted when the disk is full, so that the small records which report the full
+ * disk can be written. It is created again when there is space.
  */
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
@@ -9,17 +9,17 @@ import { freeBytes, freeSpaceFloor, isFull } from './free-space.ts';
 
 /** Hidden from the listings of a store. */
 export const ballastName = '.petrel-ballast';
-/** Enough for hundreds of records. */
+/** Room for hundreds of records. */
 export const ballastBytes = 2 * 2 ** 20;
 
-/** Takes the room unless it is taken, or there is none to spare. True when it is there afterwards. */
+/** Creates the file, unless it exists or there is too little space. True when it exists afterwards. */
 export async function keepBallast(folder: string): Promise<boolean> {
   const path = join(folder, ballastName);
   if (existsSync(path)) return true;
   if ((await freeBytes(folder)) < freeSpaceFloor() + ballastBytes) return false;
   const partial = `${path}.${process.pid}`;
   try {
-    // Not zeros: a file system that compresses or leaves holes would take no room for them.
+    // Not zeros: a file system that compresses data or keeps holes would reserve no space for them.
     await writeFile(
       partial,
       Buffer.alloc(ballastBytes, 'petrel keeps this room for the record that the disk is full\n'),
@@ -33,7 +33,7 @@ export async function keepBallast(folder: string): Promise<boolean> {
   }
 }
 
-/** Gives the room back. False when it was not there. */
+/** Deletes the file. False when it did not exist. */
 export async function releaseBallast(folder: string): Promise<boolean> {
   try {
     await rm(join(folder, ballastName));

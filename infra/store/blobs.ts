@@ -1,4 +1,4 @@
-/** Facts of a run by digest: written once, checked on every read. */
+/** Blobs of a run, named by digest: written once, and checked on every read. */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical.ts';
 import { damage } from '../../core/damage.ts';
@@ -15,8 +15,8 @@ export async function putBlob(store: Store, runId: RunId, bytes: Uint8Array): Pr
 }
 
 /**
- * Stores a large blob that lies in pieces, without a second copy of it. The pieces must not change meanwhile. Other work
- * gets its turn while they are hashed.
+ * Stores a large blob that is in pieces, without a second copy of it. The caller must not change the pieces until this
+ * returns. The event loop gets turns while they are hashed.
  */
 export async function putLargeBlob(store: Store, runId: RunId, pieces: readonly Uint8Array[]): Promise<Digest> {
   const digest = await digestOfPieces(pieces);
@@ -30,7 +30,7 @@ async function* oneByOne(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Arr
   yield* pieces;
 }
 
-/** An object that is there already is believed, and made durable, when it has been read: a damaged one is written anew. */
+/** An existing object is read, and made durable if its bytes are right. A damaged one is written again. */
 export async function isIntact(store: Store, key: string, bytes: number, digest: Digest): Promise<boolean> {
   if ((await store.head(key)) !== bytes) return false;
   const hash = createHash('sha256');
@@ -40,7 +40,7 @@ export async function isIntact(store: Store, key: string, bytes: number, digest:
   return true;
 }
 
-/** Throws PauseError `DamagedBlob` when the bytes do not match their name, `MissingBlob` when there are none. */
+/** Throws PauseError `DamagedBlob` when the bytes do not match the name, `MissingBlob` when the object is missing. */
 export function getBlob(store: Store, runId: RunId, digest: Digest): Promise<Uint8Array> {
   return getByDigest(store, keys.blob(runId, digest), digest);
 }
@@ -62,8 +62,8 @@ async function getByDigest(store: Store, key: string, digest: Digest): Promise<U
 }
 
 /**
- * A large blob piece by piece. The last step throws PauseError `DamagedBlob` when the bytes do not match their name:
- * what was made of them counts only when the stream has ended without an error.
+ * Reads a large blob piece by piece. After the last piece it throws PauseError `DamagedBlob` when the bytes do not
+ * match the name, so the caller must not use the pieces before the stream has ended without an error.
  */
 export async function* streamBlob(store: Store, runId: RunId, digest: Digest): AsyncGenerator<Uint8Array> {
   const key = keys.blob(runId, digest);

@@ -1,4 +1,4 @@
-/** Dataset facts in the store: bytes in and out; what they hold is models/dataset-fact.ts. */
+/** Datasets in the store: reads and writes their files. models/dataset-fact.ts defines the contents. */
 import { createHash } from 'node:crypto';
 import { damage } from '../../core/damage.ts';
 import type { Digest } from '../../core/ids.ts';
@@ -7,7 +7,7 @@ import { keys } from '../../core/records/keys.ts';
 import { isIntact } from './blobs.ts';
 import { digestOf, sha256 } from './digest.ts';
 
-/** File names with their bytes; the digest names all of them. */
+/** File names with their bytes; the digest covers all of them. */
 export async function storeDataset(store: Store, files: Readonly<Record<string, Uint8Array>>): Promise<Digest> {
   const digest = digestOf({
     format: 1,
@@ -30,7 +30,7 @@ export async function readDatasetFiles(store: Store, digest: Digest, names: read
   return found.map((bytes) => bytes ?? new Uint8Array());
 }
 
-/** The names of all files of a dataset; undefined when the files that are there do not hash to this digest. */
+/** Names of all files of a dataset; undefined when the files do not hash to this digest. */
 export async function datasetFiles(store: Store, digest: Digest): Promise<readonly string[] | undefined> {
   const names = (await store.children(keys.dataset(digest, ''))).filter((name) => !name.endsWith('/'));
   const hashes = await Promise.all(names.map((name) => digestOfStream(store, keys.dataset(digest, name))));
@@ -38,7 +38,7 @@ export async function datasetFiles(store: Store, digest: Digest): Promise<readon
   return digestOf({ format: 1, files }) === digest ? names : undefined;
 }
 
-/** undefined when there is nothing: it was removed just now. */
+/** undefined when the file is missing, for instance because it was just removed. */
 async function digestOfStream(store: Store, key: string): Promise<Digest | undefined> {
   const stream = await store.stream(key);
   if (stream === undefined) return undefined;
@@ -48,4 +48,4 @@ async function digestOfStream(store: Store, key: string): Promise<Digest | undef
 }
 
 const howToRestore =
-  'Restore the folder from a copy of the store, or start any run with the same data files, which writes it anew; then petrel resume';
+  'Restore the folder from a copy of the store, or start any run with the same data files, which writes the dataset again; then petrel resume';

@@ -1,21 +1,24 @@
-/** Dense sequences of keys, n = 1, 2, 3 …: entry n + 1 is created only after entry n, so the newest is found without a listing. */
+/**
+ * Dense sequences of keys, n = 1, 2, 3 …: entry n + 1 is created only after entry n, so the newest entry is found
+ * without a listing.
+ */
 import { numberIn } from '../../core/records/keys.ts';
 import type { Store } from '../../core/ports.ts';
 
-/** Highest n ≥ 1 that exists, 0 when none does. `from`: an entry that is known to exist. */
+/** Highest n ≥ 1 that exists, 0 when none does. `from`: an entry that the caller knows to exist. */
 export function newestOf(store: Store, key: (n: number) => string, from = 0): Promise<number> {
   return lastOf(existsIn(store, key), from);
 }
 
-/** As newestOf. `guess` may be wrong: it is checked first, and costs one request where it is right. */
+/** As newestOf. `guess` may be wrong. It is checked first, and costs one request when it is right. */
 export async function newestNear(store: Store, key: (n: number) => string, guess: number): Promise<number> {
   const exists = existsIn(store, key);
   return lastOf(exists, guess > 0 && (await exists(guess)) ? guess : 0);
 }
 
 /**
- * As newestOf, for sequences of a few thousand entries at most. One listing of `folder` says where to begin; an entry that
- * it does not show yet is found by its key.
+ * As newestOf, for sequences of a few thousand entries at most. One listing of `folder` gives the start; an entry that
+ * the listing does not show yet is found by its key.
  */
 export async function newestListed(store: Store, folder: string, key: (n: number) => string): Promise<number> {
   return newestNear(store, key, highestIn(await store.children(folder)));
@@ -27,9 +30,9 @@ export function highestIn(names: readonly string[]): number {
 }
 
 /**
- * The last n for which `holds`, which is true up to some n ≥ `low` and false after it. Looks at low + 1, + 2, + 4, + 16,
- * + 256, …, then halves the exponent, then the rest: about log2(d) + 3 log2(log2(d)) questions for a distance d, and one for 0.
- * Bentley and Yao, "An almost optimal algorithm for unbounded searching", 1976.
+ * The last n for which `holds`, which is true up to some n ≥ `low` and false after it. Checks low + 1, + 2, + 4, + 16,
+ * + 256, …, then halves the exponent, then the rest: about log2(d) + 3 log2(log2(d)) checks for a distance d, and one
+ * for 0. Bentley and Yao, "An almost optimal algorithm for unbounded searching", 1976.
  */
 export async function lastOf(holds: (n: number) => Promise<boolean>, low: number): Promise<number> {
   if (!(await holds(low + 1))) return low;
@@ -39,7 +42,7 @@ export async function lastOf(holds: (n: number) => Promise<boolean>, low: number
   return halve(holds, low + 2 ** exponent, low + 2 ** (exponent + 1));
 }
 
-/** The last n of [low, high) for which `holds`: it holds for `low` and not for `high`. */
+/** The last n of [low, high) for which `holds`, given that it holds for `low` and not for `high`. */
 async function halve(holds: (n: number) => Promise<boolean>, low: number, high: number): Promise<number> {
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);

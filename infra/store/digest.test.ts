@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { blockBytes, stateDigests, stateDigestsOf, treeDigest, TreeDigest } from './digest.ts';
 
 describe('the tree digest', () => {
-  it('is the same however the array comes in pieces, also across blocks', () => {
+  it('is the same however the array is cut into pieces, also across blocks', () => {
     const flat = Float32Array.from({ length: blockBytes / 4 + 1000 }, (_, i) => i % 977);
     const whole = treeDigest(flat);
     fc.assert(
@@ -17,13 +17,13 @@ describe('the tree digest', () => {
     );
   });
 
-  it('refuses bytes that were not announced', () => {
+  it('refuses more bytes than were announced', () => {
     const tree = new TreeDigest(8);
     tree.add(Float32Array.of(1));
     expect(() => tree.root()).toThrow(RangeError);
   });
 
-  it('of a state is that of its parts and its steps', () => {
+  it('of a state depends on its parts and its optimizer steps', () => {
     const state = { weights: Float32Array.of(1, 2), m: Float32Array.of(3, 4), v: Float32Array.of(5, 6), steps: 7 };
     const roots = { weights: treeDigest(state.weights), m: treeDigest(state.m), v: treeDigest(state.v) };
     expect(stateDigests(state)).toEqual(stateDigestsOf(roots, 7));

@@ -12,7 +12,7 @@ export function sha256(bytes: Uint8Array | string): Digest {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** SHA-256 of bytes in pieces; the event loop gets a turn after every few MiB. */
+/** SHA-256 of bytes in pieces; yields to the event loop after every few MiB. */
 export async function digestOfPieces(pieces: readonly Uint8Array[]): Promise<Digest> {
   const hash = createHash('sha256');
   for (const piece of pieces) {
@@ -24,7 +24,7 @@ export async function digestOfPieces(pieces: readonly Uint8Array[]): Promise<Dig
   return hash.digest('hex');
 }
 
-/** Passes a stream on, and throws `error` at its end when its bytes have another digest. */
+/** Passes a stream through. Throws `error` at the end when its bytes have another digest. */
 export async function* checked(
   stream: AsyncIterable<Uint8Array>,
   digest: Digest,
@@ -44,8 +44,8 @@ export function digestOf(value: unknown): Digest {
 }
 
 /**
- * Root of a flat fp32 array: SHA-256 over the byte length and the digests of its 8 MiB blocks.
- * `onBlock` is called after each block, so that a long hash shows progress.
+ * Root of a flat fp32 array: SHA-256 over the byte length and the digests of its 8 MiB blocks. `onBlock` is called
+ * after each block, so that a long hash shows progress.
  */
 export function treeDigest(flat: Float32Array, onBlock?: () => void): Digest {
   const tree = new TreeDigest(flat.byteLength, onBlock);
@@ -53,7 +53,7 @@ export function treeDigest(flat: Float32Array, onBlock?: () => void): Digest {
   return tree.root();
 }
 
-/** The same root, piece by piece in order, for arrays that are not in memory at once. */
+/** Computes the same root piece by piece, in order, for arrays that are not in memory at once. */
 export class TreeDigest {
   readonly #root: Hash;
   readonly #bytes: number;
@@ -68,7 +68,7 @@ export class TreeDigest {
     this.#root = createHash('sha256').update(`petrel tree 1 ${bytes}\n`);
   }
 
-  /** Values, or their bytes cut anywhere. */
+  /** Adds values, or their bytes cut at any place. */
   add(piece: Float32Array | Uint8Array): void {
     const bytes = new Uint8Array(piece.buffer, piece.byteOffset, piece.byteLength);
     for (let start = 0; start < bytes.byteLength; ) {
@@ -81,10 +81,9 @@ export class TreeDigest {
     this.#seen += bytes.byteLength;
   }
 
-  /** Throws RangeError when more or fewer bytes came than were announced. */
+  /** Throws RangeError when the number of bytes is not the one given to the constructor. */
   root(): Digest {
-    if (this.#seen !== this.#bytes)
-      throw new RangeError(`${this.#seen} bytes came where ${this.#bytes} were announced`);
+    if (this.#seen !== this.#bytes) throw new RangeError(`got ${this.#seen} bytes, expected ${this.#bytes}`);
     if (this.#inBlock > 0) this.#endBlock();
     return this.#root.digest('hex');
   }
@@ -118,7 +117,7 @@ export function stateDigests(state: StateParts, onBlock?: () => void): StateDige
   );
 }
 
-/** From the roots of the parts. */
+/** Digest of a state from the roots of its parts. */
 export function stateDigestsOf(roots: Readonly<Record<'weights' | 'm' | 'v', Digest>>, steps: number): StateDigests {
   return { stateDigest: digestOf({ format: 1, ...roots, steps }), weightsDigest: roots.weights };
 }

@@ -1,6 +1,7 @@
 /**
- * Batches that a term with another arithmetic applies again. Such a term begins at a checkpoint. The iterations after it were
- * committed in earlier terms: their batches stay what the run trained on, and only their updates are computed anew.
+ * Batches that a term with another arithmetic applies again. Such a term starts at a checkpoint. The iterations after
+ * the checkpoint were committed in earlier terms: the new term keeps their batches and computes only their updates
+ * again.
  */
 import { damage } from '../../core/damage.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -12,8 +13,8 @@ import type { Stored } from './records.ts';
 import type { Head, RunLog } from './run-log.ts';
 
 /**
- * The earlier batch that the head's term applies next; undefined when none is left, or when a batch waits already. Throws
- * PauseError `MissingRecord` when the term promises one that is not there.
+ * The earlier batch that the head's term applies next; undefined when none is left, or when a batch already waits for
+ * its update. Throws PauseError `MissingRecord` when the batch is missing.
  */
 export async function batchToAdopt(log: RunLog, head: Head): Promise<Stored<BatchRecord> | undefined> {
   const k = head.position + 1;
@@ -26,17 +27,20 @@ export async function batchToAdopt(log: RunLog, head: Head): Promise<Stored<Batc
     const key = keys.batch(log.runId, term.term, k);
     const { digest, record } = (await readRecord(log.store, key, batchDecision)) ?? {};
     if (digest !== undefined && record !== undefined && record.decision !== 'seal') return { key, digest, record };
-    // That term was itself to apply the batch again, and was closed before it did.
+    // That term should have applied the batch again too, and was closed before it did.
     source = sourceOf(term, k);
   }
   throw damage(
     'MissingRecord',
     keys.batch(log.runId, term.term, k),
-    `expected the batch that term ${head.term} applies again, found nothing`,
+    `the batch that term ${head.term} must apply again is missing`,
   );
 }
 
-/** The term behind which the log has the batch that `term` repeats as iteration k; undefined when it repeats none. */
+/**
+ * The earlier term that holds the batch which `term` applies again as iteration k; undefined when it applies none
+ * again.
+ */
 function sourceOf(term: TermRecord, k: number): number | undefined {
   return term.adopts !== undefined && k > beginOf(term) && k <= term.adopts.until ? term.adopts.term : undefined;
 }
@@ -52,7 +56,7 @@ async function termOf(log: RunLog, n: number): Promise<TermRecord> {
   return (await needRecord(log.store, keys.term(log.runId, n), termRecord)).record;
 }
 
-/** The last iteration that has a batch: committed, waiting for its update, or still to be applied again. */
+/** The last iteration that has a batch: committed, waiting for its update, or to be applied again. */
 export function adoptableUntil({ position, pending, termRecord }: Head): number {
   const committed = pending === undefined ? position : position + 1;
   return Math.max(committed, termRecord.adopts?.until ?? 0);

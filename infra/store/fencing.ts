@@ -1,4 +1,7 @@
-/** Which stores this machine has seen fence: each is probed once, by whoever starts the first run there. */
+/**
+ * The stores that passed the fencing probe on this machine. Each store is probed once, when the first run is started
+ * there.
+ */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -7,24 +10,27 @@ import type { Store } from '../../core/ports.ts';
 import { openStoreApart } from './open.ts';
 import { probeStore } from './probe.ts';
 
-/** Probes the store unless it was seen to fence before. Throws TerminalError `StoreDoesNotFence`. */
+/** Probes the store unless it passed before. Throws TerminalError `StoreDoesNotFence`. */
 export async function ensureFences(home: string, store: Store): Promise<void> {
   if (seen(home).includes(store.place)) return;
   await checkFences(store);
   remember(home, store.place);
 }
 
-/** Probes the store now, read by another connection. Throws TerminalError `StoreDoesNotFence`, InvalidInputError for a folder that takes no files. */
+/**
+ * Probes the store now; a second connection reads. Throws TerminalError `StoreDoesNotFence`, or InvalidInputError for a
+ * folder that cannot be written.
+ */
 export async function checkFences(store: Store): Promise<void> {
   const { store: reader, close } = await openStoreApart(store.url);
   try {
     await probeStore(store, reader);
   } catch (error) {
     if (!(error instanceof Error && 'syscall' in error)) throw error;
-    throw new InvalidInputError(
-      `store: expected a place to write to, found that ${store.url} takes no files: ${error.message}`,
-      { hint: 'store: a folder that you may write to, or s3://bucket/prefix', cause: error },
-    );
+    throw new InvalidInputError(`store: expected a writable store; cannot write to ${store.url}: ${error.message}`, {
+      hint: 'store: a folder that you may write to, or s3://bucket/prefix',
+      cause: error,
+    });
   } finally {
     close();
   }
@@ -34,7 +40,7 @@ const listSchema = z.object({ places: z.array(z.string()) });
 
 const listFile = (home: string): string => join(home, 'fencing-stores.json');
 
-/** A list that cannot be read is an empty one: probing once more costs a moment. */
+/** An unreadable list counts as empty: another probe costs little. */
 function seen(home: string): readonly string[] {
   try {
     return listSchema.parse(JSON.parse(readFileSync(listFile(home), 'utf8'))).places;

@@ -1,16 +1,19 @@
 /**
- * Removal in a folder store. A user may keep other files in the folder, and symbolic links: only regular files go, and
- * nothing that lies behind a link.
+ * Removal in a folder store. A user may keep other files and symbolic links in the folder, so only regular files are
+ * removed, and nothing behind a link.
  */
 import { lstat, readdir, realpath, rm, rmdir } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { TerminalError } from '../../core/errors.ts';
 import { isOwnFolder, topFolders } from '../../core/records/own-keys.ts';
 
-/** Writers give a file its name when it is complete; until then it has one of this form. */
+/** A temporary file of a writer; it is renamed when it is complete. */
 export const temporaryName = /^\.tmp-[0-9a-f]{16}$/;
 
-/** Removes the file of a key, if there is one. Returns the folders whose names changed. Throws TerminalError `OutsideStore`. */
+/**
+ * Removes the file of a key, if it exists. Returns the folders whose entries changed. Throws TerminalError
+ * `OutsideStore`.
+ */
 export async function removeFile(root: string, key: string): Promise<readonly string[]> {
   const folder = await insideOf(root, join(key, '..'));
   if (folder === undefined) return [];
@@ -20,8 +23,8 @@ export async function removeFile(root: string, key: string): Promise<readonly st
 }
 
 /**
- * Removes the files below a folder whose keys are wanted, then the folders that are empty. What writers that died left
- * there goes too. Returns the folders whose names changed. Throws TerminalError `OutsideStore`.
+ * Removes the files below a folder whose keys are selected, then the empty folders and the temporary files of dead
+ * writers. Returns the folders whose entries changed. Throws TerminalError `OutsideStore`.
  */
 export async function removeBelow(
   root: string,
@@ -44,7 +47,7 @@ async function clear(folder: string, wanted: (path: string) => boolean): Promise
   return cleared;
 }
 
-/** Removes temporary files of petrel's that are older than `before`. Returns how many. */
+/** Removes petrel's temporary files that are older than `before`. Returns how many. */
 export async function removeLeftovers(root: string, before: Date): Promise<number> {
   let removed = 0;
   for (const top of topFolders) {
@@ -68,23 +71,19 @@ function isLeftover(root: string, path: string): boolean {
   return temporaryName.test(name) && isOwnFolder(key.slice(0, -name.length));
 }
 
-/** The path of a folder of the store; undefined when it is not there. */
+/** The path of a folder of the store; undefined when it does not exist. */
 async function insideOf(root: string, folder: string): Promise<string | undefined> {
   const path = resolve(root, folder);
   const [real, realRoot] = [await realpath(path).catch(absent), await realpath(root).catch(absent)];
   if (real === undefined || realRoot === undefined) return undefined;
   if (real === resolve(realRoot, folder)) return path;
-  throw new TerminalError(
-    'OutsideStore',
-    `${path}: expected a folder of the store, found that a symbolic link leads to ${real}`,
-    {
-      where: path,
-      hint: `Nothing behind the link was removed. To let petrel remove things there, move ${real} to the place of the link, or mount its disk there`,
-    },
-  );
+  throw new TerminalError('OutsideStore', `${path}: expected a folder of the store, found a symbolic link to ${real}`, {
+    where: path,
+    hint: `Nothing behind the link was removed. To let petrel remove files there, replace the link by ${real} itself, or mount its disk there`,
+  });
 }
 
-/** What lies behind a link is left alone without a word by a pass over everything. */
+/** A pass over the whole store skips what is behind a link, without an error. */
 function behindLink(error: unknown): undefined {
   if (error instanceof TerminalError && error.code === 'OutsideStore') return undefined;
   throw error;

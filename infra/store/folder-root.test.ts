@@ -1,4 +1,4 @@
-/** A folder store whose root vanishes while it is open. */
+/** A folder store whose root disappears while it is open. */
 import { cp, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ async function usedStore(): Promise<{ readonly folder: string; readonly store: S
   return { folder, store };
 }
 
-/** Everything that a process may ask of a store that is not there. */
+/** Every operation of a store. */
 const asks: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   get: (store) => store.get('runs/a/run.json'),
   'get of a range': (store) => store.get('runs/a/run.json', [0, 1]),
@@ -36,19 +36,19 @@ const asks: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   'create at the root': (store) => store.create('k', bytes),
 };
 
-describe('a folder store that vanishes while it is open', () => {
-  it.each(Object.entries(asks))('says so: %s', async (_, ask) => {
+describe('a folder store that disappears while it is open', () => {
+  it.each(Object.entries(asks))('throws StoreGone: %s', async (_, ask) => {
     const { folder, store } = await usedStore();
     await rename(folder, `${folder}-away`);
     await expect(ask(store)).rejects.toMatchObject(gone);
     expect(existsSync(folder)).toBe(false);
-    // The place where a disk was mounted.
+    // The empty mount point of a disk.
     await mkdir(folder);
     await expect(ask(store)).rejects.toMatchObject(gone);
     expect(await readdir(folder)).toEqual([]);
   });
 
-  it('goes on when it is back, the same or a copy', async () => {
+  it('works again when the folder or a copy of it is back', async () => {
     const { folder, store } = await usedStore();
     await rename(folder, `${folder}-away`);
     await expect(store.head('runs/b')).rejects.toMatchObject(gone);
@@ -63,15 +63,15 @@ describe('a folder store that vanishes while it is open', () => {
   });
 });
 
-it('a folder store emptied while it is open is gone, though its folder is the same', async () => {
+it('a folder store that was emptied while open counts as gone, although the folder is the same', async () => {
   const { folder, store } = await usedStore();
-  await rm(join(folder, 'runs'), { recursive: true }); // a new folder in its place may have its number
+  await rm(join(folder, 'runs'), { recursive: true }); // a new folder in its place may have the same inode number
   await expect(store.head('runs/a/run.json')).rejects.toMatchObject(gone);
   await expect(store.create('runs/b/run.json', bytes)).rejects.toMatchObject(gone);
   expect(await readdir(folder)).toEqual([markerName]);
 });
 
-it('a folder store is the same with a slash at its end', async () => {
+it('a folder store is the same with and without a slash at the end of its path', async () => {
   const { folder, store } = await usedStore();
   const same = await openFolderStore(`${folder}/`);
   expect(same.url).toBe(store.url);
@@ -81,16 +81,16 @@ it('a folder store is the same with a slash at its end', async () => {
   expect(existsSync(folder)).toBe(false);
 });
 
-describe('a folder that can be no store', () => {
+describe('a folder that cannot be a store', () => {
   it.each(['/proc/nope', '/proc/nope/deeper', '/dev/null/store'])('is refused at once: %s', async (folder) => {
     await expect(openFolderStore(folder)).rejects.toMatchObject({
       code: 'InvalidInput',
-      message: expect.stringContaining(`found that ${folder} cannot be made`),
+      message: expect.stringContaining(`cannot create ${folder}`),
       hint: expect.stringContaining('store: a folder that you may write to'),
     });
   });
 
-  it('is refused at once: one that holds other files', async () => {
+  it('is refused at once when it holds other files', async () => {
     await expect(openFolderStore('/proc')).rejects.toMatchObject({
       code: 'InvalidInput',
       message: expect.stringContaining('found that /proc is neither: it holds other files'),

@@ -1,6 +1,7 @@
 /**
- * The root of a folder store. It may vanish while processes have it open: a disk is unmounted, somebody moves or removes it.
- * What is not found there says nothing then, and nothing may be written where a disk is to be mounted.
+ * The root folder of a folder store. It may disappear while processes have it open: a disk is unmounted, or a person
+ * moves or removes the folder. Then a missing file proves nothing, and nothing may be written into the empty mount
+ * point.
  */
 import { existsSync } from 'node:fs';
 import type { Stats } from 'node:fs';
@@ -11,7 +12,7 @@ import type { RunId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { becomeStore } from './store-folder.ts';
 
-/** `refuse`: whoever serves a store does not make one. */
+/** `refuse`: a process that serves existing stores never creates one. */
 export type WhenMissing = 'make' | 'refuse';
 
 /** Explains why a folder could not be created: the user must fix the path, or free space when the disk is full. */
@@ -30,25 +31,28 @@ const unfit: ReadonlySet<unknown> = new Set([
   'ENXIO',
 ]);
 
-/** Modes of what is made. */
+/** Modes of new files and folders. */
 export interface Rights {
   readonly folder: number;
   readonly file: number;
 }
 
 const ownerOnly: Rights = { folder: 0o700, file: 0o600 };
-/** Somebody opened the store to a group or to all: the umask says what others may do. */
+/** The user has opened the store to a group or to everybody: the umask decides. */
 const byUmask: Rights = { folder: 0o777, file: 0o666 };
 
 export class FolderRoot {
   readonly path: string;
-  /** Of what is made inside: as narrow as those of the root. */
+  /** Modes of new files and folders inside: as restrictive as those of the root. */
   readonly rights: Rights;
-  /** Which folder it is: another may lie at this path later. A file system may give that one the same number. */
+  /** Identity of the folder: another one may be at this path later. A file system may reuse the number. */
   #identity: string;
-  /** Work never goes from a store: a folder without any is not the one that held some. */
+  /** True once the store has held runs or schedules. They are never all removed, so an empty folder is another one. */
   #heldWork: boolean;
-  /** Folders whose names survive a power cut once `synced`. One that was removed and made again has another identity. */
+  /**
+   * Folders whose names have been `synced` and survive a power cut. A folder that was removed and created again has
+   * another identity.
+   */
   readonly #names = new Map<string, { readonly identity: string; readonly synced: Promise<void> }>();
 
   private constructor(path: string, found: Stats) {
@@ -58,9 +62,12 @@ export class FolderRoot {
     this.#heldWork = holdsWork(path);
   }
 
-  /** Throws InvalidInputError for what can be no folder, RetryableError `StoreGone` for one that is not there and not to be made. */
+  /**
+   * Throws InvalidInputError for a path that cannot be a folder, RetryableError `StoreGone` for a missing one that must
+   * not be created.
+   */
   static async open(folder: string, whenMissing: WhenMissing = 'make'): Promise<FolderRoot> {
-    const path = resolve(folder); // one store has one name, whatever stands at its end
+    const path = resolve(folder); // one store has one name, even when the path ends with a slash
     if (whenMissing === 'make') await FolderRoot.#make(path);
     const found = await stat(path).catch(undefinedIfAbsent);
     if (found === undefined) throw storeGone(path);
@@ -75,7 +82,7 @@ export class FolderRoot {
     } catch (error) {
       if (!unfit.has(codeOf(error))) throw error;
       throw new InvalidInputError(
-        `store: expected a folder that is there or can be made, found that ${path} cannot be made: ${(error as Error).message.split(',')[0]}`,
+        `store: expected a folder that exists or can be created; cannot create ${path}: ${(error as Error).message.split(',')[0]}`,
         {
           hint: 'store: a folder that you may write to, or s3://bucket/prefix',
           cause: error,
@@ -85,8 +92,8 @@ export class FolderRoot {
   }
 
   /**
-   * Makes what is missing of a folder inside. Its name and those of the folders above it survive a power cut when this
-   * returns, whoever made them. Throws RetryableError `StoreGone`.
+   * Creates a folder inside the root. When this returns, its name and those of the folders above it survive a power
+   * cut, also if another process created them. Throws RetryableError `StoreGone`.
    */
   async makeInside(folder: string): Promise<void> {
     if (folder === this.path || dirname(folder) === this.path) await this.ensureThere();
@@ -95,7 +102,10 @@ export class FolderRoot {
     this.#heldWork ||= holdsWork(this.path);
   }
 
-  /** The names in a folder inside, and of the folders above it, survive a power cut when this returns. A removed folder has none. */
+  /**
+   * When this returns, the names in a folder inside, and in the folders above it, survive a power cut. Does nothing for
+   * a removed folder.
+   */
   async syncInside(folder: string): Promise<void> {
     try {
       await this.#syncNames(folder);
@@ -106,7 +116,7 @@ export class FolderRoot {
     }
   }
 
-  /** Of the folder itself and those above it, up to the root. */
+  /** The folder itself and those above it, up to the root. */
   async #syncNames(folder: string): Promise<void> {
     if (folder === this.path) return;
     const { dev, ino, birthtimeMs } = await stat(folder);
@@ -120,8 +130,8 @@ export class FolderRoot {
   }
 
   /**
-   * Asked whenever something is not found. Throws RetryableError `StoreGone` when the folder is not there, or another one
-   * without work is in its place: where a disk is not mounted. One that was put back from a copy is the store again.
+   * Called when a file is not found. Throws RetryableError `StoreGone` when the root is missing or replaced by an empty
+   * folder, such as the mount point of an unmounted disk. A restored copy is accepted.
    */
   async ensureThere(): Promise<void> {
     const found = await stat(this.path).catch(undefinedIfAbsent);
@@ -133,33 +143,36 @@ export class FolderRoot {
   }
 }
 
-/** Runs or schedules. False for a new store, and for the place of a disk that is not mounted. */
+/** Does it hold runs or schedules? False for a new store and for an empty mount point. */
 export function holdsWork(folder: string): boolean {
   return existsSync(join(folder, keys.runs)) || existsSync(join(folder, keys.schedules));
 }
 
-/** It may be back at any moment: whoever asked asks again. */
+/** The error for a missing store; retryable, because the store may be back at any moment. */
 export function storeGone(where: string): RetryableError {
   return new RetryableError('StoreGone', `the store ${where} is gone`, { hint });
 }
 
-/** Another folder, of other runs, may lie in the place of its store. */
+/** The error for a run that is missing because another store is at this place. */
 export function runGone(runId: RunId, store: string): RetryableError {
   return new RetryableError('StoreGone', `${runId} is not in the store ${store}`, { hint });
 }
 
-const hint = 'mount its disk, or move the folder, or a whole copy, back into its place: then it goes on';
+const hint = 'mount its disk, or move the folder or a complete copy of it back; the run then continues';
 
-/** The names of the folders that it makes survive a power cut, and the last name always: another process may have made that folder and died. */
+/**
+ * Makes the names of the folders that it creates durable, and always the last name, because another process may have
+ * created that folder and died before the sync.
+ */
 async function makeAbove(folder: string, mode = byUmask.folder): Promise<void> {
   await makeFolders(folder, (parent) => makeAbove(parent), mode);
   await syncFolder(dirname(folder)).catch((error: unknown) => {
-    // A folder that its user may not read was not made by petrel: neither was what lies in it.
+    // petrel did not create a folder that its user may not read, nor the files in it.
     if (codeOf(error) !== 'EACCES') throw error;
   });
 }
 
-/** The names in a folder survive a power cut when this returns. */
+/** When this returns, the names in the folder survive a power cut. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder);
   try {
@@ -169,14 +182,14 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Not mkdir's own recursion, which never ends where a file system has no room for names, like /proc. */
+/** mkdir's own recursion never ends on a file system that accepts no names, such as /proc. */
 async function makeFolders(folder: string, makeParent: (parent: string) => Promise<void>, mode: number): Promise<void> {
   if (await isMade(folder, mode)) return;
   await makeParent(dirname(folder));
   if (!(await isMade(folder, mode))) await mkdir(folder, mode);
 }
 
-/** False when its parent is not there. */
+/** False when the parent folder does not exist. */
 async function isMade(folder: string, mode: number): Promise<boolean> {
   try {
     await mkdir(folder, mode);

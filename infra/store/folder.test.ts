@@ -18,13 +18,13 @@ storeContract('a folder', async () => {
 });
 
 describe('a folder store', () => {
-  it('refuses keys that climb out of it', async () => {
+  it('refuses keys that lead out of it', async () => {
     const store = await openFolderStore(await fresh());
     await expect(store.get('../secret')).rejects.toThrow(InvalidInputError);
     await expect(store.create('/etc/x', new Uint8Array())).rejects.toThrow(InvalidInputError);
   });
 
-  it('leaves no temporary file behind, whoever won', async () => {
+  it('leaves no temporary file behind, whether the create succeeds or not', async () => {
     const folder = await fresh();
     const store = await openFolderStore(folder);
     await Promise.all(Array.from({ length: 8 }, () => store.create('k', new Uint8Array(10))));
@@ -32,7 +32,7 @@ describe('a folder store', () => {
   });
 });
 
-describe('what writers that died left in a folder', () => {
+describe('the temporary files of dead writers', () => {
   const own = '.tmp-0123456789abcdef';
   const [old, young] = [new Date('2026-01-01'), new Date('2026-01-03')];
 
@@ -42,7 +42,7 @@ describe('what writers that died left in a folder', () => {
     await utimes(path, at, at);
   }
 
-  it('is removed when it is old, and nothing else is', async () => {
+  it('are removed when they are old, and no other file is', async () => {
     const folder = await fresh();
     const store = await openFolderStore(folder);
     const gone = [`models/${'a'.repeat(64)}/${own}`, `runs/learn/blobs/${own}`, `runs/learn/terms/1/2/${own}`];
@@ -54,7 +54,7 @@ describe('what writers that died left in a folder', () => {
     for (const path of [...kept, `runs/learn/status/${own}`]) expect(existsSync(join(folder, path)), path).toBe(true);
   });
 
-  it('stays where a symbolic link leads to', async () => {
+  it('stay behind a symbolic link', async () => {
     const [folder, elsewhere] = [await fresh(), await fresh()];
     const store = await openFolderStore(folder);
     await write(join(elsewhere, 'learn/blobs', own), old);
@@ -67,7 +67,7 @@ describe('what writers that died left in a folder', () => {
 });
 
 describe('removing from a folder', () => {
-  it('takes nothing that lies behind a symbolic link, and not the link', async () => {
+  it('removes nothing behind a symbolic link, and not the link itself', async () => {
     const [folder, elsewhere] = [await fresh(), await fresh()];
     const store = await openFolderStore(folder);
     await writeFile(join(elsewhere, 'id_rsa'), 'mine');
@@ -82,7 +82,7 @@ describe('removing from a folder', () => {
     expect((await readdir(join(folder, 'in'))).sort()).toEqual(['file', 'folder']);
   });
 
-  it('works in a store that is named through a symbolic link', async () => {
+  it('works in a store whose path is a symbolic link', async () => {
     const folder = await fresh();
     await symlink(folder, `${folder}-link`);
     const store = await openFolderStore(`${folder}-link`);
@@ -91,7 +91,7 @@ describe('removing from a folder', () => {
     expect(await store.list('a/')).toEqual([]);
   });
 
-  it('leaves what is not wanted, and no empty folder', async () => {
+  it('keeps the keys that were not selected, and leaves no empty folder', async () => {
     const folder = await fresh();
     const store = await openFolderStore(folder);
     for (const key of ['a/b/1', 'a/b/2', 'a/c/1']) await store.put(key, new Uint8Array(1));
@@ -101,7 +101,7 @@ describe('removing from a folder', () => {
 });
 
 describe('the probe', () => {
-  it('refuses a store that lets every writer win', async () => {
+  it('refuses a store in which every writer succeeds', async () => {
     const honest = await openFolderStore(await fresh());
     const careless: Store = new Proxy(honest, {
       get: (target, name) => {

@@ -1,6 +1,6 @@
 /**
- * A folder as object store: create is link(2), which exactly one of many writers wins. What create and put have written
- * survives a power cut: docs/decisions/0009-power-cuts.md.
+ * A folder as object store. `create` uses link(2), which succeeds for exactly one of several writers. Objects that
+ * `create` and `put` have written survive a power cut: docs/decisions/0009-power-cuts.md.
  */
 import { createReadStream, createWriteStream } from 'node:fs';
 import { link, open, readdir, rename, rm, stat, statfs, unlink } from 'node:fs/promises';
@@ -65,7 +65,10 @@ class FolderStore implements Store {
     return join(this.#root.path, checkKey(key));
   }
 
-  /** A full disk gives way once: records are small, and one of them says that it is full. */
+  /**
+   * Retries a write once after a full disk has freed its reserve (ballast.ts): records are small, and one of them
+   * reports the full disk.
+   */
   async create(key: string, bytes: Uint8Array, hold?: () => Promise<void>): Promise<'created' | 'exists'> {
     const path = this.localPath(key);
     try {
@@ -97,7 +100,7 @@ class FolderStore implements Store {
   async #create(path: string, bytes: Uint8Array, hold?: () => Promise<void>): Promise<'created' | 'exists'> {
     const [temporary] = await Promise.all([this.#writeTemporary(path, bytes), this.settle()]);
     const outcome = await this.#link(temporary, path, hold);
-    await syncFolder(dirname(path)); // also of one that exists: its writer may have died before it came to this
+    await syncFolder(dirname(path)); // also for an existing file: its writer may have died before this step
     return outcome;
   }
 
@@ -181,20 +184,24 @@ class FolderStore implements Store {
     const changed = await (key.endsWith('/')
       ? removeBelow(root, checkKey(key), only)
       : removeFile(root, checkKey(key)));
-    for (const folder of changed) this.#seen.add(folder); // what is written after the removal must not survive without it
+    // A power cut must not keep later writes and undo this removal.
+    for (const folder of changed) this.#seen.add(folder);
   }
 
   removeLeftovers(before: Date): Promise<number> {
     return removeLeftovers(this.#root.path, before);
   }
 
-  /** Throws RetryableError `StoreGone` when all is absent. */
+  /** Throws RetryableError `StoreGone` when the whole store is missing. */
   async #absent(error: unknown): Promise<undefined> {
     absent(error);
     await this.#root.ensureThere();
   }
 
-  /** Writes beside the final name, so that link and rename stay inside one file system. The bytes survive a power cut. */
+  /**
+   * Writes to a temporary name in the same folder, so that link and rename stay inside one file system. The bytes are
+   * durable when this returns.
+   */
   async #writeTemporary(path: string, bytes: Uint8Array | AsyncIterable<Uint8Array>): Promise<string> {
     const temporary = join(dirname(path), temporaryPrefix + randomBytes(8).toString('hex'));
     await this.#root.makeInside(dirname(path));

@@ -1,12 +1,12 @@
 /** Which term holds which iterations of a run's log. */
 import type { TermRecord } from '../../core/records/schema.ts';
 
-/** The iterations after `from`, up to where the next newer stretch begins, lie in the folder of `term`. */
+/** The iterations after `from`, up to the start of the next newer stretch, are in the folder of `term`. */
 export interface Stretch {
   readonly term: number;
-  /** Position where the term begins; its first iteration is the next one. */
+  /** Position where the term starts; its first iteration is the next one. */
   readonly from: number;
-  /** The recipe revision that its batches are made with. */
+  /** The recipe revision of its batches. */
   readonly revision: number;
 }
 
@@ -16,14 +16,15 @@ export interface LogEnd {
   readonly termRecord: TermRecord;
 }
 
-/** Position where a term begins; its first iteration is the next one. */
+/** Position where a term starts; its first iteration is the next one. */
 export function beginOf(term: TermRecord): number {
   return term.parent?.position ?? term.base?.position ?? 0;
 }
 
 /**
- * The stretches of the log that ends in `newest`, newest first. A record without a lineage was written by an older petrel:
- * its parent is read, and so on, only as far as the caller asks. `readTerm` refuses a parent that is not an earlier term.
+ * The stretches of the log that ends in `newest`, newest first. Records of older petrel versions have no lineage: then
+ * parents are read one by one, only as far as the caller iterates. `readTerm` refuses a parent that is not an earlier
+ * term.
  */
 export async function* stretchesOf(
   newest: TermRecord,

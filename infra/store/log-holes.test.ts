@@ -9,7 +9,10 @@ import { openFolderStore } from './folder.ts';
 import { findHole } from './log-holes.ts';
 import { RunLog } from './run-log.ts';
 
-/** A run of four iterations, checkpoints of 1 and 4 and a validation of 4, that loses these. */
+/**
+ * Finds the hole of a run of four iterations, with checkpoints of 1 and 4 and a validation of 4, after these records
+ * were lost.
+ */
 async function after(...lost: ((runId: string) => string)[]): Promise<string | undefined> {
   const folder = await mkdtemp(join(tmpdir(), 'petrel-holes-'));
   onTestFinished(() => rm(folder, { recursive: true }));
@@ -27,14 +30,14 @@ const evaluation = (runId: string) => keys.evaluation(runId, 1, 4);
 const checkpoint = (runId: string) => `${keys.checkpoints(runId)}4-`;
 
 describe('the end of a log', () => {
-  it('is believed when nothing tells of more', async () => {
+  it('is accepted when no later object exists', async () => {
     expect(await after()).toBeUndefined();
     expect(await after(update(4), evaluation)).toBeUndefined(); // a checkpoint may be written before its update is committed
     expect(await after(batch(4), update(4), evaluation, checkpoint)).toBeUndefined();
   });
 
-  it('is a hole when what followed from the lost records is there', async () => {
-    expect(await after(update(3), update(4))).toBe('terms/1/3/update.json: missing, although iteration 4 was begun');
+  it('is a hole when objects that follow the lost records exist', async () => {
+    expect(await after(update(3), update(4))).toBe('terms/1/3/update.json: missing, although iteration 4 was started');
     expect(await after(update(4))).toBe('terms/1/4/update.json: missing, although policy 4 was validated');
     expect(await after(batch(4), update(4), evaluation)).toBe(
       'terms/1/4/batch.json: missing, although there is a checkpoint of iteration 4',

@@ -1,7 +1,7 @@
 /**
  * Records that are missing although later ones exist. A log that lost its newest records looks like a log that ends
- * earlier, unless an object that was written after them still exists. Listings may lag: an entry that a listing does not
- * show yet can hide a hole for a while, but never report one that is not there.
+ * earlier, unless an object that was written after them still exists. Listings may lag: an entry that is not listed yet
+ * can hide a hole for a while, but a reported hole is always real.
  */
 import { damage, isDamage, logHole } from '../../core/damage.ts';
 import type { PauseError } from '../../core/errors.ts';
@@ -16,7 +16,7 @@ export async function findHole(log: RunLog, head: Head | undefined): Promise<Pau
   return (await lostTerm(log, head)) ?? (head && ((await lostPosition(log, head)) ?? brokenChain(log, head)));
 }
 
-/** Terms are numbered without gaps. When the record of the newest one is lost, it is not known who may append. */
+/** Terms are numbered without gaps. When the newest term record is lost, the writer that may append is unknown. */
 async function lostTerm(log: RunLog, head: Head | undefined): Promise<PauseError | undefined> {
   const known = head?.term ?? 0;
   for (const term of numbersIn(await log.store.children(keys.terms(log.runId))).filter((n) => n > known)) {
@@ -27,13 +27,13 @@ async function lostTerm(log: RunLog, head: Head | undefined): Promise<PauseError
   return undefined;
 }
 
-/** Iteration k + 1 and the validation of k begin after update k; a checkpoint of k is written after batch k. */
+/** Iteration k + 1 and the validation of k start after update k; a checkpoint of k is written after batch k. */
 async function lostPosition(log: RunLog, head: Head): Promise<PauseError | undefined> {
   const { term, position, pending } = head;
   const next = position + 1;
   const lost = pending === undefined ? keys.batch(log.runId, term, next) : keys.update(log.runId, term, next);
   const further = highestIn(await log.store.children(keys.positions(log.runId, term)));
-  if (further > next) return logHole(log.runId, position, lost, `missing, although iteration ${further} was begun`);
+  if (further > next) return logHole(log.runId, position, lost, `missing, although iteration ${further} was started`);
   if ((await log.store.head(keys.evaluation(log.runId, term, next))) !== undefined) {
     return logHole(
       log.runId,
@@ -48,7 +48,10 @@ async function lostPosition(log: RunLog, head: Head): Promise<PauseError | undef
     : logHole(log.runId, position, lost, `missing, although there is a checkpoint of iteration ${saved}`);
 }
 
-/** A checkpoint of this term that needs a longer log than this. Checkpoints of older terms may be of iterations that were given up. */
+/**
+ * A checkpoint of this term for a later iteration than the log has. Checkpoints of older terms do not count, because
+ * their iterations may have been abandoned.
+ */
 async function savedBeyond(log: RunLog, { term, position, pending }: Head): Promise<number | undefined> {
   const possible = pending === undefined ? position : position + 1;
   for (const name of await log.store.children(keys.checkpoints(log.runId))) {
@@ -67,7 +70,7 @@ async function savedBeyond(log: RunLog, { term, position, pending }: Head): Prom
 function brokenChain(log: RunLog, { pending, parent, position, stateDigest }: Head): PauseError | undefined {
   if (pending === undefined || (pending.record.parent === parent && pending.record.parentState === stateDigest))
     return undefined;
-  return logHole(log.runId, position, pending.key, 'it does not follow from the record before it');
+  return logHole(log.runId, position, pending.key, 'its parent is not the record before it');
 }
 
 function numbersIn(names: readonly string[]): number[] {

@@ -1,4 +1,4 @@
-/** A model folder as a fact of the store: the files that matter, under the digest of their digests. */
+/** Models in the store: the files that matter, under the digest of their digests. */
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
@@ -22,16 +22,16 @@ export interface FileFact {
   readonly sha256: Digest;
 }
 
-/** Everything a model folder may hold that training or export reads. */
+/** Files of a model folder that training or export reads. */
 const wanted =
   /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template)\.json$|\.safetensors(\.index\.json)?$|^merges\.txt$|^vocab\.txt$|\.jinja$|^tokenizer\.model$/;
 
-/** What belongs to the model even when the tokenizer comes from elsewhere. */
+/** Files that belong to the model even when the tokenizer comes from another folder. */
 const modelOnly = /^(config|generation_config)\.json$|\.safetensors/;
 
 /**
- * Stores the model once; the same content gives the same digest wherever it lay. Tokenizer files come from
- * `tokenizerFolder`, usually the same one.
+ * Stores the model once; the same content gives the same digest, whatever its folder. Tokenizer files come from
+ * `tokenizerFolder`, usually the same folder.
  */
 export async function storeModelFolder(store: Store, folder: string, tokenizerFolder = folder): Promise<Digest> {
   const paths = [
@@ -46,7 +46,7 @@ export async function storeModelFolder(store: Store, folder: string, tokenizerFo
   }
   const facts: FileFact[] = files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 }));
   const digest = digestOf({ format: 1, files: facts });
-  // First: by its manifest the janitor knows the folder as petrel's, also when this process dies halfway.
+  // Written first: the manifest tells the janitor that the folder is petrel's, also when this process dies halfway.
   await store.put(
     keys.model(digest, modelManifestName),
     new TextEncoder().encode(JSON.stringify({ format: 1, files: facts })),
@@ -62,7 +62,10 @@ export async function storeModelFolder(store: Store, folder: string, tokenizerFo
   return digest;
 }
 
-/** In a folder a file is believed, and made durable, when it has been read; an object store keeps checksums of its own. */
+/**
+ * In a folder store, an existing file is read and made durable if its bytes are right. An object store has checksums of
+ * its own.
+ */
 async function isThere(store: Store, key: string, bytes: number, sha256: Digest): Promise<boolean> {
   if ((await store.head(key)) !== bytes) return false;
   const path = store.localPath(key);
@@ -71,13 +74,13 @@ async function isThere(store: Store, key: string, bytes: number, sha256: Digest)
   return true;
 }
 
-/** What of a model is about to be read: `text` leaves out the weights, which are dear to hash. */
+/** Which files the caller will read: `text` leaves out the weights, because hashing them is slow. */
 export type ModelPart = 'all' | 'text';
 
 /**
- * A local folder with the model's files: the store's own when it is a folder, a copy under `cache` otherwise. Every file of
- * `part` has been hashed once by this process; `onBytes` is called while a copy is hashed. Throws PauseError `MissingModel` or
- * `DamagedModel`, RetryableError `StoreGone`, UnfitError `DiskFull` when the copy has no room.
+ * A local folder with the model's files: the store's own folder, or a copy under `cache` for a bucket. This process
+ * hashes every file of `part` once; `onBytes` is called while a copy is hashed. Throws PauseError `MissingModel` or
+ * `DamagedModel`, RetryableError `StoreGone`, UnfitError `DiskFull` when the copy does not fit.
  */
 export async function modelFolder(
   store: Store,
@@ -92,7 +95,7 @@ export async function modelFolder(
   const own = store.localPath(key);
   const folder = own === undefined ? join(cache, 'models', digest) : dirname(own);
   if (own === undefined) await mkdir(folder, { recursive: true });
-  else if ((await store.head(key)) === undefined) throw missing(store, key); // it was there when it was hashed
+  else if ((await store.head(key)) === undefined) throw missing(store, key); // it existed when it was hashed
   for (const file of files)
     await once(`${store.place} ${folder} ${file.name}`, () =>
       makeSure(store, digest, file, folder, own !== undefined, onBytes),
@@ -100,7 +103,7 @@ export async function modelFolder(
   return folder;
 }
 
-/** The names, sizes and digests of a model's files; the list itself is checked against the model's name. */
+/** Names, sizes and digests of a model's files. The list itself is checked against the model's name. */
 export async function readModelManifest(store: Store, digest: Digest): Promise<readonly FileFact[]> {
   const key = keys.model(digest, modelManifestName);
   const bytes = await store.get(key);
@@ -111,7 +114,7 @@ export async function readModelManifest(store: Store, digest: Digest): Promise<r
   return files;
 }
 
-/** Throws PauseError `DamagedModel` or `MissingModel` unless the file in the store is what the manifest says. */
+/** Throws PauseError `DamagedModel` or `MissingModel` unless the file in the store matches the manifest. */
 export async function checkModelFile(store: Store, digest: Digest, { name, bytes, sha256 }: FileFact): Promise<void> {
   const key = keys.model(digest, name);
   const stream = await store.stream(key);
@@ -128,7 +131,7 @@ export async function checkModelFile(store: Store, digest: Digest, { name, bytes
 }
 
 const howToRestore =
-  'Restore the folder from a copy of the store, or start any run with the same model, which writes it anew; then petrel resume';
+  'Restore the folder from a copy of the store, or start any run with the same model, which writes the model again; then petrel resume';
 
 const missing = ({ url }: Store, key: string): PauseError =>
   damage('MissingModel', key, `not in the store ${url}`, howToRestore);
@@ -143,11 +146,11 @@ function parseManifest(bytes: Uint8Array): readonly FileFact[] | undefined {
   try {
     return manifestSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes))).data?.files;
   } catch {
-    return undefined; // not JSON: it does not match its name either
+    return undefined; // not JSON, so it cannot match its name
   }
 }
 
-/** What this process has found to be right, or is looking at: a name always stands for the same check. */
+/** Checks that this process has done or is doing, by name. */
 const known = new Map<string, Promise<unknown>>();
 
 function once<T>(name: string, check: () => Promise<T>): Promise<T> {
@@ -157,7 +160,7 @@ function once<T>(name: string, check: () => Promise<T>): Promise<T> {
   return checking;
 }
 
-/** The store's own file is hashed in its place; a copy is hashed on its way down. */
+/** The store's own file is hashed where it is; a copy is hashed while it is downloaded. */
 async function makeSure(
   store: Store,
   digest: Digest,
@@ -176,7 +179,7 @@ async function makeSure(
   const key = keys.model(digest, file.name);
   const stream = await store.stream(key);
   if (stream === undefined) throw missing(store, key);
-  // Several processes may do this at once: each writes its own copy.
+  // Several processes may do this at once, so each writes its own temporary copy.
   const partial = `${path}.${process.pid}.${randomBytes(4).toString('hex')}.partial`;
   try {
     const right = checked(stream, file.sha256, () =>
@@ -190,9 +193,9 @@ async function makeSure(
 }
 
 function changed(path: string): InvalidInputError {
-  return new InvalidInputError(`${path}: it changed while it was stored`, {
+  return new InvalidInputError(`${path}: the file changed while petrel copied it`, {
     where: path,
-    hint: 'Start the run again when nothing writes to the model folder',
+    hint: 'start the run again when no program writes to the model folder',
   });
 }
 

@@ -1,4 +1,4 @@
-/** Writing down a run that is to be started: its id claimed first, then recipe, inputs and state. Each step may be repeated. */
+/** Records a run that is about to start: first its id, then recipe, inputs and state. Each step may be repeated. */
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
 import type { RevisionRecord, RunRecord } from '../../core/records/schema.ts';
@@ -8,11 +8,11 @@ import { encodeRecord } from './records.ts';
 import type { RunLog } from './run-log.ts';
 import { appendStatus } from './status.ts';
 
-/** What a run is made from, besides its id. */
+/** Everything that defines a run, except its id. */
 export interface NewRun extends Pick<RevisionRecord, 'recipe' | 'inputs'> {
   /** The user's scorer. */
   readonly module?: Uint8Array;
-  /** Of a fork: where it begins. */
+  /** For a fork: its origin and start. */
   readonly fromPosition?: number;
 }
 
@@ -24,7 +24,7 @@ export async function claimRun(log: RunLog, record: Omit<RunRecord, 'format' | '
   return outcome === 'created';
 }
 
-/** For whoever holds the claim. A run that has a state already is left as it is. */
+/** For the process that claimed the id. A run that has a state already is left unchanged. */
 export async function writeRun(
   log: RunLog,
   { recipe, inputs, module, fromPosition = 0 }: NewRun,

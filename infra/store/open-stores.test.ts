@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
 import { storesByUrl } from './open-stores.ts';
 
-it('does not make a folder that is gone, and opens it when it is back', async () => {
+it('does not create a missing folder, and opens it when it is back', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'petrel-store-'));
   await mkdir(join(folder, 'runs'));
   const [url, away] = [pathToFileURL(folder).href, `${folder}-away`];
@@ -14,7 +14,7 @@ it('does not make a folder that is gone, and opens it when it is back', async ()
   const open = storesByUrl(() => true);
   await expect(open(url)).rejects.toMatchObject({ kind: 'retryable', code: 'StoreGone' });
   expect(existsSync(folder)).toBe(false);
-  // The place where its disk was mounted.
+  // The empty mount point of its disk.
   await mkdir(folder);
   await expect(open(url)).rejects.toMatchObject({ code: 'StoreGone' });
   await rmdir(folder);
@@ -23,7 +23,7 @@ it('does not make a folder that is gone, and opens it when it is back', async ()
   await rm(folder, { recursive: true });
 });
 
-it('does not open a store that this stack does not know, and opens it once it does', async () => {
+it('opens a store only after the stack knows it', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'petrel-store-'));
   await mkdir(join(folder, 'runs'));
   const url = pathToFileURL(folder).href;

@@ -1,6 +1,6 @@
 /**
- * The stores that a process of the stack has open. Such a process never makes a store: the command that starts a run does
- * that. A folder that is gone, or is empty, is not the store: its disk may not be mounted.
+ * The stores that a process of the stack has open. Such a process never creates a store; the command that starts a run
+ * does. A missing or empty folder is not the store: perhaps its disk is not mounted.
  */
 import { errorToJson, PetrelError, TerminalError, UnfitError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
@@ -9,10 +9,10 @@ import { openStore } from './open.ts';
 import { isInUse } from './places.ts';
 
 /**
- * Opens each store once; one that could not be opened is tried again at the next call. `isKnown`: a run's scorer is code in
- * its store, so a store that the owner of the stack never named is refused with TerminalError `UnknownStore`.
- * Throws UnfitError when this process cannot use the store: no credentials, no permission, no such bucket; RetryableError
- * when the store does not answer.
+ * Opens each store once; a store that could not be opened is tried again by the next call. `isKnown`: a run's scorer is
+ * code in its store, so a store that the user of the stack never named is refused with TerminalError `UnknownStore`.
+ * Throws UnfitError when this process cannot use the store (no credentials, no permission, no such bucket),
+ * RetryableError when the store does not answer.
  */
 export function storesByUrl(isKnown: (url: string) => boolean): (url: string) => Promise<Store> {
   const stores = new Map<string, Promise<Store>>();
@@ -27,14 +27,20 @@ export function storesByUrl(isKnown: (url: string) => boolean): (url: string) =>
   };
 }
 
-/** For threads: the main thread of the process has opened the store of a job before it hands the job over. */
+/**
+ * For threads: the main thread of the process has opened and checked the store of a job before it passes the job on.
+ */
 export const checkedByMainThread = (): boolean => true;
 
 async function openKnown(url: string, isKnown: (url: string) => boolean): Promise<Store> {
   if (!isKnown(url))
-    throw new TerminalError('UnknownStore', `expected a store of this stack, got ${url}, which it does not know`, {
-      hint: 'petrel run, resume --store and schedule add make a store known',
-    });
+    throw new TerminalError(
+      'UnknownStore',
+      `expected a store of this stack, got ${url}, which the stack does not know`,
+      {
+        hint: 'petrel run, resume --store and schedule add make a store known',
+      },
+    );
   const store = await openServing(url).catch((error: unknown) => {
     throw isPassing(error) ? error : unusable(url, error);
   });
@@ -47,7 +53,7 @@ async function openServing(url: string): Promise<Store> {
   return (await import('./s3/store.ts')).openS3Store(url, undefined, true);
 }
 
-/** The store may answer in a moment, or the error says already that this process is at fault. */
+/** Errors that may pass, or that already say that this process is at fault, stay as they are. */
 function isPassing(error: unknown): boolean {
   return error instanceof PetrelError && error.kind !== 'terminal';
 }

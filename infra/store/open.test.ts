@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../core/errors.ts';
 import { openExistingStore, openStore } from './open.ts';
 
-describe('where a store lies', () => {
+describe('the location of a store', () => {
   it('is a folder, by its path or as a URL', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'petrel-store-'));
     const url = pathToFileURL(folder).href;
@@ -24,17 +24,17 @@ describe('where a store lies', () => {
     },
   );
 
-  it('is not made when one only looks into it', async () => {
+  it('is not created when a command only reads it', async () => {
     const mistyped = join(await mkdtemp(join(tmpdir(), 'petrel-store-')), 'mistyped');
     await expect(openExistingStore(mistyped)).rejects.toMatchObject({ code: 'NotFound' });
     await expect(openExistingStore(pathToFileURL(mistyped).href)).rejects.toMatchObject({ code: 'NotFound' });
     expect(existsSync(mistyped)).toBe(false);
   });
 
-  it('is not below a file', async () => {
+  it('cannot be below a file', async () => {
     const file = join(await mkdtemp(join(tmpdir(), 'petrel-store-')), 'file');
     await writeFile(file, '');
     await expect(openStore(join(file, 'store'))).rejects.toThrow(InvalidInputError);
-    await expect(openStore(file)).rejects.toThrow(/cannot be made/);
+    await expect(openStore(file)).rejects.toThrow(/cannot create/);
   });
 });

@@ -12,11 +12,11 @@ afterEach(() => rmSync(home, { recursive: true, force: true }));
 const url = (path: string) => pathToFileURL(path).href;
 
 describe('the stores of a machine', () => {
-  it('are the default one, until another was used', () => {
+  it('are only the default one until another was used', () => {
     expect(knownStores(home)).toEqual([{ url: url(defaultStore(home)), there: false }]);
   });
 
-  it('are remembered once each, and known to be gone when they are', () => {
+  it('are listed once each, and a missing one is marked as missing', () => {
     const other = join(home, 'elsewhere');
     mkdirSync(other);
     for (const path of [other, join(home, 'gone'), other, defaultStore(home)]) rememberStore(home, url(path));
@@ -27,7 +27,7 @@ describe('the stores of a machine', () => {
     ]);
   });
 
-  it('survive a list that cannot be read', () => {
+  it('are the default one when the list cannot be read', () => {
     writeFileSync(join(home, 'stores.json'), '{');
     rememberStore(home, 's3://bucket/runs');
     expect(knownStores(home).at(-1)).toEqual({ url: 's3://bucket/runs', there: true });

@@ -1,4 +1,4 @@
-/** Which stores this machine uses: the default one under PETREL_HOME, and others that runs were started in. */
+/** The stores that this machine uses: the default one under PETREL_HOME, and others in which runs were started. */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -13,19 +13,19 @@ export function defaultStore(home: string): string {
 /** A store that may hold runs of this machine. */
 export interface KnownStore {
   readonly url: string;
-  /** False: a folder that is not there (any more). */
+  /** False: the folder does not exist (any more). */
   readonly there: boolean;
 }
 
-/** The default store first, then the remembered ones in the order of their first use. */
+/** The default store first, then the others in the order of their first use. */
 export function knownStores(home: string): KnownStore[] {
   const own = pathToFileURL(defaultStore(home)).href;
   return [own, ...remembered(home).filter((url) => url !== own)].map((url) => ({ url, there: isThere(url) }));
 }
 
 /**
- * Runs are looked for in this store from now on. Another process may write the list at the same moment: the file is
- * replaced whole and read back, so that nobody's entry is lost for long.
+ * Adds a store to the list. Another process may write the list at the same time, so the file is replaced as a whole and
+ * read back, and a lost entry is added again.
  */
 export function rememberStore(home: string, url: string): void {
   const file = listFile(home);
@@ -42,7 +42,7 @@ const listSchema = z.object({ stores: z.array(z.string()) });
 
 const listFile = (home: string): string => join(home, 'stores.json');
 
-/** The list is a convenience: one that cannot be read is an empty one. */
+/** The list is a convenience: an unreadable one counts as empty. */
 function remembered(home: string): readonly string[] {
   try {
     return listSchema.parse(JSON.parse(readFileSync(listFile(home), 'utf8'))).stores;
@@ -51,17 +51,20 @@ function remembered(home: string): readonly string[] {
   }
 }
 
-/** A bucket: whoever looks again and again looks less often. */
+/** A bucket: pollers look less often, because each look costs requests. */
 export function isPaidByRequest(url: string): boolean {
   return !url.startsWith('file:');
 }
 
-/** Somebody has a run or a schedule there. For those who serve them: an empty folder may be the place of a disk that is not mounted. */
+/**
+ * Does the store hold a run or a schedule? For processes that serve them: an empty folder may be the mount point of a
+ * disk that is not mounted.
+ */
 export function isInUse(url: string): boolean {
   return isPaidByRequest(url) || holdsWork(fileURLToPath(url));
 }
 
-/** False for a folder that is gone: moved, or on a disk that is not mounted. */
+/** False for a missing folder: it was moved, or its disk is not mounted. */
 export function isThere(url: string): boolean {
   return isPaidByRequest(url) || existsSync(fileURLToPath(url));
 }

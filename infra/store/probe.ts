@@ -1,14 +1,17 @@
-/** A store that lets two writers win the same key cannot hold decisions. Found out before the first one. */
+/**
+ * Probes whether atomic create works. A store in which two writers can create the same key cannot hold decisions, so
+ * this is checked before the first one.
+ */
 import { randomBytes } from 'node:crypto';
 import { TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 
-/** Simultaneous creates of one key: servers that check and then act let several of so many win. */
+/** Number of simultaneous creates: with this many, a server that checks and then writes lets several succeed. */
 export const probeWriters = 32;
 
 /**
- * Throws TerminalError `StoreDoesNotFence` unless exactly one of `writers` simultaneous creates wins and its bytes are
- * what `reader` sees, which is the same store by another connection.
+ * Throws TerminalError `StoreDoesNotFence` unless exactly one of `writers` simultaneous creates succeeds and `reader`,
+ * another connection to the same store, sees its bytes.
  */
 export async function probeStore(store: Store, reader: Store = store, writers = probeWriters): Promise<void> {
   const key = `probe/${randomBytes(8).toString('hex')}`;
@@ -19,16 +22,19 @@ export async function probeStore(store: Store, reader: Store = store, writers = 
   await store.remove(key);
   const wins = outcomes.filter((outcome) => outcome === 'created').length;
   if (wins !== 1)
-    throw doesNotFence(store, `${wins} of ${writers} simultaneous creates of one key won; exactly one must`);
+    throw doesNotFence(store, `${wins} of ${writers} simultaneous creates of one key succeeded, expected exactly one`);
   if (kept === undefined || Buffer.compare(kept, bodies[winner] ?? new Uint8Array()) !== 0) {
     throw doesNotFence(
       store,
-      `of ${writers} simultaneous creates of one key one won, and another connection reads ${kept === undefined ? 'nothing' : 'what another wrote'}`,
+      `one of ${writers} simultaneous creates of one key succeeded, but another connection reads ${kept === undefined ? 'nothing' : 'the bytes of another writer'}`,
     );
   }
 }
 
-/** Creates one key with each of the bodies, all held before what decides and let go together. Outcomes in their order. */
+/**
+ * Creates one key with each of the bodies; all requests wait before their decisive byte and continue together. Outcomes
+ * in the order of the bodies.
+ */
 export async function raceCreates(
   store: Store,
   key: string,
@@ -38,11 +44,11 @@ export async function raceCreates(
   try {
     return await Promise.all(bodies.map((body) => store.create(key, body, () => gate.arrive())));
   } finally {
-    gate.open(); // one that failed before it arrived must not hold up the others
+    gate.open(); // a writer that failed early must not hold up the others
   }
 }
 
-/** Opens when so many have arrived. */
+/** Opens when this many callers have arrived. */
 class Gate {
   readonly #opened: Promise<void>;
   #open: () => void = () => {};

@@ -1,4 +1,7 @@
-/** Reading and deciding records: parse at the edge, digest as stored, adopt or be fenced. */
+/**
+ * Reads and decides records: parses at the edge, takes the digest of the stored bytes, and adopts an equal decision or
+ * throws FencedError.
+ */
 import { z } from 'zod';
 import { canonicalJson } from '../../core/canonical.ts';
 import { damage } from '../../core/damage.ts';
@@ -38,13 +41,16 @@ export async function needRecord<S extends z.ZodType>(
   return found;
 }
 
-/** Canonical JSON with a `check`, the digest of the record without it: a record's name does not tell its content. */
+/**
+ * Canonical JSON with a `check`: the digest of the record without it. The check is needed because a record's key does
+ * not depend on its content.
+ */
 export function encodeRecord(record: object): Uint8Array {
   return new TextEncoder().encode(`${canonicalJson({ ...record, check: digestOf(record) })}\n`);
 }
 
 /**
- * Creates a decision, or adopts the one that is there when `agrees` with it. Throws FencedError when another writer
+ * Creates a decision, or adopts the existing one when `agrees` accepts it. Throws FencedError when another writer
  * decided differently.
  */
 export async function decide<S extends z.ZodType>(
@@ -61,7 +67,7 @@ export async function decide<S extends z.ZodType>(
   await refuseSealed(store, key);
   const existing = await needRecord(store, key, schema);
   if (!agrees(existing.record)) {
-    throw new FencedError(`${key} was decided by another writer and differs from ours`, {
+    throw new FencedError(`another writer has decided ${key} differently`, {
       where: key,
       hint: `It holds: ${JSON.stringify(existing.record).slice(0, 300)}`,
     });
@@ -71,20 +77,17 @@ export async function decide<S extends z.ZodType>(
 
 const sealOrOther = z.union([batchSeal, updateSeal, z.unknown().transform(() => undefined)]);
 
-/** A term that is closed at this key takes no record, whatever the writer wanted to say. */
+/** Throws when the term is closed at this key: it accepts no further record. */
 async function refuseSealed(store: Store, key: string): Promise<void> {
   const seal = (await needRecord(store, key, sealOrOther)).record;
   if (seal === undefined) return;
-  throw new FencedError(
-    `${seal.runId} was taken from this writer: ${seal.owner} closed term ${seal.term} (${seal.reason})`,
-    {
-      where: key,
-      hint: `petrel status ${seal.runId} tells who drives it now`,
-    },
-  );
+  throw new FencedError(`this writer lost ${seal.runId}: ${seal.owner} closed term ${seal.term} (${seal.reason})`, {
+    where: key,
+    hint: `petrel status ${seal.runId} shows who drives it now`,
+  });
 }
 
-/** The conditional create of a decision, with the places before and after it where a process may die. */
+/** The conditional create of a decision, with fault points before and after it. */
 export async function createDecision(store: Store, key: string, bytes: Uint8Array): Promise<'created' | 'exists'> {
   faultPoint('decide.before', decisionFacts(key));
   const outcome = await store.create(key, bytes);
@@ -116,20 +119,20 @@ function parseRecord<S extends z.ZodType>(key: string, bytes: Uint8Array, schema
       hint: 'Use the petrel version that wrote it, or a newer one',
     });
   }
-  if (!passesCheck(value)) throw damage('DamagedRecord', key, 'its content does not match its check');
+  if (!passesCheck(value)) throw damage('DamagedRecord', key, 'its content does not match its checksum');
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const first = parsed.error.issues[0];
   throw damage('DamagedRecord', key, `${first?.path.join('.') ?? ''}: ${first?.message ?? 'not a record'}`);
 }
 
-/** Records of the first weeks have none. */
+/** Records from the first weeks have no check. */
 function passesCheck(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || !('check' in value)) return true;
   const { check, ...record } = value;
   try {
     return check === digestOf(record);
   } catch {
-    return false; // what has no canonical form was never written by us
+    return false; // petrel writes only records that have a canonical form
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The retention entries of a run: a dense sequence in which pins and removals are decided one after the other. A process
- * that needs an earlier position pins it first. When a floor above the position was decided before the pin, the pin is
- * refused; when the pin was decided first, it holds the floor back.
+ * The retention entries of a run: a dense sequence in which pins and removals are decided one after the other. A
+ * process that needs an earlier position pins it first. If a floor above the position was decided before the pin, the
+ * pin is refused. If the pin was decided first, the floor stays at or below it.
  */
 import { randomBytes } from 'node:crypto';
 import { damage } from '../../core/damage.ts';
@@ -13,12 +13,12 @@ import { newestListed } from './dense.ts';
 import { encodeRecord, needRecord } from './records.ts';
 import type { RunLog } from './run-log.ts';
 
-/** `orphans: null` forgets them. */
+/** `orphans: null` clears the list. */
 type Change = Partial<Omit<RetentionEntry, 'format' | 'runId' | 'n' | 'at' | 'orphans'>> & {
   readonly orphans?: RetentionEntry['orphans'] | null;
 };
 
-/** The newest entry; of a run of which nothing was ever removed, one that says so. */
+/** The newest entry, or an initial one for a run of which nothing was ever removed. */
 export async function readRetention({ store, runId }: Pick<RunLog, 'store' | 'runId'>): Promise<RetentionEntry> {
   const n = await newestListed(store, keys.retentions(runId), (i) => keys.retention(runId, i));
   if (n > 0) {
@@ -42,7 +42,10 @@ export async function readRetention({ store, runId }: Pick<RunLog, 'store' | 'ru
   };
 }
 
-/** Appends what `change` makes of the newest entry, and asks again when another was quicker. Nothing is written for `undefined`. */
+/**
+ * Appends the entry that `change` derives from the newest one; retries when another writer was faster. Writes nothing
+ * when `change` returns undefined.
+ */
 export async function changeRetention(
   log: RunLog,
   now: Date,
@@ -66,11 +69,11 @@ export async function changeRetention(
     )
       return next;
   }
-  throw new RetryableError('RetentionContention', `${log.runId}: many writers pin or remove at once`);
+  throw new RetryableError('RetentionContention', `${log.runId}: too many writers pin or remove at the same time`);
 }
 
 /**
- * Keeps what is needed to go back to `position` until the returned function is called, at the longest for `forMs`.
+ * Keeps everything that going back to `position` needs, until the returned function is called, or for `forMs` at most.
  * Throws TerminalError `RemovedByRetention`.
  */
 export async function pinPosition(
@@ -91,7 +94,7 @@ export async function pinPosition(
   };
 }
 
-/** Pins whose time is not over. */
+/** Pins that have not expired. */
 export function livePins({ pins }: Pick<RetentionEntry, 'pins'>, now: Date): TimedPin[] {
   return pins.filter(({ until }) => new Date(until) > now);
 }
@@ -100,9 +103,9 @@ export function livePins({ pins }: Pick<RetentionEntry, 'pins'>, now: Date): Tim
 export function removedByRetention(runId: string, what: string, floor: number): TerminalError {
   return new TerminalError(
     'RemovedByRetention',
-    `${runId}: ${what} may be gone: retention keeps what follows iteration ${floor}`,
+    `${runId}: ${what} may have been removed: retention keeps only what follows iteration ${floor}`,
     {
-      hint: 'trainer.max_actor_ckpt_to_keep and trainer.keep_batches say what is kept',
+      hint: 'trainer.max_actor_ckpt_to_keep and trainer.keep_batches decide what is kept',
     },
   );
 }

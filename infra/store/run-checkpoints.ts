@@ -16,7 +16,7 @@ export interface CheckpointName {
   readonly key: string;
 }
 
-/** What is asked of the log: RunLog has it. */
+/** The part of RunLog that is needed here. */
 interface CheckpointSource {
   readonly store: Store;
   readonly runId: RunId;
@@ -26,8 +26,8 @@ interface CheckpointSource {
 }
 
 /**
- * Names of the checkpoints of the committed log, newest first. Manifests are not read: the log says which state each
- * iteration has, so that a checkpoint of an iteration that was given up is left out.
+ * Names of the checkpoints of the committed log, newest first. Manifests are not read: the log gives the state of each
+ * iteration, so checkpoints of abandoned iterations are recognised and left out.
  */
 export async function* checkpointNamesOf(log: CheckpointSource, upTo: number): AsyncGenerator<CheckpointName> {
   const listed = (await log.store.children(keys.checkpoints(log.runId)))
@@ -47,7 +47,7 @@ export async function* checkpointNamesOf(log: CheckpointSource, upTo: number): A
   }
 }
 
-/** The manifest of this state; undefined when there is none that can be read and is what its name says. */
+/** The manifest of this state; undefined when it is missing, unreadable, or does not match its name. */
 export async function checkpointOf(
   { store, runId }: Pick<CheckpointSource, 'store' | 'runId'>,
   iteration: number,
@@ -60,7 +60,7 @@ export async function checkpointOf(
   return same ? found : undefined;
 }
 
-/** For objects that the log can do without. */
+/** The value, or undefined for damage: for objects that the log can do without. */
 async function unlessDamaged<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;

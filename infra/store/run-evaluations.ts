@@ -1,6 +1,6 @@
 /**
- * Validation records of a run, found without reading every position: the recipe revision of each term says which positions
- * are validated.
+ * Finds the validation records of a run without reading every position: the recipe revision of each term says which
+ * positions are validated.
  */
 import type { z } from 'zod';
 import { isDamage } from '../../core/damage.ts';
@@ -16,7 +16,7 @@ import type { Stored } from './records.ts';
 /** Which positions a recipe revision validates. */
 export type DueCheck = (position: number) => boolean;
 
-/** What is asked of the log: EvaluationSource has it. */
+/** The part of RunLog that is needed here. */
 interface EvaluationSource {
   readonly store: Store;
   readonly runId: RunId;
@@ -25,7 +25,7 @@ interface EvaluationSource {
   read<S extends z.ZodType>(key: string, schema: S): Promise<Stored<z.infer<S>> | undefined>;
 }
 
-/** Records that are read at the same time. */
+/** Records that are read in parallel. */
 const together = 16;
 
 /** Where one validation record can be. */
@@ -34,7 +34,10 @@ interface Place {
   readonly position: number;
 }
 
-/** Validation records of positions from `first` on, in order of position. Of two at one position the newer term's counts. */
+/**
+ * Validation records of positions from `first` on, in order of position. When two terms validated a position, the newer
+ * one wins.
+ */
 export async function evaluationsOf(log: EvaluationSource, head: LogEnd, first: number): Promise<EvalRecord[]> {
   const places: Place[] = [];
   for await (const place of placesOf(log, head, first)) places.push(place);
@@ -77,7 +80,9 @@ export async function isEvaluated(log: EvaluationSource, newest: TermRecord, pos
   return false;
 }
 
-/** Positions that are validated, from the head down to `first`. The position where a term begins belongs to two terms. */
+/**
+ * Positions that are validated, from the head down to `first`. The position where a term starts belongs to two terms.
+ */
 async function* placesOf(
   log: EvaluationSource,
   { termRecord, position: last }: LogEnd,
@@ -97,7 +102,7 @@ async function readAt(log: EvaluationSource, { term, position }: Place): Promise
   return (await log.read(keys.evaluation(log.runId, term, position), evalRecord))?.record;
 }
 
-/** Which positions a revision validates. Where its recipe cannot be read, any position may have a validation. */
+/** Which positions a revision validates. When its recipe cannot be read, every position may have a validation. */
 export async function readDueCheck(revision: Promise<RevisionRecord>): Promise<DueCheck> {
   try {
     const { recipe: tree, inputs } = await revision;

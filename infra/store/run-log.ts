@@ -1,8 +1,9 @@
 /**
- * The log of one run: where it ends, which state each position has, who may append. All of it is derived from the store.
+ * The log of one run: where it ends, which state each position has, and who may append. Everything is derived from the
+ * store.
  *
- * Terms, batch records, update records and status entries are decisions: created once, never changed, and numbered without
- * gaps. So an object of this class remembers what it has found, and the next call asks only whether there is more.
+ * Terms, batch records, update records and status entries are decisions: they are created once, never changed, and
+ * numbered without gaps. So a RunLog caches what it has read, and later calls only ask the store whether there is more.
  */
 import type { z } from 'zod';
 import { damage, isDamage } from '../../core/damage.ts';
@@ -48,7 +49,7 @@ export interface LogPosition {
   readonly term: number;
   /** Policy version: 0 is the base. */
   readonly position: number;
-  /** Digest of the record that ends at this position: an update, or the term's. */
+  /** Digest of the record that produced this position: an update, or the term. */
   readonly parent: Digest;
   readonly stateDigest: Digest;
   readonly weightsDigest: Digest;
@@ -60,7 +61,7 @@ export interface Head extends LogPosition {
   readonly termRecord: TermRecord;
   /** The batch of the next iteration, when it is committed and its update is not. */
   readonly pending: Stored<BatchRecord> | undefined;
-  /** Present when the term is closed: nothing can be appended to it, the next term must be opened first. */
+  /** Present when the term is closed: no record can be appended until the next term is opened. */
   readonly seal: Stored<BatchSeal> | Stored<UpdateSeal> | undefined;
 }
 
@@ -84,17 +85,19 @@ function missing(key: string): never {
   throw damage('MissingRecord', key, 'expected a record, found nothing');
 }
 
-/** Batches, updates and validations that are kept in memory: what the stages of one iteration read again and again. */
+/**
+ * Batches, updates and validations that are kept in memory, because the stages of one iteration read them repeatedly.
+ */
 const keptRecords = 16;
 
 export class RunLog {
   readonly store: Store;
   readonly runId: RunId;
-  /** The newest records, by key; the oldest of them leaves first. */
+  /** The newest records by key; the oldest one is evicted first. */
   readonly #kept = new Map<string, Stored<unknown>>();
   readonly #terms = new Map<number, Stored<TermRecord>>();
   readonly #dueChecks = new Map<number, DueCheck>();
-  /** The end of the log when it was last looked at. */
+  /** The end of the log at the last read. */
   #newestTerm = 0;
   #lastPosition: { readonly term: number; readonly position: number } | undefined;
   #status: StatusEntry | undefined;
@@ -104,7 +107,10 @@ export class RunLog {
     this.runId = runId;
   }
 
-  /** The next call derives everything from the store again, so that a record which was lost since then is noticed. */
+  /**
+   * Clears the cache. The next call reads everything from the store again and notices records that were lost since
+   * then.
+   */
   forget(): void {
     this.#kept.clear();
     this.#terms.clear();
@@ -126,13 +132,13 @@ export class RunLog {
     return (await needRecord(this.store, keys.run(this.runId), runRecord)).record;
   }
 
-  /** Revision `n` of the recipe; left out: the newest term's, or the first before there is a term. */
+  /** Revision `n` of the recipe; default: the newest term's, or the first one before there is a term. */
   async revision(n?: number): Promise<RevisionRecord> {
     const wanted = n ?? (await this.newestTerm())?.record.revision ?? 1;
     return (await needRecord(this.store, keys.revision(this.runId, wanted), revisionRecord)).record;
   }
 
-  /** Highest number of a revision. No term may have it yet. */
+  /** Highest revision number. Perhaps no term uses it yet. */
   newestRevision(): Promise<number> {
     return newestListed(this.store, keys.revisions(this.runId), (n) => keys.revision(this.runId, n));
   }
@@ -144,13 +150,13 @@ export class RunLog {
       this.#newestTerm === 0
         ? await newestListed(this.store, keys.terms(this.runId), key)
         : await newestNear(this.store, key, this.#newestTerm);
-    // Terms are never removed: this is another store than before, or a store that lost records.
+    // Terms are never removed, so the store was replaced by another one, or has lost records.
     if (newest < this.#newestTerm) this.forget();
     this.#newestTerm = newest;
     return newest === 0 ? undefined : this.#term(newest);
   }
 
-  /** The terms that the log goes through, newest first, up to the first. Terms that were given up are not among them. */
+  /** The terms that the log consists of, newest first. Abandoned terms are not among them. */
   async chain(from?: TermRecord): Promise<Stored<TermRecord>[]> {
     const newest = from ?? (await this.newestTerm())?.record;
     const terms: Stored<TermRecord>[] = [];
@@ -163,7 +169,7 @@ export class RunLog {
     return stretchesOf(newest, async (term) => (await this.#term(term)).record);
   }
 
-  /** The position before the first iteration: 0, or where a fork left its origin. */
+  /** The position before the first iteration: 0, or the position where a fork starts. */
   async first(): Promise<number> {
     return (await this.newestTerm()) === undefined ? 0 : beginOf((await this.#term(1)).record);
   }
@@ -251,12 +257,12 @@ export class RunLog {
     return check;
   }
 
-  /** Names of the checkpoints of the committed log up to a position, newest first: for a caller that needs only some. */
+  /** Names of the checkpoints of the committed log up to a position, newest first, read one by one. */
   eachCheckpointName(upTo = Number.POSITIVE_INFINITY): AsyncGenerator<CheckpointName> {
     return checkpointNamesOf(this, upTo);
   }
 
-  /** As eachCheckpointName, all of them. */
+  /** As eachCheckpointName, as a list. */
   async checkpointNames(upTo?: number): Promise<CheckpointName[]> {
     const names: CheckpointName[] = [];
     for await (const name of this.eachCheckpointName(upTo)) names.push(name);
@@ -268,7 +274,7 @@ export class RunLog {
     return undefined;
   }
 
-  /** Manifests of the checkpoints of the committed log, newest first. One that cannot be read is left out. */
+  /** Manifests of the checkpoints of the committed log, newest first. Unreadable ones are left out. */
   async checkpoints(upTo?: number): Promise<Stored<CheckpointManifest>[]> {
     const found: Stored<CheckpointManifest>[] = [];
     for await (const { iteration, stateDigest } of this.eachCheckpointName(upTo)) {
@@ -287,13 +293,13 @@ export class RunLog {
     return undefined;
   }
 
-  /** The manifest of this state; undefined when there is none that can be read and is what its name says. */
+  /** The manifest of this state; undefined when it is missing, unreadable, or does not match its name. */
   async checkpointOf(iteration: number, stateDigest: Digest): Promise<Stored<CheckpointManifest> | undefined> {
     return checkpointOf(this, iteration, stateDigest);
   }
 
   /**
-   * The newest status entry; undefined before the run was started. One that cannot be read counts as a pause, since the
+   * The newest status entry; undefined before the run was started. An unreadable one counts as a pause, because the
    * desired state is unknown.
    */
   async status(): Promise<StatusEntry | undefined> {
@@ -324,7 +330,7 @@ export class RunLog {
     return update;
   }
 
-  /** A batch record or a seal; the schema has one type for both, the callers need the two apart. */
+  /** A batch record or a seal. The schema has one type for both, and the callers need to distinguish them. */
   #batchDecision(term: number, k: number): Promise<Stored<BatchRecord> | Stored<BatchSeal> | undefined> {
     return this.read(keys.batch(this.runId, term, k), batchDecision) as Promise<
       Stored<BatchRecord> | Stored<BatchSeal> | undefined
@@ -343,7 +349,9 @@ export class RunLog {
     return term.record;
   }
 
-  /** Throws PauseError `DamagedRecord` for a parent that is not an earlier term: a chain of such terms has no end. */
+  /**
+   * Throws PauseError `DamagedRecord` for a parent that is not an earlier term, because such a chain could be endless.
+   */
   async #term(n: number): Promise<Stored<TermRecord>> {
     const known = this.#terms.get(n);
     if (known !== undefined) return known;
@@ -357,11 +365,11 @@ export class RunLog {
     return term;
   }
 
-  /** The newest stretch that begins at or before this position: what is appended after the position follows from its term. */
+  /** The newest stretch that starts at or before this position: a record after the position is appended to its term. */
   async #stretchAt(position: number, newest: TermRecord): Promise<Stretch> {
     for await (const stretch of this.stretches(newest)) if (stretch.from <= position) return stretch;
     const first = await this.first();
-    throw new TerminalError('NotFound', `${this.runId} begins at position ${first}; there is no position ${position}`);
+    throw new TerminalError('NotFound', `${this.runId} starts at position ${first}; there is no position ${position}`);
   }
 
   /** The term whose folder holds the records of iteration k. */
@@ -369,7 +377,7 @@ export class RunLog {
     return this.#stretchAt(k - 1, newest);
   }
 
-  /** Counters where a term begins. */
+  /** Counters at the start of a term. */
   async #countersOf({ parent, base }: TermRecord): Promise<Counters> {
     if (parent === undefined) return base?.counters ?? start;
     const { record } = await this.#term(parent.term);
@@ -378,7 +386,9 @@ export class RunLog {
       : (await this.#update(parent.term, parent.position)).record.after;
   }
 
-  /** The last iteration whose update is committed in this term. Updates are dense, so it is found by asking for keys. */
+  /**
+   * The last iteration whose update is committed in this term. Updates are dense, so it is found by asking for keys.
+   */
   async #findLastPosition(term: TermRecord): Promise<number> {
     const known = this.#lastPosition?.term === term.term ? this.#lastPosition.position : beginOf(term);
     const exists = async (k: number) => (await this.store.head(keys.update(this.runId, term.term, k))) !== undefined;
@@ -390,7 +400,10 @@ export class RunLog {
     return position;
   }
 
-  /** A record that never changes, from memory or from the store. A key is always read with the same schema, so the type holds. */
+  /**
+   * Reads a record that never changes, from the cache or the store. A key is always read with the same schema, so the
+   * type is right.
+   */
   async read<S extends z.ZodType>(key: string, schema: S): Promise<Stored<z.infer<S>> | undefined> {
     const kept = this.#kept.get(key) as Stored<z.infer<S>> | undefined;
     if (kept !== undefined) return kept;

@@ -5,7 +5,7 @@ import { RunLog } from './run-log.ts';
 import { ScheduleLog } from './schedule-log.ts';
 import { appendStatus } from './status.ts';
 
-it('asks once of a run whether it has begun, and again only of those that have not', async () => {
+it('checks each run until it has started, and then no more', async () => {
   const store = new MemoryStore();
   const asked: string[] = [];
   const head = store.head.bind(store);

@@ -1,4 +1,7 @@
-/** The records of one schedule: what its owner wants, and what became of its times. Entries never change and are read once. */
+/**
+ * The records of one schedule: its desired state, and the outcome of each of its times. Entries never change and are
+ * read once.
+ */
 import { endedStates } from '../../core/run-states.ts';
 import { RetryableError } from '../../core/errors.ts';
 import type { RunId } from '../../core/ids.ts';
@@ -13,21 +16,21 @@ import { newestOf } from './dense.ts';
 import { encodeRecord, needRecord } from './records.ts';
 import { RunLog } from './run-log.ts';
 
-/** What a new entry changes; all else is taken over. A definition begins a new generation. */
+/** What a new entry changes; it keeps the other fields. A changed definition starts a new generation. */
 export interface ScheduleChange {
   readonly state: ScheduleRecord['state'];
   readonly note?: string;
-  /** The stack that is to fire it from now on. */
+  /** The stack that fires the schedule from now on. */
   readonly owner: string;
   readonly definition?: ScheduleDefinition;
 }
 
-/** Where a run of a schedule stands. `starting`: decided, and not written down yet. */
+/** State of a run that a schedule started. `starting`: decided, but its first record is not written yet. */
 export type ScheduledRunState = RunState | 'starting' | 'removed';
 
 const isEnded = (state: ScheduledRunState): boolean =>
   state === 'removed' || (state !== 'starting' && endedStates.has(state));
-/** Requests to the store at a time. */
+/** Parallel requests to the store. */
 const readAtOnce = 16;
 
 export class ScheduleLog {
@@ -35,7 +38,7 @@ export class ScheduleLog {
   readonly name: string;
   #record: ScheduleRecord | undefined;
   readonly #firings: FiringRecord[] = [];
-  /** Newest status of each run that was asked for: the next look needs only to see whether there is a newer one. */
+  /** Newest status by run: the next read only checks for a newer one. */
   readonly #states = new Map<RunId, { readonly n: number; readonly state: ScheduledRunState }>();
 
   constructor(store: Store, name: string) {
@@ -43,7 +46,7 @@ export class ScheduleLog {
     this.name = name;
   }
 
-  /** The newest entry; undefined when there never was one. */
+  /** The newest entry; undefined when there was never one. */
   async record(): Promise<ScheduleRecord | undefined> {
     const known = this.#record?.n ?? 0;
     const n = await newestOf(this.store, (index) => keys.schedule(this.name, index), known);
@@ -51,19 +54,19 @@ export class ScheduleLog {
     return this.#record;
   }
 
-  /** The entry that began a generation. */
+  /** The entry that started a generation. */
   async recordAt(n: number): Promise<ScheduleRecord> {
     return (await needRecord(this.store, keys.schedule(this.name, n), scheduleRecord)).record;
   }
 
-  /** Appends an entry when the newest is still `last`; undefined when another was faster. */
+  /** Appends an entry if `last` is still the newest; undefined when another writer was faster. */
   async append(
     last: ScheduleRecord | undefined,
     { state, note, owner, definition }: ScheduleChange,
     at: Date,
   ): Promise<ScheduleRecord | undefined> {
     const kept = definition ?? last?.definition;
-    if (kept === undefined) throw new Error('the first entry of a schedule brings its definition');
+    if (kept === undefined) throw new Error('the first entry of a schedule must contain its definition');
     const n = (last?.n ?? 0) + 1;
     const record: ScheduleRecord = {
       format: recordFormat,
@@ -92,13 +95,16 @@ export class ScheduleLog {
           needRecord(this.store, keys.firing(this.name, first + i), firingRecord),
         ),
       );
-      // Another caller may have read the same ones meanwhile.
+      // Another caller may have read the same entries during this read.
       for (const { record } of read) if (record.n === this.#firings.length + 1) this.#firings.push(record);
     }
     return this.#firings;
   }
 
-  /** Appends what became of a time behind the `after` entries that it was decided on. False when another came first. */
+  /**
+   * Appends the outcome of a time, if exactly `after` entries exist, which the decision was based on. False when
+   * another writer was first.
+   */
   async appendFiring(after: number, firing: Omit<FiringRecord, 'format' | 'schedule' | 'n'>): Promise<boolean> {
     const record: FiringRecord = { format: recordFormat, schedule: this.name, n: after + 1, ...firing };
     const facts = { kind: 'firing', runId: record.runId ?? '', iteration: 0 };
@@ -108,19 +114,19 @@ export class ScheduleLog {
     return outcome === 'created';
   }
 
-  /** The newest entry of each time, in order of their first. */
+  /** The newest entry of each time, in the order of their first entries. */
   async firings(): Promise<readonly FiringRecord[]> {
     return newestOfEach(await this.entries());
   }
 
-  /** Runs of which nothing is written down yet. One that has begun is not asked about again. */
+  /** Runs that have no recorded outcome yet. A run that has started is not read again. */
   async starting(runIds: readonly RunId[]): Promise<ReadonlySet<RunId>> {
     const unknown = runIds.filter((runId) => !this.#states.has(runId));
     const states = await this.runStates(unknown);
     return new Set(unknown.filter((runId) => states.get(runId) === 'starting'));
   }
 
-  /** Everything that a decision looks at. `after`: number of entries it is based on. */
+  /** All facts that a decision depends on. `after`: number of entries it is based on. */
   async view(): Promise<ScheduleView & { readonly after: number }> {
     const entries = await this.entries();
     const after = entries.length;
@@ -135,7 +141,7 @@ export class ScheduleLog {
     };
   }
 
-  /** True while nothing has happened that could change a decision to wait: cheap to ask again and again. */
+  /** True while nothing has happened that could change a decision to wait. It is cheap, so callers may poll it. */
   async stands(
     { after, record }: { readonly after: number; readonly record: ScheduleRecord | undefined },
     by: readonly RunId[],
@@ -158,7 +164,7 @@ export class ScheduleLog {
     const n = await newestOf(this.store, (index) => keys.status(runId, index), known?.n);
     if (known !== undefined && n === known.n) return;
     if (n === 0) {
-      // A deleted run has no entries any more.
+      // A deleted run has no entries.
       if ((await this.store.head(keys.tombstone(runId))) !== undefined)
         this.#states.set(runId, { n, state: 'removed' });
       return;
@@ -168,12 +174,14 @@ export class ScheduleLog {
   }
 }
 
-/** Names of the schedules of a store, removed ones among them. */
+/** Names of the schedules in a store, including removed ones. */
 export async function listScheduleNames(store: Store): Promise<string[]> {
   return (await store.children(keys.schedules)).filter((name) => name.endsWith('/')).map((name) => name.slice(0, -1));
 }
 
-/** Appends an entry made from the newest one, until nobody else was faster. `change` may throw to refuse. */
+/**
+ * Appends an entry derived from the newest one; retries when another writer was faster. `change` may throw to refuse.
+ */
 export async function changeSchedule(
   log: ScheduleLog,
   change: (last: ScheduleRecord | undefined) => ScheduleChange | undefined,
@@ -186,7 +194,7 @@ export async function changeSchedule(
     const appended = wanted && (await log.append(last, wanted, at));
     if (appended !== undefined) return appended;
   }
-  throw new RetryableError('ScheduleContention', `many writers change the schedule ${log.name} at once`);
+  throw new RetryableError('ScheduleContention', `too many writers change the schedule ${log.name} at the same time`);
 }
 
 function newestOfEach(entries: readonly FiringRecord[]): FiringRecord[] {

@@ -1,7 +1,7 @@
 /**
- * The folders in which this process has found or removed objects since they were last synced. An object that another
- * process creates can be read before that process has synced the folder. If it dies in between, a power cut can still take
- * the object away from who has read it.
+ * The folders in which this process has found or removed objects since the last sync. An object that another process
+ * creates can be read before that process has synced the folder. If that process dies in between, a power cut can still
+ * remove the object that this one has read.
  */
 export class SeenFolders {
   readonly #syncFolder: (folder: string) => Promise<void>;
@@ -16,9 +16,12 @@ export class SeenFolders {
     this.#folders.add(folder);
   }
 
-  /** What was seen before the call survives a power cut when this returns. A folder that cannot be synced is tried again by the next call. */
+  /**
+   * When this returns, everything that was seen before the call survives a power cut. A folder that cannot be synced is
+   * tried again by the next call.
+   */
   sync(): Promise<void> {
-    // One after the other: the folders of a sync that has not ended are no longer in the set.
+    // Syncs run one after the other, because a running sync has already taken its folders out of the set.
     this.#last = this.#last.catch(() => {}).then(() => this.#syncAll());
     return this.#last;
   }

@@ -1,4 +1,4 @@
-/** The owner's decision that a committed batch is not trained on: an update record that leaves the state as it was. */
+/** Skips a committed batch: an update record that leaves the state unchanged. */
 import { TerminalError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, updateRecord } from '../../core/records/schema.ts';
@@ -8,8 +8,8 @@ import { decide } from './records.ts';
 import type { RunLog } from './run-log.ts';
 
 /**
- * Decides the update of the batch that waits at the head. An update that was committed meanwhile is adopted: then there
- * is nothing to skip any more. Throws TerminalError `NothingToSkip` when no batch waits.
+ * Decides the update of the batch that waits at the head. If another process has committed the update since, that
+ * update is returned and nothing is skipped. Throws TerminalError `NothingToSkip` when no batch waits.
  */
 export async function skipPendingBatch(log: RunLog, reason: string, writer: Writer): Promise<UpdateRecord> {
   const head = await log.head();
@@ -21,7 +21,7 @@ export async function skipPendingBatch(log: RunLog, reason: string, writer: Writ
       'NothingToSkip',
       `${log.runId} has no batch that waits for its update: iteration ${head?.position ?? 0} is complete`,
       {
-        hint: `petrel resume ${log.runId} goes on`,
+        hint: `petrel resume ${log.runId} continues the run`,
       },
     );
   }
@@ -38,7 +38,8 @@ export async function skipPendingBatch(log: RunLog, reason: string, writer: Writ
     stateDigest: head.stateDigest,
     weightsDigest: head.weightsDigest,
     steps: [],
-    // The schedule and the stream of draws go on as if it had been applied; it is no bad step.
+    // The learning-rate schedule and the draws advance as if the batch had been applied. It does not count as a bad
+    // step.
     after: { ...record.after, badSteps: record.before.badSteps },
     metrics: { 'training/skipped_steps': record.learningRates.length },
     timings: {},

@@ -13,14 +13,14 @@ async function runningLog(): Promise<RunLog> {
   return log;
 }
 
-/** What the next attempt and the owner do while the first one stands before the store. */
+/** What the next attempt and the user do while the first attempt waits for the store. */
 async function pausedAndResumed(log: RunLog): Promise<void> {
   await appendStatus(log, { state: 'paused', needsPerson: true, reason }, at);
   await appendStatus(log, { wish: 'run' }, at);
   await appendStatus(log, { state: 'running' }, at);
 }
 
-it('pauses no run that was resumed, when a writer that was given up comes to its turn', async () => {
+it('does not pause a resumed run when a timed-out writer gets its turn later', async () => {
   const log = await runningLog();
   const { store } = log;
   let givenUp = false;
@@ -37,7 +37,7 @@ it('pauses no run that was resumed, when a writer that was given up comes to its
     code: 'GivenUp',
   });
   expect(await log.status()).toMatchObject({ n: 4, wish: 'run', state: 'running' });
-  // One that was given up before it read anything writes nothing either.
+  // A writer that timed out before its first read writes nothing either.
   await expect(
     appendStatus(log, { state: 'paused', needsPerson: true, reason }, at, () => givenUp),
   ).rejects.toMatchObject({
@@ -46,7 +46,7 @@ it('pauses no run that was resumed, when a writer that was given up comes to its
   expect(await store.head(keys.status(log.runId, 5))).toBeUndefined();
 });
 
-it('is told after all by a writer whom others overtook in time', async () => {
+it('is recorded by a writer that others overtook, as long as it has not timed out', async () => {
   const log = await runningLog();
   const { store } = log;
   const create = store.create.bind(store);
@@ -62,7 +62,7 @@ it('is told after all by a writer whom others overtook in time', async () => {
   });
 });
 
-it('records no end that the owner does not want any more', async () => {
+it('does not record an end that the user no longer wants', async () => {
   const log = await runningLog();
   await appendStatus(log, { wish: 'stop' }, at);
   await appendStatus(log, { wish: 'run' }, at);

@@ -1,4 +1,4 @@
-/** The run's state as people see it: a dense sequence of small records, the newest counts. */
+/** The run's state as users see it: a dense sequence of small records, of which the newest is valid. */
 import { PetrelError, RetryableError, TerminalError, errorToJson } from '../../core/errors.ts';
 import { faultPoint } from '../faults/index.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -11,18 +11,21 @@ import type { RunLog } from './run-log.ts';
 
 export interface StatusChange {
   readonly wish?: DesiredState;
-  /** A person must act first: the desired state `run` becomes `pause`. Others stay. */
+  /** A person must act first: the desired state `run` becomes `pause`. Other desired states stay. */
   readonly needsPerson?: boolean;
   readonly state?: RunState;
-  /** The state is recorded only while this is the desired state: the owner may have resumed a run that is about to end. */
+  /**
+   * Records the state only while this is the desired state, because the user may have resumed a run that is about to
+   * end.
+   */
   readonly onlyIf?: DesiredState;
   readonly reason?: unknown;
 }
 
 /**
- * Appends an entry that keeps what the change does not name. Writes nothing when nothing changes. `givenUp`: true once
- * the caller's activity has timed out. From then on nothing is written; what others wrote after the timeout counts.
- * Throws TerminalError `OutOfDate` when `onlyIf` is not the desired state.
+ * Appends an entry; fields that the change does not name keep their values. Writes nothing when nothing changes.
+ * `givenUp`: true once the caller's activity has timed out. After a timeout nothing is written, because later writers
+ * win. Throws TerminalError `OutOfDate` when `onlyIf` is not the desired state.
  */
 export async function appendStatus(
   log: RunLog,
@@ -61,7 +64,7 @@ export async function appendStatus(
   throw new RetryableError('StatusContention', `${log.runId}: many writers change its status at once`);
 }
 
-/** How many times the run was paused for this reason at this place. */
+/** How many times the run was paused for this reason with the same `where`. */
 export async function pausesFor(log: RunLog, code: string, where: string): Promise<number> {
   const newest = (await log.status())?.n ?? 0;
   let pauses = 0;
@@ -81,7 +84,7 @@ export async function pausesFor(log: RunLog, code: string, where: string): Promi
 const desiredAfter = (last: DesiredState, needsPerson: boolean | undefined): DesiredState =>
   needsPerson === true && last === 'run' ? 'pause' : last;
 
-/** A new reason replaces the old; a state of good health drops it. */
+/** A new reason replaces the old one; a healthy state removes it. */
 function reasonOf(change: StatusChange, last: StatusEntry | undefined): Pick<StatusEntry, 'reason'> {
   if (change.reason !== undefined)
     return { reason: change.reason instanceof PetrelError ? errorToJson(change.reason) : toReason(change.reason) };

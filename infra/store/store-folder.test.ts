@@ -25,7 +25,7 @@ async function write(key: string): Promise<void> {
 }
 
 describe('a new store', () => {
-  it('is made where nothing is, or in an empty folder, and is known again by its marker', async () => {
+  it('is created at a free path or in an empty folder, and is recognised by its marker', async () => {
     for (const folder of [join(around, 'deep/new'), join(around, 'empty')]) {
       if (folder.endsWith('empty')) await mkdir(folder);
       await openFolderStore(folder);
@@ -35,7 +35,7 @@ describe('a new store', () => {
     }
   });
 
-  it('is made on a fresh disk', async () => {
+  it('is created on a freshly formatted disk', async () => {
     await mkdir(join(around, 'lost+found'));
     await openFolderStore(around);
     expect(existsSync(join(around, markerName))).toBe(true);
@@ -54,8 +54,8 @@ describe('a new store', () => {
     },
   );
 
-  it('is refused in the root of all files and in a home folder, also through a link', async () => {
-    await expect(openFolderStore('/')).rejects.toThrow('it is the root of all files');
+  it('is refused in the root folder and in a home folder, also through a link', async () => {
+    await expect(openFolderStore('/')).rejects.toThrow('it is the root folder');
     await symlink(homedir(), join(around, 'link'));
     await expect(openFolderStore(join(around, 'link'))).rejects.toThrow('it is a home folder');
     await mkdir(join(around, 'home'));
@@ -76,7 +76,7 @@ it.each([
   expect(existsSync(join(around, markerName))).toBe(false);
 });
 
-describe('who may read a store', () => {
+describe('the permissions of a store', () => {
   const modeOf = (path: string) => statSync(join(around, path)).mode & 0o777;
   async function modes(): Promise<readonly number[]> {
     const store = await openFolderStore(join(around, 'store'));
@@ -91,12 +91,12 @@ describe('who may read a store', () => {
     return ['runs/x/blobs', 'runs/x/blobs/1', 'runs/x/blobs/2', 'runs/x/run.json'].map((key) => modeOf(`store/${key}`));
   }
 
-  it('is its owner, of a folder that petrel made', async () => {
+  it('are for its owner only in a folder that petrel created', async () => {
     expect(await modes()).toEqual([0o700, 0o600, 0o600, 0o600]);
     expect(modeOf('store')).toBe(0o700);
   });
 
-  it('is who the umask says, of a folder that was opened to others', async () => {
+  it('follow the umask in a folder that was opened to others', async () => {
     await mkdir(join(around, 'store'));
     await chmod(join(around, 'store'), 0o770);
     const before = process.umask(0o007);

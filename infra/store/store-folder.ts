@@ -1,6 +1,6 @@
 /**
- * Which folders are petrel stores, and which may become one. petrel removes old objects from its stores, so a new store is
- * never made among other files.
+ * Which folders are petrel stores, and which may become one. petrel removes old objects from its stores, so it never
+ * creates a store in a folder with other files.
  */
 import { open, readdir, realpath } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
@@ -11,22 +11,22 @@ import { keys } from '../../core/records/keys.ts';
 import { isInputFolder } from '../../core/records/own-keys.ts';
 import { ballastName } from './ballast.ts';
 
-/** Written when a store is made; hidden from its listings. Stores of the first weeks have none. */
+/** Marker file of a store, hidden from listings. Stores from the first weeks have none. */
 export const markerName = '.petrel-store';
 
 const markerText = `${JSON.stringify({ format: 1, what: 'a petrel store: see docs/store.md' })}\n`;
 
-/** Names that a folder may hold and still be empty: what file systems and petrel itself put there. */
+/** Names that a folder may contain and still count as empty: the file system or petrel creates them. */
 const noContent: ReadonlySet<string> = new Set(['lost+found', ballastName, 'probe']);
 
 /**
- * Makes a folder that is there a store, unless it is one. Throws InvalidInputError when it holds other files, for `/` and
- * for a home folder.
+ * Makes an existing folder a store, unless it is one. Throws InvalidInputError when it contains other files, for `/`
+ * and for a home folder.
  */
 export async function becomeStore(folder: string): Promise<void> {
   if (await isStore(folder)) return;
   const real = await realpath(folder);
-  if (real === '/') throw unfit(folder, 'it is the root of all files');
+  if (real === '/') throw unfit(folder, 'it is the root folder');
   if ((await homes()).includes(real)) throw unfit(folder, 'it is a home folder');
   const names = (await readdir(folder)).filter((name) => !noContent.has(name)).sort();
   const shown = names.slice(0, 3).join(', ') + (names.length > 3 ? ', …' : '');
@@ -34,7 +34,7 @@ export async function becomeStore(folder: string): Promise<void> {
   await mark(folder);
 }
 
-/** Another process may do so at the same moment. */
+/** Another process may write the marker at the same time. */
 async function mark(folder: string): Promise<void> {
   try {
     const file = await open(join(folder, markerName), 'wx', 0o644);
@@ -49,7 +49,7 @@ async function mark(folder: string): Promise<void> {
   }
 }
 
-/** By its marker, or by any object that only petrel writes. */
+/** A folder is a store when it has the marker, or any object that only petrel writes. */
 export async function isStore(folder: string): Promise<boolean> {
   if ((await namesIn(folder)).includes(markerName)) return true;
   const runs = (await namesIn(join(folder, keys.runs))).filter((name) => runIdPattern.test(name));
@@ -81,13 +81,13 @@ async function namesIn(folder: string): Promise<readonly string[]> {
   }
 }
 
-/** Home folders of this user: $HOME may name another one than the system does. */
+/** Home folders of this user: $HOME may differ from the system's entry. */
 async function homes(): Promise<readonly string[]> {
   const named = [homedir, () => userInfo().homedir].flatMap(unlessUnknown);
   return Promise.all(named.map((home) => realpath(home).catch(() => home)));
 }
 
-/** Both throw for a user id that the system does not know; it has no home. */
+/** Both calls throw for a user id that the system does not know; such a user has no home. */
 function unlessUnknown(home: () => string): readonly string[] {
   try {
     return [home()];

@@ -13,7 +13,7 @@ import { modelFolder, storeModelFolder } from './model-facts.ts';
 const fresh = () => mkdtemp(join(tmpdir(), 'petrel-streams-'));
 const bytes = new Uint8Array(9 * 1024 * 1024).map((_, i) => (i * 5 + (i >> 9)) & 255);
 
-/** The same store as seen by whoever cannot map its files. */
+/** The same store for a process that cannot map its files. */
 function remote(store: Store): Store {
   return new Proxy(store, {
     get: (target, name) => {
@@ -31,7 +31,7 @@ async function drain(stream: AsyncIterable<Uint8Array>): Promise<Buffer> {
 }
 
 describe('a large blob', () => {
-  it('has the same name in pieces and whole, and comes back as a stream', async () => {
+  it('has the same name in pieces and in one buffer, and can be read as a stream', async () => {
     const store = await openFolderStore(await fresh());
     const digest = await putLargeBlob(store, 'run', [bytes.subarray(0, 10), bytes.subarray(10)]);
     expect(digest).toBe(await putBlob(store, 'run', bytes));
@@ -39,7 +39,7 @@ describe('a large blob', () => {
     expect(sha256(await getBlob(store, 'run', digest))).toBe(digest);
   });
 
-  it('fails at the end of its stream when a bit is wrong, and at its beginning when it is gone', async () => {
+  it('fails at the end of its stream when a bit is wrong, and at the start when it is missing', async () => {
     const store = await openFolderStore(await fresh());
     const digest = await putLargeBlob(store, 'run', [bytes]);
     const path = store.localPath(keys.blob('run', digest)) ?? '';
@@ -58,7 +58,7 @@ describe('a large blob', () => {
 });
 
 describe('a model of a remote store', () => {
-  it('is copied once, and a copy gets its name only when it is whole', async () => {
+  it('is copied once, and the copy gets its final name only when it is complete', async () => {
     const [source, cache] = [await fresh(), await fresh()];
     for (const name of ['config.json', 'model.safetensors'])
       await writeFile(join(source, name), name === 'config.json' ? '{}' : bytes);
@@ -76,12 +76,12 @@ describe('a model of a remote store', () => {
   });
 });
 
-it('a model of a folder store that vanishes is waited for, and its folder is not made anew', async () => {
+it('a model of a missing folder store is a retryable error, and the folder is not created again', async () => {
   const [source, place] = [await fresh(), join(await fresh(), 'store')];
   await writeFile(join(source, 'config.json'), '{}');
   const store = await openFolderStore(place);
   const digest = await storeModelFolder(store, source);
-  await modelFolder(store, digest, source); // from now on it is known to be right
+  await modelFolder(store, digest, source); // from now on its files are verified
   await rename(place, `${place}-away`);
   await expect(modelFolder(store, digest, source)).rejects.toMatchObject({ kind: 'retryable', code: 'StoreGone' });
   expect(existsSync(place)).toBe(false);

@@ -1,4 +1,4 @@
-/** Terms on a folder store: every reader with logs of several terms, and random interleavings of all who write. */
+/** Terms in a folder store: every reader on logs of several terms, and random interleavings of all writers. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -79,7 +79,7 @@ async function headOf(log: RunLog): Promise<Head> {
   return head;
 }
 
-/** What a control process commits next after this head; `mark` makes its batch another than everybody else's. */
+/** The next commit of a control process after this head; `mark` makes its batch differ from all others. */
 async function commitBatch(log: RunLog, head: Head, mark: string): Promise<void> {
   const { runId } = log;
   const draws = drawsPast(stream, head.counters.cursor, batchSize, head.termRecord.skippedDraws);
@@ -164,7 +164,7 @@ async function commitUpdate(log: RunLog, head: Head): Promise<void> {
 const append = (log: RunLog, head: Head, mark: string) =>
   head.pending === undefined ? commitBatch(log, head, mark) : commitUpdate(log, head);
 
-/** Whole iterations. */
+/** Commits whole iterations. */
 async function iterate(log: RunLog, count: number, mark = 'a'): Promise<void> {
   for (let i = 0; i < 2 * count; i++) await append(log, await headOf(log), mark);
 }
@@ -173,7 +173,7 @@ function wanted(after: number, more: Partial<WantedTerm> = {}): WantedTerm {
   return { after, skipDraws: false, owner: 'a', reason: 'redo', writer, ...more };
 }
 
-/** Walks the log from its first term to its end; fails where a record does not follow from the one before it. */
+/** Walks the log from its first term to its end; fails when a record's parent is not the record before it. */
 async function expectOneChain(log: RunLog): Promise<void> {
   const chain = await log.chain();
   expect(chain[0]?.record.lineage ?? []).toEqual(
@@ -205,7 +205,7 @@ async function expectOneChain(log: RunLog): Promise<void> {
       expect((await log.at(k - 1)).parent).toBe(batch.record.parent);
       before = { digest: update.digest, state: update.record.stateDigest, counters: update.record.after, position: k };
     }
-    // The parent of a later term is the record that made the state, not a term that began there and was given up.
+    // The parent of a later term is the record that made the state, not an abandoned term that started there.
     if (terms[i + 1] !== undefined && until === 0) before = { ...before, digest: terms[0]!.digest };
   }
   expect(await log.at(head.position)).toMatchObject({
@@ -229,7 +229,7 @@ async function expectOneOutcomeEach(log: RunLog): Promise<void> {
 }
 
 describe('a term after the first', () => {
-  it('goes on from an earlier position; what came after it no longer counts', async () => {
+  it('continues from an earlier position and abandons the later ones', async () => {
     const log = await freshLog();
     await iterate(log, 4);
     const abandoned = (await log.iteration(3)).update.digest;
@@ -252,7 +252,7 @@ describe('a term after the first', () => {
     await expectOneOutcomeEach(log);
   });
 
-  it('begins at position 0 as well, and as the first record of another', async () => {
+  it('can start at position 0, and at the position where another term starts', async () => {
     const log = await freshLog();
     await openNextTerm(log, wanted(1));
     await openNextTerm(log, wanted(2));
@@ -267,7 +267,7 @@ describe('a term after the first', () => {
     await expectOneChain(log);
   });
 
-  it('may begin before its predecessor began: that one drops out of the chain', async () => {
+  it('can start before the start of its predecessor, which then leaves the chain', async () => {
     const log = await freshLog();
     await iterate(log, 5);
     await openNextTerm(log, wanted(1, { position: 3 }));
@@ -289,7 +289,7 @@ describe('a term after the first', () => {
     await expectOneOutcomeEach(log);
   });
 
-  it('closes the old one at the update when a batch waits: that batch no longer counts', async () => {
+  it('closes the old one at the update when a batch waits, and abandons that batch', async () => {
     const log = await freshLog();
     await iterate(log, 1);
     const stale = await headOf(log);
@@ -312,7 +312,7 @@ describe('a term after the first', () => {
     await expect(commitBatch(log, zombie, 'a')).rejects.toMatchObject({ code: 'Fenced' });
   });
 
-  it('is opened once: the same request adopts it, another is told who won', async () => {
+  it('is opened once: the same request adopts it, another one gets the name of the winner', async () => {
     const log = await freshLog();
     await iterate(log, 3);
     const first = await openNextTerm(log, wanted(1, { position: 1 }));
@@ -333,12 +333,12 @@ describe('a term after the first', () => {
     await iterate(log, 2);
     await expect(openNextTerm(log, wanted(1, { position: 3 }))).rejects.toMatchObject({
       code: 'InvalidInput',
-      hint: 'it can go on from 0 to 2',
+      hint: 'it can continue from any iteration from 0 to 2',
     });
     expect((await headOf(log)).seal).toBeUndefined();
   });
 
-  it('passes over the draws that a redo gives up, and so do the terms after it', async () => {
+  it('skips the draws that a redo abandons, and so do the terms after it', async () => {
     const log = await freshLog();
     await iterate(log, 4);
     await commitBatch(log, await headOf(log), 'a');
@@ -348,7 +348,7 @@ describe('a term after the first', () => {
     await iterate(log, 1);
     expect((await log.iteration(3)).batch.record.draws.map(({ draw }) => draw)).toEqual([10, 11]);
     await expectOneOutcomeEach(log);
-    // A redo of the redo repeats its numbers: what was skipped stays skipped.
+    // A redo of the redo repeats its numbers: skipped draws stay skipped.
     expect((await openNextTerm(log, wanted(2, { position: 1 }))).record.skippedDraws).toEqual([[4, 10]]);
     await iterate(log, 2);
     expect((await log.iteration(3)).batch.record.draws.map(({ draw }) => draw)).toEqual([10, 11]);
@@ -361,7 +361,7 @@ describe('a term after the first', () => {
 
 class Died extends Error {}
 
-/** A store whose every operation waits until the scheduler lets it go. After `operations` of them whoever uses it is dead. */
+/** A store whose operations wait until the scheduler releases them. After `operations` of them its process is dead. */
 function scheduled(store: Store, scheduler: fc.Scheduler, operations = Number.POSITIVE_INFINITY): Store {
   let done = 0;
   const turn = async (label: string) => {
@@ -396,7 +396,7 @@ function scheduled(store: Store, scheduler: fc.Scheduler, operations = Number.PO
   };
 }
 
-/** Appends until it has done its part or is fenced; a control process that knows nothing of the others. */
+/** A control process that knows nothing of the others: appends until it has done its part or is fenced. */
 async function control(store: Store, runId: string, mark: string, steps: number): Promise<void> {
   const log = new RunLog(store, runId);
   for (let i = 0; i < steps; i++) {
@@ -410,7 +410,7 @@ async function control(store: Store, runId: string, mark: string, steps: number)
   }
 }
 
-/** Opens a term after the newest that it sees; being told that another was quicker is an answer. */
+/** Opens a term after the newest one that it sees. Being fenced by a faster process is a valid outcome. */
 async function opener(store: Store, runId: string, more: Partial<WantedTerm>): Promise<void> {
   const log = new RunLog(store, runId);
   try {
@@ -422,7 +422,7 @@ async function opener(store: Store, runId: string, more: Partial<WantedTerm>): P
   }
 }
 
-/** Everything that lies in the folder of a term is one run of iterations, closed by at most one seal. */
+/** The folder of a term holds one run of consecutive iterations, closed by at most one seal. */
 async function expectClosedOnce(log: RunLog, term: number, begin: number, isNewest: boolean): Promise<number> {
   let k = begin;
   let sealed = false;
@@ -444,7 +444,7 @@ async function expectClosedOnce(log: RunLog, term: number, begin: number, isNewe
   return k;
 }
 
-describe('whoever writes, and in whatever order', () => {
+describe('any writers in any order', () => {
   it('the log stays one chain, and nothing committed before a seal is lost', { timeout: 300_000 }, async () => {
     const opening = fc.record({
       owner: fc.constantFrom('b', 'c'),
@@ -472,7 +472,7 @@ describe('whoever writes, and in whatever order', () => {
             ),
           ]);
           await scheduler.waitFor(all);
-          // Whatever was left half done, the next one finishes it.
+          // The next process completes all unfinished work.
           await opener(log.store, log.runId, { owner: 'd', reason: 'the last' });
           const terms = [];
           for (let t = 1; ; t++) {
@@ -484,7 +484,8 @@ describe('whoever writes, and in whatever order', () => {
           for (const [i, term] of terms.entries()) {
             const end = await expectClosedOnce(log, term.term, term.parent?.position ?? 0, i === terms.length - 1);
             const next = terms[i + 1];
-            const position = next && openings[Number(next.reason.replace('wish ', ''))]?.position; // none for the last
+            // undefined for the last term
+            const position = next && openings[Number(next.reason.replace('wish ', ''))]?.position;
             if (next !== undefined) expect(next.parent?.position).toBe(position ?? end);
           }
           await expectOneChain(log);

@@ -26,17 +26,17 @@ import { pinPosition } from './retention-log.ts';
 import type { Head, RunLog } from './run-log.ts';
 
 export interface WantedTerm {
-  /** The newest term that the caller has seen; the new one is the next. */
+  /** The newest term that the caller has seen; the new term gets the next number. */
   readonly after: number;
-  /** The committed position to continue from; left out: where the log ends. */
+  /** The committed position to continue from; default: the end of the log. */
   readonly position?: number;
-  /** No batch of it uses a draw of the iterations that it gives up. */
+  /** The new term's batches use no draw of the iterations that it abandons. */
   readonly skipDraws: boolean;
-  /** Left out: the revision of the term before. */
+  /** Default: the revision of the term before. */
   readonly revision?: number;
   /** Tokens of the largest micro-batch, when the revision changes them. */
   readonly maxTokensPerMicroBatch?: number;
-  /** Another arithmetic: the term begins at a checkpoint and applies again what was committed after it. */
+  /** Another arithmetic: the term starts at a checkpoint and applies the later batches again. */
   readonly engine?: EngineChange;
   readonly owner: string;
   readonly reason: string;
@@ -46,18 +46,21 @@ export interface WantedTerm {
 export interface EngineChange {
   /** The arithmetic from now on. */
   readonly profile: NumericProfile;
-  /** Position of a checkpoint that was found whole, or the first position of the log. */
+  /** Position of a checkpoint that was verified, or the first position of the log. */
   readonly checkpoint: number;
 }
 
-/** Where the term begins; undefined: where the log ends. */
+/** Where the term starts; undefined: at the end of the log. */
 const wantedBegin = ({ engine, position }: WantedTerm): number | undefined => engine?.checkpoint ?? position;
 
-/** Throws FencedError that names the owner when another one opened it, InvalidInputError for a position that is not committed. */
+/**
+ * Throws FencedError with the owner's name when another process opened it, InvalidInputError for a position that is not
+ * committed.
+ */
 export async function openNextTerm(log: RunLog, wanted: WantedTerm): Promise<Stored<TermRecord>> {
   const newest = await log.newestTerm();
   if (newest === undefined)
-    throw new TerminalError('NoTerm', `${log.runId} has no term yet: there is nothing to go on from`);
+    throw new TerminalError('NoTerm', `${log.runId} has no term yet: there is no position to continue from`);
   if (newest.record.term === wanted.after + 1 && isOurs(newest.record, wanted)) return newest;
   if (newest.record.term !== wanted.after) throw openedBy(newest.record);
   await refusePosition(log, wanted);
@@ -74,7 +77,7 @@ export async function openNextTerm(log: RunLog, wanted: WantedTerm): Promise<Sto
   }
 }
 
-/** Longer than it takes to decide a term. */
+/** Longer than creating a term record takes. */
 const openingMs = 10 * 60_000;
 
 async function decideTerm(log: RunLog, wanted: WantedTerm): Promise<Stored<TermRecord>> {
@@ -88,7 +91,7 @@ async function decideTerm(log: RunLog, wanted: WantedTerm): Promise<Stored<TermR
 
 /**
  * Closes the term `after` unless it is closed, and returns the end of its log, which is final. Throws FencedError when
- * there is a newer term: only its own opener may close that one.
+ * a newer term exists, because only its opener may close that one.
  */
 export async function sealTerm(
   log: RunLog,
@@ -150,7 +153,10 @@ async function nextTerm(log: RunLog, head: Head, wanted: WantedTerm): Promise<Te
   };
 }
 
-/** A redo gives up what comes after its position. Without another arithmetic only what the old term had to adopt is left. */
+/**
+ * The iteration up to which the new term applies earlier batches again. With another arithmetic: up to the position, or the
+ * end of the log. For a redo: none. Otherwise: as far as the old term still had to.
+ */
 function adoptedUntil(head: Head, { engine, position }: WantedTerm): number {
   if (engine !== undefined) return position ?? adoptableUntil(head);
   return position === undefined ? (head.termRecord.adopts?.until ?? 0) : 0;
@@ -171,11 +177,14 @@ async function refusePosition(log: RunLog, { position }: WantedTerm): Promise<vo
   const [first, last] = [await log.first(), head?.position ?? 0];
   if (Number.isInteger(position) && position >= first && position <= last) return;
   throw new InvalidInputError(`${log.runId} has no committed iteration ${position}`, {
-    hint: `it can go on from ${first} to ${last}`,
+    hint: `it can continue from any iteration from ${first} to ${last}`,
   });
 }
 
-/** A log that lost a record in its middle seems to end there: a term that continues from it would give up what follows. */
+/**
+ * In a log that lost a record in its middle, the end is found too early: a new term from there would abandon the later
+ * iterations.
+ */
 async function refuseHole(log: RunLog): Promise<void> {
   const hole = await findHole(log, await log.head());
   if (hole !== undefined) throw hole;
@@ -196,6 +205,6 @@ function isOurs(term: TermRecord, wanted: WantedTerm): boolean {
 function openedBy({ runId, term, owner, reason, writer }: TermRecord): FencedError {
   return new FencedError(`term ${term} of ${runId} was opened by ${owner} at ${writer.at}: ${reason}`, {
     where: runId,
-    hint: `${owner} goes on with it; petrel status ${runId} shows where it is`,
+    hint: `${owner} drives the run now; petrel status ${runId} shows where it is`,
   });
 }

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { MemoryStore } from '../../tests/memory-store.ts';
 import { watchedStore } from './watched.ts';
 
-it('shows every few MiB that are read as a stream or written in pieces', async () => {
+it('reports progress every few MiB of a streamed read or a write in pieces', async () => {
   let seen = 0;
   const store = watchedStore(new MemoryStore(), () => (seen += 1));
   async function* pieces() {

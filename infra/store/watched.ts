@@ -1,10 +1,10 @@
-/** A store that shows that bytes are moving: a worker with a large model or a slow store is at work, not stuck. */
+/** A store that reports moving bytes, so that a worker with a large model or a slow store does not count as stuck. */
 import type { Store } from '../../core/ports.ts';
 
-/** Large pieces are handed on in parts of this size, so that a slow upload shows progress, too. */
+/** Large pieces are split into parts of this size, so that a slow upload shows progress too. */
 const partBytes = 8 * 2 ** 20;
 
-/** The same store. `onBytes` is called for every piece of an object that is read as a stream or written in pieces. */
+/** Wraps a store. `onBytes` is called for every piece of an object that is streamed in or written in pieces. */
 export function watchedStore(store: Store, onBytes: () => void): Store {
   return {
     url: store.url,

@@ -1,4 +1,4 @@
-/** A place in a bucket, with the connection to it: what every request to the store needs. */
+/** A prefix in a bucket with the connection to it: everything that a request to the store needs. */
 import { HeadBucketCommand } from '@aws-sdk/client-s3';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { InvalidInputError } from '../../../core/errors.ts';
@@ -18,7 +18,7 @@ export class S3Bucket {
   readonly #serving: boolean;
   #worked = false;
 
-  /** `serving`: what the server refuses is raised as UnfitError. */
+  /** `serving`: a refusal by the server is thrown as UnfitError. */
   constructor({ client, endpoint, patience }: S3Connection, location: S3Location, serving = false) {
     this.#serving = serving;
     this.client = client;
@@ -28,12 +28,12 @@ export class S3Bucket {
     this.url = showS3Url(location);
   }
 
-  /** Bucket and name of an object, as every command takes them. */
+  /** Bucket and full key of an object, as every command needs them. */
   at(key: string): { readonly Bucket: string; readonly Key: string } {
     return { Bucket: this.location.bucket, Key: objectName(this.location, key) };
   }
 
-  /** Runs `attempt` with the store's patience; `what` names it in errors. */
+  /** Runs `attempt` with retries; `what` names it in errors. */
   async insist<T>(what: string, attempt: () => Promise<T>): Promise<T> {
     const result = await insist(
       { what, where: this.url, worked: this.#worked, serving: this.#serving },

@@ -1,4 +1,4 @@
-/** The S3 client: endpoint, region and credentials from the SDK's usual places, retries and time limits of our own. */
+/** The S3 client: endpoint, region and credentials from the SDK's usual sources; petrel's own retries and timeouts. */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { S3Client } from '@aws-sdk/client-s3';
@@ -13,7 +13,7 @@ export interface S3Connection {
   readonly patience: Patience;
 }
 
-/** Connections side by side: a few large transfers, each in parallel parts, and records beside them. */
+/** Parallel connections: a few large transfers, each in parallel parts, and some records. */
 const maxSockets = 64;
 const connectMs = 5_000;
 
@@ -26,7 +26,9 @@ export function sharedS3(): Promise<S3Connection> {
   return shared;
 }
 
-/** A client with connections of its own. `endpoint` overrides the environment's. Throws InvalidInputError without a region. */
+/**
+ * A client with its own connections. `endpoint` overrides the environment's. Throws InvalidInputError without a region.
+ */
 export async function connectS3({
   endpoint,
   patience = usualPatience,
@@ -34,7 +36,8 @@ export async function connectS3({
   readonly endpoint?: string;
   readonly patience?: Patience;
 } = {}): Promise<S3Connection> {
-  process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true'; // the version that is pinned runs on this Node
+  // the pinned SDK version runs on this Node
+  process.env['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
   const usual = await usualPlaces();
   const at = endpoint ?? usual.endpoint;
   const region = usual.region ?? (at === undefined ? undefined : 'us-east-1');
@@ -66,7 +69,7 @@ export async function connectS3({
 async function usualPlaces(): Promise<{ readonly endpoint: string | undefined; readonly region: string | undefined }> {
   const plain = new S3Client({});
   try {
-    // The SDK asks this of itself before each request; whether to put the bucket into the path must be known before.
+    // The SDK checks this before each request, but petrel must know earlier whether the bucket goes into the path.
     const { serviceConfiguredEndpoint } = plain.config as {
       readonly serviceConfiguredEndpoint?: () => Promise<string | undefined>;
     };

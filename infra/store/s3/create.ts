@@ -1,17 +1,17 @@
-/** The conditional create: the one operation by which anything is decided. */
+/** The conditional create: every decision is made by this one operation. */
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import type { S3Bucket } from './bucket.ts';
 import { isAbsent, statusOf } from './failures.ts';
 
-/** Metadata of an object that names the call that made it. */
+/** Metadata of an object with the tag of the call that created it. */
 export const writerName = 'petrel-writer';
 
 /**
- * A single PUT that only succeeds where nothing is. Its reply may be lost, or the request be sent twice by something
- * between us and the server; then a later attempt finds our own object. So each call signs its object, and a refusal by
- * an object that bears our name is a success.
+ * A single PUT that succeeds only if the key is free. The reply may be lost, or a proxy may send the request twice;
+ * then a later attempt finds the object of an earlier attempt. So each call tags its object, and a refusal because of
+ * an object with this call's tag is a success.
  */
 export async function createObject(
   bucket: S3Bucket,
@@ -39,7 +39,7 @@ export async function createObject(
   });
 }
 
-/** Who made the object, as it says itself; undefined when it is gone or does not say. */
+/** The tag of the call that created the object; undefined when the object is missing or has no tag. */
 export async function readWriterTag(bucket: S3Bucket, key: string): Promise<string | undefined> {
   return bucket.insist(`head ${key}`, async () => {
     try {
@@ -51,7 +51,7 @@ export async function readWriterTag(bucket: S3Bucket, key: string): Promise<stri
   });
 }
 
-/** Sends all of the signed request but its last byte, which waits for `hold`. */
+/** Sends the signed request except its last byte, which waits for `hold`. */
 function holdLastByte(command: PutObjectCommand, bytes: Uint8Array, hold: () => Promise<void>): void {
   command.middlewareStack.add(
     (next) => async (args) => {

@@ -1,19 +1,22 @@
-/** What an S3 failure means: try again, or tell a person what to do. */
+/** Translates an S3 failure: retry, or tell a person what to do. */
 import { InvalidInputError, PetrelError, TerminalError, UnfitError } from '../../../core/errors.ts';
 
-/** What was asked, for the error's text. */
+/** The request, for the error's text. */
 export interface RequestOf {
   /** `create runs/x/run.json`. */
   readonly what: string;
   /** The store. */
   readonly where: string;
-  /** The store has answered this process before, so credentials were there: a lack of them may pass. */
+  /** The store has answered this process before, so it had credentials; missing ones may come back. */
   readonly worked?: boolean;
-  /** A worker or the control process asks: a refusal says something about that process, and nothing about the run. */
+  /**
+   * A worker or the control process made the request: a refusal says something about that process, and nothing about
+   * the run.
+   */
   readonly serving?: boolean;
 }
 
-/** A reply that ended before all its bytes were there, or whose bytes are not those the server meant. */
+/** A reply that ended too early, or whose bytes do not match the server's checksum. */
 export class BrokenTransfer extends Error {}
 
 const transientNames = new Set([
@@ -48,29 +51,29 @@ const transientCodes = new Set([
 
 const credentialNames = new Set(['CredentialsProviderError', 'TokenProviderError', 'CredentialsError']);
 
-/** 0 when no reply came. */
+/** 0 when there was no reply. */
 export function statusOf(error: unknown): number {
   return (
     (error as { readonly $metadata?: { readonly httpStatusCode?: number } } | undefined)?.$metadata?.httpStatusCode ?? 0
   );
 }
 
-/** S3's error code, or the system's, or the class. */
+/** S3's error code, or the system's, or the error's class. */
 export function nameOf(error: unknown): string {
   return error instanceof Error ? error.name : String(error);
 }
 
-/** The object is not there. A HEAD has no body that could tell a missing key from a missing bucket. */
+/** The object does not exist. A HEAD has no body that could distinguish a missing key from a missing bucket. */
 export function isAbsent(error: unknown): boolean {
   return statusOf(error) === 404 && nameOf(error) !== 'NoSuchBucket' && nameOf(error) !== 'NoSuchUpload';
 }
 
-/** The SDK found no credentials. Where they were found before, whoever hands them out does not answer now. */
+/** The SDK found no credentials. If it found some before, their source does not answer now. */
 export function isWithoutCredentials(error: unknown): boolean {
   return credentialNames.has(nameOf(error));
 }
 
-/** The same request may succeed in a moment. */
+/** The same request may succeed later. */
 export function isTransient(error: unknown): boolean {
   if (error instanceof BrokenTransfer) return true;
   if (!(error instanceof Error) || error instanceof PetrelError || credentialNames.has(error.name)) return false;
@@ -89,7 +92,10 @@ export function describeFailure(error: unknown): string {
   return text === '' || text === 'UnknownError' || name.endsWith(text) ? name : `${name}: ${text}`.replace(/^: /, '');
 }
 
-/** A failure that stays: who must do what. UnfitError for a process that serves runs, TerminalError for a command. */
+/**
+ * A lasting failure, and what a person must do about it. UnfitError for a process that serves runs, TerminalError for a
+ * command.
+ */
 export function toPetrelError(error: unknown, request: RequestOf): PetrelError {
   const refusal = error instanceof PetrelError ? error : refusalOf(error, request);
   if (request.serving !== true || refusal.kind !== 'terminal') return refusal;
@@ -126,10 +132,10 @@ function refusalOf(error: unknown, { what, where }: RequestOf): TerminalError {
       cause: error,
     });
   }
-  return new TerminalError('StoreRefused', text, { where, hint: 'petrel doctor looks at the store', cause: error });
+  return new TerminalError('StoreRefused', text, { where, hint: 'petrel doctor checks the store', cause: error });
 }
 
-const restart = 'after a change: petrel down and petrel up, since workers keep the environment they were started with';
+const restart = 'then petrel down and petrel up, because workers keep the environment they were started with';
 
 function systemCodeOf(error: unknown): string {
   const code = (error as { readonly code?: unknown } | undefined)?.code;

@@ -1,10 +1,10 @@
-/** Listing, page by page, and removing what lies under a prefix. */
+/** Lists page by page, and removes the objects under a prefix. */
 import { DeleteObjectCommand, DeleteObjectsCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { RetryableError } from '../../../core/errors.ts';
 import type { S3Bucket } from './bucket.ts';
 
 interface Page {
-  /** Names in the bucket. */
+  /** Full keys in the bucket. */
   readonly names: readonly string[];
   /** Common prefixes, with their ending "/". */
   readonly folders: readonly string[];
@@ -17,7 +17,7 @@ async function* pages(bucket: S3Bucket, prefix: string, delimiter?: '/'): AsyncG
     const page = await bucket.insist(`list ${prefix}`, () =>
       bucket.client.send(new ListObjectsV2Command({ Bucket, Prefix, Delimiter: delimiter, ContinuationToken })),
     );
-    // Some servers show folders that objects left behind as empty objects.
+    // Some servers show former folders as empty objects.
     const names = (page.Contents ?? []).map(({ Key = '' }) => Key).filter((name) => name !== '' && !name.endsWith('/'));
     yield { names, folders: (page.CommonPrefixes ?? []).map(({ Prefix: folder = '' }) => folder) };
     ContinuationToken = page.IsTruncated === true ? page.NextContinuationToken : undefined;
@@ -46,7 +46,7 @@ export async function removeObject(bucket: S3Bucket, key: string): Promise<void>
   await bucket.insist(`remove ${key}`, () => bucket.client.send(new DeleteObjectCommand(bucket.at(key))));
 }
 
-/** Removes the objects under a prefix that ends in "/" whose keys `only` wants, a page at a time. */
+/** Removes the objects under a prefix that ends in "/" whose keys `only` accepts, one page at a time. */
 export async function removeAll(bucket: S3Bucket, prefix: string, only: (key: string) => boolean): Promise<void> {
   const skipped = bucket.location.prefix.length;
   for await (const page of pages(bucket, prefix)) {
@@ -57,14 +57,15 @@ export async function removeAll(bucket: S3Bucket, prefix: string, only: (key: st
       const { Errors = [] } = await bucket.client.send(
         new DeleteObjectsCommand({ Bucket: bucket.location.bucket, Delete: { Objects, Quiet: true } }),
       );
-      const stayed = Errors.filter(({ Code }) => Code !== 'NoSuchKey'); // removed by an attempt whose reply was lost
+      // NoSuchKey: removed by an attempt whose reply was lost
+      const stayed = Errors.filter(({ Code }) => Code !== 'NoSuchKey');
       if (stayed.length > 0) throw refused(bucket, prefix, stayed[0]?.Code);
     });
   }
 }
 
 function refused(bucket: S3Bucket, prefix: string, code = 'unknown'): RetryableError {
-  return new RetryableError('StoreUnavailable', `remove ${prefix}: some objects stayed: ${code}`, {
+  return new RetryableError('StoreUnavailable', `remove ${prefix}: some objects were not removed: ${code}`, {
     where: bucket.url,
     hint: 'Remove it again',
   });

@@ -27,7 +27,7 @@ export function showS3Url({ bucket, prefix }: S3Location): string {
   return `s3://${bucket}/${prefix}`.replace(/\/$/, '');
 }
 
-/** The object's name in the bucket. */
+/** The object's full key in the bucket. */
 export function objectName({ prefix }: S3Location, key: string): string {
   return prefix + checkKey(key);
 }

@@ -1,6 +1,6 @@
-/** Work on a sequence with a bounded number of pieces under way. */
+/** Runs work on a sequence with a bounded number of items in progress. */
 
-/** Results in the order of the inputs; at most `atOnce` inputs are being worked on or wait to be taken. */
+/** Results in the order of the inputs; at most `atOnce` inputs are in progress or finished and not yet consumed. */
 export async function* inOrder<T, R>(
   inputs: Iterable<T>,
   atOnce: number,
@@ -9,7 +9,7 @@ export async function* inOrder<T, R>(
   const underWay: Promise<R>[] = [];
   const start = (input: T): void => {
     const result = work(input);
-    result.catch(() => {}); // told when its turn comes, or not at all when an earlier one failed
+    result.catch(() => {}); // thrown when the consumer reaches it, or not at all when an earlier one failed
     underWay.push(result);
   };
   try {
@@ -23,7 +23,9 @@ export async function* inOrder<T, R>(
   }
 }
 
-/** Works on everything that comes, in any order. After the first failure nothing new is begun; it throws when the last has ended. */
+/**
+ * Runs all items, in any order. After the first failure no new item starts; throws when the running ones have ended.
+ */
 export async function eachOf<T>(
   inputs: AsyncIterable<T> | Iterable<T>,
   atOnce: number,

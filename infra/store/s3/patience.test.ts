@@ -21,13 +21,13 @@ async function failing(
   return { kind, code, attempts };
 }
 
-it('waits for credentials that were there before: the service that hands them out may be away', async () => {
+it('retries when credentials that existed before are missing, because their service may be down', async () => {
   const none = named('CredentialsProviderError');
   expect(await failing(none, { worked: true })).toEqual({ kind: 'retryable', code: 'StoreUnavailable', attempts: 3 });
   expect(await failing(none)).toEqual({ kind: 'terminal', code: 'InvalidInput', attempts: 1 });
 });
 
-it('takes a refusal for a fault of the process that serves, and for an error of the command that asks', async () => {
+it('reports a refusal as unfit in a serving process and as a terminal error in a command', async () => {
   for (const [error, code] of [
     [named('AccessDenied', 403), 'StoreDenied'],
     [named('ExpiredToken', 400), 'StoreDenied'],

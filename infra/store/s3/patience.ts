@@ -1,4 +1,4 @@
-/** How long a request to the store is tried again before the caller hears of it. */
+/** How long a request to the store is retried before the caller gets the error. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { RetryableError } from '../../../core/errors.ts';
 import { describeFailure, isTransient, isWithoutCredentials, toPetrelError } from './failures.ts';
@@ -6,16 +6,19 @@ import type { RequestOf } from './failures.ts';
 
 export interface Patience {
   readonly attempts: number;
-  /** Pauses double from the first to the longest; each is shortened by chance, so that many clients do not come back at once. */
+  /**
+   * Pauses double from the first to the longest. Each is shortened by a random amount, so that many clients do not
+   * retry at the same time.
+   */
   readonly firstPauseMs: number;
   readonly longestPauseMs: number;
-  /** A connection that carries nothing for so long is given up. */
+  /** A connection without traffic for this time is closed. */
   readonly idleMs: number;
-  /** From the first byte of a request to the first of its reply. */
+  /** Time from the first byte of a request to the first byte of its reply. */
   readonly replyMs: number;
 }
 
-/** About ten seconds of refusals, or a server that is silent for minutes. Longer troubles are the caller's to wait for. */
+/** About ten seconds of refusals, or some minutes of silence. The caller must wait out longer outages. */
 export const usualPatience: Patience = {
   attempts: 8,
   firstPauseMs: 100,
@@ -25,8 +28,8 @@ export const usualPatience: Patience = {
 };
 
 /**
- * Runs `attempt` until it succeeds or fails for good. Every failure comes out as a PetrelError; one that outlasted all
- * attempts as RetryableError `StoreUnavailable`.
+ * Runs `attempt` until it succeeds or fails for good. Every failure is thrown as a PetrelError; a failure that
+ * outlasted all attempts as RetryableError `StoreUnavailable`.
  */
 export async function insist<T>(request: RequestOf, patience: Patience, attempt: () => Promise<T>): Promise<T> {
   const started = performance.now();
@@ -52,7 +55,7 @@ function unavailable(error: unknown, { what, where }: RequestOf, made: number, t
     `${what}: ${made} attempts in ${(tookMs / 1000).toFixed(1)} s, the last: ${describeFailure(error)}`,
     {
       where,
-      hint: 'Nothing is lost: it goes on when the store answers again',
+      hint: 'nothing is lost: the run continues when the store answers again',
       cause: error,
     },
   );

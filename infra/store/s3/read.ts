@@ -1,4 +1,4 @@
-/** Reading objects: a small one in one request, with the server's checksum; a big one in ranges side by side. */
+/** Reads objects: a small one in one request with the server's checksum, a large one in parallel ranges. */
 import { GetObjectCommand, HeadObjectCommand } from '@aws-sdk/client-s3';
 import { RetryableError } from '../../../core/errors.ts';
 import type { S3Bucket } from './bucket.ts';
@@ -7,7 +7,7 @@ import { inOrder } from './parallel.ts';
 
 /** Bytes of a range, and of the largest object that is read in one request. */
 export const rangeBytes = 8 * 1024 * 1024;
-/** Ranges under way at once: what a stream holds in memory, and enough to fill a fast line. */
+/** Ranges in flight at once: this bounds the memory of a stream and is enough to fill a fast connection. */
 const rangesAtOnce = 6;
 
 /** Size in bytes; undefined when absent. */
@@ -22,7 +22,7 @@ export async function sizeOf(bucket: S3Bucket, key: string): Promise<number | un
   });
 }
 
-/** The whole object, its pieces put together as they come. */
+/** Reads the whole object into one buffer, in parallel ranges. */
 export async function readWhole(bucket: S3Bucket, key: string): Promise<Uint8Array | undefined> {
   const first = await readFirst(bucket, key);
   if (first === undefined || first.bytes.length === first.size) return first?.bytes;
@@ -33,7 +33,7 @@ export async function readWhole(bucket: S3Bucket, key: string): Promise<Uint8Arr
   return whole;
 }
 
-/** The object from its first byte to its last, a few ranges ahead of the reader. */
+/** Reads the object in order, a few ranges ahead of the consumer. */
 export async function readStream(bucket: S3Bucket, key: string): Promise<AsyncIterable<Uint8Array> | undefined> {
   const first = await readFirst(bucket, key);
   return first && restOf(bucket, key, first);
@@ -46,7 +46,7 @@ async function* restOf(bucket: S3Bucket, key: string, first: FirstPart): AsyncGe
   );
 }
 
-/** Bytes [start, end), fewer where the object ends before. */
+/** Bytes [start, end), fewer when the object is shorter. */
 export async function readRange(
   bucket: S3Bucket,
   key: string,
@@ -63,18 +63,21 @@ export async function readRange(
 interface FirstPart {
   readonly size: number;
   readonly etag: string | undefined;
-  /** All of a small object, the first range of a big one. */
+  /** All of a small object, or the first range of a large one. */
   readonly bytes: Uint8Array;
 }
 
 interface Range {
   readonly start: number;
   readonly end: number;
-  /** All ranges must be of one object. */
+  /** Throws when the ranges do not come from the same version of the object. */
   readonly etag?: string | undefined;
 }
 
-/** Asks for everything, since most objects are small; of a big one the connection is closed after the first range. */
+/**
+ * Requests the whole object, because most objects are small. For a large one it closes the connection after the first
+ * range.
+ */
 async function readFirst(bucket: S3Bucket, key: string): Promise<FirstPart | undefined> {
   return bucket.insist(`get ${key}`, async () => {
     const enough = new AbortController();
@@ -103,7 +106,7 @@ function* rangesAfter({ size, etag, bytes }: FirstPart): Generator<Range> {
     yield { start, end: Math.min(start + rangeBytes, size), etag };
 }
 
-/** Fills `target` with the range. An attempt that broke off is continued where it stopped. */
+/** Fills `target` with the range. A broken transfer continues where it stopped. */
 async function readInto(
   bucket: S3Bucket,
   key: string,
@@ -129,7 +132,10 @@ async function readInto(
   return target;
 }
 
-/** Copies a body into `target`. `more`: the body goes on, and what comes after is not wanted. Throws BrokenTransfer when too little or too much comes. */
+/**
+ * Copies a body into `target`. `more`: the body is longer than needed, and the rest is ignored. Throws BrokenTransfer
+ * when there is too little or too much.
+ */
 async function fill(
   target: Uint8Array,
   body: AsyncIterable<Uint8Array>,
@@ -143,7 +149,7 @@ async function fill(
     at += wanted.length;
     onBytes?.(wanted.length);
     if (more && at === target.length) return;
-    if (wanted.length < chunk.length) throw new BrokenTransfer(`more than ${target.length} bytes came`);
+    if (wanted.length < chunk.length) throw new BrokenTransfer(`got more than the expected ${target.length} bytes`);
   }
   if (at < target.length) throw new BrokenTransfer(`the reply ended after ${at} of ${target.length} bytes`);
 }

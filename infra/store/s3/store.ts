@@ -1,4 +1,4 @@
-/** A bucket as object store: create is a PUT that only succeeds where nothing is. */
+/** A bucket as object store. `create` is a PUT with If-None-Match, which succeeds only when the key is free. */
 import type { Store } from '../../../core/ports.ts';
 import { S3Bucket } from './bucket.ts';
 import { sharedS3 } from './client.ts';
@@ -11,9 +11,9 @@ import { putObject } from './write.ts';
 import { abortUnfinished } from './unfinished.ts';
 
 /**
- * Opens `s3://bucket/prefix`, by default with the process's one client. Throws InvalidInputError when bucket or
- * credentials are missing, TerminalError when they do not suffice, RetryableError when no server answers. With `serving`
- * what is missing or does not suffice is an UnfitError, now and later.
+ * Opens `s3://bucket/prefix`, by default with the process's shared client. Throws InvalidInputError when bucket or
+ * credentials are missing, TerminalError when access is denied, RetryableError when no server answers. With `serving`,
+ * a missing bucket, missing credentials or denied access is an UnfitError, now and later.
  */
 export async function openS3Store(url: string, connection?: S3Connection, serving = false): Promise<Store> {
   const location = parseS3Url(url);
@@ -53,7 +53,7 @@ class S3Store implements Store {
     return sizeOf(this.#bucket, key);
   }
 
-  /** A bucket shows nothing that is not durable. */
+  /** S3 lists and returns only durable objects. */
   async settle(): Promise<void> {}
 
   list(prefix: string): Promise<string[]> {

@@ -1,9 +1,12 @@
-/** Uploads that their writers never ended: nobody sees them, and they are paid for. */
+/** Multipart uploads that their writers never completed. They are invisible and still cost money. */
 import { AbortMultipartUploadCommand, ListMultipartUploadsCommand } from '@aws-sdk/client-s3';
 import { largeFolders } from '../../../core/records/keys.ts';
 import type { S3Bucket } from './bucket.ts';
 
-/** Aborts those of ours that were begun before then: a bucket may hold more than a store. How many. */
+/**
+ * Aborts this store's uploads that started before the given time. Returns how many. Uploads of other users of the
+ * bucket stay.
+ */
 export async function abortUnfinished(bucket: S3Bucket, before: Date): Promise<number> {
   const { Bucket, Key: Prefix } = bucket.at('');
   let aborted = 0;

@@ -1,4 +1,7 @@
-/** Writing facts: a small one in one request, a big one in parts side by side. Every part carries a checksum that the server compares. */
+/**
+ * Writes objects: a small one in one request, a large one in parallel parts. Every part has a checksum that the server
+ * verifies.
+ */
 import { randomUUID } from 'node:crypto';
 import {
   AbortMultipartUploadCommand,
@@ -13,10 +16,10 @@ import { writerName, readWriterTag } from './create.ts';
 import { nameOf } from './failures.ts';
 import { eachOf } from './parallel.ts';
 
-/** Bytes of a part. What comes as a stream is held in memory for as many parts as are under way. */
+/** Bytes of a part. For a stream, memory holds as many parts as are in flight. */
 export const partBytes = 8 * 1024 * 1024;
 const partsAtOnce = 6;
-/** S3 takes 10,000 parts: later ones of a long stream are larger. */
+/** S3 accepts 10,000 parts, so later parts of a long stream are larger. */
 const partsOfOneSize = 2_000;
 
 export async function putObject(
@@ -37,7 +40,7 @@ async function putWhole(bucket: S3Bucket, key: string, bytes: Uint8Array): Promi
   );
 }
 
-/** One multipart upload: nothing is visible before its last request, and nothing is left when it fails. */
+/** One multipart upload. The object appears with the last request; a failed upload is aborted. */
 class Upload {
   readonly #bucket: S3Bucket;
   readonly #key: string;
@@ -85,7 +88,10 @@ class Upload {
     this.#parts[number - 1] = { PartNumber: number, ETag, ...(ChecksumCRC32 === undefined ? {} : { ChecksumCRC32 }) };
   }
 
-  /** When the reply to an earlier attempt was lost the upload is unknown, and the object bears our name. */
+  /**
+   * When the reply to an earlier attempt was lost, the upload is already completed: the object exists and has this
+   * writer's tag.
+   */
   async #complete(upload: UploadOf): Promise<void> {
     await this.#bucket.insist(`end the upload of ${this.#key}`, async () => {
       try {
@@ -99,7 +105,7 @@ class Upload {
     });
   }
 
-  /** All parts have ended by now, so none comes after. The first failure is the one to tell. */
+  /** All parts have ended, so none arrives after the abort. The caller gets the first failure. */
   async #abort(upload: UploadOf, reason: unknown): Promise<void> {
     await this.#bucket
       .insist(`abort the upload of ${this.#key}`, () =>
@@ -118,7 +124,7 @@ interface UploadOf {
   readonly UploadId: string | undefined;
 }
 
-/** Cuts and joins pieces into parts, all but the last of full size. Large pieces are not copied. */
+/** Cuts and joins pieces into parts of full size, except the last. Large pieces are not copied. */
 async function* partsOf(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, undefined> {
