@@ -4,8 +4,8 @@ import type { Stored } from '../infra/store/records.ts';
 import type { Head } from '../infra/store/run-log.ts';
 
 /**
- * A copy of an earlier batch record at the head: the same draws, samples, tensors and learning rates behind another state.
- * Only the count of bad steps is the head's own, since an update that took no step before may take one now.
+ * A copy of an earlier batch record for the head: the same draws, samples, tensors and learning rates on another state.
+ * Only the count of bad steps comes from the head, because an update that took no step before may take one now.
  */
 export function adoptedBatch({ record, digest }: Stored<BatchRecord>, head: Head, writer: Writer): BatchRecord {
   const { badSteps } = head.counters;

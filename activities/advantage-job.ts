@@ -1,4 +1,7 @@
-/** The job that makes an iteration's batch of its scored samples, or of rows to learn: derived, so that it can be asked for again. */
+/**
+ * The job that makes an iteration's batch from its scored samples, or from rows for SFT. It is derived from the
+ * records, so every caller gets the same job id.
+ */
 import { cursorAfter } from '../core/rl/draws.ts';
 import type { JobRequest } from '../infra/nats/dispatcher.ts';
 import type { Head } from '../infra/store/run-log.ts';

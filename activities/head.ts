@@ -1,4 +1,4 @@
-/** Where a run stands: derived from the store whenever a workflow starts, resumes or was rolled back. */
+/** The state of a run, derived from the store whenever its workflow starts, resumes or was rolled back. */
 import { damage, isDamage } from '../core/damage.ts';
 import { PauseError, RetryableError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
@@ -19,10 +19,10 @@ export interface RecoveredHead {
   readonly term: number;
   readonly position: number;
   readonly iterations: number;
-  /** A batch is committed and not applied: the update goes first. */
+  /** A batch is committed and not applied: its update comes first. */
   readonly pending: boolean;
   readonly wish: DesiredState;
-  /** The policy at this position is to be validated, and was not. */
+  /** The policy at this position is due for validation. */
   readonly evaluationDue: boolean;
   readonly valOnly: boolean;
 }
@@ -31,7 +31,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, reco
   return {
     async recoverHead(ref: RunRef): Promise<RecoveredHead> {
       ports.dispatcher.runResumed(ref.runId);
-      // The store decides, not this process's memory of it: a record may have been lost since then.
+      // Read from the store, not from this process's cache: a record may have been lost.
       (await contexts.log(ref)).forget();
       const { context, head } = await contexts.head(ref);
       const hole = await ports.findHole(context.log, head);
@@ -50,7 +50,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, reco
       };
     },
 
-    /** Makes the base ready on a trainer, or the state that a fork begins with, and opens the first term. */
+    /** Loads the base model on a trainer, or the state that a fork starts with, and opens the first term. */
     async openTerm(ref: RunRef): Promise<{ readonly term: number }> {
       const { context, head } = await contexts.head(ref);
       if (head !== undefined) return { term: head.term };
@@ -101,7 +101,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, reco
     },
 
     /**
-     * Records the run's state, and the reason of a pause or a failure. When another stack drives the run by now, only that
+     * Records the run's state, and the reason of a pause or a failure. When another stack drives the run now, only that
      * stack records its state, and a failure here is only logged. Resolves with the desired state after the record.
      */
     async recordState(
@@ -114,13 +114,13 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, reco
       const log = await contexts.log(input);
       const term = (await newestIfReadable(log))?.record;
       if (term !== undefined && term.owner !== ports.stack) {
-        ports.say(input.runId, 'warn', `${ports.stack} ends its work here${reasonText(input.reason)}`);
+        ports.say(input.runId, 'warn', `${ports.stack} stops driving this run${reasonText(input.reason)}`);
         await ports.dispatcher.cancelJobs(input.runId);
         if (input.state === 'failed') return undefined;
         throw drivenBy(term, ports.stack);
       }
       if (term === undefined) await log.ensureThere();
-      // A pause without a reason is the owner's own. If the owner has asked to go on since, that is newer and stays.
+      // A pause without a reason comes from the user. A later resume by the user is newer and stays.
       const needsPerson = input.state === 'paused' && input.reason !== undefined;
       const { wish } = await whenThereIsRoom(() =>
         ports.appendStatus(
@@ -144,13 +144,15 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, reco
   };
 }
 
-/** A run is stopped or cancelled only while its owner wants that. Otherwise the workflow reads anew what they want. */
+/**
+ * A run is stopped or cancelled only while the user wants that. Otherwise the workflow reads the desired state again.
+ */
 function endsAsDesired(state: RunState): { readonly onlyIf?: DesiredState } {
   if (state === 'stopped') return { onlyIf: 'stop' };
   return state === 'cancelled' ? { onlyIf: 'cancel' } : {};
 }
 
-/** A state that cannot be written for want of room is written when there is some: Temporal asks again. */
+/** A full disk: Temporal retries until the state can be written. */
 async function whenThereIsRoom<T>(write: () => Promise<T>): Promise<T> {
   try {
     return await write();
@@ -161,7 +163,7 @@ async function whenThereIsRoom<T>(write: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A pause must be written down even when the term's record is what was damaged. */
+/** A pause must be recorded even when the term's record is the damaged one. */
 async function newestIfReadable(log: RunLog): Promise<Awaited<ReturnType<RunLog['newestTerm']>>> {
   try {
     return await log.newestTerm();
@@ -171,7 +173,7 @@ async function newestIfReadable(log: RunLog): Promise<Awaited<ReturnType<RunLog[
   }
 }
 
-/** What a stop or a crash left undone between an update and its validation is found here. */
+/** True for a validation that a stop or a crash prevented after its update. */
 async function isValidationMissing(
   { log, recipe, inputs, iterations }: RunContext,
   head: Head | undefined,
@@ -197,7 +199,7 @@ export function liveNote(
   };
 }
 
-/** Stages come after openTerm: without a term its record was lost, and that is never a fresh start. */
+/** Stages come after openTerm, so a missing term record was lost. It never means a new run. */
 export function needHead<T>(head: T | undefined, runId: string): T {
   if (head === undefined)
     throw damage('MissingRecord', keys.term(runId, 1), 'expected the record of the first term, found nothing');

@@ -1,12 +1,12 @@
-/** Removes what nothing reaches any more: infra/retention says what that is. */
+/** The janitor's activity: removes unreachable objects (infra/retention). */
 import type { ActivityPorts } from './ports.ts';
 
-/** Which store, as the janitor's workflow is told. */
+/** The store, as an argument of the janitor's workflow. */
 export interface StoreRef {
   readonly store: string;
 }
 
-/** Figures only: a history does not grow with the store. */
+/** Numbers only, so that the history does not grow with the store. */
 export interface SweepSummary {
   readonly runs: number;
   readonly removedObjects: number;

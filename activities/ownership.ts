@@ -1,9 +1,9 @@
-/** Who may go on with a run: the stack that opened its newest term, as long as nobody has closed it. */
+/** Which stack may drive a run: the one that opened its newest term, unless that term is closed. */
 import { FencedError } from '../core/errors.ts';
 import type { TermRecord } from '../core/records/schema.ts';
 import type { Head } from '../infra/store/run-log.ts';
 
-/** Throws FencedError that names who drives the run, unless it is `owner`. */
+/** Throws FencedError with the driving stack's name, unless that is `owner`. */
 export function refuseForeign(head: Head | undefined, owner: string, runId: string): void {
   if (head === undefined) return;
   if (head.termRecord.owner !== owner) throw drivenBy(head.termRecord, owner);

@@ -1,4 +1,4 @@
-/** What activities need of the world. Given by the control process; tests fake only these. */
+/** The ports of the activities. The control process provides them; tests fake only these. */
 import type { PauseError } from '../core/errors.ts';
 import type { Store } from '../core/ports.ts';
 import type { Sweep } from '../infra/retention/sweep.ts';
@@ -17,9 +17,9 @@ export interface ActivityPorts {
   /** Name of the stack, for records: who drives a run. */
   readonly stack: string;
   readonly openStore: (url: string) => Promise<Store>;
-  /** True for a run that was registered in this stack's home. A message may name any run. */
+  /** True for a run that is registered in this stack's home. A message may name any run. */
   readonly drivesRun: (run: { readonly runId: string; readonly store: string }) => boolean;
-  /** What the newest records tell of lost ones. */
+  /** A record that is missing although later ones exist, if any. */
   readonly findHole: (log: RunLog, head: Head | undefined) => Promise<PauseError | undefined>;
   readonly batchToAdopt: typeof batchToAdopt;
   /** Throws PauseError `DiskFull` when there is too little room for new work. */
@@ -37,11 +37,13 @@ export interface ActivityPorts {
   readonly listWorkers: () => Promise<Presence[]>;
   readonly schedules: SchedulePorts;
   readonly say: (runId: string, level: LogLine['level'], text: string) => void;
-  /** What a running stage is doing, for whoever watches. */
+  /** Publishes the progress of a running stage for live views. */
   readonly live: (runId: string, note: LiveNote) => void;
-  /** Ends what a janitor began: from now on the run is worked on. */
+  /** Completes a removal that a janitor started, before the run becomes active again. */
   readonly endSweep: (log: RunLog, now: Date) => Promise<void>;
-  /** A janitor's pass over a store; says what it removed from a run. Removes nothing more once the signal is there. */
+  /**
+   * A janitor's pass over a store; reports what it removed from a run. Removes nothing more once the signal is aborted.
+   */
   readonly sweepStore: (
     store: Store,
     say: (runId: string, text: string) => void,
@@ -49,9 +51,12 @@ export interface ActivityPorts {
     signal: AbortSignal,
   ) => Promise<Sweep>;
   readonly now: () => Date;
-  /** Called as an attempt begins; the answer says whether it was given up since, so that another may have done its work. */
+  /**
+   * Called when an attempt starts. The returned function says whether the attempt has timed out since; then another
+   * attempt may have done its work.
+   */
   readonly beginAttempt: () => () => boolean;
-  /** Runs a wait while telling Temporal that this waiter lives; gives up when the activity is cancelled. */
+  /** Runs a wait with heartbeats to Temporal; the wait ends when the activity is cancelled. */
   readonly whileHeartbeating: <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 }
 
@@ -61,6 +66,6 @@ export interface LiveNote {
   readonly done: number;
   readonly total: number;
   readonly note: string;
-  /** Why nothing moves: no worker, trainer leased to another run. */
+  /** Why the stage makes no progress: no worker, or the trainer is leased to another run. */
   readonly queued?: string;
 }

@@ -55,7 +55,7 @@ function onDyingDisk() {
   };
 }
 
-it('gives a job up that is lost again and again, and tries the next generations when its owner resumes the run', async () => {
+it('gives up a result that is lost repeatedly, and tries the next generations after a resume', async () => {
   const { disk, again, recompute } = onDyingDisk();
   await expect(again(runId)).rejects.toMatchObject({ code: 'DamagedRecord' });
   await expect(again(runId)).rejects.toMatchObject({ code: 'DamagedRecord' });

@@ -1,4 +1,7 @@
-/** The rollout and reward jobs of an iteration or a validation: derived, so every stage finds the same ones. */
+/**
+ * The rollout and reward jobs of an iteration or a validation. They are derived from the records, so every stage gets
+ * the same jobs.
+ */
 import type { LogPosition } from '../infra/store/run-log.ts';
 import type { NumericProfile } from '../core/records/schema.ts';
 import type { RewardInput, RolloutInput } from '../core/wire/jobs.ts';

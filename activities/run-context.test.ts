@@ -10,7 +10,7 @@ import { RunContexts } from './run-context.ts';
 const home = cliHome();
 afterAll(() => home.remove());
 
-it('nothing of a run is no beginning: another folder lies in the place of its store', async () => {
+it('a run without any record is not started anew: another folder is in the place of its store', async () => {
   const store = await home.store();
   const { log, runId } = await buildRun(store);
   await store.remove(keys.all(runId));
@@ -29,7 +29,7 @@ it('nothing of a run is no beginning: another folder lies in the place of its st
   expect(await store.list(keys.all(runId))).toEqual([]);
 });
 
-it('the runs that were asked for last are kept at hand, those before them are read again', async () => {
+it('the most recently used runs are cached, and older ones are read again', async () => {
   const store = await home.store();
   const { log } = await buildRun(store);
   let opened = 0;

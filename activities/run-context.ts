@@ -1,4 +1,4 @@
-/** What every stage of a run needs again and again: its log, recipe and settings. Parsed once per term. */
+/** The log, recipe and settings of a run, which every stage needs. Parsed once per term. */
 import { TerminalError } from '../core/errors.ts';
 import { parseRecipe } from '../core/recipe/index.ts';
 import type { Recipe } from '../core/recipe/index.ts';
@@ -11,11 +11,11 @@ import type { Head, RunLog } from '../infra/store/run-log.ts';
 import { refuseForeign } from './ownership.ts';
 import type { ActivityPorts } from './ports.ts';
 
-/** Which run, as activities are told. */
+/** Identifies a run in the arguments of activities. */
 export interface RunRef {
   readonly runId: string;
   readonly store: string;
-  /** Where the workflow believes the log to end; unknown to workflows that were begun by older code. */
+  /** Position at which the workflow expects the log to end; absent in workflows that older code started. */
   readonly position?: number;
 }
 
@@ -35,17 +35,20 @@ interface KnownRun {
   readonly term: number;
 }
 
-/** More than a machine drives at once. A control process lives for months: what ended long ago is let go. */
+/**
+ * Size of the cache: more runs than a machine drives at once. A control process lives for months, so old entries are
+ * evicted.
+ */
 const keptRuns = 32;
 
-/** A run may have moved to another store since it was last worked on. */
+/** The run may have moved to another store since it was cached. */
 const keyOf = ({ runId, store }: RunRef): string => `${runId} ${store}`;
 
 type RunPorts = Pick<ActivityPorts, 'openLog' | 'openStore' | 'drivesRun' | 'stack' | 'admitWork'>;
 
 export class RunContexts {
   readonly #ports: RunPorts;
-  /** The run that was asked for last comes last. */
+  /** Moves the run to the end of the eviction order. */
   readonly #known = new Map<string, KnownRun>();
 
   constructor(ports: RunPorts) {
@@ -63,7 +66,7 @@ export class RunContexts {
     );
   }
 
-  /** What holds in this term; without one, what the first will begin with. */
+  /** The facts of this term; without a term, the facts of the future first one. */
   async of(ref: RunRef, term: TermRecord | undefined): Promise<RunContext> {
     const known = this.#known.get(keyOf(ref));
     if (known !== undefined && known.term === (term?.term ?? 0)) return this.#keep(keyOf(ref), known);
@@ -80,8 +83,9 @@ export class RunContexts {
   }
 
   /**
-   * Where the log ends, for work on it. Throws FencedError when another stack drives the run, or when its term is closed:
-   * what this process would write is refused anyway, and its owner is to be told by whom. RetryableError `StoreGone`: see `ensureThere`.
+   * The head of the log, for a process that will append. Throws FencedError when another stack drives the run, or when
+   * its term is closed: a record would be refused anyway, and this error names the stack. RetryableError `StoreGone`:
+   * see `ensureThere`.
    */
   async head(ref: RunRef): Promise<{ readonly context: RunContext; readonly head: Head | undefined }> {
     const log = await this.log(ref);

@@ -5,16 +5,16 @@ import type { keepInputs } from '../infra/retention/inputs.ts';
 import type { claimRun, writeRun } from '../infra/store/new-run.ts';
 import type { ScheduleLog } from '../infra/store/schedule-log.ts';
 
-/** What the activities of schedules need from outside. */
+/** The ports of the schedule activities. */
 export interface SchedulePorts {
-  /** The same one for the same schedule: it remembers what it read. */
+  /** Returns the same object for the same schedule, because it caches what it has read. */
   readonly openScheduleLog: (store: Store, name: string) => ScheduleLog;
   readonly readModule: (store: Store, name: string, digest: Digest) => Promise<Uint8Array>;
   readonly keepInputs: typeof keepInputs;
   readonly claimRun: typeof claimRun;
   readonly writeRun: typeof writeRun;
-  /** Starts the run's workflow, or joins it. */
+  /** Starts the run's workflow, or joins the running one. */
   readonly startRun: (carry: RunCarry, kind: 'rl' | 'sft') => Promise<void>;
-  /** Tells the run's workflow a desired state that is recorded in the store. Resolves with false when it has no workflow. */
+  /** Signals a recorded desired state to the run's workflow. Resolves with false when there is no workflow. */
   readonly tellRun: (runId: RunId, desired: 'cancel') => Promise<boolean>;
 }

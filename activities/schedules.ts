@@ -1,4 +1,4 @@
-/** A time of a schedule has come: what becomes of it is decided in the store, then the run is made and started. */
+/** Handles a time of a schedule: decides its outcome in the store, then creates and starts the run. */
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorToJson, PetrelError, TerminalError } from '../core/errors.ts';
@@ -14,12 +14,12 @@ import type { FiringCarry, FiringOutcome } from '../core/wire/workflow.ts';
 import type { ScheduleLog } from '../infra/store/schedule-log.ts';
 import type { ActivityPorts } from './ports.ts';
 
-/** How often a time that waits looks whether it is its turn. */
+/** How often a waiting time checks whether its turn has come. */
 const lookMs = 1_000;
 
 export function scheduleActivities(ports: ActivityPorts) {
   return {
-    /** Repeating it changes nothing: the same time gives the same run. Waits as long as the overlap policy says. */
+    /** Idempotent: the same time gives the same run. Waits as long as the overlap policy requires. */
     async fireSchedule({
       schedule,
       store,
@@ -38,7 +38,7 @@ export function scheduleActivities(ports: ActivityPorts) {
   };
 }
 
-/** The entry that says what became of this time; undefined when nothing is to become of it here. */
+/** The entry with the outcome of this time; undefined when this stack has nothing to do for it. */
 async function decide(
   ports: ActivityPorts,
   log: ScheduleLog,
@@ -60,7 +60,7 @@ async function decide(
         ...firingOf(firing, view.record),
         ...(await outcomeOf(decision, log, firing)),
       });
-      continue; // what was written last, by whomever, is what counts
+      continue; // another process has written an entry first; the newest one is valid
     }
     if (decision.cancel) for (const runId of decision.by) await cancel(ports, log.store, runId, asked);
     do await delay(lookMs, undefined, { signal });
@@ -86,7 +86,10 @@ async function outcomeOf(
   };
 }
 
-/** From schedule and time alone, so that a repeated attempt finds its own; the next nonce when somebody else has that id. */
+/**
+ * Derived from schedule and time, so that a repeated attempt gets the same id. The next nonce is used when another run
+ * has the id.
+ */
 async function freeRunId({ store, name }: ScheduleLog, { generation, time }: Firing): Promise<RunId> {
   for (let attempt = 0; attempt < 16; attempt++) {
     const nonce = createHash('sha256').update(`${name} ${generation} ${time} ${attempt}`).digest('hex').slice(0, 4);
@@ -96,7 +99,10 @@ async function freeRunId({ store, name }: ScheduleLog, { generation, time }: Fir
   throw new TerminalError('Conflict', `no id is free for the run of ${name} at ${time}`);
 }
 
-/** Records the cancel in the store, then tells the workflow. A run without a workflow is recorded as cancelled at once. */
+/**
+ * Records the cancel in the store, then signals the workflow. A run without a workflow is recorded as cancelled at
+ * once.
+ */
 async function cancel(ports: ActivityPorts, store: Store, runId: RunId, asked: Set<RunId>): Promise<void> {
   const log = ports.openLog(store, runId);
   const status = await log.status();
@@ -141,7 +147,7 @@ async function makeRun(
       throw new TerminalError('Conflict', `${runId} is another run`);
     if ((await store.head(keys.tombstone(runId))) !== undefined) return;
   }
-  // The schedule may name others by now, or be removed.
+  // The schedule may name other inputs by now, or be removed.
   if (!(await ports.schedules.keepInputs(store, inputs)))
     throw new TerminalError(
       'InputsRemoved',
@@ -153,12 +159,12 @@ async function makeRun(
       : {};
   await ports.schedules.writeRun(log, { recipe, inputs, ...module }, ports.now());
   const state = (await log.status())?.state;
-  if (state === undefined || endedStates.has(state)) return; // it has come and gone
+  if (state === undefined || endedStates.has(state)) return; // the run has already ended
   await ports.schedules.startRun({ runId, store: store.url }, kind);
   ports.say(runId, 'info', `started by the schedule ${name} for ${time}`);
 }
 
-/** Its definition may have been replaced since: the entry that brought it is still there. */
+/** The definition may have been replaced since. The entry that contained it still exists. */
 async function definitionOf(log: ScheduleLog, generation: number): Promise<ScheduleRecord['definition']> {
   return (await log.recordAt(generation)).definition;
 }

@@ -1,4 +1,4 @@
-/** From a resolved recipe to what the stages' jobs are told. Pure. */
+/** Derives the settings of the stages' jobs from a resolved recipe. Pure. */
 import type { Recipe } from '../core/recipe/index.ts';
 import { totalIterations } from '../core/recipe/index.ts';
 import type { SamplingSettings } from '../core/ports.ts';
@@ -14,7 +14,7 @@ export function engineSettings(recipe: Recipe): EngineSettings {
   };
 }
 
-/** Key of the counter-based random bits: the run's seed, and what they are for. */
+/** Key of the counter-based random bits: the run's seed and their purpose. */
 export function seedOf(recipe: Recipe, purpose: 'train' | 'validate'): readonly [number, number] {
   return [recipe.seed >>> 0, purpose === 'train' ? 1 : 2];
 }
@@ -35,12 +35,12 @@ export function samplesPerDraw(recipe: Recipe, purpose: 'train' | 'validate'): n
   return purpose === 'train' ? recipe.rollout.n : recipe.rollout.val_kwargs.n;
 }
 
-/** Prompts of one rollout job: as many as fill a worker's slots. Independent of how many workers there are. */
+/** Prompts of one rollout job: as many as fill a worker's slots, independent of the number of workers. */
 export function promptsPerJob(recipe: Recipe, purpose: 'train' | 'validate'): number {
   return Math.max(1, Math.floor(recipe.rollout.max_num_seqs / samplesPerDraw(recipe, purpose)));
 }
 
-/** Optimiser steps of one iteration when nothing is filtered. */
+/** Optimiser steps of one iteration when no sample is filtered. */
 export function stepsPerIteration(recipe: Recipe): number {
   const miniBatch = recipe.kind === 'sft' ? sftMiniBatch(recipe) : recipe.actor.ppo_mini_batch_size;
   return Math.ceil(recipe.data.train_batch_size / miniBatch) * (recipe.kind === 'sft' ? 1 : recipe.actor.ppo_epochs);

@@ -1,4 +1,4 @@
-/** PETREL_HOME, the package's own folder, and the tools that set-up found. */
+/** PETREL_HOME, the package's own folder, and the tools that set-up has found. */
 import { chmodSync, existsSync, mkdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { InvalidInputError, TerminalError } from '../core/errors.ts';
 
-/** PETREL_HOME, or `~/.petrel`; made if absent, and open to its owner only, since it holds tokens. */
+/** PETREL_HOME, or `~/.petrel`; created if missing. Only its user can open it, because it contains tokens. */
 export function petrelHome(env: NodeJS.ProcessEnv = process.env): string {
   const home = resolve(env['PETREL_HOME'] || join(userHome(), '.petrel'));
   mkdirSync(home, { recursive: true, mode: 0o700 });
   if ((statSync(home).mode & 0o077) !== 0) chmodSync(home, 0o700);
-  return realpathSync(home); // one name, by which processes of its stack are found again
+  return realpathSync(home); // one canonical path, by which the processes of its stack are recognised
 }
 
 /** The user's home folder. Throws InvalidInputError for a user id that the system does not know, without HOME. */
@@ -32,7 +32,7 @@ export function packageRoot(): string {
   while (!existsSync(join(folder, 'package.json'))) {
     const parent = dirname(folder);
     if (parent === folder)
-      throw new TerminalError('Broken', 'petrel lies outside any package', { where: import.meta.url });
+      throw new TerminalError('Broken', 'petrel is not inside a package', { where: import.meta.url });
     folder = parent;
   }
   return folder;
@@ -46,7 +46,7 @@ export function builtFile(path: string): string {
   return file;
 }
 
-/** What changes whenever the code that processes run changes; `unknown` when the build was not made by set-up. */
+/** Changes whenever the code of the processes changes; `unknown` when set-up did not make the build. */
 export function buildId(): string {
   const file = join(packageRoot(), 'dist/build-id');
   return existsSync(file) ? readFileSync(file, 'utf8') : 'unknown';
@@ -55,7 +55,7 @@ export function buildId(): string {
 const toolSchema = z.object({ path: z.string(), version: z.string() });
 const toolsSchema = z.object({ temporal: toolSchema, 'nats-server': toolSchema });
 
-/** A program that set-up chose: the one on PATH, or its pinned wheel's. */
+/** A program that set-up has chosen: the one on PATH, or the one of its pinned wheel. */
 export type Tool = z.infer<typeof toolSchema>;
 export type Tools = z.infer<typeof toolsSchema>;
 
@@ -66,7 +66,7 @@ export function readTools(home: string): Tools {
   if (!tools?.success)
     throw new InvalidInputError('the Temporal and NATS servers are not set up', { where, hint: 'npm run setup' });
   for (const { path } of Object.values(tools.data)) {
-    if (!existsSync(path)) throw new InvalidInputError(`${path} is gone`, { where, hint: 'npm run setup' });
+    if (!existsSync(path)) throw new InvalidInputError(`${path} is missing`, { where, hint: 'npm run setup' });
   }
   return tools.data;
 }

@@ -1,4 +1,4 @@
-/** Bounded polling, for facts of the outside world that send no event. */
+/** Polling with a timeout, for facts that send no event. */
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface PollOptions {
@@ -7,7 +7,10 @@ export interface PollOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Asks until `probe` gives something other than undefined or false. Resolves with it, or with undefined when the time is over. */
+/**
+ * Polls until `probe` returns something other than undefined or false, and resolves with it; with undefined after the
+ * timeout.
+ */
 export async function poll<T>(
   probe: () => T | undefined | false | Promise<T | undefined | false>,
   options: PollOptions,
@@ -22,7 +25,7 @@ export async function poll<T>(
   }
 }
 
-/** Tries until `attempt` succeeds. Rejects with its last error when the time is over. */
+/** Repeats `attempt` until it succeeds. Rejects with its last error after the timeout. */
 export async function retry<T extends object>(attempt: () => Promise<T>, options: PollOptions): Promise<T> {
   let last: unknown;
   const answer = await poll(

@@ -5,12 +5,16 @@ import { connect, createServer } from 'node:net';
 
 export const loopback = '127.0.0.1';
 
-// Below the range from which Linux takes the source ports of outgoing connections (32768 and up). A server's port inside
+// Below the range from which Linux takes the source ports of outgoing connections (32768 and up). A client could take a
+// server's port inside that range while the server restarts, even a client that is trying to reach it.
 // it could be taken by any client while the server restarts, even by one that is trying to reach that very port.
 const lowestPort = 15_000;
 const highestPort = 32_000;
 
-/** `count` different free ports, at random. Another program may take one before it is used: check again then. */
+/**
+ * `count` different free ports, chosen at random. Another program may take one before it is used, so the caller checks
+ * again then.
+ */
 export async function freePorts(count: number): Promise<number[]> {
   const found = new Set<number>();
   while (found.size < count) {
@@ -20,7 +24,7 @@ export async function freePorts(count: number): Promise<number[]> {
   return [...found];
 }
 
-/** True when nothing listens on the port, so that a server can be started there. */
+/** True when no program listens on the port, so that a server can be started there. */
 export async function isPortFree(port: number): Promise<boolean> {
   const server = createServer();
   server.listen(port, loopback);

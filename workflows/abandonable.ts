@@ -1,11 +1,11 @@
-/** Work whose result is not committed yet: a stop or a cancel need not wait for it. */
+/** Work whose result is not committed yet, so that a stop or a cancel need not wait for it. */
 import { CancellationScope, isCancellation } from '@temporalio/workflow';
 import type { DesiredState } from '../core/run-states.ts';
 
 export class Abandonable {
   #running: { readonly scope: CancellationScope; readonly by: readonly DesiredState[] } | undefined;
 
-  /** Cancels the work that runs now, if this desired state is one that abandons it. */
+  /** Cancels the running work, if this desired state abandons it. */
   tell(desired: DesiredState): void {
     if (this.#running?.by.includes(desired)) this.#running.scope.cancel();
   }

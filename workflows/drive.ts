@@ -1,11 +1,12 @@
 /**
- * The workflow that drives one run. It reads from the store where the run is, does iterations, and at each boundary
- * between stages does what the owner wants: go on, pause, stop or cancel. When an activity fails with an error that a
- * person must act on, it pauses the run and records the reason.
+ * The workflow that drives one run. It reads the run's position from the store, runs iterations, and at each boundary
+ * between stages carries out the user's desired state: continue, pause, stop or cancel. When an activity fails with an
+ * error that a person must fix, it pauses the run and records the reason.
  *
- * The owner's desired state is a record in the store. The workflow learns it in three ways: `recoverHead` and `update`
- * return it, a signal brings it at once, and the control process sends the signal again while the workflow does not
- * know it (workers/control/reconcile-runs.ts). A lost signal therefore costs a moment, and the workflow needs no timer.
+ * The desired state is a record in the store. The workflow learns it in three ways: `recoverHead` and `update` return
+ * it; a signal delivers it at once; and the control process repeats the signal while the workflow does not know the
+ * state (workers/control/reconcile-runs.ts). So a lost signal costs only a short delay, and the workflow needs no
+ * timer.
  */
 import {
   ActivityFailure,
@@ -32,14 +33,17 @@ export const quick = proxyActivities<Activities>({
   startToCloseTimeout: '60 s',
   retry: { initialInterval: '200 ms', maximumInterval: '5 s' },
 });
-/** A stage waits for workers as long as it takes. Missing heartbeats tell Temporal that the control process died. */
+/** A stage waits for workers without a limit. Missing heartbeats tell Temporal that the control process died. */
 export const stages = proxyActivities<Activities>({
   startToCloseTimeout: '30 days',
   heartbeatTimeout: '3 s',
   retry: { initialInterval: '200 ms', maximumInterval: '5 s' },
 });
 
-/** A run and the position at which this workflow believes its log to end. A stage fails with `OutOfDate` at another. */
+/**
+ * A run, and the position at which this workflow expects the log to end. A stage fails with `OutOfDate` if the log ends
+ * elsewhere.
+ */
 export type RunAt = RunCarry & { readonly position: number };
 
 /** Makes the batch of one iteration: all stages before the update. The kinds of runs differ only here. */
@@ -54,8 +58,8 @@ interface Drive {
 }
 
 /**
- * Iterations in one execution of the workflow; then it continues as new. That is long before the server suggests it: a
- * replay stays short, and most runs continue as new, so that this path is well tested.
+ * Iterations in one execution of the workflow; then it continues as new. The server would suggest it much later. This
+ * way a replay stays short, and most runs continue as new, so that this path is well tested.
  */
 const iterationsPerExecution = 50;
 
@@ -90,7 +94,7 @@ async function untilPausedOrDone(drive: Drive): Promise<RunOutcome | undefined> 
     if (isOutOfDate(error)) return undefined;
     const reason = pauseReason(error);
     if (reason === undefined) return await fail(drive, error);
-    // A cancelled run needs no fix by a person.
+    // A cancelled run does not need the person that the pause asks for.
     if (drive.progress.desired === 'cancel') return await end(drive, 'cancelled');
     await pauseUntilTold(drive, reason);
     return undefined;
@@ -118,7 +122,7 @@ async function iterate(drive: Drive): Promise<RunOutcome | undefined> {
     const turn = progress.turn();
     if (turn === 'pause') {
       await pauseUntilTold(drive, undefined);
-      // During the pause the owner may have opened a new term, with a changed recipe or from an earlier position.
+      // During the pause the user may have opened a new term, with a changed recipe or from an earlier position.
       if (progress.ending === undefined) return undefined;
     } else if (turn === 'go') {
       if ((await makeBatch(drive)) && progress.desired !== 'cancel') await update(drive);
@@ -179,20 +183,21 @@ async function validate({ carry, progress, abandonable }: Drive): Promise<void> 
 }
 
 /**
- * Records the pause and waits until the owner wants something else. With a `reason`, a person must act first; then the
- * wait also holds back a stop, since the stop has just failed for this reason.
+ * Records the pause and waits until the desired state changes. With a `reason`, a person must act first. Then the
+ * desired state becomes `pause` even if it was `stop`, because the stop has just failed for this reason.
  */
 async function pauseUntilTold({ carry, progress }: Drive, reason: unknown): Promise<void> {
   if (progress.desired === 'run' || reason !== undefined) progress.desired = 'pause';
   progress.state = 'paused';
   progress.stage = 'paused';
   const desired = await quick.recordState({ ...carry, state: 'paused', ...(reason === undefined ? {} : { reason }) });
-  // The owner may have resumed or stopped the run before the pause was recorded. (Activities of old histories return nothing.)
+  // The user may have resumed or stopped the run before the pause was recorded. (Activities of old histories return
+  // nothing.)
   if (reason === undefined && desired !== undefined && progress.desired === 'pause') progress.desired = desired;
   await condition(() => progress.desired !== 'pause');
 }
 
-/** Ends the run: with a checkpoint of its last state, unless it is cancelled. */
+/** Ends the run, with a checkpoint of its last state unless it is cancelled. */
 async function end(
   { carry, progress, abandonable }: Drive,
   wanted: 'completed' | 'stopped' | 'cancelled',
@@ -224,8 +229,8 @@ async function fail({ carry, progress }: Drive, error: unknown): Promise<RunOutc
 }
 
 /**
- * The history of this workflow and the log in the store disagree, for instance after an older Temporal database was put
- * back. The store is right: `driveRun` reads the position from it again.
+ * The workflow's history and the log in the store disagree, for instance after an older Temporal database was restored.
+ * The store is right: `driveRun` reads the position from it again.
  */
 function isOutOfDate(error: unknown): boolean {
   const cause = error instanceof ActivityFailure ? error.cause : error;

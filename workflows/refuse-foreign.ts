@@ -1,6 +1,7 @@
 /**
- * Workflows act only on what this stack has encrypted. Everybody on the machine can reach the Temporal server, so a
- * workflow's arguments, signals and activity results may come from somebody else; the codec then leaves a mark in their place.
+ * Workflows act only on payloads that this stack has encrypted. Every user of the machine can reach the Temporal
+ * server, so arguments, signals and activity results may come from another user. The codec replaces such payloads by a
+ * mark.
  */
 import { ActivityFailure, ApplicationFailure } from '@temporalio/workflow';
 import type { WorkflowInterceptors } from '@temporalio/workflow';
@@ -11,12 +12,15 @@ import { outOfDateType } from '../core/wire/workflow.ts';
 export const interceptors = (): WorkflowInterceptors => ({
   inbound: [
     {
-      /** A workflow that somebody else started, or that was started before payloads were encrypted, ends without any effect. */
+      /**
+       * A workflow that another user started, or that was started before payloads were encrypted, ends without any
+       * effect.
+       */
       execute: (input, next) => {
         if (!input.args.some(isForeign)) return next(input);
         return Promise.reject(ApplicationFailure.nonRetryable(notOurs, 'Foreign'));
       },
-      /** A signal from somebody else is dropped. */
+      /** Drops a signal of another user. */
       handleSignal: (input, next) => (input.args.some(isForeign) ? Promise.resolve() : next(input)),
     },
   ],
@@ -25,7 +29,7 @@ export const interceptors = (): WorkflowInterceptors => ({
 
 const notOurs = 'the payload was not encrypted with the key of this stack';
 
-/** Somebody else answered in the place of our activity: the workflow looks again where the run stands. */
+/** Another user has answered in place of our activity: the workflow reads the run's position again. */
 const outOfDate = () => ApplicationFailure.nonRetryable(notOurs, outOfDateType);
 
 function refuseResult(result: unknown): unknown {

@@ -15,11 +15,11 @@ describe('at the boundary of an iteration a run', () => {
     ['stop', 3, 'stop'],
     ['cancel', 0, 'cancel'],
     ['cancel', 3, 'cancel'],
-  ] as const)('that is to %s, after %i of 3 iterations: %s', (desired, position, turn) => {
+  ] as const)('with desired state %s, after %i of 3 iterations: %s', (desired, position, turn) => {
     expect(at(desired, position).turn()).toBe(turn);
   });
 
-  it('is queued until it is told otherwise', () => {
+  it('is queued at first', () => {
     expect(new RunProgress().live()).toEqual({
       state: 'queued',
       wish: 'run',

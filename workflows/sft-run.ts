@@ -1,4 +1,4 @@
-/** Supervised fine-tuning: the batch is made from rows, without rollouts. */
+/** Supervised fine-tuning: the batch is made from dataset rows, without rollouts. */
 import type { RunCarry, RunOutcome } from '../core/wire/workflow.ts';
 import { driveRun, stages } from './drive.ts';
 

@@ -1,4 +1,4 @@
-/** Reinforcement learning: rollout and reward side by side, then advantage, then update. */
+/** Reinforcement learning: rollout and reward in parallel, then advantage, then update. */
 import type { RunCarry, RunOutcome } from '../core/wire/workflow.ts';
 import { driveRun, stages } from './drive.ts';
 

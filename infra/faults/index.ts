@@ -1,7 +1,7 @@
 /**
- * The one fault injector's side inside the processes. Inert unless PETREL_FAULTS names a folder: then a process that
- * comes to a point which an armed fault names writes down that it stands there, and does what the fault says. Who arms
- * faults and acts on processes from outside is tests/inject.ts.
+ * The part of the fault injector that runs inside the processes. It does nothing unless PETREL_FAULTS names a folder. A
+ * process that reaches a point of an armed fault records that and then does what the fault says. tests/inject.ts arms
+ * faults and acts on processes from outside.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,27 +12,30 @@ import type { FaultFacts, FaultPoint } from './points.ts';
 export type { FaultFacts, FaultPoint } from './points.ts';
 
 export const faultsVariable = 'PETREL_FAULTS';
-/** Set by the supervisor for its children. */
+/** The supervisor sets it for its children. */
 const childVariable = 'PETREL_CHILD';
 
 const armedFault = z.object({
-  /** Name of the fault, and of its files. */
+  /** Id of the fault, and name of its files. */
   id: z.string().regex(/^[\w.-]+$/),
   point: z.enum(faultPoints),
-  /** Only in processes of this name (`control`, `local-1`); any when absent. */
+  /** Only in processes of this name (`control`, `local-1`); default: any. */
   process: z.string().optional(),
-  /** Only where the point's facts are these. */
+  /** Only when the point's facts equal these. */
   facts: z.record(z.string(), z.union([z.string(), z.number()])).default({}),
-  /** At the how manyth time that a process comes there. */
+  /** Fires when a process reaches the point for the n-th time. */
   nth: z.int().positive().default(1),
-  /** `stand`: the whole process stops (SIGSTOP) until somebody acts on it. `note`: it goes on, and that it was here is known. */
+  /**
+   * `stand`: the whole process stops (SIGSTOP) until the test acts on it. `note`: the process continues, and the visit
+   * is recorded.
+   */
   action: z.enum(['stand', 'note', 'kill', 'segv', 'throw']),
-  /** Every time from the nth on, in every process: a poison. Otherwise once in all. */
+  /** Fires every time from the n-th on, in every process: a poison job. Otherwise once in total. */
   always: z.boolean().default(false),
 });
 export type ArmedFault = z.input<typeof armedFault>;
 
-/** What a process wrote before it acted. */
+/** What a process recorded before it acted. */
 export interface FiredFault {
   readonly id: string;
   readonly pid: number;
@@ -41,16 +44,16 @@ export interface FiredFault {
   readonly facts: FaultFacts;
 }
 
-/** Folder of armed faults, and of those that have fired, under PETREL_FAULTS. */
+/** Folders of armed and of fired faults, under PETREL_FAULTS. */
 export const armedFolder = (root: string): string => join(root, 'armed');
 export const firedFolder = (root: string): string => join(root, 'fired');
 
 const root = process.env[faultsVariable];
-/** Visits of this thread to a fault's point, by fault. */
+/** This thread's visits to a fault's point, by fault. */
 const visits = new Map<string, number>();
 
 /**
- * Says that the caller stands at `point`. Does nothing in production. Throws an ordinary Error for a fault of kind
+ * Reports that the caller has reached `point`. Does nothing in production. Throws an ordinary Error for a fault of kind
  * `throw`; kinds `kill` and `segv` do not return.
  */
 export function faultPoint(point: FaultPoint, facts: FaultFacts = {}): void {
@@ -72,7 +75,7 @@ function armedAt(folder: string, point: FaultPoint, facts: FaultFacts): z.infer<
     .filter((fault) => Object.entries(fault.facts).every(([name, value]) => facts[name] === value));
 }
 
-/** None when it was disarmed just now. */
+/** Empty when the fault was just disarmed. */
 function readArmed(path: string): z.infer<typeof armedFault>[] {
   try {
     return [armedFault.parse(JSON.parse(readFileSync(path, 'utf8')))];
@@ -86,11 +89,11 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
-    return []; // nothing is armed yet
+    return []; // no fault is armed
   }
 }
 
-/** False when the fault has fired already: the file is created once, whoever comes first. */
+/** False when the fault has fired already: exactly one process creates the file. */
 function writeDown(folder: string, fault: z.infer<typeof armedFault>, facts: FaultFacts): boolean {
   const fired: FiredFault = {
     id: fault.id,
@@ -115,6 +118,6 @@ function act({ id, point, action }: z.infer<typeof armedFault>): void {
   if (action === 'note') return;
   if (action === 'throw') throw new Error(`injected fault ${id} at ${point}`);
   process.kill(process.pid, { stand: 'SIGSTOP', kill: 'SIGKILL', segv: 'SIGSEGV' }[action] as NodeJS.Signals);
-  // Another thread of this process may be the one that takes the signal; nothing may be done past the point meanwhile.
+  // The signal may be delivered to another thread of this process, so this thread waits here until it takes effect.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, action === 'stand' ? 50 : 10_000);
 }

@@ -1,21 +1,21 @@
 /**
- * Named places in the code at which a test may make a process die, stand still or fail. One list, so that a plan of
- * faults that names no real place is refused. The facts that come with a point are those behind its name.
+ * Named places in the code at which a test can make a process die, stop or fail. They are one list, so that a fault at
+ * an unknown place is refused. The comments list the facts of the points.
  */
 export const faultPoints = [
   // A decision or a result object: facts kind (run, firing, term, batch, update, evaluation, status, result), runId, iteration.
   'decide.before',
   'decide.after',
-  // Control: a stage's wait. Facts stage, iteration, runId.
+  // Control: a stage waits for its job. Facts stage, iteration, runId.
   'wait.begin',
   'wait.progress',
   'wait.end',
-  // Control: a job message into the queue. Facts stage, jobId, iteration, runId.
+  // Control: publishing a job message. Facts stage, jobId, iteration, runId.
   'publish.before',
   'publish.after',
-  // Control: the answer to a claim. Facts stage, answer, iteration, runId.
+  // Control: answering a claim. Facts stage, answer, iteration, runId.
   'claim.answer',
-  // Worker: asking for a job, having it, its committed work, its result object, its acknowledgement. Facts stage, jobId, iteration.
+  // Worker: a job's claim, start, committed work, result object and acknowledgement. Facts stage, jobId, iteration.
   'claim.before',
   'claim.after',
   'job.begin',
@@ -28,7 +28,7 @@ export const faultPoints = [
   'write.dirty',
   'write.step',
   'write.sealed',
-  // Engine thread: getting to a committed state. Facts iteration.
+  // Engine thread: restoring a committed state. Facts iteration.
   'recover.loaded',
   'recover.replay',
   // Engine thread: checkpoints and weights. Facts iteration.
@@ -39,12 +39,12 @@ export const faultPoints = [
   'weights.manifest.after',
   // Engine thread: a token of a sample. Facts runId, draw, sample, position.
   'sample.token',
-  // Worker: partial tokens into the journal. Facts tokens.
+  // Worker: writing partial tokens into the journal. Facts tokens.
   'journal.before',
   'journal.after',
-  // Worker: scores of some samples are there. Facts done.
+  // Worker: some samples are scored. Facts done.
   'score.chunk',
-  // Scorer process of a test's own module: a sample to score. Facts of its choice.
+  // Scorer process of a test's own module: before a sample is scored. Facts of its choice.
   'score.sample',
   // Janitor: between marking and removing. Facts runId.
   'janitor.marked',

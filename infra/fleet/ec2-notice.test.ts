@@ -22,14 +22,14 @@ afterEach(async () => {
 
 interface Metadata {
   readonly endpoint: string;
-  /** What `spot/instance-action` says; absent: 404. */
+  /** Content of `spot/instance-action`; absent: 404. */
   action: string | undefined;
-  /** Tokens that count. */
+  /** Valid tokens. */
   readonly tokens: Set<string>;
   readonly requests: string[];
 }
 
-/** The metadata service as IMDSv2 has it: nothing without a token. */
+/** A metadata service that speaks IMDSv2: every read needs a token. */
 async function metadataService(): Promise<Metadata> {
   const [port] = (await freePorts(1)) as [number];
   const metadata: Metadata = {
@@ -56,14 +56,14 @@ async function metadataService(): Promise<Metadata> {
   return metadata;
 }
 
-/** Resolves with the notice; `seen` counts the looks that were taken. */
+/** Resolves with the notice; `seen` counts the polls. */
 function watch(endpoint: string, log: (line: string) => void = () => {}): Promise<Notice> {
   return new Promise((resolve) =>
     ends.push(ec2Notice({ endpoint, pollMs: 10, now: () => Date.parse('2026-01-02T03:04:05Z'), log })(resolve)),
   );
 }
 
-/** Resolves when the service was asked for the action so often. */
+/** Resolves when the service was asked for the action this many times. */
 async function asked(metadata: Metadata, times: number): Promise<void> {
   while (metadata.requests.filter((request) => request.endsWith('instance-action')).length < times)
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -72,19 +72,19 @@ async function asked(metadata: Metadata, times: number): Promise<void> {
 const terminate = JSON.stringify({ action: 'terminate', time: '2026-01-02T03:06:05Z' });
 
 describe('the notice of a spot instance', () => {
-  it('comes when the metadata service has it, with the time that is left', async () => {
+  it('arrives when the metadata service publishes it, with the time that is left', async () => {
     const metadata = await metadataService();
     const notice = watch(metadata.endpoint);
     await asked(metadata, 3);
     metadata.action = terminate;
     expect(await notice).toEqual({
-      reason: 'EC2 means to terminate this machine at 2026-01-02T03:06:05Z',
+      reason: 'EC2 will terminate this machine at 2026-01-02T03:06:05Z',
       graceMs: 120_000,
     });
     expect(metadata.requests.filter((request) => request.startsWith('PUT'))).toHaveLength(1);
   });
 
-  it('comes too when the token has expired meanwhile', async () => {
+  it('arrives also after the token has expired', async () => {
     const metadata = await metadataService();
     const notice = watch(metadata.endpoint);
     await asked(metadata, 1);
@@ -95,7 +95,7 @@ describe('the notice of a spot instance', () => {
     expect(metadata.requests.filter((request) => request.startsWith('PUT'))).toHaveLength(2);
   });
 
-  it('does not come from a service that talks nonsense, which is said once', async () => {
+  it('does not come from malformed answers, which are logged once', async () => {
     const metadata = await metadataService();
     metadata.action = '{"action":"termin';
     const lines: string[] = [];
@@ -106,7 +106,7 @@ describe('the notice of a spot instance', () => {
     expect((await notice).graceMs).toBe(120_000);
   });
 
-  it('is waited for where there is no service, which is said once', async () => {
+  it('is awaited where there is no service, which is logged once', async () => {
     const [port] = (await freePorts(1)) as [number];
     const lines: string[] = [];
     await new Promise<void>((resolve) => {
@@ -121,6 +121,6 @@ describe('the notice of a spot instance', () => {
         })(() => {}),
       );
     });
-    expect(lines).toEqual([expect.stringContaining('does not say whether this machine stays')]);
+    expect(lines).toEqual([expect.stringContaining('does not say whether this machine will be interrupted')]);
   });
 });

@@ -1,26 +1,27 @@
 /**
- * The notice of a spot instance, from the machine's own metadata service (IMDSv2): `spot/instance-action` is absent until
- * EC2 means to take the machine, then it says what happens when, two minutes before as a rule.
+ * The interruption notice of a spot instance, from the machine's own metadata service (IMDSv2). `spot/instance-action`
+ * is absent until EC2 decides to interrupt the machine. Then it gives the action and its time, usually two minutes
+ * ahead.
  */
 import { z } from 'zod';
 import type { NoticeWatch } from './notice.ts';
 
-/** The name that the SDKs of AWS have for it. */
+/** The name that AWS's SDKs use. */
 export const metadataVariable = 'AWS_EC2_METADATA_SERVICE_ENDPOINT';
 const linkLocal = 'http://169.254.169.254';
 
 const tokenSeconds = 6 * 3600;
-/** The service is on the machine itself: what takes longer is lost. */
+/** The service is on the machine itself, so a slower answer counts as lost. */
 const answerMs = 2_000;
 
 const instanceAction = z.object({ action: z.string(), time: z.string() });
 
 export interface Ec2NoticeOptions {
   readonly endpoint?: string | undefined;
-  /** The notice gives two minutes; EC2 asks not to look more often than needed. */
+  /** The notice comes two minutes ahead, and EC2 asks clients not to poll more often than needed. */
   readonly pollMs?: number;
   readonly now?: () => number;
-  /** Receives a line when the service does not answer as it should, once for each reason. */
+  /** Receives a line when the service does not answer properly, once per reason. */
   readonly log?: (line: string) => void;
 }
 
@@ -43,13 +44,13 @@ export function ec2Notice({
         if (action !== undefined && !ended) {
           const { time } = action;
           return onNotice({
-            reason: `EC2 means to ${action.action} this machine at ${time}`,
+            reason: `EC2 will ${action.action} this machine at ${time}`,
             graceMs: Math.max(0, Date.parse(time) - now()),
           });
         }
       } catch (error) {
         const text = error instanceof Error ? error.message : String(error);
-        if (text !== trouble) log(`${endpoint} does not say whether this machine stays: ${text}`);
+        if (text !== trouble) log(`${endpoint} does not say whether this machine will be interrupted: ${text}`);
         trouble = text;
       }
       if (!ended) timer = setTimeout(() => void look(), pollMs);
@@ -62,7 +63,7 @@ export function ec2Notice({
   };
 }
 
-/** Reads need a token, which is asked for when there is none or it has expired. */
+/** Reads need a token. One is requested when there is none or it has expired. */
 class MetadataService {
   readonly #endpoint: string;
   #token: string | undefined;

@@ -1,20 +1,20 @@
-/** Words that this machine or process will be taken away soon: the port, and the two ways in which they come. */
+/** Notices that this machine or process will be preempted: the port, and the two sources. */
 
-/** Sources that a pool may name. Signals always count. */
+/** Sources that a pool may name. Signals are always a source. */
 export const noticeSources = ['ec2'] as const;
 export type NoticeSource = (typeof noticeSources)[number];
 
-/** Durations, not moments: clocks differ. */
+/** Durations instead of times, because clocks differ. */
 export interface Notice {
   readonly reason: string;
-  /** How long there is from now on. */
+  /** Time from now until the preemption. */
   readonly graceMs: number;
 }
 
-/** Calls back at most once. Returns what ends the watch. */
+/** Calls back at most once. Returns a function that ends the watch. */
 export type NoticeWatch = (onNotice: (notice: Notice) => void) => () => void;
 
-/** SIGTERM, or Ctrl-C in a terminal: whoever sends it waits this long before it kills. */
+/** SIGTERM, or Ctrl-C in a terminal. The sender waits this long before it kills. */
 export function signalNotice(graceMs: number, signals: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT']): NoticeWatch {
   return (onNotice) => {
     const listeners = signals.map((signal) => [signal, () => onNotice({ reason: signal, graceMs })] as const);
@@ -23,7 +23,7 @@ export function signalNotice(graceMs: number, signals: readonly NodeJS.Signals[]
   };
 }
 
-/** The first of several. */
+/** The first notice of several sources. */
 export function firstNotice(watches: readonly NoticeWatch[]): NoticeWatch {
   return (onNotice) => {
     let noticed = false;

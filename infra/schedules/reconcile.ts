@@ -1,6 +1,6 @@
 /**
- * From a schedule's records to what Temporal must hold for it: the Schedule, and a workflow for every time that is not
- * settled. Done again and again by whoever looks, so that nothing is lost with a Temporal database.
+ * Reconciles Temporal with a schedule's records: the Schedule, and a workflow for every time without an outcome. Every
+ * command that uses schedules repeats this, so a lost Temporal database loses no time.
  */
 import type { Client } from '@temporalio/client';
 import { missingBackfill, mostBackfilled } from '../../core/schedules/decide.ts';
@@ -18,10 +18,10 @@ export interface ReconcilePorts {
   readonly stack: string;
 }
 
-/** Times of a backfill that wait in line at once: whoever looks next fills it up. */
+/** Waiting times of a backfill that get a workflow at once; the next reconciliation adds more. */
 const inLine = 2;
 
-/** `others`: another stack fires it, so it is not in our Temporal. */
+/** `others`: another stack fires this schedule, so it is not in this stack's Temporal. */
 export type Reconciled = Ensured | 'removed' | 'others';
 
 export async function reconcileSchedule(
@@ -42,7 +42,7 @@ export async function reconcileSchedule(
   return ensured;
 }
 
-/** One per store and name: a Temporal namespace may serve several stores. */
+/** One id per store and name, because a Temporal namespace may serve several stores. */
 export function temporalScheduleId({ store, name }: Pick<ScheduleLog, 'store' | 'name'>): string {
   return `schedule-${name}-${sha256(new TextEncoder().encode(store.url)).slice(0, 8)}`;
 }
@@ -58,14 +58,15 @@ export function wantedSchedule(
     ...(jitterMs === undefined ? {} : { jitterMs }),
     ...(until === undefined ? {} : { until: new Date(until) }),
     catchUpMs,
-    overlap: 'all', // its policy needs to know of resumed runs: the workflow applies it
+    // Temporal permits overlaps; the workflow applies the policy itself, because it must take resumed runs into account
+    overlap: 'all',
     paused: state === 'paused',
     ...(note === undefined ? {} : { note }),
     action: { workflow: firingWorkflow, workflowId: firingId(log, generation), args: [carryOf(log, generation)] },
   };
 }
 
-/** Starts the workflow of one time, or joins it: also the one that the Temporal Schedule has started for it. */
+/** Starts the workflow of one time, or joins the running one, also one that the Temporal Schedule has started. */
 export async function startFiring(
   client: Client,
   log: ScheduleLog,
@@ -81,7 +82,9 @@ export async function startFiring(
   });
 }
 
-/** Times that wait, were to start a run that is not there, or belong to a backfill and have not come yet. */
+/**
+ * Times that wait, that should have started a run which is missing, or that belong to a backfill and are not due yet.
+ */
 async function unsettled(
   log: ScheduleLog,
   record: ScheduleRecord,

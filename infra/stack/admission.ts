@@ -1,4 +1,4 @@
-/** Whether this machine has room for new work: where the store lies, when that is a folder, in petrel's home and for NATS. */
+/** Whether the disks have space for new work: the store's, when the store is a folder, petrel's home, and NATS's. */
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { PauseError } from '../../core/errors.ts';
@@ -11,7 +11,7 @@ import { admitWork, freeBytes, fullPlace } from '../store/free-space.ts';
 interface Place {
   readonly what: string;
   readonly path: string;
-  /** Room is kept there for the records that say that it is full. */
+  /** Folders that hold a ballast file (ballast.ts), for the records which report a full disk. */
   readonly ballast: boolean;
 }
 
@@ -24,7 +24,7 @@ function places(stores: readonly Store[], home: string): Place[] {
   ];
 }
 
-/** Throws PauseError `DiskFull`. Where there is room again, the ballast that a full disk took is put back. */
+/** Throws PauseError `DiskFull`. When there is space again, it recreates ballast files that were deleted. */
 export async function admitHere(store: Store, home: string): Promise<void> {
   for (const { what, path, ballast } of places([store], home)) {
     await admitWork(what, path);
@@ -32,23 +32,23 @@ export async function admitHere(store: Store, home: string): Promise<void> {
   }
 }
 
-/** What of these and of petrel's home is too full for new work. */
+/** Which of these disks and petrel's home are too full for new work. */
 export async function fullPlaces(stores: readonly Store[], home: string): Promise<PauseError[]> {
   const found = await Promise.all(places(stores, home).map(({ what, path }) => fullPlace(what, path)));
   return found.flatMap((full) => full ?? []);
 }
 
 /**
- * Gives the home's ballast back when the disk is all but full: the servers there write by themselves, and cannot tell a pause
- * to be written down otherwise. Ends with the process.
+ * Deletes the home's ballast file when the disk is almost full. Without that space the servers in the home could not
+ * even record the pause of a run. Runs until the process ends.
  */
 export function watchRoom(home: string, log: (line: string) => void, everyMs = 1_000): void {
   const look = async () => {
     if ((await freeBytes(home)) >= ballastBytes / 2 || !(await releaseBallast(home))) return;
-    log(`${home} is full: ${ballastBytes / 2 ** 20} MiB that were kept for this are given back`);
+    log(`${home} is full: ${ballastBytes / 2 ** 20} MiB that were reserved for this case are freed`);
   };
   setInterval(
-    () => void look().catch((error: unknown) => log(`looking for room in ${home}: ${String(error)}`)),
+    () => void look().catch((error: unknown) => log(`checking the free space of ${home}: ${String(error)}`)),
     everyMs,
   ).unref();
 }

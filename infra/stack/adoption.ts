@@ -1,4 +1,4 @@
-/** Finding the processes of a stack whose supervisor is gone, and ending those that nobody wants. */
+/** Finds the processes of a stack whose supervisor is gone, and ends those that are not wanted. */
 import { childVariable, fingerprint, kindVariable, stackVariable } from './child-spec.ts';
 import type { ChildSpec } from './child-spec.ts';
 import { ancestors, isAlive, processesWith, terminate } from './process.ts';
@@ -6,15 +6,16 @@ import type { ListedProcess, ProcessIdentity } from './process.ts';
 import { childKinds, stackFile } from './state.ts';
 import type { ChildKind, StackInfo } from './state.ts';
 
-/** Workers leave first and the servers that they talk to last. */
+/** Order of stopping: workers first, and last the servers that they talk to. */
 export const stopOrder: readonly ChildKind[] = [...childKinds].reverse();
 
-/** What a process left behind may take after SIGTERM, by the same measure as its supervisor would have used. */
+/** How long such a process may take after SIGTERM; the same times that its supervisor would have used. */
 const graceMs: Readonly<Record<ChildKind, number>> = { worker: 20_000, control: 10_000, nats: 5_000, temporal: 10_000 };
 
 /**
- * name → living process that is what `specs` want. stack.json is believed for processes that still live with the start time
- * it tells; one that was started just before its supervisor died, and so is not in there, is known by its command line.
+ * name → living process that matches `specs`. An entry of stack.json is valid if a process with its pid and start time
+ * lives. A process that was started just before the supervisor died is not in the file and is recognised by its command
+ * line.
  */
 export function adoptable(
   home: string,
@@ -32,13 +33,13 @@ export function adoptable(
   return found;
 }
 
-/** Processes of this stack that are neither kept nor started, at however many removes, by a kept one. */
+/** Processes of this stack that are neither kept nor descendants of a kept one. */
 export function strangers(home: string, kept: readonly ProcessIdentity[]): ListedProcess[] {
   const pids = new Set(kept.map(({ pid }) => pid));
   return markedProcesses(home).filter(({ pid }) => ![pid, ...ancestors(pid)].some((one) => pids.has(one)));
 }
 
-/** Ends processes in the stack's order. Resolves with the names of the children among them. */
+/** Ends processes in the stack's stopping order. Resolves with the names of the children among them. */
 export async function stopProcesses(
   processes: readonly ListedProcess[],
   log: (line: string) => void = () => {},
@@ -49,7 +50,7 @@ export async function stopProcesses(
     await Promise.all(
       group.map(async (process) => {
         const name = process.env.get(childVariable) ?? kind;
-        log(`${name}: ending process ${process.pid}, left behind`);
+        log(`${name}: ending orphaned process ${process.pid}`);
         await terminate(process, graceMs[kind]);
         names.add(name);
       }),

@@ -1,4 +1,4 @@
-/** What the supervisor needs to know to start, find again and stop one process. */
+/** What the supervisor needs to know to start, recognise and stop one process. */
 import { createHash } from 'node:crypto';
 import { buildId } from '../home.ts';
 import { stackFile } from './state.ts';
@@ -11,28 +11,28 @@ export interface ChildSpec {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Done just before each start: configuration files, traces of the predecessor. */
+  /** Runs before each start: writes configuration files, removes files of the previous process. */
   prepare?(): void;
-  /** Asked again and again after the start until it says true. */
+  /** Polled after the start until it returns true. */
   isReady(process: ProcessIdentity): boolean | Promise<boolean>;
-  /** Asked now and then while it is ready: why it must be started again although it runs. */
+  /** Polled while the process is ready: a reason to restart it although it runs. */
   isStuck?(): Promise<string | undefined>;
-  /** Done before a process that was stuck is started again. */
+  /** Runs before a stuck process is restarted. */
   repair?(): void;
-  /** A process that is not ready by then is killed and started again. */
+  /** A process that is not ready after this time is killed and restarted. */
   readonly readyTimeoutMs: number;
-  /** How long it may take after SIGTERM. */
+  /** How long the process may take after SIGTERM. */
   readonly stopGraceMs: number;
 }
 
-/** Environment that marks every process of a stack, and by inheritance what those start. */
+/** Environment variable that marks every process of a stack and, by inheritance, their children. */
 export const stackVariable = 'PETREL_STACK';
 export const childVariable = 'PETREL_CHILD';
 export const kindVariable = 'PETREL_CHILD_KIND';
-/** How the process before it ended; absent for the first one. */
+/** How the previous process of this name ended; absent for the first one. */
 export const predecessorVariable = 'PETREL_PREDECESSOR_ENDED';
 
-/** The environment of a child: petrel's own variables on top of the supervisor's. */
+/** The environment of a child: petrel's own variables added to the supervisor's. */
 export function childEnv(home: string, { name, kind, env }: ChildSpec): NodeJS.ProcessEnv {
   return {
     ...process.env,
@@ -44,7 +44,7 @@ export function childEnv(home: string, { name, kind, env }: ChildSpec): NodeJS.P
   };
 }
 
-/** Equal for two starts of the same program: same command and, for petrel's own programs, the same built code. */
+/** Equal for two starts of the same program: the same command and, for petrel's own programs, the same build. */
 export function fingerprint({ kind, command, args }: ChildSpec): string {
   const code = kind === 'control' || kind === 'worker' ? buildId() : '';
   return createHash('sha256')

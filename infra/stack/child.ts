@@ -1,4 +1,4 @@
-/** One supervised process: started or adopted, watched, started again when it dies, stopped on demand. */
+/** One supervised process: started or adopted, watched, restarted when it dies, stopped on demand. */
 import { spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { errorToJson } from '../../core/errors.ts';
@@ -11,8 +11,9 @@ import type { ProcessIdentity } from './process.ts';
 import type { ChildState } from './state.ts';
 
 /**
- * The first death is answered at once; then pauses double, until a process has lived `settledMs`. One that had been ready
- * was killed rather than broken: work waits for it, so it never waits long.
+ * The first death is followed by an immediate restart. After that, pauses double until a process has lived for
+ * `settledMs`. A process that had been ready was killed rather than broken and work waits for it, so its pauses stay
+ * short.
  */
 const backoff = { firstMs: 100, longestMs: 10_000, longestOnceReadyMs: 400, settledMs: 10_000 } as const;
 const readyPollMs = 25;
@@ -21,7 +22,7 @@ const adoptedPollMs = 100;
 export interface ChildHooks {
   /** Called after every change of the child's state. */
   readonly changed: () => void;
-  /** Called when its process has ended unasked; what that had started may still be there. */
+  /** Called when the process ended unexpectedly; processes that it started may still live. */
   readonly ended: () => void;
   readonly log: (line: string) => void;
 }
@@ -33,7 +34,7 @@ export class Child {
   readonly #hooks: ChildHooks;
 
   #spec: ChildSpec;
-  /** Of what was started, which may be an older build than a spec of now. */
+  /** Fingerprint of the started process, which may be an older build than the current spec. */
   #fingerprint: string;
   #process: ProcessIdentity | undefined;
   #state: ChildState['state'] = 'stopped';
@@ -46,7 +47,7 @@ export class Child {
   #lastExit: string | undefined;
   #restartTimer: NodeJS.Timeout | undefined;
 
-  /** `plan` is asked before each start: ports may have to change. `spec` is what it said first. */
+  /** `plan` is called before each start, because ports may have to change. `spec` is its first result. */
   constructor(home: string, spec: ChildSpec, plan: () => Promise<ChildSpec>, hooks: ChildHooks) {
     this.name = spec.name;
     this.#home = home;
@@ -77,7 +78,7 @@ export class Child {
     };
   }
 
-  /** Resolves when the process exists; it becomes ready later, see `untilReady`. */
+  /** Resolves when the process exists. `untilReady` waits until it is ready. */
   async start(): Promise<void> {
     try {
       this.#spec = await this.#plan();
@@ -90,7 +91,10 @@ export class Child {
     }
   }
 
-  /** Takes over a process that an earlier supervisor started. Its end is no event for us, hence a poll. */
+  /**
+   * Takes over a process that an earlier supervisor started. The exit of a process that is not our child sends no
+   * event, so it is polled.
+   */
   adopt(process: ProcessIdentity, restarts: number): void {
     this.#restarts = restarts;
     this.#hooks.log(`${this.name}: adopted process ${process.pid}`);
@@ -100,37 +104,37 @@ export class Child {
     );
   }
 
-  /** Resolves true once the child is ready, false after the bound or when it is being stopped. */
+  /** Resolves with true once the child is ready, with false after the timeout or when it is being stopped. */
   async untilReady(timeoutMs: number): Promise<boolean> {
     const ready = await poll(() => this.#state === 'ready' || this.#stopping, { everyMs: readyPollMs, timeoutMs });
     return ready === true && !this.#stopping;
   }
 
-  /** SIGTERM, a grace, SIGKILL. Resolves when the process is gone; it is not started again. */
+  /** SIGTERM, a grace period, SIGKILL. Resolves when the process is gone; it is not restarted. */
   async stop(): Promise<void> {
     this.#stopping = true;
     clearTimeout(this.#restartTimer);
     if (this.#process) {
       this.#become('stopping');
       await terminate(this.#process, this.#spec.stopGraceMs);
-      signalGroup(this.#process.pid, 'SIGKILL'); // what it had started
+      signalGroup(this.#process.pid, 'SIGKILL'); // its remaining children
       this.#process = undefined;
     }
     this.#become('stopped');
   }
 
-  /** Stops the process and starts it again, for instance because a port that it was told has changed. */
+  /** Restarts the process, for instance because a port that it was given has changed. */
   async replace(): Promise<void> {
     await this.stop();
     this.#stopping = false;
     await this.start();
   }
 
-  /** Starts a process again that runs and does not serve: a server that went through a full disk. */
+  /** Restarts a process that runs but does not serve, for instance a server after a full disk. */
   async replaceIfStuck(): Promise<void> {
     const why = this.#state === 'ready' ? await this.#spec.isStuck?.() : undefined;
     if (why === undefined || this.#state !== 'ready') return;
-    this.#hooks.log(`${this.name}: is started again, since it says: ${why.trim()}`);
+    this.#hooks.log(`${this.name}: restarting, because it reports: ${why.trim()}`);
     await this.stop();
     this.#spec.repair?.();
     this.#restarts += 1;
@@ -144,12 +148,12 @@ export class Child {
       const child = spawn(this.#spec.command, this.#spec.args, {
         env: { ...childEnv(this.#home, this.#spec), [predecessorVariable]: this.#lastExit },
         stdio: ['ignore', log, log],
-        detached: true, // its own process group: a Ctrl-C in the shell is not meant for it
+        detached: true, // its own process group, so that Ctrl-C in the shell does not reach it
       });
       child.once('error', (error) => {
         if (child.pid === undefined) this.#died(`could not be started: ${error.message}`);
       });
-      if (child.pid === undefined) return; // the 'error' event says why
+      if (child.pid === undefined) return; // the 'error' event gives the reason
       const process = identify(child.pid);
       child.once('exit', (code, signal) => this.#exited(process, signal ?? `exit code ${code}`));
       if (process) this.#begin(process);
@@ -184,7 +188,7 @@ export class Child {
 
   #exited(process: ProcessIdentity | undefined, how: string): void {
     if (this.#process !== process && process !== undefined) return;
-    if (process) signalGroup(process.pid, 'SIGKILL'); // what it had started has lost its owner
+    if (process) signalGroup(process.pid, 'SIGKILL'); // its remaining children
     if (this.#stopping) return;
     this.#died(how);
     this.#hooks.ended();
@@ -204,7 +208,7 @@ export class Child {
             backoff.firstMs * 2 ** (this.#unsettled - 2),
             served ? backoff.longestOnceReadyMs : backoff.longestMs,
           );
-    this.#hooks.log(`${this.name}: ${how}; starting again ${pauseMs === 0 ? 'at once' : `in ${pauseMs} ms`}`);
+    this.#hooks.log(`${this.name}: ${how}; restarting ${pauseMs === 0 ? 'at once' : `in ${pauseMs} ms`}`);
     this.#become('waiting');
     this.#restartTimer = setTimeout(() => {
       this.#restarts += 1;

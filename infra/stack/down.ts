@@ -1,4 +1,4 @@
-/** `petrel down`: an orderly end of the stack, whoever is left of it. */
+/** `petrel down`: stops the stack in order, whatever is left of it. */
 import { rmSync } from 'node:fs';
 import { poll } from '../poll.ts';
 import { stopProcesses, strangers } from './adoption.ts';
@@ -6,10 +6,13 @@ import { lockHolder, tryLock } from './lock.ts';
 import { signalProcess, terminate } from './process.ts';
 import { lockFolder, readStackFile, stackFile } from './state.ts';
 
-/** Sum of the graces of the kinds, which are stopped one after the other, and some. */
+/** Sum of the grace periods of the kinds, which are stopped one after the other, with a margin. */
 const supervisorGraceMs = 50_000;
 
-/** Resolves when no process of the stack is left, with the names of those that were ended. Runs go on at the next start. */
+/**
+ * Resolves when no process of the stack is left, with the names of the stopped ones. Runs continue after the next
+ * start.
+ */
 export async function stopStack(home: string): Promise<{ stopped: string[] }> {
   const running = readStackFile(stackFile(home))?.children.filter(({ pid }) => pid !== undefined) ?? [];
   const supervisor = lockHolder(lockFolder(home));
@@ -18,7 +21,7 @@ export async function stopStack(home: string): Promise<{ stopped: string[] }> {
   return { stopped: [...new Set([...(supervisor ? running.map(({ name }) => name) : []), ...left])] };
 }
 
-/** Holds the lock meanwhile, so that no supervisor starts processes that are about to be ended. */
+/** Holds the lock during the stop, so that no supervisor starts processes. */
 async function endWhatIsLeft(home: string): Promise<string[]> {
   if (strangers(home, []).length === 0 && !readStackFile(stackFile(home))) return [];
   const lock = await poll(
@@ -41,7 +44,7 @@ async function endWhatIsLeft(home: string): Promise<string[]> {
   }
 }
 
-/** The control process may have started a new supervisor in between. */
+/** The control process may have started a new supervisor during the stop. */
 function signalHolder(home: string): void {
   const holder = lockHolder(lockFolder(home));
   if (holder) signalProcess(holder, 'SIGTERM');

@@ -10,8 +10,8 @@ const home = mkdtempSync(join(tmpdir(), 'petrel-home-'));
 afterAll(() => rmSync(home, { recursive: true }));
 const run = { runId: 'first-20260101-000000-abcd', store: 'file:///somewhere/store' };
 
-describe('a stack drives', () => {
-  it('a run of its home while it is registered, in its own store only', () => {
+describe('the runs that a stack drives', () => {
+  it('are those registered in its home, each in its own store', () => {
     expect(drivesRun(home, run)).toBe(false);
     noteDrivenRun(home, { ...run, kind: 'rl' });
     expect(drivesRun(home, run)).toBe(true);
@@ -20,14 +20,14 @@ describe('a stack drives', () => {
     expect(drivesRun(home, run)).toBe(false);
   });
 
-  it('no run whose id is a path out of the folder', () => {
+  it('include no run whose id is a path out of the folder', () => {
     writeFileSync(join(home, 'outside.json'), JSON.stringify({ ...run, kind: 'rl' }));
     mkdirSync(join(home, 'driven'), { recursive: true });
     expect(drivesRun(home, { ...run, runId: '../outside' })).toBe(false);
   });
 });
 
-it('a stack serves the default store, the stores that its home remembers and those of its runs', () => {
+it('a stack serves the default store, the stores in its home’s list and those of its runs', () => {
   const own = pathToFileURL(defaultStore(home)).href;
   const others = ['s3://bucket/mine', run.store];
   expect([own, ...others].map((url) => servesStore(home, url))).toEqual([true, false, false]);

@@ -1,7 +1,7 @@
 /**
- * The runs that this stack drives, as files under PETREL_HOME, which only its owner can write. A run without such a file is
- * not driven, whoever started a workflow for it. A run whose workflow is gone with the database of the Temporal server is
- * started again because of its file. The state of a run is in its store, not here.
+ * The runs that this stack drives, as files under PETREL_HOME, which only its user can write. A run without such a file
+ * is not driven, even if someone starts a workflow for it. If a run's workflow is lost with the Temporal server's
+ * database, the file causes its restart. The state of a run is in its store, not here.
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,9 @@ const drivenRun = z.object({
   runId: z.string(),
   store: z.string(),
   kind: z.enum(['rl', 'sft']),
-  /** The command that is about to queue the run again and start its workflow. Until it dies, the file stays. */
+  /**
+   * The command that is about to queue the run again and start its workflow. The file stays until that process dies.
+   */
   startedBy: z.object({ pid: z.int(), startTime: z.string() }).optional(),
 });
 export type DrivenRun = Readonly<z.infer<typeof drivenRun>>;
@@ -28,7 +30,10 @@ export function noteDrivenRun(home: string, run: DrivenRun): void {
   renameSync(`${file}.tmp`, file);
 }
 
-/** As `noteDrivenRun`, before this process queues a run that has ended: when the process dies then, the run is started. */
+/**
+ * As `noteDrivenRun`, before this process queues an ended run again. If the process dies after that, the run is
+ * started.
+ */
 export function noteRunToStart(home: string, run: DrivenRun): void {
   const { pid, startTime } = ownIdentity();
   noteDrivenRun(home, { ...run, startedBy: { pid, startTime } });
@@ -43,18 +48,18 @@ export function drivesRun(home: string, { runId, store }: Pick<DrivenRun, 'runId
   return runIdPattern.test(runId) && readNote(home, `${runId}.json`)?.store === store;
 }
 
-/** True for a store that a command of this home has named, and for that of a run which this stack drives. */
+/** True for a store that a command of this home has named, and for the store of a run that this stack drives. */
 export function servesStore(home: string, url: string): boolean {
   return knownStores(home).some((known) => known.url === url) || drivenRuns(home).some(({ store }) => store === url);
 }
 
-/** Files that cannot be read are left out. */
+/** Unreadable files are left out. */
 export function drivenRuns(home: string): DrivenRun[] {
   let names: string[];
   try {
     names = readdirSync(folderOf(home)).filter((name) => name.endsWith('.json'));
   } catch {
-    return []; // nothing was driven yet
+    return []; // no run was driven yet
   }
   return names.flatMap((name) => readNote(home, name) ?? []);
 }

@@ -1,4 +1,4 @@
-/** What `petrel doctor` and `petrel status` say about the local stack. */
+/** The health of the local stack, for `petrel doctor` and `petrel status`. */
 import { buildId, readTools } from '../home.ts';
 import { isNatsReady } from '../nats/health.ts';
 import { acceptsConnections } from '../ports.ts';
@@ -9,17 +9,17 @@ import { readStackFile, stackFile } from './state.ts';
 import type { ChildState, StackInfo } from './state.ts';
 
 export interface StackHealth {
-  /** `down`: nothing runs. `degraded`: see `problems`. */
+  /** `down`: no process runs. `degraded`: see `problems`. */
   readonly state: 'up' | 'degraded' | 'down';
   readonly supervisor: { readonly pid: number; readonly alive: boolean } | undefined;
   readonly temporal: { readonly address: string; readonly serving: boolean } | undefined;
   readonly nats: { readonly url: string; readonly serving: boolean } | undefined;
   readonly children: readonly ChildState[];
-  /** One sentence each, with what to do. */
+  /** One sentence per problem, with what to do. */
   readonly problems: readonly string[];
 }
 
-/** Asks the servers themselves, not only the supervisor. Never throws for a sick stack. */
+/** Asks the servers themselves, not only the supervisor. Never throws for an unhealthy stack. */
 export async function stackHealth(home: string): Promise<StackHealth> {
   const stack = readStackFile(stackFile(home));
   if (!stack)
@@ -28,7 +28,7 @@ export async function stackHealth(home: string): Promise<StackHealth> {
   const port = Number(stack.temporal.address.split(':')[1]);
   const [temporalServes, natsServes] = await Promise.all([isTemporalServing(home, port), isNatsServing(stack.nats)]);
   const problems = [
-    ...(alive ? [] : ['the supervisor is gone: `petrel up` starts it again and finds its processes']),
+    ...(alive ? [] : ['the supervisor is gone: `petrel up` restarts it, and it adopts the running processes']),
     ...(temporalServes
       ? []
       : [`Temporal does not answer at ${stack.temporal.address}: see ${logFile(home, 'temporal')}`]),
@@ -51,7 +51,7 @@ export async function stackHealth(home: string): Promise<StackHealth> {
   };
 }
 
-/** A stack of an older build has no key of the system account: its port is all that can be asked. */
+/** A stack of an older build has no key of the system account. Then only the port can be checked. */
 async function isNatsServing({ url, systemKey }: StackInfo['nats']): Promise<boolean> {
   return systemKey === undefined ? acceptsConnections(Number(new URL(url).port)) : isNatsReady({ url, systemKey });
 }
@@ -60,7 +60,7 @@ async function isTemporalServing(home: string, port: number): Promise<boolean> {
   try {
     return await isTemporalReady(readTools(home).temporal.path, port);
   } catch {
-    return await acceptsConnections(port); // without the tool, the port is all that can be asked
+    return await acceptsConnections(port); // without the key, only the port can be checked
   }
 }
 
@@ -68,7 +68,7 @@ function childProblem(
   home: string,
   { name, kind, state, lastExit, pid, startTime }: StackInfo['children'][number],
 ): string[] {
-  if (kind === 'temporal' || kind === 'nats') return []; // asked directly
+  if (kind === 'temporal' || kind === 'nats') return []; // checked directly
   if (state === 'ready' && pid !== undefined && startTime !== undefined && isAlive({ pid, startTime })) return [];
   return [`${name} is ${state}${lastExit === undefined ? '' : ` (last: ${lastExit})`}: see ${logFile(home, name)}`];
 }

@@ -1,10 +1,13 @@
-/** What a stack is called in records, so that people know which one drives a run: its machine and a word of its home. */
+/**
+ * The name of a stack in records, so that users know which one drives a run: the machine's name and a short random
+ * part.
+ */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 
-/** The same for all processes of a PETREL_HOME, and after restarts: `laptop-3f9a2c`. Made at the first asking. */
+/** The same for all processes of a PETREL_HOME, and after restarts: `laptop-3f9a2c`. Created at the first call. */
 export function stackName(home: string): string {
   const file = join(home, 'stack-name');
   return read(file) ?? make(home, file);
@@ -19,7 +22,10 @@ function read(file: string): string | undefined {
   }
 }
 
-/** The process that links first names it. A power cut must not take the name away: the terms of its runs would be another stack's. */
+/**
+ * The first process that links the file decides the name. A power cut must not lose it, because otherwise the terms of
+ * its runs would belong to another stack.
+ */
 function make(home: string, file: string): string {
   mkdirSync(home, { recursive: true, mode: 0o700 });
   const temporary = `${file}.${process.pid}`;

@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Takes the lock in another process, which says `held` or `no`, and holds it until its stdin ends. */
+/** Takes the lock in another process, which prints `held` or `no`, and holds it until its stdin ends. */
 const contender = `const { tryLock } = await import(process.argv[1]);
 process.stdin.once('data', () => {
   console.log(tryLock(process.argv[2]) ? 'held' : 'no');
@@ -47,7 +47,7 @@ async function startContender() {
 }
 
 describe('the lock of the stack', () => {
-  it('is held by one and can be taken again when released', () => {
+  it('is held by one process and can be taken again after its release', () => {
     const lock = tryLock(folder);
     expect(lock).toBeDefined();
     expect(lockHolder(folder)).toEqual(ownIdentity());
@@ -57,7 +57,7 @@ describe('the lock of the stack', () => {
     expect(tryLock(folder)).toBeDefined();
   });
 
-  it('of a killed process goes to exactly one of many contenders', async () => {
+  it('of a killed process goes to exactly one of several contenders', async () => {
     const first = await startContender();
     expect(await first.contend()).toBe('held');
     expect(tryLock(folder)).toBeUndefined();
@@ -69,7 +69,7 @@ describe('the lock of the stack', () => {
     await Promise.all(contenders.map((one) => one.kill()));
   });
 
-  it('is not held by a process that has got the pid of its holder', () => {
+  it('is not held by another process that got the holder’s pid later', () => {
     writeFileSync(join(folder, '7'), JSON.stringify({ ...ownIdentity(), startTime: '1', released: false }));
     expect(lockHolder(folder)).toBeUndefined();
     expect(tryLock(folder)).toBeDefined();

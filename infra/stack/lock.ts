@@ -1,9 +1,9 @@
 /**
- * A lock held for the life of a process, in a folder; a dead holder's lock can be taken over, by exactly one.
+ * A lock in a folder, held for the life of a process. Exactly one process can take over the lock of a dead holder.
  *
- * The folder holds numbered files; whoever wrote the highest number has the lock while he lives. Taking it means creating
- * the next number, which the file system grants once. Nothing is unlinked on the way out, a released number is only marked:
- * so a slow contender can never create a number that is below, or the same as, one that was ever used.
+ * The folder contains numbered files. The process that wrote the highest number has the lock while it lives. A process
+ * takes the lock by creating the next number, which the file system permits once. A release only marks the file and
+ * deletes nothing. So a slow contender cannot create a number that was ever used, or a lower one.
  */
 import { linkSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ export function tryLock(folder: string): HeldLock | undefined {
     const last = lastNumber(folder);
     if (holderOf(folder, last)) return undefined;
     const number = last + 1;
-    if (!createNumbered(folder, number)) continue; // another was quicker: look again
+    if (!createNumbered(folder, number)) continue; // another process was faster: look again
     forgetBelow(folder, number);
     return { release: () => write(join(folder, String(number)), { ...ownIdentity(), released: true }) };
   }
@@ -42,7 +42,7 @@ function holderOf(folder: string, number: number): ProcessIdentity | undefined {
   return file && !file.released && isAlive(file) ? { pid: file.pid, startTime: file.startTime } : undefined;
 }
 
-/** The file appears with its content, or not at all: link(2) neither replaces nor shows half of it. */
+/** The file appears with its full content or not at all: link(2) neither replaces a file nor shows half of one. */
 function createNumbered(folder: string, number: number): boolean {
   const temporary = join(folder, `${process.pid}.${number}.new`);
   writeFileSync(temporary, JSON.stringify({ ...ownIdentity(), released: false } satisfies LockFile));
@@ -61,7 +61,7 @@ function lastNumber(folder: string): number {
   return Math.max(0, ...numbers(folder));
 }
 
-/** Keeps a few, so that a listing made while the folder changes still meets one of them. */
+/** Keeps the last few files, so that a listing during a change still sees one of them. */
 function forgetBelow(folder: string, number: number): void {
   for (const old of numbers(folder)) if (old < number - 8) rmSync(join(folder, String(old)), { force: true });
 }
@@ -82,13 +82,13 @@ function read(path: string): LockFile | undefined {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // long superseded
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // removed, because higher numbers exist
     throw error;
   }
   try {
     return lockFile.parse(JSON.parse(text));
   } catch (cause) {
-    // Who holds it is not known: nobody may take it for free.
+    // The holder is unknown, so the lock must not be taken.
     throw new TerminalError('DamagedLock', `${path}: it does not say who holds the lock`, {
       where: path,
       hint: 'When no petrel process runs on this home, remove the file',

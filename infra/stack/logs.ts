@@ -7,7 +7,7 @@ const rotateBytes = 8 * 1024 * 1024;
 
 export const logFile = (home: string, child: string): string => join(stackFolder(home), 'logs', `${child}.log`);
 
-/** Opens a process's log for appending; a long one is set aside as `.1` first. The caller closes the descriptor. */
+/** Opens a process's log for appending; a long one is first renamed to `.1`. The caller closes the descriptor. */
 export function openLog(home: string, child: string): number {
   const path = logFile(home, child);
   mkdirSync(join(stackFolder(home), 'logs'), { recursive: true });
@@ -15,7 +15,7 @@ export function openLog(home: string, child: string): number {
   return openSync(path, 'a', 0o600);
 }
 
-/** The last lines of a process's log, for messages about why it died. */
+/** The last lines of a process's log, for messages about its death. */
 export function logTail(home: string, child: string, lines = 12): string {
   const path = logFile(home, child);
   if (!existsSync(path)) return '';

@@ -1,14 +1,14 @@
-/** Processes of this machine, known by pid and start time: pids are given out again, the pair is not. */
+/** Processes of this machine, identified by pid and start time: the system reuses pids, but not the pair. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { poll } from '../poll.ts';
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Clock ticks since boot at which it started, as /proc says. */
+  /** Clock ticks from boot to its start, from /proc. */
   readonly startTime: string;
 }
 
-/** The identity of a living process; undefined when there is none, or only its exit status is left (a zombie). */
+/** The identity of a living process; undefined when there is none, or only a zombie. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const stat = readStat(pid);
   return stat && { pid, startTime: stat.startTime };
@@ -24,22 +24,22 @@ export function isAlive({ pid, startTime }: ProcessIdentity): boolean {
   return readStat(pid)?.startTime === startTime;
 }
 
-/** Sends a signal unless the process is gone. Returns whether there was one to receive it. */
+/** Sends a signal unless the process is gone. Returns whether it existed. */
 export function signalProcess(identity: ProcessIdentity, signal: NodeJS.Signals): boolean {
   return isAlive(identity) && sendSignal(identity.pid, signal);
 }
 
-/** Sends a signal to what is left of the process group that `pid` leads or led. */
+/** Sends a signal to the process group that `pid` leads or led. */
 export function signalGroup(pid: number, signal: NodeJS.Signals): void {
   sendSignal(-pid, signal);
 }
 
-/** Resolves true when the process is gone, false when it is still there after `timeoutMs`. */
+/** Resolves with true when the process is gone, with false if it still exists after `timeoutMs`. */
 export async function waitForExit(identity: ProcessIdentity, timeoutMs: number): Promise<boolean> {
   return (await poll(() => !isAlive(identity), { everyMs: 20, timeoutMs })) === true;
 }
 
-/** Asks, waits, insists: SIGTERM, up to `graceMs`, then SIGKILL to its whole group. Resolves when it is gone. */
+/** SIGTERM, a wait of up to `graceMs`, then SIGKILL to its whole group. Resolves when the process is gone. */
 export async function terminate(identity: ProcessIdentity, graceMs: number): Promise<void> {
   signalProcess(identity, 'SIGTERM');
   if (!(await waitForExit(identity, graceMs)) && isAlive(identity)) {
@@ -60,7 +60,7 @@ export interface ListedProcess extends ProcessIdentity {
   readonly args: readonly string[];
 }
 
-/** Own processes whose environment holds `name=value`, children of children included. */
+/** This user's processes whose environment holds `name=value`, including descendants. */
 export function processesWith(name: string, value: string): ListedProcess[] {
   const listed: ListedProcess[] = [];
   for (const entry of readdirSync('/proc')) {
@@ -81,14 +81,14 @@ export function processesWith(name: string, value: string): ListedProcess[] {
 
 function readStat(pid: number): { startTime: string; parent: number } | undefined {
   const text = readProc(String(pid), 'stat');
-  // "pid (name, which may hold spaces and brackets) state ppid … starttime …"
+  // "pid (name, which may contain spaces and brackets) state ppid … starttime …"
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state, parent, startTime] = [fields[0], fields[1], fields[19]];
   if (startTime === undefined || state === 'Z' || state === 'X') return undefined;
   return { startTime, parent: Number(parent) };
 }
 
-/** Empty when the process is gone or another user's. */
+/** Empty when the process is gone or belongs to another user. */
 function readProc(pid: string, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8');
@@ -109,7 +109,7 @@ function sendSignal(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false; // gone meanwhile
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false; // the process is gone
     throw error;
   }
 }

@@ -1,17 +1,19 @@
-/** Reading what the supervisor tells. */
+/** Reads the state that the supervisor publishes. */
 import { InvalidInputError, RetryableError } from '../../core/errors.ts';
 import { stackVariable } from './child-spec.ts';
 import { isAlive } from './process.ts';
 import { readStackFile, stackFile } from './state.ts';
 import type { StackInfo } from './state.ts';
 
-/** The running stack of this home; undefined when it is down, or its supervisor is (`ensureStack` brings it back). */
+/**
+ * The running stack of this home; undefined when it or its supervisor is down (`ensureStack` restarts the supervisor).
+ */
 export function readStack(home: string): StackInfo | undefined {
   const info = readStackFile(stackFile(home));
   return info && info.phase === 'running' && isAlive(info) ? info : undefined;
 }
 
-/** For processes of the stack: where the servers are. Works while the supervisor is being replaced, too. */
+/** For processes of the stack: addresses of the servers. Works also while the supervisor is being replaced. */
 export function stackFromEnv(env: NodeJS.ProcessEnv = process.env): StackInfo {
   const path = env[stackVariable];
   if (!path) {
@@ -24,7 +26,7 @@ export function stackFromEnv(env: NodeJS.ProcessEnv = process.env): StackInfo {
   return info;
 }
 
-/** True when all that is wanted runs and serves. */
+/** True when every wanted process runs and is ready. */
 export function isStackReady({ phase, children }: StackInfo): boolean {
   return phase === 'running' && children.every(({ state }) => state === 'ready');
 }

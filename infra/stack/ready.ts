@@ -1,11 +1,11 @@
-/** How a control or worker process tells the supervisor that it serves. */
+/** How a control or worker process tells the supervisor that it is ready. */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { ProcessIdentity } from './process.ts';
 
-/** Environment variable that names the file; absent when the process was started by hand. */
+/** Environment variable with the file's path; absent when a person started the process. */
 export const readyFileVariable = 'PETREL_READY_FILE';
 
-/** Called once by a process of the stack when it polls for work. */
+/** A process of the stack calls this once, when it polls for work. */
 export function announceReady(env: NodeJS.ProcessEnv = process.env): void {
   const path = env[readyFileVariable];
   if (path === undefined) return;
@@ -13,7 +13,7 @@ export function announceReady(env: NodeJS.ProcessEnv = process.env): void {
   renameSync(`${path}.tmp`, path);
 }
 
-/** True when this very process announced itself; a file left by its predecessor holds another pid. */
+/** True when this process announced itself; a file of an earlier process holds another pid. */
 export function hasAnnounced(path: string, { pid }: ProcessIdentity): boolean {
   try {
     return readFileSync(path, 'utf8') === String(pid);

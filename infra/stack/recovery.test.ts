@@ -33,7 +33,7 @@ async function reconnection(client: NatsConnection): Promise<void> {
 }
 
 describe('the local stack, when something dies,', () => {
-  it('adopts the children of a killed supervisor and doubles none', async () => {
+  it('adopts the children of a killed supervisor and starts none twice', async () => {
     const before = await under.up();
     await kill(before);
     expect(readStack(home)).toBeUndefined();
@@ -43,11 +43,11 @@ describe('the local stack, when something dies,', () => {
     expect(strangers(home, [])).toHaveLength(4);
 
     const worker = processOf(after, 'local-1');
-    await kill(worker); // the death of an adopted one is seen, too
+    await kill(worker); // the death of an adopted process is noticed too
     await under.replaced('local-1', worker);
   });
 
-  it('restarts what died while no supervisor lived, and only that', async () => {
+  it('restarts exactly the processes that died while there was no supervisor', async () => {
     const before = await under.up();
     await kill(before);
     await kill(processOf(before, 'nats'));
@@ -71,7 +71,7 @@ describe('the local stack, when something dies,', () => {
     await client.close();
   });
 
-  it('gives a dead server another port when its own is taken, and tells those who knew the old one', async () => {
+  it('gives a dead server another port when its own is taken, and restarts the processes that used the old one', async () => {
     const before = await under.up();
     await kill(before);
     await kill(processOf(before, 'nats'));
@@ -96,7 +96,7 @@ describe('the local stack, when something dies,', () => {
     await client.connection.close();
   });
 
-  it('goes down when the supervisor is dead, helpers of its children included', async () => {
+  it('goes down when the supervisor is dead, including processes that its children started', async () => {
     under.useWorker(parentProgram);
     const stack = await under.up();
     const marked = await poll(() => (strangers(home, []).length === 5 ? strangers(home, []) : undefined), bounded);
@@ -106,7 +106,7 @@ describe('the local stack, when something dies,', () => {
     expect(marked!.filter(isAlive)).toEqual([]);
   });
 
-  it('ends the helpers of a child that died', async () => {
+  it('ends the processes that a dead child had started', async () => {
     under.useWorker(parentProgram);
     const stack = await under.up();
     const worker = processOf(stack, 'local-1');
@@ -116,7 +116,7 @@ describe('the local stack, when something dies,', () => {
     expect(await waitForExit(helper!, 30_000)).toBe(true);
   });
 
-  it('does not believe a recycled pid', async () => {
+  it('does not trust a recycled pid', async () => {
     const before = await under.up();
     await stopStack(home);
     // Another process has the supervisor's pid, and another one a child's.
@@ -128,7 +128,7 @@ describe('the local stack, when something dies,', () => {
     expect(Object.values(pids(after))).not.toContain(own.pid);
   });
 
-  it('gets its supervisor back from the control process', async () => {
+  it('gets its supervisor restarted by the control process', async () => {
     const before = await under.up();
     const ending = new AbortController();
     const keeping = keepStack(home, ending.signal, () => {}, 50);
@@ -139,11 +139,11 @@ describe('the local stack, when something dies,', () => {
     await keeping;
   });
 
-  it('hands over to a new build: petrel’s processes are replaced, the servers stay', async () => {
+  it('is taken over by a new build: petrel’s processes are replaced, the servers stay', async () => {
     const before = await under.up();
     const path = join(home, 'stack/stack.json');
     await kill(before);
-    // As a supervisor of another build would have left it.
+    // The file that a supervisor of another build would have left.
     const children = before.children.map((child) =>
       child.kind === 'worker' ? { ...child, fingerprint: 'older' } : child,
     );

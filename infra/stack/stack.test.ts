@@ -24,7 +24,7 @@ beforeEach(() => {
 afterEach(() => under.remove());
 
 describe('the local stack', () => {
-  it('comes up whole, serves Temporal and NATS, and leaves no process behind', async () => {
+  it('comes up completely, serves Temporal and NATS, and leaves no process behind', async () => {
     const lines: string[] = [];
     const stack = await ensureStack({ home, programs: under.programs, onProgress: (line) => lines.push(line) });
     expect(stack.children.map(({ name, state }) => [name, state])).toEqual(
@@ -74,7 +74,7 @@ describe('the local stack', () => {
     expect(strangers(home, [])).toHaveLength(4);
   });
 
-  it('chooses another port when the recorded one is taken, and tells its dependants', async () => {
+  it('chooses another port when the recorded one is taken, and the dependants learn it', async () => {
     const before = await under.up();
     await stopStack(home);
     const port = Number(before.nats.url.split(':').at(-1));
@@ -105,16 +105,16 @@ describe('the local stack', () => {
     expect(isAlive(removed)).toBe(false);
   });
 
-  it('refuses pools that cannot be, and says why', async () => {
+  it('refuses invalid pools with a reason', async () => {
     const twice: WorkerPool[] = [1, 2].map(() => ({ name: 'a', count: 1, roles: ['reward'] }));
     await expect(under.up(twice)).rejects.toMatchObject({
       code: 'InvalidInput',
-      message: 'two worker pools are called a',
+      message: 'two worker pools have the name a',
     });
     await expect(under.up([{ name: 'a b', count: 1, roles: [] }])).rejects.toMatchObject({ code: 'InvalidInput' });
   });
 
-  it('says what a child that dies at its start last wrote', async () => {
+  it('shows the last output of a child that dies at its start', async () => {
     under.useWorker(brokenProgram);
     await expect(under.up()).rejects.toMatchObject({
       code: 'StackFailed',
@@ -130,7 +130,7 @@ describe('the local stack', () => {
     });
   });
 
-  it('keeps its secrets to the owner', async () => {
+  it('keeps its secrets readable for the owner only', async () => {
     await under.up();
     const mode = (path: string): number => statSync(join(home, path)).mode & 0o777;
     expect(['stack', 'stack/stack.json', 'stack/nats.conf', 'stack/endpoints.json'].map(mode)).toEqual([

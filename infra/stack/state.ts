@@ -1,4 +1,4 @@
-/** The stack's files under PETREL_HOME/stack: what runs, what is wanted, and where the servers listen. */
+/** The stack's files under PETREL_HOME/stack: what runs, what should run, and where the servers listen. */
 import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -11,9 +11,9 @@ const poolSchema = z.object({
   /** Worker processes. */
   count: z.int().min(0),
   roles: z.array(z.enum(roles)).min(1).readonly(),
-  /** Compute threads per engine; the machine's cores are shared out when absent. */
+  /** Compute threads per engine; default: an equal share of the machine's cores. */
   threads: z.int().min(1).optional(),
-  /** Who tells, besides signals, that a machine of the pool is about to be taken away. */
+  /** Source, besides signals, of the notice that a machine of the pool will be preempted. */
   notice: z.enum(noticeSources).optional(),
 });
 
@@ -26,11 +26,11 @@ export const defaultPools: readonly WorkerPool[] = [
 
 const configSchema = z.object({
   pools: z.array(poolSchema).readonly(),
-  /** Scripts run by Node in place of the built control and worker processes. */
+  /** Scripts that Node runs instead of the built control and worker processes; for tests. */
   programs: z.object({ control: z.string(), worker: z.string() }).optional(),
 });
 
-/** What a stack should run. The supervisor watches its file, so writing it changes a running stack. */
+/** The desired state of a stack. The supervisor watches this file, so writing it changes a running stack. */
 export type StackConfig = Readonly<z.infer<typeof configSchema>>;
 
 export const childKinds = ['temporal', 'nats', 'control', 'worker'] as const;
@@ -39,7 +39,7 @@ export type ChildKind = (typeof childKinds)[number];
 const childSchema = z.object({
   name: z.string(),
   kind: z.enum(childKinds),
-  /** `waiting`: it died and is started again after a pause. Without a process there is no `pid`. */
+  /** `waiting`: it died and is restarted after a pause. Without a process there is no `pid`. */
   state: z.enum(['starting', 'ready', 'waiting', 'stopping', 'stopped']),
   pid: z.int().optional(),
   startTime: z.string().optional(),
@@ -58,14 +58,14 @@ const stackSchema = z.object({
   startedAt: z.string(),
   build: z.string(),
   phase: z.enum(['running', 'stopping']),
-  /** A stack that an older build started has no keys. */
+  /** Stacks that an older build started have no keys. */
   temporal: z.object({ address: z.string(), payloadKey: z.string().optional() }),
   nats: z.object({ url: z.string(), key: z.string().optional(), systemKey: z.string().optional() }),
   pools: z.array(poolSchema).readonly(),
   children: z.array(childSchema).readonly(),
 });
 
-/** A running stack, as `stack.json` tells it. `pid` and `startTime` are the supervisor's. */
+/** A running stack, as published in `stack.json`. `pid` and `startTime` are the supervisor's. */
 export type StackInfo = Readonly<z.infer<typeof stackSchema>>;
 
 const endpointsSchema = z.object({
@@ -73,7 +73,7 @@ const endpointsSchema = z.object({
   natsPort: z.int(),
   natsKey: z.string(),
   natsSystemKey: z.string(),
-  /** Encrypts what goes to Temporal. */
+  /** Key that encrypts payloads for Temporal. */
   payloadKey: z.string(),
 });
 
@@ -84,7 +84,7 @@ export const stackFolder = (home: string): string => join(home, 'stack');
 export const stackFile = (home: string): string => join(stackFolder(home), 'stack.json');
 export const configFile = (home: string): string => join(stackFolder(home), 'config.json');
 export const lockFolder = (home: string): string => join(stackFolder(home), 'lock');
-/** Where the queue keeps its messages. */
+/** Folder of the queue's messages. */
 export const natsFolder = (home: string): string => join(stackFolder(home), 'nats');
 export const readyFile = (home: string, child: string): string => join(stackFolder(home), 'ready', child);
 const endpointsFile = (home: string): string => join(stackFolder(home), 'endpoints.json');
@@ -97,17 +97,17 @@ export function makeStackFolder(home: string): void {
 export const readStackFile = (path: string): StackInfo | undefined => readJson(path, stackSchema);
 export const writeStackFile = (home: string, info: StackInfo): void => writeJson(stackFile(home), info);
 
-/** Undefined when nothing was ever asked of this home's stack. */
+/** Undefined when no stack of this home was ever configured. */
 export const readConfig = (home: string): StackConfig | undefined => readJson(configFile(home), configSchema);
 
-/** Throws `InvalidInput` when a pool cannot be: a bad name, no roles, two of one name. */
+/** Throws `InvalidInput` for an invalid pool: a bad name, no roles, or a name that is used twice. */
 export function writeConfig(home: string, config: StackConfig): void {
   const parsed = configSchema.safeParse(config);
   if (!parsed.success) throw new InvalidInputError(`worker pools: ${z.prettifyError(parsed.error)}`);
   const names = config.pools.map(({ name }) => name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined)
-    throw new InvalidInputError(`two worker pools are called ${twice}`, { hint: 'give each pool its own name' });
+    throw new InvalidInputError(`two worker pools have the name ${twice}`, { hint: 'give each pool its own name' });
   makeStackFolder(home);
   writeJson(configFile(home), parsed.data);
 }
@@ -115,7 +115,7 @@ export function writeConfig(home: string, config: StackConfig): void {
 export const readEndpoints = (home: string): Endpoints | undefined => readJson(endpointsFile(home), endpointsSchema);
 export const writeEndpoints = (home: string, endpoints: Endpoints): void => writeJson(endpointsFile(home), endpoints);
 
-/** Undefined when the file is absent, damaged or of another petrel's format: all mean that nothing is known. */
+/** Undefined when the file is absent, damaged or in another format: then nothing is known. */
 function readJson<T>(path: string, schema: z.ZodType<T>): T | undefined {
   let text: string;
   try {
@@ -131,7 +131,7 @@ function readJson<T>(path: string, schema: z.ZodType<T>): T | undefined {
   }
 }
 
-/** Readers meet the old file or the new one; 0600, since keys are in it. */
+/** Replaces the file atomically; mode 0600, because it contains keys. */
 function writeJson(path: string, value: unknown): void {
   const temporary = `${path}.${process.pid}.tmp`;
   writeFileSync(temporary, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });

@@ -12,7 +12,7 @@ const home = homeArgument();
 
 const log = (line: string): void => console.log(`${new Date().toISOString()} ${line}`);
 
-// A full disk must not end the watch over the processes: what could not be written is written later.
+// A full disk must not end the supervision of the processes. Writes that failed are repeated later.
 process.on('uncaughtException', (error: NodeJS.ErrnoException) => {
   log(`supervisor: ${error.stack ?? error.message}`);
   if (error.code !== 'ENOSPC') process.exit(1);
@@ -31,14 +31,14 @@ try {
 }
 log(`supervisor ${process.pid} serves ${home}`);
 
-// A poll by stat: the kernel's watches are few on shared machines, and there are none on network folders.
+// Polls with stat, because shared machines have few kernel watches and network folders have none.
 watchFile(configFile(home), { interval: configCheckMs }, () => void applyConfig());
 const folderCheck = setInterval(() => {
   if (!supervisor.hasFolder) void end('the folder of the stack is gone');
 }, folderCheckMs);
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));
-process.on('SIGHUP', () => {}); // the shell that started the stack has ended; the stack goes on
-await applyConfig(); // one that was written before the watch began
+process.on('SIGHUP', () => {}); // the stack continues after its shell has ended
+await applyConfig(); // in case the file was written before the watch started
 
 async function applyConfig(): Promise<void> {
   try {

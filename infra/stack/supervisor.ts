@@ -1,7 +1,7 @@
 /**
- * The supervisor: keeps the processes of the stack as the configuration wants them.
+ * The supervisor: reconciles the processes of the stack with the configuration.
  *
- * Its children outlive it. Whoever starts it again finds them by their entries in stack.json, or by their environment.
+ * Its children survive it. A restarted supervisor finds them by their entries in stack.json or by their environment.
  */
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -33,11 +33,11 @@ import type { ChildKind, Endpoints, StackConfig, StackInfo } from './state.ts';
 
 type PortName = 'temporalPort' | 'natsPort';
 
-/** How long dependants are held back for the servers, and start anyway: they retry by themselves. */
+/** How long dependants wait for the servers. After that they start anyway and retry by themselves. */
 const serversReadyMs = 60_000;
-/** How often it is looked for servers that are stuck, and a state that could not be written is written again. */
+/** How often it checks for stuck servers, and repeats a failed write of the state. */
 const tendMs = 1_000;
-/** How long a port may be taken before it is another program's. */
+/** After this time a taken port counts as used by another program. */
 const portMs = 1_000;
 
 export class Supervisor {
@@ -48,11 +48,13 @@ export class Supervisor {
   #endpoints: Endpoints;
   #config: StackConfig;
   #phase: StackInfo['phase'] = 'running';
-  /** False until what the previous supervisor left is taken over: a part must never be published as the whole. */
+  /**
+   * False until the processes of the previous supervisor are adopted, so that an incomplete list is never published.
+   */
   #begun = false;
-  /** stack.json does not say what is so: there was no room for it. */
+  /** stack.json is out of date, because the disk was full. */
   #unwritten = false;
-  /** Changes of the set of children happen one after the other. */
+  /** Changes of the set of children run one after the other. */
   #queue: Promise<void> = Promise.resolve();
 
   private constructor(home: string, endpoints: Endpoints, log: (line: string) => void) {
@@ -62,7 +64,7 @@ export class Supervisor {
     this.#log = log;
   }
 
-  /** Starts or adopts everything. Resolves when each process exists; readiness is told by stack.json. */
+  /** Starts or adopts all processes. Resolves when each process exists; stack.json shows when they are ready. */
   static async start(home: string, log: (line: string) => void): Promise<Supervisor> {
     const previous = readStackFile(stackFile(home));
     const endpoints = readEndpoints(home) ?? (await newEndpoints(home));
@@ -72,7 +74,7 @@ export class Supervisor {
     return supervisor;
   }
 
-  /** Reads the configuration again and starts and stops workers to fit it. */
+  /** Reads the configuration again, and starts and stops workers to match it. */
   applyConfig(): Promise<void> {
     return this.#enqueue(async () => {
       const config = readConfig(this.#home);
@@ -86,7 +88,7 @@ export class Supervisor {
     });
   }
 
-  /** Orderly end: workers, control, NATS, Temporal, each within its grace. */
+  /** Orderly end: workers, control, NATS, Temporal, each within its grace period. */
   stop(): Promise<void> {
     this.#phase = 'stopping';
     this.#publish();
@@ -96,7 +98,7 @@ export class Supervisor {
     });
   }
 
-  /** False when somebody removed the stack's folder; there is nothing left to serve then. */
+  /** False when the stack's folder was removed; then the supervisor ends. */
   get hasFolder(): boolean {
     return existsSync(stackFolder(this.#home));
   }
@@ -104,7 +106,7 @@ export class Supervisor {
   async #begin(previous: StackInfo | undefined): Promise<void> {
     const specs = this.#wanted();
     const adopted = adoptable(this.#home, specs, previous);
-    // Before anything is started: a stray server would hold the database and the ports.
+    // Before any start, because an orphaned server would hold the database and the ports.
     await stopProcesses(strangers(this.#home, [...adopted.values()]), this.#log);
     for (const spec of specs) this.#newChild(spec);
     for (const [name, process] of adopted) {
@@ -119,7 +121,7 @@ export class Supervisor {
     );
   }
 
-  /** Until the end: makes whole what a full disk has left behind. */
+  /** Repairs, until the end, what a full disk has prevented. */
   async #tend(): Promise<void> {
     while (this.#phase === 'running') {
       await delay(tendMs);
@@ -137,24 +139,24 @@ export class Supervisor {
     return child;
   }
 
-  /** Ends what processes that are gone had started outside their process group. */
+  /** Ends processes that dead processes had started outside their process group. */
   async #endOrphans(): Promise<void> {
     const kept = [...this.#children.values()].flatMap((child) => child.process ?? []);
     await stopProcesses(strangers(this.#home, kept), this.#log);
   }
 
-  /** What to start under this name now: a server whose port was taken meanwhile gets another. */
+  /** The current spec for this name: a server whose port was taken by another program gets another port. */
   async #plan(first: ChildSpec): Promise<ChildSpec> {
     if (first.kind === 'temporal') await this.#leaveTakenPorts('temporalPort');
     if (first.kind === 'nats') await this.#leaveTakenPorts('natsPort');
     return this.#wanted().find(({ name }) => name === first.name) ?? first;
   }
 
-  /** Chooses other ports where another program has them by now, and restarts those who were told the old ones. */
+  /** Chooses other ports when another program has taken them, and restarts the processes that use the old ones. */
   async #leaveTakenPorts(...names: PortName[]): Promise<void> {
     const before = this.#endpoints;
     for (const name of names) {
-      // A server that was killed may be in the midst of dying: its port is free when its last thread is gone.
+      // A killed server may still be ending: its port is free when its last thread is gone.
       if (await poll(() => isPortFree(this.#endpoints[name]), { everyMs: 20, timeoutMs: portMs })) continue;
       const [port] = await freePorts(1);
       this.#log(`${name}: another program has ${this.#endpoints[name]} now; it becomes ${port}`);
@@ -184,8 +186,8 @@ export class Supervisor {
   }
 
   /**
-   * Stops workers that are not wanted any more, replaces those that should be otherwise, starts the missing ones. The first
-   * step of each is taken before anything is published, so that nobody takes the old fleet for the new one.
+   * Stops unwanted workers, replaces changed ones and starts missing ones. The first step of each happens before the
+   * state is published, so that no reader mistakes the old fleet for the new one.
    */
   async #fitWorkers(): Promise<void> {
     const wanted = new Map(this.#wanted().map((spec) => [spec.name, spec]));
@@ -234,7 +236,7 @@ export class Supervisor {
       this.#unwritten = false;
     } catch (error) {
       this.#unwritten = true;
-      this.#log(`stack.json could not be written: ${String(error)}`); // a full disk must not end the watch over the processes
+      this.#log(`stack.json could not be written: ${String(error)}`); // a full disk must not end the supervision
     }
   }
 }

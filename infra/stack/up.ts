@@ -1,4 +1,4 @@
-/** `petrel up`: finds the stack or starts it, and waits until it serves. */
+/** `petrel up`: finds or starts the stack, and waits until it serves. */
 import { spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -17,25 +17,26 @@ import type { ChildState, StackConfig, StackInfo, WorkerPool } from './state.ts'
 
 export interface EnsureStackOptions {
   readonly home: string;
-  /** What the local fleet should be. Without it the fleet stays as it was, at first one worker with all roles. */
+  /** The desired local fleet. Without it the fleet stays as it was; at first it is one worker with all roles. */
   readonly workers?: readonly WorkerPool[];
-  /** Scripts in place of the built control and worker processes; for tests. */
+  /** Scripts instead of the built control and worker processes; for tests. */
   readonly programs?: StackConfig['programs'];
-  /** One short line whenever something changes. */
+  /** Receives one short line per change. */
   readonly onProgress?: (line: string) => void;
-  /** Bound of the whole wait. */
+  /** Timeout of the whole wait. */
   readonly timeoutMs?: number;
 }
 
 const readyTimeoutMs = 90_000;
 const pollMs = 25;
-/** Deaths in a row, never having been ready, after which waiting longer is pointless. */
+/** After this many deaths in a row before it was ever ready, a process counts as broken and the wait ends. */
 const hopelessFailures = 3;
 
 /**
- * Resolves with the stack once every process of it serves. Starts what is missing; two callers at once get one stack.
- * A stack that runs code of an older build is handed over to a supervisor of this one, which replaces only petrel's own
- * processes. Throws `InvalidInput` (not set up, not built, bad pools), `StackFailed` with the last log lines, `StackTimeout`.
+ * Resolves with the stack once every process of it is ready. Starts missing processes; two simultaneous callers get one
+ * stack. If the stack runs an older build, a supervisor of this build takes over and replaces only petrel's own
+ * processes. Throws `InvalidInput` (not set up, not built, bad pools), `StackFailed` with the last log lines,
+ * `StackTimeout`.
  */
 export async function ensureStack(options: EnsureStackOptions): Promise<StackInfo> {
   const { home } = options;
@@ -51,12 +52,17 @@ export async function ensureStack(options: EnsureStackOptions): Promise<StackInf
   }
 }
 
-/** Changes the local fleet of a running stack; resolves when the new workers serve and the unwanted ones are gone. */
+/**
+ * Changes the local fleet of a running stack. Resolves when the new workers are ready and the unwanted ones are gone.
+ */
 export async function setPools(home: string, workers: readonly WorkerPool[]): Promise<StackInfo> {
   return await ensureStack({ home, workers });
 }
 
-/** Brings the supervisor back whenever it is gone, until the signal comes. For petrel's own processes of the stack: whoever of them is left heals it. */
+/**
+ * Restarts the supervisor whenever it is gone, until the signal is aborted. Every process of petrel's own in the stack
+ * calls this, so the last one left can repair the stack.
+ */
 export async function keepStack(
   home: string,
   signal: AbortSignal,
@@ -85,14 +91,16 @@ function writeWanted({ home, workers, programs }: EnsureStackOptions): void {
   if (JSON.stringify(before) !== JSON.stringify(config)) writeConfig(home, config);
 }
 
-/** Waits for a stack that is going down; ends a supervisor of another build, whose children stay for the next one. */
+/**
+ * Waits for a stack that is going down. Ends a supervisor of another build; its children stay for the next supervisor.
+ */
 async function retireOldSupervisor(home: string): Promise<void> {
   const holder = lockHolder(lockFolder(home));
   if (!holder) return;
   const stack = readStack(home);
   if (stack?.build === buildId()) return;
   if (stack) signalProcess(holder, 'SIGKILL');
-  // Neither up nor leaving: it has just been started, by another shell.
+  // Neither up nor going down: another shell has just started it.
   else if (
     await poll(() => !isAlive(holder) || readStack(home) !== undefined, { everyMs: pollMs, timeoutMs: readyTimeoutMs })
   )
@@ -104,7 +112,8 @@ function startSupervisor(home: string): ProcessIdentity | undefined {
   const log = openLog(home, 'supervisor');
   try {
     const env: NodeJS.ProcessEnv = { ...process.env, PETREL_HOME: home };
-    for (const name of [stackVariable, childVariable, kindVariable, readyFileVariable]) delete env[name]; // it is nobody's child
+    // a supervisor is nobody's child
+    for (const name of [stackVariable, childVariable, kindVariable, readyFileVariable]) delete env[name];
     const child = spawn(process.execPath, ['--enable-source-maps', builtFile('infra/stack/supervisor-main.js'), home], {
       env,
       detached: true,
@@ -126,10 +135,10 @@ async function untilReady(
   const look = (): StackInfo | 'of another build' | undefined => {
     const stack = readStack(home);
     if (!stack) return failIfNobodyServes(home, spawned);
-    // The processes of an older build start a supervisor of their own when theirs is gone, and may be the first to do so.
+    // Processes of an older build restart a supervisor of their own build when theirs is gone, and may be faster.
     if (stack.build !== buildId()) return 'of another build';
     const serves = JSON.stringify(stack.pools) === wanted && isStackReady(stack);
-    if (serves && told.size === 0) return stack; // it was up all along: there is nothing to tell
+    if (serves && told.size === 0) return stack; // it was up before, so there is nothing to report
     tellChanges(stack, told, onProgress);
     const hopeless = stack.children.find(({ failures }) => failures >= hopelessFailures);
     if (hopeless) throw failure(home, hopeless);
@@ -154,7 +163,7 @@ function failIfNobodyServes(home: string, spawned: ProcessIdentity | undefined):
   if ((spawned && isAlive(spawned)) || lockHolder(lockFolder(home)) || readStack(home)) return undefined;
   throw new TerminalError(
     'StackFailed',
-    `the stack's supervisor ended at its start. Its log ends with:\n${logTail(home, 'supervisor')}`,
+    `the stack's supervisor ended while it started. Its log ends with:\n${logTail(home, 'supervisor')}`,
     {
       where: logFile(home, 'supervisor'),
     },
@@ -162,7 +171,7 @@ function failIfNobodyServes(home: string, spawned: ProcessIdentity | undefined):
 }
 
 function failure(home: string, { name, lastExit, failures }: ChildState): TerminalError {
-  const message = `${name} of the local stack died ${failures} times at its start (${lastExit}). Its log ends with:\n${logTail(home, name)}`;
+  const message = `${name} of the local stack died ${failures} times while it started (${lastExit}). Its log ends with:\n${logTail(home, name)}`;
   return new TerminalError('StackFailed', message, {
     where: logFile(home, name),
     hint: '`petrel down` stops what did start',
@@ -175,7 +184,7 @@ function tellChanges(
   onProgress: ((line: string) => void) | undefined,
 ): void {
   for (const { name, state } of children) {
-    if (state === 'stopped' || told.get(name) === state) continue; // its turn has not come
+    if (state === 'stopped' || told.get(name) === state) continue; // not started yet
     told.set(name, state);
     onProgress?.(`${name}: ${state}`);
   }

@@ -1,10 +1,10 @@
-/** How long the event loop of this process was blocked: heartbeats and acks wait that long. */
+/** How long the event loop of this process was blocked; heartbeats and acks are delayed by that. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 
 export interface LoopDelay {
-  /** 99.9th percentile since the last `restart`, ms, beyond the sampling interval. */
+  /** 99.9th percentile since the last `restart`, in ms, without the sampling interval. */
   p999Ms(): number;
-  /** Forgets what was measured: call it when start-up is over. */
+  /** Discards the measurements; call it when start-up is over. */
   restart(): void;
 }
 

@@ -5,7 +5,7 @@ import { logSubject } from '../../core/wire/messages.ts';
 import { MemoryStore } from '../../tests/memory-store.ts';
 import { LogCollector, parseLogLine } from './run-log-lines.ts';
 
-/** Lines as they come in, without a server. */
+/** A source of lines without a server. */
 class Lines {
   #hear: (error: Error | null, message: Msg) => void = () => {};
   readonly nc: Pick<NatsConnection, 'subscribe'> = {
@@ -23,7 +23,7 @@ class Lines {
 let end = async (): Promise<void> => {};
 afterEach(() => end());
 
-it('stores the lines of a run in their order, however slow its store is, and keeps up no other run', async () => {
+it('stores the lines of a run in order, even in a slow store, and delays no other run', async () => {
   const [slow, quick] = [new MemoryStore(), new MemoryStore()];
   let [puts, release] = [0, () => {}];
   const held = new Promise<void>((resolve) => (release = resolve));
@@ -54,7 +54,7 @@ it('stores the lines of a run in their order, however slow its store is, and kee
 
 const lineOf = (text: string) => JSON.stringify({ v: 1, at: 'now', level: 'info', source: 'scorer', text });
 
-it('cuts a long line, says so, and drops a long message that is no line', async () => {
+it('cuts a long line visibly, and drops a long message that is not a line', async () => {
   const [store, lines] = [new MemoryStore(), new Lines()];
   const logs = new LogCollector(lines.nc, 'test', () => store);
   end = () => logs.close();
@@ -66,7 +66,7 @@ it('cuts a long line, says so, and drops a long message that is no line', async 
   expect(stored.map((line) => parseLogLine(line)?.text)).toEqual([`${'é'.repeat(4096)} … cut`, 'short']);
 });
 
-it('keeps a bounded number of bytes of runs whose store does not answer, and the newest lines of each', async () => {
+it('keeps a bounded number of bytes for runs whose store does not answer, with the newest lines of each', async () => {
   const [store, lines] = [new MemoryStore(), new Lines()];
   let isThere = false;
   const logs = new LogCollector(lines.nc, 'test', () => (isThere ? store : undefined));

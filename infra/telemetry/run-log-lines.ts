@@ -1,4 +1,4 @@
-/** Log lines of a run: from any process over NATS, collected by the control process into the store. */
+/** Log lines of a run: any process sends them over NATS, and the control process collects them into the store. */
 import type { NatsConnection, Subscription } from '@nats-io/nats-core';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -7,7 +7,7 @@ import type { LogLine } from '../../core/wire/messages.ts';
 
 export type Say = (level: LogLine['level'], text: string) => void;
 
-/** Lines go out at once and are lost when nobody listens: logs never hold up work. */
+/** Lines are sent at once and are lost when no process listens, so logs never delay work. */
 export function lineWriter(nc: NatsConnection, runId: string, source: string): Say {
   return (level, text) => {
     if (nc.isClosed()) return;
@@ -18,9 +18,9 @@ export function lineWriter(nc: NatsConnection, runId: string, source: string): S
 
 const flushMs = 1_000;
 const flushLines = 500;
-/** Lines kept of a run whose store is not known here, or does not answer. */
+/** Lines kept for a run whose store is unknown here or does not answer. */
 const keptLines = 5_000;
-/** Bytes kept of all runs. */
+/** Bytes kept for all runs. */
 const keptBytes = 32 * 1024 * 1024;
 /** A longer line is cut. */
 const lineBytes = 8 * 1024;
@@ -29,13 +29,13 @@ const lineBytes = 8 * 1024;
 export class LogCollector {
   readonly #writer: string;
   readonly #lines = new Map<string, string[]>();
-  /** Runs of which a chunk is being written. */
+  /** Runs with a chunk that is being written. */
   readonly #writing = new Map<string, Promise<void>>();
   readonly #storeOf: (runId: string) => Store | undefined;
   readonly #subscription: Subscription;
   readonly #timer: NodeJS.Timeout;
   #chunks = 0;
-  /** Of all lines that are kept, those of a chunk that is being written too. */
+  /** Bytes of all kept lines, including those of chunks that are being written. */
   #bytes = 0;
 
   constructor(nc: Pick<NatsConnection, 'subscribe'>, writer: string, storeOf: (runId: string) => Store | undefined) {
@@ -49,12 +49,14 @@ export class LogCollector {
     this.#timer = setInterval(() => void this.flush(), flushMs);
   }
 
-  /** Writes what is there. A store that fails keeps its lines for the next flush; one that is slow keeps up no other. */
+  /**
+   * Writes the collected lines. The lines of a failing store are kept for the next flush; a slow store delays no other.
+   */
   async flush(): Promise<void> {
     await Promise.all([...this.#lines.keys()].map((runId) => this.#flushRun(runId)));
   }
 
-  /** One chunk after the other: their names are in the order of their lines. */
+  /** Chunks of a run are written one after the other, so that their names are in the order of their lines. */
   #flushRun(runId: string): Promise<void> {
     const writing = this.#writing.get(runId) ?? this.#writeChunk(runId).finally(() => this.#writing.delete(runId));
     this.#writing.set(runId, writing);
@@ -98,13 +100,13 @@ export class LogCollector {
     this.#bytes -= Buffer.byteLength(lines.shift() ?? '');
   }
 
-  /** Of the run that keeps most: one whose store is away takes no room from the others. */
+  /** Drops lines of the run that keeps most, so that a run with an unavailable store takes no space from others. */
   #longest(): string[] {
     return [...this.#lines.values()].reduce((most, lines) => (lines.length > most.length ? lines : most));
   }
 }
 
-/** The line with its text cut to 8 KiB; undefined for a long line that is no log line. */
+/** The line, with its text cut to 8 KiB; undefined for a long message that is not a log line. */
 function cut(line: string): string | undefined {
   if (Buffer.byteLength(line) <= lineBytes) return line;
   const parsed = parseLogLine(line);
@@ -119,7 +121,7 @@ function bytesOf(lines: readonly string[]): number {
   return lines.reduce((sum, line) => sum + Buffer.byteLength(line), 0);
 }
 
-/** A stored chunk of lines, in the order they came. Chunks are named by the moment of their writing. */
+/** A stored chunk of lines, in the order of arrival. A chunk is named by the time of writing. */
 export async function readLogChunk(store: Store, runId: string, chunk: string): Promise<LogLine[]> {
   const text = new TextDecoder().decode(await store.get(keys.log(runId, chunk)));
   return text
@@ -128,7 +130,7 @@ export async function readLogChunk(store: Store, runId: string, chunk: string): 
     .flatMap((line) => parseLogLine(line) ?? []);
 }
 
-/** undefined when it is no log line, or one of another version. */
+/** undefined when it is not a log line, or a line of another version. */
 export function parseLogLine(text: string): LogLine | undefined {
   try {
     return logLine.safeParse(JSON.parse(text)).data;

@@ -1,5 +1,5 @@
 /**
- * Makes dist/workflow-bundle.js: the workflow code as Temporal's sandbox runs it. A program, run by set-up.
+ * Builds dist/workflow-bundle.js: the workflow code for Temporal's sandbox. Set-up runs this program.
  *
  * Bundling takes seconds, so it is done once per change and not at every start of a worker.
  */

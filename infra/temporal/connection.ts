@@ -6,7 +6,7 @@ import { errorToJson, RetryableError } from '../../core/errors.ts';
 import { retry } from '../poll.ts';
 import { payloadCodec } from './payload-codec.ts';
 
-/** Where Temporal is: the local stack's address, a cluster, or Temporal Cloud. */
+/** Address of Temporal: the local stack, a cluster, or Temporal Cloud. */
 export interface TemporalTarget {
   readonly address: string;
   readonly namespace?: string | undefined;
@@ -16,7 +16,7 @@ export interface TemporalTarget {
   readonly payloadKey?: string | undefined;
 }
 
-/** Anything that says where Temporal is, such as `StackInfo`. */
+/** Any object with Temporal's address, such as `StackInfo`. */
 export interface HasTemporal {
   readonly temporal: TemporalTarget;
 }
@@ -25,7 +25,10 @@ export interface HasTemporal {
 export const connectTimeoutMs = 20_000;
 const retryEveryMs = 100;
 
-/** A client for starting, signalling and describing runs. Throws `TemporalUnreachable` (retryable) after 20 s. Close with `client.connection.close()`. */
+/**
+ * A client for starting, signalling and describing runs. Throws `TemporalUnreachable` (retryable) after 20 s. Close it
+ * with `client.connection.close()`.
+ */
 export async function connectTemporalClient({ temporal }: HasTemporal, timeoutMs = connectTimeoutMs): Promise<Client> {
   const connection = await patiently(temporal, timeoutMs, () => Connection.connect(connectOptions(temporal)));
   return new Client({
@@ -35,17 +38,20 @@ export async function connectTemporalClient({ temporal }: HasTemporal, timeoutMs
   });
 }
 
-/** How arguments and results become payloads: the same for clients and for `Worker.create`. */
+/** How arguments and results become payloads; the same for clients and for `Worker.create`. */
 export function dataConverterOf({ payloadKey }: TemporalTarget): DataConverter {
   return payloadKey === undefined ? {} : { payloadCodecs: [payloadCodec(payloadKey)] };
 }
 
-/** A connection for `Worker.create`. Throws `TemporalUnreachable` (retryable) after 20 s. It reconnects by itself later on. */
+/**
+ * A connection for `Worker.create`. Throws `TemporalUnreachable` (retryable) after 20 s. Later it reconnects by itself.
+ */
 export async function connectTemporalWorker(
   { temporal }: HasTemporal,
   timeoutMs = connectTimeoutMs,
 ): Promise<NativeConnection> {
-  const { NativeConnection } = await import('@temporalio/worker'); // half a second that callers need not pay
+  // takes half a second to load, which clients need not pay
+  const { NativeConnection } = await import('@temporalio/worker');
   return patiently(temporal, timeoutMs, () => NativeConnection.connect(connectOptions(temporal)));
 }
 

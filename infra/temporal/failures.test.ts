@@ -23,7 +23,7 @@ const cases: [PetrelError, { type: string; nonRetryable: boolean }][] = [
 ];
 
 describe('errors across Temporal', () => {
-  it.each(cases)('%s goes there and comes back whole', (error, expected) => {
+  it.each(cases)('%s survives the way through Temporal and back', (error, expected) => {
     const failure = errorToFailure(error) as ApplicationFailure;
     expect({ type: failure.type, nonRetryable: failure.nonRetryable }).toEqual(expected);
 
@@ -45,7 +45,7 @@ describe('errors across Temporal', () => {
     expect(failureToError(outer)).toMatchObject({ kind: 'pause', code: 'NoSpace' });
   });
 
-  it('leaves an error that nobody foresaw retryable', () => {
+  it('makes an unknown error retryable', () => {
     const failure = errorToFailure(new TypeError('x is undefined')) as ApplicationFailure;
     expect(failure.nonRetryable).toBeFalsy();
     expect(failureToError(failure)).toMatchObject({ kind: 'retryable', code: 'Internal', message: 'x is undefined' });

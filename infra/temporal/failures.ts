@@ -22,12 +22,12 @@ import { errorOfKind, errorToJson, PetrelError, RetryableError, TerminalError } 
 import type { ErrorDetail, ErrorJson, PetrelErrorKind } from '../../core/errors.ts';
 import { pauseType } from '../../core/wire/workflow.ts';
 
-/** First detail of a failure that petrel made. */
+/** First detail of a failure that petrel created. */
 export interface FailureDetail extends ErrorJson {
   readonly kind: PetrelErrorKind;
 }
 
-/** For throwing out of an activity. Temporal's own failures pass; errors that nobody foresaw are retryable. */
+/** For throwing out of an activity. Temporal's own failures pass through; unknown errors are retryable. */
 export function errorToFailure(error: unknown): TemporalFailure {
   if (error instanceof TemporalFailure) return error;
   if (!(error instanceof PetrelError)) return ApplicationFailure.fromError(error);
@@ -42,7 +42,10 @@ export function errorToFailure(error: unknown): TemporalFailure {
   });
 }
 
-/** The petrel error inside a failure, below any activity or child workflow wrappers. Others become `Internal`, retryable if they are. */
+/**
+ * The petrel error inside a failure, below any activity or child workflow wrappers. Other errors become `Internal`,
+ * retryable if they are.
+ */
 export function failureToError(failure: unknown): PetrelError {
   if (failure instanceof PetrelError) return failure;
   if ((failure instanceof ActivityFailure || failure instanceof ChildWorkflowFailure) && failure.cause)

@@ -19,7 +19,7 @@ async function encoded(value: unknown): Promise<Payload> {
   return payload as Payload;
 }
 
-it('every value comes back, and nothing of it can be read in between', async () => {
+it('every value can be decoded, and the encoded form reveals nothing of it', async () => {
   await fc.assert(
     fc.asyncProperty(fc.oneof(fc.jsonValue(), fc.constant(undefined), fc.uint8Array()), async (value) => {
       const payload = await encoded(value);
@@ -30,14 +30,14 @@ it('every value comes back, and nothing of it can be read in between', async () 
   expect(text).not.toMatch(/store|json/);
 });
 
-it('a payload without data comes back, as a worker gives it for a workflow that returns nothing', async () => {
-  // protobufjs has an empty list in the place of absent bytes.
+it('a payload without data can be decoded, such as the result of a workflow that returns nothing', async () => {
+  // protobufjs gives an empty list for absent bytes.
   const nothing = { ...plain(undefined), data: [] as unknown as Uint8Array };
   const [payload] = await codec.encode([nothing]);
   expect(await decoded(payload as Payload)).toBe(undefined);
 });
 
-it('a payload that is plain, of another key, cut or changed anywhere becomes the mark, and nothing throws', async () => {
+it('a payload that is plain, of another key, cut or changed is decoded to the mark, and nothing throws', async () => {
   const [other] = await payloadCodec(newPayloadKey()).encode([plain('x')]);
   for (const payload of [plain({ runId: 'r' }), plain(undefined), other as Payload, {}, { metadata: {} }])
     expect(await decoded(payload)).toEqual(foreignPayload);
@@ -51,7 +51,7 @@ it('a payload that is plain, of another key, cut or changed anywhere becomes the
   }
 });
 
-it('the mark is told from the values that petrel sends', () => {
+it('the mark differs from all values that petrel sends', () => {
   expect([foreignPayload, 'run', undefined, null, { runId: 'r', store: 's' }, []].map(isForeign)).toEqual([
     true,
     false,

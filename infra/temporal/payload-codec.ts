@@ -1,9 +1,10 @@
 /**
- * Encrypts what goes to the Temporal server: arguments, results, signals, queries, memos and details of failures. The local
- * server lets everybody in, so the key is what tells this stack's messages from those of other users of the machine.
+ * Encrypts everything that is sent to the Temporal server: arguments, results, signals, queries, memos and details of
+ * failures. The local server accepts every client on the machine, so only the key distinguishes this stack's messages
+ * from those of other users.
  *
- * An encrypted payload's data: nonce (12 bytes), tag (16 bytes), AES-256-GCM of [length of the metadata as JSON (2 bytes,
- * little-endian), metadata, data] of the original payload. No metadata stand for those of plain JSON, which most are.
+ * An encrypted payload's data: nonce (12 bytes), tag (16 bytes), AES-256-GCM of [length of the metadata as JSON (2
+ * bytes, little-endian), metadata, data] of the original payload. Empty metadata mean plain JSON, the usual case.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { Payload, PayloadCodec } from '@temporalio/common';
@@ -30,7 +31,10 @@ export function newPayloadKey(): string {
   return randomBytes(keyBytes).toString('base64');
 }
 
-/** `key`: of `newPayloadKey`. What was encrypted with another key, or not at all, is decoded to the mark `foreignPayload`. */
+/**
+ * `key`: from `newPayloadKey`. A payload that was encrypted with another key, or not at all, is decoded to the mark
+ * `foreignPayload`.
+ */
 export function payloadCodec(key: string): PayloadCodec {
   const secret = Buffer.from(key, 'base64');
   if (secret.length !== keyBytes)
@@ -50,7 +54,7 @@ function encrypt(key: Buffer, { metadata, data }: Payload): Payload {
   const sealed = [
     sealing.update(length),
     sealing.update(head),
-    // A workflow that returns nothing has a payload without data, which protobufjs gives as an empty list.
+    // A workflow that returns nothing has a payload without data, for which protobufjs gives an empty list.
     sealing.update(data?.length ? data : new Uint8Array()),
     sealing.final(),
   ];
@@ -76,7 +80,7 @@ function unpackMetadata(packed: string): Metadata {
   return Object.fromEntries(entries.map(([name, value]) => [name, bytes(value)]));
 }
 
-/** Undefined for what this key did not encrypt. */
+/** Undefined when the payload was not encrypted with this key. */
 function open(key: Buffer, { metadata, data }: Payload): Buffer | undefined {
   const found = metadata?.['encoding'];
   if (!found || !data || text(found) !== text(encoding) || data.length < nonceBytes + tagBytes) return undefined;
@@ -86,7 +90,7 @@ function open(key: Buffer, { metadata, data }: Payload): Buffer | undefined {
   try {
     return Buffer.concat([first, opening.final()]);
   } catch {
-    return undefined; // the tag does not fit
+    return undefined; // the authentication tag does not match
   }
 }
 

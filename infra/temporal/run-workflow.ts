@@ -4,7 +4,7 @@ import type { DesiredState } from '../../core/run-states.ts';
 import { desiredStateSignal, liveQueryName, taskQueue } from '../../core/wire/workflow.ts';
 import type { LiveState, RunCarry } from '../../core/wire/workflow.ts';
 
-/** Starts it, or joins the one that runs. */
+/** Starts the workflow, or joins the one that runs. */
 export async function startRunWorkflow(client: Client, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
   await client.workflow.start(kind === 'rl' ? 'trainRun' : 'sftRun', {
     workflowId: carry.runId,
@@ -20,11 +20,11 @@ export async function startRunWorkflow(client: Client, carry: RunCarry, kind: 'r
 export interface RunningWorkflow {
   readonly execution: string;
   readonly events: number;
-  /** How often its present task was handed out. */
+  /** How many attempts its current workflow task has had. */
   readonly taskAttempts: number;
 }
 
-/** undefined when it has ended, or was never there. */
+/** undefined when it has ended or never existed. */
 export async function runningWorkflow(client: Client, runId: string): Promise<RunningWorkflow | undefined> {
   try {
     const { status, runId: execution, historyLength, raw } = await client.workflow.getHandle(runId).describe();
@@ -36,12 +36,12 @@ export async function runningWorkflow(client: Client, runId: string): Promise<Ru
   }
 }
 
-/** Ends one execution, whatever it is in the midst of: what it has done stands in the store. */
+/** Terminates one execution at any point; its committed work is in the store. */
 export async function endRunWorkflow(client: Client, runId: string, execution: string, why: string): Promise<void> {
   await client.workflow.getHandle(runId, execution).terminate(why);
 }
 
-/** How long a workflow may take to answer a query: it may have to be replayed first. */
+/** Timeout of a query. The worker may have to replay the workflow before it answers. */
 const queryMs = 5_000;
 
 /** The desired state that the run's workflow knows. Rejects when the workflow does not answer. */

@@ -1,6 +1,6 @@
 /**
- * Temporal Schedules as something derived: whoever holds the truth says what there should be, and it is made so. Safe to
- * call at any time and by several at once; the next call repairs a lost or older Temporal database.
+ * Reconciles Temporal Schedules with a desired definition. Safe to call at any time, also several times in parallel;
+ * the next call repairs a lost or older Temporal database.
  */
 import { ScheduleAlreadyRunning, ScheduleNotFoundError } from '@temporalio/client';
 import type {
@@ -16,38 +16,38 @@ import type { ScheduleTimes } from '../../core/schedules/times.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';
 import { digestOf } from '../store/digest.ts';
 
-/** Everything about a Schedule that counts. */
+/** The desired definition of a Schedule. */
 export interface WantedSchedule {
   readonly id: string;
   readonly times: ScheduleTimes;
-  /** Each time is late by a random part of this. */
+  /** Each time is delayed by a random part of this. */
   readonly jitterMs?: number;
   readonly until?: Date;
-  /** How late an action may still be taken after an outage. The server takes 10 s for anything shorter. */
+  /** How late an action may still be started after an outage. The server's minimum is 10 s. */
   readonly catchUpMs: number;
-  /** `all`: the workflow itself decides what happens when another is running. */
+  /** `all`: the started workflow decides what happens when another one is running. */
   readonly overlap: 'skip' | 'all';
   readonly paused: boolean;
   /** Shown on Temporal's pages. */
   readonly note?: string;
-  /** The workflow that is started; Temporal appends the time to its id. */
+  /** The workflow to start; Temporal appends the time to its id. */
   readonly action: { readonly workflow: string; readonly workflowId: string; readonly args: readonly unknown[] };
 }
 
-/** What a Schedule that is there says. */
+/** What an existing Schedule reports. */
 export interface LiveSchedule {
   readonly paused: boolean;
-  /** With jitter. */
+  /** Including jitter. */
   readonly nextTimes: readonly Date[];
-  /** Times that were given up because they were later than the catch-up window. */
+  /** Number of times that were dropped because they were later than the catch-up window. */
   readonly missed: number;
 }
 
 export type Ensured = 'there' | 'made' | 'changed';
 
 /**
- * Makes the Schedule, or changes the one that is there, unless it is as wanted. `catchUpFrom`: when it has to be made, the
- * times since then are taken too, as far as the catch-up window reaches.
+ * Creates the Schedule, or changes the existing one if it differs. `catchUpFrom`: when it has to be created, the times
+ * since then are started too, as far as the catch-up window reaches.
  */
 export async function ensureSchedule(
   client: Client,
@@ -58,14 +58,14 @@ export async function ensureSchedule(
   const found = await describe(client, wanted.id);
   if (found === undefined) {
     if (await create(client, wanted, digest, catchUp)) return 'made';
-    return ensureSchedule(client, wanted, catchUp); // somebody else made it meanwhile
+    return ensureSchedule(client, wanted, catchUp); // another process has just created it
   }
   if (found.action.memo?.[memoName] === digest && found.state.paused === wanted.paused) return 'there';
   await client.schedule.getHandle(wanted.id).update(() => ({ ...bodyOf(wanted, digest), state: stateOf(wanted) }));
   return 'changed';
 }
 
-/** undefined when there is none. */
+/** undefined when it does not exist. */
 export async function describeSchedule(client: Client, id: string): Promise<LiveSchedule | undefined> {
   const found = await describe(client, id);
   return (
@@ -77,7 +77,7 @@ export async function describeSchedule(client: Client, id: string): Promise<Live
   );
 }
 
-/** Workflows that it has started go on. False when there was none. */
+/** Workflows that it has started continue. False when it did not exist. */
 export async function removeSchedule(client: Client, id: string): Promise<boolean> {
   try {
     await client.schedule.getHandle(id).delete();
@@ -88,12 +88,12 @@ export async function removeSchedule(client: Client, id: string): Promise<boolea
   }
 }
 
-/** The id that Temporal gives the workflow of an action: times are cut to the second. */
+/** The id that Temporal gives the workflow of an action: the time is cut to the second. */
 export function actionWorkflowId(workflowId: string, time: Date): string {
   return `${workflowId}-${time.toISOString().slice(0, 19)}Z`;
 }
 
-/** A Schedule's memo cannot be changed, its action's can. */
+/** A Schedule's memo cannot be changed, but its action's memo can. */
 const memoName = 'petrel-schedule';
 
 async function create(

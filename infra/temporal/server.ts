@@ -1,4 +1,4 @@
-/** The Temporal dev server: its command line, and how one knows that it serves. */
+/** The Temporal dev server: its command line, and the check that it serves. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { acceptsConnections, loopback } from '../ports.ts';
@@ -6,18 +6,18 @@ import { acceptsConnections, loopback } from '../ports.ts';
 export interface TemporalServerOptions {
   readonly dbFile: string;
   readonly port: number;
-  /** Dynamic ones, `name=value`. */
+  /** Dynamic settings, `name=value`. */
   readonly settings?: readonly string[] | undefined;
 }
 
 /**
  * Arguments of `temporal`.
  *
- * The server has no web page, and its HTTP API answers 403 to every host name: any page in the user's browser could send a
- * request to it. The API cannot be switched off.
+ * The server has no web page, and its HTTP API answers 403 to every host name, because any page in the user's browser
+ * could send requests to it. The API cannot be switched off.
  *
- * WAL and synchronous=NORMAL survive a killed process and cost no fsync per task. The default pace of one queue poll in
- * 50 ms would cost an iteration of four activities 170 ms; at 1,000 polls per second it is 31 ms in all.
+ * WAL and synchronous=NORMAL survive a killed process and cost no fsync per task. With the default of one queue poll
+ * per 50 ms, an iteration of four activities would wait 170 ms; with 1,000 polls per second it is 31 ms.
  */
 export function temporalArgs({ dbFile, port, settings = [] }: TemporalServerOptions): string[] {
   return [
@@ -43,8 +43,8 @@ export function temporalArgs({ dbFile, port, settings = [] }: TemporalServerOpti
 }
 
 /**
- * The server asks for its user's name and home. It has no cgo, so for a user id without an entry in passwd it takes them
- * from USER and HOME, and does not start without.
+ * The server needs its user's name and home. It is built without cgo, so for a user id without a passwd entry it reads
+ * USER and HOME, and does not start without them.
  */
 export function temporalEnv(home: string, env: NodeJS.ProcessEnv = process.env): Readonly<Record<string, string>> {
   return {
@@ -54,13 +54,13 @@ export function temporalEnv(home: string, env: NodeJS.ProcessEnv = process.env):
   };
 }
 
-/** Closed runs stay visible for 30 days; the server's own default is one. The store keeps everything anyway. */
+/** Closed runs stay visible for 30 days; the server's default is one. The store keeps everything anyway. */
 const retention = '720h';
 const callTimeoutMs = 5_000;
 
 /**
- * True once the server takes work. The port accepts connections before the namespace exists, so the proof is a call that
- * needs both: it sets how long closed runs are kept.
+ * True once the server accepts work. The port accepts connections before the namespace exists, so the check is a call
+ * that needs both: it sets the retention of closed runs.
  */
 export async function isTemporalReady(temporal: string, port: number): Promise<boolean> {
   if (!(await acceptsConnections(port))) return false;
@@ -77,6 +77,6 @@ export async function isTemporalReady(temporal: string, port: number): Promise<b
   ];
   return promisify(execFile)(temporal, args, { timeout: callTimeoutMs }).then(
     () => true,
-    () => false, // not yet: asked again until the caller's bound
+    () => false, // not yet: the caller polls until its timeout
   );
 }

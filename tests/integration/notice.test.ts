@@ -129,7 +129,7 @@ describe('a rollout worker that is told to leave in the midst of its samples', (
     ['sample-1', 'SIGTERM', (process: ProcessIdentity) => void signalProcess(process, 'SIGTERM')],
     [
       'spot-1',
-      'EC2 means to terminate',
+      'EC2 will terminate',
       () =>
         void (metadata.action = JSON.stringify({
           action: 'terminate',

@@ -93,7 +93,7 @@ describe('a run that another stack drives (seed 42)', () => {
     });
     expect(await loop.statuses(run)).not.toContain('failed');
     expect((await run.log.status())?.state).toBe('completed');
-    await loop.said(run, new RegExp(`${stackName(loop.home)} ends its work here`));
+    await loop.said(run, new RegExp(`${stackName(loop.home)} stops driving this run`));
   });
 
   it('while the first stack is cut off: what it commits late is refused', async () => {

@@ -77,7 +77,7 @@ function noticed({ loop }: Bed, { kills, replaces }: Fault, standing: Standing, 
     ...kills.map((name) => (name === 'standing' ? standing.process : name)),
     ...(replaces === undefined ? [] : [replaces.server]),
   ];
-  const telling = new RegExp(`^(\\S+) (?:supervisor \\d+ serves|(?:${victims.join('|')}): .*; starting again)`);
+  const telling = new RegExp(`^(\\S+) (?:supervisor \\d+ serves|(?:${victims.join('|')}): .*; restarting)`);
   const times = readFileSync(logFile(loop.home, 'supervisor'), 'utf8')
     .split('\n')
     .map((line) => Date.parse(telling.exec(line)?.[1] ?? ''));

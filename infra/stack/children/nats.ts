@@ -29,14 +29,15 @@ export function natsChild(home: string, tool: Tool, { natsPort, natsKey, natsSys
     prepare: () => writeNatsConfig(options),
     isReady: () => health.isReady(),
     isStuck: () => refusesMessages(options.storeDir, health),
-    // Acknowledged messages that it could not take out would come back with it, as if they still waited. Those that do wait are published again.
+    // A server that could not delete acknowledged messages would bring them back as if they were still queued. So its
+    // files are removed; jobs that are still needed are published again.
     repair: () => rmSync(join(options.storeDir, 'jetstream'), { recursive: true, force: true }),
     readyTimeoutMs: 60_000,
     stopGraceMs: 5_000,
   };
 }
 
-/** After a disk was full, and only when it has room again: the server is not asked before, nor started for nothing. */
+/** After the disk was full: polled only when there is space again, since a restart would fail before. */
 async function refusesMessages(storeDir: string, health: NatsHealth): Promise<string | undefined> {
   if (!existsSync(storeDir) || (await freeBytes(storeDir)) < 2 * ballastBytes) return undefined;
   return await health.writeError();

@@ -1,4 +1,4 @@
-/** A process of petrel's own, run by this Node. It says that it is ready by `announceReady`. */
+/** A process of petrel's own, run by this Node. It reports readiness with `announceReady`. */
 import { rmSync } from 'node:fs';
 import type { ChildSpec } from '../child-spec.ts';
 import { hasAnnounced, readyFileVariable } from '../ready.ts';

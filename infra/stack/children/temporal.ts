@@ -7,7 +7,7 @@ import type { ChildSpec } from '../child-spec.ts';
 import { stackFolder } from '../state.ts';
 import type { Endpoints } from '../state.ts';
 
-/** Dynamic settings of the server, `name=value` with commas between them; for tests of limits that take long to reach. */
+/** Dynamic settings of the server, as `name=value` separated by commas; for tests of limits that are slow to reach. */
 const settingsVariable = 'PETREL_TEMPORAL_SETTINGS';
 
 export function temporalChild(home: string, tool: Tool, { temporalPort: port }: Endpoints): ChildSpec {
@@ -26,14 +26,16 @@ export function temporalChild(home: string, tool: Tool, { temporalPort: port }: 
 }
 
 /**
- * The dev server does not migrate its database between versions. One of another version is kept beside the new one:
- * the runs' truth is in the store, so they go on by `petrel resume`.
+ * The dev server does not migrate its database between versions. A database of another version is kept beside the new
+ * one. The runs' records are in the store, so the runs continue with `petrel resume`.
  */
 function setAsideForeignDatabase(dbFile: string, version: string): void {
   const versionFile = `${dbFile}.version`;
   const previous = existsSync(versionFile) ? readFileSync(versionFile, 'utf8') : version;
   if (previous !== version) {
-    console.log(`temporal ${version} starts with a new database; that of ${previous} is kept as ${dbFile}.${previous}`);
+    console.log(
+      `temporal ${version} starts with a new database; the one of ${previous} is kept as ${dbFile}.${previous}`,
+    );
     for (const suffix of ['', '-wal', '-shm']) {
       if (existsSync(dbFile + suffix)) renameSync(dbFile + suffix, `${dbFile}.${previous}${suffix}`);
     }

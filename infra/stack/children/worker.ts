@@ -3,9 +3,12 @@ import type { ChildSpec } from '../child-spec.ts';
 import type { WorkerPool } from '../state.ts';
 import { nodeChild } from './node.ts';
 
-/** SIGTERM is a preemption notice: long enough to flush and hand back, and for a trainer to save a small model. */
+/**
+ * SIGTERM is a preemption notice: this is long enough to flush and requeue jobs, and for a trainer to save a small
+ * model.
+ */
 const stopGraceMs = 20_000;
-/** What of it a worker may count on: signals and clocks are not exact. */
+/** The part of it that a worker may plan with, because signals and clocks are not exact. */
 export const workerGraceMs = stopGraceMs - 1_000;
 
 export const workerName = (pool: WorkerPool, index: number): string => `${pool.name}-${index + 1}`;
