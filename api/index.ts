@@ -10,10 +10,8 @@ import type { ApiContext } from './context.ts';
 import { collectGarbage } from './garbage.ts';
 import type { GarbageRequest, StoreSweep } from './garbage.ts';
 import { homeOf } from './home.ts';
-import { planReport } from './plan/report.ts';
+import { planRun } from './plan/plan.ts';
 import type { PlanReport } from './plan/report.ts';
-import { runProbes } from './plan/checks.ts';
-import { probes } from './plan/probes.ts';
 import { loadRecipe } from './recipes/recipe-file.ts';
 import type { LoadedRecipe } from './recipes/recipe-file.ts';
 import { recipeErrors } from './recipes/recipe-issues.ts';
@@ -74,9 +72,8 @@ export class Stack {
   }
 
   /** Checks a recipe as `petrel plan` does; starts nothing. Throws InvalidInputError for a recipe that is none. */
-  async plan(request: RecipeRequest): Promise<PlanReport> {
-    const { recipe, shown } = this.#load(request);
-    return planReport(shown, recipe, await runProbes(probes, recipe));
+  plan(request: RecipeRequest): Promise<PlanReport> {
+    return planRun(this.#load(request), this.#context);
   }
 
   /** Starts a run. It goes on when this process ends. Throws InvalidInputError before anything is written. */

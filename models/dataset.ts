@@ -1,6 +1,7 @@
 /** Datasets: rows of JSONL and Parquet files in verl's layout, checked, rendered and tokenised. */
 export { readRows, verlColumns } from './dataset/rows.ts';
 export type { Prompt, Row, RowColumns } from './dataset/rows.ts';
+export { rowError } from './dataset/raw.ts';
 export type { RowPlace } from './dataset/raw.ts';
 export { tokenizeRows } from './dataset/tokenize.ts';
 export type { TokenizeOptions, TokenizedRows } from './dataset/tokenize.ts';

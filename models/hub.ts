@@ -32,12 +32,16 @@ export interface ModelOptions extends HubSettings {
   /** Called before a download with the bytes that are still to come. Throws when there is no room for them. */
   readonly checkRoom?: (bytes: number) => Promise<void>;
   readonly download?: Pick<DownloadOptions, 'attempts' | 'retryMs'>;
+  /** Fetch what describes the model, and leave its weights for later. */
+  readonly withoutWeights?: boolean;
 }
 
 export interface LocalModel {
   readonly folder: string;
   /** Where it came from; absent for a folder of the user's. */
   readonly hub?: { readonly name: string; readonly revision: string; readonly commit: string };
+  /** Bytes of weights that are not in the folder yet; absent when all are. */
+  readonly missingBytes?: number;
 }
 
 /** `reference`: a folder, `org/name` or `org/name@revision`. Throws InvalidInputError, or RetryableError without network. */
@@ -65,10 +69,12 @@ async function fetchModel(model: HubModel, options: ModelOptions): Promise<Local
   const hub = { name: model.name, revision: model.revision, commit };
   if (await isComplete(folder)) return { folder, hub };
   await mkdir(folder, { recursive: true });
+  let missingBytes = 0;
   await withLock(join(home, `${commit}.lock`), async () => {
-    if (!(await isComplete(folder))) await fetchFiles(client, { name: model.name, revision: commit }, folder, options);
+    if (await isComplete(folder)) return;
+    missingBytes = await fetchFiles(client, { name: model.name, revision: commit }, folder, options);
   });
-  return { folder, hub };
+  return { folder, hub, ...(missingBytes > 0 && { missingBytes }) };
 }
 
 /** A full commit stands for itself; a branch is asked for, or, without the hub, taken as last seen. */
@@ -90,25 +96,31 @@ async function resolveCommit(client: HubClient, model: HubModel, home: string): 
   }
 }
 
-async function fetchFiles(client: HubClient, model: HubModel, folder: string, options: ModelOptions): Promise<void> {
+/** Returns the bytes of weights that were left out. */
+async function fetchFiles(client: HubClient, model: HubModel, folder: string, options: ModelOptions): Promise<number> {
   const files = chooseFiles(await client.files(model), model.name);
   const totalBytes = files.reduce((sum, file) => sum + file.size, 0);
   await options.checkRoom?.(await bytesToCome(files, folder));
   let bytes = 0;
-  for (const file of files) {
+  const left = options.withoutWeights === true ? files.filter(isWeights) : [];
+  for (const file of files.filter((one) => !left.includes(one))) {
     const target = join(folder, file.path);
     const onBytes = (count: number): void =>
       options.onProgress?.({ file: file.path, bytes: (bytes += count), totalBytes });
     if (await isWhole(target, file)) onBytes(file.size);
     else await download(client, model, file, target, { ...options.download, onBytes });
   }
+  if (left.length > 0) return left.reduce((sum, { size }) => sum + size, 0);
   const listed = files.map(({ path, size, digest }: HubFile) => ({
     path,
     size,
     ...(digest && { [digest.type]: digest.hex }),
   }));
   await writeFile(join(folder, 'complete.json'), `${JSON.stringify({ ...model, files: listed }, null, 2)}\n`);
+  return 0;
 }
+
+const isWeights = ({ path }: HubFile): boolean => path.endsWith('.safetensors');
 
 /** Less what an earlier attempt has fetched. */
 async function bytesToCome(files: readonly HubFile[], folder: string): Promise<number> {

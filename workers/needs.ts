@@ -9,7 +9,7 @@ import { admitWorkHere } from '../infra/store/free-space.ts';
 import type { EngineFacts } from './engine/profile.ts';
 import { engineOptionsOf } from './engine/profile.ts';
 import type { Need } from './fitness.ts';
-import { secretNames, secretOf } from './reward/secrets.ts';
+import { secretNames, secretOf } from '../rewards/host/secrets.ts';
 
 export interface NeedPorts {
   /** Folder for copies of models and scorers. */

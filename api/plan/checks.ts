@@ -1,27 +1,33 @@
-/** What `plan` looks at besides the recipe: are the model and the rows there, and fit for use? */
-import { InvalidInputError, PetrelError } from '../../core/errors.ts';
-import type { Recipe } from '../../core/recipe/index.ts';
+/**
+ * The checks of a recipe's files, model, scorer and store. `run` makes those of the list `startChecks` in order and stops
+ * at the first refusal; `plan` makes all and shows each.
+ */
+import { errorToJson, PetrelError } from '../../core/errors.ts';
+import type { RecipeInputs } from './recipe-inputs.ts';
 
 export interface PlanCheck {
   readonly name: string;
-  /** later: it can only be known when the run starts. */
-  readonly status: 'ok' | 'failed' | 'later';
+  /** later: it can only be known when the run starts. warning: it does not stop the run. */
+  readonly status: 'ok' | 'warning' | 'failed' | 'later';
   readonly detail: string;
+  /** The code of the error with which `run` would refuse. */
+  readonly code?: string;
+  readonly where?: string;
   readonly hint?: string;
 }
 
-/** What one look found: a line for people, and what the arithmetic needs. */
+/** What one check found: a line for people, and what the arithmetic needs. */
 export interface Finding {
   readonly detail: string;
-  readonly later?: boolean;
+  readonly status?: 'ok' | 'warning' | 'later';
   /** Rows that are used, of the training data. */
   readonly rows?: number;
 }
 
-/** One look. Throws InvalidInputError for what is wrong. */
-export interface Probe {
+/** One check. `look` throws a PetrelError when the recipe cannot be run; undefined: there is nothing to check. */
+export interface Check {
   readonly name: string;
-  readonly look: (recipe: Recipe) => Promise<Finding | undefined>;
+  readonly look: (inputs: RecipeInputs) => Promise<Finding | undefined>;
 }
 
 export interface CheckResult {
@@ -29,29 +35,41 @@ export interface CheckResult {
   readonly rows: number | undefined;
 }
 
-/** Runs every probe; what is wrong becomes a line, what is unexpected is thrown. */
-export async function runProbes(probes: readonly Probe[], recipe: Recipe): Promise<CheckResult> {
-  const checks: PlanCheck[] = [];
+/**
+ * Makes every check. A refusal becomes one line, also when several checks meet it; an error that is no PetrelError is
+ * thrown.
+ */
+export async function runChecks(checks: readonly Check[], inputs: RecipeInputs): Promise<CheckResult> {
+  const made: PlanCheck[] = [];
+  const refusals = new Set<PetrelError>();
   let rows: number | undefined;
-  for (const { name, look } of probes) {
-    const finding = await look(recipe).catch(asFailure);
+  for (const { name, look } of checks) {
+    const finding = await look(inputs).catch(asRefusal);
     if (finding === undefined) continue;
-    if (finding instanceof PetrelError) checks.push(failed(name, finding));
-    else checks.push({ name, status: finding.later === true ? 'later' : 'ok', detail: finding.detail });
-    if (!(finding instanceof PetrelError)) rows ??= finding.rows;
+    if (!(finding instanceof PetrelError)) {
+      made.push(found(name, finding));
+      rows ??= finding.rows;
+    } else if (!refusals.has(finding)) {
+      made.push(failed(name, finding));
+      refusals.add(finding);
+    }
   }
-  return { checks, rows };
+  return { checks: made, rows };
 }
 
-function asFailure(error: unknown): InvalidInputError {
-  if (error instanceof InvalidInputError) return error;
+/** Makes the checks until one refuses. Throws its error. */
+export async function assertChecks(checks: readonly Check[], inputs: RecipeInputs): Promise<void> {
+  for (const { look } of checks) await look(inputs);
+}
+
+function asRefusal(error: unknown): PetrelError {
+  if (error instanceof PetrelError) return error;
   throw error;
 }
 
+const found = (name: string, { status = 'ok', detail }: Finding): PlanCheck => ({ name, status, detail });
+
 function failed(name: string, error: PetrelError): PlanCheck {
-  const detail =
-    error.where === undefined || error.message.includes(error.where)
-      ? error.message
-      : `${error.message} (${error.where})`;
-  return { name, status: 'failed', detail, ...(error.hint === undefined ? {} : { hint: error.hint }) };
+  const { message, ...rest } = errorToJson(error);
+  return { name, status: 'failed', detail: message, ...rest };
 }

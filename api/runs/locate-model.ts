@@ -1,32 +1,54 @@
 /** Where a recipe's model and tokenizer are on this machine: a folder, or a copy from the hub. */
 import { join } from 'node:path';
 import type { Recipe } from '../../core/recipe/index.ts';
+import type { LocalModel } from '../../models/hub.ts';
 import { checkRoom } from '../../infra/store/free-space.ts';
 import type { PreparePorts } from './prepare-ports.ts';
+
+type LocatePorts = Omit<PreparePorts, 'store'>;
+
+export interface LocateOptions {
+  /** Leave the weights of a model on the hub for later; what describes it is fetched. */
+  readonly withoutWeights?: boolean;
+}
 
 export interface LocatedModel {
   readonly folder: string;
   readonly tokenizerFolder: string;
+  /** Bytes of weights that are left for later. */
+  readonly missingBytes?: number;
 }
 
-export async function locateModel({ model }: Recipe, ports: PreparePorts): Promise<LocatedModel> {
-  const folder = await locate(model.path, model.revision, ports);
-  return {
-    folder,
-    tokenizerFolder: model.tokenizer_path === null ? folder : await locate(model.tokenizer_path, 'main', ports),
-  };
+/** Throws InvalidInputError, or RetryableError `HubUnreachable`. */
+export async function locateModel(
+  { model }: Recipe,
+  ports: LocatePorts,
+  options: LocateOptions = {},
+): Promise<LocatedModel> {
+  const { folder, missingBytes } = await locate(model.path, model.revision, ports, options);
+  const tokenizer = model.tokenizer_path === null ? folder : await tokenizerAt(model.tokenizer_path, ports, options);
+  return { folder, tokenizerFolder: tokenizer, ...(missingBytes !== undefined && { missingBytes }) };
 }
 
-async function locate(reference: string, revision: string, ports: PreparePorts): Promise<string> {
+async function tokenizerAt(path: string, ports: LocatePorts, options: LocateOptions): Promise<string> {
+  return (await locate(path, 'main', ports, options)).folder;
+}
+
+async function locate(
+  reference: string,
+  revision: string,
+  ports: LocatePorts,
+  options: LocateOptions,
+): Promise<LocalModel> {
   // The hub client is loaded only here, so that other commands start quickly.
   const { hubSettings, localModel } = await import('../../models/hub.ts');
-  const found = await localModel(reference, {
+  return localModel(reference, {
     ...hubSettings(ports.env),
+    ...options,
     cache: join(ports.home, 'hub'),
     revision,
     checkRoom: (bytes) => checkRoom("petrel's home", ports.home, bytes),
     onProgress: ({ file, bytes, totalBytes }) =>
       ports.say(`fetching ${file}: ${Math.round((100 * bytes) / Math.max(1, totalBytes))} %`),
   });
-  return found.folder;
 }

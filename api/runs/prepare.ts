@@ -3,8 +3,6 @@
  * this the run sees no machine path and no changed file.
  */
 import { basename } from 'node:path';
-import { readFile } from 'node:fs/promises';
-import { InvalidInputError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
@@ -12,15 +10,13 @@ import type { RunInputs } from '../../core/records/schema.ts';
 import { storeDataset } from '../../infra/store/datasets.ts';
 import { sha256 } from '../../infra/store/digest.ts';
 import { storeModelFolder } from '../../infra/store/model-facts.ts';
-import { expectedTensors, readDecoderConfig } from '../../models/config.ts';
 import { encodeDatasetRows, encodeDatasetTokens, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
 import type { DatasetFact } from '../../models/dataset-fact.ts';
-import { openSafetensors } from '../../models/safetensors.ts';
-import { checkTensors, readConfigJson } from '../../models/weights.ts';
-import { openTokenizer } from '../../models/tokenizer.ts';
-import { locateModel } from './locate-model.ts';
+import { assertChecks } from '../plan/checks.ts';
+import { RecipeInputs } from '../plan/recipe-inputs.ts';
+import { startChecks } from '../plan/start-checks.ts';
 import type { PreparePorts } from './prepare-ports.ts';
-import { loadRows } from './rows.ts';
+import { readScorer } from './read-scorer.ts';
 
 /** Revision of the built-in scorers: a change of any verdict raises it. */
 const builtinScorers = '1';
@@ -32,16 +28,14 @@ export interface Prepared {
   readonly notes: readonly string[];
 }
 
-/** Rows first, then the model's shapes, then copies: what is wrong is told at the earliest moment. Throws InvalidInputError. */
+/** Checks what `petrel plan` checks, then stores it. Throws the error of the first check that refuses. */
 export async function prepareRun(recipe: Recipe, ports: PreparePorts): Promise<Prepared> {
-  const model = await locateModel(recipe, ports);
-  const tokenizer = await openTokenizer(model.tokenizerFolder);
-  const train = await loadRows(recipe, 'train', tokenizer, ports.now);
+  const found = new RecipeInputs(recipe, ports);
+  await assertChecks(startChecks, found);
+  const model = await found.model();
+  const train = await found.rows('train');
   const validation =
-    recipe.data.val_files === null || recipe.kind === 'sft'
-      ? undefined
-      : await loadRows(recipe, 'validation', tokenizer, ports.now);
-  await checkModel(model.folder);
+    recipe.data.val_files === null || recipe.kind === 'sft' ? undefined : await found.rows('validation');
   ports.say('storing the model and the rows');
   const scorer = await scorerOf(recipe);
   return {
@@ -60,16 +54,6 @@ export async function prepareRun(recipe: Recipe, ports: PreparePorts): Promise<P
   };
 }
 
-async function checkModel(folder: string): Promise<void> {
-  const config = readDecoderConfig(await readConfigJson(folder), `${folder}/config.json`);
-  const source = await openSafetensors(folder);
-  try {
-    checkTensors(source, expectedTensors(config), config.tied);
-  } finally {
-    await source.close();
-  }
-}
-
 export function storeRows(store: Store, dataset: DatasetFact): Promise<Digest> {
   return storeDataset(store, { [tokensFile]: encodeDatasetTokens(dataset), [rowsFile]: encodeDatasetRows(dataset) });
 }
@@ -82,9 +66,7 @@ export async function scorerOf(
   if (custom.path === null) {
     return { input: { type: 'builtin', ...(scorer === null ? {} : { name: scorer }), revision: builtinScorers } };
   }
-  const module = await readFile(custom.path).catch((cause: unknown) => {
-    throw new InvalidInputError(`reward.custom_reward_function.path: cannot read ${custom.path}`, { cause });
-  });
+  const module = await readScorer(custom.path);
   return {
     input: {
       type: 'module',

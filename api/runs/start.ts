@@ -12,7 +12,6 @@ import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
 import { defaultPools, ensureStack } from '../../infra/stack/index.ts';
 import type { StackInfo, WorkerPool } from '../../infra/stack/index.ts';
-import { ensureFences } from '../../infra/store/fencing.ts';
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
@@ -20,7 +19,7 @@ import { rememberStore } from '../../infra/store/places.ts';
 import { connectTemporalClient } from '../../infra/temporal/connection.ts';
 import { retry } from '../../infra/poll.ts';
 import type { ApiContext } from '../context.ts';
-import { openStoreForNew } from './stores-away.ts';
+import { storeForNewRun } from './new-store.ts';
 import { prepareRun } from './prepare.ts';
 import type { Prepared } from './prepare.ts';
 import type { PreparePorts } from './prepare-ports.ts';
@@ -42,7 +41,7 @@ export interface StartedRun extends Started {
  */
 export async function startRun(recipe: Recipe, context: ApiContext): Promise<StartedRun> {
   const { home, env, notice } = context;
-  const store = await openStoreForNew(recipe.store, home);
+  const store = await storeForNewRun(recipe.store, home);
   const started = await createRun(recipe, { store, home, env, now: new Date(), say: notice });
   rememberStore(home, store.url);
   noteDrivenRun(home, { runId: started.runId, store: store.url, kind: recipe.kind });
@@ -74,7 +73,6 @@ async function begin({ runId, log }: Started, recipe: Recipe, { home, notice }: 
 
 /** Writes everything down; nothing runs yet. Throws InvalidInputError before anything is claimed. */
 export async function createRun(recipe: Recipe, ports: PreparePorts): Promise<Started> {
-  await ensureFences(ports.home, ports.store);
   const prepared = await storedInputs(recipe, ports);
   const log = await claimNewId(ports.store, { name: recipe.name, kind: recipe.kind }, ports.now);
   await writeRun(log, { recipe: withoutPaths(recipe), ...prepared }, ports.now);

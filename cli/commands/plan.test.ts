@@ -1,7 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { FakeHub } from '../../models/hub/fake-hub.ts';
+import { temporaryHome, type TemporaryHome } from '../../tests/servers.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { arithmeticRows } from '../../api/data/arithmetic.ts';
 import { writeRows } from '../../api/data/rows-file.ts';
@@ -11,9 +13,13 @@ import { createPrinter } from '../printer/printer.ts';
 import { run } from './plan.ts';
 
 const MODELS = join(packageRoot(), 'tests/golden/models');
+const BASE = join(packageRoot(), 'examples/01-arithmetic-grpo/base');
 
 let cwd: string;
+let home: TemporaryHome;
 beforeEach(() => {
+  env = {};
+  home = temporaryHome();
   cwd = mkdtempSync(join(tmpdir(), 'petrel-plan-'));
   const rows = arithmeticRows({
     rows: 100,
@@ -29,18 +35,23 @@ beforeEach(() => {
   writeRows(join(cwd, 'train.jsonl'), rows);
   writeFileSync(
     join(cwd, 'toy.yaml'),
-    `model: {path: ${MODELS}/qwen3}\ndata: {train_files: train.jsonl, train_batch_size: 20}\nactor: {ppo_mini_batch_size: 10}\nrollout: {n: 4}\nreward: {scorer: last_integer}\ntrainer: {total_epochs: 3}\n`,
+    `model: {path: ${BASE}}\ndata: {train_files: train.jsonl, train_batch_size: 20}\nactor: {ppo_mini_batch_size: 10}\nrollout: {n: 4}\nreward: {scorer: last_integer}\ntrainer: {total_epochs: 3}\n`,
   );
 });
-afterEach(() => rmSync(cwd, { recursive: true }));
+afterEach(() => {
+  rmSync(cwd, { recursive: true });
+  home.remove();
+});
+
+let env: Record<string, string> = {};
 
 async function plan(...words: string[]): Promise<{ readonly exitCode: number; readonly report: PlanReport }> {
   let out = '';
   const stdout = { write: (text: string) => void (out += text) };
-  const printer = createPrinter({ json: true, stdout, stderr: stdout, env: {} });
+  const printer = createPrinter({ json: true, stdout, stderr: { write: () => undefined }, env: {} });
   const exitCode = await run(
     { words: ['toy.yaml', ...words], options: { json: true } },
-    commandContext(printer, {}, cwd),
+    commandContext(printer, { PETREL_HOME: home.home, ...env }, cwd),
   );
   return { exitCode, report: JSON.parse(out) as PlanReport };
 }
@@ -53,10 +64,12 @@ describe('petrel plan', () => {
     expect(report.run).toMatchObject({ iterations: 15, optimizerSteps: 30, checkpoints: 2, validations: 0 });
     expect(report.checks.map(({ name, status }) => `${name} ${status}`)).toEqual([
       'model ok',
-      'training rows ok',
       'scorer ok',
+      'training rows ok',
+      'store ok',
+      'workers ok',
     ]);
-    expect(report.checks[0]?.detail).toContain('qwen3');
+    expect(report.checks[0]?.detail).toContain('llama, 4 layers');
   });
 
   it('ends with 2 and the nearest legal values when the batch cannot be cut', async () => {
@@ -66,36 +79,65 @@ describe('petrel plan', () => {
   });
 
   it('ends with 8 and names the row that is damaged', async () => {
-    writeFileSync(join(cwd, 'bad.jsonl'), '{"prompt": "1+1="}\n{"prompt": \n');
+    const whole = readFileSync(join(cwd, 'train.jsonl'), 'utf8').split('\n', 1);
+    writeFileSync(join(cwd, 'bad.jsonl'), `${whole[0]}\n{"prompt": \n`);
     const { exitCode, report } = await plan('data.train_files=bad.jsonl');
     expect(exitCode).toBe(8);
-    expect(report.checks[1]).toMatchObject({ status: 'failed', detail: expect.stringContaining('bad.jsonl:2') });
+    expect(failed(report)).toEqual([
+      expect.objectContaining({ name: 'training rows', detail: expect.stringContaining('bad.jsonl, row 2') }),
+    ]);
   });
 
-  it('ends with 8 for a row without its column, and for an architecture that is not supported', async () => {
+  it('reads the rows also when the model is not supported', async () => {
     const { exitCode, report } = await plan('data.prompt_key=question', `model.path=${MODELS}/mixtral`);
     expect(exitCode).toBe(8);
-    expect(report.checks.map(({ detail }) => detail)).toEqual([
-      expect.stringContaining('MixtralForCausalLM'),
-      expect.stringContaining('no column "question", it has data_source, prompt'),
-      'last_integer',
+    expect(failed(report)).toEqual([
+      expect.objectContaining({ name: 'model', detail: expect.stringContaining('MixtralForCausalLM') }),
+      expect.objectContaining({ name: 'tokenizer' }),
+      expect.objectContaining({
+        name: 'training rows',
+        detail: expect.stringContaining('row 1: question: expected text'),
+      }),
     ]);
   });
 
-  it('ends with 8 when there is no scorer for a row, or none of that name', async () => {
-    const { exitCode, report } = await plan('reward.scorer=null');
-    expect([exitCode, report.checks[1]]).toEqual([
-      8,
-      expect.objectContaining({ detail: expect.stringContaining('no scorer for data_source "arithmetic"') }),
+  it('does not try a scorer whose secret is not set here', async () => {
+    writeFileSync(join(cwd, 'judge.py'), 'def compute_score(**_):\n    return 1\n');
+    const words = [
+      'reward.scorer=null',
+      'reward.custom_reward_function.path=judge.py',
+      'reward.reward_kwargs.key=env:JUDGE_KEY',
+    ];
+    const { exitCode, report } = await plan(...words);
+    expect([exitCode, report.checks.find(({ name }) => name === 'scorer')]).toEqual([
+      0,
+      { name: 'scorer', status: 'later', detail: expect.stringContaining('JUDGE_KEY is not set here') },
     ]);
-    expect((await plan('reward.scorer=last_intger')).report.checks.at(-1)).toMatchObject({
-      name: 'scorer',
-      status: 'failed',
-    });
+    env = { JUDGE_KEY: 'x' };
+    expect((await plan(...words)).report.checks.find(({ name }) => name === 'scorer')).toMatchObject({ status: 'ok' });
   });
 
-  it('leaves a model of the hub for the start of the run', async () => {
-    const { exitCode, report } = await plan('model.path=org/name');
-    expect([exitCode, report.checks[0]?.status]).toEqual([0, 'later']);
+  it('reads config and tokenizer of a model on the hub, and leaves its weights for the run', async () => {
+    const hub = new FakeHub();
+    await hub.start();
+    try {
+      for (const name of readdirSync(BASE))
+        hub.files.set(name, { bytes: readFileSync(join(BASE, name)), lfs: name.endsWith('.safetensors') });
+      env = { HF_ENDPOINT: hub.url };
+      const { exitCode, report } = await plan('model.path=org/tiny');
+      expect([exitCode, report.checks[0]]).toEqual([
+        0,
+        {
+          name: 'model',
+          status: 'later',
+          detail: expect.stringMatching(/855k parameters; its weights \(.*\) are fetched/),
+        },
+      ]);
+      expect(hub.log.filter((path) => path.includes('resolve') && path.endsWith('.safetensors'))).toEqual([]);
+    } finally {
+      await hub.stop();
+    }
   });
 });
+
+const failed = ({ checks }: PlanReport) => checks.filter(({ status }) => status === 'failed');

@@ -2,18 +2,17 @@ import { recipeKeys, showValue, valueOf } from '../../core/recipe/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { flag, word } from '../options.ts';
-import { runProbes } from '../../api/plan/checks.ts';
-import { probes } from '../../api/plan/probes.ts';
-import { planReport } from '../../api/plan/report.ts';
+import { planRun } from '../../api/plan/plan.ts';
 import { planText } from '../plan/text.ts';
 import { recipeErrors } from '../../api/recipes/recipe-issues.ts';
 import { loadRecipe } from '../../api/recipes/recipe-file.ts';
 
 /** `petrel plan <recipe> [overrides...]`. Exit 2 when the recipe cannot be run, 8 when a check fails. */
-export async function run(input: CommandInput, { printer, cwd }: CommandContext): Promise<ExitCode> {
+export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
+  const { printer, cwd } = context;
   const loaded = loadRecipe(word(input, 0), input.words.slice(1), cwd);
   const { recipe } = loaded;
-  const report = planReport(loaded.shown, recipe, await runProbes(probes, recipe));
+  const report = await planRun(loaded, context);
   const all = recipeKeys.map(({ path }) => [path, showValue(valueOf(recipe, path))] as const);
   printer.data(report, () => planText(report, flag(input, 'all') ? all : undefined));
   if (report.problems.length > 0) {

@@ -10,9 +10,9 @@ import type { Store } from '../../core/ports.ts';
 import { openStoreApart } from './open.ts';
 import { probeStore } from './probe.ts';
 
-/** Probes the store unless it passed before. Throws TerminalError `StoreDoesNotFence`. */
+/** Probes the store with many writers, or with one when it passed before: it may refuse files now. Throws as `checkFences`. */
 export async function ensureFences(home: string, store: Store): Promise<void> {
-  if (seen(home).includes(store.place)) return;
+  if (seen(home).includes(store.place)) return checkFences(store, 1);
   await checkFences(store);
   remember(home, store.place);
 }
@@ -21,10 +21,10 @@ export async function ensureFences(home: string, store: Store): Promise<void> {
  * Probes the store now; a second connection reads. Throws TerminalError `StoreDoesNotFence`, or InvalidInputError for a
  * folder that cannot be written.
  */
-export async function checkFences(store: Store): Promise<void> {
+export async function checkFences(store: Store, writers?: number): Promise<void> {
   const { store: reader, close } = await openStoreApart(store.url);
   try {
-    await probeStore(store, reader);
+    await probeStore(store, reader, writers);
   } catch (error) {
     if (!(error instanceof Error && 'syscall' in error)) throw error;
     throw new InvalidInputError(`store: expected a writable store; cannot write to ${store.url}: ${error.message}`, {

@@ -122,7 +122,7 @@ describe('what a scorer sees and says', () => {
   it('cannot bring a secret of the recipe into records, status or logs', { timeout: testMs }, async () => {
     scoredBy(
       'leaks.js',
-      `export const computeScore = (_, { key }) => { console.log('using ' + key); throw new Error('401 for key ' + key); };`,
+      `export const computeScore = ({ solutionStr, groundTruth }, { key }) => { const isTrial = solutionStr === groundTruth; console.log('using ' + key); if (isTrial) return 1; throw new Error('401 for key ' + key); };`,
       { reward_kwargs: { key: 'env:JUDGE_KEY' } },
     );
     const env = { JUDGE_KEY: key };
@@ -139,7 +139,7 @@ describe('what a scorer sees and says', () => {
   it('cannot send control characters to a terminal through an error', { timeout: testMs }, async () => {
     scoredBy(
       'rude.js',
-      `export const computeScore = () => { throw new Error('\\u001b[2J\\u001b]0;title\\u0007\\u009b31m\\u202eabc'); };`,
+      `export const computeScore = ({ solutionStr, groundTruth }) => { if (solutionStr === groundTruth) return 1; throw new Error('\\u001b[2J\\u001b]0;title\\u0007\\u009b31m\\u202eabc'); };`,
     );
     await petrel('run', 'recipe.yaml', '--name', 'rude', '--detach', '--json');
     await paused('rude');
@@ -172,13 +172,13 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
 
 describe('after a bug in a scorer', () => {
   const bug = (right: boolean) =>
-    `export function computeScore({ solutionStr }) {\n  ${right ? '' : 'null.length;\n  '}return solutionStr.length;\n}\n`;
+    `export function computeScore({ solutionStr, groundTruth }) {\n  ${right ? '' : 'if (solutionStr !== groundTruth) null.length;\n  '}return solutionStr.length;\n}\n`;
 
   it('the hint, pasted, goes on with the file as it was fixed', { timeout: testMs }, async () => {
     scoredBy('bug.js', bug(false));
     await petrel('run', 'recipe.yaml', '--name', 'buggy', '--detach', '--json');
     const status = await paused('buggy');
-    expect(status).toMatch(/\(\.\/bug\.js:2:8\)/);
+    expect(status).toMatch(/\(\.\/bug\.js:2:42\)/);
     const command = /petrel (resume \S+ reward\.custom_reward_function\.path=\.\/bug\.js --accept)/.exec(status)?.[1];
     expect(command).toBeDefined();
     user.write('bug.js', bug(true));
@@ -196,9 +196,8 @@ describe('after a bug in a scorer', () => {
     async (extension, source) => {
       scoredBy(`bug.${extension}`, source);
       const ran = await petrel('run', 'recipe.yaml', '--name', 'syntax', '--wait', '--json');
-      expect(ran.code).not.toBe(0);
-      const { reason } = (await user.petrel('status', 'syntax', '--json')).json<{ reason?: { message: string } }>();
-      const message = reason?.message ?? ran.out ?? '';
+      expect(ran.code).toBe(2);
+      const { message } = (JSON.parse(ran.out ?? '') as { error: { message: string } }).error;
       expect(message).toMatch(new RegExp(`SyntaxError: .*\\(\\./bug\\.${extension}:2:\\d+\\)`));
       expect(message).not.toMatch(/stack|unknown|cache|\n.*\n/i);
     },

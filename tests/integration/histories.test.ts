@@ -114,7 +114,10 @@ describe.runIf(version !== undefined)(`recording histories as version ${version}
   it('a run that a failure paused', async () => {
     const run = await loop.start({
       reward: {
-        custom_reward_function: { path: loop.scorer('broken', "throw new Error('broken');"), deterministic: true },
+        custom_reward_function: {
+          path: loop.scorer('broken', "if (solutionStr !== groundTruth) throw new Error('broken'); return 1;"),
+          deterministic: true,
+        },
       },
     });
     await loop.reaches(run, 'paused');

@@ -16,7 +16,7 @@ import type { DatasetFact } from '../../models/dataset-fact.ts';
 import { tokenizerOf } from '../tokenizers.ts';
 import { PrintLimit } from './prints.ts';
 import { inputOf, Scoring } from './scoring.ts';
-import { namedVariables, withSecrets } from './secrets.ts';
+import { namedVariables, withSecrets } from '../../rewards/host/secrets.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
 import { createScorerHost } from '../../rewards/host/scorer-host.ts';
 import type { ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';

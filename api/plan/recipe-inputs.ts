@@ -1,0 +1,46 @@
+/** What a recipe names outside of itself: model, tokenizer, rows, scorer. Each is looked up once, for `plan` and for `run`. */
+import type { Recipe } from '../../core/recipe/index.ts';
+import { openTokenizer } from '../../models/tokenizer.ts';
+import type { Tokenizer } from '../../models/tokenizer.ts';
+import { locateModel } from '../runs/locate-model.ts';
+import type { LocatedModel, LocateOptions } from '../runs/locate-model.ts';
+import type { PreparePorts } from '../runs/prepare-ports.ts';
+import { loadRows } from '../runs/rows.ts';
+import type { RowsPart, RunRows } from '../runs/rows.ts';
+
+/** What reading the inputs needs from outside: no store. */
+export type InputPorts = Omit<PreparePorts, 'store'>;
+
+export class RecipeInputs {
+  readonly recipe: Recipe;
+  readonly ports: InputPorts;
+  readonly #locate: LocateOptions;
+  readonly #rows = new Map<RowsPart, Promise<RunRows>>();
+  #model: Promise<LocatedModel> | undefined;
+  #tokenizer: Promise<Tokenizer> | undefined;
+
+  constructor(recipe: Recipe, ports: InputPorts, locate: LocateOptions = {}) {
+    this.recipe = recipe;
+    this.ports = ports;
+    this.#locate = locate;
+  }
+
+  /** Throws InvalidInputError, or RetryableError `HubUnreachable`. */
+  model(): Promise<LocatedModel> {
+    return (this.#model ??= locateModel(this.recipe, this.ports, this.#locate));
+  }
+
+  /** Throws InvalidInputError. */
+  tokenizer(): Promise<Tokenizer> {
+    return (this.#tokenizer ??= this.model().then(({ tokenizerFolder }) => openTokenizer(tokenizerFolder)));
+  }
+
+  /** Throws InvalidInputError with file and row number. */
+  rows(part: RowsPart): Promise<RunRows> {
+    const known = this.#rows.get(part);
+    if (known !== undefined) return known;
+    const reading = this.tokenizer().then((tokenizer) => loadRows(this.recipe, part, tokenizer, this.ports.now));
+    this.#rows.set(part, reading);
+    return reading;
+  }
+}

@@ -1,0 +1,47 @@
+/** Every row of the data files is read, its columns checked and its text tokenised; nothing is stored. */
+import { checkedRows, filesOf } from '../runs/rows.ts';
+import type { RowsPart } from '../runs/rows.ts';
+import type { Check, Finding } from './checks.ts';
+import type { RecipeInputs } from './recipe-inputs.ts';
+
+export const trainRowsCheck: Check = { name: 'training rows', look: (inputs) => lookAtRows(inputs, 'train') };
+
+export const validationRowsCheck: Check = {
+  name: 'validation rows',
+  look: async (inputs) => {
+    const { data, kind } = inputs.recipe;
+    if (data.val_files === null || kind === 'sft') return undefined;
+    const { rows: _, ...finding } = await lookAtRows(inputs, 'validation');
+    return finding;
+  },
+};
+
+async function lookAtRows(inputs: RecipeInputs, part: RowsPart): Promise<Finding> {
+  const files = filesOf(inputs.recipe, part).join(', ');
+  if (!(await hasTokenizer(inputs))) return withoutTokens(inputs, part, files);
+  const { dataset, notes } = await inputs.rows(part);
+  const rows = dataset.rows.length;
+  return { detail: [`${files}: ${rows} rows`, ...notes].join('; '), rows };
+}
+
+/** A model that cannot be read is refused by its own check; the rows are read all the same. */
+async function withoutTokens(inputs: RecipeInputs, part: RowsPart, files: string): Promise<Finding> {
+  const limit = part === 'train' ? inputs.recipe.data.train_max_samples : inputs.recipe.data.val_max_samples;
+  let rows = 0;
+  for await (const _ of checkedRows(inputs.recipe, part)) {
+    if (limit >= 0 && rows >= limit) break;
+    rows += 1;
+  }
+  return {
+    status: 'later',
+    detail: `${files}: ${rows} rows; their tokens are counted when the model can be read`,
+    rows,
+  };
+}
+
+function hasTokenizer(inputs: RecipeInputs): Promise<boolean> {
+  return inputs.tokenizer().then(
+    () => true,
+    () => false,
+  );
+}

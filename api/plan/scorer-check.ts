@@ -1,0 +1,101 @@
+/**
+ * The scorer is loaded in a scorer process, from a copy that lies alone in a folder as a worker's copy does, and scores
+ * the first row once, with the row's ground truth as the response.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { InvalidInputError } from '../../core/errors.ts';
+import { showNumber } from '../../core/quantities.ts';
+import { shownModule } from '../../core/scorer-hint.ts';
+import type { Recipe } from '../../core/recipe/index.ts';
+import type { Row } from '../../models/dataset.ts';
+import { createScorerHost } from '../../rewards/host/index.ts';
+import type { ScoreOutcome, ScorerHost, ScorerSpec } from '../../rewards/host/index.ts';
+import { namedVariables, secretNames, withSecrets } from '../../rewards/host/secrets.ts';
+import { scorerByName } from '../../rewards/registry.ts';
+import { readScorer } from '../runs/read-scorer.ts';
+import { checkedRows } from '../runs/rows.ts';
+import type { Check, Finding } from './checks.ts';
+import type { InputPorts } from './recipe-inputs.ts';
+
+/** A scorer that asks another model may take its time: the start of a run does not wait for it longer. */
+const longestTrialMs = 10_000;
+
+export const scorerCheck: Check = {
+  name: 'scorer',
+  look: async ({ recipe, ports }) => {
+    if (recipe.kind === 'sft') return undefined;
+    const { scorer, custom_reward_function: custom } = recipe.reward;
+    if (scorer !== null) scorerByName(scorer);
+    const module = custom.path === null ? undefined : await readScorer(custom.path);
+    const missing = secretNames(recipe.reward.reward_kwargs).filter((name) => !ports.env[name]);
+    if (missing.length > 0) return notHere(missing);
+    const what = custom.path === null ? (scorer ?? 'chosen by each row') : `${custom.name} of ${custom.path}`;
+    if (module === undefined) return withHost({ type: 'builtin', name: scorer }, recipe, ports, what);
+    const folder = await mkdtemp(join(tmpdir(), 'petrel-scorer-'));
+    try {
+      const fileName = basename(custom.path ?? '');
+      const path = join(folder, fileName);
+      await writeFile(path, module);
+      const spec = { type: 'module', path, exportName: custom.name, shownAs: shownModule(fileName) } as const;
+      return await withHost(spec, recipe, ports, what);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+/** A worker may have what this process has not. */
+function notHere(missing: readonly string[]): Finding {
+  const names = missing.join(', ');
+  return { status: 'later', detail: `not tried: ${names} is not set here; the workers that score need it` };
+}
+
+async function withHost(spec: ScorerSpec, recipe: Recipe, { env }: InputPorts, what: string): Promise<Finding> {
+  const { reward } = recipe;
+  const host = createScorerHost(
+    { ...spec, settings: withSecrets(reward.reward_kwargs, env), secrets: namedVariables(reward.reward_kwargs, env) },
+    { timeoutMs: Math.min(reward.timeout * 1000, longestTrialMs), memoryMb: reward.memory_limit_mb, concurrency: 1 },
+  );
+  try {
+    await host.ready();
+    const row = await firstRow(recipe);
+    return row === undefined ? { detail: what } : await trial(host, row, recipe, what);
+  } finally {
+    await host.close();
+  }
+}
+
+async function trial(host: ScorerHost, row: Row, recipe: Recipe, what: string): Promise<Finding> {
+  const { dataSource, groundTruth, extraInfo } = row;
+  const solutionStr = typeof groundTruth === 'string' ? groundTruth : JSON.stringify(groundTruth);
+  const [outcome] = await host.score([
+    { dataSource, solutionStr, groundTruth, ...(extraInfo !== undefined && { extraInfo }) },
+  ]);
+  if (outcome?.ok === true)
+    return { detail: `${what}; it scores the ground truth of the first row ${showNumber(outcome.score)}` };
+  return refuse(outcome, recipe);
+}
+
+/** An error of the scorer's own refuses the recipe, unless it allows every sample to fail. A slow answer does not. */
+function refuse(outcome: Extract<ScoreOutcome, { ok: false }> | undefined, { reward }: Recipe): Finding {
+  const detail = `the scorer fails on the first row, with its ground truth as the response: ${outcome?.reason ?? 'no score'}`;
+  const isError = outcome?.code === 'threw' || outcome?.code === 'bad-result';
+  if (!isError || reward.max_failed_fraction >= 1) return { status: 'warning', detail };
+  const { path } = reward.custom_reward_function;
+  throw new InvalidInputError(detail, {
+    ...(path !== null && { where: path }),
+    hint: `${path === null ? 'Change the row or reward.scorer' : `Fix ${path}`}; reward.max_failed_fraction=1 starts the run all the same`,
+  });
+}
+
+/** undefined when there is none that can be read: the check of the rows says why. */
+async function firstRow(recipe: Recipe): Promise<Row | undefined> {
+  try {
+    for await (const row of checkedRows(recipe, 'train')) return row;
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) throw error;
+  }
+  return undefined;
+}

@@ -1,0 +1,220 @@
+/** `petrel plan` refuses what `petrel run` refuses, with the same code and words, and leaves nothing behind. */
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { PetrelUser, root } from './petrel.ts';
+
+const user = new PetrelUser();
+afterAll(() => user.remove());
+
+/** A hub that has no model. */
+let hub: Server;
+beforeAll(async () => {
+  hub = createServer((_, response) => response.writeHead(404).end('{"error":"Repository not found"}'));
+  await new Promise<void>((listening) => hub.listen(0, '127.0.0.1', listening));
+});
+afterAll(() => hub.close());
+const hubUrl = (): string => `http://127.0.0.1:${(hub.address() as AddressInfo).port}`;
+
+interface Plan {
+  readonly checks: readonly { readonly status: string; readonly code?: string; readonly detail: string }[];
+}
+
+interface Case {
+  readonly what: string;
+  /** Sections of the recipe that are not as they should be. */
+  readonly recipe?: Readonly<Record<string, object | string>>;
+  readonly files?: Readonly<Record<string, string>>;
+  readonly env?: () => Readonly<Record<string, string>>;
+  readonly code?: string;
+  /** In the words of both. */
+  readonly says: RegExp;
+}
+
+const good = { prompt: '1+1=', data_source: 'exact', reward_model: { ground_truth: '2' } };
+const rows = (...list: readonly object[]): string => list.map((row) => `${JSON.stringify(row)}\n`).join('');
+const fifth = (row: object): string => rows(good, good, good, good, row);
+const scoredBy = (file: string, more: object = {}) => ({
+  reward: { scorer: null, custom_reward_function: { path: `./${file}`, ...more } },
+});
+const { reward_model: _, ...untold } = good;
+const { data_source: __, ...sourceless } = good;
+
+const cases: readonly Case[] = [
+  {
+    what: 'a row without its ground truth',
+    files: { 'train.jsonl': fifth(untold) },
+    says: /row 5: expected reward_model.ground_truth/,
+  },
+  {
+    what: 'a row without data_source',
+    files: { 'train.jsonl': fifth(sourceless) },
+    says: /row 5: data_source: expected text/,
+  },
+  {
+    what: 'a row without its prompt',
+    recipe: { data: { prompt_key: 'question' } },
+    says: /row 1: question: expected text/,
+  },
+  {
+    what: 'a row that is no JSON',
+    files: { 'train.jsonl': `${rows(good)}{"prompt": \n` },
+    says: /row 2: expected a JSON object/,
+  },
+  {
+    what: 'a data source without a scorer',
+    recipe: { reward: { scorer: null } },
+    files: { 'train.jsonl': fifth({ ...good, data_source: 'unheard/of' }) },
+    says: /row 5: no scorer for data_source "unheard\/of"/,
+  },
+  {
+    what: 'a Parquet file without the prompt column',
+    recipe: { data: { train_files: './rows.parquet', prompt_key: 'question' } },
+    says: /rows\.parquet, row 1: question: expected text/,
+  },
+  { what: 'a prompt over the limit', recipe: { data: { max_prompt_length: 2 } }, says: /the prompt has \d+ tokens/ },
+  {
+    what: 'a data file that is not there',
+    recipe: { data: { train_files: './none.jsonl' } },
+    says: /none\.jsonl: there is no such file/,
+  },
+  {
+    what: 'a Parquet file that is not there',
+    recipe: { data: { train_files: './none.parquet' } },
+    says: /none\.parquet: there is no such file/,
+  },
+  {
+    what: 'a broken validation row',
+    recipe: { data: { val_files: './val.jsonl' } },
+    files: { 'val.jsonl': fifth(untold) },
+    says: /val\.jsonl, row 5/,
+  },
+  {
+    what: 'a scorer that petrel has not',
+    recipe: { reward: { scorer: 'last_intger' } },
+    says: /unknown scorer "last_intger"/,
+  },
+  { what: 'a scorer file that is not there', recipe: scoredBy('none.py'), says: /cannot read .*none\.py/ },
+  {
+    what: 'a TypeScript scorer with a syntax error',
+    recipe: scoredBy('bad.ts'),
+    files: { 'bad.ts': 'export function computeScore() {\n  return 1 +;\n}\n' },
+    says: /^the scorer cannot be loaded: SyntaxError: [^\n]* \(\.\/bad\.ts:2:\d+\)$/,
+  },
+  {
+    what: 'a Python scorer with a syntax error',
+    recipe: scoredBy('bad.py'),
+    files: { 'bad.py': 'def compute_score(data_source):\n    return 1 +\n' },
+    says: /^the scorer cannot be loaded: SyntaxError: [^\n]* \(\.\/bad\.py:2:\d+\)$/,
+  },
+  {
+    what: 'a scorer without the function',
+    recipe: scoredBy('other.py'),
+    files: { 'other.py': 'def score(x):\n    return 1\n' },
+    says: /^the scorer cannot be loaded: AttributeError: \.\/other\.py has no function compute_score/,
+  },
+  {
+    what: 'a scorer that needs a file beside it',
+    recipe: scoredBy('helped.py'),
+    files: { 'helped.py': 'import helper\ndef compute_score(**_):\n    return 1\n', 'helper.py': '' },
+    says: /^the scorer cannot be loaded: ModuleNotFoundError: No module named 'helper' \(\.\/helped\.py:1\)/,
+  },
+  {
+    what: 'a scorer that throws on the first row',
+    recipe: scoredBy('throws.js'),
+    files: { 'throws.js': 'export function computeScore() {\n  null.length;\n}\n' },
+    says: /^the scorer fails on the first row.*TypeError: .* \(\.\/throws\.js:2:8\)$/,
+  },
+  {
+    what: 'a scorer that gives no number',
+    recipe: scoredBy('words.py'),
+    files: { 'words.py': 'def compute_score(**_):\n    return "good"\n' },
+    says: /^the scorer fails on the first row.*finite number/,
+  },
+  {
+    what: 'a store in the place of a file',
+    recipe: { store: './base/config.json/store' },
+    says: /^store: expected a folder/,
+  },
+  {
+    what: 'a store among other files',
+    recipe: { store: './base' },
+    says: /^store: expected a petrel store.*it holds other files/,
+  },
+  {
+    what: 'a store where nothing can be made',
+    recipe: { store: '/proc/petrel/store' },
+    says: /^store: expected a folder.*cannot be made/,
+  },
+  { what: 'a store of no kind', recipe: { store: 'gs://bucket/runs' }, says: /no store of the kind gs:/ },
+  {
+    what: 'a hub name that is none',
+    recipe: { model: { path: 'nobody/nothing' } },
+    env: () => ({ HF_ENDPOINT: hubUrl() }),
+    says: /has no model nobody\/nothing at main/,
+  },
+  {
+    what: 'a hub out of reach',
+    recipe: { model: { path: 'nobody/nothing' } },
+    env: () => ({ HF_ENDPOINT: 'http://127.0.0.1:1' }),
+    code: 'HubUnreachable',
+    says: /127\.0\.0\.1:1 cannot be read/,
+  },
+  {
+    what: 'a model folder that is none',
+    recipe: { model: { path: './elsewhere' } },
+    says: /elsewhere: there is no config\.json/,
+  },
+  {
+    what: 'an architecture that is not supported',
+    recipe: { model: { path: './mixtral' } },
+    says: /MixtralForCausalLM/,
+  },
+];
+
+describe('plan refuses, as run does,', () => {
+  it.each(cases)(
+    '$what',
+    { timeout: 120_000 },
+    async ({ recipe = {}, files = {}, env, code = 'InvalidInput', says }) => {
+      rmSync(user.folder, { recursive: true });
+      mkdirSync(user.folder);
+      user.recipe('recipe.yaml', recipe);
+      for (const [name, text] of Object.entries(files)) user.write(name, text);
+      cpSync(join(root, 'models/dataset/fixtures/verl-snappy.parquet'), join(user.folder, 'rows.parquet'));
+      cpSync(join(root, 'tests/golden/models/mixtral'), join(user.folder, 'mixtral'), { recursive: true });
+      cpSync(join(user.folder, 'base/tokenizer.json'), join(user.folder, 'mixtral/tokenizer.json'));
+      const options = env === undefined ? {} : { env: env() };
+      const planned = await user.petrelWith(options, 'plan', 'recipe.yaml', '--json');
+      const refused = planned.code === 8 ? planned.json<Plan>().checks.filter(({ status }) => status === 'failed') : [];
+      const ran = await user.petrelWith(options, 'run', 'recipe.yaml', '--detach', '--json');
+      const { error } = ran.json<{ error: { code: string; message: string } }>();
+      expect({ code: error.code, says: error.message }).toEqual({ code, says: expect.stringMatching(says) });
+      expect(refused.map((check) => ({ code: check.code, message: check.detail }))).toEqual([
+        { code: error.code, message: error.message },
+      ]);
+    },
+  );
+
+  it('and leaves no store, no stack and no object', async () => {
+    user.recipe();
+    const other = new PetrelUser();
+    try {
+      other.recipe();
+      other.write('empty/keep', '');
+      rmSync(join(other.folder, 'empty/keep'));
+      for (const store of ['./deep/in/store', './empty']) {
+        const planned = await other.petrel('plan', 'recipe.yaml', `store=${store}`, '--json');
+        expect(planned.code, planned.out).toBe(0);
+      }
+      expect(existsSync(join(other.folder, 'deep'))).toBe(false);
+      expect(readdirSync(join(other.folder, 'empty'))).toEqual([]);
+      expect(readdirSync(other.home).sort()).toEqual(['fencing-stores.json', 'toolchain']);
+    } finally {
+      await other.remove();
+    }
+  });
+});
