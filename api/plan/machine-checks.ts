@@ -1,7 +1,7 @@
 /** Checks of this machine: the store, the servers, room on the disks, workers that are there. */
 import { builtFile, readTools } from '../../infra/home.ts';
 import { fullPlaces } from '../../infra/stack/admission.ts';
-import { openLive } from '../runs/live.ts';
+import { openLive } from '../runs/live-source.ts';
 import { tryStoreForNewRun } from '../runs/new-store.ts';
 import type { Check } from './checks.ts';
 
