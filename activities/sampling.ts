@@ -15,6 +15,8 @@ import { rolloutOrParts } from './poison.ts';
 import type { MadeBy, Recompute } from './recompute.ts';
 import type { Purpose } from './rollout-jobs.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
+import { spanOf } from './spans.ts';
+import type { Span } from './spans.ts';
 
 /** A rollout with its scores. */
 export interface ScoredRollout {
@@ -25,6 +27,7 @@ export interface ScoredRollout {
   /** Samples without a score. */
   readonly failed: number;
   readonly timings: ResultRecord['timings'];
+  readonly spans: { readonly rollout: Span | undefined; readonly reward: Span | undefined };
   /** What the next stage reads of it, and who made it. */
   readonly facts: readonly MadeBy[];
 }
@@ -144,6 +147,7 @@ export function sampling(ports: ActivityPorts, recompute: Recompute): Sampling {
           rollout: rollout.output,
           failed,
           timings: addTimings(rollout.timings, reward.timings),
+          spans: { rollout: spanOf('rollout', rollout), reward: spanOf('reward', reward) },
           facts: [made, { fact: scores, request: rewards, jobId: reward.jobId }],
         };
       } catch (error) {

@@ -1,11 +1,12 @@
 /** The four stages of an iteration, and the validation: each one object in, one small object out. */
 import { damage, isLostBlob, logHole } from '../core/damage.ts';
-import { errorToJson, PauseError } from '../core/errors.ts';
+import { errorToJson } from '../core/errors.ts';
 import { isDue, isValidationDue } from '../core/recipe/index.ts';
 import { keys } from '../core/records/keys.ts';
 import { batchRecord, evalRecord, recordFormat, updateRecord } from '../core/records/schema.ts';
-import type { BatchRecord, EvalRecord, UpdateRecord } from '../core/records/schema.ts';
+import type { BatchRecord, UpdateRecord } from '../core/records/schema.ts';
 import type { DesiredState } from '../core/run-states.ts';
+import { measureOf } from '../core/validation-measure.ts';
 import type { ScoreTable } from '../core/wire/jobs.ts';
 import { badStepsPause, liveNote } from './head.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -14,9 +15,12 @@ import { advantageJob } from './advantage-job.ts';
 import type { Recompute } from './recompute.ts';
 import { recordWriter } from './run-context.ts';
 import type { RunContext, RunContexts, RunRef } from './run-context.ts';
-import { addTimings, headOf, sampling } from './sampling.ts';
+import { headOf, sampling } from './sampling.ts';
 import type { ScoredRollout } from './sampling.ts';
 import { poisonBatch } from './poison.ts';
+import { evaluation } from './evaluation.ts';
+import { samplesPerDraw } from './settings.ts';
+import { batchTimings, updateTimings } from './stage-timings.ts';
 import type { JobRequest, WaitOptions } from '../infra/nats/dispatcher.ts';
 import type { Head } from '../infra/store/run-log.ts';
 
@@ -62,7 +66,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rec
         return { batch: await commitBatch(log, adoptedBatch(earlier, head, recordWriter(ports))) };
       }
       const profile = head.termRecord.profile;
-      const { scored, output, timings, jobId } = await ports.whileHeartbeating((signal) =>
+      const { scored, output, timings, jobId, endedAt } = await ports.whileHeartbeating((signal) =>
         makeBatch(context, head, signal),
       );
       const record: BatchRecord = {
@@ -84,7 +88,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rec
         before: head.counters,
         after: output.after,
         metrics: output.metrics,
-        timings: addTimings(...scored.map((part) => part.timings), timings),
+        timings: batchTimings(scored, { timings, ...(endedAt === undefined ? {} : { endedAt }) }, Date.now()),
         decision: 'train',
         writer: recordWriter(ports),
       };
@@ -145,7 +149,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rec
         steps: [...output.steps],
         after: output.after,
         metrics: output.metrics,
-        timings: addTimings(timings),
+        timings: updateTimings(pending.record, timings, Date.now()),
         writer: recordWriter(ports),
       };
       const decided = await ports.decide(
@@ -175,7 +179,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rec
           ),
         })),
       );
-      const record = evaluation(ref, head.term, head.position, head.weightsDigest, scored, tables);
+      const record = evaluation(ref, head, scored, tables, samplesPerDraw(context.recipe, 'validate'));
       const decided = await ports.decide(
         log.store,
         keys.evaluation(ref.runId, head.term, head.position),
@@ -186,7 +190,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rec
       ports.say(
         ref.runId,
         'info',
-        `validation of policy ${head.position}: accuracy ${decided.record.accuracy.toFixed(4)} on ${decided.record.questions} questions`,
+        `validation of policy ${head.position}: ${measureOf(decided.record.metrics)} ${decided.record.accuracy.toFixed(4)} on ${decided.record.questions} questions`,
       );
       return { accuracy: decided.record.accuracy };
     },
@@ -306,34 +310,4 @@ function sayIteration(ports: ActivityPorts, update: UpdateRecord, batch: BatchRe
     update.outcome === 'skipped' ? 'warn' : 'info',
     parts.filter((part) => part !== undefined).join(', '),
   );
-}
-
-/** Mean over questions of the mean over their samples; failed samples count as wrong and are counted. */
-function evaluation(
-  ref: RunRef,
-  term: number,
-  iteration: number,
-  weightsDigest: string,
-  scored: readonly ScoredRollout[],
-  tables: readonly ScoreTable[],
-): Omit<EvalRecord, 'writer'> {
-  const values = tables.flatMap((table) => table.scores.map((score, b) => table.columns['acc']?.[b] ?? score));
-  const failed = values.filter((value) => value === null).length;
-  if (values.length === 0)
-    throw new PauseError('NothingValidated', 'The validation has no questions', { where: ref.runId });
-  const accuracy = values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / values.length;
-  const tokens = scored.reduce((sum, part) => sum + part.rollout.responseTokens, 0);
-  return {
-    format: recordFormat,
-    runId: ref.runId,
-    term,
-    iteration,
-    weightsDigest,
-    questions: values.length,
-    failed,
-    accuracy,
-    metrics: { 'val/accuracy': accuracy, 'val/response_tokens': tokens },
-    timings: addTimings(...scored.map((part) => part.timings)),
-    results: scored.flatMap((part) => [...part.jobs]),
-  };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { metricInfo, METRICS, reproducibleMetrics } from './metrics.ts';
+import { metricInfo, METRICS, presentNames, reproducibleMetrics } from './metrics.ts';
 
 describe('the table of metrics', () => {
   it('has each name once, with a doc line', () => {
@@ -13,7 +13,10 @@ describe('the table of metrics', () => {
     ['response_length/mean', 'reproducible', 'tokens'],
     ['response_length/clip_ratio', 'reproducible', ''],
     ['training/rollout_probs_diff_mean', 'reproducible', ''],
+    ['timing_s/gen', 'operational', 's'],
     ['timing_s/rollout', 'operational', 's'],
+    ['reward_extra/format/mean', 'reproducible', ''],
+    ['val-core/acc/mean@4', 'reproducible', ''],
     ['rollout/decoded_tokens', 'operational', 'tokens'],
   ])('knows %s as %s', (name, kind, unit) => {
     expect(metricInfo(name)).toMatchObject({ kind, unit });
@@ -23,6 +26,20 @@ describe('the table of metrics', () => {
     expect(metricInfo('actor/pgloss')).toBeUndefined();
     expect(metricInfo('timing_s/')).toBeUndefined();
     expect(metricInfo('x/actor/pg_loss')).toBeUndefined();
+  });
+
+  it('calls nothing reproducible that is a time, a speed or memory', () => {
+    const measured = METRICS.filter(
+      ({ name, unit }) => ['s', 'tokens/s', 'GiB'].includes(unit) || name.startsWith('perf/'),
+    );
+    expect(measured.length).toBeGreaterThan(10);
+    expect(measured.filter(({ kind }) => kind === 'reproducible')).toEqual([]);
+  });
+
+  it('knows what shows the same as a name of an older petrel', () => {
+    expect(presentNames('timing_s/rollout', ['timing_s/gen', 'timing_s/adv'])).toEqual(['timing_s/gen']);
+    expect(presentNames('val/accuracy', ['val-core/score/mean@1'])).toEqual(['val-core/score/mean@1']);
+    expect(presentNames('timing_s/gen', ['timing_s/gen'])).toEqual([]);
   });
 
   it('tells what equal runs agree on from what they do not', () => {

@@ -3,7 +3,7 @@
  * should be equal must agree on it. verl's names where verl has the metric. tests/integration/metrics.test.ts compares the
  * table with what real runs report, both ways.
  *
- * `{…}` in a name stands for one or more characters without a slash: `critic/score/{stat}`.
+ * `{…}` in a name stands for one or more characters without a slash: `critic/score/{stat}`. docs/metrics.md shows the table.
  */
 
 export interface MetricInfo {
@@ -32,23 +32,37 @@ const REPRODUCIBLE: readonly Row[] = [
   ['training/samples', 'samples', 'none', 'Samples that the batch trains on.'],
   ['training/failed_samples', 'samples', 'down', 'Samples that could not be scored.'],
   ['training/tokens', 'tokens', 'none', 'Prompt and response tokens of the batch.'],
+  ['training/response_tokens', 'tokens', 'none', 'Response tokens of the batch.'],
+  [
+    'training/groups_without_signal',
+    '',
+    'down',
+    'Share of groups whose responses all have one score: a group estimator learns nothing from them.',
+  ],
+  ['reward_extra/{name}/mean', '', 'none', 'Mean of a number that the scorer returns beside the score.'],
   ['actor/pg_loss', '', 'none', 'Policy loss.'],
   ['actor/kl_loss', '', 'down', 'Distance to the reference policy, as in the loss.'],
   ['actor/kl_coef', '', 'none', 'Its weight.'],
-  ['actor/entropy_loss', 'nats', 'none', 'Entropy as aggregated for the loss.'],
+  ['actor/entropy', 'nats', 'none', 'Entropy of the policy that sampled the responses, before the update.'],
+  ['actor/entropy_loss', 'nats', 'none', 'Entropy in the loss; with actor.entropy_coeff only.'],
   ['actor/loss', '', 'none', 'The whole loss.'],
   ['actor/pg_clipfrac', '', 'none', 'Share of tokens that were clipped.'],
   ['actor/pg_clipfrac_lower', '', 'none', 'Share of tokens that the dual clip bounded.'],
   ['actor/ppo_kl', '', 'none', 'Mean of old minus new log-prob.'],
   ['actor/grad_norm', '', 'none', 'Norm of the gradient before clipping.'],
   ['actor/lr', '', 'none', 'Learning rate of the last optimiser step.'],
-  ['critic/score/{stat}', '', 'up', 'Scores of the responses: mean, max, min.'],
+  ['critic/score/{stat}', '', 'up', 'Scores of the responses: mean, max, min, std (of the population).'],
   ['critic/rewards/{stat}', '', 'up', 'Rewards: scores less penalties.'],
   ['critic/advantages/{stat}', '', 'none', 'Advantages over response tokens.'],
   ['critic/returns/{stat}', '', 'none', 'Returns over response tokens.'],
   ['response_length/clip_ratio', '', 'down', 'Share of responses that reached data.max_response_length.'],
   ['response_length/{stat}', 'tokens', 'none', 'Length of responses: mean, max, min.'],
-  ['response_length_non_aborted/clip_ratio', '', 'down', 'The same share, of the responses that are not empty.'],
+  [
+    'response_length_non_aborted/clip_ratio',
+    '',
+    'down',
+    'Share of the responses that are not empty that reached data.max_response_length.',
+  ],
   [
     'response_length_non_aborted/{stat}',
     'tokens',
@@ -58,16 +72,75 @@ const REPRODUCIBLE: readonly Row[] = [
   ['response/aborted_ratio', '', 'down', 'Share of empty responses.'],
   ['prompt_length/clip_ratio', '', 'down', 'Share of prompts that reached data.max_prompt_length.'],
   ['prompt_length/{stat}', 'tokens', 'none', 'Length of prompts: mean, max, min.'],
-  ['val/accuracy', '', 'up', 'Mean over the validation questions of acc, or of the score.'],
+  [
+    'val-core/acc/{stat}',
+    '',
+    'up',
+    'Accuracy of the validation, mean@n with n responses to a question. Needs a scorer that returns acc.',
+  ],
+  ['val-core/score/{stat}', '', 'up', 'Mean score of the validation, where the scorer returns no acc.'],
+  [
+    'val-aux/{name}/{stat}',
+    '',
+    'none',
+    'Validation mean of the score beside acc, or of another number that the scorer returns.',
+  ],
   ['val/response_tokens', 'tokens', 'none', 'Response tokens of the validation.'],
   ['train/loss', '', 'down', 'SFT: mean loss per response token.'],
 ];
 
 const OPERATIONAL: readonly Row[] = [
-  ['timing_s/{stage}', 's', 'down', 'Wall time of the jobs of a stage: rollout, reward, advantage, update.'],
+  [
+    'timing_s/step',
+    's',
+    'down',
+    'Wall time of the iteration: from its first rollout job to its commit, interruptions included.',
+  ],
+  ['timing_s/batch', 's', 'down', 'The part of timing_s/step before the batch is committed; the update follows.'],
+  ['timing_s/gen', 's', 'down', 'Wall time of the rollout jobs, from the first start to the last end.'],
+  ['timing_s/reward', 's', 'down', 'Wall time of the scoring jobs, which run beside the rollouts.'],
+  [
+    'timing_s/old_log_prob',
+    's',
+    'down',
+    'Log-probs of the policy before the update; only when the update has several steps.',
+  ],
+  ['timing_s/ref', 's', 'down', 'Log-probs of the reference policy.'],
+  ['timing_s/adv', 's', 'down', 'Advantages and packing: the advantage job without its log-probs.'],
+  ['timing_s/update_actor', 's', 'down', 'Forward, backward and optimiser steps.'],
+  [
+    'timing_s/save_checkpoint',
+    's',
+    'down',
+    'Time that training waits for a checkpoint: the copy of the state. It is written beside the next iteration.',
+  ],
+  ['timing_s/testing', 's', 'down', 'Wall time of the validation.'],
+  ['perf/total_num_tokens', 'tokens', 'none', 'Prompt and response tokens of the iteration.'],
+  ['perf/throughput', 'tokens/s', 'up', 'Value of perf/total_num_tokens divided by timing_s/step.'],
+  [
+    'perf/response_throughput',
+    'tokens/s',
+    'up',
+    'Response tokens (training/response_tokens) divided by timing_s/step: the tokens/s on the screen.',
+  ],
+  ['actor/perf/cpu_memory_used_gb', 'GiB', 'down', 'Resident memory of the trainer process after the update.'],
   ['rollout/decoded_tokens', 'tokens', 'none', 'Response tokens decoded by the workers that finished the rollouts.'],
   ['rollout/resumed_tokens', 'tokens', 'none', 'Response tokens taken from the journal of a worker that went away.'],
   ['rollout/resumed_samples', 'samples', 'none', 'Samples that went on from such tokens.'],
+];
+
+/** Names that stand in records, and what shows the same under verl's name. They are read, and not listed beside it. */
+const FORMER: readonly { readonly name: string; readonly now: string; readonly info: MetricInfo }[] = [
+  formerly('timing_s/rollout', 'timing_s/gen', 's', 'Seconds of the rollout jobs, added up.'),
+  formerly('timing_s/advantage', 'timing_s/adv', 's', 'Seconds of the advantage job.'),
+  formerly('timing_s/update', 'timing_s/update_actor', 's', 'Seconds of the update job.'),
+  formerly(
+    'val/accuracy',
+    'val-core/',
+    '',
+    'Mean over the validation questions of acc, or of the score.',
+    'reproducible',
+  ),
 ];
 
 /** The whole table. */
@@ -85,12 +158,34 @@ const PATTERNS = METRICS.filter(({ name }) => name.includes('{')).map((info) => 
 
 /** What is known of a metric; exact names before patterns, undefined when the table does not have it. */
 export function metricInfo(name: string): MetricInfo | undefined {
-  return EXACT.get(name) ?? PATTERNS.find(({ pattern }) => pattern.test(name))?.info;
+  return (
+    EXACT.get(name) ??
+    PATTERNS.find(({ pattern }) => pattern.test(name))?.info ??
+    FORMER.find((former) => former.name === name)?.info
+  );
+}
+
+/** The names that show what a former name showed; none for a name that is no former one. */
+export function presentNames(name: string, names: readonly string[]): string[] {
+  const now = FORMER.find((former) => former.name === name)?.now;
+  return now === undefined
+    ? []
+    : names.filter((other) => other === now || (now.endsWith('/') && other.startsWith(now)));
 }
 
 /** Metrics that two equal runs agree on, to the bit. */
 export function reproducibleMetrics(metrics: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(Object.entries(metrics).filter(([name]) => metricInfo(name)?.kind === 'reproducible'));
+}
+
+function formerly(
+  name: string,
+  now: string,
+  unit: string,
+  doc: string,
+  kind: MetricInfo['kind'] = 'operational',
+): (typeof FORMER)[number] {
+  return { name, now, info: { name, unit, direction: 'none', kind, doc } };
 }
 
 function toInfo([name, unit, direction, doc]: Row, kind: MetricInfo['kind']): MetricInfo {

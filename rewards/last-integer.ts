@@ -3,7 +3,8 @@ import type { Scorer } from './types.ts';
 /** 1 when the last integer in the response equals the ground truth as a number; commas inside it are allowed. */
 export const lastInteger: Scorer = ({ solutionStr, groundTruth }) => {
   const last = lastIntegerIn(solutionStr);
-  return Number(last !== undefined && last === lastIntegerIn(String(groundTruth)));
+  const acc = last !== undefined && last === lastIntegerIn(String(groundTruth));
+  return { score: Number(acc), acc };
 };
 
 /** A minus counts as a sign only where no digit or letter stands before it: "4-2" ends in 2, "= -2" in −2. */

@@ -8,9 +8,9 @@ const input = (solutionStr: string, groundTruth: unknown) => ({ dataSource: 'tes
 
 describe('exact', () => {
   test('ignores white space around, and nothing else', () => {
-    expect(exact(input(' 42\n', '42'), {})).toBe(1);
-    expect(exact(input('42', 42), {})).toBe(1);
-    expect(exact(input('42.', '42'), {})).toBe(0);
+    expect(exact(input(' 42\n', '42'), {})).toEqual({ score: 1, acc: true });
+    expect(exact(input('42', 42), {})).toEqual({ score: 1, acc: true });
+    expect(exact(input('42.', '42'), {})).toEqual({ score: 0, acc: false });
   });
 });
 
@@ -30,9 +30,9 @@ describe('last_integer', () => {
   });
 
   test('compares numbers', () => {
-    expect(lastInteger(input('so 1,234', '1234'), {})).toBe(1);
-    expect(lastInteger(input('12 or 13', '12'), {})).toBe(0);
-    expect(lastInteger(input('', ''), {})).toBe(0);
+    expect(lastInteger(input('so 1,234', '1234'), {})).toEqual({ score: 1, acc: true });
+    expect(lastInteger(input('12 or 13', '12'), {})).toEqual({ score: 0, acc: false });
+    expect(lastInteger(input('', ''), {})).toEqual({ score: 0, acc: false });
   });
 });
 

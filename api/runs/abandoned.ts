@@ -1,4 +1,7 @@
 /** What a run gives up when it goes on from an earlier iteration. */
+import type { EvalRecord } from '../../core/records/schema.ts';
+import { measureOf } from '../../core/validation-measure.ts';
+import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import type { Head, RunLog } from '../../infra/store/run-log.ts';
 
 export interface AbandonedIteration {
@@ -6,6 +9,7 @@ export interface AbandonedIteration {
   readonly reward: number | null;
   readonly loss: number | null;
   readonly accuracy: number | null;
+  readonly validationMeasure: ValidationMeasure | null;
   /** It had a checkpoint that nothing reaches any more. */
   readonly checkpoint: boolean;
   /** False: its batch is there, and was not applied. */
@@ -14,9 +18,7 @@ export interface AbandonedIteration {
 
 /** Ascending: the committed iterations after `position`, and a batch that waits for its update. */
 export async function abandonedAfter(log: RunLog, head: Head, position: number): Promise<AbandonedIteration[]> {
-  const accuracies = new Map(
-    (await log.evaluations(position + 1)).map(({ iteration, accuracy }) => [iteration, accuracy]),
-  );
+  const validations = new Map((await log.evaluations(position + 1)).map((record) => [record.iteration, record]));
   const saved = new Set<number>();
   for await (const { iteration } of log.eachCheckpointName()) {
     if (iteration <= position) break;
@@ -34,7 +36,7 @@ export async function abandonedAfter(log: RunLog, head: Head, position: number):
       iteration: k,
       reward,
       loss,
-      accuracy: accuracies.get(k) ?? null,
+      ...validationOf(validations.get(k)),
       checkpoint: saved.has(k),
       applied: true,
     });
@@ -45,12 +47,18 @@ export async function abandonedAfter(log: RunLog, head: Head, position: number):
       iteration,
       reward: finite(metrics['critic/score/mean']),
       loss: null,
-      accuracy: null,
+      ...validationOf(undefined),
       checkpoint: false,
       applied: false,
     });
   }
   return found;
+}
+
+function validationOf(record: EvalRecord | undefined): Pick<AbandonedIteration, 'accuracy' | 'validationMeasure'> {
+  return record === undefined
+    ? { accuracy: null, validationMeasure: null }
+    : { accuracy: record.accuracy, validationMeasure: measureOf(record.metrics) };
 }
 
 function finite(value: number | string | undefined): number | null {

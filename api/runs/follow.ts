@@ -4,6 +4,8 @@ import { endedStates } from '../../core/run-states.ts';
 import type { RunState } from '../../core/run-states.ts';
 import { totalIterations } from '../../core/recipe/index.ts';
 import { parseRecipe } from '../../core/recipe/index.ts';
+import { measureOf } from '../../core/validation-measure.ts';
+import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import { liveNote, liveSubject } from '../../core/wire/messages.ts';
 import type { LiveMessage } from '../../core/wire/messages.ts';
 import { readMessage } from '../../infra/nats/incoming.ts';
@@ -27,9 +29,11 @@ export interface RunProgress {
   readonly activity?: string;
   /** Mean score of the newest iteration. */
   readonly reward?: number;
-  /** Newest validation accuracy. */
+  /** The number of the newest validation, and what it is. */
   readonly accuracy?: number;
+  readonly validationMeasure?: ValidationMeasure;
   readonly loss?: number;
+  /** Response tokens of the newest iteration by its wall time: the metric perf/response_throughput. */
   readonly tokensPerSecond?: number;
   /** Since the following began. */
   readonly elapsedS: number;
@@ -103,7 +107,7 @@ class RunView {
   #activity: string | undefined;
   #reward: number | undefined;
   #loss: number | undefined;
-  #accuracy: number | undefined;
+  #validation: Pick<RunProgress, 'accuracy' | 'validationMeasure'> = {};
   #tokensPerSecond: number | undefined;
   #state: RunState = 'queued';
   #reason: string | undefined;
@@ -134,7 +138,9 @@ class RunView {
     const seen = Math.max(this.#position, await this.#log.first(), head.position - iterationsForTimeLeft - 1);
     for (let k = seen + 1; k <= head.position; k++) await this.#take(k, head);
     this.#position = head.position;
-    this.#accuracy = (await this.#log.newestEvaluation(head))?.accuracy;
+    const validation = await this.#log.newestEvaluation(head);
+    if (validation !== undefined)
+      this.#validation = { accuracy: validation.accuracy, validationMeasure: measureOf(validation.metrics) };
   }
 
   async #take(k: number, { termRecord }: Head): Promise<void> {
@@ -144,10 +150,8 @@ class RunView {
     this.#lastAt = at;
     this.#reward = finite(batch.record.metrics['critic/score/mean']);
     this.#loss = batch.record.loss.kind === 'sft' ? finite(update.record.metrics['actor/loss']) : undefined;
-    if (seconds !== undefined && seconds > 0) {
-      this.#seconds.push(seconds);
-      this.#tokensPerSecond = (finite(batch.record.metrics['training/tokens']) ?? 0) / seconds;
-    }
+    if (seconds !== undefined && seconds > 0) this.#seconds.push(seconds);
+    this.#tokensPerSecond = finite(update.record.timings['perf/response_throughput']);
   }
 
   #changeState(state: RunState, reason: string): void {
@@ -167,7 +171,7 @@ class RunView {
       elapsedS: (performance.now() - this.#startedAt) / 1000,
       ...(this.#activity === undefined ? {} : { activity: this.#activity }),
       ...(this.#reward === undefined ? {} : { reward: this.#reward }),
-      ...(this.#accuracy === undefined ? {} : { accuracy: this.#accuracy }),
+      ...this.#validation,
       ...(this.#loss === undefined ? {} : { loss: this.#loss }),
       ...(this.#tokensPerSecond === undefined ? {} : { tokensPerSecond: this.#tokensPerSecond }),
       ...(remainingS === undefined ? {} : { remainingS }),

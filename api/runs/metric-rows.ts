@@ -1,5 +1,5 @@
 /** Metrics of a run by iteration, from its batch, update and validation records. */
-import { metricInfo } from '../../core/metrics.ts';
+import { metricInfo, presentNames } from '../../core/metrics.ts';
 import type { MetricInfo } from '../../core/metrics.ts';
 import type { BatchRecord } from '../../core/records/schema.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
@@ -11,7 +11,7 @@ export interface MetricRow {
   readonly iteration: number;
   readonly term: number;
   readonly metrics: Values;
-  /** Seconds by job, validation jobs under `val_timing_s/`. */
+  /** Seconds, speed and memory; of a validation's jobs under `val_timing_s/`. */
   readonly timings: Values;
 }
 
@@ -34,7 +34,7 @@ export async function metricRows(log: RunLog, last = Number.POSITIVE_INFINITY): 
         iteration,
         term,
         metrics: { ...batch.record.metrics, ...update.record.metrics },
-        timings: { ...batch.record.timings, ...update.record.timings },
+        timings: withPresentNames({ ...batch.record.timings, ...update.record.timings }),
       });
     }
   }
@@ -51,17 +51,52 @@ export async function metricRows(log: RunLog, last = Number.POSITIVE_INFINITY): 
 
 /** Validation rolls out as training does: its seconds stand apart. */
 function validationTimings(timings: Values): Values {
-  return Object.fromEntries(Object.entries(timings).map(([name, value]) => [`val_${name}`, value]));
+  return Object.fromEntries(
+    Object.entries(timings).map(([name, value]) => [name === 'timing_s/testing' ? name : `val_${name}`, value]),
+  );
 }
+
+/** Records of an older petrel have only the seconds of jobs. */
+function withPresentNames(timings: Values): Values {
+  const added = Object.entries(jobSeconds).flatMap(([former, now]) => {
+    const value = timings[former];
+    return value === undefined || timings[now] !== undefined ? [] : [[now, value] as const];
+  });
+  return { ...timings, ...Object.fromEntries(added) };
+}
+
+const jobSeconds = {
+  'timing_s/rollout': 'timing_s/gen',
+  'timing_s/advantage': 'timing_s/adv',
+  'timing_s/update': 'timing_s/update_actor',
+} as const;
 
 /** The name in the table of metrics: what a validation reports of its rollouts has `val_` before it. */
 export const inTable = (name: string): string => name.replace(/^val_(?=timing_s\/|rollout\/)/, '');
 
-/** Every name that the rows have, ascending. */
+/** Every name that the rows have, ascending; of two names for the same thing only the present one. */
 export function metricNames(rows: readonly MetricRow[]): string[] {
-  return [
-    ...new Set(rows.flatMap(({ metrics, timings }) => [...Object.keys(metrics), ...Object.keys(timings)])),
-  ].sort();
+  const all = [...new Set(rows.flatMap(({ metrics, timings }) => [...Object.keys(metrics), ...Object.keys(timings)]))];
+  return all.filter((name) => presentNames(inTable(name), all).length === 0).sort();
+}
+
+/**
+ * The metrics that a word of the command line means: a name, a pattern with * and ?, or a name of an older petrel. Empty when
+ * the rows have none.
+ */
+export function namesMeant(word: string, rows: readonly MetricRow[]): string[] {
+  const names = metricNames(rows);
+  if (/[*?]/.test(word)) return names.filter((name) => globPattern(word).test(name));
+  return rows.some((row) => metricValue(row, word) !== undefined) ? [word] : presentNames(word, names);
+}
+
+/** `*` stands for anything, slashes too; `?` for one character. */
+function globPattern(glob: string): RegExp {
+  const source = glob
+    .replace(/[.+^${}()|[\]\\]/g, '\\$&')
+    .replaceAll('*', '.*')
+    .replaceAll('?', '.');
+  return new RegExp(`^${source}$`);
 }
 
 export function metricValue({ metrics, timings }: MetricRow, name: string): Values[string] | undefined {

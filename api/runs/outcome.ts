@@ -1,5 +1,7 @@
 /** What a run has come to: where its weights are, and what it learnt. */
 import type { RunState } from '../../core/run-states.ts';
+import { measureOf } from '../../core/validation-measure.ts';
+import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 
 export interface Outcome {
@@ -8,8 +10,13 @@ export interface Outcome {
   readonly iteration: number;
   /** Path or URL of the newest checkpoint's manifest. */
   readonly checkpoint: string | null;
-  /** Accuracy of the first and the last validation, and the seconds between them. */
-  readonly accuracy: { readonly before: number; readonly after: number; readonly seconds: number } | null;
+  /** The number of the first and the last validation, the seconds between them, and what the number is. */
+  readonly accuracy: {
+    readonly before: number;
+    readonly after: number;
+    readonly seconds: number;
+    readonly measure: ValidationMeasure;
+  } | null;
 }
 
 export async function outcomeOf(log: RunLog): Promise<Outcome> {
@@ -27,6 +34,7 @@ export async function outcomeOf(log: RunLog): Promise<Outcome> {
       ? {
           before: first.accuracy,
           after: last.accuracy,
+          measure: measureOf(last.metrics),
           seconds: (Date.parse(last.writer.at) - Date.parse(first.writer.at)) / 1000,
         }
       : null,

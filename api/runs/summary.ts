@@ -2,6 +2,8 @@
 import { parseRecipe, totalIterations } from '../../core/recipe/index.ts';
 import type { NumericProfile, StatusEntry } from '../../core/records/schema.ts';
 import type { RunState, DesiredState } from '../../core/run-states.ts';
+import { measureOf } from '../../core/validation-measure.ts';
+import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import { readRetention } from '../../infra/store/retention-log.ts';
 import type { FoundRun } from './find.ts';
 
@@ -22,6 +24,8 @@ export interface RunSummary {
   /** Newest validation accuracy, and the policy version it belongs to. */
   readonly accuracy: number | null;
   readonly accuracyVersion: number | null;
+  /** What `accuracy` is: a score where the scorer gives no acc. null without a validation. */
+  readonly validationMeasure: ValidationMeasure | null;
   /** Mean score of the newest iteration. */
   readonly reward: number | null;
   /** Of the newest iteration, for kind: sft. */
@@ -66,6 +70,7 @@ export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSu
     owner: head?.termRecord.owner ?? null,
     accuracy: evaluation?.accuracy ?? null,
     accuracyVersion: evaluation?.iteration ?? null,
+    validationMeasure: evaluation === undefined ? null : measureOf(evaluation.metrics),
     reward: finite(newest?.batch.record.metrics['critic/score/mean']),
     loss: record.kind === 'sft' ? finite(newest?.update.record.metrics['actor/loss']) : null,
     ...(status?.reason === undefined ? {} : { reason: status.reason }),

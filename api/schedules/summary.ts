@@ -2,6 +2,7 @@
 import type { FiringRecord, ScheduleRecord } from '../../core/records/schema.ts';
 import { missingBackfill } from '../../core/schedules/decide.ts';
 import { timesAfter } from '../../core/schedules/times.ts';
+import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import type { ScheduledRunState } from '../../infra/store/schedule-log.ts';
 import type { LiveSchedule } from '../../infra/temporal/schedules.ts';
 import { openRun } from '../runs/find.ts';
@@ -20,6 +21,7 @@ export interface FiringSummary {
   readonly runId: string | null;
   readonly state: ScheduledRunState | null;
   readonly accuracy: number | null;
+  readonly validationMeasure: ValidationMeasure | null;
   readonly iteration: number | null;
   readonly iterations: number | null;
   /** From its creation to its last change of state, or to now. */
@@ -124,12 +126,21 @@ async function firingSummary(
       ...told,
       state: runId === undefined ? null : 'removed',
       accuracy: null,
+      validationMeasure: null,
       iteration: null,
       iterations: null,
       seconds: null,
     };
   }
-  const { state, accuracy, iteration, iterations, createdAt, changedAt } = await summaryOf(run);
+  const { state, accuracy, validationMeasure, iteration, iterations, createdAt, changedAt } = await summaryOf(run);
   const end = endedStates.has(state) ? Date.parse(changedAt) : now.getTime();
-  return { ...told, state, accuracy, iteration, iterations, seconds: (end - Date.parse(createdAt)) / 1000 };
+  return {
+    ...told,
+    state,
+    accuracy,
+    validationMeasure,
+    iteration,
+    iterations,
+    seconds: (end - Date.parse(createdAt)) / 1000,
+  };
 }

@@ -10,7 +10,7 @@ import { renderTable, widthFor } from '../printer/table.ts';
 import { listRunIds, openKnownStores, openRun } from '../../api/runs/find.ts';
 import { summaryOf } from '../../api/runs/summary.ts';
 import type { RunSummary } from '../../api/runs/summary.ts';
-import { iterationText, styledState } from '../runs/words.ts';
+import { iterationText, styledState, validationText } from '../runs/words.ts';
 
 export async function run(input: CommandInput, { printer, home }: CommandContext): Promise<undefined> {
   const limit = flag(input, 'all') ? Number.POSITIVE_INFINITY : (integerOption(input, 'limit', 1) ?? 20);
@@ -53,7 +53,7 @@ function table(runs: readonly RunSummary[], printer: Printer): string {
     { head: 'iteration', value: iterationText },
     { head: 'reward', value: (run: RunSummary) => run.reward?.toFixed(3), spare: 3 },
     { head: 'loss', value: (run: RunSummary) => (run.loss === null ? undefined : showNumber(run.loss)), spare: 4 },
-    { head: 'accuracy', value: (run: RunSummary) => run.accuracy?.toFixed(3), spare: 5 },
+    { head: 'validation', value: (run: RunSummary) => validationText(run), spare: 5 },
     { head: 'started', value: (run: RunSummary) => showMoment(new Date(run.createdAt), now), spare: 1 },
     { head: 'changed', value: (run: RunSummary) => showMoment(new Date(run.changedAt), now), spare: 2 },
     { head: 'why', value: (run: RunSummary) => run.reason?.message.split('\n')[0], shrink: true },

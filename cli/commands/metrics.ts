@@ -1,79 +1,90 @@
-/** `petrel metrics <run> [names...]`: a table by iteration. */
+/** `petrel metrics <run> [names...] [--follow] [--plot]`: a table by iteration, or curves. */
 import { InvalidInputError } from '../../core/errors.ts';
 import { nearest } from '../../core/nearest.ts';
-import type { CommandContext, CommandInput } from '../command.ts';
-import { flag, integerOption, word } from '../options.ts';
-import { showNumber } from '../../core/quantities.ts';
-import { renderTable } from '../printer/table.ts';
 import { findRun } from '../../api/runs/find.ts';
-import { listedMetrics, metricNames, metricRows, metricValue } from '../../api/runs/metric-rows.ts';
+import { followMetrics } from '../../api/runs/follow-metrics.ts';
+import { listedMetrics, metricNames, metricRows, namesMeant } from '../../api/runs/metric-rows.ts';
 import type { MetricRow } from '../../api/runs/metric-rows.ts';
+import type { CommandContext, CommandInput } from '../command.ts';
+import { untilInterrupted } from '../interrupt.ts';
+import { flag, integerOption, word } from '../options.ts';
+import type { Printer } from '../printer/printer.ts';
+import { renderTable, widthFor } from '../printer/table.ts';
+import { wrapText } from '../printer/wrap.ts';
+import { metricPlots, metricTable, onlyNames, RowPrinter, usualNames } from '../runs/metrics-text.ts';
 
-/** Shown when no names are given, as far as the run has them. */
-const usual = [
-  'critic/score/mean',
-  'val/accuracy',
-  'actor/pg_loss',
-  'actor/kl_loss',
-  'actor/entropy_loss',
-  'train/loss',
-  'actor/grad_norm',
-  'response_length/mean',
-  'training/failed_samples',
-  'timing_s/rollout',
-  'timing_s/update',
-];
+/** Shown before those that come. */
+const rowsBefore = 10;
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const { printer } = context;
+  const [follow, plotted] = [flag(input, 'follow'), flag(input, 'plot')];
+  if (follow && plotted)
+    throw new InvalidInputError('--follow and --plot exclude each other', { hint: 'leave one out' });
   const last = integerOption(input, 'last', 1);
   const found = await findRun(word(input, 0), context);
-  const rows = await metricRows(found.log, last);
-  const known = metricNames(rows);
-  if (flag(input, 'list')) {
-    const listed = listedMetrics(known);
-    printer.data(listed, () =>
-      renderTable(listed, [
-        { head: 'metric', value: ({ name }) => name },
-        { head: 'unit', value: ({ unit }) => unit },
-        { head: 'what it is', value: ({ doc }) => doc },
-      ]),
+  const words = input.words.slice(1);
+  if (follow) {
+    const rows = new RowPrinter(words, await metricRows(found.log, last ?? rowsBefore), printer);
+    await untilInterrupted((signal) =>
+      followMetrics(found.log, { last: last ?? rowsBefore, signal, take: (row) => rows.show(row) }),
     );
     return undefined;
   }
-  const wanted = input.words.slice(1);
-  const wrong = rows.length === 0 ? undefined : wanted.find((name) => !known.includes(name));
-  if (wrong !== undefined) throw unknownName(wrong, known, found.runId);
-  const shown = wanted.length > 0 ? wanted : usual.filter((name) => known.includes(name));
-  printer.data(wanted.length > 0 ? rows.map((row) => only(row, wanted)) : rows, () =>
-    rows.length === 0 ? 'no iterations yet' : table(rows, shown),
-  );
-  if (wanted.length === 0 && rows.length > 0 && !printer.json)
-    printer.notice(`${known.length - shown.length} more: petrel metrics ${found.runId} --list`);
+  const rows = await metricRows(found.log, last);
+  if (flag(input, 'list')) list(rows, printer);
+  else show(rows, rows.length === 0 ? [] : meant(words, rows, found.runId), found.runId, plotted, printer);
   return undefined;
 }
 
-function unknownName(name: string, known: readonly string[], runId: string): InvalidInputError {
-  const meant = nearest(name, known) ?? known.find((one) => one.includes(name));
-  return new InvalidInputError(`${runId} has no metric ${name}`, {
-    hint: meant === undefined ? `petrel metrics ${runId} --list` : `did you mean ${meant}?`,
+function list(rows: readonly MetricRow[], printer: Printer): void {
+  const listed = listedMetrics(metricNames(rows));
+  printer.data(listed, () =>
+    renderTable(
+      listed,
+      [
+        { head: 'metric', value: ({ name }) => name },
+        { head: 'unit', value: ({ unit }) => unit },
+        { head: 'what it is', value: ({ doc }) => doc, shrink: true },
+      ],
+      widthFor(printer.stdout),
+    ),
+  );
+}
+
+/** `wanted`: none means the usual ones, all of them with --json. */
+function show(
+  rows: readonly MetricRow[],
+  wanted: readonly string[],
+  runId: string,
+  plotted: boolean,
+  printer: Printer,
+): void {
+  const shown = wanted.length > 0 ? wanted : usualNames(metricNames(rows), plotted);
+  printer.data(wanted.length > 0 ? rows.map((row) => onlyNames(row, wanted)) : rows, () => {
+    if (rows.length === 0) return 'no iterations yet';
+    if (plotted) return metricPlots(rows, shown, printer.stdout.columns);
+    return metricTable(rows, shown, { width: widthFor(printer.stdout), dropColumns: wanted.length === 0 });
   });
+  if (wanted.length === 0 && rows.length > 0 && !printer.json)
+    printer.notice(
+      wrapText(`All ${metricNames(rows).length} names: petrel metrics ${runId} --list`, printer.stderr.columns),
+    );
 }
 
-function only({ iteration, term, metrics, timings }: MetricRow, names: readonly string[]): MetricRow {
-  const pick = (values: MetricRow['metrics']) =>
-    Object.fromEntries(Object.entries(values).filter(([name]) => names.includes(name)));
-  return { iteration, term, metrics: pick(metrics), timings: pick(timings) };
+/** The metrics that the words mean, each once. Throws InvalidInputError for a word that means none. */
+function meant(words: readonly string[], rows: readonly MetricRow[], runId: string): string[] {
+  const names = words.flatMap((one) => {
+    const found = namesMeant(one, rows);
+    if (found.length === 0) throw unknownName(one, metricNames(rows), runId);
+    return found;
+  });
+  return [...new Set(names)];
 }
 
-function table(rows: readonly MetricRow[], names: readonly string[]): string {
-  const cell = (row: MetricRow, name: string) => {
-    const value = metricValue(row, name);
-    return value === undefined ? undefined : showNumber(Number(value));
-  };
-  return renderTable(rows, [
-    { head: 'iteration', value: ({ iteration }) => iteration },
-    ...(new Set(rows.map(({ term }) => term)).size > 1 ? [{ head: 'term', value: ({ term }: MetricRow) => term }] : []),
-    ...names.map((name) => ({ head: name, verbatim: true, right: true, value: (row: MetricRow) => cell(row, name) })),
-  ]);
+function unknownName(name: string, known: readonly string[], runId: string): InvalidInputError {
+  const close = nearest(name, known) ?? known.find((one) => one.includes(name));
+  return new InvalidInputError(`${runId} has no metric ${name}`, {
+    hint: close === undefined ? `petrel metrics ${runId} --list` : `did you mean ${close}?`,
+  });
 }

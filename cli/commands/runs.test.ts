@@ -182,10 +182,50 @@ describe('metrics', () => {
     const listed = (await cli.petrel('metrics', 'toy', '--list', '--json')).json<
       { name: string; unit: string; doc: string }[]
     >();
-    expect(listed.find(({ name }) => name === 'timing_s/update')).toMatchObject({
+    expect(listed.find(({ name }) => name === 'timing_s/update_actor')).toMatchObject({
       unit: 's',
-      doc: expect.stringContaining('Wall time'),
+      doc: expect.stringContaining('Forward'),
     });
+  });
+});
+
+describe('metrics in a terminal', () => {
+  it('are found by a pattern; a pattern that fits nothing is refused', async () => {
+    const { out } = await cli.petrel('metrics', older.runId, 'actor/*', 'critic/score/mea?', '--last', '1');
+    expect(out.split('\n')[0]?.trim().split(/ +/)).toEqual([
+      'ITERATION',
+      'actor/grad_norm',
+      'actor/lr',
+      'critic/score/mean',
+    ]);
+    await expect(cli.petrel('metrics', older.runId, 'actr/*')).rejects.toMatchObject({ code: 'InvalidInput' });
+  });
+
+  it('show the seconds of an older petrel under the present names too', async () => {
+    const { out } = await cli.petrel('metrics', older.runId, 'timing_s/gen', 'timing_s/rollout', '--last', '1');
+    expect(out.trim().split('\n')[1]?.trim().split(/ +/)).toEqual(['4', '0.25', '0.25']);
+    const { out: list } = await cli.petrel('metrics', older.runId, '--list');
+    expect(list).toContain('timing_s/gen');
+    expect(list).not.toContain('timing_s/rollout ');
+  });
+
+  it('--plot draws a curve of each, and the usual ones without a name', async () => {
+    const { out } = await cli.petrel('metrics', older.runId, 'actor/grad_norm', '--plot');
+    expect(out).toMatch(/^actor\/grad_norm\n4 ┤ +████\n/);
+    expect((await cli.petrel('metrics', older.runId, '--plot')).out).toMatch(
+      /critic\/score\/mean\n[\s\S]*val\/accuracy\n/,
+    );
+    await expect(cli.petrel('metrics', older.runId, '--plot', '-f')).rejects.toMatchObject({ code: 'InvalidInput' });
+  });
+
+  it('-f prints each iteration once and ends with the run', async () => {
+    const { out } = await cli.petrel('metrics', older.runId, 'actor/grad_norm', '-f', '-n', '3');
+    expect(
+      out
+        .trim()
+        .split('\n')
+        .map((line) => line.trim().split(/ +/)[0]),
+    ).toEqual(['ITERATION', '2', '3', '4']);
   });
 });
 

@@ -53,15 +53,20 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
   {
     name: 'metrics',
     arguments: '<run> [names...]',
-    doc: 'Show metrics by iteration.',
+    doc: 'Show metrics by iteration. Names may have * and ?.',
     group: 'Runs',
     options: [
       { flags: '-n, --last <n>', doc: 'newest iterations' },
+      { flags: '-f, --follow', doc: 'go on with those that come, until the run ends' },
+      { flags: '--plot', doc: 'draw a curve of each' },
       { flags: '--list', doc: 'the names there are, with unit and doc' },
     ],
     examples: [
-      'petrel metrics arithmetic critic/score/mean actor/pg_loss',
-      'petrel metrics arithmetic --json > metrics.json',
+      'petrel metrics 01-arithmetic-grpo critic/score/mean actor/entropy',
+      "petrel metrics 01-arithmetic-grpo 'actor/*' 'timing_s/*' --last 5",
+      'petrel metrics 01-arithmetic-grpo response_length/mean --plot',
+      'petrel metrics 01-arithmetic-grpo --follow',
+      'petrel metrics 01-arithmetic-grpo --json > metrics.json',
     ],
     load: () => import('./metrics.ts'),
   },

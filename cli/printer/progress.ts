@@ -9,7 +9,7 @@ export function progressLine(frame: RunProgress): string {
     `iteration ${frame.iteration}/${frame.iterations}`,
     frame.reward === undefined ? undefined : `reward ${frame.reward.toFixed(3)}`,
     frame.loss === undefined ? undefined : `loss ${showNumber(frame.loss)}`,
-    frame.accuracy === undefined ? undefined : `accuracy ${frame.accuracy.toFixed(3)}`,
+    frame.accuracy === undefined ? undefined : `${frame.validationMeasure ?? 'accuracy'} ${frame.accuracy.toFixed(3)}`,
     frame.tokensPerSecond === undefined ? undefined : `${showCount(frame.tokensPerSecond)} tokens/s`,
     frame.state === 'running' ? leftText(frame) : frame.state,
   ];

@@ -4,7 +4,7 @@ import { renderTable, widthFor } from '../printer/table.ts';
 import type { MachineStatus } from '../../api/runs/machine-status.ts';
 import { reasonText, workerTable } from './status-text.ts';
 import type { RunSummary } from '../../api/runs/summary.ts';
-import { iterationText, nextCommand, styledState } from './words.ts';
+import { iterationText, nextCommand, styledState, validationText } from './words.ts';
 
 export function machineStatusText({ stack, workers, runs }: MachineStatus, printer: Printer): string {
   const parts = [stackLine(stack, printer)];
@@ -48,7 +48,7 @@ function runTable(runs: readonly RunSummary[], printer: Printer): string {
       { head: 'state', value: (run) => styledState(run, printer) },
       { head: 'iteration', value: iterationText },
       { head: 'reward', value: (run) => run.reward?.toFixed(3), spare: 1 },
-      { head: 'accuracy', value: (run) => run.accuracy?.toFixed(3), spare: 2 },
+      { head: 'validation', value: validationText, spare: 2 },
     ],
     widthFor(printer.stdout),
   );

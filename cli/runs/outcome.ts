@@ -33,6 +33,6 @@ function nextCommands(state: RunState): readonly string[] {
 }
 
 /** `validation accuracy 0.34 -> 0.91 in 97 s`. */
-export function accuracyLine({ before, after, seconds }: NonNullable<Outcome['accuracy']>): string {
-  return `validation accuracy ${before.toFixed(2)} -> ${after.toFixed(2)} in ${Math.round(seconds)} s`;
+export function accuracyLine({ before, after, seconds, measure }: NonNullable<Outcome['accuracy']>): string {
+  return `validation ${measure} ${before.toFixed(2)} -> ${after.toFixed(2)} in ${Math.round(seconds)} s`;
 }

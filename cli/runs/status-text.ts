@@ -24,7 +24,7 @@ export function runStatusText(run: RunStatus, printer: Printer, now: Date): stri
     ['reward', run.reward?.toFixed(3)],
     ['loss', run.loss === null ? undefined : showNumber(run.loss)],
     [
-      'accuracy',
+      run.validationMeasure ?? 'accuracy',
       run.accuracy === null ? undefined : `${run.accuracy.toFixed(3)} (policy version ${run.accuracyVersion})`,
     ],
     ['checkpoint', checkpointText(run)],

@@ -6,6 +6,7 @@ import type { TermPlan } from '../../api/runs/next-term.ts';
 import { showNumber } from '../../core/quantities.ts';
 import type { Printer } from '../printer/printer.ts';
 import { renderTable } from '../printer/table.ts';
+import { validationText } from './words.ts';
 
 /** Shows where the run goes on, what changes and which iterations no longer count. */
 export function showPlan(
@@ -23,7 +24,7 @@ function abandonedTable(rows: readonly AbandonedIteration[], printer: Printer): 
     { head: 'iteration', value: (row: AbandonedIteration) => row.iteration },
     { head: 'reward', value: (row: AbandonedIteration) => row.reward?.toFixed(3) },
     { head: 'loss', value: (row: AbandonedIteration) => (row.loss === null ? undefined : showNumber(row.loss)) },
-    { head: 'accuracy', value: (row: AbandonedIteration) => row.accuracy?.toFixed(3) },
+    { head: 'validation', value: validationText },
     { head: 'checkpoint', value: (row: AbandonedIteration) => (row.checkpoint ? 'out of reach' : undefined) },
     { head: 'state', value: (row: AbandonedIteration) => (row.applied ? undefined : 'not applied yet') },
   ].filter(({ value }) => rows.some((row) => value(row) !== undefined));

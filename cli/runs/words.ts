@@ -1,6 +1,7 @@
 /** How the state of a run reads. */
 import type { Printer } from '../printer/printer.ts';
 import type { Style } from '../printer/terminal.ts';
+import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import type { RunSummary } from '../../api/runs/summary.ts';
 import { endedStates } from '../../core/run-states.ts';
 
@@ -20,6 +21,14 @@ export function stateText({ state, wish }: Pick<RunSummary, 'state' | 'wish'>): 
 export function styledState(run: Pick<RunSummary, 'state' | 'wish'>, printer: Printer): string {
   const style = styles[run.state];
   return style === undefined ? stateText(run) : printer.style(style, stateText(run));
+}
+
+/** `accuracy 0.913`, or `score 0.100` where the scorer says of no response whether it is right. */
+export function validationText(run: {
+  readonly accuracy: number | null;
+  readonly validationMeasure: ValidationMeasure | null;
+}): string | undefined {
+  return run.accuracy === null ? undefined : `${run.validationMeasure ?? 'accuracy'} ${run.accuracy.toFixed(3)}`;
 }
 
 /** `12/60`. */

@@ -5,6 +5,7 @@ import { showTimes } from '../../core/schedules/times.ts';
 import type { Printer } from '../printer/printer.ts';
 import { showDuration } from '../../core/quantities.ts';
 import { renderFields, renderTable, widthFor } from '../printer/table.ts';
+import { validationText } from '../runs/words.ts';
 import type { FiringSummary, ScheduleSummary } from '../../api/schedules/summary.ts';
 
 /** `2026-11-21 03:00:00Z`. */
@@ -22,7 +23,11 @@ export function scheduleTable(schedules: readonly ScheduleSummary[], printer: Pr
     { head: 'overlap', value: ({ overlap }: ScheduleSummary) => overlap, spare: 3 },
     { head: 'last run', value: (schedule: ScheduleSummary) => newest(schedule)?.runId ?? undefined, spare: 6 },
     { head: 'run state', value: (schedule: ScheduleSummary) => newest(schedule)?.state ?? undefined, spare: 5 },
-    { head: 'accuracy', value: (schedule: ScheduleSummary) => newest(schedule)?.accuracy?.toFixed(3), spare: 2 },
+    {
+      head: 'validation',
+      value: (schedule: ScheduleSummary) => validationOf(newest(schedule)),
+      spare: 2,
+    },
     { head: 'took', value: (schedule: ScheduleSummary) => secondsText(newest(schedule)?.seconds), spare: 1 },
     { head: 'blocked by', value: blockedText, shrink: true },
   ];
@@ -94,12 +99,14 @@ function firingTable(firings: readonly FiringSummary[], printer: Printer): strin
     { head: 'outcome', value: ({ outcome }: FiringSummary) => outcome },
     { head: 'run', value: ({ runId }: FiringSummary) => runId ?? undefined },
     { head: 'state', value: ({ state }: FiringSummary) => state ?? undefined, spare: 4 },
-    { head: 'accuracy', value: ({ accuracy }: FiringSummary) => accuracy?.toFixed(3), spare: 2 },
+    { head: 'validation', value: validationText, spare: 2 },
     { head: 'took', value: ({ seconds }: FiringSummary) => secondsText(seconds), spare: 1 },
     { head: 'why', value: ({ why }: FiringSummary) => why, shrink: true },
   ].filter(({ head, value }) => head !== 'why' || firings.some((firing) => value(firing) !== undefined));
   return renderTable(firings, columns, widthFor(printer.stdout));
 }
+
+const validationOf = (firing: FiringSummary | undefined) => firing && validationText(firing);
 
 function secondsText(seconds: number | null | undefined): string | undefined {
   return seconds === null || seconds === undefined ? undefined : showDuration(seconds);

@@ -178,7 +178,7 @@ export class Dispatcher {
       record,
       () => true,
     );
-    return { jobId, output: decided.output as unknown as StageTypes[S]['output'], timings: decided.timings };
+    return resultOf(jobId, decided);
   }
 
   /** The run pauses: its waiters are rejected, and its trainer and slots become free for other runs. */
@@ -245,8 +245,12 @@ export class Dispatcher {
   async #result<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<JobResult<S> | undefined> {
     const found = await readRecord(request.store, keys.result(request.runId, jobId), resultRecord);
     if (found === undefined) return undefined;
-    return { jobId, output: found.record.output as unknown as StageTypes[S]['output'], timings: found.record.timings };
+    return resultOf(jobId, found.record);
   }
+}
+
+function resultOf<S extends Stage>(jobId: string, { output, timings, writer }: ResultRecord): JobResult<S> {
+  return { jobId, output: output as unknown as StageTypes[S]['output'], timings, endedAt: writer.at };
 }
 
 /** Profile of jobs that any worker may do. */

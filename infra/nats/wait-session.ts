@@ -41,6 +41,8 @@ export interface JobResult<S extends Stage> {
   readonly jobId: string;
   readonly output: StageTypes[S]['output'];
   readonly timings: ResultRecord['timings'];
+  /** When its result was written. */
+  readonly endedAt?: string;
 }
 
 /** How one activity waits for a job. */

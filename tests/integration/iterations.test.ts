@@ -128,7 +128,7 @@ describe('a run of four iterations (seed 42)', () => {
       expect.arrayContaining([
         expect.stringMatching(/^info control: opened term 1: fp32 deterministic on /),
         expect.stringMatching(/^info control: iteration 4, reward [\d.]+, grad norm [\d.]+$/),
-        expect.stringMatching(/^info control: validation of policy 0: accuracy [\d.]+ on 5 questions$/),
+        expect.stringMatching(/^info control: validation of policy 0: score [\d.]+ on 5 questions$/),
       ]),
     );
   });

@@ -2,28 +2,80 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inTable, listedMetrics, metricNames, metricRows } from '../../api/runs/metric-rows.ts';
 import { METRICS, metricInfo } from '../../core/metrics.ts';
+import { measureOf } from '../../core/validation-measure.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
+import type { Iteration, StartedRun } from '../loop-under-test.ts';
 
 describe('metrics', () => {
   const loop = new LoopUnderTest();
   let reported: string[];
+  let runs: StartedRun[];
   beforeAll(async () => {
     await loop.up();
-    const rl = await loop.completed({
-      data: { val_files: loop.validationFile },
-      actor: { use_kl_loss: true, entropy_coeff: 0.01, ppo_epochs: 2 },
-      trainer: { total_training_steps: 2, test_freq: 1 },
-    });
-    const sft = await loop.completed({ kind: 'sft', trainer: { total_training_steps: 2 } });
-    const rows = [...(await metricRows(rl.log)), ...(await metricRows(sft.log))];
-    reported = metricNames(rows).map(inTable);
+    const scorer = loop.scorer(
+      'judged',
+      'return { score: solutionStr.length % 3, acc: solutionStr.includes("7"), length: 5 };',
+    );
+    runs = [
+      await loop.completed({
+        data: { val_files: loop.validationFile },
+        actor: { use_kl_loss: true, entropy_coeff: 0.01, ppo_epochs: 2 },
+        trainer: { total_training_steps: 2, test_freq: 1 },
+      }),
+      await loop.completed({
+        data: { val_files: loop.validationFile },
+        reward: { custom_reward_function: { path: scorer } },
+        trainer: { total_training_steps: 2 },
+      }),
+      await loop.completed({ kind: 'sft', trainer: { total_training_steps: 2 } }),
+    ];
+    const rows = await Promise.all(runs.map(({ log }) => metricRows(log)));
+    reported = rows.flatMap(metricNames).map(inTable);
   });
   afterAll(() => loop.remove());
+  const iterationsOf = (run: StartedRun | undefined): Promise<Iteration[]> => loop.iterations(run as StartedRun);
 
   it('are all in the table', () => {
     expect(reported.length).toBeGreaterThan(30);
     expect(reported.filter((name) => metricInfo(name) === undefined)).toEqual([]);
     expect(listedMetrics(reported).every(({ doc }) => doc !== '')).toBe(true);
+  });
+
+  it('have the entropy of the sampling policy without a coefficient, and no entropy in the loss', async () => {
+    const made = await iterationsOf(runs[1]);
+    expect(made.map(({ update }) => Number(update.metrics['actor/entropy']) > 0)).toEqual([true, true]);
+    expect(made[0]?.update.metrics).not.toHaveProperty('actor/entropy_loss');
+    // With several steps the batch is made with it, and the first step's forward pass would see a part of the batch only.
+    const [first] = await iterationsOf(runs[0]);
+    expect(Number(first?.batch.metrics['actor/entropy'])).toBeGreaterThan(0);
+    expect(first?.update.metrics).not.toHaveProperty('actor/entropy');
+  });
+
+  it('have what the scorer returns, and call only an acc accuracy', async () => {
+    const [scored, judged] = await Promise.all(runs.map(({ log }) => log.evaluations()));
+    expect(measureOf(scored?.[0]?.metrics ?? {})).toBe('score');
+    expect(measureOf(judged?.[0]?.metrics ?? {})).toBe('accuracy');
+    expect(judged?.[0]?.metrics).toMatchObject({
+      'val-core/acc/mean@1': judged?.[0]?.accuracy,
+      'val-aux/score/mean@1': expect.any(Number),
+      'val-aux/length/mean@1': 5,
+    });
+    const [first] = await iterationsOf(runs[1]);
+    expect(first?.batch.metrics).toMatchObject({
+      'reward_extra/length/mean': 5,
+      'reward_extra/acc/mean': expect.any(Number),
+    });
+  });
+
+  it('have times that add up: the step is longer than its update', async () => {
+    for (const { batch, update } of await iterationsOf(runs[0])) {
+      const of = (name: string) => Number(update.timings[name] ?? batch.timings[name]);
+      expect(of('timing_s/step')).toBeGreaterThanOrEqual(of('timing_s/update_actor'));
+      expect(of('timing_s/step')).toBeGreaterThanOrEqual(of('timing_s/batch'));
+      expect(of('timing_s/batch')).toBeGreaterThanOrEqual(of('timing_s/gen'));
+      expect(of('timing_s/advantage')).toBeGreaterThanOrEqual(of('timing_s/adv') + of('timing_s/ref'));
+      expect(of('perf/throughput')).toBeCloseTo(of('perf/total_num_tokens') / of('timing_s/step'), 6);
+    }
   });
 
   it('are all that the table has', () => {

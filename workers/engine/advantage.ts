@@ -2,10 +2,8 @@
 import type { Counters } from '../../core/records/schema.ts';
 import { advantageEstimator } from '../../core/rl/advantages/index.ts';
 import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
-import { dataMetrics } from '../../core/rl/data-metrics.ts';
 import { lrFactor } from '../../core/rl/lr-schedule.ts';
 import { miniBatches } from '../../core/rl/mini-batches.ts';
-import { rolloutProbsDiff } from '../../core/rl/rollout-probs-diff.ts';
 import type { TrainerEngine } from '../../core/ports.ts';
 import type { AdvantageInput, AdvantageOutput, ScoreTable } from '../../core/wire/jobs.ts';
 import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
@@ -13,8 +11,10 @@ import { promptOf, responseOf } from '../../models/dataset-fact.ts';
 import { encodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { decodeTrajectories, offsetsOf } from '../../models/trajectories.ts';
+import { batchMetrics, rowsOf } from './batch-metrics.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { numbersToJson } from './json-numbers.ts';
+import { StageTimer } from './stage-timer.ts';
 import { cutMicroBatch } from './micro-batch.ts';
 import { compose } from './samples.ts';
 import type { Composition, Sample } from './samples.ts';
@@ -24,17 +24,20 @@ export async function advantage(
   input: AdvantageInput,
   context: JobContext,
 ): Promise<AdvantageOutput> {
+  const timer = new StageTimer(context);
   const composition =
     input.kind === 'sft'
       ? await rowsToLearn(host, input, context)
       : compose(input, await readParts(host, input, context), context.runId);
   const plan = planSteps(input, composition.samples);
   const layout = layOut(composition.samples, plan.micros, plan.steps);
-  const scored = await addLogProbs(host, input, context, layout, plan.steps.length);
+  const { layout: scored, entropy_T } = await addLogProbs(host, input, context, layout, plan.steps.length, timer);
   const batch = { ...scored, ...advantagesOf(input, composition.samples, scored) };
   const store = await host.store(context.store);
+  const tensors = await putBlob(store, context.runId, encodeBatch(batch, input));
+  timer.end('timing_s/adv');
   return {
-    tensors: await putBlob(store, context.runId, encodeBatch(batch, input)),
+    tensors,
     oldLogProbs: batch.oldLogProbs_T === undefined ? 'on-policy' : 'stored',
     learningRates: plan.steps.map(
       (_, s) => input.algorithm.schedule.lr * lrFactor(input.algorithm.schedule, input.before.optimizerSteps + s),
@@ -43,7 +46,7 @@ export async function advantage(
     optimizer: input.algorithm.optimizer,
     draws: composition.draws,
     after: countersAfter(input, plan.steps.length),
-    metrics: numbersToJson(metricsOf(input, composition, batch)),
+    metrics: numbersToJson(batchMetrics(input, composition, batch, entropy_T)),
   };
 }
 
@@ -70,6 +73,7 @@ async function rowsToLearn(host: EngineHost, input: AdvantageInput, context: Job
       rolloutLogProbs: new Float32Array(response.length),
       score: 0,
       stopReason: 1,
+      columns: {},
     };
   });
   const draws = input.draws.map(({ draw, row }, i) => ({ draw, row, fate: 'trained' as const, samples: [i] }));
@@ -137,25 +141,43 @@ async function addLogProbs(
   context: JobContext,
   layout: Layout,
   steps: number,
-): Promise<Layout> {
-  if (input.kind === 'sft') return layout;
-  let result = layout;
+  timer: StageTimer,
+): Promise<{ readonly layout: Layout; readonly entropy_T?: Float32Array }> {
+  if (input.kind === 'sft') return { layout };
   const draft: BatchTensors = {
     ...layout,
     advantages_T: new Float32Array(),
     returns_T: new Float32Array(),
     rewards_B: new Float32Array(),
   };
-  const temperature = input.algorithm.loss.temperature;
+  const { temperature, useKlLoss } = input.algorithm.loss;
+  let old: LogProbs | undefined;
+  let ref: LogProbs | undefined;
   if (steps > 1) {
     const policy = await host.policyAt(context, input.inputs.model, input.profile, input.parentState);
-    result = { ...result, oldLogProbs_T: logProbs(policy.trainer, draft, temperature, 'old log-probs', context) };
+    old = timer.time('timing_s/old_log_prob', () =>
+      logProbs(policy.trainer, draft, temperature, 'old log-probs', context, true),
+    );
   }
-  if (input.algorithm.loss.useKlLoss) {
-    const reference = await host.reference(context, input.inputs.reference ?? input.inputs.model, input.profile);
-    result = { ...result, refLogProbs_T: logProbs(reference, draft, temperature, 'reference log-probs', context) };
+  if (useKlLoss) {
+    ref = await timer.timeAsync('timing_s/ref', async () => {
+      const reference = await host.reference(context, input.inputs.reference ?? input.inputs.model, input.profile);
+      return logProbs(reference, draft, temperature, 'reference log-probs', context, false);
+    });
   }
-  return result;
+  return {
+    layout: {
+      ...layout,
+      ...(old && { oldLogProbs_T: old.logProbs_T }),
+      ...(ref && { refLogProbs_T: ref.logProbs_T }),
+    },
+    ...(old?.entropy_T && { entropy_T: old.entropy_T }),
+  };
+}
+
+interface LogProbs {
+  readonly logProbs_T: Float32Array;
+  readonly entropy_T?: Float32Array;
 }
 
 /** Every sample once, in the micro-batches of the first epoch. */
@@ -165,8 +187,10 @@ function logProbs(
   temperature: number,
   note: string,
   context: JobContext,
-): Float32Array {
-  const result_T = new Float32Array(batch.scored_T.length);
+  entropy: boolean,
+): LogProbs {
+  const logProbs_T = new Float32Array(batch.scored_T.length);
+  const entropy_T = entropy ? new Float32Array(batch.scored_T.length) : undefined;
   const total = batch.microOffsets_M1.length - 1;
   const seen = new Set<number>();
   for (let m = 0; m < total; m++) {
@@ -176,11 +200,12 @@ function logProbs(
     samples.forEach((b) => seen.add(b));
     if (samples.length === 0) continue;
     const micro = cutMicroBatch(batch, samples);
-    const { logProbs_P } = trainer.forward(micro.packed, { temperature, entropy: false, keep: false });
-    micro.tokens_P.forEach((t, p) => (result_T[t] = logProbs_P[p] ?? 0));
+    const { logProbs_P, entropy_P } = trainer.forward(micro.packed, { temperature, entropy, keep: false });
+    micro.tokens_P.forEach((t, p) => (logProbs_T[t] = logProbs_P[p] ?? 0));
+    if (entropy_T && entropy_P) micro.tokens_P.forEach((t, p) => (entropy_T[t] = entropy_P[p] ?? 0));
     context.progress(m + 1, total, note);
   }
-  return result_T;
+  return { logProbs_T, ...(entropy_T && { entropy_T }) };
 }
 
 function advantagesOf(
@@ -200,37 +225,6 @@ function advantagesOf(
   return { advantages_T: Float32Array.from(advantages_T), returns_T: Float32Array.from(returns_T), rewards_B };
 }
 
-function rowsOf(layout: Layout) {
-  return { offsets_S1: layout.scoredOffsets_B1, mask_T: layout.mask_T };
-}
-
 function countersAfter(input: AdvantageInput, steps: number): Counters {
   return { ...input.before, cursor: input.cursorAfter, optimizerSteps: input.before.optimizerSteps + steps };
-}
-
-function metricsOf(input: AdvantageInput, composition: Composition, batch: BatchTensors): Record<string, number> {
-  const { samples } = composition;
-  const counts = {
-    'training/samples': samples.length,
-    'training/failed_samples': composition.failed,
-    'training/tokens': batch.tokens_N.length,
-  };
-  if (input.kind === 'sft' || samples.length === 0) return counts;
-  return {
-    ...counts,
-    ...dataMetrics({
-      rows: rowsOf(batch),
-      scores_S: batch.rewards_B,
-      rewards_S: batch.rewards_B,
-      promptLengths_S: samples.map((sample) => sample.prompt.length),
-      responseLengths_S: samples.map((sample) => sample.response.length),
-      maxPromptLength: Number.POSITIVE_INFINITY,
-      maxResponseLength: input.algorithm.maxResponseLength,
-      advantages_T: batch.advantages_T,
-      returns_T: batch.returns_T,
-    }),
-    ...(batch.oldLogProbs_T && batch.rolloutLogProbs_T
-      ? rolloutProbsDiff(batch.oldLogProbs_T, batch.rolloutLogProbs_T, batch.mask_T)
-      : {}),
-  };
 }

@@ -13,6 +13,8 @@ export interface Sample {
   readonly rolloutLogProbs: Float32Array;
   readonly score: number;
   readonly stopReason: number;
+  /** Numbers that the scorer gave beside the score. */
+  readonly columns: Readonly<Record<string, number>>;
 }
 
 export interface Composition {
@@ -72,7 +74,13 @@ function sampleAt(t: Trajectories, scores: ScoreTable, b: number, d: number): Sa
     rolloutLogProbs: t.logProbs_R.subarray(start, end),
     score: scores.scores[b] ?? 0,
     stopReason: t.stopReason_B[b] ?? 0,
+    columns: columnsAt(scores, b),
   };
+}
+
+function columnsAt({ columns }: ScoreTable, b: number): Record<string, number> {
+  const given = Object.entries(columns).map(([name, values]) => [name, values[b]] as const);
+  return Object.fromEntries(given.filter((entry): entry is [string, number] => typeof entry[1] === 'number'));
 }
 
 function failureOf(scores: ScoreTable, b: number): string {

@@ -14,6 +14,7 @@ import { EngineHost } from './host.ts';
 import type { JobContext } from './host.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
 import { rollout } from './rollout.ts';
+import { StageTimer } from './stage-timer.ts';
 import type { PolicyState } from './state.ts';
 import { applyBatch } from './update.ts';
 
@@ -43,11 +44,14 @@ const stages: StageFunctions = {
     const state = await host.policyAt(context, input.model, input.profile, input.parentState);
     host.interruptPolicy();
     if (input.save) host.prepareCheckpoint(state);
-    const output = applyBatch(state, record.record, tensors, (done, total) =>
-      context.progress(done, total, 'training'),
+    const timer = new StageTimer(context);
+    const output = timer.time('timing_s/update_actor', () =>
+      applyBatch(state, record.record, tensors, (done, total) => context.progress(done, total, 'training')),
     );
     host.standsAt(context, context.at.iteration + 1);
-    if (input.save) saveBeside(host, state, context, context.at.iteration + 1);
+    if (input.save)
+      timer.time('timing_s/save_checkpoint', () => saveBeside(host, state, context, context.at.iteration + 1));
+    context.count('actor/perf/cpu_memory_used_gb', process.memoryUsage.rss() / 2 ** 30);
     return output;
   },
   checkpoint: async (host, input, context) => {
@@ -64,8 +68,9 @@ const stages: StageFunctions = {
 
 /** The copy is made now; writing it goes on beside the next stages. A save that fails is said, and the next one is due soon. */
 function saveBeside(host: EngineHost, state: PolicyState, context: JobContext, iteration: number): void {
+  const startedAt = performance.now();
   host.checkpoint(state, context, iteration).then(
-    () => context.say(`checkpoint ${iteration} saved`),
+    () => context.say(`checkpoint ${iteration} saved in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`),
     (error: unknown) => context.say(`checkpoint ${iteration} could not be saved: ${String(error)}`),
   );
 }

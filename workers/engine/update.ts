@@ -47,7 +47,7 @@ export function applyBatch(
     ...digests,
     steps,
     after: { ...record.after, badSteps: taken ? 0 : record.before.badSteps + 1 },
-    metrics: updateMetrics(perStep, steps, record.loss.kind),
+    metrics: updateMetrics(perStep, steps, record),
   };
 }
 
@@ -68,7 +68,7 @@ function accumulate(
     micros.flatMap((samples) => [...samples]),
     record.loss,
   );
-  const entropy = record.loss.kind === 'policy' && record.loss.entropyCoeff !== 0;
+  const entropy = record.loss.kind === 'policy' && (record.loss.entropyCoeff !== 0 || isOwnForward(record));
   let finite = true;
   for (const samples of micros) {
     const micro = cutMicroBatch(batch, samples);
@@ -83,6 +83,9 @@ function accumulate(
   return finite;
 }
 
+/** One step: the policy of its forward pass is the one that sampled. With more, the batch was made with its entropy. */
+const isOwnForward = ({ oldLogProbs }: BatchRecord): boolean => oldLogProbs === 'on-policy';
+
 function optimizerStep(trainer: TrainerEngine, record: BatchRecord, lr: number, finite: boolean): OptimizerStep {
   if (!finite) {
     trainer.zeroGrads();
@@ -95,13 +98,16 @@ function optimizerStep(trainer: TrainerEngine, record: BatchRecord, lr: number, 
 function updateMetrics(
   perStep: readonly Record<string, number>[],
   steps: readonly OptimizerStep[],
-  kind: BatchRecord['loss']['kind'],
+  record: BatchRecord,
 ): UpdateOutput['metrics'] {
   const mean: Record<string, number> = {};
   for (const metrics of perStep) {
     for (const [name, value] of Object.entries(metrics)) mean[name] = (mean[name] ?? 0) + value / perStep.length;
   }
-  if (kind === 'sft' && mean['actor/loss'] !== undefined) mean['train/loss'] = mean['actor/loss'];
+  const entropy = perStep[0]?.['actor/entropy_loss'];
+  if (entropy !== undefined && isOwnForward(record)) mean['actor/entropy'] = entropy;
+  if (record.loss.entropyCoeff === 0) delete mean['actor/entropy_loss'];
+  if (record.loss.kind === 'sft' && mean['actor/loss'] !== undefined) mean['train/loss'] = mean['actor/loss'];
   if (steps.length > 0) {
     const norms = steps.map((step) => Number(step.gradNorm));
     mean['actor/grad_norm'] = norms.reduce((sum, norm) => sum + norm, 0) / norms.length;

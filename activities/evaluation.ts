@@ -1,0 +1,79 @@
+/** The record of a validation, from the scores of its samples. */
+import { PauseError } from '../core/errors.ts';
+import { recordFormat } from '../core/records/schema.ts';
+import type { EvalRecord } from '../core/records/schema.ts';
+import { measureMetric } from '../core/validation-measure.ts';
+import type { ScoreTable } from '../core/wire/jobs.ts';
+import type { Head } from '../infra/store/run-log.ts';
+import type { RunRef } from './run-context.ts';
+import { addTimings } from './sampling.ts';
+import type { ScoredRollout } from './sampling.ts';
+import { joinSpans, seconds } from './spans.ts';
+
+type Column = readonly (number | null)[];
+
+/**
+ * Mean over questions of the mean over their samples; failed samples count as wrong and are counted. `n`: responses to each
+ * question.
+ */
+export function evaluation(
+  ref: RunRef,
+  { term, position, weightsDigest }: Pick<Head, 'term' | 'position' | 'weightsDigest'>,
+  scored: readonly ScoredRollout[],
+  tables: readonly ScoreTable[],
+  n: number,
+): Omit<EvalRecord, 'writer'> {
+  const scores = tables.flatMap((table) => table.scores);
+  if (scores.length === 0)
+    throw new PauseError('NothingValidated', 'The validation has no questions', { where: ref.runId });
+  const columns = columnsOf(tables);
+  const values = (columns.get('acc') ?? []).map((value, b) => value ?? scores[b] ?? null);
+  const judged = values.length === 0 ? scores : values;
+  const accuracy = mean(judged);
+  const hasAcc = columns.has('acc');
+  return {
+    format: recordFormat,
+    runId: ref.runId,
+    term,
+    iteration: position,
+    weightsDigest,
+    questions: judged.length,
+    failed: judged.filter((value) => value === null).length,
+    accuracy,
+    metrics: {
+      [measureMetric(hasAcc ? 'accuracy' : 'score', n)]: accuracy,
+      ...(hasAcc ? { [`val-aux/score/mean@${n}`]: mean(scores) } : {}),
+      ...others(columns, n),
+      'val/response_tokens': scored.reduce((sum, part) => sum + part.rollout.responseTokens, 0),
+    },
+    timings: {
+      ...addTimings(...scored.map((part) => part.timings)),
+      ...seconds('timing_s/testing', joinSpans(scored.flatMap(({ spans }) => [spans.rollout, spans.reward]))),
+    },
+    results: scored.flatMap((part) => [...part.jobs]),
+  };
+}
+
+/** What the scorer gave beside the score, over all tables; a column without a number is left out. */
+function columnsOf(tables: readonly ScoreTable[]): Map<string, Column> {
+  const names = new Set(tables.flatMap(({ columns }) => Object.keys(columns)));
+  const all = [...names].map((name): [string, Column] => [
+    name,
+    tables.flatMap(({ scores, columns }) => columns[name] ?? scores.map(() => null)),
+  ]);
+  return new Map(all.filter(([, values]) => values.some((value) => value !== null)));
+}
+
+function others(columns: ReadonlyMap<string, Column>, n: number): Record<string, number> {
+  const names = [...columns].filter(([name]) => name !== 'acc' && name !== 'score');
+  return Object.fromEntries(
+    names.map(([name, values]) => [
+      `val-aux/${name.replaceAll('/', '_')}/mean@${n}`,
+      mean(values.filter((value) => value !== null)),
+    ]),
+  );
+}
+
+function mean(values: Column): number {
+  return values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / values.length;
+}

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import type { BatchRecord } from '../core/records/schema.ts';
+import { batchTimings, updateTimings } from './stage-timings.ts';
+
+const at = (second: number) => Date.UTC(2026, 0, 1, 0, 0, second);
+const span = (from: number, until: number) => ({ from: at(from), until: at(until) });
+
+describe('the timings of an iteration', () => {
+  const timings = batchTimings(
+    [
+      { timings: { 'timing_s/rollout': 4 }, spans: { rollout: span(0, 4), reward: span(4, 5) } },
+      { timings: { 'timing_s/rollout': 4 }, spans: { rollout: span(1, 5), reward: span(5, 7) } },
+    ],
+    { timings: { 'timing_s/advantage': 1, 'timing_s/adv': 0.75 }, endedAt: '2026-01-01T00:00:08Z' },
+    at(9),
+  );
+
+  it('have wall times of jobs that ran side by side', () => {
+    expect(timings).toEqual({
+      'timing_s/rollout': 8,
+      'timing_s/gen': 5,
+      'timing_s/reward': 3,
+      'timing_s/advantage': 1,
+      'timing_s/adv': 0.75,
+      'timing_s/batch': 9,
+    });
+  });
+
+  const batch = (part: Partial<BatchRecord>) =>
+    ({
+      timings,
+      metrics: { 'training/tokens': 600, 'training/response_tokens': 300 },
+      writer: { process: 'p', at: '2026-01-01T00:00:09Z' },
+      ...part,
+    }) as BatchRecord;
+
+  it('give the step and its tokens per second at the commit', () => {
+    expect(updateTimings(batch({}), { 'timing_s/update': 3 }, at(12))).toEqual({
+      'timing_s/update': 3,
+      'timing_s/step': 12,
+      'perf/total_num_tokens': 600,
+      'perf/throughput': 50,
+      'perf/response_throughput': 25,
+    });
+  });
+
+  it('claim nothing of a batch whose time is unknown: an older petrel or another term made it', () => {
+    expect(updateTimings(batch({ timings: { 'timing_s/rollout': 8 } }), {}, at(12))).toEqual({});
+    expect(updateTimings(batch({ adopted: { term: 1, record: 'a' } }), {}, at(12))).toEqual({});
+  });
+});
+
+describe('the timings of an iteration of sft', () => {
+  it('begin with the job that makes the batch', () => {
+    const made = { timings: { 'timing_s/advantage': 2 }, endedAt: '2026-01-01T00:00:05Z' };
+    expect(batchTimings([], made, at(6))).toEqual({ 'timing_s/advantage': 2, 'timing_s/batch': 3 });
+  });
+});

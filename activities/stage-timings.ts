@@ -1,0 +1,43 @@
+/** What the records of an iteration say of time and speed: measured, so no two runs have the same. */
+import type { BatchRecord, ResultRecord } from '../core/records/schema.ts';
+import type { JobResult } from '../infra/nats/wait-session.ts';
+import { addTimings } from './sampling.ts';
+import type { ScoredRollout } from './sampling.ts';
+import { joinSpans, seconds, spanOf } from './spans.ts';
+
+type Timings = Record<string, number>;
+
+/** `made`: the job that made the batch. `now`: when it is committed, in ms. */
+export function batchTimings(
+  scored: readonly Pick<ScoredRollout, 'timings' | 'spans'>[],
+  made: Pick<JobResult<'advantage'>, 'timings' | 'endedAt'>,
+  now: number,
+): Timings {
+  const rollouts = joinSpans(scored.map(({ spans }) => spans.rollout));
+  const first = scored.length === 0 ? spanOf('advantage', made) : rollouts;
+  return {
+    ...addTimings(...scored.map(({ timings }) => timings), made.timings),
+    ...seconds('timing_s/gen', rollouts),
+    ...seconds('timing_s/reward', joinSpans(scored.map(({ spans }) => spans.reward))),
+    ...seconds('timing_s/batch', first && { from: first.from, until: now }),
+  };
+}
+
+/** `now`: when the update is committed, in ms. */
+export function updateTimings(batch: BatchRecord, update: ResultRecord['timings'], now: number): Timings {
+  return { ...addTimings(update), ...speed(batch, now) };
+}
+
+/** Nothing for a batch that another term made, or an older petrel: its time is unknown. */
+function speed({ adopted, timings, metrics, writer }: BatchRecord, now: number): Timings {
+  const made = Number(timings['timing_s/batch'] ?? Number.NaN);
+  const step = made + Math.max(0, now - Date.parse(writer.at)) / 1000;
+  if (adopted !== undefined || !(step > 0)) return {};
+  const tokens = Number(metrics['training/tokens'] ?? 0);
+  return {
+    'timing_s/step': step,
+    'perf/total_num_tokens': tokens,
+    'perf/throughput': tokens / step,
+    'perf/response_throughput': Number(metrics['training/response_tokens'] ?? 0) / step,
+  };
+}

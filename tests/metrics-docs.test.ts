@@ -1,0 +1,33 @@
+/** What the help and the docs say of metrics is in the table of metrics. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { COMMANDS } from '../cli/commands.ts';
+import { METRICS, metricInfo } from '../core/metrics.ts';
+import { packageRoot } from '../infra/home.ts';
+
+const isKnown = (name: string): boolean =>
+  name.endsWith('*') ? METRICS.some((one) => one.name.startsWith(name.slice(0, -1))) : metricInfo(name) !== undefined;
+
+describe('metrics in the help', () => {
+  it('exist', () => {
+    const examples = COMMANDS.flatMap(({ examples = [] }) => examples).filter((line) =>
+      line.startsWith('petrel metrics '),
+    );
+    const names = examples.flatMap((line) => line.split(' ').slice(3)).map((word) => word.replaceAll("'", ''));
+    const metrics = names.filter((word) => /^[a-z_-]+\/./.test(word));
+    expect(metrics.length).toBeGreaterThan(3);
+    expect(metrics.filter((name) => !isKnown(name))).toEqual([]);
+  });
+});
+
+describe('docs/metrics.md', () => {
+  it('has the table of core/metrics.ts', () => {
+    const page = readFileSync(join(packageRoot(), 'docs/metrics.md'), 'utf8');
+    const lines = page.split('\n').filter((line) => line.startsWith('| `'));
+    const wanted = METRICS.map(
+      ({ name, unit, kind, doc }) => `| \`${name}\` | ${unit} | ${kind === 'reproducible' ? 'yes' : ''} | ${doc} |`,
+    );
+    expect(lines).toEqual(wanted);
+  });
+});

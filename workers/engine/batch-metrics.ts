@@ -1,0 +1,76 @@
+/** What a batch looks like in numbers: part of its record, so equal batches give equal metrics. */
+import type { AdvantageInput } from '../../core/wire/jobs.ts';
+import { aggregate, batchTotals } from '../../core/rl/aggregate.ts';
+import { dataMetrics } from '../../core/rl/data-metrics.ts';
+import { groupsWithoutSignal, standardDeviation } from '../../core/rl/group-signal.ts';
+import type { LossAggMode } from '../../core/rl/names.ts';
+import { rolloutProbsDiff } from '../../core/rl/rollout-probs-diff.ts';
+import type { BatchTensors } from '../../models/batch-tensors.ts';
+import type { Composition } from './samples.ts';
+
+/** `entropy_T`: of the policy that sampled, when the batch was made with its log-probs. */
+export function batchMetrics(
+  input: AdvantageInput,
+  composition: Composition,
+  batch: BatchTensors,
+  entropy_T: Float32Array | undefined,
+): Record<string, number> {
+  const { samples } = composition;
+  const counts = {
+    'training/samples': samples.length,
+    'training/failed_samples': composition.failed,
+    'training/tokens': batch.tokens_N.length,
+    'training/response_tokens': batch.scored_T.length,
+  };
+  if (input.kind === 'sft' || samples.length === 0) return counts;
+  return {
+    ...counts,
+    ...dataMetrics({
+      rows: rowsOf(batch),
+      scores_S: batch.rewards_B,
+      rewards_S: batch.rewards_B,
+      promptLengths_S: samples.map((sample) => sample.prompt.length),
+      responseLengths_S: samples.map((sample) => sample.response.length),
+      maxPromptLength: Number.POSITIVE_INFINITY,
+      maxResponseLength: input.algorithm.maxResponseLength,
+      advantages_T: batch.advantages_T,
+      returns_T: batch.returns_T,
+    }),
+    'critic/score/std': standardDeviation(batch.rewards_B),
+    ...(input.algorithm.samplesPerDraw === 1 ? {} : { 'training/groups_without_signal': withoutSignal(composition) }),
+    ...scorerMetrics(composition),
+    ...(entropy_T === undefined ? {} : { 'actor/entropy': entropyOf(input, batch, entropy_T) }),
+    ...(batch.oldLogProbs_T && batch.rolloutLogProbs_T
+      ? rolloutProbsDiff(batch.oldLogProbs_T, batch.rolloutLogProbs_T, batch.mask_T)
+      : {}),
+  };
+}
+
+export function rowsOf(layout: Pick<BatchTensors, 'scoredOffsets_B1' | 'mask_T'>) {
+  return { offsets_S1: layout.scoredOffsets_B1, mask_T: layout.mask_T };
+}
+
+function withoutSignal({ samples }: Composition): number {
+  return groupsWithoutSignal(
+    samples.map(({ score }) => score),
+    samples.map(({ draw }) => draw),
+  );
+}
+
+/** Means of the numbers that the scorer gave beside the score, over the samples that have them. */
+function scorerMetrics({ samples }: Composition): Record<string, number> {
+  const sums = new Map<string, { sum: number; count: number }>();
+  for (const [name, value] of samples.flatMap(({ columns }) => Object.entries(columns))) {
+    const { sum, count } = sums.get(name) ?? { sum: 0, count: 0 };
+    sums.set(name, { sum: sum + value, count: count + 1 });
+  }
+  return Object.fromEntries(
+    [...sums].map(([name, { sum, count }]) => [`reward_extra/${name.replaceAll('/', '_')}/mean`, sum / count]),
+  );
+}
+
+/** As in the loss (verl): aggregated in its mode, over the whole batch. */
+function entropyOf({ algorithm: { loss } }: AdvantageInput, batch: BatchTensors, entropy_T: Float32Array): number {
+  const rows = rowsOf(batch);
+  return aggregate(entropy_T, rows, loss.lossAggMode as LossAggMode, batchTotals(rows, loss.lossScaleFactor)).value;
+}
