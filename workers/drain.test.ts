@@ -13,7 +13,7 @@ afterEach(() => void vi.useRealTimers());
 
 interface Scene extends Partial<DrainPorts> {
   readonly progress?: { done: number; total: number };
-  /** ms that the job has been at it. */
+  /** Time in ms that the job has been running. */
   readonly elapsed?: number;
 }
 
@@ -54,7 +54,7 @@ describe('a worker that is told to leave', () => {
     expect(await scene('trainer', { progress: { done: 1, total: 10 } }).why(200)).toBeUndefined();
   });
 
-  it('requeues what is not done when time is up', async () => {
+  it('requeues unfinished jobs when the time is up', async () => {
     const { why } = scene('trainer');
     expect(await why(18_500)).toBeUndefined();
     expect(await why(1_000)).toBe('requeued: SIGTERM, and the time is up');
@@ -73,13 +73,13 @@ describe('a worker that is told to leave', () => {
     );
   });
 
-  it('goes by how long such a job took before while there is no progress to go by', async () => {
+  it('uses the duration of earlier jobs while there is no progress', async () => {
     expect(await scene('trainer', { usualMs: () => 15_000 }).why()).toBeUndefined();
     expect(await scene('trainer', { usualMs: () => 40_000 }).why()).toMatch(/needs 39.0 s/);
     expect(await scene('trainer').why()).toBeUndefined();
   });
 
-  it('changes its mind when a job gets slower', async () => {
+  it('requeues a job that becomes slower', async () => {
     const progress = { done: 9, total: 10, note: '' };
     const job = new InFlightJob('reward', { stage: 'reward', runId: 'r' }, progress);
     job.begin(performance.now() - 9_000);
@@ -99,11 +99,11 @@ describe('a worker that is told to leave', () => {
     expect(rejected).toHaveBeenCalledOnce();
   });
 
-  it('requeues at once what has not begun', async () => {
+  it('requeues at once a job that has not started', async () => {
     expect(await scene('reward', { elapsed: -1 }).why()).toBe('requeued: SIGTERM, before it began');
   });
 
-  it('leaves a rollout to write down its samples and requeue itself', async () => {
+  it('lets a rollout write its samples to the journal and requeue itself', async () => {
     expect(await scene('rollout', { progress: { done: 1, total: 1000 } }).why(1_000)).toBeUndefined();
   });
 
@@ -114,7 +114,7 @@ describe('a worker that is told to leave', () => {
     await done;
   });
 
-  it('leaves inside its grace whatever becomes of the jobs in flight', async () => {
+  it('leaves within its grace period even when a job does not end', async () => {
     const { done } = scene('trainer');
     await vi.advanceTimersByTimeAsync(notice.graceMs);
     await done;

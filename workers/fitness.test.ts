@@ -5,7 +5,7 @@ import { Fitness } from './fitness.ts';
 const timing = { firstPauseMs: 1, longestPauseMs: 4 };
 const missing = new UnfitError('MissingSecret', 'no variable KEY');
 
-/** A need that is lacking until `fix` is called; counts the looks at it. */
+/** A need that is unmet until `fix` is called; counts its checks. */
 function fixable(general = false) {
   let lacking = true;
   const check = vi.fn(async () => {
@@ -14,8 +14,8 @@ function fixable(general = false) {
   return { need: { name: 'the variable KEY', general, check }, check, fix: () => void (lacking = false) };
 }
 
-describe('what a worker lacks', () => {
-  it('is told with its reason, and not looked at again for every job', async () => {
+describe('an unmet need of a worker', () => {
+  it('is announced with its reason, and not checked again for every job', async () => {
     const changed = vi.fn();
     const fitness = new Fitness(changed, { firstPauseMs: 10_000, longestPauseMs: 10_000 });
     const { need, check } = fixable();
@@ -29,7 +29,7 @@ describe('what a worker lacks', () => {
     expect(fitness.takesJobs).toBe(true);
   });
 
-  it('is looked at again by itself, until it is there', async () => {
+  it('is checked again by itself until it is met', async () => {
     const changed = vi.fn();
     const fitness = new Fitness(changed, timing);
     const { need, check, fix } = fixable();
@@ -41,7 +41,7 @@ describe('what a worker lacks', () => {
     expect(await fitness.firstLack([need])).toBeUndefined();
   });
 
-  it('keeps the worker from every job when every job needs it', async () => {
+  it('makes the worker refuse every job when every job needs it', async () => {
     const fitness = new Fitness(() => {}, timing);
     const { need, fix } = fixable(true);
     await fitness.firstLack([need]);
@@ -52,7 +52,7 @@ describe('what a worker lacks', () => {
     expect(fitness.takesJobs).toBe(true);
   });
 
-  it('is looked at ever more seldom when its check passes and jobs still miss it, until a job succeeds', async () => {
+  it('is checked less and less often while its check passes and jobs still fail, until a job succeeds', async () => {
     vi.useFakeTimers();
     try {
       const fitness = new Fitness(() => {}, { firstPauseMs: 10, longestPauseMs: 40 });
@@ -73,7 +73,7 @@ describe('what a worker lacks', () => {
     }
   });
 
-  it('is nothing when a check fails for another reason: the job itself meets that', async () => {
+  it('is ignored when its check fails for another reason, which the job itself will report', async () => {
     const fitness = new Fitness(() => {}, timing);
     const need = { name: 'the store', check: () => Promise.reject(new Error('timeout')) };
     expect(await fitness.firstLack([need])).toBeUndefined();

@@ -1,23 +1,26 @@
 /**
- * What a worker lacks for its jobs: a store that does not let it in, a secret, room, the stack's build. The worker refuses
- * the jobs that need it, tells everybody why, and looks again by itself. Its other jobs go on.
+ * Needs of a worker that are not met: a store that denies access, a missing secret, a full disk, another build of the
+ * stack. The worker refuses the jobs that have such a need, announces the reason, and checks again by itself. It
+ * continues with its other jobs.
  */
 import { errorToJson, UnfitError } from '../core/errors.ts';
 import type { ErrorJson } from '../core/errors.ts';
 
-/** Something that jobs need of the process that does them. */
+/** Something that a job needs from the worker's process. */
 export interface Need {
-  /** For people, and the same for equal needs: `the store s3://bucket/team`. */
+  /** Shown to users; equal needs have equal names: `the store s3://bucket/team`. */
   readonly name: string;
-  /** Every job needs it: without it the worker takes none. */
+  /** Every job has this need: while it is unmet the worker takes no job. */
   readonly general?: boolean;
-  /** Rejects with UnfitError while it is lacking. Any other error says nothing: the job itself will meet it. */
+  /**
+   * Rejects with UnfitError while the need is unmet. Any other error is ignored, because the job itself will report it.
+   */
   readonly check: () => Promise<unknown>;
-  /** What is checked instead once it was lacking, when `check` alone would pass too easily. */
+  /** Replaces `check` once the need was unmet, when `check` alone would pass too easily. */
   readonly checkAgain?: () => Promise<unknown>;
 }
 
-/** Pauses between two looks at what is lacking: they double from the first to the longest. */
+/** Pauses between two checks of an unmet need; they double from the first to the longest. */
 export interface FitnessTiming {
   readonly firstPauseMs: number;
   readonly longestPauseMs: number;
@@ -36,16 +39,16 @@ export class Fitness {
   readonly #lacks = new Map<string, Lack>();
   /** Next pause by need. A need whose check passes but whose jobs still fail keeps its long pause. */
   readonly #pauses = new Map<string, number>();
-  /** Those who wait until nothing is lacking that every job needs. */
+  /** Callers that wait until every general need is met. */
   #waiting: (() => void)[] = [];
 
-  /** `changed` is called when something begins or ceases to be lacking. */
+  /** `changed` is called when a need becomes unmet or met. */
   constructor(changed: () => void, timing: FitnessTiming = usualTiming) {
     this.#changed = changed;
     this.#timing = timing;
   }
 
-  /** What is lacking now, for people. */
+  /** The unmet needs with their reasons, for users. */
   get lacks(): readonly { readonly what: string; readonly error: ErrorJson }[] {
     return [...this.#lacks.values()].map(({ need, error }) => ({ what: need.name, error: errorToJson(error) }));
   }
@@ -55,12 +58,14 @@ export class Fitness {
     return ![...this.#lacks.values()].some(({ need }) => need.general === true);
   }
 
-  /** Resolves when nothing is lacking that every job needs. */
+  /** Resolves when every general need is met. */
   async whenFit(): Promise<void> {
     while (!this.takesJobs) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Checks the needs in order. Resolves with the first that is lacking; one that is known to be is not checked again. */
+  /**
+   * Checks the needs in order. Resolves with the first unmet one; one that is known to be unmet is not checked again.
+   */
   async firstLack(needs: readonly Need[]): Promise<UnfitError | undefined> {
     for (const need of needs) {
       const error = this.#lacks.get(need.name)?.error ?? (await lackOf(need.check));
@@ -72,7 +77,7 @@ export class Fitness {
     return undefined;
   }
 
-  /** A check or a job found that this is lacking. */
+  /** A check or a job found that this need is unmet. */
   note(need: Need, error: UnfitError): void {
     if (this.#lacks.has(need.name)) return;
     this.#lacks.set(need.name, { need, error });
@@ -80,7 +85,7 @@ export class Fitness {
     this.#lookLater(need);
   }
 
-  /** A job that needs these succeeded: the next time one is lacking it is looked at soon again. */
+  /** A job with these needs succeeded: if one is unmet later, its first pause is short again. */
   proven(needs: readonly Need[]): void {
     for (const { name } of needs) this.#pauses.delete(name);
   }

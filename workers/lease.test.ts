@@ -49,7 +49,7 @@ describe('the lease of a trainer', () => {
     expect(lease.refuse('b')).toBeUndefined();
   });
 
-  it('stays while the store cannot be read, and while a job is in hand', async () => {
+  it('stays while the store cannot be read, and while a job is in flight', async () => {
     const { lease, seen } = leaseUnderTest({ isActive: () => Promise.reject(new Error('no answer')) });
     await lease.use(run('a'), job);
     lease.refuse('b');
@@ -64,7 +64,7 @@ describe('the lease of a trainer', () => {
     });
   });
 
-  it('goes to the runs in the order in which they came', async () => {
+  it('goes to the waiting runs in the order of their first request', async () => {
     const { lease, pass } = leaseUnderTest();
     await lease.use(run('a'), job);
     for (const waiting of ['b', 'c', 'd', 'b']) lease.refuse(waiting);
@@ -77,7 +77,7 @@ describe('the lease of a trainer', () => {
     lease.release('b');
     pass(500);
     expect(lease.refuse('e')).toBe('the trainer goes to d next');
-    pass(501); // d does not ask any more
+    pass(501); // d has stopped asking
     expect(lease.refuse('e')).toBeUndefined();
   });
 
@@ -86,13 +86,13 @@ describe('the lease of a trainer', () => {
     await lease.use(run('a'), job);
     for (const waiting of ['b', 'c']) lease.refuse(waiting);
     lease.release('a');
-    expect([lease.refuse('b'), lease.refuse('c')]).toEqual([undefined, undefined]); // b claims its job meanwhile
+    expect([lease.refuse('b'), lease.refuse('c')]).toEqual([undefined, undefined]); // b has not claimed its job yet
     await lease.use(run('b'), job);
     await expect(lease.use(run('c'), job)).rejects.toMatchObject({ code: 'TrainerLeased' });
     expect(lease.runId).toBe('b');
   });
 
-  it('is not held up by a run whose turn came and whose job nobody claims', () => {
+  it('is not blocked by a run whose turn came and whose job is not claimed', () => {
     const { lease } = leaseUnderTest();
     expect(lease.refuse('a')).toBeUndefined();
     expect(lease.refuse('b')).toBeUndefined();
@@ -107,7 +107,7 @@ describe('the lease of a trainer', () => {
     expect([lease.runId, seen.freed]).toEqual([undefined, ['a']]);
   });
 
-  it('tells when it changes, and ends when another trainer works for the run, unless it has a job in hand', async () => {
+  it('reports its changes, and ends when another trainer works for the run, unless a job is in flight', async () => {
     const { lease, seen } = leaseUnderTest();
     await lease.use(run('a'), async () => {
       lease.trainedElsewhere('a');
@@ -119,7 +119,7 @@ describe('the lease of a trainer', () => {
     expect([lease.runId, seen.changes]).toEqual([undefined, 2]);
   });
 
-  it('released while a job is in hand ends with the job, unless another job of the run comes', async () => {
+  it('released while a job is in flight, ends with the job unless the run sends another one', async () => {
     const { lease, seen } = leaseUnderTest();
     await lease.use(run('a'), async () => lease.release('a'));
     expect(seen.freed).toEqual(['a']);

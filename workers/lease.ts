@@ -1,7 +1,7 @@
 /**
- * The lease of a trainer. A trainer works for one run at a time, since loading a run's state takes long. The run keeps the
- * trainer until it pauses or ends, however long its rollouts and scorers take meanwhile. Other runs wait in the order in
- * which they came, and are shown as `queued`.
+ * The lease of a trainer. A trainer works for one run at a time, because loading a run's state takes long. The run
+ * keeps the trainer until it pauses or ends, however long its rollouts and scorers take. Other runs wait in the order
+ * of their first request, with the state `queued`.
  */
 import { RetryableError } from '../core/errors.ts';
 
@@ -12,11 +12,11 @@ export interface Leaseholder {
 }
 
 export interface LeasePorts {
-  /** The lease was taken or released: others should know at once. */
+  /** The lease was taken or released: other workers must learn it at once. */
   readonly changed: () => void;
-  /** The run released the trainer: its state need not stay in memory. */
+  /** The run released the trainer, so its state need not stay in memory. */
   readonly freed: (runId: string) => void;
-  /** Whether the store says that this stack still works on the run. Rejects when the store cannot be read. */
+  /** Does the store say that this stack still works on the run? Rejects when the store cannot be read. */
   readonly isActive: (holder: Leaseholder) => Promise<boolean>;
   readonly log: (line: string) => void;
 }
@@ -24,7 +24,7 @@ export interface LeasePorts {
 export interface LeaseTimes {
   /** How often `isActive` is called while another run waits. */
   readonly askEveryMs: number;
-  /** A waiting run that has not asked for this long does not wait any more. */
+  /** A waiting run that has not asked for this long leaves the queue. */
   readonly waiterMs: number;
 }
 
@@ -36,10 +36,10 @@ export class TrainerLease {
   readonly #nowMs: () => number;
   #holder: Leaseholder | undefined;
   #jobs = 0;
-  /** Released while a job was in hand: the lease ends with that job. */
+  /** The lease was released while a job was in flight: it ends with that job. */
   #released = false;
   #askedAtMs = Number.NEGATIVE_INFINITY;
-  /** Runs that were refused, and when last; in the order in which they came. */
+  /** Refused runs with the time of their last request, in the order of the first one. */
   readonly #waiting = new Map<string, number>();
 
   constructor(ports: LeasePorts, times: LeaseTimes, nowMs: () => number = () => performance.now()) {
@@ -65,13 +65,13 @@ export class TrainerLease {
       this.#waiting.set(runId, this.#nowMs());
       return `the trainer goes to ${first} next`;
     }
-    this.#waiting.delete(runId); // when nobody claims its job any more, it must not hold up the others
+    this.#waiting.delete(runId); // so that it does not hold up the others when nobody claims its job
     return undefined;
   }
 
   /**
-   * Takes or keeps the lease and does a job of the run. Throws RetryableError `TrainerLeased` when another run has taken the
-   * lease since `refuse`.
+   * Takes or keeps the lease and runs a job of the run. Throws RetryableError `TrainerLeased` when another run has
+   * taken the lease since `refuse`.
    */
   async use<T>(holder: Leaseholder, job: () => Promise<T>): Promise<T> {
     if (this.#holder !== undefined && this.#holder.runId !== holder.runId)
@@ -101,7 +101,7 @@ export class TrainerLease {
     this.#ports.changed();
   }
 
-  /** Another trainer works for the run: it does not wait here, and its state need not be in memory twice. */
+  /** Another trainer works for the run, so it leaves the queue here, and its state need not be in memory twice. */
   trainedElsewhere(runId: string): void {
     this.#waiting.delete(runId);
     if (this.#jobs === 0) this.release(runId);
@@ -116,8 +116,8 @@ export class TrainerLease {
   }
 
   /**
-   * The message that releases the lease is lost when NATS is down, so the store is asked whether the run still needs the
-   * trainer. Without an answer the run keeps it.
+   * The message that releases the lease is lost when NATS is down, so the store is asked whether the run still needs
+   * the trainer. Without an answer the run keeps it.
    */
   #askIfActive(holder: Leaseholder): void {
     const now = this.#nowMs();

@@ -27,7 +27,7 @@ const worker = new Worker(options, {
 await worker.start();
 announceReady();
 
-// Who looks after the stack must not die with the control process: every process of it does.
+// The check of the supervisor must survive the control process, so every process of the stack has it.
 const leaving = new AbortController();
 void keepStack(petrelHome(), leaving.signal, (line) => console.log(line));
 

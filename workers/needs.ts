@@ -1,4 +1,4 @@
-/** What a job needs of its worker, and what every job does. */
+/** What a job needs from its worker, and what every job needs. */
 import { mkdir } from 'node:fs/promises';
 import { UnfitError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
@@ -19,7 +19,7 @@ export interface NeedPorts {
   readonly engine: EngineFacts | undefined;
 }
 
-/** Room for copies of models and scorers. */
+/** Free disk space for copies of models and scorers. */
 export function roomNeed(cache: string): Need {
   const check = async () => {
     await mkdir(cache, { recursive: true });
@@ -28,7 +28,7 @@ export function roomNeed(cache: string): Need {
   return { name: `room in ${cache}`, general: true, check };
 }
 
-/** A worker of another build might misunderstand its jobs. `own`: the build of this process's code. */
+/** A worker of another build might misinterpret jobs. `own`: the build of this process's code. */
 export function buildNeed(own: string, ofStack: () => string): Need {
   const check = async () => {
     const wanted = ofStack();
@@ -37,7 +37,7 @@ export function buildNeed(own: string, ofStack: () => string): Need {
       'WrongBuild',
       `this worker runs build ${short(own)} of petrel, the stack runs ${short(wanted)}`,
       {
-        hint: 'Start the worker from the same build as the stack; petrel up replaces the processes of another build',
+        hint: 'start the worker from the same build as the stack; petrel up replaces the processes of another build',
       },
     );
   };
@@ -52,7 +52,7 @@ export function jobNeeds({ store, runId, input }: JobMessage, ports: NeedPorts):
     {
       name: `the store ${store}`,
       check: () => ports.openStore(store),
-      // A store that is open stays so when the credentials change: it must answer.
+      // An open store stays open when the credentials change, so it must answer a request.
       checkAgain: async () => (await ports.openStore(store)).get(keys.run(runId)),
     },
     ...secrets.map((name) => ({ name: `the variable ${name}`, check: async () => secretOf(name, process.env) })),
@@ -62,7 +62,7 @@ export function jobNeeds({ store, runId, input }: JobMessage, ports: NeedPorts):
   ];
 }
 
-/** Which need a job missed that failed with this error. */
+/** The need that explains this error of a job, if any. */
 export function missedNeed(error: UnfitError, message: JobMessage, ports: NeedPorts): Need | undefined {
   if (error.code === 'DiskFull') return roomNeed(ports.cache);
   const named = error.code === 'CannotReproduce' ? 'the numeric profile' : 'the store';

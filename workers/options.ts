@@ -8,13 +8,13 @@ import { noticeSources } from '../infra/fleet/notice.ts';
 import type { NoticeSource } from '../infra/fleet/notice.ts';
 
 export interface WorkerOptions {
-  /** How the process of this name ended that was there before, as the supervisor tells. */
+  /** How the previous process of this name ended, as the supervisor reports it. */
   readonly predecessorEnded?: string | undefined;
   readonly name: string;
   readonly roles: readonly Role[];
   /** Compute threads of the engine. */
   readonly threads: number;
-  /** Who tells, besides signals, that this machine is about to be taken away. */
+  /** Source, besides signals, of preemption notices for this machine. */
   readonly notice?: NoticeSource;
 }
 

@@ -21,7 +21,7 @@ const entry = (worker: string, more: Partial<Presence> = {}): Presence => ({
 });
 
 describe('the peers of a worker', () => {
-  it('train a run while they say so, take jobs, and are heard of', () => {
+  it('train a run while their presence says so, is recent, and accepts jobs', () => {
     const peers = new Peers('own', 100);
     expect(peers.trains('a', 0)).toBe(false);
     peers.heard(entry('w2', { lease: 'a' }), 0);
@@ -34,7 +34,7 @@ describe('the peers of a worker', () => {
     expect(peers.trains('a', 121)).toBe(false);
   });
 
-  it('are others: what a worker says of itself is no news to it', () => {
+  it('do not include the worker itself', () => {
     const peers = new Peers('w1-1', 100);
     peers.heard(entry('w1', { lease: 'a' }), 0);
     expect(peers.trains('a', 1)).toBe(false);

@@ -1,4 +1,4 @@
-/** What a worker knows of the others from what they say of themselves. */
+/** What a worker knows about the other workers, from their presence messages. */
 import type { Presence } from '../core/wire/messages.ts';
 
 export class Peers {

@@ -4,7 +4,7 @@ import { Gate, Slots } from './slots.ts';
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('slots', () => {
-  it('let in as many as there are, then in order of asking', async () => {
+  it('admit as many jobs as there are slots, then in the order of requests', async () => {
     const slots = new Slots(2);
     const order: number[] = [];
     for (const i of [1, 2, 3, 4]) void slots.enter().then(() => order.push(i));
@@ -17,7 +17,7 @@ describe('slots', () => {
 });
 
 describe('the gate', () => {
-  it('lets one job run with nothing beside it, between the shared ones before and after', async () => {
+  it('lets one job run alone, between the shared ones before and after it', async () => {
     const gate = new Gate();
     const log: string[] = [];
     const release: (() => void)[] = [];

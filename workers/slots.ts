@@ -1,6 +1,6 @@
-/** Room for jobs in a worker: a number of slots, and a gate that lets one job run with nothing beside it. */
+/** Limits the parallel jobs of a worker: a number of slots, and a gate that lets one job run alone. */
 
-/** `enter` resolves in order of asking. */
+/** `enter` resolves in the order of the calls. */
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -24,7 +24,7 @@ export class Slots {
   }
 }
 
-/** Many shared holders, or one exclusive one. An exclusive asker holds up later shared ones. */
+/** Many shared holders, or one exclusive one. A waiting exclusive request blocks later shared ones. */
 export class Gate {
   #shared = 0;
   #exclusive = false;

@@ -1,4 +1,4 @@
-/** Tokenizers by folder, loaded once per thread: a big vocabulary takes a tenth of a second to read. */
+/** Tokenizers by folder, loaded once per thread, because a large vocabulary takes a tenth of a second to read. */
 import { openTokenizer } from '../models/tokenizer.ts';
 import type { Tokenizer } from '../models/tokenizer.ts';
 

@@ -1,4 +1,4 @@
-/** A worker process: holds roles, pulls their jobs, says that it is there. */
+/** A worker process: it has roles, pulls their jobs, and publishes its presence. */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -45,34 +45,37 @@ import { RewardRole } from './reward/score.ts';
 import type { ScoringReport } from './reward/score.ts';
 import { Gate, Slots } from './slots.ts';
 
-/** Failures in a row, of unknown kind, after which a worker stops pulling. */
+/** After this many failures of unknown kind in a row, a worker stops pulling. */
 const failuresToUnhealthy = 3;
-/** How long an unhealthy worker shows itself before it leaves, so that its supervisor starts a fresh one. */
+/** How long an unhealthy worker stays visible before it exits and its supervisor starts a new one. */
 const unhealthyMs = 10_000;
-/** Rollout jobs side by side: their samples share the engine's slots, so a queue of a few keeps it full. */
+/** Parallel rollout jobs. Their samples share the engine's slots, so a short queue of jobs keeps the engine busy. */
 const slotsOf: Readonly<Record<Exclude<Role, 'reward'>, number>> = { trainer: 1, rollout: 8 };
 
-/** How soon a scoring job whose run holds its share of the slots is offered again. */
+/** Delay before a scoring job is delivered again when its run holds its share of the slots. */
 const rewardSlotDelayMs = 250;
 
 /**
- * How soon a job that is another trainer's is offered again, at random up to twice as late: two trainers that get each
- * other's jobs in step would send them back and forth for ever.
+ * Delay before another trainer's job is delivered again, with a random factor of up to two. Without it, two trainers
+ * that get each other's jobs at the same time would send them back and forth for ever.
  */
 const handOverMs = 10;
 
-/** How soon a job that this worker cannot do is offered again: soon to a better one, seldom when there is none. */
+/**
+ * Delay before a job is delivered again that this worker cannot run: short for a better worker, longer when there is
+ * none.
+ */
 const unfitDelayMs = (deliveries: number) => Math.min(1_000, handOverMs * 2 ** Math.min(deliveries, 7));
 
 export interface WorkerPorts {
   readonly nc: NatsConnection;
   readonly timing: Timing;
   readonly home: string;
-  /** False for a store that the owner of the stack never named: a job in it is refused. */
+  /** False for a store that the user of the stack never named: jobs in it are refused. */
   readonly isKnownStore: (url: string) => boolean;
-  /** Ends the process: the engine's memory cannot be trusted any more. */
+  /** Ends the process, because the engine's memory can no longer be trusted. */
   readonly die: (error: Error) => void;
-  /** Ends the process in order, for a fresh one in its place. */
+  /** Ends the process in order; its supervisor starts a new one. */
   readonly renew: () => void;
   /** Build ids of this process's code and of the stack; absent where there is no stack. */
   readonly build?: { readonly own: string; readonly ofStack: () => string };
@@ -95,7 +98,7 @@ export class Worker {
   readonly #stores: (url: string) => Promise<Store>;
   readonly #jobs = new Set<string>();
   readonly #inFlight = new Set<InFlightJob>();
-  /** How long the last job of each stage took. */
+  /** Duration of the last job of each stage. */
   readonly #usualMs = new Map<Stage, number>();
   #leaving: Notice | undefined;
   #pullers: Puller[] = [];
@@ -118,7 +121,7 @@ export class Worker {
         isActive: (holder) => this.#isActive(holder),
         log: (line) => console.log(line),
       },
-      // A job that waits is offered again every `progressMs`, to one trainer of several.
+      // A waiting job is delivered again every `progressMs`, to one of several trainers.
       { askEveryMs: ports.timing.watchdogMs, waiterMs: 10 * ports.timing.progressMs },
     );
     this.#peers = new Peers(this.#incarnation, ports.timing.presenceMs);
@@ -126,7 +129,7 @@ export class Worker {
     this.#beacon = new PresenceBeacon(ports.nc, ports.timing, () => this.#presence());
   }
 
-  /** Ready when it returns: pulling, and announced. */
+  /** When this returns, the worker is pulling and has announced itself. */
   async start(): Promise<void> {
     const { roles, threads } = this.#options;
     if (roles.some((role) => role !== 'reward')) {
@@ -147,14 +150,17 @@ export class Worker {
     this.#beacon.start();
   }
 
-  /** Stops pulling, finishes what can be finished in time, hands back the rest, says goodbye: all inside the grace. */
+  /**
+   * Stops pulling, finishes the jobs that can be finished in time, requeues the rest and disconnects, all within the
+   * grace period.
+   */
   async stop(notice: Notice = { reason: 'told to stop', graceMs: 20_000 }): Promise<void> {
     const until = performance.now() + notice.graceMs - goodbyeMs;
     this.#leaving = notice;
     this.#state = 'draining';
     this.#beacon.tell();
     console.log(
-      `leaving: ${notice.reason}; ${(notice.graceMs / 1000).toFixed(1)} s, ${this.#inFlight.size} jobs in hand`,
+      `leaving: ${notice.reason}; ${(notice.graceMs / 1000).toFixed(1)} s, ${this.#inFlight.size} jobs in flight`,
     );
     for (const puller of this.#pullers) puller.stop();
     this.#engine?.requeue(notice.reason);
@@ -216,7 +222,7 @@ export class Worker {
     }
   }
 
-  /** Free slots while this worker takes jobs at all. */
+  /** The number of free slots; 0 while this worker takes no jobs. */
   #roomFor(role: Role): PullerPorts['room'] {
     const slots = role === 'reward' ? this.#rewardRoom : new Slots(slotsOf[role]);
     return {
@@ -246,7 +252,10 @@ export class Worker {
     return because === undefined ? undefined : { because, delayMs: rewardSlotDelayMs };
   }
 
-  /** Runs that do not ask for bits, and those whose bits this engine makes. Scorers have no arithmetic of ours. */
+  /**
+   * Jobs that any worker may run, and jobs whose profile this engine reproduces. Scoring does not use the engine's
+   * arithmetic.
+   */
   #profiles(role: Role): readonly string[] {
     return role === 'reward' || this.#engine === undefined ? [anyProfile] : [anyProfile, deterministicProfile];
   }
@@ -298,9 +307,14 @@ export class Worker {
     };
     faultPoint('result.before', facts);
     const outcome = await store.create(key, encodeRecord(record));
-    // Another did it meanwhile, this process was thought dead: what is there counts, and nothing else of this job is kept.
+    // Another worker has finished the job because this process seemed dead. The existing result is valid, and this one
+    // is discarded.
     if (outcome !== 'created')
-      this.#say(message, 'warn', `${message.stage} ${message.jobId}: late result refused, another worker's is there`);
+      this.#say(
+        message,
+        'warn',
+        `${message.stage} ${message.jobId}: late result refused; another worker's result exists`,
+      );
     faultPoint('result.after', facts);
     if (message.stage === 'rollout') this.#journal.purge(message.runId, message.jobId);
   }
@@ -322,7 +336,7 @@ export class Worker {
     try {
       return await run();
     } catch (error) {
-      await this.#journal.settled(); // before anybody else gets the job
+      await this.#journal.settled(); // before another worker gets the job
       throw error;
     }
   }
@@ -330,7 +344,7 @@ export class Worker {
   async #score(store: Store, message: JobMessage, progress: JobProgress): Promise<EngineAnswer> {
     const started = performance.now();
     const input = rewardInput(message.input);
-    // A slow scorer is no wedged one: every call has a time limit of its own, which this process keeps.
+    // A slow scorer does not mean a stuck process: every call has its own time limit, which this process enforces.
     const pulse = setInterval(() => (this.#rewardTicks += 1), this.#ports.timing.progressMs);
     const say = lineWriter(this.#ports.nc, message.runId, this.#options.name);
     const report: ScoringReport = {
@@ -341,7 +355,7 @@ export class Worker {
     return { output: { ...output }, seconds: (performance.now() - started) / 1000, counts: {} };
   }
 
-  /** A run has one trainer. It goes to that one while it is there; to any free one otherwise. */
+  /** A run has one trainer. The job goes to that one while it is present, and otherwise to any free one. */
   #refuseTraining(runId: string): Refusal | undefined {
     const elsewhere = this.#lease.runId !== runId && this.#peers.trains(runId, Date.now());
     if (elsewhere) return { because: undefined, delayMs: handOverMs * (1 + Math.random()) };
@@ -355,7 +369,7 @@ export class Worker {
     if (entry.lease !== undefined) this.#lease.trainedElsewhere(entry.lease);
   }
 
-  /** Whether the run is at work, and this stack still drives it. */
+  /** Is the run active, and does this stack still drive it? */
   async #isActive({ runId, store }: Leaseholder): Promise<boolean> {
     const log = new RunLog(await this.#store(store), runId);
     const state = (await log.status())?.state;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { withSecrets } from './secrets.ts';
 
 describe('secrets of a scorer', () => {
-  it('replace their references however deep, and nothing else', () => {
+  it('replace their references at any depth, and nothing else', () => {
     const settings = {
       key: 'env:KEY',
       list: ['env:KEY', 'environment'],
@@ -19,7 +19,7 @@ describe('secrets of a scorer', () => {
     });
   });
 
-  it('are asked for by name when the worker does not have them', () => {
+  it('are named in the error when the worker does not have them', () => {
     expect(() => withSecrets({ key: 'env:KEY' }, {})).toThrow(/env:KEY.*no variable KEY/);
   });
 });

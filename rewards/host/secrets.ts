@@ -1,9 +1,12 @@
-/** `env:NAME` in a scorer's settings becomes the variable's value where the scorer runs: records never hold it. */
+/**
+ * `env:NAME` in a scorer's settings is replaced by the variable's value where the scorer runs, so that records never
+ * contain it.
+ */
 import { UnfitError } from '../../core/errors.ts';
 
 const reference = /^env:([A-Za-z_][A-Za-z0-9_]*)$/;
 
-/** The same settings with every reference replaced, however deep. Throws UnfitError `MissingSecret`. */
+/** The same settings with every reference replaced, at any depth. Throws UnfitError `MissingSecret`. */
 export function withSecrets(
   settings: Readonly<Record<string, unknown>>,
   env: NodeJS.ProcessEnv,
@@ -11,7 +14,7 @@ export function withSecrets(
   return Object.fromEntries(Object.entries(settings).map(([key, value]) => [key, resolved(value, env)]));
 }
 
-/** Values of the variables that settings name, by name. Those that the worker lacks are not in it: `withSecrets` refuses them. */
+/** Values of the variables that the settings name. Missing ones are left out; `withSecrets` refuses them. */
 export function namedVariables(settings: unknown, env: NodeJS.ProcessEnv): Record<string, string> {
   const found = secretNames(settings).map((name) => [name, env[name]] as const);
   return Object.fromEntries(found.filter((entry): entry is readonly [string, string] => entry[1] !== undefined));
@@ -32,7 +35,9 @@ export function secretOf(name: string, env: NodeJS.ProcessEnv): string {
   throw new UnfitError(
     'MissingSecret',
     `reward.reward_kwargs names env:${name}, and this worker has no variable ${name}`,
-    { hint: `Set ${name}, then petrel down and petrel up: workers keep the environment they were started with` },
+    {
+      hint: `set ${name}, then petrel down and petrel up, because workers keep the environment they were started with`,
+    },
   );
 }
 

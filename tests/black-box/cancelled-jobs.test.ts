@@ -85,7 +85,7 @@ describe.each([
     await seenRun(user, name, (now) => ended.includes(now.state) || now.stage === stage);
     const cancelled = await user.petrel('cancel', name, '--yes');
     expect(cancelled.code, cancelled.err).toBe(0);
-    expect(await leftAfter(soonMs + lookMs, jobsInFlight), 'jobs in hand').toEqual([]);
+    expect(await leftAfter(soonMs + lookMs, jobsInFlight), 'jobs in flight').toEqual([]);
     expect((await seenRun(user, name, ({ state }) => ended.includes(state))).state).toBe('cancelled');
   }, 240_000);
 });
@@ -109,6 +109,6 @@ describe('a run whose scorers hang and hold every reward slot', () => {
     expect(cancelled.code, cancelled.err).toBe(0);
     const left = await leftAfter(soonMs + lookMs, async () => scorers().filter(lives));
     expect(left, 'scorers that live on').toEqual([]);
-    expect(await leftAfter(soonMs + lookMs, jobsInFlight), 'jobs in hand').toEqual([]);
+    expect(await leftAfter(soonMs + lookMs, jobsInFlight), 'jobs in flight').toEqual([]);
   }, 120_000);
 });

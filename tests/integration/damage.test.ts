@@ -131,7 +131,7 @@ describe('a damaged checkpoint (seed 42)', () => {
     await kill(loop.process('local-1'));
     await loop.resume(run);
     await goesOnAlike(run);
-    await loop.said(run, /checkpoint 4 cannot be used, an older one will do: .{20}/);
+    await loop.said(run, /checkpoint 4 cannot be used, trying an older one: .{20}/);
     await loop.said(run, /: loaded checkpoint 2$/);
   });
 });

@@ -26,7 +26,7 @@ describe('a run of the stack', () => {
       args: [carry],
       workflowIdConflictPolicy: 'TERMINATE_EXISTING',
     });
-    await loop.said(run, /its workflow was gone: started again from the store/);
+    await loop.said(run, /its workflow was lost: restarted from the store/);
     await loop.reaches(run, 'completed');
   });
 

@@ -40,7 +40,7 @@ describe('a run whose command ended before it started the workflow', () => {
     await runWords(loop.home, ['resume', held.runId]);
     await loop.reaches(held, 'completed');
     expect(await loop.states(held)).toEqual(await loop.states(run));
-    expect((await loop.lines(run)).filter((line) => line.includes('workflow was gone'))).toEqual([]);
+    expect((await loop.lines(run)).filter((line) => line.includes('workflow was lost'))).toEqual([]);
   });
 });
 
@@ -57,8 +57,8 @@ describe('when the Temporal server loses its database (seed 42)', () => {
     await loop.passes(running, 2);
     await loseDatabase();
     await loop.reaches(running, 'completed');
-    await loop.said(running, /its workflow was gone: started again from the store/);
-    await loop.said(paused, /its workflow was gone: started again from the store/);
+    await loop.said(running, /its workflow was lost: restarted from the store/);
+    await loop.said(paused, /its workflow was lost: restarted from the store/);
     expect((await paused.log.status())?.state).toBe('paused');
     await loop.resume(paused);
     await loop.reaches(paused, 'completed');

@@ -1,7 +1,7 @@
-/** Every activity's errors become Temporal failures in one place. */
+/** Turns every activity's errors into Temporal failures, in one place. */
 import { errorToFailure } from '../../infra/temporal/failures.ts';
 
-/** The same functions, throwing failures. */
+/** The same functions; they throw Temporal failures. */
 export function mapActivityErrors<T extends Readonly<Record<string, (input: never) => Promise<unknown>>>>(
   activities: T,
 ): T {

@@ -1,9 +1,12 @@
-/** An attempt that Temporal no longer waits for must not write: another has done its work, and the run's owner may have acted on it. */
+/**
+ * Detects attempts that have timed out. Such an attempt must not write: another attempt has done its work, and the user
+ * may have acted on the result.
+ */
 import type { Context } from '@temporalio/activity';
 
 /**
- * A process may have stood still between the attempt's being handed out and its beginning, so the time counts from when it
- * was scheduled. One that waited long to be handed out is given up too early, and made again.
+ * A process may have been suspended between receiving an attempt and executing it, so the time counts from the
+ * scheduling. An attempt that waited long for a poller is given up too early, and repeated.
  */
 export function givenUp({
   currentAttemptScheduledTimestampMs,

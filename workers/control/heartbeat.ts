@@ -1,4 +1,4 @@
-/** Waiting activities tell Temporal that the waiter lives, and hear of cancellation by the answer. */
+/** Waiting activities send heartbeats to Temporal, and receive their cancellation in the answers. */
 import type { Context } from '@temporalio/activity';
 
 /** Rejects with the cancellation's reason when the activity is cancelled, timed out or its worker shuts down. */

@@ -3,43 +3,43 @@ import { Histories } from './histories.ts';
 
 const seen = (events: number, taskAttempts = 0, execution = 'first') => ({ execution, events, taskAttempts });
 
-it('a history that grows, and one of a new execution, are believed', () => {
+it('a history that grows, and one of a new execution, are sound', () => {
   const histories = new Histories();
   expect(
     [seen(10), seen(12, 1), seen(12, 2), seen(40), seen(3, 1, 'second')].map((one) => histories.doubt('run', one)),
   ).toEqual(Array(5).fill(undefined));
 });
 
-it('a history that was longer before is not', () => {
+it('a history that was longer before is not sound', () => {
   const histories = new Histories();
   histories.doubt('run', seen(137));
   expect(histories.doubt('run', seen(29))).toMatch(/29 events and had 137/);
 });
 
-it('a task that is handed out again and again while this process is there is not done by it', () => {
+it('a task that failed in several attempts of this process makes its workflow stuck', () => {
   const histories = new Histories();
   const doubts = (...attempts: number[]) => attempts.map((attempt) => histories.doubt('run', seen(29, attempt)));
   expect(doubts(7, 8)).toEqual([undefined, undefined]);
-  expect(doubts(9)).toEqual(['its task was not done in 2 tries']);
+  expect(doubts(9)).toEqual(['its task failed in 2 attempts']);
 });
 
-it('the try that is going on has not failed', () => {
+it('the running attempt does not count as failed', () => {
   const histories = new Histories();
   histories.doubt('run', seen(29));
   expect(histories.doubt('run', seen(31, 2))).toBeUndefined();
-  expect(histories.doubt('run', seen(31, 3))).toMatch(/not done in 2 tries/);
+  expect(histories.doubt('run', seen(31, 3))).toMatch(/failed in 2 attempts/);
 });
 
-it('attempts that failed in an earlier process do not count, even when a signal comes in; those of the next task do', () => {
+it('attempts of an earlier process do not count, even after a signal; those of the next task do', () => {
   const histories = new Histories();
   histories.doubt('run', seen(30, 7));
   expect(histories.doubt('run', seen(31, 7))).toBeUndefined();
   expect(histories.doubt('run', seen(32, 8))).toBeUndefined();
   expect(histories.doubt('run', seen(40, 1))).toBeUndefined();
-  expect(histories.doubt('run', seen(42, 3))).toMatch(/not done in 2 tries/);
+  expect(histories.doubt('run', seen(42, 3))).toMatch(/failed in 2 attempts/);
 });
 
-it('a workflow that gets stuck every time is ended at ever longer intervals, until one gets on', () => {
+it('a workflow that is always stuck is ended at longer and longer intervals, until one makes progress', () => {
   let now = 0;
   const histories = new Histories(() => now);
   let executions = 0;

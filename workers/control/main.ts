@@ -80,9 +80,9 @@ const ports: ActivityPorts = {
   pausesFor,
   decide: async (store, key, schema, record, agrees) => {
     const decided = await decide(store, key, schema, record, agrees);
-    // Somebody thought this process dead and did its work: what is there counts.
+    // Another process had taken over the work because this one seemed dead. Its decision is valid.
     if (decided.adopted)
-      ports.say(runOf(key) ?? '', 'warn', `${key}: late decision refused, another's is there and agrees`);
+      ports.say(runOf(key) ?? '', 'warn', `${key}: late decision refused; an equal one of another process exists`);
     return decided;
   },
   getBlob,
@@ -128,9 +128,10 @@ const worker = await Worker.create({
   taskQueue,
   workflowBundle: { code: await readFile(builtFile('workflow-bundle.js'), 'utf8') },
   activities: mapActivityErrors(createActivities(ports)),
-  // In every third event of a history; the one that is made without it is 84 characters long.
+  // A short identity, because every third event of a history contains it; the default has 84 characters.
   buildId: buildId().slice(0, 12),
-  // After an older copy of Temporal's database was put back a history may not fit what this process remembers of it. Such a
+  // After an older copy of Temporal's database was restored, a history may not match this process's cache. Such a
+  // workflow is ended and started again from the store, because otherwise its task would fail for ever.
   // workflow ends, and is begun anew from the store; otherwise its task would fail for ever.
   workflowFailureErrorTypes: { '*': ['NondeterminismError'] },
   maxConcurrentActivityTaskExecutions: 1000,

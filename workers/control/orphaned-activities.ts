@@ -1,6 +1,6 @@
 /**
- * Activities that a dead control process was executing. Temporal would notice when their heartbeats stop; the next
- * control process knows already. It fails them, so that Temporal retries them at once.
+ * Activities that a dead control process was executing. Temporal would notice only when their heartbeats stop. So the
+ * next control process fails them at once, and Temporal retries them.
  */
 import { hostname } from 'node:os';
 import type { Client } from '@temporalio/client';
@@ -10,7 +10,7 @@ import { drivenRuns } from '../../infra/stack/driven-runs.ts';
 import { isAlive, ownIdentity } from '../../infra/stack/process.ts';
 
 const namespace = 'default';
-/** `4711.882347@host`: a process by pid and start time, and its machine. */
+/** A process by pid and start time, and its machine: `4711.882347@host`. */
 const pattern = /^(\d+)\.(\d+)@(.*)$/;
 
 /** The identity under which this process polls the Temporal server. */
@@ -20,8 +20,8 @@ export function temporalIdentity(): string {
 }
 
 /**
- * Fails the activities of this stack's runs that dead processes of this machine were executing. When that does not work
- * for a run, its heartbeat timeout does the same a little later.
+ * Fails the activities of this stack's runs that dead processes of this machine were executing. If that does not work
+ * for a run, its heartbeat timeout has the same effect a little later.
  */
 export async function failOrphanedActivities(client: Client, home: string, log: (line: string) => void): Promise<void> {
   await Promise.all(
@@ -35,7 +35,7 @@ export async function failOrphanedActivities(client: Client, home: string, log: 
 
 async function failOrphansOf(client: Client, runId: string): Promise<void> {
   const execution = { workflowId: runId };
-  // The next workflow task would otherwise wait for a while in the dead process's own (sticky) task queue.
+  // Without this, the next workflow task would wait for a while in the dead process's own (sticky) task queue.
   await client.workflowService.resetStickyTaskQueue({ namespace, execution });
   const { pendingActivities } = await client.workflowService.describeWorkflowExecution({ namespace, execution });
   const orphans = (pendingActivities ?? []).filter(({ lastWorkerIdentity }) => isDead(lastWorkerIdentity ?? ''));

@@ -1,4 +1,6 @@
-/** Every store that this machine uses has a janitor: a Temporal Schedule. It is made again when Temporal has lost it. */
+/**
+ * Every store that this machine uses has a janitor: a Temporal Schedule. It is created again when Temporal has lost it.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { errorToJson } from '../../core/errors.ts';
@@ -6,9 +8,9 @@ import { digestOf } from '../../infra/store/digest.ts';
 import { isInUse, isPaidByRequest, knownStores } from '../../infra/store/places.ts';
 import { ensureSchedule, removeSchedule } from '../../infra/temporal/schedules.ts';
 
-/** How often a janitor goes over its store. What one pass marks, the next pass after the grace removes. */
+/** Interval of a janitor's passes. A later pass removes what one pass has marked, after the grace period. */
 const everyMs = 10 * 60_000;
-/** The same where each of the dozens of requests for every run is paid for. */
+/** The same for stores that charge for each of the dozens of requests per run. */
 const paidEveryMs = 60 * 60_000;
 /** How often the Schedules are compared with the known stores. */
 const lookMs = 60_000;
@@ -22,7 +24,10 @@ export interface ReconcileJanitorsPorts {
 /** Id of the Schedule, and of its workflows. */
 export const janitorId = (store: string): string => `janitor-${digestOf(store).slice(0, 12)}`;
 
-/** Reconciles all janitors until the signal. A folder that is gone has none: a pass would create it where a disk is to be mounted. */
+/**
+ * Reconciles all janitors until the signal is aborted. A missing folder gets none, because a pass would create it in an
+ * empty mount point.
+ */
 export async function reconcileJanitors(
   { home, client, log }: ReconcileJanitorsPorts,
   signal: AbortSignal,
@@ -45,7 +50,7 @@ async function ensureJanitor(client: Client, store: string): Promise<void> {
     catchUpMs: 10_000,
     overlap: 'skip',
     paused: false,
-    note: `removes what no run in ${store} needs any more`,
+    note: `removes objects that no run in ${store} needs any more`,
     action: { workflow: 'janitor', workflowId: id, args: [{ store }] },
   });
 }

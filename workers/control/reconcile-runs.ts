@@ -1,12 +1,13 @@
 /**
- * Brings the runs of this stack to their desired states, whatever was down when the owner asked. The store is the truth.
+ * Reconciles the runs of this stack with their desired states, whatever was down when the user set them. The store is
+ * the source of truth.
  *
  * Once a second, for each run:
- * - A run whose workflow is gone or stuck gets a new workflow, which reads from the store where the run is. This happens
- *   when the Temporal database was lost, or when an older copy of it was put back.
- * - A workflow that does not know the desired state of its run gets the signal that says it. Signals are lost when Temporal
- *   or the whole stack is down, when another stack sets the desired state, when a command dies before it sends the signal,
- *   and when an older Temporal database is put back.
+ * - A run whose workflow is lost or stuck gets a new workflow, which reads the run's position from the store. This
+ * happens when the Temporal database was lost, or when an older copy of it was restored.
+ * - A workflow that does not know the desired state of its run gets a signal. Signals are lost when Temporal or the
+ * whole stack is down, when another stack sets the desired state, when a command dies before it sends the signal, and
+ * when an older Temporal database is restored.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
@@ -30,7 +31,7 @@ import { Reminders } from './reminders.ts';
 
 /** How often the runs are compared with their workflows. */
 const everyMs = 1_000;
-/** Where each request is paid for, the desired state is read in one of this many rounds. */
+/** In a store that charges for requests, the desired state is read in one of this many rounds. */
 const paidRounds = 12;
 
 export interface ReconcileRunsPorts {
@@ -43,7 +44,10 @@ export interface ReconcileRunsPorts {
   readonly log: (line: string) => void;
 }
 
-/** Reconciles all runs until the signal. When a server or a store does not answer, the next round tries again. */
+/**
+ * Reconciles all runs until the signal is aborted. When a server or a store does not answer, the next round tries
+ * again.
+ */
 export async function reconcileRuns(ports: ReconcileRunsPorts, signal: AbortSignal): Promise<void> {
   const reconciler = new RunReconciler(ports);
   for (let round = 0; !signal.aborted; round++) {
@@ -63,11 +67,11 @@ class RunReconciler {
     this.#ports = ports;
   }
 
-  /** Never rejects: one run's error must not keep the others from their desired states. */
+  /** Never rejects, because one run's error must not affect the other runs. */
   async reconcile(run: DrivenRun, round: number): Promise<void> {
     try {
       const workflow = await runningWorkflow(this.#ports.client, run.runId);
-      const doubt = workflow === undefined ? 'its workflow was gone' : this.#histories.doubt(run.runId, workflow);
+      const doubt = workflow === undefined ? 'its workflow was lost' : this.#histories.doubt(run.runId, workflow);
       if (doubt !== undefined) await this.#replace(run, workflow, doubt);
       else if (workflow !== undefined && (!isPaidByRequest(run.store) || round % paidRounds === 0))
         await this.#remind(run, workflow);
@@ -79,22 +83,23 @@ class RunReconciler {
     }
   }
 
-  /** Ends a stuck workflow, and starts a new one unless the run is over. */
+  /** Ends a stuck workflow, and starts a new one unless the run has ended. */
   async #replace(run: DrivenRun, workflow: RunningWorkflow | undefined, doubt: string): Promise<void> {
     const { client, home, say } = this.#ports;
-    // A living command is about to start the workflow. This is asked before the store: what it wrote by its death is read.
+    // A living command is about to start the workflow. This is checked before the store is read, so that everything the
+    // command wrote before its death is read.
     const isStarting = run.startedBy !== undefined && isAlive(run.startedBy);
     if (workflow === undefined && isStarting) return;
     // The store is read before the old workflow ends, so that the gap between the two workflows is short.
     const standing = await this.#standing(run);
     if (workflow !== undefined) {
-      // Waiting for its next task instead could take minutes, and the task could be stuck again.
+      // Waiting for the workflow's next task could take minutes, and that task could be stuck again.
       await endRunWorkflow(client, run.runId, workflow.execution, doubt);
       this.#histories.ended(run.runId);
     }
     if (standing === 'over') return this.#forget(home, run.runId);
     await startRunWorkflow(client, { runId: run.runId, store: run.store }, run.kind);
-    if (standing === 'begun') say(run.runId, `${doubt}: started again from the store`);
+    if (standing === 'begun') say(run.runId, `${doubt}: restarted from the store`);
   }
 
   /** Signals the desired state when the workflow does not know it. */
@@ -114,8 +119,8 @@ class RunReconciler {
   }
 
   /**
-   * `over`: the run has ended, was removed, or belongs to another stack by now. `new`: it has no term yet, so its command
-   * starts it at this moment, or died before it could.
+   * `over`: the run has ended, was removed, or belongs to another stack. `new`: it has no term yet, so its command is
+   * starting it, or died before it could.
    */
   async #standing({ runId, store }: DrivenRun): Promise<'over' | 'new' | 'begun'> {
     const log = new RunLog(await this.#ports.openStore(store), runId);

@@ -1,4 +1,4 @@
-/** Makes the Temporal Schedules of this stack agree with the schedules in its stores, whatever Temporal has lost. */
+/** Reconciles the Temporal Schedules of this stack with the schedules in its stores. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorToJson } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
@@ -10,7 +10,7 @@ import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
 
 /** How often they are compared. It costs one listing per store and a few requests per schedule. */
 const everyMs = 5_000;
-/** Where each listing is paid for, a store is compared in one of this many rounds. */
+/** A store that charges for listings is compared in one of this many rounds. */
 const paidRounds = 12;
 
 export interface ReconcileSchedulesPorts extends ReconcilePorts {
@@ -20,7 +20,10 @@ export interface ReconcileSchedulesPorts extends ReconcilePorts {
   readonly log: (line: string) => void;
 }
 
-/** Reconciles all schedules until the signal. When a server or a store does not answer, the next round tries again. */
+/**
+ * Reconciles all schedules until the signal is aborted. When a server or a store does not answer, the next round tries
+ * again.
+ */
 export async function reconcileSchedules(ports: ReconcileSchedulesPorts, signal: AbortSignal): Promise<void> {
   for (let round = 0; !signal.aborted; round++) {
     for (const { url } of knownStores(ports.home)) {
@@ -39,7 +42,7 @@ async function reconcileStore(url: string, ports: ReconcileSchedulesPorts): Prom
     try {
       const outcome = await reconcileSchedule(ports, ports.openScheduleLog(store, name), new Date());
       if (outcome === 'made' || outcome === 'changed')
-        ports.log(`schedule ${name}: ${outcome} in Temporal, as the store says`);
+        ports.log(`schedule ${name}: ${outcome} in Temporal to match the store`);
     } catch (error) {
       ports.log(`schedule ${name}: ${errorToJson(error).message}`);
     }

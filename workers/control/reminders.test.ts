@@ -10,7 +10,7 @@ function atTime(): { readonly reminders: Reminders; pass(ms: number): void } {
   return { reminders: new Reminders(() => nowMs), pass: (ms) => void (nowMs += ms) };
 }
 
-it('an execution that this process has not seen is compared once, then only when a state is not reached', () => {
+it('an execution that is new to this process is compared once, then only while its desired state is not reached', () => {
   const { reminders, pass } = atTime();
   expect(reminders.isDue('a', 'e1', running)).toBe(true);
   expect(reminders.isDue('a', 'e1', running)).toBe(true); // the comparison failed: Temporal did not answer
@@ -21,7 +21,7 @@ it('an execution that this process has not seen is compared once, then only when
   expect(reminders.isDue('a', 'e2', paused)).toBe(true);
 });
 
-it('the signal of the command has a second, then reminders come at times that double', () => {
+it('the first reminder comes a second after the command, and the intervals double', () => {
   const { reminders, pass } = atTime();
   reminders.done('a', 'e1', running);
   const due: number[] = [];
@@ -33,7 +33,7 @@ it('the signal of the command has a second, then reminders come at times that do
   expect(due).toEqual([1, 3, 7, 15, 31]);
 });
 
-it('a day of a stop that cannot be done takes fewer than 200 reminders', () => {
+it('a stop that cannot be completed for a day causes fewer than 200 reminders', () => {
   const { reminders, pass } = atTime();
   reminders.done('a', 'e1', running);
   let count = 0;
@@ -46,7 +46,7 @@ it('a day of a stop that cannot be done takes fewer than 200 reminders', () => {
   expect(count).toBeLessThan(200);
 });
 
-it('a desired state that changes is new: it does not inherit the long wait of the last one', () => {
+it('a changed desired state starts with short intervals again', () => {
   const { reminders, pass } = atTime();
   reminders.done('a', 'e1', stopping);
   for (let second = 0; second < 3_600; second++, pass(1_000))

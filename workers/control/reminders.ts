@@ -1,19 +1,21 @@
 /**
- * When the control process must make sure that a workflow knows the desired state of its run. A signal makes the history
- * longer, and a run may be paused for a month: so there is none while state and desired state agree.
+ * Decides when the control process must check that a workflow knows its run's desired state. Each signal makes the
+ * history longer, and a run may be paused for a month. So there are no signals while state and desired state agree.
  */
 import type { StatusEntry } from '../../core/records/schema.ts';
 
-/** The command that sets a desired state also signals it. The first reminder comes after this time. */
+/** The command that sets a desired state also signals it. The first reminder comes this long after it. */
 const firstMs = 1_000;
-/** The time between two reminders doubles up to this: a stop that fails for want of room is tried again in vain. */
+/**
+ * The interval between reminders doubles up to this, for a state that cannot be reached, such as a stop on a full disk.
+ */
 const longestMs = 600_000;
 
 type Seen = Pick<StatusEntry, 'wish' | 'state'>;
 
 interface Reminder {
   readonly execution: string;
-  /** The desired state that is not reached; undefined when state and desired state agree. */
+  /** The desired state that is not reached yet; undefined when state and desired state agree. */
   readonly unreached: string | undefined;
   /** Time until the reminder after the next one. */
   readonly pauseMs: number;
@@ -29,8 +31,8 @@ export class Reminders {
   }
 
   /**
-   * Whether to compare what this workflow execution knows with the desired state now. It is due at once for an execution
-   * that this process has not seen: it may come from an older Temporal database, where a run that goes on was paused.
+   * True when this workflow execution's desired state must be compared now. It is due at once for an execution that is
+   * new to this process, because it may come from an older Temporal database in which a running run was paused.
    */
   isDue(runId: string, execution: string, status: Seen): boolean {
     const last = this.#byRun.get(runId);
@@ -57,7 +59,7 @@ export class Reminders {
   }
 }
 
-/** A run that has ended has no desired state to reach: `resume` starts a new workflow. */
+/** An ended run has no desired state to reach, because `resume` starts a new workflow. */
 function isReached({ wish, state }: Seen): boolean {
   if (state === 'paused') return wish === 'pause';
   return state === 'queued' || state === 'running' ? wish === 'run' : true;

@@ -1,4 +1,7 @@
-/** The thread that hashes and sends checkpoints, one after the other: two at once would only share the disk. */
+/**
+ * The thread that hashes checkpoints and writes them to the store, one after the other, because two at once would only
+ * share the disk.
+ */
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
@@ -11,7 +14,7 @@ import type { FromWriter, ToWriter, WriteJob, WriterThreadData } from './checkpo
 
 const port = parentPort;
 if (port === null) throw new Error('workers/engine/checkpoint-writer-thread.ts runs as a worker thread');
-/** On Linux this is the priority of the calling thread alone: what trains is first. */
+/** On Linux this sets the priority of the calling thread only: training goes first. */
 if (process.platform === 'linux') setPriority(10);
 const stores = storesByUrl(checkedByMainThread);
 const ticks = new Int32Array((workerData as WriterThreadData).ticks);
@@ -23,7 +26,7 @@ port.on('message', (message: ToWriter) => {
   turn = turn.then(() => (message.type === 'end' ? port.close() : write(message)));
 });
 
-/** A page's first touch is what is dear: so each is touched here, and not by the copy. */
+/** The first touch of a page is the expensive part, so this thread does it instead of the copy. */
 function prepare(bytes: number, to: MessagePort): void {
   const room = freshRoom(bytes);
   for (const memory of room.map((buffer) => new Uint8Array(buffer))) {

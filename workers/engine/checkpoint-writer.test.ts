@@ -1,4 +1,4 @@
-/** A checkpoint is a copy: what is written is the state as it was, whatever the trainer does meanwhile. */
+/** A checkpoint is a copy: the state at the time of the call is written, whatever the trainer does after it. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,7 +46,7 @@ function change({ weights, m, v }: TrainerEngine, by: number): void {
 describe('a checkpoint written beside training', () => {
   const placeOf = (runId: RunId, iteration: number) => ({ store: folder, runId, term: 1, iteration });
 
-  it('holds the state at the call, also while one before it is being written', async () => {
+  it('contains the state at the time of the call, also while an earlier one is being written', async () => {
     const [store, trainer, writer] = [await openFolderStore(folder), openTrainer(), new CheckpointWriter()];
     const runId = makeRunId('beside', new Date(0), '0001');
     const writing = [1, 2, 3].map((iteration) => {
@@ -65,7 +65,7 @@ describe('a checkpoint written beside training', () => {
     writer.release();
   });
 
-  it('is finished when its trainer is closed meanwhile, and another trainer can have the writer', async () => {
+  it('is completed after its trainer was closed, and another trainer can use the writer', async () => {
     const [first, second, writer] = [openTrainer(), openTrainer(), new CheckpointWriter()];
     const runId = makeRunId('closed', new Date(0), '0002');
     const written = writer.write(placeOf(runId, 1), first, stateDigests(first));
@@ -76,7 +76,7 @@ describe('a checkpoint written beside training', () => {
     writer.release();
   });
 
-  it('tells what went wrong as the store told it, and writes the next one', async () => {
+  it('passes the store’s error on, and writes the next one', async () => {
     const [trainer, writer] = [openTrainer(), new CheckpointWriter()];
     const [runId, digests] = [makeRunId('refused', new Date(0), '0003'), stateDigests(trainer)];
     await expect(writer.write(placeOf('../elsewhere', 1), trainer, digests)).rejects.toMatchObject({
@@ -88,8 +88,8 @@ describe('a checkpoint written beside training', () => {
   });
 });
 
-describe('the room of copies', () => {
-  it('is kept for the next copy, one for a trainer, and not after it is closed', () => {
+describe('the memory of copies', () => {
+  it('is kept for the next copy, once per trainer, until the trainer is closed', () => {
     const [copies, trainer] = [new CheckpointCopies(), openTrainer()];
     const [first, second] = [copies.copy(trainer), copies.copy(trainer)];
     expect(second).not.toBe(first);

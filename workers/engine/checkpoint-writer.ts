@@ -1,6 +1,6 @@
 /**
- * Writes checkpoints beside the engine. The engine's thread only copies the state; a thread of its own hashes the copy and
- * sends it to the store, while training goes on.
+ * Writes checkpoints in parallel with the engine. The engine's thread only copies the state. Another thread hashes the
+ * copy and writes it to the store while training continues.
  */
 import { MessageChannel, Worker, receiveMessageOnPort } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
@@ -15,7 +15,7 @@ import type { Room } from './checkpoint-copies.ts';
 
 export interface WriteJob {
   readonly id: number;
-  /** Whose checkpoint it is, and where it goes. */
+  /** Which checkpoint it is, and its store. */
   readonly place: { readonly store: string; readonly runId: RunId; readonly term: number; readonly iteration: number };
   readonly room: Room;
   readonly steps: number;
@@ -28,14 +28,14 @@ export interface WriterThreadData {
 }
 
 export type ToWriter =
-  /** Room is wanted whose pages have been touched. */
+  /** Asks for memory with touched pages. */
   | { readonly type: 'prepare'; readonly bytes: number; readonly to: MessagePort }
   | ({ readonly type: 'write' } & WriteJob)
-  /** No more will come. */
+  /** No further message follows. */
   | { readonly type: 'end'; readonly room: Room | undefined };
 
 export type FromWriter =
-  /** Its room comes back. */
+  /** The written copy's memory returns. */
   | {
       readonly type: 'written';
       readonly id: number;
@@ -43,7 +43,7 @@ export type FromWriter =
       readonly ms: number;
       readonly room: Room;
     }
-  /** Its room does not: something may still be reading it. */
+  /** The memory does not return, because a request may still be reading it. */
   | {
       readonly type: 'failed';
       readonly id: number;
@@ -57,23 +57,23 @@ export interface Written {
   readonly ms: number;
 }
 
-/** Bytes of a part of a state. A thread takes a tenth of a second to start. */
+/** Bytes of a part of a state. The thread needs a tenth of a second to start. */
 const worthAThread = 16 * 2 ** 20;
 
 export class CheckpointWriter {
   readonly #ticks: SharedArrayBuffer;
   readonly #copies = new CheckpointCopies();
   #thread: WriterThread | undefined;
-  /** Where prepared room will come. */
+  /** Receives the prepared memory. */
   #prepared: MessagePort | undefined;
   #nextId = 1;
 
-  /** `ticks`: one Int32 that rises whenever bytes have gone to the store. */
+  /** `ticks`: one Int32 that rises whenever bytes were written to the store. */
   constructor(ticks = new SharedArrayBuffer(4)) {
     this.#ticks = ticks;
   }
 
-  /** A copy will be due soon: its memory is made ready meanwhile. */
+  /** A copy will be due soon: prepares its memory in advance. */
   prepare(trainer: TrainerEngine): void {
     if (this.#copies.hasRoomFor(trainer)) return;
     const { port1, port2 } = new MessageChannel();
@@ -82,7 +82,7 @@ export class CheckpointWriter {
     this.#running().prepare(trainer.weights.byteLength, port2);
   }
 
-  /** Copies the state before it returns: then it may change. */
+  /** Copies the state before it returns, so the caller may change the state then. */
   async write(place: WriteJob['place'], trainer: TrainerEngine, digests: StateDigests): Promise<Written> {
     const { steps, parameters } = trainer;
     const thread = this.#running();
@@ -104,7 +104,7 @@ export class CheckpointWriter {
     return this.#thread;
   }
 
-  /** Asked, not waited for: the engine's thread does not turn to its messages while it trains. */
+  /** Polled, because the engine's thread handles no messages while it trains. */
   #takePrepared(): void {
     const come = this.#prepared && receiveMessageOnPort(this.#prepared);
     if (come !== undefined) this.#copies.giveBack(come.message as Room);
@@ -112,7 +112,10 @@ export class CheckpointWriter {
     this.#prepared = undefined;
   }
 
-  /** The trainer is closed. What is being written is finished. Much memory goes at once, with the thread; little is left to the collector. */
+  /**
+   * The trainer is closed. Running writes are completed. A large memory is freed at once by ending the thread; a small
+   * one is left to the garbage collector.
+   */
   release(): void {
     this.#takePrepared();
     const room = this.#copies.empty();
@@ -127,7 +130,7 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** The engine's side of one such thread. */
+/** The engine's side of such a thread. */
 class WriterThread {
   readonly #worker: Worker;
   readonly #pending = new Map<number, Pending>();
@@ -142,9 +145,9 @@ class WriterThread {
     this.#worker.on('exit', (code) => this.#died(new Error(`the checkpoint writer ended with code ${code}`)));
   }
 
-  /** The room goes to the thread. */
+  /** Transfers the memory to the thread. */
   run(job: WriteJob): Promise<Extract<FromWriter, { type: 'written' }>> {
-    this.#worker.ref(); // a process that ends waits for it
+    this.#worker.ref(); // a process that ends waits for the write
     this.#worker.postMessage({ type: 'write', ...job } satisfies ToWriter, job.room);
     return new Promise((resolve, reject) => this.#pending.set(job.id, { resolve, reject }));
   }

@@ -1,4 +1,4 @@
-/** A checkpoint says which elements lie in which shard: any cut loads to the same state. */
+/** A checkpoint records which elements are in which shard, so any division into shards loads to the same state. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

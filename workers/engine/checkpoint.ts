@@ -1,4 +1,4 @@
-/** A state as shards in the store, and back. What a shard is stands in models/checkpoint.ts. */
+/** Writes a state as shards to the store, and reads it back. models/checkpoint.ts defines a shard. */
 import { isDamage } from '../../core/damage.ts';
 import type { RunId } from '../../core/ids.ts';
 import type { ParameterInfo, Store } from '../../core/ports.ts';
@@ -14,7 +14,7 @@ import type { CheckpointPart } from '../../models/checkpoint.ts';
 import { filling } from '../../models/safetensors.ts';
 import type { TensorSink } from '../../models/safetensors.ts';
 
-/** A copy of a state that nobody writes to. */
+/** A copy of a state that does not change. */
 export interface Snapshot extends StateParts {
   readonly parameters: readonly ParameterInfo[];
   readonly digests: StateDigests;
@@ -24,7 +24,7 @@ export interface ShardPlace {
   readonly store: Store;
   readonly runId: RunId;
   readonly iteration: number;
-  /** Size of a shard, a multiple of 4; left out: 256 MiB. */
+  /** Size of a shard, a multiple of 4; default: 256 MiB. */
   readonly shardBytes?: number;
 }
 
@@ -32,7 +32,7 @@ export interface CheckpointPlace extends ShardPlace {
   readonly term: number;
 }
 
-/** Writes shards, then the manifest that makes them true. Returns the manifest's key. */
+/** Writes the shards, then the manifest. Returns the manifest's key. */
 export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot): Promise<string> {
   const shards: ShardInfo[] = [];
   for (const part of checkpointParts)
@@ -49,13 +49,16 @@ export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot)
   };
   const key = keys.checkpoint(place.runId, place.iteration, snapshot.digests.stateDigest);
   faultPoint('checkpoint.manifest.before', { iteration: place.iteration });
-  // A fact: what a damaged one of this name held is known again.
+  // Replaces a damaged manifest of this name, since its content is known again.
   if (!(await isCheckpoint(place.store, key))) await place.store.put(key, encodeRecord(manifest));
   faultPoint('checkpoint.manifest.after', { iteration: place.iteration });
   return key;
 }
 
-/** Writes one part of a state, which must not change meanwhile. `origin`: what the shards belong to, so that nothing else has the same ones. */
+/**
+ * Writes one part of a state, which must not change during the call. `origin`: the owner of the shards; it is in their
+ * bytes, so that no other object has the same shards.
+ */
 export async function savePart(
   place: ShardPlace,
   part: CheckpointPart,
@@ -70,7 +73,7 @@ export async function savePart(
   return shards;
 }
 
-/** Is there a manifest under this name that can be read and is the name's? Its shards are not looked at. */
+/** Does a readable manifest with matching content exist under this name? Its shards are not checked. */
 export async function isCheckpoint(store: Store, key: string): Promise<boolean> {
   const found = await readRecord(store, key, checkpointManifest).catch((error: unknown) => {
     if (isDamage(error)) return undefined;
@@ -81,12 +84,12 @@ export async function isCheckpoint(store: Store, key: string): Promise<boolean> 
   return keys.checkpoint(found.record.runId, found.record.iteration, found.record.stateDigest) === key;
 }
 
-/** What a checkpoint is loaded into. */
+/** Receives a loaded checkpoint. */
 export type LoadTarget = StateParts & { steps: number; readonly parameters: readonly ParameterInfo[] };
 
 /**
- * Streams every shard by digest into the flat buffers. The whole is to be hashed by the caller, who knows which state it must
- * be. Throws TerminalError `DamagedCheckpoint` for one that does not fit.
+ * Streams every shard by digest into the flat buffers. The caller must hash the whole state, because it knows the
+ * expected digest. Throws TerminalError `DamagedCheckpoint` when the manifest does not fit the model.
  */
 export async function loadCheckpoint(
   store: Store,
@@ -104,7 +107,7 @@ export async function loadCheckpoint(
   into.steps = Number(manifest.state['steps']);
 }
 
-/** Before the first byte is read: the parameters are this model's, and every piece lies inside its part. */
+/** Checked before the first byte is read: the parameters are this model's, and every piece is inside its part. */
 function checkFit(manifest: CheckpointManifest, { parameters, weights }: LoadTarget): void {
   const shapes = (all: readonly { readonly name: string; readonly shape: readonly number[] }[]) =>
     all.map(({ name, shape }) => `${name} ${shape.join('×')}`);
@@ -118,13 +121,13 @@ function checkFit(manifest: CheckpointManifest, { parameters, weights }: LoadTar
   }
   for (const { name, start, end } of manifest.shards.flatMap(({ tensors }) => tensors)) {
     if (start > end || end > weights.length)
-      throw damagedCheckpoint(manifest, `${name} ${start}–${end} lies outside of ${weights.length} elements`);
+      throw damagedCheckpoint(manifest, `${name} ${start}–${end} is outside of ${weights.length} elements`);
   }
   if (!Number.isInteger(manifest.state['steps']))
     throw damagedCheckpoint(manifest, `steps: expected a number, found ${String(manifest.state['steps'])}`);
 }
 
-/** A sink whose every piece is a sign of progress. */
+/** A sink that reports progress for every piece. */
 function showing(onBlock: () => void, sink: TensorSink): TensorSink {
   return (piece) => {
     sink(piece);

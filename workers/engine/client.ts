@@ -1,4 +1,4 @@
-/** The main thread's view of the engine thread. */
+/** The main thread's interface to the engine thread. */
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { errorOfKind } from '../../core/errors.ts';
@@ -7,20 +7,20 @@ import type { EngineFacts } from './profile.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
 
 export interface EngineJobPorts {
-  /** Aborted when nobody wants the result any more: the work stops at its next step, and the job is rejected. */
+  /** Aborted when the result is no longer needed: the work stops at its next step, and the job is rejected. */
   readonly signal: AbortSignal;
   readonly progress: (done: number, total: number, note: string) => void;
   readonly say: (text: string) => void;
-  /** Partial samples, for whoever gets the job next. */
+  /** Partial samples for the next worker of the job. */
   readonly journal: (text: string, tokens: number) => void;
 }
 
 export interface EngineClientOptions extends Omit<EngineThreadData, 'ticks'> {
-  /** The thread ended on its own; nothing in this process can be trusted after it. */
+  /** The thread ended unexpectedly, so nothing in this process can be trusted. */
   readonly onDeath: (error: Error) => void;
 }
 
-/** What became of the state in memory when its worker left. */
+/** What happened to the state in memory when its worker left. */
 export interface LastState {
   readonly runId?: string;
   readonly text: string;
@@ -34,7 +34,7 @@ interface Pending extends EngineJobPorts {
 export interface EngineAnswer {
   readonly output: Readonly<Record<string, unknown>>;
   readonly seconds: number;
-  /** Operational figures: core/metrics.ts. */
+  /** Operational metrics: core/metrics.ts. */
   readonly counts: Readonly<Record<string, number>>;
 }
 
@@ -69,7 +69,7 @@ export class EngineClient {
     });
     thread.on('error', onDeath);
     const client = new EngineClient(thread, new Int32Array(ticks), facts);
-    // One that is ended has code 1 too.
+    // A terminated thread has exit code 1 too.
     thread.on(
       'exit',
       (code) => code !== 0 && !client.#closing && onDeath(new Error(`the engine thread ended with code ${code}`)),
@@ -82,15 +82,15 @@ export class EngineClient {
     return Atomics.load(this.#ticks, 0);
   }
 
-  /** How long writing the last checkpoint took; undefined before the first. */
+  /** Duration of writing the last checkpoint; undefined before the first. */
   get saveMs(): number | undefined {
     return this.#saveMs;
   }
 
-  /** `journal`: what other workers wrote of the job. */
+  /** `journal`: entries that other workers wrote for the job. */
   run(message: JobMessage, journal: readonly string[], ports: EngineJobPorts): Promise<EngineAnswer> {
     const id = this.#nextId++;
-    // The engine's thread reads no messages while it trains, but it can look at shared memory.
+    // The engine's thread reads no messages while it trains, but it can read shared memory.
     const cancelled = new Int32Array(new SharedArrayBuffer(4));
     ports.signal.addEventListener('abort', () => Atomics.store(cancelled, 0, 1), { once: true });
     return new Promise((resolve, reject) => {
@@ -103,22 +103,22 @@ export class EngineClient {
     this.#send({ type: 'release', runId });
   }
 
-  /** Entries of the journal were lost: what is live is written again. */
+  /** Journal entries were lost: live samples are written again. */
   journalLost(): void {
     this.#send({ type: 'journal-lost' });
   }
 
-  /** Samples of this run are given up: nobody waits for them. */
+  /** Drops the samples of this run, because no process waits for them. */
   abandon(runId: string): void {
     this.#send({ type: 'abandon', runId });
   }
 
-  /** Samples in flight are written down, and their jobs rejected with PreemptedError. */
+  /** Writes samples in flight to the journal and rejects their jobs with PreemptedError. */
   requeue(because: string): void {
     this.#send({ type: 'hand-back', because });
   }
 
-  /** After the jobs of a trainer: finishes what is being written, and writes the state in memory if there is time. */
+  /** After the jobs of a trainer: completes running writes, and saves the state in memory if there is time. */
   saveLast(inTime: boolean): Promise<LastState> {
     return new Promise((resolve) => {
       this.#onLastState = resolve;

@@ -1,4 +1,7 @@
-/** Continuous batching for one model: samples of many jobs decoded side by side, each job told when its own are done. */
+/**
+ * Continuous batching for one model: samples of many jobs are decoded together, and each job resolves when its own
+ * samples are done.
+ */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PreemptedError } from '../../core/errors.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
@@ -24,11 +27,11 @@ export interface GenerationJob {
   readonly maxNewTokens: number;
   readonly stopTokens: Int32Array;
   readonly seed: readonly [number, number];
-  /** Does the text end here? Called after each token when stop strings are asked for. */
+  /** Does the text end here? Called after each token when there are stop strings. */
   readonly stopsAt?: (tokens: readonly number[]) => boolean;
-  /** What a sample goes on from: tokens that another worker has made. */
+  /** Tokens from which a sample continues: another worker has decoded them. */
   readonly prefixOf?: (draw: number, sample: number) => TokenRun | undefined;
-  /** The samples before the first step, in the order of `run`'s answer; they grow from now on. */
+  /** Receives the samples before the first step, in the order of `run`'s answer; they grow from now on. */
   readonly onBegin?: (completions: readonly Completion[]) => void;
   readonly onTokens: (count: number) => void;
 }
@@ -52,7 +55,7 @@ export class Generation {
     this.#engine = engine;
   }
 
-  /** Samples in the order of prompts, samplesPerDraw of each. Rejects with PreemptedError when the weights move. */
+  /** Samples in the order of prompts, samplesPerDraw of each. Rejects with PreemptedError when the weights change. */
   async run(job: GenerationJob): Promise<Completion[]> {
     const completions = job.prompts.flatMap((_, i) =>
       Array.from({ length: job.samplesPerDraw }, (_, s) => begun(job, drawOf(job, i), job.firstSample + s)),
@@ -82,7 +85,7 @@ export class Generation {
     return completions;
   }
 
-  /** The weights are about to change, or the worker leaves: every sample in flight is dropped and its job told. */
+  /** The weights are about to change, or the worker leaves: drops every sample in flight and rejects its job. */
   interrupt(reason = new PreemptedError('WeightsMoved', 'The weights changed while samples were in flight')): void {
     this.#engine.reset();
     this.#live.clear();
@@ -90,7 +93,7 @@ export class Generation {
     this.#interrupts.clear();
   }
 
-  /** Nobody waits for this run's samples any more: their slots are free for others. */
+  /** No process waits for this run's samples any more: frees their slots. */
   abandon(runId: RunId): void {
     for (const [key, { job }] of this.#live) {
       if (job.runId !== runId) continue;
@@ -100,7 +103,7 @@ export class Generation {
     for (const [job, reject] of this.#interrupts) {
       if (job.runId !== runId) continue;
       this.#interrupts.delete(job);
-      reject(new PreemptedError('Abandoned', `${runId} does not go on for now`));
+      reject(new PreemptedError('Abandoned', `${runId} is paused or has ended`));
     }
   }
 
@@ -109,7 +112,7 @@ export class Generation {
     this.#engine.close();
   }
 
-  /** Those that are not finished yet. */
+  /** The samples that are not finished. */
   #samples(
     job: GenerationJob,
     draw: number,
@@ -132,7 +135,7 @@ export class Generation {
     });
   }
 
-  /** Decodes until nothing is live, yielding after every step so that messages come in. */
+  /** Decodes until no sample is live. Yields after every step so that messages are handled. */
   async #pump(): Promise<void> {
     if (this.#pumping) return;
     this.#pumping = true;
@@ -193,14 +196,14 @@ function requestOf(
   return { prompt, samples, sampling, maxNewTokens, stopTokens };
 }
 
-/** A sample as it is before the first step; what it goes on from may be all of it. */
+/** A sample before its first step. The tokens from which it continues may already complete it. */
 function begun(job: GenerationJob, draw: number, sample: number): Completion {
   const prefix = job.prefixOf?.(draw, sample);
   if (prefix === undefined) return { tokens: [], logProbs: [], samplingLogProbs: [], stopReason: 0 };
   return { ...prefix, stopReason: stopReasonOf(job, prefix.tokens) };
 }
 
-/** In the order in which a step of decoding looks. */
+/** The checks that a decoding step makes, in the same order. */
 function stopReasonOf({ stopTokens, maxNewTokens, stopsAt }: GenerationJob, tokens: readonly number[]): number {
   if (stopTokens.includes(tokens.at(-1) ?? -1)) return 1;
   if (tokens.length >= maxNewTokens) return 2;

@@ -15,7 +15,7 @@ it('saves a state for each run that has it: a fork’s base while its origin’s
   const trainer = trainerOf(decoder(), 1, { trainable: true });
   try {
     const store = await openFolderStore(folder);
-    await store.create(keys.run('origin'), new Uint8Array()); // whoever serves a store takes an empty one for gone
+    await store.create(keys.run('origin'), new Uint8Array()); // an empty store would count as an unmounted one
     const state = new PolicyState(trainer, 'm'.repeat(64));
     state.seal(() => {});
     const host = new EngineHost({

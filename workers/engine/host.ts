@@ -1,6 +1,7 @@
 /**
- * The models that one worker process has in memory: the policy of the run that leased the trainer, a reference model, and
- * a model that only generates. Runs on the engine's own thread. The methods serve the stages of core/wire/jobs.ts.
+ * The models that one worker process has in memory: the policy of the run that leased the trainer, a reference model,
+ * and a model that only generates. It runs on the engine's own thread. The methods serve the stages of
+ * core/wire/jobs.ts.
  */
 import { damage } from '../../core/damage.ts';
 import {
@@ -51,12 +52,12 @@ export interface JobContext {
   readonly jobId: JobId;
   readonly at: { readonly term: number; readonly iteration: number };
   readonly store: string;
-  /** Committed work. Throws PreemptedError in a trainer's stage whose run was cancelled. */
+  /** Reports committed work. Throws PreemptedError in a trainer's stage whose run was cancelled. */
   readonly progress: (done: number, total: number, note: string) => void;
-  /** Throws PreemptedError when nobody wants the result any more. */
+  /** Throws PreemptedError when the result is no longer needed. */
   readonly throwIfCancelled: () => void;
   readonly say: (text: string) => void;
-  /** An operational figure of the job. */
+  /** Records an operational metric of the job. */
   readonly count: (name: string, value: number) => void;
   readonly journal: JournalPorts & {
     /** Journal entries that earlier workers wrote for this job. */
@@ -71,13 +72,16 @@ export interface HostOptions {
   /** Folder for copies of remote models. */
   readonly cache: string;
   readonly onSaved: (ms: number) => void;
-  /** One Int32 that rises with committed work: whenever bytes of a model, a checkpoint or weights have come or gone. */
+  /**
+   * One Int32 that rises with committed work, and with every piece of a model, a checkpoint or weights that is read or
+   * written.
+   */
   readonly ticks: Int32Array<SharedArrayBuffer>;
 }
 
-/** What a generation must have room for. The generator bounds its memory whatever the room is. */
+/** The sizes that a generation must allow. The generator limits its memory independently of them. */
 export interface GenerationRoom {
-  /** Samples side by side. */
+  /** Samples that are decoded together. */
   readonly maxSeqs: number;
   /** Longest prompt and response, in tokens. */
   readonly maxModelLen: number;
@@ -104,7 +108,7 @@ export class EngineHost {
   readonly #datasets = new Map<Digest, Promise<DatasetFact>>();
   readonly #generations = new Map<TrainerEngine, { readonly generation: Generation; readonly room: GenerationRoom }>();
   #policy: { readonly runId: RunId; readonly profile: string; readonly state: PolicyState } | undefined;
-  /** The position of its run's log that the policy is at, while it is clean. */
+  /** The position of the policy in its run's log, while the policy is clean. */
   #place: { readonly context: JobContext; readonly iteration: number } | undefined;
   /** Set when this worker leaves: the error of every later generation. */
   #leaving: PreemptedError | undefined;
@@ -122,7 +126,7 @@ export class EngineHost {
     this.#writer = new CheckpointWriter(options.ticks.buffer);
   }
 
-  /** What is read from it or written to it as a stream counts as progress. */
+  /** Every piece that is streamed from or to it counts as progress. */
   async store(url: string): Promise<Store> {
     const store = await this.#stores(url);
     const watched = this.#watched.get(store) ?? watchedStore(store, this.#tick);
@@ -231,21 +235,21 @@ export class EngineHost {
       (before) => this.#modelWith(context, model, profile, weights, before),
       (trainer) => {
         if (this.#leaving !== undefined) throw this.#leaving;
-        context.throwIfCancelled(); // loading took its time
+        context.throwIfCancelled(); // loading may have taken long
         return this.#generationOf(trainer, room).run(job);
       },
     );
   }
 
-  /** Names the arithmetic that this process has for a profile. Log-probs of one arithmetic are useless in another. */
+  /** The arithmetic that this process uses for a profile. Log-probs of one arithmetic are useless in another. */
   arithmetic(profile: NumericProfile): string {
     const { compute, deterministic } = engineOptionsOf(profile, this.facts, this.options.threads);
     return arithmeticOf({ compute, deterministic }, this.facts);
   }
 
   /**
-   * The generation on these weights. Its room only grows: two runs with different rooms may share the weights, and each
-   * new generation drops the samples in flight, so they must not replace each other's by turns.
+   * The generation on these weights. Its sizes only grow. Two runs with different sizes may share the weights, and each
+   * new generation drops the samples in flight; so they must not replace each other's generation in turn.
    */
   #generationOf(trainer: TrainerEngine, room: GenerationRoom): Generation {
     const known = this.#generations.get(trainer);
@@ -258,8 +262,8 @@ export class EngineHost {
   }
 
   /**
-   * Copies the state before it returns; training goes on while the copy is written. Resolves with the manifest's key.
-   * A state that is being written already is not written twice.
+   * Copies the state before it returns; training continues while the copy is written. Resolves with the manifest's key.
+   * A state that is already being written is not written twice.
    */
   checkpoint(state: PolicyState, context: JobContext, iteration: number): Promise<string> {
     const digests = state.tag;
@@ -299,7 +303,7 @@ export class EngineHost {
     const { runId } = place.context;
     const at = { ...place.context, at: { ...place.context.at, iteration: place.iteration } };
     if ((await this.savedCheckpoint(at, state.tag.stateDigest)) !== undefined)
-      return { runId, text: `checkpoint ${place.iteration} is there` };
+      return { runId, text: `checkpoint ${place.iteration} is saved` };
     if (!inTime) return { runId, text: `no time to save checkpoint ${place.iteration}` };
     await this.checkpoint(state, place.context, place.iteration);
     return { runId, text: `checkpoint ${place.iteration} saved` };
@@ -312,7 +316,7 @@ export class EngineHost {
     const store = await this.store(context.store);
     const key = keys.weights(context.runId, tag.weightsDigest);
     if (await this.#weightsAreThere(store, context.runId, tag.weightsDigest)) return key;
-    const copy = state.trainer.weights.slice(); // what is written while it is hashed and sent must not change
+    const copy = state.trainer.weights.slice(); // the bytes must not change while they are hashed and sent
     const shards = await savePart({ store, runId: context.runId, iteration: context.at.iteration }, 'weights', copy, {
       weights: tag.weightsDigest,
     });
@@ -359,7 +363,7 @@ export class EngineHost {
     return trainer;
   }
 
-  /** Loads a model that only generates. `before`, which nobody uses any more, is closed first. */
+  /** Loads a model that only generates. First closes `before`, which is no longer in use. */
   async #modelWith(
     context: JobContext,
     model: Digest,

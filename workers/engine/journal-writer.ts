@@ -1,31 +1,31 @@
 /**
- * Writes down the samples of one job while they grow: a message a tick, with what is new since the one before; or sooner,
- * where a small model decodes so fast that much would be lost within a tick.
+ * Writes the growing samples of one job to the journal: one message per tick with the tokens since the last one. When a
+ * small model decodes so fast that a tick would risk many tokens, it writes sooner.
  */
 import { journalVersion, maxTokensPerJournalMessage, tokensPerSegmentHead } from '../../core/wire/journal.ts';
 import type { JournalMessage, JournalSegment } from '../../core/wire/journal.ts';
 import { encodeTokens, Lineage } from './lineage.ts';
 import type { JobIdentity, TokenRun } from './lineage.ts';
 
-/** A sample is at most so many tokens ahead of the journal, on average over those of a job. */
+/** Average number of tokens per sample that may not be in the journal yet. */
 const tokensAhead = 64;
 
 export interface JournalPorts {
   readonly incarnation: string;
   readonly tickMs: number;
-  /** ms of a clock that never goes back. */
+  /** ms of a monotonic clock. */
   readonly now: () => number;
   readonly publish: (text: string, tokens: number) => void;
 }
 
-/** Which samples a job has: so many of each draw, from `firstSample` on. */
+/** The samples of a job: this many of each draw, from `firstSample` on. */
 export interface SampleNumbers {
   readonly draws: readonly number[];
   readonly samplesPerDraw: number;
   readonly firstSample: number;
 }
 
-/** A sample that grows outside. */
+/** A sample whose tokens another module appends. */
 interface Growing {
   readonly run: TokenRun;
   readonly draw: number;
@@ -48,7 +48,7 @@ export class JournalWriter {
     this.#ports = ports;
   }
 
-  /** The job's samples, in the order of draws; what they have already is in the journal. */
+  /** The job's samples, in the order of draws; their present tokens are already in the journal. */
   begin(runs: readonly TokenRun[], { draws, samplesPerDraw, firstSample }: SampleNumbers): void {
     this.#growing = runs.map((run, b) => {
       const [draw, sample] = [draws[Math.floor(b / samplesPerDraw)] ?? 0, firstSample + (b % samplesPerDraw)];
@@ -63,7 +63,9 @@ export class JournalWriter {
     });
   }
 
-  /** After every step of decoding, which made so many tokens. The first tick of a job counts from its first token. */
+  /**
+   * Called after every decoding step with its number of tokens. The first tick of a job starts with its first token.
+   */
   tick(count: number): void {
     const now = this.#ports.now();
     this.#dueAt ??= now + this.#ports.tickMs;
@@ -71,7 +73,7 @@ export class JournalWriter {
     if (now >= this.#dueAt || this.#ahead >= tokensAhead * this.#growing.length) this.flush();
   }
 
-  /** Writes what is not written yet. */
+  /** Writes all unwritten tokens. */
   flush(): void {
     this.#dueAt = this.#ports.now() + this.#ports.tickMs;
     this.#ahead = 0;
@@ -91,7 +93,7 @@ export class JournalWriter {
     if (tokens > 0) this.#send(segments, tokens);
   }
 
-  /** What was written may be lost: the next tick writes it all again. */
+  /** Written entries may be lost: the next tick writes all tokens again. */
   startOver(): void {
     for (const growing of this.#growing) {
       growing.written = 0;

@@ -20,7 +20,7 @@ const job = {
   maxNewTokens: 60,
   stopTokens: Int32Array.of(4),
   seed: [1, 2] as const,
-  // As a stop string: some token right after another.
+  // Used as a stop string: a certain token directly after another.
   stopsAt: (tokens: readonly number[]) => tokens.length > 1 && tokens.at(-1) === 11 && (tokens.at(-2) ?? 0) > 20,
 };
 const samples = job.prompts.length * job.samplesPerDraw;
@@ -33,11 +33,11 @@ interface Attempt {
   readonly completions?: Completion[];
   readonly said: string[];
   readonly counts: Record<string, number>;
-  /** The journal after it. */
+  /** The journal after the attempt. */
   readonly entries: string[];
 }
 
-/** One worker's attempt at the job, which ends when it has decoded so many tokens. */
+/** One worker's attempt at the job, which ends when it has decoded this many tokens. */
 async function attempt(
   entries: readonly string[],
   upTo = Number.POSITIVE_INFINITY,
@@ -86,8 +86,8 @@ async function attempt(
 const tokensOf = (completions: readonly Completion[] | undefined) =>
   (completions ?? []).reduce((sum, { tokens }) => sum + tokens.length, 0);
 
-describe('a job that is taken up from the journal', () => {
-  it('has samples that end in every way, for what follows', async () => {
+describe('a job that continues from the journal', () => {
+  it('has samples that end in every possible way, which the other tests need', async () => {
     const { completions = [] } = await attempt([]);
     expect(
       new Set(
@@ -108,12 +108,12 @@ describe('a job that is taken up from the journal', () => {
       expect(second.completions).toEqual(undisturbed.completions);
       const resumed = second.counts['rollout/resumed_tokens'] ?? 0;
       expect(resumed + (second.counts['rollout/decoded_tokens'] ?? 0)).toBe(tokensOf(undisturbed.completions));
-      // A tick is 5 tokens here, and a step of decoding up to a token for each sample.
+      // A tick is 5 tokens here, and a decoding step makes up to one token per sample.
       expect(tokens - resumed).toBeLessThanOrEqual(5 + 2 * samples);
     },
   );
 
-  it('decodes nothing twice when the worker before it could write its last tokens', async () => {
+  it('decodes nothing twice when the earlier worker could write its last tokens', async () => {
     const undisturbed = await attempt([]);
     const left = await attempt([], 150, { flush: true });
     const second = await attempt(left.entries);
@@ -126,7 +126,7 @@ describe('a job that is taken up from the journal', () => {
     ]);
   });
 
-  it('goes from worker to worker', async () => {
+  it('continues on several workers in turn', async () => {
     let entries: string[] = [];
     for (const upTo of [60, 120, 180, 240]) entries = (await attempt(entries, upTo)).entries;
     const last = await attempt(entries);
@@ -134,18 +134,18 @@ describe('a job that is taken up from the journal', () => {
     expect(last.said[0]).toMatch(/^resumed \d+ of 12 samples/);
   });
 
-  it('has nothing left to do when all of its samples are there', async () => {
+  it('decodes nothing when all of its samples are in the journal', async () => {
     const undisturbed = await attempt([], undefined, { tickMs: 0 });
     const second = await attempt(undisturbed.entries);
     expect(second.completions).toEqual(undisturbed.completions);
     expect(second.counts['rollout/decoded_tokens']).toBe(0);
   });
 
-  it('starts anew, and says so, when the journal is of other arithmetic', async () => {
+  it('starts from the first token, with a message, when the journal has another arithmetic', async () => {
     const killed = await attempt([], 200, { arithmetic: 'det-other', flush: true });
     const second = await attempt(killed.entries);
     expect(second.completions).toEqual((await attempt([])).completions);
     expect(second.counts['rollout/resumed_tokens']).toBe(0);
-    expect(second.said).toEqual([expect.stringMatching(/^journal entries not believed: \d+ of other arithmetic$/)]);
+    expect(second.said).toEqual([expect.stringMatching(/^journal entries rejected: \d+ of other arithmetic$/)]);
   });
 });

@@ -1,4 +1,4 @@
-/** A generation that goes on from what the journal has of its samples, and writes down how it goes. */
+/** A generation that continues from the journal of its samples, and writes its progress to the journal. */
 import type { RolloutInput } from '../../core/wire/jobs.ts';
 import type { Completion, GenerationJob } from './generation.ts';
 import type { JobContext } from './host.ts';
@@ -12,11 +12,11 @@ export interface JournalledGeneration {
   readonly vocab: number;
   /** Engine and number format of this worker. */
   readonly arithmetic: string;
-  /** Tokens at most, for whoever watches. */
+  /** Maximum number of tokens, for progress displays. */
   readonly total: number;
 }
 
-/** Operational figures of a rollout job: core/metrics.ts. */
+/** Operational metrics of a rollout job: core/metrics.ts. */
 const counted = {
   samples: 'rollout/resumed_samples',
   tokens: 'rollout/resumed_tokens',
@@ -50,7 +50,7 @@ export async function journalled(
       },
     });
   } catch (error) {
-    writer.flush(); // whoever does the job next goes on from here
+    writer.flush(); // the next worker of the job continues from here
     throw error;
   } finally {
     leave();
@@ -58,16 +58,14 @@ export async function journalled(
   }
 }
 
-/** Tokens that need not be decoded again. */
+/** Number of tokens that need not be decoded again. */
 function sayResumed(completions: readonly Completion[], { dropped }: Prefixes, context: JobContext): number {
   const resumed = completions.filter(({ tokens }) => tokens.length > 0);
   const tokens = resumed.reduce((sum, completion) => sum + completion.tokens.length, 0);
   if (resumed.length > 0)
     context.say(`resumed ${resumed.length} of ${completions.length} samples, ${tokens} tokens from the journal`);
   if (dropped.size > 0)
-    context.say(
-      `journal entries not believed: ${[...dropped].map(([doubt, count]) => `${count} ${doubt}`).join(', ')}`,
-    );
+    context.say(`journal entries rejected: ${[...dropped].map(([doubt, count]) => `${count} ${doubt}`).join(', ')}`);
   context.count(counted.samples, resumed.length);
   context.count(counted.tokens, tokens);
   return tokens;

@@ -1,4 +1,4 @@
-/** Numbers in records: JSON has no NaN and no infinities, records spell them as strings. */
+/** Numbers in records. JSON has no NaN and no infinities, so records contain them as strings. */
 export type JsonNumber = number | 'NaN' | 'Infinity' | '-Infinity';
 
 export function numberToJson(value: number): JsonNumber {

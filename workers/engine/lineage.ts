@@ -1,16 +1,16 @@
-/** The tokens of one sample as bytes, and the running hash that links every part of them to all before it. */
+/** The tokens of one sample as bytes, and the running hash that links every part of them to all earlier ones. */
 import { createHash } from 'node:crypto';
 import type { Hash } from 'node:crypto';
 import type { Digest, JobId, RunId } from '../../core/ids.ts';
 
-/** Tokens with their log-probs, in step. */
+/** Tokens with their log-probs; both arrays have the same length. */
 export interface TokenRun {
   readonly tokens: number[];
   readonly logProbs: number[];
   readonly samplingLogProbs: number[];
 }
 
-/** All that decides what a sample's tokens are, but its draw and number. */
+/** Everything that determines a sample's tokens, except its draw and number. */
 export interface JobIdentity {
   readonly runId: RunId;
   readonly jobId: JobId;
@@ -21,7 +21,10 @@ export interface JobIdentity {
 /** i32, f32, f32. */
 export const bytesPerToken = 12;
 
-/** Grows with a sample. Equal for equal tokens and log-probs of the same sample of the same job, however they were cut. */
+/**
+ * Grows with a sample. Equal for equal tokens and log-probs of the same sample of the same job, however they were
+ * divided into messages.
+ */
 export class Lineage {
   readonly #hash: Hash;
 
@@ -42,13 +45,13 @@ export class Lineage {
     return new Lineage(this.#hash.copy());
   }
 
-  /** 128 bits against accidents, not against forgers. */
+  /** 128 bits protect against accidents, not against forgery. */
   get value(): string {
     return this.#hash.copy().digest('hex').slice(0, 32);
   }
 }
 
-/** Tokens from `start` to `end`. */
+/** The tokens from `start` to `end`. */
 export function encodeTokens({ tokens, logProbs, samplingLogProbs }: TokenRun, start: number, end: number): Buffer {
   const bytes = Buffer.alloc((end - start) * bytesPerToken);
   for (let i = start, at = 0; i < end; i++, at += bytesPerToken) {

@@ -1,4 +1,4 @@
-/** From a batch record's loss settings to the coefficients that the engine's backward takes. */
+/** Converts a batch record's loss settings to the coefficients of the engine's backward pass. */
 import type { LossSettings } from '../../core/records/schema.ts';
 import { actorTotal } from '../../core/rl/actor-total.ts';
 import type { BatchTotals } from '../../core/rl/aggregate.ts';
@@ -16,7 +16,7 @@ export interface Coefficients {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** Totals of an optimiser step's mini-batch: what all its micro-batches divide by. */
+/** Totals of an optimiser step's mini-batch, by which all its micro-batches divide. */
 export function stepTotals(batch: BatchTensors, samples: readonly number[], settings: LossSettings): BatchTotals {
   let batchNumTokens = 0;
   for (const b of samples) {

@@ -1,4 +1,4 @@
-/** Cuts the samples of one micro-batch out of a batch, packed side by side. */
+/** Cuts the samples of one micro-batch out of a batch, packed one after the other. */
 import type { PackedBatch } from '../../core/ports.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 
@@ -6,7 +6,7 @@ export interface MicroBatch {
   readonly packed: PackedBatch;
   /** For each scored position, its index t in the batch's [T] arrays. */
   readonly tokens_P: Int32Array;
-  /** Rows of the scored tokens by sample, for losses that care about sequences. */
+  /** Rows of the scored tokens by sample, for losses that depend on whole sequences. */
   readonly rowOffsets_S1: Int32Array;
 }
 

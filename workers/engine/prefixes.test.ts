@@ -25,7 +25,7 @@ const names = [
 
 const empty = (): TokenRun => ({ tokens: [], logProbs: [], samplingLogProbs: [] });
 
-/** The token that this sample has at this place, the same whoever decodes it; `twist` makes other ones. */
+/** The token of this sample at this position, the same for every worker; `twist` makes different ones. */
 function grow(run: TokenRun, b: number, count: number, twist = 0): void {
   for (let i = 0; i < count; i++) {
     const at = run.tokens.length;
@@ -35,7 +35,7 @@ function grow(run: TokenRun, b: number, count: number, twist = 0): void {
   }
 }
 
-/** What a worker writes that starts from `from` and then makes these many tokens a tick for each sample. */
+/** The messages of a worker that starts from `from` and then makes this many tokens per tick for each sample. */
 function written(
   incarnation: string,
   ticks: readonly number[],
@@ -83,7 +83,7 @@ function expectTruth(texts: readonly string[]): void {
 }
 
 describe('the journal of a job', () => {
-  it('gives back what was written, over several workers', () => {
+  it('returns the written tokens, also over several workers', () => {
     const first = written('a', [10, 10, 5]);
     const second = written('b', [7, 8], 25);
     const texts = [...first.texts, ...second.texts];
@@ -92,13 +92,13 @@ describe('the journal of a job', () => {
     expect(read(texts).dropped.size).toBe(0);
   });
 
-  it('is one lineage when a worker that did not see it begins anew and makes the same', () => {
+  it('is one lineage when a worker that did not see it starts over and makes the same tokens', () => {
     const texts = [...written('a', [10, 10]).texts, ...written('b', [3, 4, 5, 6, 7]).texts];
     expect(lengths(texts)).toEqual([25, 25, 25, 25]);
     expectTruth(texts);
   });
 
-  it('is whole again after entries were lost', () => {
+  it('is complete again after entries were lost', () => {
     const texts: string[] = [];
     const writer = new JournalWriter(identity, {
       incarnation: 'a',
@@ -117,7 +117,7 @@ describe('the journal of a job', () => {
     expectTruth(texts.slice(2));
   });
 
-  it('holds in messages that NATS takes, whatever there is to write', () => {
+  it('fits into messages that NATS accepts, whatever is written', () => {
     const texts: string[] = [];
     const many = { draws: Array.from({ length: 3000 }, (_, i) => i), samplesPerDraw: 4, firstSample: 0 };
     const writer = new JournalWriter(identity, {
@@ -141,7 +141,7 @@ describe('the journal of a job', () => {
     );
   });
 
-  it('waits a tick between messages, and writes at once when told', () => {
+  it('waits a tick between messages, and writes at once when flushed', () => {
     let now = 0;
     const texts: string[] = [];
     const writer = new JournalWriter(identity, {
@@ -158,15 +158,15 @@ describe('the journal of a job', () => {
     }
     expect(texts).toHaveLength(2);
     writer.flush();
-    expect(texts).toHaveLength(2); // nothing is new
+    expect(texts).toHaveLength(2); // nothing new
     runs.forEach((run, b) => grow(run, b, 1));
     writer.flush();
     expect(lengths(texts)).toEqual([12, 12, 12, 12]);
   });
 });
 
-describe('a journal entry is not believed', () => {
-  it('when what comes before it is missing', () => {
+describe('a journal entry is rejected', () => {
+  it('when the entries before it are missing', () => {
     const { texts } = written('a', [10, 10, 10]);
     expect(lengths([texts[0] ?? '', texts[2] ?? ''])).toEqual([10, 10, 10, 10]);
     expect(read([texts[0] ?? '', texts[2] ?? '']).dropped).toEqual(new Map([['without what comes before', 4]]));
@@ -184,7 +184,7 @@ describe('a journal entry is not believed', () => {
     expectTruth(texts);
   });
 
-  it('when it is of other weights, another run, job or arithmetic', () => {
+  it('when it belongs to other weights, another run, job or arithmetic', () => {
     const { texts } = written('a', [10]);
     for (const other of ['runId', 'jobId', 'weights', 'arithmetic'] as const) {
       const prefixes = read(texts, { identity: { ...identity, [other]: 'another' } });
@@ -225,7 +225,7 @@ describe('a journal entry is not believed', () => {
     expect(read(texts).dropped).toEqual(new Map([['impossible', 1]]));
   });
 
-  it('when a stop token ended one message and another goes on', () => {
+  it('when it continues a sample that ended with a stop token', () => {
     const texts: string[] = [];
     const writer = new JournalWriter(identity, {
       incarnation: 'a',
@@ -245,7 +245,7 @@ describe('a journal entry is not believed', () => {
   });
 });
 
-describe('whatever happens to the messages', () => {
+describe('when messages are lost, reordered or damaged', () => {
   const history = fc.record({
     first: fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 6 }),
     second: fc.array(fc.integer({ min: 1, max: 20 }), { maxLength: 6 }),
@@ -261,7 +261,7 @@ describe('whatever happens to the messages', () => {
     ...written('c', anew).texts,
   ];
 
-  it('some of them lost, in any order, some twice: a sample goes on from a true prefix or from nothing', () => {
+  it('lost, reordered and repeated messages: a sample continues from a true prefix or from nothing', () => {
     fc.assert(
       fc.property(
         history.chain((h) => fc.array(fc.constantFrom(...messagesOf(h)), { maxLength: 30 })),
@@ -270,7 +270,7 @@ describe('whatever happens to the messages', () => {
     );
   });
 
-  it('all of them there, in any order: it goes on from the longest', () => {
+  it('all messages in any order: a sample continues from the longest prefix', () => {
     fc.assert(
       fc.property(
         history.chain((h) =>
@@ -284,7 +284,7 @@ describe('whatever happens to the messages', () => {
     );
   });
 
-  it('cut short or with bits flipped: a sample goes on from a true prefix or from nothing', () => {
+  it('truncated messages and flipped bits: a sample continues from a true prefix or from nothing', () => {
     const damage = fc.record({ at: fc.nat(), bit: fc.integer({ min: 0, max: 6 }), cut: fc.boolean(), which: fc.nat() });
     fc.assert(
       fc.property(history, fc.array(damage, { minLength: 1, maxLength: 4 }), (h, damages) => {
@@ -302,7 +302,7 @@ describe('whatever happens to the messages', () => {
     );
   });
 
-  it('any text at all is no reason to fail', () => {
+  it('arbitrary text causes no error', () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(fc.string(), fc.json())),

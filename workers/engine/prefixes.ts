@@ -1,7 +1,7 @@
 /**
- * Reads a job's journal: the tokens that each sample may go on from. Nothing is believed that is not linked, hash by hash, to
- * the sample's first token. Where workers contradict each other only one that wrote all of its tokens itself is believed, and
- * only if no other such one contradicts it.
+ * Reads a job's journal: the tokens from which each sample may continue. Tokens are accepted only if hashes link them
+ * to the sample's first token. When workers contradict each other, only a worker that wrote all of its tokens itself is
+ * accepted, and only if no other such worker contradicts it.
  */
 import { journalMessage } from '../../core/wire/journal.ts';
 import type { JournalMessage, JournalSegment } from '../../core/wire/journal.ts';
@@ -9,7 +9,7 @@ import type { SampleNumbers } from './journal-writer.ts';
 import { bytesPerToken, decodeTokens, Lineage } from './lineage.ts';
 import type { JobIdentity, TokenRun } from './lineage.ts';
 
-/** What the journal of a job must be about. */
+/** The job that the journal must belong to. */
 export interface ExpectedSamples extends SampleNumbers {
   readonly identity: JobIdentity;
   readonly vocab: number;
@@ -17,7 +17,7 @@ export interface ExpectedSamples extends SampleNumbers {
   readonly stopTokens: Int32Array;
 }
 
-/** Why something was not believed. */
+/** Why an entry was rejected. */
 export type Doubt =
   | 'unreadable'
   | 'of other arithmetic'
@@ -28,17 +28,17 @@ export type Doubt =
 
 export interface Prefixes {
   of(draw: number, sample: number): TokenRun | undefined;
-  /** How often each doubt arose: messages, segments, or samples that are forked. */
+  /** How often each doubt occurred, in messages, segments, or forked samples. */
   readonly dropped: ReadonlyMap<Doubt, number>;
 }
 
-/** A segment with its bytes, and who wrote it. */
+/** A segment with its bytes and its writer. */
 interface Piece extends Omit<JournalSegment, 'tokens'> {
   readonly incarnation: string;
   readonly bytes: Buffer;
 }
 
-/** A sample up to the end of a piece: reached from its first token by hashes that are all right. */
+/** A sample up to the end of a piece, linked to its first token by valid hashes. */
 interface Reached {
   readonly offset: number;
   readonly lineage: Lineage;
@@ -97,7 +97,7 @@ function isOfJob({ runId, jobId, weights }: JournalMessage, identity: JobIdentit
   return runId === identity.runId && jobId === identity.jobId && weights === identity.weights;
 }
 
-/** Log-probs are at most 0, but for the rounding of the sum under them. */
+/** Log-probs are at most 0, up to the rounding of the log-sum-exp. */
 const rounding = 1e-5;
 
 function isPossible(
@@ -116,7 +116,7 @@ function isPossible(
   );
 }
 
-/** The one lineage of a sample that is believed. */
+/** The one accepted lineage of a sample. */
 function lineageOf(
   pieces: readonly Piece[],
   { identity, stopTokens }: ExpectedSamples,
@@ -140,15 +140,18 @@ function lineageOf(
   const run = decodeTokens(bytesOf(end));
   const stop = run.tokens.findIndex((token) => stopTokens.includes(token));
   if (stop === -1 || stop === run.tokens.length - 1) return run;
-  doubt('impossible'); // it goes on after its end
+  doubt('impossible'); // it continues after its end
   return undefined;
 }
 
-/** All that is linked to the root, in ascending order of length. Equal tokens are one, whoever wrote them, however cut. */
+/**
+ * All pieces that are linked to the root, by ascending length. Equal tokens are one piece, whatever their writer and
+ * division.
+ */
 function reach(pieces: readonly Piece[], root: Lineage, doubt: (why: Doubt) => void = () => {}): Reached[] {
   const start: Reached = { offset: 0, lineage: root, hash: root.value, bytes: Buffer.alloc(0), from: undefined };
   const reached = new Map([[`0 ${start.hash}`, start]]);
-  // Behind each piece lies a longer one: in this order its predecessor is known, or never will be.
+  // A piece only follows shorter ones. So in this order its predecessor is known, or never will be.
   for (const piece of [...pieces].sort((a, b) => a.offset - b.offset)) {
     const from = reached.get(`${piece.offset} ${piece.before}`);
     if (from === undefined) {
@@ -166,7 +169,7 @@ function reach(pieces: readonly Piece[], root: Lineage, doubt: (why: Doubt) => v
   return [...reached.values()].sort((a, b) => a.offset - b.offset);
 }
 
-/** The longest, if all others are beginnings of it. */
+/** The longest piece, if all others are prefixes of it. */
 function onlyEnd(reached: readonly Reached[], root: Lineage): Reached | 'forked' | undefined {
   const longest = reached.reduce<Reached | undefined>(
     (best, one) => (best === undefined || one.offset > best.offset ? one : best),

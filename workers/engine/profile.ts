@@ -1,4 +1,4 @@
-/** What arithmetic a run gets on this machine, and which runs this machine can serve bit for bit. */
+/** The arithmetic that a run gets on this machine, and the runs that this machine can reproduce bit for bit. */
 import { UnfitError } from '../../core/errors.ts';
 import type { EngineOptions } from '../../core/ports.ts';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
@@ -7,7 +7,7 @@ import type { EngineSettings } from '../../core/wire/jobs.ts';
 import { arithmeticVersion } from '../../native/arithmetic.ts';
 import type { EngineInfo } from '../../native/engine-info.ts';
 
-/** What the engine says about itself. */
+/** The engine's description of itself. */
 export type EngineFacts = Pick<EngineInfo, 'isa' | 'bf16' | 'matmul' | 'onednn' | 'build'>;
 
 /** Profile id of runs that any worker may serve. */
@@ -29,14 +29,17 @@ export function resolveProfile(settings: EngineSettings, facts: EngineFacts): Nu
   };
 }
 
-/** How this machine serves a run's profile. Throws UnfitError `CannotReproduce` when another build must do it. */
+/**
+ * How this machine serves a run's profile. Throws UnfitError `CannotReproduce` when only another build can reproduce
+ * it.
+ */
 export function engineOptionsOf(profile: NumericProfile, facts: EngineFacts, threads: number): EngineOptions {
   if (profile.deterministic && offeredProfile(profile.id) !== deterministicProfile) {
     throw new UnfitError(
       'CannotReproduce',
-      `The run needs the numeric profile ${profile.id}; this engine has ${deterministicProfile}`,
+      `the run needs the numeric profile ${profile.id}; this engine has ${deterministicProfile}`,
       {
-        hint: 'Stop the run and resume it: it goes on from its newest checkpoint with this engine',
+        hint: 'stop the run and resume it: it then continues from its newest checkpoint with this engine',
       },
     );
   }

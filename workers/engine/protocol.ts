@@ -1,10 +1,13 @@
-/** What the main thread of a worker and its engine thread say to each other. */
+/** The messages between a worker's main thread and its engine thread. */
 import type { ErrorJson, PetrelErrorKind } from '../../core/errors.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { EngineFacts } from './profile.ts';
 
 export type ToEngine =
-  /** `journal`: what others wrote of the job. `cancelled`: shared, and not 0 from when nobody wants the result any more. */
+  /**
+   * `journal`: entries of other workers for the job. `cancelled`: shared memory, not 0 once the result is no longer
+   * needed.
+   */
   | {
       readonly type: 'job';
       readonly id: number;
@@ -14,11 +17,11 @@ export type ToEngine =
     }
   /** Entries of the journal were lost. */
   | { readonly type: 'journal-lost' }
-  /** The run does not go on: its samples in flight are given up. */
+  /** The run has paused or ended: its samples in flight are dropped. */
   | { readonly type: 'abandon'; readonly runId: string }
-  /** This worker leaves: samples in flight are written down and given up. */
+  /** This worker leaves: samples in flight are written to the journal and dropped. */
   | { readonly type: 'hand-back'; readonly because: string }
-  /** Checkpoints that are being written are to be finished, and the state in memory saved if there is time. */
+  /** Complete the checkpoints that are being written, and save the state in memory if there is time. */
   | { readonly type: 'save-last'; readonly inTime: boolean }
   | { readonly type: 'release'; readonly runId: string }
   | { readonly type: 'close' };
@@ -49,7 +52,7 @@ export type FromEngine =
   | { readonly type: 'say'; readonly id: number; readonly text: string }
   /** Partial samples of a job. */
   | { readonly type: 'journal'; readonly id: number; readonly text: string; readonly tokens: number }
-  /** Writing a checkpoint took so long. */
+  /** Duration of writing a checkpoint. */
   | { readonly type: 'saved'; readonly ms: number }
   /** The answer to `save-last`; without a run there was nothing to save. */
   | { readonly type: 'saved-last'; readonly runId?: string; readonly text: string };
@@ -57,10 +60,10 @@ export type FromEngine =
 export interface EngineThreadData {
   readonly threads: number;
   readonly cache: string;
-  /** One Int32: rises with every piece of committed work. */
+  /** One Int32 that rises with every piece of committed work. */
   readonly ticks: SharedArrayBuffer;
-  /** Of this process, in the journal. */
+  /** Name of this process in the journal. */
   readonly incarnation: string;
-  /** How often samples in flight are written down. */
+  /** How often samples in flight are written to the journal. */
   readonly journalMs: number;
 }

@@ -8,7 +8,7 @@ import type { PolicyState } from './state.ts';
 const cli = cliHome();
 afterAll(() => cli.remove());
 
-it('a fork that cannot follow its origin’s log is told a way out that leaves the origin alone', async () => {
+it('a fork that cannot replay its origin’s log gets a hint that leaves the origin unchanged', async () => {
   const { runId: origin, log } = await buildRun(await cli.store(), { done: 3, checkpoints: [] });
   await log.store.remove(keys.blob(origin, (await log.iteration(2)).batch.record.tensors));
   const atOne = { tag: await log.at(1) } as unknown as PolicyState;

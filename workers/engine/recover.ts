@@ -1,4 +1,7 @@
-/** Bringing a trainer to a committed state: newest verified checkpoint, then replay of batch records, each result compared. */
+/**
+ * Restores a trainer to a committed state: loads the newest verified checkpoint, then replays batch records and
+ * compares each result.
+ */
 import { damage, earlierStart, isDamage, logHole } from '../../core/damage.ts';
 import { errorToJson, PauseError, saysNothingOfData, TerminalError } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
@@ -18,9 +21,9 @@ import type { PolicyState } from './state.ts';
 import { applyBatch } from './update.ts';
 
 export interface RecoverPorts {
-  /** The run whose job it is. */
+  /** The run of the job. */
   readonly runId: RunId;
-  /** Its log, or that of its origin. */
+  /** The run's log, or its origin's. */
   readonly log: RunLog;
   /** Local folder with the base model's files. */
   readonly baseFolder: string;
@@ -35,7 +38,7 @@ export async function loadBase(state: PolicyState, ports: Pick<RecoverPorts, 'ba
   state.seal(() => ports.tick('hashing the base', 0, 0));
 }
 
-/** After it, the state's tag is `target`, the committed state at `position`. Does nothing when it is there already. */
+/** Afterwards the state's tag is `target`, the committed state at `position`. Does nothing when it already is. */
 export async function restoreTo(
   state: PolicyState,
   target: Digest,
@@ -59,7 +62,7 @@ async function positionOf(state: PolicyState, upTo: number, log: RunLog): Promis
   const newest = (await log.newestCheckpointName(upTo))?.iteration ?? 0;
   for (let k = upTo; k >= newest && k >= upTo - 50; k--) {
     const there = await log.at(k).catch((error: unknown) => {
-      if (isDamage(error)) return undefined; // a hole: replaying comes to it, and says what can be done
+      if (isDamage(error)) return undefined; // a hole: the replay reaches it and throws an error with a hint
       throw error;
     });
     if (there?.stateDigest === state.tag.stateDigest) return k;
@@ -67,7 +70,7 @@ async function positionOf(state: PolicyState, upTo: number, log: RunLog): Promis
   return undefined;
 }
 
-/** A damaged checkpoint is reported and passed over; the base is always there. */
+/** A damaged checkpoint is reported and skipped; the base model can always be loaded. */
 async function loadNewest(state: PolicyState, upTo: number, ports: RecoverPorts): Promise<number> {
   for await (const name of ports.log.eachCheckpointName(upTo)) {
     try {
@@ -77,7 +80,7 @@ async function loadNewest(state: PolicyState, upTo: number, ports: RecoverPorts)
     } catch (error) {
       if (saysNothingOfData(error)) throw error;
       state.markDirty();
-      ports.say(`checkpoint ${name.iteration} cannot be used, an older one will do: ${errorToJson(error).message}`);
+      ports.say(`checkpoint ${name.iteration} cannot be used, trying an older one: ${errorToJson(error).message}`);
     }
   }
   const first = await ports.log.first();
@@ -99,7 +102,7 @@ async function loadNewest(state: PolicyState, upTo: number, ports: RecoverPorts)
   return 0;
 }
 
-/** The log says which state lies at the position, and the name repeats it: what is loaded must be that one. */
+/** The log gives the state at the position, and the checkpoint's name repeats it: the loaded state must be that one. */
 async function loadNamed(
   state: PolicyState,
   { iteration, stateDigest, key }: CheckpointName,
@@ -117,7 +120,7 @@ async function loadNamed(
 
 async function replay(state: PolicyState, k: number, ports: RecoverPorts): Promise<void> {
   const { batch, update, tensors } = await readIteration(k, ports);
-  // The record says that the state stayed as it was: a bad step, or its owner's decision.
+  // The record says that the state did not change: a bad step, or the user skipped the batch.
   if (tensors === undefined) return ports.say(`iteration ${k} was skipped: ${update.record.reason ?? ''}`);
   faultPoint('recover.replay', { iteration: k });
   const output = applyBatch(state, batch.record, tensors, (done, total) =>
@@ -129,7 +132,10 @@ async function replay(state: PolicyState, k: number, ports: RecoverPorts): Promi
   ports.say(`replayed iteration ${k}`);
 }
 
-/** What replaying iteration k reads; no tensors when it is not trained. Throws PauseError `LogHole` when something of it is lost. */
+/**
+ * The data for replaying iteration k; no tensors when it is not trained. Throws PauseError `LogHole` when some of it is
+ * lost.
+ */
 async function readIteration(k: number, { runId, log }: RecoverPorts) {
   try {
     const { batch, update } = await log.iteration(k);
@@ -151,7 +157,9 @@ async function readIteration(k: number, { runId, log }: RecoverPorts) {
   }
 }
 
-/** The log says what was made; whether a machine that makes it again is to be found, or what came later to be given up, is its owner's to say. */
+/**
+ * The replay gave another state than the record. The user must find a compatible machine or discard later iterations.
+ */
 function divergent(
   { runId, log }: RecoverPorts,
   k: number,
@@ -164,7 +172,7 @@ function divergent(
     {
       where: key,
       hint:
-        `This machine or its petrel computes otherwise than what made it (petrel status ${log.runId} --json: numeric profile): petrel resume ${runId} where that one is, ` +
+        `this machine or this petrel version computes differently than the recorded one (petrel status ${log.runId} --json: numeric profile). Run petrel resume ${runId} on a machine with that profile, ` +
         `or ${earlierStart(runId, log.runId, k - 1)}`,
     },
   );

@@ -1,4 +1,4 @@
-/** The rollout stage: sample, pack as trajectories, store. */
+/** The rollout stage: samples responses, packs them as trajectories and stores them. */
 import type { RolloutInput, RolloutOutput } from '../../core/wire/jobs.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
 import { promptOf } from '../../models/dataset-fact.ts';
@@ -50,12 +50,12 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
   };
 }
 
-/** Of all rows: room for the whole dataset is made once, since making it anew drops what is in flight. */
+/** The maximum over all rows of the dataset, because a larger generation later would drop the samples in flight. */
 function longestPrompt({ promptOffsets }: DatasetFact): number {
   return promptOffsets.reduce((longest, end, i) => Math.max(longest, end - (promptOffsets[i - 1] ?? 0)), 0);
 }
 
-/** Stop strings are looked for in the text of the last tokens. */
+/** Stop strings are searched in the text of the last tokens. */
 const tailTokens = 32;
 
 function endsWithAny(text: string, stops: readonly string[]): boolean {

@@ -1,4 +1,4 @@
-/** Scored trajectories as one list of samples in draw order, and what becomes of each draw. */
+/** Scored trajectories as one list of samples in draw order, and the outcome of each draw. */
 import { PauseError } from '../../core/errors.ts';
 import { fixScorerHint } from '../../core/scorer-hint.ts';
 import type { DrawRecord } from '../../core/records/schema.ts';
@@ -30,7 +30,7 @@ export interface ScoredPart {
   readonly scores: ScoreTable;
 }
 
-/** A group needs two valid samples to say anything; one that has fewer is filtered. */
+/** A group needs two valid samples for an advantage. A smaller one is filtered. */
 const smallestGroup = 2;
 
 /** @throws PauseError `TooManyFailedSamples` beyond maxFailedFraction. */

@@ -7,8 +7,8 @@ function opener(): { readonly wait: Promise<void>; readonly open: () => void } {
   return { wait, open };
 }
 
-describe('a place for one thing', () => {
-  it('makes it once for all who ask at once', async () => {
+describe('a place for one resource', () => {
+  it('creates it once for simultaneous requests', async () => {
     const place = new SharedPlace<number>();
     let made = 0;
     const answers = await Promise.all(
@@ -23,7 +23,7 @@ describe('a place for one thing', () => {
     expect(answers).toEqual([1, 1, 1]);
   });
 
-  it('gives way to another thing only when it is out of use, and hands over what was there', async () => {
+  it('replaces it only when it is out of use, and passes the old one on', async () => {
     const place = new SharedPlace<string>();
     const gate = opener();
     const seen: (string | undefined)[] = [];
@@ -47,7 +47,7 @@ describe('a place for one thing', () => {
     expect(seen).toEqual(['A', 'B']);
   });
 
-  it('makes again what could not be made', async () => {
+  it('tries again after a failed creation', async () => {
     const place = new SharedPlace<string>();
     await expect(
       place.use(

@@ -1,6 +1,7 @@
 /**
- * Room for one dear thing at a time, such as a model in memory. Askers for the same thing share it; who asks for another
- * waits until it is out of use, so that two runs that share a worker do not drop each other's work for ever.
+ * A place for one expensive resource at a time, such as a model in memory. Requests for the same resource share it. A
+ * request for another one waits until it is out of use, so that two runs on one worker do not drop each other's work in
+ * turn.
  */
 export class SharedPlace<T> {
   #key: string | undefined;
@@ -8,7 +9,7 @@ export class SharedPlace<T> {
   #users = 0;
   readonly #waiting: (() => void)[] = [];
 
-  /** `make` gets what was here before, to be closed; it is called once however many ask. */
+  /** `make` gets the previous resource and must close it. It is called once, however many requests wait. */
   async use<R>(key: string, make: (before: T | undefined) => Promise<T>, work: (thing: T) => Promise<R>): Promise<R> {
     while (this.#key !== key && this.#users > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
     if (this.#key !== key) this.#replace(key, make);
@@ -26,7 +27,7 @@ export class SharedPlace<T> {
     const thing = Promise.resolve(before?.catch(() => undefined)).then(make);
     this.#key = key;
     this.#thing = thing;
-    // What could not be made is asked for anew.
+    // A failed creation is tried again by the next request.
     thing.catch(() => {
       if (this.#thing !== thing) return;
       this.#key = undefined;

@@ -1,6 +1,6 @@
 /**
- * The policy in an engine's memory, with a tag that says which state it is. Dirty from before the first in-place write
- * until the new digest is known: a dirty state is never trusted.
+ * The policy in an engine's memory, with a tag that names its state. It is dirty from before the first in-place write
+ * until the new digest is known, and a dirty state is never trusted.
  */
 import type { TrainerEngine } from '../../core/ports.ts';
 import type { Digest } from '../../core/ids.ts';
@@ -33,7 +33,7 @@ export class PolicyState {
     return this.#tag;
   }
 
-  /** Back to the base: given weights, no moments, no steps. */
+  /** Restores the base: given weights, no moments, no steps. */
   reset(): void {
     this.markDirty();
     this.trainer.m.fill(0);

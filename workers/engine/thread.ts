@@ -1,4 +1,4 @@
-/** The engine's own thread: all heavy work of a worker happens here, so that its main thread only transports. */
+/** The engine's own thread. All heavy work of a worker happens here; the main thread only handles messages. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { PetrelError, PreemptedError, RetryableError, errorToJson } from '../../core/errors.ts';
 import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
@@ -66,7 +66,10 @@ const stages: StageFunctions = {
   },
 };
 
-/** The copy is made now; writing it goes on beside the next stages. A save that fails is said, and the next one is due soon. */
+/**
+ * The copy is made now, and written while the next stages run. A failed save is reported, and the next save is due
+ * soon.
+ */
 function saveBeside(host: EngineHost, state: PolicyState, context: JobContext, iteration: number): void {
   const startedAt = performance.now();
   host.checkpoint(state, context, iteration).then(
@@ -86,9 +89,9 @@ const host = new EngineHost({
   onSaved: (ms) => tell({ type: 'saved', ms }),
   ticks,
 });
-/** Of journal writers: what to do when entries were lost. */
+/** Callbacks of journal writers for lost entries. */
 const onLost = new Set<() => void>();
-/** Trainer stages go one after the other; rollouts run beside each other. */
+/** Trainer stages run one after the other; rollouts run in parallel. */
 let trainerTurn: Promise<unknown> = Promise.resolve();
 
 port.on('message', (message: ToEngine) => {
@@ -166,7 +169,7 @@ function contextOf(
     store: message.store,
     throwIfCancelled,
     progress: (done, total, note) => {
-      // Samples of several jobs are decoded together; a cancelled one leaves by `abandon`.
+      // Samples of several jobs are decoded together; `abandon` removes those of a cancelled run.
       if (message.stage !== 'rollout') throwIfCancelled();
       Atomics.add(ticks, 0, 1);
       faultPoint('job.progress', { stage: message.stage, iteration: message.at.iteration, runId: message.runId });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { PrintLimit } from './prints.ts';
 
-describe('what a scorer prints', () => {
-  it('is kept up to a burst, then as many lines a second, and says how many were left out', () => {
+describe('the output of a scorer', () => {
+  it('is kept up to a burst, then at a rate per second, with a count of dropped lines', () => {
     let now = 0;
     const written: string[] = [];
     const limit = new PrintLimit(

@@ -1,6 +1,6 @@
-/** What scorers print goes to their run's log, bounded: a print in a loop must not fill the store. */
+/** The output of scorers goes to their run's log, with a limit, because a print in a loop must not fill the store. */
 
-/** Lines kept at once, and how many more each second. */
+/** Lines kept in a burst, and how many more each second. */
 const burst = 200;
 const linesPerSecond = 20;
 
@@ -30,7 +30,7 @@ export class PrintLimit {
     this.#write(line);
   }
 
-  /** Says how many lines were left out since the last one that was kept. */
+  /** Reports how many lines were dropped since the last kept one. */
   flush(): void {
     if (this.#leftOut === 0) return;
     const lines = `${this.#leftOut} ${this.#leftOut === 1 ? 'line was' : 'lines were'}`;

@@ -3,7 +3,7 @@ import { RewardRoom } from './room.ts';
 
 const size = { slots: 2, most: 4, patienceMs: 20 };
 
-/** A job that is at work until `end` is called. */
+/** A job that runs until `end` is called. */
 async function begin(room: RewardRoom, runId: string): Promise<() => Promise<void>> {
   await room.enter();
   expect(room.refuse(runId)).toBeUndefined();
@@ -17,7 +17,7 @@ async function begin(room: RewardRoom, runId: string): Promise<() => Promise<voi
 }
 
 describe('slots for scoring', () => {
-  it('are all of one run while nobody else wants any', async () => {
+  it('can all be used by one run while no other run waits', async () => {
     const room = new RewardRoom(size);
     await begin(room, 'a');
     await begin(room, 'a');
@@ -25,7 +25,7 @@ describe('slots for scoring', () => {
     expect(room.refuse('a')).toBe('waiting for a reward slot: all 2 are busy with run a');
   });
 
-  it('are more when jobs hold all of them: each other run gets one', async () => {
+  it('are extended when all of them are held: each other run gets one more', async () => {
     const room = new RewardRoom(size);
     await begin(room, 'a');
     await begin(room, 'a');
@@ -34,13 +34,13 @@ describe('slots for scoring', () => {
     let entered = false;
     const next = room.enter().then(() => (entered = true));
     await new Promise((resolve) => setTimeout(resolve, 3 * size.patienceMs));
-    expect(entered).toBe(false); // as many as there may be
+    expect(entered).toBe(false); // the maximum is reached
     room.leave();
     await next;
     expect(room.refuse('b')).toContain('busy with run a, b, c');
   });
 
-  it('are not more while jobs come and go', async () => {
+  it('are not extended while jobs end regularly', async () => {
     let now = 0;
     const room = new RewardRoom(size, () => now);
     const ends = [await begin(room, 'a'), await begin(room, 'a')];
@@ -51,6 +51,6 @@ describe('slots for scoring', () => {
     now += size.patienceMs - 1;
     await ends[0]?.();
     await next;
-    expect(room.refuse('a')).toBeUndefined(); // in the place of the one that ended
+    expect(room.refuse('a')).toBeUndefined(); // in place of the job that ended
   });
 });

@@ -1,14 +1,15 @@
 /**
- * Slots for scoring jobs. Scorers may be slow or hang until their time limit, so the jobs of one run could hold all slots
- * while others wait. When all slots were held for a while, one more job is taken for each run that has none here.
+ * Slots for scoring jobs. Scorers may be slow or hang until their time limit, so one run's jobs could hold all slots
+ * while other runs wait. When all slots have been held for a while, one more job is admitted for each run that has none
+ * here.
  */
 
 export interface RewardRoomSize {
-  /** Jobs side by side, of any runs. */
+  /** Parallel jobs, of any runs. */
   readonly slots: number;
-  /** Jobs side by side when there are more runs than slots: a run beyond `slots` has one each. */
+  /** Parallel jobs when there are more runs than slots: each run beyond `slots` has one. */
   readonly most: number;
-  /** How long all slots are held by the same jobs before another run's job is taken in addition. */
+  /** How long the same jobs must hold all slots before another run's job is admitted in addition. */
   readonly patienceMs: number;
 }
 
@@ -17,11 +18,11 @@ export const usualRewardRoom: RewardRoomSize = { slots: 2, most: 8, patienceMs: 
 export class RewardRoom {
   readonly #size: RewardRoomSize;
   readonly #now: () => number;
-  /** Jobs, and what is being pulled. */
+  /** Running jobs and pulls in progress. */
   #taken = 0;
-  /** Run of each job that is at work. */
+  /** Run of each running job. */
   readonly #runs: string[] = [];
-  /** When a job last began or ended. */
+  /** When a job last started or ended. */
   #changedAt = 0;
   #wake: () => void = () => {};
 
@@ -30,7 +31,7 @@ export class RewardRoom {
     this.#now = now;
   }
 
-  /** Resolves when one more job may be pulled, and takes its place. One caller at a time. */
+  /** Resolves when one more job may be pulled, and reserves a place for it. One caller at a time. */
   async enter(): Promise<void> {
     while (!this.#mayEnter()) await this.#change();
     this.#taken += 1;
@@ -41,14 +42,14 @@ export class RewardRoom {
     this.#wake();
   }
 
-  /** Why a job of this run must wait, undefined when it may begin. */
+  /** Why a job of this run must wait; undefined when it may start. */
   refuse(runId: string): string | undefined {
     if (this.#runs.length < this.#size.slots || !this.#runs.includes(runId)) return undefined;
     const holders = [...new Set(this.#runs)].join(', ');
     return `waiting for a reward slot: all ${this.#size.slots} are busy with run ${holders}`;
   }
 
-  /** Holds a slot while a job is at work. */
+  /** Holds a slot while a job runs. */
   async hold<T>(runId: string, work: () => Promise<T>): Promise<T> {
     this.#runs.push(runId);
     this.#changed();
@@ -74,7 +75,7 @@ export class RewardRoom {
     this.#wake();
   }
 
-  /** Resolves when a place may have become free. */
+  /** Resolves when a place may be free. */
   async #change(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {

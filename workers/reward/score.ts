@@ -1,4 +1,7 @@
-/** The reward stage: text of every sample to its scorer, in processes of their own; what fails is a failed sample. */
+/**
+ * The reward stage: passes the text of every sample to its scorer, which runs in its own process. A failed call is a
+ * failed sample.
+ */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
@@ -21,9 +24,9 @@ import { decodeTrajectories } from '../../models/trajectories.ts';
 import { createScorerHost } from '../../rewards/host/scorer-host.ts';
 import type { ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
 
-/** Scorers whose processes are kept ready, the last used ones. */
+/** Number of scorers whose processes are kept, by last use. */
 const keptHosts = 4;
-/** Who hears of a job while it is being scored. */
+/** The listeners of a job that is being scored. */
 export interface ScoringReport {
   progress(done: number, total: number): void;
   /** A line for the run's log. */
@@ -35,14 +38,14 @@ interface KeptHost {
   readonly ready: Promise<ScorerHost>;
 }
 
-/** Keeps scorer processes and datasets between jobs. A run's scorers are its own: they end with it. */
+/** Keeps scorer processes and datasets between jobs. Runs do not share scorers, and a run's scorers end with it. */
 export class RewardRole {
   readonly #cache: string;
-  /** In the order of their last use. */
+  /** In the order of last use. */
   readonly #hosts = new Map<string, KeptHost>();
-  /** Samples being scored, by host. */
+  /** Number of samples being scored, by host. */
   readonly #busy = new Map<ScorerHost, number>();
-  /** What its scorers may print, by run. */
+  /** Output limit of each run's scorers. */
   readonly #prints = new Map<string, PrintLimit>();
   readonly #datasets = new Map<string, Promise<DatasetFact>>();
 
@@ -93,7 +96,7 @@ export class RewardRole {
     return limit;
   }
 
-  /** Ends the run's scorer processes; what they are scoring is rejected. */
+  /** Ends the run's scorer processes; samples that they are scoring are rejected. */
   async endRun(runId: string): Promise<void> {
     const own = [...this.#hosts].filter(([, host]) => host.runId === runId);
     for (const [id] of own) this.#hosts.delete(id);
@@ -126,7 +129,8 @@ export class RewardRole {
     try {
       return await work(host);
     } catch (error) {
-      // The host refuses a module that it cannot load, and does not know what its user can type.
+      // The host refuses a module that it cannot load. It does not know which command fixes that, so the hint is added
+      // here.
       if (!(error instanceof InvalidInputError)) throw error;
       const hint = fixScorerHint(runId, input.scorer);
       throw new InvalidInputError(error.message, { hint, ...(error.where && { where: error.where }), cause: error });
@@ -136,7 +140,7 @@ export class RewardRole {
     }
   }
 
-  /** One for all jobs of a run that score alike, even when they come at once. */
+  /** One host for all jobs of a run with the same scorer settings, also for simultaneous ones. */
   #host(store: Store, runId: string, input: RewardInput): Promise<ScorerHost> {
     const id = JSON.stringify([
       runId,
@@ -177,7 +181,7 @@ export class RewardRole {
     }
   }
 
-  /** A user's module as a file, from the store: the run's own copy, whatever became of the original. */
+  /** The file of a user's module, from the store: the run's own copy, independent of the original. */
   async #module(store: Store, runId: string, digest: string, fileName: string): Promise<string> {
     const folder = join(this.#cache, 'modules', digest);
     const path = join(folder, fileName);
@@ -194,7 +198,7 @@ export class RewardRole {
 }
 
 async function closed({ ready }: KeptHost): Promise<void> {
-  const host = await ready.catch(() => undefined); // it could not be started: there is nothing to end
+  const host = await ready.catch(() => undefined); // it could not be started, so there is nothing to end
   await host?.close();
 }
 

@@ -1,4 +1,4 @@
-/** One reward job: its samples through a scorer host, in chunks, and again where an accident is no verdict. */
+/** One reward job: passes its samples to a scorer host in chunks, and repeats samples whose failure was an accident. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PauseError } from '../../core/errors.ts';
 import type { DatasetFact } from '../../models/dataset-fact.ts';
@@ -7,9 +7,9 @@ import type { Trajectories } from '../../models/trajectories.ts';
 import type { ScoreFailure, ScoreOptions, ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
 import type { ScorerInput } from '../../rewards/types.ts';
 
-/** Samples decoded or handed over before the event loop gets a turn. */
+/** Samples decoded or passed on before yielding to the event loop. */
 const chunk = 64;
-/** Failures that say more about the machine than about the sample. */
+/** Failures that are more likely the machine's fault than the sample's. */
 const accidents: ReadonlySet<string> = new Set<ScoreFailure>(['timeout', 'memory', 'crashed']);
 
 const noResponse: ScoreOutcome = {
@@ -21,7 +21,7 @@ const noResponse: ScoreOutcome = {
 export interface ScoringParts {
   readonly host: ScorerHost;
   readonly trajectories: Trajectories;
-  /** Sample b as its scorer gets it. */
+  /** Sample b in the form that its scorer gets. */
   readonly sample: (b: number) => ScorerInput;
   readonly print: (line: string) => void;
   /** Kills the scorers that work for this job. */
@@ -49,8 +49,8 @@ export class Scoring {
   }
 
   /**
-   * Tries again, alone, what was no verdict on the sample. A deterministic run never trains on the outcome of an accident.
-   * @throws PauseError `ScorerAccident` when it happens again.
+   * Scores samples again, alone, whose failure may be an accident. A deterministic run never trains on an accident's
+   * outcome. @throws PauseError `ScorerAccident` when it happens again.
    */
   async withoutAccidents(outcomes: readonly ScoreOutcome[], fixHint: string): Promise<ScoreOutcome[]> {
     const settled: ScoreOutcome[] = [];
@@ -62,7 +62,7 @@ export class Scoring {
     return settled;
   }
 
-  /** A sample without a response has no score. */
+  /** A sample without a response gets no score. */
   async #score(indices: readonly number[]): Promise<ScoreOutcome[]> {
     const { host, trajectories, sample } = this.#parts;
     const sampled = indices.filter((b) => trajectories.stopReason_B[b] !== stopReasons.poison);
@@ -79,7 +79,7 @@ export class Scoring {
   }
 }
 
-/** As `petrel samples` names it. */
+/** The name that `petrel samples` shows. */
 function sampleName({ draw_B, row_B, samplesPerDraw }: Trajectories, b: number): string {
   return `draw ${draw_B[b]} row ${row_B[b]} #${b % samplesPerDraw}`;
 }
@@ -91,14 +91,14 @@ function isAccident(outcome: ScoreOutcome): boolean {
 function accident(b: number, outcome: ScoreOutcome, fixHint: string): PauseError {
   return new PauseError(
     'ScorerAccident',
-    `the scorer gave no verdict on sample ${b}, twice: ${outcome.ok ? '' : outcome.reason}`,
+    `the scorer failed twice to score sample ${b}: ${outcome.ok ? '' : outcome.reason}`,
     {
-      hint: `Raise reward.timeout or reward.memory_limit_mb, or write deterministic: replay: such samples then count as failed. When the scorer is at fault: ${fixHint}`,
+      hint: `raise reward.timeout or reward.memory_limit_mb, or set deterministic: replay, so that such samples count as failed. If the scorer has a bug: ${fixHint}`,
     },
   );
 }
 
-/** What a scorer is given of sample b. */
+/** The scorer's input for sample b. */
 export function inputOf(
   t: Trajectories,
   dataset: DatasetFact,
