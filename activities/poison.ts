@@ -110,15 +110,15 @@ async function poisonSample(
     {
       weightsDigest: input.weights,
       samplesPerDraw: 1,
-      draw_B: Int32Array.of(input.draws[0]?.draw ?? -1),
-      row_B: Int32Array.of(input.draws[0]?.row ?? -1),
+      draw_S: Int32Array.of(input.draws[0]?.draw ?? -1),
+      row_S: Int32Array.of(input.draws[0]?.row ?? -1),
       promptTokens: none,
-      promptOffsets_D1: Int32Array.of(0, 0),
-      responseTokens_R: none,
-      responseOffsets_B1: Int32Array.of(0, 0),
-      logProbs_R: new Float32Array(0),
-      samplingLogProbs_R: new Float32Array(0),
-      stopReason_B: Uint8Array.of(stopReasons.poison),
+      promptOffsets_G1: Int32Array.of(0, 0),
+      responseTokens_T: none,
+      responseOffsets_S1: Int32Array.of(0, 0),
+      logProbs_T: new Float32Array(0),
+      samplingLogProbs_T: new Float32Array(0),
+      stopReason_S: Uint8Array.of(stopReasons.poison),
     },
     {},
   );
@@ -132,9 +132,9 @@ async function settle(
 ): Promise<JobResult<'rollout'>> {
   const output = {
     trajectories: await ports.putBlob(job.store, job.runId, encodeTrajectories(trajectories)),
-    samples: trajectories.draw_B.length,
+    samples: trajectories.draw_S.length,
     promptTokens: trajectories.promptTokens.length,
-    responseTokens: trajectories.responseTokens_R.length,
+    responseTokens: trajectories.responseTokens_T.length,
   };
   return ports.dispatcher.settle(job, output, timings, recordWriter(ports));
 }

@@ -3,7 +3,7 @@
  *
  * Calls of the trainer and the rollout engine are synchronous and heavy: they are made on an engine's own thread
  * (workers/engine), never on a main thread. Calls of the store return promises.
- * Legend of shapes: N packed tokens, S sequences, P scored positions.
+ * Shapes: the legend in core/rl/ragged.ts.
  */
 
 /** A decoder's shape, independent of where it came from. Made by `models/config` from a Hugging Face `config.json`. */

@@ -1,24 +1,24 @@
-/** The tensors of a batch: core/records/FORMAT.md, "Batch tensors". Everything that an update reads. */
+/** The tensors of a batch: core/records/FORMAT.md, "Batch tensors". */
 import { checkIndices, checkLengths, checkOffsets } from './shape-check.ts';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
 import { f32, f32Of, i32, i32Of, u8, u8Of } from './trajectories.ts';
 
-/** B samples, N tokens, T scored (response) tokens, M micro-batches, S optimiser steps. */
+/** Everything that an update reads. Shapes: the legend in core/rl/ragged.ts. */
 export interface BatchTensors {
   readonly tokens_N: Int32Array;
-  readonly offsets_B1: Int32Array;
+  readonly offsets_S1: Int32Array;
   /** Index into tokens_N of every response token, sample by sample. */
   readonly scored_T: Int32Array;
-  readonly scoredOffsets_B1: Int32Array;
+  readonly scoredOffsets_S1: Int32Array;
   readonly mask_T: Uint8Array;
   readonly advantages_T: Float32Array;
   readonly returns_T: Float32Array;
-  readonly rewards_B: Float32Array;
+  readonly rewards_S: Float32Array;
   readonly oldLogProbs_T?: Float32Array;
   readonly refLogProbs_T?: Float32Array;
   readonly rolloutLogProbs_T?: Float32Array;
   /** Micro-batches of each optimiser step. */
-  readonly stepOffsets_S1: Int32Array;
+  readonly stepOffsets_U1: Int32Array;
   /** Samples of each micro-batch. */
   readonly microOffsets_M1: Int32Array;
   readonly microSamples: Int32Array;
@@ -33,17 +33,17 @@ export interface BatchOrigin {
 export function encodeBatch(batch: BatchTensors, { iteration, parentState }: BatchOrigin): Uint8Array {
   const tensors = {
     tokens: i32(batch.tokens_N),
-    offsets: i32(batch.offsets_B1),
+    offsets: i32(batch.offsets_S1),
     scored: i32(batch.scored_T),
-    scored_offsets: i32(batch.scoredOffsets_B1),
+    scored_offsets: i32(batch.scoredOffsets_S1),
     mask: u8(batch.mask_T),
     advantages: f32(batch.advantages_T),
     returns: f32(batch.returns_T),
-    rewards: f32(batch.rewards_B),
+    rewards: f32(batch.rewards_S),
     ...(batch.oldLogProbs_T && { old_log_probs: f32(batch.oldLogProbs_T) }),
     ...(batch.refLogProbs_T && { ref_log_probs: f32(batch.refLogProbs_T) }),
     ...(batch.rolloutLogProbs_T && { rollout_log_probs: f32(batch.rolloutLogProbs_T) }),
-    step_offsets: i32(batch.stepOffsets_S1),
+    step_offsets: i32(batch.stepOffsets_U1),
     micro_offsets: i32(batch.microOffsets_M1),
     micro_samples: i32(batch.microSamples),
   };
@@ -58,17 +58,17 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
   const rolloutLogProbs_T = optional('rollout_log_probs');
   const batch: BatchTensors = {
     tokens_N: i32Of(file, 'tokens', where),
-    offsets_B1: i32Of(file, 'offsets', where),
+    offsets_S1: i32Of(file, 'offsets', where),
     scored_T: i32Of(file, 'scored', where),
-    scoredOffsets_B1: i32Of(file, 'scored_offsets', where),
+    scoredOffsets_S1: i32Of(file, 'scored_offsets', where),
     mask_T: u8Of(file, 'mask', where),
     advantages_T: f32Of(file, 'advantages', where),
     returns_T: f32Of(file, 'returns', where),
-    rewards_B: f32Of(file, 'rewards', where),
+    rewards_S: f32Of(file, 'rewards', where),
     ...(oldLogProbs_T && { oldLogProbs_T }),
     ...(refLogProbs_T && { refLogProbs_T }),
     ...(rolloutLogProbs_T && { rolloutLogProbs_T }),
-    stepOffsets_S1: i32Of(file, 'step_offsets', where),
+    stepOffsets_U1: i32Of(file, 'step_offsets', where),
     microOffsets_M1: i32Of(file, 'micro_offsets', where),
     microSamples: i32Of(file, 'micro_samples', where),
   };
@@ -77,10 +77,10 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
 }
 
 function checkShapes(batch: BatchTensors, where: string): void {
-  const samples = batch.rewards_B.length;
+  const samples = batch.rewards_S.length;
   const scored = batch.scored_T.length;
-  checkOffsets(where, 'offsets', batch.offsets_B1, samples, batch.tokens_N.length);
-  checkOffsets(where, 'scored_offsets', batch.scoredOffsets_B1, samples, scored);
+  checkOffsets(where, 'offsets', batch.offsets_S1, samples, batch.tokens_N.length);
+  checkOffsets(where, 'scored_offsets', batch.scoredOffsets_S1, samples, scored);
   checkIndices(where, 'scored', batch.scored_T, batch.tokens_N.length);
   checkLengths(where, scored, { mask: batch.mask_T, advantages: batch.advantages_T, returns: batch.returns_T });
   checkLengths(where, scored, {
@@ -90,6 +90,6 @@ function checkShapes(batch: BatchTensors, where: string): void {
   });
   const micros = batch.microOffsets_M1.length - 1;
   checkOffsets(where, 'micro_offsets', batch.microOffsets_M1, micros, batch.microSamples.length);
-  checkOffsets(where, 'step_offsets', batch.stepOffsets_S1, batch.stepOffsets_S1.length - 1, micros);
+  checkOffsets(where, 'step_offsets', batch.stepOffsets_U1, batch.stepOffsets_U1.length - 1, micros);
   checkIndices(where, 'micro_samples', batch.microSamples, samples);
 }

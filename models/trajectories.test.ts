@@ -11,15 +11,15 @@ function made(draws: readonly number[], first: number, n: number): Trajectories 
   return {
     weightsDigest: 'w',
     samplesPerDraw: n,
-    draw_B: Int32Array.from(samples, ({ draw }) => draw),
-    row_B: Int32Array.from(samples, ({ draw }) => draw * 7),
+    draw_S: Int32Array.from(samples, ({ draw }) => draw),
+    row_S: Int32Array.from(samples, ({ draw }) => draw * 7),
     promptTokens: Int32Array.from(prompts.flat()),
-    promptOffsets_D1: offsetsOf(prompts.map((prompt) => prompt.length)),
-    responseTokens_R: Int32Array.from(responses.flat()),
-    responseOffsets_B1: offsetsOf(responses.map((response) => response.length)),
-    logProbs_R: Float32Array.from(responses.flat(), (token) => -token),
-    samplingLogProbs_R: Float32Array.from(responses.flat(), (token) => -token / 2),
-    stopReason_B: Uint8Array.from(samples, ({ sample }) => 1 + (sample % 2)),
+    promptOffsets_G1: offsetsOf(prompts.map((prompt) => prompt.length)),
+    responseTokens_T: Int32Array.from(responses.flat()),
+    responseOffsets_S1: offsetsOf(responses.map((response) => response.length)),
+    logProbs_T: Float32Array.from(responses.flat(), (token) => -token),
+    samplingLogProbs_T: Float32Array.from(responses.flat(), (token) => -token / 2),
+    stopReason_S: Uint8Array.from(samples, ({ sample }) => 1 + (sample % 2)),
   };
 }
 
@@ -58,16 +58,16 @@ describe('trajectories', () => {
     const poisoned: Trajectories = {
       ...made([5], 0, 1),
       promptTokens: new Int32Array(0),
-      promptOffsets_D1: Int32Array.of(0, 0),
-      responseTokens_R: new Int32Array(0),
-      responseOffsets_B1: Int32Array.of(0, 0),
-      logProbs_R: new Float32Array(0),
-      samplingLogProbs_R: new Float32Array(0),
-      stopReason_B: Uint8Array.of(3),
+      promptOffsets_G1: Int32Array.of(0, 0),
+      responseTokens_T: new Int32Array(0),
+      responseOffsets_S1: Int32Array.of(0, 0),
+      logProbs_T: new Float32Array(0),
+      samplingLogProbs_T: new Float32Array(0),
+      stopReason_S: Uint8Array.of(3),
     };
     const joined = joinTrajectories([poisoned, made([5], 1, 2)], 3);
     expect([...joined.promptTokens]).toEqual([5, 6]);
-    expect([...joined.stopReason_B]).toEqual([3, 2, 1]);
+    expect([...joined.stopReason_S]).toEqual([3, 2, 1]);
     expect(decodeTrajectories(encodeTrajectories(joined), 'x')).toEqual(joined);
   });
 });

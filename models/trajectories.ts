@@ -4,20 +4,20 @@ import { checkLengths, checkOffsets, misshapen } from './shape-check.ts';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
 import type { DecodedSafetensors, MemoryTensor } from './safetensors.ts';
 
-/** B samples of D draws, R response tokens. Samples lie draw by draw. */
+/** The samples of some draws, draw by draw. Shapes: the legend in core/rl/ragged.ts; G counts the draws. */
 export interface Trajectories {
   readonly weightsDigest: string;
   readonly samplesPerDraw: number;
-  readonly draw_B: Int32Array;
-  readonly row_B: Int32Array;
+  readonly draw_S: Int32Array;
+  readonly row_S: Int32Array;
   readonly promptTokens: Int32Array;
-  readonly promptOffsets_D1: Int32Array;
-  readonly responseTokens_R: Int32Array;
-  readonly responseOffsets_B1: Int32Array;
-  readonly logProbs_R: Float32Array;
-  readonly samplingLogProbs_R: Float32Array;
+  readonly promptOffsets_G1: Int32Array;
+  readonly responseTokens_T: Int32Array;
+  readonly responseOffsets_S1: Int32Array;
+  readonly logProbs_T: Float32Array;
+  readonly samplingLogProbs_T: Float32Array;
   /** 1 stop token or string, 2 length, 3 poison: it has no tokens, since it crashed every worker that sampled it. */
-  readonly stopReason_B: Uint8Array;
+  readonly stopReason_S: Uint8Array;
 }
 
 export const stopReasons = { stop: 1, length: 2, poison: 3 } as const;
@@ -31,27 +31,27 @@ export function joinTrajectories(parts: readonly Trajectories[], samplesPerDraw:
   const prompts = new Map<number, Int32Array>();
   for (const { draw, tokens } of parts.flatMap(promptsOf))
     if ((prompts.get(draw)?.length ?? 0) === 0) prompts.set(draw, tokens);
-  const lengths = parts.flatMap(({ responseOffsets_B1: offsets }) =>
+  const lengths = parts.flatMap(({ responseOffsets_S1: offsets }) =>
     [...offsets.subarray(1)].map((end, b) => end - (offsets[b] ?? 0)),
   );
   return {
     weightsDigest: parts[0]?.weightsDigest ?? '',
     samplesPerDraw,
-    draw_B: Int32Array.from(parts.flatMap((part) => [...part.draw_B])),
-    row_B: Int32Array.from(parts.flatMap((part) => [...part.row_B])),
+    draw_S: Int32Array.from(parts.flatMap((part) => [...part.draw_S])),
+    row_S: Int32Array.from(parts.flatMap((part) => [...part.row_S])),
     promptTokens: Int32Array.from([...prompts.values()].flatMap((tokens) => [...tokens])),
-    promptOffsets_D1: offsetsOf([...prompts.values()].map((tokens) => tokens.length)),
-    responseTokens_R: Int32Array.from(parts.flatMap((part) => [...part.responseTokens_R])),
-    responseOffsets_B1: offsetsOf(lengths),
-    logProbs_R: Float32Array.from(parts.flatMap((part) => [...part.logProbs_R])),
-    samplingLogProbs_R: Float32Array.from(parts.flatMap((part) => [...part.samplingLogProbs_R])),
-    stopReason_B: Uint8Array.from(parts.flatMap((part) => [...part.stopReason_B])),
+    promptOffsets_G1: offsetsOf([...prompts.values()].map((tokens) => tokens.length)),
+    responseTokens_T: Int32Array.from(parts.flatMap((part) => [...part.responseTokens_T])),
+    responseOffsets_S1: offsetsOf(lengths),
+    logProbs_T: Float32Array.from(parts.flatMap((part) => [...part.logProbs_T])),
+    samplingLogProbs_T: Float32Array.from(parts.flatMap((part) => [...part.samplingLogProbs_T])),
+    stopReason_S: Uint8Array.from(parts.flatMap((part) => [...part.stopReason_S])),
   };
 }
 
-function promptsOf({ promptTokens, promptOffsets_D1: offsets, draw_B, samplesPerDraw }: Trajectories) {
+function promptsOf({ promptTokens, promptOffsets_G1: offsets, draw_S, samplesPerDraw }: Trajectories) {
   return Array.from({ length: offsets.length - 1 }, (_, d) => ({
-    draw: draw_B[d * samplesPerDraw] ?? -1,
+    draw: draw_S[d * samplesPerDraw] ?? -1,
     tokens: promptTokens.subarray(offsets[d], offsets[d + 1]),
   }));
 }
@@ -65,15 +65,15 @@ export function offsetsOf(lengths: readonly number[]): Int32Array {
 export function encodeTrajectories(t: Trajectories): Uint8Array {
   return encodeSafetensors(
     {
-      draw: i32(t.draw_B),
-      row: i32(t.row_B),
+      draw: i32(t.draw_S),
+      row: i32(t.row_S),
       prompt_tokens: i32(t.promptTokens),
-      prompt_offsets: i32(t.promptOffsets_D1),
-      response_tokens: i32(t.responseTokens_R),
-      response_offsets: i32(t.responseOffsets_B1),
-      log_probs: f32(t.logProbs_R),
-      sampling_log_probs: f32(t.samplingLogProbs_R),
-      stop_reason: u8(t.stopReason_B),
+      prompt_offsets: i32(t.promptOffsets_G1),
+      response_tokens: i32(t.responseTokens_T),
+      response_offsets: i32(t.responseOffsets_S1),
+      log_probs: f32(t.logProbs_T),
+      sampling_log_probs: f32(t.samplingLogProbs_T),
+      stop_reason: u8(t.stopReason_S),
     },
     { weights: t.weightsDigest, samples_per_draw: String(t.samplesPerDraw) },
   );
@@ -84,28 +84,28 @@ export function decodeTrajectories(bytes: Uint8Array, where: string): Trajectori
   const t: Trajectories = {
     weightsDigest: file.metadata['weights'] ?? '',
     samplesPerDraw: Number(file.metadata['samples_per_draw']),
-    draw_B: i32Of(file, 'draw', where),
-    row_B: i32Of(file, 'row', where),
+    draw_S: i32Of(file, 'draw', where),
+    row_S: i32Of(file, 'row', where),
     promptTokens: i32Of(file, 'prompt_tokens', where),
-    promptOffsets_D1: i32Of(file, 'prompt_offsets', where),
-    responseTokens_R: i32Of(file, 'response_tokens', where),
-    responseOffsets_B1: i32Of(file, 'response_offsets', where),
-    logProbs_R: f32Of(file, 'log_probs', where),
-    samplingLogProbs_R: f32Of(file, 'sampling_log_probs', where),
-    stopReason_B: u8Of(file, 'stop_reason', where),
+    promptOffsets_G1: i32Of(file, 'prompt_offsets', where),
+    responseTokens_T: i32Of(file, 'response_tokens', where),
+    responseOffsets_S1: i32Of(file, 'response_offsets', where),
+    logProbs_T: f32Of(file, 'log_probs', where),
+    samplingLogProbs_T: f32Of(file, 'sampling_log_probs', where),
+    stopReason_S: u8Of(file, 'stop_reason', where),
   };
   checkShapes(t, where);
   return t;
 }
 
 function checkShapes(t: Trajectories, where: string): void {
-  const samples = t.draw_B.length;
+  const samples = t.draw_S.length;
   if (!Number.isInteger(t.samplesPerDraw) || t.samplesPerDraw < 1)
     throw misshapen(where, `samples_per_draw: expected a number of samples, found ${t.samplesPerDraw}`);
-  checkLengths(where, samples, { row: t.row_B, stop_reason: t.stopReason_B });
-  checkOffsets(where, 'prompt_offsets', t.promptOffsets_D1, samples / t.samplesPerDraw, t.promptTokens.length);
-  checkOffsets(where, 'response_offsets', t.responseOffsets_B1, samples, t.responseTokens_R.length);
-  checkLengths(where, t.responseTokens_R.length, { log_probs: t.logProbs_R, sampling_log_probs: t.samplingLogProbs_R });
+  checkLengths(where, samples, { row: t.row_S, stop_reason: t.stopReason_S });
+  checkOffsets(where, 'prompt_offsets', t.promptOffsets_G1, samples / t.samplesPerDraw, t.promptTokens.length);
+  checkOffsets(where, 'response_offsets', t.responseOffsets_S1, samples, t.responseTokens_T.length);
+  checkLengths(where, t.responseTokens_T.length, { log_probs: t.logProbs_T, sampling_log_probs: t.samplingLogProbs_T });
 }
 
 export function i32(data: Int32Array): MemoryTensor {

@@ -362,18 +362,18 @@ class RunWriter {
       encodeTrajectories({
         weightsDigest: stateDigests(builtState(purpose === 'train' ? k - 1 : k)).weightsDigest,
         samplesPerDraw,
-        draw_B: Int32Array.from(
+        draw_S: Int32Array.from(
           responses,
           (_, b) => (purpose === 'train' ? drawOf(k, 0) : 0) + Math.floor(b / samplesPerDraw),
         ),
-        row_B: Int32Array.from(responses, (_, b) => Math.floor(b / samplesPerDraw)),
+        row_S: Int32Array.from(responses, (_, b) => Math.floor(b / samplesPerDraw)),
         promptTokens: this.#dataset.promptTokens,
-        promptOffsets_D1: this.#dataset.promptOffsets,
-        responseTokens_R: Int32Array.from(responses.flatMap((one) => [...one])),
-        responseOffsets_B1: offsetsOf(responses),
-        logProbs_R: new Float32Array(lengths),
-        samplingLogProbs_R: new Float32Array(lengths),
-        stopReason_B: Uint8Array.of(1, 2, 1, 2),
+        promptOffsets_G1: this.#dataset.promptOffsets,
+        responseTokens_T: Int32Array.from(responses.flatMap((one) => [...one])),
+        responseOffsets_S1: offsetsOf(responses),
+        logProbs_T: new Float32Array(lengths),
+        samplingLogProbs_T: new Float32Array(lengths),
+        stopReason_S: Uint8Array.of(1, 2, 1, 2),
       }),
     );
     const table: ScoreTable = {
@@ -416,9 +416,9 @@ class RunWriter {
       prompt: promptOf(Math.floor(b / samplesPerDraw)),
       response: all[b] ?? new Int32Array(),
     }));
-    const offsets_B1 = offsetsOf(samples.map(({ prompt, response }) => Int32Array.of(...prompt, ...response)));
+    const offsets_S1 = offsetsOf(samples.map(({ prompt, response }) => Int32Array.of(...prompt, ...response)));
     const scored = samples.flatMap(({ prompt, response }, b) =>
-      [...response].map((_, t) => (offsets_B1[b] ?? 0) + prompt.length + t),
+      [...response].map((_, t) => (offsets_S1[b] ?? 0) + prompt.length + t),
     );
     const advantages_T = Float32Array.from(
       samples.flatMap(({ response }, b) => [...response].map(() => (b === 1 ? -1 : 1))),
@@ -426,15 +426,15 @@ class RunWriter {
     return encodeBatch(
       {
         tokens_N: Int32Array.from(samples.flatMap(({ prompt, response }) => [...prompt, ...response])),
-        offsets_B1,
+        offsets_S1,
         scored_T: Int32Array.from(scored),
-        scoredOffsets_B1: offsetsOf(samples.map(({ response }) => response)),
+        scoredOffsets_S1: offsetsOf(samples.map(({ response }) => response)),
         mask_T: new Uint8Array(scored.length).fill(1),
         advantages_T,
         returns_T: advantages_T.map((advantage) => advantage * k),
-        rewards_B: kind === 'sft' ? new Float32Array(2) : Float32Array.of(1, 0, 1),
+        rewards_S: kind === 'sft' ? new Float32Array(2) : Float32Array.of(1, 0, 1),
         ...(kind === 'rl' && { rolloutLogProbs_T: new Float32Array(scored.length) }),
-        stepOffsets_S1: Int32Array.of(0, 1),
+        stepOffsets_U1: Int32Array.of(0, 1),
         microOffsets_M1: Int32Array.of(0, samples.length),
         microSamples: Int32Array.from(samples, (_, b) => b),
       },

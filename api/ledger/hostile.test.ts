@@ -252,7 +252,7 @@ describe('a lie that all digests agree with', () => {
   it('the tokens of another sample in its place', async () => {
     await forger.tensors(2, (tensors) => {
       const tokens_N = tensors.tokens_N.slice();
-      tokens_N.copyWithin(tensors.offsets_B1[1] ?? 0, 0, tensors.offsets_B1[1]);
+      tokens_N.copyWithin(tensors.offsets_S1[1] ?? 0, 0, tensors.offsets_S1[1]);
       return { ...tensors, tokens_N };
     });
     await tellsOnly(await blobOf(2, 'tensors'), [
@@ -266,7 +266,7 @@ describe('a lie that all digests agree with', () => {
       ...tensors,
       rolloutLogProbs_T: (tensors.rolloutLogProbs_T ?? new Float32Array()).map((value, t) => (t === 0 ? -0 : value)),
     }));
-    await forger.tensors(2, (tensors) => ({ ...tensors, rewards_B: Float32Array.of(1, 0.5, 1) }));
+    await forger.tensors(2, (tensors) => ({ ...tensors, rewards_S: Float32Array.of(1, 0.5, 1) }));
     await forger.tensors(3, (tensors) => ({ ...tensors, mask_T: tensors.mask_T.map((_, t) => (t === 0 ? 0 : 1)) }));
     expect(await faults()).toEqual([
       toTell(await blobOf(1, 'tensors'), /sample 0 of draw 0/, /other log-probs/),

@@ -136,10 +136,10 @@ async function partSamples(
 ): Promise<SampleView[]> {
   const t = decodeTrajectories(await getBlob(store, runId, trajectories), trajectories);
   const table = (await getJsonBlob(store, runId, scores)) as ScoreTable;
-  return Array.from(t.draw_B, (draw, b): SampleView => {
+  return Array.from(t.draw_S, (draw, b): SampleView => {
     const d = Math.floor(b / t.samplesPerDraw);
-    const row = t.row_B[b] ?? -1;
-    const response = t.responseTokens_R.subarray(t.responseOffsets_B1[b], t.responseOffsets_B1[b + 1]);
+    const row = t.row_S[b] ?? -1;
+    const response = t.responseTokens_T.subarray(t.responseOffsets_S1[b], t.responseOffsets_S1[b + 1]);
     return {
       iteration,
       draw,
@@ -147,13 +147,13 @@ async function partSamples(
       sample: b % t.samplesPerDraw,
       prompt:
         rows[row]?.prompt ??
-        tokenizer.decode(t.promptTokens.subarray(t.promptOffsets_D1[d], t.promptOffsets_D1[d + 1])),
+        tokenizer.decode(t.promptTokens.subarray(t.promptOffsets_G1[d], t.promptOffsets_G1[d + 1])),
       response: tokenizer.decode(response, { skipSpecial: true }),
       responseTokens: response.length,
       reward: table.scores[b] ?? null,
       ...(typeof table.reasons[b] === 'string' ? { reason: table.reasons[b] } : {}),
       columns: Object.fromEntries(Object.entries(table.columns).map(([name, values]) => [name, values[b] ?? null])),
-      stopReason: nameOfStop(t.stopReason_B[b]),
+      stopReason: nameOfStop(t.stopReason_S[b]),
       ...factsOf(rows[row]),
     };
   });
@@ -176,14 +176,14 @@ function learntRows(
     samples
       .filter((index) => typeof index === 'number')
       .map((index, sample): SampleView => {
-        const end = tensors.offsets_B1[index + 1] ?? 0;
-        const first = tensors.scored_T[tensors.scoredOffsets_B1[index] ?? 0] ?? end;
+        const end = tensors.offsets_S1[index + 1] ?? 0;
+        const first = tensors.scored_T[tensors.scoredOffsets_S1[index] ?? 0] ?? end;
         return {
           iteration: batch.iteration,
           draw,
           row,
           sample,
-          prompt: rows[row]?.prompt ?? tokenizer.decode(tensors.tokens_N.subarray(tensors.offsets_B1[index], first)),
+          prompt: rows[row]?.prompt ?? tokenizer.decode(tensors.tokens_N.subarray(tensors.offsets_S1[index], first)),
           response: tokenizer.decode(tensors.tokens_N.subarray(first, end), { skipSpecial: true }),
           responseTokens: end - first,
           reward: null,
@@ -196,8 +196,8 @@ function learntRows(
   );
 }
 
-function meanAdvantage({ advantages_T, scoredOffsets_B1 }: BatchTensors, index: number): number {
-  const values = advantages_T.subarray(scoredOffsets_B1[index], scoredOffsets_B1[index + 1]);
+function meanAdvantage({ advantages_T, scoredOffsets_S1 }: BatchTensors, index: number): number {
+  const values = advantages_T.subarray(scoredOffsets_S1[index], scoredOffsets_S1[index + 1]);
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 

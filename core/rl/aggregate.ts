@@ -1,12 +1,12 @@
 /**
  * From a loss per token to the loss of a batch (verl: `agg_loss`, key `actor.loss_agg_mode`).
  *
- * With D data-parallel ranks, N valid tokens and B sequences in the whole mini-batch:
- *   token-mean               Σ x·m / N · D
- *   token-sum                Σ x·m · D
- *   seq-mean-token-sum       Σ_s (Σ_t x·m) / B · D            (empty rows excluded)
+ * With R data-parallel ranks, and n valid tokens and S sequences in the whole mini-batch:
+ *   token-mean               Σ x·m / n · R
+ *   token-sum                Σ x·m · R
+ *   seq-mean-token-sum       Σ_s (Σ_t x·m) / S · R            (empty rows excluded)
  *   seq-mean-token-sum-norm  the same ÷ lossScaleFactor
- *   seq-mean-token-mean      Σ_s (Σ_t x·m / (Σ_t m + 1e-8)) / B · D
+ *   seq-mean-token-mean      Σ_s (Σ_t x·m / (Σ_t m + 1e-8)) / S · R
  * All are linear in x, so the derivative is a weight per token. Dividing by the totals of the mini-batch, not of the
  * micro-batch, makes micro-batches add up exactly to the mini-batch whatever the split.
  */

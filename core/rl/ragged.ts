@@ -1,8 +1,14 @@
 /**
- * Ragged rows: per-token values of S samples laid one after the other, without padding.
+ * Ragged rows: per-token values of several samples, one after the other, without padding.
  *
- * Legend of shapes, everywhere in core/rl: S samples, T response tokens of all samples together, G prompt groups,
- * S1 = S + 1 offsets.
+ * Legend of shapes, everywhere in petrel's TypeScript. `rewards_S` has one element per sample.
+ *
+ *   S  samples (sequences)                      G  prompt groups; in a rollout one per draw
+ *   T  response tokens of all samples           N  packed tokens, prompts and responses together
+ *   P  scored positions of one forward pass     V  tokens of the vocabulary
+ *   M  micro-batches                            U  optimiser steps (updates)
+ *
+ * A 1 behind a letter means offsets: `offsets_S1` has S + 1 elements, and row s is [offsets_S1[s], offsets_S1[s + 1]).
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';

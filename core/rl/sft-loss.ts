@@ -1,6 +1,6 @@
 /**
- * Supervised loss: −Σ log p · m / N with N the masked tokens of the whole batch, times the number of ranks
- * (verl: `sft_loss`). Micro-batches that share N add up exactly.
+ * Supervised loss: −Σ log p · m / n, with n the masked tokens of the whole batch, times the number of ranks
+ * (verl: `sft_loss`). Micro-batches that share n add up exactly.
  */
 import { at } from '../at.ts';
 import { maskedSum } from './masked-stats.ts';

@@ -109,7 +109,7 @@ describe('a run of four iterations (seed 42)', () => {
       for (const jobId of batch.results)
         expect(await readRecord(loop.store, keys.result(run.runId, jobId), resultRecord)).toBeDefined();
       const tensors = decodeBatch(await getBlob(loop.store, run.runId, batch.tensors), 'batch');
-      expect(tensors.rewards_B).toHaveLength(16);
+      expect(tensors.rewards_S).toHaveLength(16);
       expect(tensors.oldLogProbs_T).toBeUndefined();
       expect(tensors.scored_T.length).toBe(tensors.advantages_T.length);
     }

@@ -72,8 +72,8 @@ async function rolloutsOf(run: StartedRun): Promise<Rollouts> {
   return {
     trajectories,
     states: await loop.states(run),
-    jobs: decoded.map(({ draw_B, responseOffsets_B1: offsets }) => ({
-      draws: [...draw_B],
+    jobs: decoded.map(({ draw_S, responseOffsets_S1: offsets }) => ({
+      draws: [...draw_S],
       lengths: [...offsets.subarray(1)].map((end, b) => end - (offsets[b] ?? 0)),
     })),
     resumedSamples: sum(figure('rollout/resumed_samples')),

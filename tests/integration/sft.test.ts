@@ -41,10 +41,10 @@ describe('a supervised run (seed 42)', () => {
     const tensors = decodeBatch(await getBlob(loop.store, run.runId, batch.tensors), 'batch');
     batch.draws.forEach(({ row }, b) => {
       const [prompt, response] = [promptOf(dataset, row), responseOf(dataset, row)];
-      const sample = tensors.tokens_N.subarray(tensors.offsets_B1[b], tensors.offsets_B1[b + 1]);
-      const scored = tensors.scored_T.subarray(tensors.scoredOffsets_B1[b], tensors.scoredOffsets_B1[b + 1]);
+      const sample = tensors.tokens_N.subarray(tensors.offsets_S1[b], tensors.offsets_S1[b + 1]);
+      const scored = tensors.scored_T.subarray(tensors.scoredOffsets_S1[b], tensors.scoredOffsets_S1[b + 1]);
       expect([...sample]).toEqual([...prompt, ...response]);
-      expect([...scored].map((n) => n - (tensors.offsets_B1[b] ?? 0))).toEqual(
+      expect([...scored].map((n) => n - (tensors.offsets_S1[b] ?? 0))).toEqual(
         [...response.keys()].map((t) => prompt.length + t),
       );
       // The end of text is learnt as well.
@@ -55,7 +55,7 @@ describe('a supervised run (seed 42)', () => {
   it('packs: no micro-batch is over the token limit, and every row is in exactly one', async () => {
     for (const { batch } of made.slice(0, 3)) {
       const tensors = decodeBatch(await getBlob(loop.store, run.runId, batch.tensors), 'batch');
-      const lengthOf = (b: number) => (tensors.offsets_B1[b + 1] ?? 0) - (tensors.offsets_B1[b] ?? 0);
+      const lengthOf = (b: number) => (tensors.offsets_S1[b + 1] ?? 0) - (tensors.offsets_S1[b] ?? 0);
       const micros = Array.from({ length: tensors.microOffsets_M1.length - 1 }, (_, m) => [
         ...tensors.microSamples.subarray(tensors.microOffsets_M1[m], tensors.microOffsets_M1[m + 1]),
       ]);

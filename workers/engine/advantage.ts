@@ -102,17 +102,17 @@ function planSteps(input: AdvantageInput, samples: readonly Sample[]): { steps: 
   return { steps, micros };
 }
 
-type Layout = Omit<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_B'>;
+type Layout = Omit<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>;
 
 function layOut(samples: readonly Sample[], micros: readonly number[][], steps: readonly number[][]): Layout {
-  const offsets_B1 = offsetsOf(samples.map(({ prompt, response }) => prompt.length + response.length));
-  const scoredOffsets_B1 = offsetsOf(samples.map(({ response }) => response.length));
-  const tokens_N = new Int32Array(offsets_B1[samples.length] ?? 0);
-  const scored_T = new Int32Array(scoredOffsets_B1[samples.length] ?? 0);
+  const offsets_S1 = offsetsOf(samples.map(({ prompt, response }) => prompt.length + response.length));
+  const scoredOffsets_S1 = offsetsOf(samples.map(({ response }) => response.length));
+  const tokens_N = new Int32Array(offsets_S1[samples.length] ?? 0);
+  const scored_T = new Int32Array(scoredOffsets_S1[samples.length] ?? 0);
   const rolloutLogProbs_T = new Float32Array(scored_T.length);
   samples.forEach(({ prompt, response, rolloutLogProbs }, b) => {
-    const start = offsets_B1[b] ?? 0;
-    const scoredStart = scoredOffsets_B1[b] ?? 0;
+    const start = offsets_S1[b] ?? 0;
+    const scoredStart = scoredOffsets_S1[b] ?? 0;
     tokens_N.set(prompt, start);
     tokens_N.set(response, start + prompt.length);
     rolloutLogProbs_T.set(rolloutLogProbs, scoredStart);
@@ -120,12 +120,12 @@ function layOut(samples: readonly Sample[], micros: readonly number[][], steps: 
   });
   return {
     tokens_N,
-    offsets_B1,
+    offsets_S1,
     scored_T,
-    scoredOffsets_B1,
+    scoredOffsets_S1,
     mask_T: new Uint8Array(scored_T.length).fill(1),
     rolloutLogProbs_T,
-    stepOffsets_S1: offsetsOf(steps.map((step) => step.length)),
+    stepOffsets_U1: offsetsOf(steps.map((step) => step.length)),
     microOffsets_M1: offsetsOf(micros.map((micro) => micro.length)),
     microSamples: Int32Array.from(micros.flat()),
   };
@@ -148,7 +148,7 @@ async function addLogProbs(
     ...layout,
     advantages_T: new Float32Array(),
     returns_T: new Float32Array(),
-    rewards_B: new Float32Array(),
+    rewards_S: new Float32Array(),
   };
   const { temperature, useKlLoss } = input.algorithm.loss;
   let old: LogProbs | undefined;
@@ -212,17 +212,17 @@ function advantagesOf(
   input: AdvantageInput,
   samples: readonly Sample[],
   layout: Layout,
-): Pick<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_B'> {
-  const rewards_B = Float32Array.from(samples, (sample) => sample.score);
+): Pick<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'> {
+  const rewards_S = Float32Array.from(samples, (sample) => sample.score);
   const tokens = layout.scored_T.length;
   if (input.kind === 'sft' || samples.length === 0) {
-    return { advantages_T: new Float32Array(tokens), returns_T: new Float32Array(tokens), rewards_B };
+    return { advantages_T: new Float32Array(tokens), returns_T: new Float32Array(tokens), rewards_S };
   }
   const { advantages_T, returns_T } = advantageEstimator(input.algorithm.advEstimator).compute(
-    { rows: rowsOf(layout), scores_S: rewards_B, groups_S: samples.map((sample) => sample.draw) },
+    { rows: rowsOf(layout), scores_S: rewards_S, groups_S: samples.map((sample) => sample.draw) },
     { normAdvByStdInGrpo: input.algorithm.normAdvByStd },
   );
-  return { advantages_T: Float32Array.from(advantages_T), returns_T: Float32Array.from(returns_T), rewards_B };
+  return { advantages_T: Float32Array.from(advantages_T), returns_T: Float32Array.from(returns_T), rewards_S };
 }
 
 function countersAfter(input: AdvantageInput, steps: number): Counters {

@@ -27,8 +27,8 @@ export function batchMetrics(
     ...counts,
     ...dataMetrics({
       rows: rowsOf(batch),
-      scores_S: batch.rewards_B,
-      rewards_S: batch.rewards_B,
+      scores_S: batch.rewards_S,
+      rewards_S: batch.rewards_S,
       promptLengths_S: samples.map((sample) => sample.prompt.length),
       responseLengths_S: samples.map((sample) => sample.response.length),
       maxPromptLength: Number.POSITIVE_INFINITY,
@@ -36,7 +36,7 @@ export function batchMetrics(
       advantages_T: batch.advantages_T,
       returns_T: batch.returns_T,
     }),
-    'critic/score/std': standardDeviation(batch.rewards_B),
+    'critic/score/std': standardDeviation(batch.rewards_S),
     ...(input.algorithm.samplesPerDraw === 1 ? {} : { 'training/groups_without_signal': withoutSignal(composition) }),
     ...scorerMetrics(composition),
     ...(entropy_T === undefined ? {} : { 'actor/entropy': entropyOf(input, batch, entropy_T) }),
@@ -46,8 +46,8 @@ export function batchMetrics(
   };
 }
 
-export function rowsOf(layout: Pick<BatchTensors, 'scoredOffsets_B1' | 'mask_T'>) {
-  return { offsets_S1: layout.scoredOffsets_B1, mask_T: layout.mask_T };
+export function rowsOf(layout: Pick<BatchTensors, 'scoredOffsets_S1' | 'mask_T'>) {
+  return { offsets_S1: layout.scoredOffsets_S1, mask_T: layout.mask_T };
 }
 
 function withoutSignal({ samples }: Composition): number {

@@ -20,7 +20,7 @@ export interface Coefficients {
 export function stepTotals(batch: BatchTensors, samples: readonly number[], settings: LossSettings): BatchTotals {
   let batchNumTokens = 0;
   for (const b of samples) {
-    for (let t = batch.scoredOffsets_B1[b] ?? 0; t < (batch.scoredOffsets_B1[b + 1] ?? 0); t++)
+    for (let t = batch.scoredOffsets_S1[b] ?? 0; t < (batch.scoredOffsets_S1[b + 1] ?? 0); t++)
       batchNumTokens += batch.mask_T[t] ?? 0;
   }
   return { dpSize: 1, batchNumTokens, globalBatchSize: samples.length, lossScaleFactor: settings.lossScaleFactor };

@@ -12,8 +12,8 @@ export interface MicroBatch {
 
 /** `samples`: sample indices in packed order. A scored token is predicted at the position before it. */
 export function cutMicroBatch(batch: BatchTensors, samples: Int32Array): MicroBatch {
-  const lengths = Array.from(samples, (b) => span(batch.offsets_B1, b));
-  const scoredLengths = Array.from(samples, (b) => span(batch.scoredOffsets_B1, b));
+  const lengths = Array.from(samples, (b) => span(batch.offsets_S1, b));
+  const scoredLengths = Array.from(samples, (b) => span(batch.scoredOffsets_S1, b));
   const cuSeqlens = prefixSums(lengths);
   const rowOffsets_S1 = prefixSums(scoredLengths);
   const tokens_N = new Int32Array(cuSeqlens[samples.length] ?? 0);
@@ -21,11 +21,11 @@ export function cutMicroBatch(batch: BatchTensors, samples: Int32Array): MicroBa
   const targets_P = new Int32Array(positions_P.length);
   const tokens_P = new Int32Array(positions_P.length);
   samples.forEach((b, i) => {
-    const start = at(batch.offsets_B1, b);
+    const start = at(batch.offsets_S1, b);
     const packedStart = at(cuSeqlens, i);
-    tokens_N.set(batch.tokens_N.subarray(start, at(batch.offsets_B1, b + 1)), packedStart);
+    tokens_N.set(batch.tokens_N.subarray(start, at(batch.offsets_S1, b + 1)), packedStart);
     let p = at(rowOffsets_S1, i);
-    for (let t = at(batch.scoredOffsets_B1, b); t < at(batch.scoredOffsets_B1, b + 1); t++, p++) {
+    for (let t = at(batch.scoredOffsets_S1, b); t < at(batch.scoredOffsets_S1, b + 1); t++, p++) {
       const scored = at(batch.scored_T, t);
       positions_P[p] = packedStart + (scored - start) - 1;
       targets_P[p] = at(batch.tokens_N, scored);

@@ -46,7 +46,7 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
     trajectories: await putBlob(store, context.runId, encodeTrajectories(trajectories)),
     samples: completions.length,
     promptTokens: trajectories.promptTokens.length,
-    responseTokens: trajectories.responseTokens_R.length,
+    responseTokens: trajectories.responseTokens_T.length,
   };
 }
 
@@ -68,14 +68,14 @@ function pack(input: RolloutInput, prompts: readonly Int32Array[], completions: 
   return {
     weightsDigest: input.weights,
     samplesPerDraw: n,
-    draw_B: Int32Array.from(completions, (_, b) => owner(b)?.draw ?? -1),
-    row_B: Int32Array.from(completions, (_, b) => owner(b)?.row ?? -1),
+    draw_S: Int32Array.from(completions, (_, b) => owner(b)?.draw ?? -1),
+    row_S: Int32Array.from(completions, (_, b) => owner(b)?.row ?? -1),
     promptTokens: Int32Array.from(prompts.flatMap((prompt) => [...prompt])),
-    promptOffsets_D1: offsetsOf(prompts.map((prompt) => prompt.length)),
-    responseTokens_R: Int32Array.from(completions.flatMap((completion) => completion.tokens)),
-    responseOffsets_B1: offsetsOf(completions.map((completion) => completion.tokens.length)),
-    logProbs_R: Float32Array.from(completions.flatMap((completion) => completion.logProbs)),
-    samplingLogProbs_R: Float32Array.from(completions.flatMap((completion) => completion.samplingLogProbs)),
-    stopReason_B: Uint8Array.from(completions, (completion) => completion.stopReason),
+    promptOffsets_G1: offsetsOf(prompts.map((prompt) => prompt.length)),
+    responseTokens_T: Int32Array.from(completions.flatMap((completion) => completion.tokens)),
+    responseOffsets_S1: offsetsOf(completions.map((completion) => completion.tokens.length)),
+    logProbs_T: Float32Array.from(completions.flatMap((completion) => completion.logProbs)),
+    samplingLogProbs_T: Float32Array.from(completions.flatMap((completion) => completion.samplingLogProbs)),
+    stopReason_S: Uint8Array.from(completions, (completion) => completion.stopReason),
   };
 }

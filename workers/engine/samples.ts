@@ -41,7 +41,7 @@ export function compose(input: AdvantageInput, parts: readonly ScoredPart[], run
   let total = 0;
   for (const { trajectories, scores } of parts) {
     const n = trajectories.samplesPerDraw;
-    for (let d = 0; d * n < trajectories.draw_B.length; d++) {
+    for (let d = 0; d * n < trajectories.draw_S.length; d++) {
       const members = Array.from({ length: n }, (_, i) => d * n + i);
       const valid = members.filter((b) => scores.scores[b] !== null);
       failed += n - valid.length;
@@ -50,8 +50,8 @@ export function compose(input: AdvantageInput, parts: readonly ScoredPart[], run
       const indices = new Map(valid.map((b, i) => [b, samples.length + i]));
       if (used) samples.push(...valid.map((b) => sampleAt(trajectories, scores, b, d)));
       draws.push({
-        draw: trajectories.draw_B[d * n] ?? -1,
-        row: trajectories.row_B[d * n] ?? -1,
+        draw: trajectories.draw_S[d * n] ?? -1,
+        row: trajectories.row_S[d * n] ?? -1,
         fate: used ? 'trained' : 'filtered',
         ...(used ? {} : { reason: `${valid.length} of ${n} samples are valid` }),
         samples: members.map((b) => (used ? indices.get(b) : undefined) ?? failureOf(scores, b)),
@@ -64,16 +64,16 @@ export function compose(input: AdvantageInput, parts: readonly ScoredPart[], run
 }
 
 function sampleAt(t: Trajectories, scores: ScoreTable, b: number, d: number): Sample {
-  const prompt = t.promptTokens.subarray(t.promptOffsets_D1[d], t.promptOffsets_D1[d + 1]);
-  const [start, end] = [t.responseOffsets_B1[b], t.responseOffsets_B1[b + 1]];
+  const prompt = t.promptTokens.subarray(t.promptOffsets_G1[d], t.promptOffsets_G1[d + 1]);
+  const [start, end] = [t.responseOffsets_S1[b], t.responseOffsets_S1[b + 1]];
   return {
-    draw: t.draw_B[b] ?? -1,
-    row: t.row_B[b] ?? -1,
+    draw: t.draw_S[b] ?? -1,
+    row: t.row_S[b] ?? -1,
     prompt,
-    response: t.responseTokens_R.subarray(start, end),
-    rolloutLogProbs: t.logProbs_R.subarray(start, end),
+    response: t.responseTokens_T.subarray(start, end),
+    rolloutLogProbs: t.logProbs_T.subarray(start, end),
     score: scores.scores[b] ?? 0,
-    stopReason: t.stopReason_B[b] ?? 0,
+    stopReason: t.stopReason_S[b] ?? 0,
     columns: columnsAt(scores, b),
   };
 }

@@ -60,7 +60,7 @@ function accumulate(
   metrics: Record<string, number>[],
   tick: () => void,
 ): boolean {
-  const micros = range(batch.stepOffsets_S1, s).map((m) =>
+  const micros = range(batch.stepOffsets_U1, s).map((m) =>
     batch.microSamples.subarray(...bounds(batch.microOffsets_M1, m)),
   );
   const totals = stepTotals(

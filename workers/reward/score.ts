@@ -66,7 +66,7 @@ export class RewardRole {
     );
     const dataset = await this.#dataset(store, input.dataset);
     const tokenizer = await tokenizerOf(await modelFolder(store, input.model, this.#cache, 'text'));
-    const total = trajectories.row_B.length;
+    const total = trajectories.row_S.length;
     const sample = (b: number) =>
       inputOf(trajectories, dataset, b, (ids) => tokenizer.decode(ids, { skipSpecial: true }));
     const prints = this.#printLimit(message.runId, report);

@@ -37,7 +37,7 @@ export class Scoring {
 
   /** One outcome per sample of the trajectories. */
   async all(progress: (done: number) => void): Promise<ScoreOutcome[]> {
-    const total = this.#parts.trajectories.row_B.length;
+    const total = this.#parts.trajectories.row_S.length;
     const scored: ScoreOutcome[] = [];
     for (let start = 0; start < total; start += chunk) {
       const size = Math.min(chunk, total - start);
@@ -65,7 +65,7 @@ export class Scoring {
   /** A sample without a response gets no score. */
   async #score(indices: readonly number[]): Promise<ScoreOutcome[]> {
     const { host, trajectories, sample } = this.#parts;
-    const sampled = indices.filter((b) => trajectories.stopReason_B[b] !== stopReasons.poison);
+    const sampled = indices.filter((b) => trajectories.stopReason_S[b] !== stopReasons.poison);
     const outcomes = await host.score(sampled.map(sample), this.#options(sampled));
     const byIndex = new Map(sampled.map((b, i) => [b, outcomes[i]]));
     return indices.map((b) => byIndex.get(b) ?? noResponse);
@@ -80,8 +80,8 @@ export class Scoring {
 }
 
 /** The name that `petrel samples` shows. */
-function sampleName({ draw_B, row_B, samplesPerDraw }: Trajectories, b: number): string {
-  return `draw ${draw_B[b]} row ${row_B[b]} #${b % samplesPerDraw}`;
+function sampleName({ draw_S, row_S, samplesPerDraw }: Trajectories, b: number): string {
+  return `draw ${draw_S[b]} row ${row_S[b]} #${b % samplesPerDraw}`;
 }
 
 function isAccident(outcome: ScoreOutcome): boolean {
@@ -105,8 +105,8 @@ export function inputOf(
   b: number,
   decode: (ids: number[]) => string,
 ): ScorerInput {
-  const row = dataset.rows[t.row_B[b] ?? -1];
-  const response = t.responseTokens_R.subarray(t.responseOffsets_B1[b], t.responseOffsets_B1[b + 1]);
+  const row = dataset.rows[t.row_S[b] ?? -1];
+  const response = t.responseTokens_T.subarray(t.responseOffsets_S1[b], t.responseOffsets_S1[b + 1]);
   return {
     dataSource: row?.dataSource ?? '',
     solutionStr: decode([...response]),
