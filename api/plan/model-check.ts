@@ -1,15 +1,15 @@
 /** The model folder: its config is read and every tensor's shape is compared, without loading one. */
 import { showBytes, showCount } from '../../core/quantities.ts';
-import { expectedTensors, readDecoderConfig } from '../../models/config.ts';
+import { expectedTensors } from '../../models/config.ts';
 import { openSafetensors } from '../../models/safetensors.ts';
-import { checkTensors, readConfigJson } from '../../models/weights.ts';
+import { checkTensors } from '../../models/weights.ts';
 import type { Check } from './checks.ts';
 
 export const modelCheck: Check = {
   name: 'model',
   look: async (inputs) => {
     const { folder, missingBytes = 0 } = await inputs.model();
-    const config = readDecoderConfig(await readConfigJson(folder), `${folder}/config.json`);
+    const config = await inputs.config();
     const tensors = expectedTensors(config);
     const parameters = tensors.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
     const { path } = inputs.recipe.model;

@@ -1,5 +1,9 @@
 /** What a recipe names outside of itself: model, tokenizer, rows, scorer. Each is looked up once, for `plan` and for `run`. */
+import { readdir } from 'node:fs/promises';
+import type { DecoderConfig } from '../../core/ports.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
+import { readDecoderConfig } from '../../models/config.ts';
+import { readConfigJson } from '../../models/weights.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
 import type { Tokenizer } from '../../models/tokenizer.ts';
 import { locateModel } from '../runs/locate-model.ts';
@@ -17,6 +21,7 @@ export class RecipeInputs {
   readonly #locate: LocateOptions;
   readonly #rows = new Map<RowsPart, Promise<RunRows>>();
   #model: Promise<LocatedModel> | undefined;
+  #config: Promise<DecoderConfig> | undefined;
   #tokenizer: Promise<Tokenizer> | undefined;
 
   constructor(recipe: Recipe, ports: InputPorts, locate: LocateOptions = {}) {
@@ -28,6 +33,19 @@ export class RecipeInputs {
   /** Throws InvalidInputError, or RetryableError `HubUnreachable`. */
   model(): Promise<LocatedModel> {
     return (this.#model ??= locateModel(this.recipe, this.ports, this.#locate));
+  }
+
+  /** Throws InvalidInputError for a config that is not supported. */
+  config(): Promise<DecoderConfig> {
+    return (this.#config ??= this.model().then(async ({ folder }) =>
+      readDecoderConfig(await readConfigJson(folder), `${folder}/config.json`),
+    ));
+  }
+
+  /** Names of the weights' files that are in the folder. */
+  async weightFiles(): Promise<string[]> {
+    const { folder } = await this.model();
+    return (await readdir(folder)).filter((name) => name.endsWith('.safetensors'));
   }
 
   /** Throws InvalidInputError. */

@@ -13,6 +13,7 @@ import {
 } from '../../core/recipe/index.ts';
 import { canonicalJson } from '../../core/canonical.ts';
 import type { CheckResult, PlanCheck } from './checks.ts';
+import type { Resources } from './resources.ts';
 
 export interface PlanReport {
   readonly file: string;
@@ -24,6 +25,9 @@ export interface PlanReport {
   readonly run: RunLength;
   readonly promises: Promises;
   readonly checks: readonly PlanCheck[];
+  /** Absent for a model that cannot be read. */
+  readonly memory?: Resources['memory'];
+  readonly disk?: Resources['disk'];
   readonly problems: readonly RecipeIssue[];
   readonly recipe: Recipe;
 }

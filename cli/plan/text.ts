@@ -1,6 +1,6 @@
 /** The report of `plan` for people. */
 import { showValue } from '../../core/recipe/index.ts';
-import { showCount } from '../../core/quantities.ts';
+import { showBytes, showCount } from '../../core/quantities.ts';
 import { renderFields } from '../printer/table.ts';
 import type { PlanReport } from '../../api/plan/report.ts';
 
@@ -12,6 +12,7 @@ export function planText(report: PlanReport, all: readonly Field[] | undefined):
     `${report.name} (${report.kind}) from ${report.file}`,
     heading(all === undefined ? 'Keys that differ from their default' : 'All keys', renderFields(keys)),
     heading('Arithmetic', renderFields(arithmeticFields(report))),
+    heading('Memory and disk, estimated', renderFields(resourceFields(report))),
     heading('Promises', renderFields(promiseFields(report))),
     heading(
       'Checks',
@@ -70,3 +71,31 @@ function promiseFields({ promises }: PlanReport): Field[] {
     ],
   ];
 }
+
+function resourceFields({ memory, disk }: PlanReport): Field[] {
+  if (memory === undefined || disk === undefined) return [];
+  const processes = memory.processes.map(({ pool, workers, role, parts, bytes }): Field => {
+    const largest = Object.entries(parts)
+      .filter(([, size]) => size > 0)
+      .map(([name, size]) => `${partNames[name] ?? name} ${showBytes(size)}`);
+    const many = workers === 1 ? '' : `${workers} x `;
+    return [`${pool} (${role})`, `${many}${showBytes(bytes)}: ${largest.join(', ')}`];
+  });
+  return [
+    ...processes,
+    ['memory', `${showBytes(memory.bytes)} of the machine's ${showBytes(memory.machineBytes)}`],
+    [
+      'checkpoint',
+      `${showBytes(disk.checkpointBytes)}, ${disk.checkpoints === null ? 'all' : `at most ${disk.checkpoints}`} kept`,
+    ],
+    ['store', storeText(disk)],
+  ];
+}
+
+function storeText({ bytes, freeBytes, modelBytes }: NonNullable<PlanReport['disk']>): string {
+  const needed =
+    bytes === null ? 'depends on the number of rows' : `${showBytes(bytes)} with the base of ${showBytes(modelBytes)}`;
+  return freeBytes === null ? needed : `${needed}; ${showBytes(freeBytes)} are free`;
+}
+
+const partNames: Readonly<Record<string, string>> = { kvCache: 'KV cache' };

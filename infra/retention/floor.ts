@@ -12,7 +12,7 @@ import type { RunLog } from '../store/run-log.ts';
 import { livePins } from '../store/retention-log.ts';
 
 /** At least two, because a single checkpoint is lost with its first damaged byte. */
-const fewestCheckpoints = 2;
+export const fewestCheckpoints = 2;
 
 export interface RetentionRule {
   /** Newest verified checkpoints that are kept; null: all of them, and the base. */

@@ -147,9 +147,9 @@ const cases: readonly Case[] = [
   {
     what: 'a store where nothing can be made',
     recipe: { store: '/proc/petrel/store' },
-    says: /^store: expected a folder.*cannot be made/,
+    says: /^store: expected a folder/,
   },
-  { what: 'a store of no kind', recipe: { store: 'gs://bucket/runs' }, says: /no store of the kind gs:/ },
+  { what: 'a store of no kind', recipe: { store: 'gs://bucket/runs' }, says: /gs:\/\/bucket\/runs/ },
   {
     what: 'a hub name that is none',
     recipe: { model: { path: 'nobody/nothing' } },

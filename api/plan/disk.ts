@@ -1,0 +1,36 @@
+/** Room that a run takes in its store: checkpoints of 12 bytes for each parameter, and the base model. */
+import type { DecoderConfig } from '../../core/ports.ts';
+import type { Recipe } from '../../core/recipe/index.ts';
+import { fewestCheckpoints } from '../../infra/retention/floor.ts';
+import { parameterCount } from './memory.ts';
+
+export interface DiskUse {
+  /** Of one checkpoint. */
+  readonly checkpointBytes: number;
+  /** Most checkpoints that are there at once; null: only known with the length of the run. */
+  readonly checkpoints: number | null;
+  /** The base model's weights. */
+  readonly modelBytes: number;
+  readonly bytes: number | null;
+  /** Free where the store is; null: it is no folder. */
+  readonly freeBytes: number | null;
+}
+
+/** `made`: checkpoints that the whole run writes; null: not known. `freeBytes` of the store, `modelBytes` of its base. */
+export function diskOf(
+  recipe: Recipe,
+  config: DecoderConfig,
+  made: number | null,
+  room: Pick<DiskUse, 'modelBytes' | 'freeBytes'>,
+): DiskUse {
+  const checkpointBytes = 12 * parameterCount(config);
+  const keep = recipe.trainer.max_actor_ckpt_to_keep;
+  // The oldest one goes after the newest is there.
+  const most = keep === null ? made : Math.min(made ?? Number.POSITIVE_INFINITY, Math.max(keep, fewestCheckpoints) + 1);
+  return {
+    ...room,
+    checkpointBytes,
+    checkpoints: most,
+    bytes: most === null ? null : room.modelBytes + most * checkpointBytes,
+  };
+}

@@ -1,0 +1,83 @@
+/** Memory and disk that a run needs, against what this machine has. */
+import { existsSync, readFileSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { totalmem } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { PetrelError } from '../../core/errors.ts';
+import { showBytes } from '../../core/quantities.ts';
+import { freeBytes } from '../../infra/store/free-space.ts';
+import { storeUrl } from '../../infra/store/open.ts';
+import { defaultStore } from '../../infra/store/places.ts';
+import type { PlanCheck } from './checks.ts';
+import { diskOf } from './disk.ts';
+import type { DiskUse } from './disk.ts';
+import { memoryOf } from './memory.ts';
+import type { ProcessMemory } from './memory.ts';
+import type { RecipeInputs } from './recipe-inputs.ts';
+
+export interface Resources {
+  readonly memory: {
+    readonly processes: readonly ProcessMemory[];
+    /** Of all processes together. */
+    readonly bytes: number;
+    readonly machineBytes: number;
+  };
+  readonly disk: DiskUse;
+}
+
+/** undefined for a model that cannot be read. `checkpoints`: how many the run writes; null: not known. */
+export async function resourcesOf(inputs: RecipeInputs, checkpoints: number | null): Promise<Resources | undefined> {
+  const config = await inputs.config().catch(asUnknown);
+  if (config === undefined) return undefined;
+  const machine = { bytes: machineBytes(), bf16: /\bavx512_bf16\b/.test(readFileSync('/proc/cpuinfo', 'utf8')) };
+  const processes = memoryOf(inputs.recipe, config, machine);
+  const bytes = processes.reduce((sum, process) => sum + process.workers * process.bytes, 0);
+  const { recipe, ports } = inputs;
+  const room = { modelBytes: await modelBytes(inputs), freeBytes: await freeIn(recipe.store, ports.home) };
+  return {
+    memory: { processes, bytes, machineBytes: machine.bytes },
+    disk: diskOf(recipe, config, checkpoints, room),
+  };
+}
+
+/** What is more than there is, as lines of the checks. */
+export function resourceWarnings({ memory, disk }: Resources): PlanCheck[] {
+  const warnings: PlanCheck[] = [];
+  if (memory.bytes > memory.machineBytes) {
+    const detail = `the run needs about ${showBytes(memory.bytes)}, this machine has ${showBytes(memory.machineBytes)}`;
+    const hint = 'a smaller actor.ppo_max_token_len_per_gpu, rollout.max_num_seqs, model, or fewer workers need less';
+    warnings.push({ name: 'memory', status: 'warning', detail, hint });
+  }
+  const needed = disk.bytes ?? disk.modelBytes + 2 * disk.checkpointBytes;
+  if (disk.freeBytes !== null && needed > disk.freeBytes) {
+    const detail = `the run needs about ${showBytes(needed)} in its store, ${showBytes(disk.freeBytes)} are free`;
+    const hint =
+      'keep fewer checkpoints: trainer.max_actor_ckpt_to_keep=2; or write them more rarely: trainer.save_freq';
+    warnings.push({ name: 'disk', status: 'warning', detail, hint });
+  }
+  return warnings;
+}
+
+/** What a container is limited to, where there is a limit. */
+const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+
+async function modelBytes(inputs: RecipeInputs): Promise<number> {
+  const { folder, missingBytes = 0 } = await inputs.model();
+  const sizes = (await inputs.weightFiles()).map(async (name) => (await stat(join(folder, name))).size);
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, missingBytes);
+}
+
+/** Of the folder, or of the nearest one above it that is there. */
+async function freeIn(where: string | null, home: string): Promise<number | null> {
+  const url = storeUrl(where ?? defaultStore(home));
+  if (!url.startsWith('file:')) return null;
+  let folder = fileURLToPath(url);
+  while (!existsSync(folder)) folder = dirname(folder);
+  return freeBytes(folder);
+}
+
+function asUnknown(error: unknown): undefined {
+  if (!(error instanceof PetrelError)) throw error;
+  return undefined;
+}

@@ -1,0 +1,68 @@
+/** What `petrel plan` says of memory and disk, against what a run takes. */
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { PetrelUser } from '../black-box/petrel.ts';
+import { saveRandomModel } from '../random-model.ts';
+
+const user = new PetrelUser();
+afterAll(() => user.remove());
+
+/** 27 million parameters: its buffers are most of the process. */
+const sizes = {
+  hidden_size: 512,
+  intermediate_size: 1536,
+  num_hidden_layers: 8,
+  num_attention_heads: 8,
+  num_key_value_heads: 4,
+  vocab_size: 4096,
+  max_position_embeddings: 64,
+};
+
+/** How far the estimate may be from the peak, either way. */
+const factor = 1.5;
+
+interface Plan {
+  readonly memory: { readonly bytes: number };
+  readonly disk: { readonly checkpoints: number; readonly bytes: number };
+}
+
+it('the estimate is within a factor of 1.5 of the peak of a run', { timeout: 300_000 }, async () => {
+  await saveRandomModel(join(user.folder, 'model'), sizes, 0.02);
+  user.recipe('recipe.yaml', { model: { path: './model' } });
+  const plan = (await user.petrel('plan', 'recipe.yaml', '--json')).json<Plan>();
+  const run = await user.petrel('run', 'recipe.yaml', '--name', 'sized', '--wait', '--json');
+  expect(run.code, run.err).toBe(0);
+  const peak = Math.max(...workers().map(peakBytes));
+  expect(plan.memory.bytes).toBeGreaterThan(peak / factor);
+  expect(plan.memory.bytes).toBeLessThan(peak * factor);
+
+  expect(plan.disk.checkpoints).toBe(2);
+  expect(bytesBelow(join(user.home, 'store')) / plan.disk.bytes).toBeCloseTo(1, 1);
+});
+
+/** Worker processes of this home's stack. */
+function workers(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+        return words.includes('workers/main') && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(user.home);
+      } catch {
+        return false; // it has ended
+      }
+    });
+}
+
+/** Most resident memory that the process ever had. */
+function peakBytes(pid: number): number {
+  return Number(/^VmHWM:\s*(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
+}
+
+function bytesBelow(folder: string): number {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
+}
