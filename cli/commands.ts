@@ -22,9 +22,15 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
   {
     name: 'plan',
     arguments: overrides,
-    doc: 'Show what a recipe would do: its keys, batch arithmetic and promises. Starts nothing.',
+    doc: 'Check a recipe as run does, and show its keys, batch arithmetic, memory and disk. Starts nothing.',
     group: 'Recipes and data',
-    options: [{ flags: '--all', doc: 'every key, not only those that differ from the default' }],
+    options: [
+      { flags: '--all', doc: 'every key, not only those that differ from the default' },
+      {
+        flags: '--measure',
+        doc: 'run a few small iterations, for seconds per iteration and tokens/s; nothing is kept',
+      },
+    ],
     examples: ['petrel plan examples/01-arithmetic-grpo rollout.n=16', 'petrel plan recipe.yaml --json | jq .batch'],
     load: () => import('./commands/plan.ts'),
   },

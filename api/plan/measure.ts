@@ -11,7 +11,7 @@ import { batchArithmetic, parseRecipe } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { ApiContext } from '../context.ts';
 import { followRun } from '../runs/follow.ts';
-import { metricRows } from '../runs/metric-rows.ts';
+import { metricRows, metricValue } from '../runs/metric-rows.ts';
 import type { MetricRow } from '../runs/metric-rows.ts';
 import type { RunLog } from '../runs/find.ts';
 import { startRun } from '../runs/start.ts';
@@ -35,16 +35,23 @@ export interface Measured {
 const mostResponses = 64;
 const measuredIterations = 2;
 
-/** `iterations` of the whole run; null: not known. */
-export async function measure(recipe: Recipe, iterations: number | null, context: ApiContext): Promise<Measured> {
+/** `iterations` of the whole run; null: not known. undefined when the signal came, after the clean-up. */
+export async function measure(
+  recipe: Recipe,
+  iterations: number | null,
+  context: ApiContext,
+  signal: AbortSignal,
+): Promise<Measured | undefined> {
   const home = await mkdtemp(join(tmpdir(), 'petrel-measure-'));
   try {
     for (const shared of ['toolchain', 'hub'].filter((name) => existsSync(join(context.home, name))))
       await symlink(join(context.home, shared), join(home, shared));
-    const own = { ...context, home };
+    const own = { ...context, home, notice: () => undefined };
+    context.notice(`measuring ${measuredIterations} small iterations on a stack of their own`);
     const small = smallRecipe(recipe);
     const { log } = await startRun(small, own);
-    await untilEnded(log, own);
+    await untilEnded(log, own, signal);
+    if (signal.aborted) return undefined;
     return measuredOf(await metricRows(log), small, recipe, iterations);
   } finally {
     await stopStack(home);
@@ -72,38 +79,33 @@ function smallRecipe(recipe: Recipe): Recipe {
   });
 }
 
-async function untilEnded(log: RunLog, context: ApiContext): Promise<void> {
+async function untilEnded(log: RunLog, context: ApiContext, signal: AbortSignal): Promise<void> {
   const paused = new AbortController();
   let why = '';
   const state = await followRun(log, context, {
-    signal: paused.signal,
+    signal: AbortSignal.any([paused.signal, signal]),
     onProgress: () => undefined,
     onState: (now, reason) => {
       why = reason;
       if (now === 'paused') paused.abort();
     },
   });
-  if (state !== 'completed') throw new TerminalError('NotMeasured', `the measured iterations are ${state}: ${why}`);
+  if (state !== 'completed' && !signal.aborted)
+    throw new TerminalError('NotMeasured', `the measured iterations are ${state}: ${why}`);
 }
 
 function measuredOf(rows: readonly MetricRow[], small: Recipe, recipe: Recipe, iterations: number | null): Measured {
   const counted = rows.filter(({ iteration }) => iteration > 1);
   const responses = batchArithmetic(small).responses;
-  const seconds = sum(counted.map(({ timings }) => sum(secondsOf(timings)))) / counted.length;
-  const tokens = sum(counted.map(({ metrics }) => Number(metrics['training/tokens'] ?? 0))) / counted.length;
+  const mean = (name: string) =>
+    counted.reduce((sum, row) => sum + Number(metricValue(row, name) ?? 0), 0) / counted.length;
+  const seconds = mean('timing_s/step');
   const iterationSeconds = (seconds * batchArithmetic(recipe).responses) / responses;
   return {
     responses,
     seconds,
-    tokensPerSecond: tokens / seconds,
+    tokensPerSecond: mean('perf/total_num_tokens') / seconds,
     iterationSeconds,
     runSeconds: iterations === null ? null : iterations * iterationSeconds,
   };
 }
-
-/** Seconds of the stages, which come one after the other: scores are waited for while samples are generated. */
-function secondsOf(timings: MetricRow['timings']): number[] {
-  return ['rollout', 'advantage', 'update'].map((stage) => Number(timings[`timing_s/${stage}`] ?? 0));
-}
-
-const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);

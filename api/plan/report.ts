@@ -13,6 +13,7 @@ import {
 } from '../../core/recipe/index.ts';
 import { canonicalJson } from '../../core/canonical.ts';
 import type { CheckResult, PlanCheck } from './checks.ts';
+import type { Measured } from './measure.ts';
 import type { Resources } from './resources.ts';
 
 export interface PlanReport {
@@ -28,6 +29,8 @@ export interface PlanReport {
   /** Absent for a model that cannot be read. */
   readonly memory?: Resources['memory'];
   readonly disk?: Resources['disk'];
+  /** With --measure, when the recipe is ready to be run. */
+  readonly measured?: Measured;
   readonly problems: readonly RecipeIssue[];
   readonly recipe: Recipe;
 }

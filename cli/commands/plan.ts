@@ -1,6 +1,7 @@
 import { recipeKeys, showValue, valueOf } from '../../core/recipe/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
+import { untilInterrupted } from '../interrupt.ts';
 import { flag, word } from '../options.ts';
 import { planRun } from '../../api/plan/plan.ts';
 import { planText } from '../plan/text.ts';
@@ -12,7 +13,10 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const { printer, cwd } = context;
   const loaded = loadRecipe(word(input, 0), input.words.slice(1), cwd);
   const { recipe } = loaded;
-  const report = await planRun(loaded, context);
+  const { interrupted, value: report } = await untilInterrupted((signal) =>
+    planRun(loaded, context, { measure: flag(input, 'measure'), signal }),
+  );
+  if (interrupted) return EXIT.interrupted;
   const all = recipeKeys.map(({ path }) => [path, showValue(valueOf(recipe, path))] as const);
   printer.data(report, () => planText(report, flag(input, 'all') ? all : undefined));
   if (report.problems.length > 0) {

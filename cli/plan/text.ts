@@ -1,6 +1,6 @@
 /** The report of `plan` for people. */
 import { showValue } from '../../core/recipe/index.ts';
-import { showBytes, showCount } from '../../core/quantities.ts';
+import { showBytes, showCount, showDuration, showNumber } from '../../core/quantities.ts';
 import { renderFields } from '../printer/table.ts';
 import type { PlanReport } from '../../api/plan/report.ts';
 
@@ -13,6 +13,7 @@ export function planText(report: PlanReport, all: readonly Field[] | undefined):
     heading(all === undefined ? 'Keys that differ from their default' : 'All keys', renderFields(keys)),
     heading('Arithmetic', renderFields(arithmeticFields(report))),
     heading('Memory and disk, estimated', renderFields(resourceFields(report))),
+    heading('Measured', renderFields(measuredFields(report))),
     heading('Promises', renderFields(promiseFields(report))),
     heading(
       'Checks',
@@ -99,3 +100,20 @@ function storeText({ bytes, freeBytes, modelBytes }: NonNullable<PlanReport['dis
 }
 
 const partNames: Readonly<Record<string, string>> = { kvCache: 'KV cache' };
+
+function measuredFields({ measured, run, batch }: PlanReport): Field[] {
+  if (measured === undefined) return [];
+  const { responses, seconds, tokensPerSecond, iterationSeconds, runSeconds } = measured;
+  const whole =
+    responses === batch.responses ? '' : `; ${batch.responses} take about ${showDuration(iterationSeconds)}`;
+  return [
+    ['iteration', `${responses} responses in ${showNumber(seconds)} s${whole}`],
+    ['throughput', `${showCount(tokensPerSecond)} tokens/s`],
+    [
+      'whole run',
+      runSeconds === null
+        ? 'its length depends on the number of rows'
+        : `about ${showDuration(runSeconds)} for ${run.iterations} iterations, without checkpoints and validations`,
+    ],
+  ];
+}

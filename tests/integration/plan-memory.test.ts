@@ -1,5 +1,5 @@
 /** What `petrel plan` says of memory and disk, against what a run takes. */
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { PetrelUser } from '../black-box/petrel.ts';
@@ -66,3 +66,22 @@ function bytesBelow(folder: string): number {
     .filter((entry) => entry.isFile())
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
 }
+
+it('--measure gives seconds and tokens of an iteration, and leaves nothing', { timeout: 120_000 }, async () => {
+  user.recipe('recipe.yaml', { trainer: { total_training_steps: 50 } });
+  const temporary = join(user.folder, 'temporary');
+  mkdirSync(temporary);
+  const before = readdirSync(user.home);
+  const planned = await user.petrelWith({ env: { TMPDIR: temporary } }, 'plan', 'recipe.yaml', '--measure', '--json');
+  expect(planned.code, planned.err).toBe(0);
+  const { measured } = planned.json<{ measured: Record<string, number> }>();
+  const { responses, seconds = 0, tokensPerSecond = 0, iterationSeconds = 0, runSeconds = 0 } = measured;
+  expect(responses).toBe(32);
+  expect(seconds).toBeGreaterThan(0);
+  // 32 sequences of 2 tokens at least, and of 14 at most.
+  expect((tokensPerSecond * seconds) / 32).toBeGreaterThan(2);
+  expect((tokensPerSecond * seconds) / 32).toBeLessThanOrEqual(14);
+  expect(runSeconds).toBeCloseTo(50 * iterationSeconds, 6);
+  expect(readdirSync(temporary)).toEqual([]);
+  expect(readdirSync(user.home)).toEqual(before);
+});
