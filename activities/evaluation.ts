@@ -6,9 +6,9 @@ import { measureMetric } from '../core/validation-measure.ts';
 import type { ScoreTable } from '../core/wire/jobs.ts';
 import type { Head } from '../infra/store/run-log.ts';
 import type { RunRef } from './run-context.ts';
-import { addTimings } from './sampling.ts';
-import type { ScoredRollout } from './sampling.ts';
+import type { ScoredRollout } from './sampling/scored-rollouts.ts';
 import { joinSpans, seconds } from './spans.ts';
+import { jobTimings } from './stage-timings.ts';
 
 type Column = readonly (number | null)[];
 
@@ -44,13 +44,13 @@ export function evaluation(
       [measureMetric(hasAcc ? 'accuracy' : 'score', n)]: accuracy,
       ...(hasAcc ? { [`val-aux/score/mean@${n}`]: mean(scores) } : {}),
       ...others(columns, n),
-      'val/response_tokens': scored.reduce((sum, part) => sum + part.rollout.responseTokens, 0),
+      'val/response_tokens': scored.reduce((sum, part) => sum + part.responseTokens, 0),
     },
     timings: {
-      ...addTimings(...scored.map((part) => part.timings)),
-      ...seconds('timing_s/testing', joinSpans(scored.flatMap(({ spans }) => [spans.rollout, spans.reward]))),
+      ...jobTimings(scored),
+      ...seconds('timing_s/testing', joinSpans(scored.flatMap(({ rollout, reward }) => [rollout.span, reward.span]))),
     },
-    results: scored.flatMap((part) => [...part.jobs]),
+    results: scored.flatMap(({ rollout, reward }) => [rollout.jobId, reward.jobId]),
   };
 }
 

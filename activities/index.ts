@@ -5,12 +5,12 @@ import type { ActivityPorts } from './ports.ts';
 import { Recompute } from './recompute.ts';
 import { RunContexts } from './run-context.ts';
 import { scheduleActivities } from './schedules.ts';
-import { stageActivities } from './stages.ts';
+import { stageActivities } from './stages/index.ts';
 
 export type { ActivityPorts, LiveNote } from './ports.ts';
 export type { RecoveredHead } from './head.ts';
 export type { RunRef } from './run-context.ts';
-export type { UpdateSummary } from './stages.ts';
+export type { UpdateSummary } from './stages/index.ts';
 
 export function createActivities(ports: ActivityPorts) {
   const contexts = new RunContexts(ports);

@@ -1,15 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import type { BatchRecord } from '../core/records/schema.ts';
+import type { Span } from './spans.ts';
 import { batchTimings, updateTimings } from './stage-timings.ts';
 
 const at = (second: number) => Date.UTC(2026, 0, 1, 0, 0, second);
 const span = (from: number, until: number) => ({ from: at(from), until: at(until) });
 
+const ended = (when: Span, timings = {}) => ({ jobId: 'job', timings, span: when });
+
 describe('the timings of an iteration', () => {
   const timings = batchTimings(
     [
-      { timings: { 'timing_s/rollout': 4 }, spans: { rollout: span(0, 4), reward: span(4, 5) } },
-      { timings: { 'timing_s/rollout': 4 }, spans: { rollout: span(1, 5), reward: span(5, 7) } },
+      { rollout: ended(span(0, 4), { 'timing_s/rollout': 4 }), reward: ended(span(4, 5)) },
+      { rollout: ended(span(1, 5), { 'timing_s/rollout': 4 }), reward: ended(span(5, 7)) },
     ],
     { timings: { 'timing_s/advantage': 1, 'timing_s/adv': 0.75 }, endedAt: '2026-01-01T00:00:08Z' },
     at(9),

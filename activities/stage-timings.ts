@@ -1,24 +1,23 @@
 /** What the records of an iteration say of time and speed: measured, so no two runs have the same. */
 import type { BatchRecord, ResultRecord } from '../core/records/schema.ts';
 import type { JobResult } from '../infra/nats/wait-session.ts';
-import { addTimings } from './sampling.ts';
-import type { ScoredRollout } from './sampling.ts';
+import type { ScoredRollout } from './sampling/scored-rollouts.ts';
 import { joinSpans, seconds, spanOf } from './spans.ts';
 
 type Timings = Record<string, number>;
 
 /** `made`: the job that made the batch. `now`: when it is committed, in ms. */
 export function batchTimings(
-  scored: readonly Pick<ScoredRollout, 'timings' | 'spans'>[],
+  scored: readonly Pick<ScoredRollout, 'rollout' | 'reward'>[],
   made: Pick<JobResult<'advantage'>, 'timings' | 'endedAt'>,
   now: number,
 ): Timings {
-  const rollouts = joinSpans(scored.map(({ spans }) => spans.rollout));
+  const rollouts = joinSpans(scored.map(({ rollout }) => rollout.span));
   const first = scored.length === 0 ? spanOf('advantage', made) : rollouts;
   return {
-    ...addTimings(...scored.map(({ timings }) => timings), made.timings),
+    ...addTimings(jobTimings(scored), made.timings),
     ...seconds('timing_s/gen', rollouts),
-    ...seconds('timing_s/reward', joinSpans(scored.map(({ spans }) => spans.reward))),
+    ...seconds('timing_s/reward', joinSpans(scored.map(({ reward }) => reward.span))),
     ...seconds('timing_s/batch', first && { from: first.from, until: now }),
   };
 }
@@ -40,4 +39,17 @@ function speed({ adopted, timings, metrics, writer }: BatchRecord, now: number):
     'perf/throughput': tokens / step,
     'perf/response_throughput': Number(metrics['training/response_tokens'] ?? 0) / step,
   };
+}
+
+/** What the rollout and reward jobs took, summed by name. */
+export function jobTimings(scored: readonly Pick<ScoredRollout, 'rollout' | 'reward'>[]): Timings {
+  return addTimings(...scored.flatMap(({ rollout, reward }) => [rollout.timings, reward.timings]));
+}
+
+/** Sums by name, in seconds. */
+function addTimings(...all: readonly ResultRecord['timings'][]): Timings {
+  const sums: Timings = {};
+  for (const timings of all)
+    for (const [name, value] of Object.entries(timings)) sums[name] = (sums[name] ?? 0) + Number(value);
+  return sums;
 }

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { ActivityPorts } from '../activities/ports.ts';
 import { Recompute } from '../activities/recompute.ts';
 import { RunContexts } from '../activities/run-context.ts';
-import { stageActivities } from '../activities/stages.ts';
+import { stageActivities } from '../activities/stages/index.ts';
 import { keys } from '../core/records/keys.ts';
 import type { JobRequest } from '../infra/nats/dispatcher.ts';
 import { jobIdOf } from '../infra/nats/dispatcher.ts';

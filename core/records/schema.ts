@@ -19,7 +19,7 @@ const plainFileName = z
 const keyName = z.string().regex(/^[\w-]+$/);
 const format = z.literal(recordFormat);
 /** Numbers by metric name. Not-a-number and infinities are strings in JSON. */
-const metricValues = z.record(z.string(), z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity'])]));
+export const metricValues = z.record(z.string(), z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity'])]));
 const count = z.int().nonnegative();
 
 /** Who wrote a record: for people, never for decisions. */

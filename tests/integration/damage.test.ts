@@ -137,7 +137,7 @@ describe('a damaged checkpoint (seed 42)', () => {
 });
 
 describe('work whose results are lost before a batch is made of them (seed 42)', () => {
-  it('is done again, and makes the same: trajectories, scores, a result record', async () => {
+  it('is recomputed, and makes the same: trajectories, scores, a result record', async () => {
     const run = await loop.create({ ...recipe, rollout: { n: 4, max_num_seqs: 4 } });
     arm({
       id: `lost-${run.runId}`,
@@ -157,9 +157,9 @@ describe('work whose results are lost before a batch is made of them (seed 42)',
     process.kill(pid, 'SIGCONT');
     await loop.reaches(run, 'completed');
     expect(await loop.states(run)).toEqual(undisturbed);
-    const said = await loop.said(run, /is done again: /);
-    expect(said.filter((line) => /rollout is done again/.test(line)).length).toBeGreaterThanOrEqual(3);
-    expect(said.filter((line) => /reward is done again/.test(line)).length).toBeGreaterThanOrEqual(1);
+    const said = await loop.said(run, /is recomputed: /);
+    expect(said.filter((line) => /rollout is recomputed/.test(line)).length).toBeGreaterThanOrEqual(3);
+    expect(said.filter((line) => /reward is recomputed/.test(line)).length).toBeGreaterThanOrEqual(1);
   });
 });
 
@@ -180,7 +180,7 @@ describe('a committed batch whose tensors are lost (seed 42)', () => {
     restore = [];
     process.kill(pid, 'SIGCONT');
     await goesOnAlike(run);
-    await loop.said(run, /advantage is done again: /);
+    await loop.said(run, /advantage is recomputed: /);
   });
 });
 
@@ -307,7 +307,7 @@ describe('weights for other processes that are damaged (seed 42)', () => {
     restore = [];
     process.kill(pid, 'SIGCONT');
     await goesOnAlike(run);
-    await loop.said(run, /weights is done again: weights [0-9a-f]{12} are damaged/);
+    await loop.said(run, /weights is recomputed: weights [0-9a-f]{12} are damaged/);
   });
 });
 

@@ -1,0 +1,57 @@
+/** The rollout jobs of a position. */
+import type { JobRequest } from '../../infra/nats/dispatcher.ts';
+import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
+import type { Head } from '../../infra/store/run-log.ts';
+import { rolloutOrParts } from '../poison.ts';
+import { rolloutJobs } from '../rollout-jobs.ts';
+import type { RunContext } from '../run-context.ts';
+import type { StageServices } from '../stages/services.ts';
+import { stageProgress, type OnJobProgress } from './progress.ts';
+import { publishWhenLacking } from './weights.ts';
+
+/** Where a stage works: the run, its head, and the signal that abandons the work. */
+export interface At {
+  readonly context: RunContext;
+  readonly head: Head;
+  readonly signal: AbortSignal;
+}
+
+/** The training rollouts of a position, in draw order. */
+export async function trainingRollouts(services: StageServices, at: At): Promise<JobResult<'rollout'>[]> {
+  const { context, head, signal } = at;
+  const jobs = rolloutJobs(context, head, head.termRecord.profile, 'train');
+  const onProgress = stageProgress(services.ports, {
+    runId: context.log.runId,
+    stage: 'rollout',
+    iteration: head.position + 1,
+    jobs: jobs.length,
+    unit: 'tokens',
+  });
+  await services.weights.beforeRollouts(context, head, signal);
+  return Promise.all(jobs.map((job) => runRollout(services, at, job, onProgress)));
+}
+
+/** One rollout job to its result. Publishes weights that its worker lacks, and splits a poison job. */
+export function runRollout(
+  { ports, recompute, weights }: StageServices,
+  { context, head, signal }: At,
+  job: JobRequest<'rollout'>,
+  onProgress: OnJobProgress,
+): Promise<JobResult<'rollout'>> {
+  const failed = new AbortController();
+  const publishIfLacking = publishWhenLacking(
+    (again) => weights.publish(context, head, signal, again),
+    (error) => failed.abort(error),
+  );
+  const options: WaitOptions = {
+    signal: AbortSignal.any([signal, failed.signal]),
+    onProgress: (progress, queued) => {
+      onProgress(job.input.draws[0]?.draw.toString() ?? '', progress?.done ?? 0, progress?.total ?? 0, queued);
+      publishIfLacking(queued);
+    },
+  };
+  const dispatch = (part: JobRequest<'rollout'>) => ports.dispatcher.run(part, options);
+  return recompute.runBy(job, (current) =>
+    rolloutOrParts({ ports, deterministic: context.recipe.deterministic === true, dispatch }, current),
+  );
+}

@@ -1,0 +1,151 @@
+/** Rollouts with their scores. A reward job starts as soon as its rollout job has ended. */
+import type { Digest } from '../../core/ids.ts';
+import type { ResultRecord } from '../../core/records/schema.ts';
+import type { Stage } from '../../core/wire/jobs.ts';
+import type { JobRequest } from '../../infra/nats/dispatcher.ts';
+import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
+import type { MadeBy } from '../recompute.ts';
+import { rewardJob, rolloutJobs } from '../rollout-jobs.ts';
+import type { Purpose } from '../rollout-jobs.ts';
+import type { RunContext } from '../run-context.ts';
+import { spanOf, type Span } from '../spans.ts';
+import type { StageServices } from '../stages/services.ts';
+import { stageProgress, type OnJobProgress } from './progress.ts';
+import { runRollout, type At } from './rollouts.ts';
+
+/** A job that has ended, as the records of its iteration name it. */
+export interface EndedJob {
+  readonly jobId: string;
+  readonly timings: ResultRecord['timings'];
+  /** When it ran. Undefined when its result does not say so. */
+  readonly span: Span | undefined;
+}
+
+/** What one rollout job and its reward job made. */
+export interface ScoredRollout {
+  readonly trajectories: Digest;
+  readonly scores: Digest;
+  readonly samples: number;
+  readonly responseTokens: number;
+  /** Samples without a score. */
+  readonly failed: number;
+  readonly rollout: EndedJob;
+  readonly reward: EndedJob;
+}
+
+/** A scored rollout of this attempt, with the jobs that make its blobs again. */
+interface JustScored extends ScoredRollout {
+  readonly madeBy: readonly MadeBy[];
+}
+
+/** Progress of the two stages. Scores are reported only when all responses are there. */
+interface ScoringProgress {
+  readonly rollout: OnJobProgress;
+  readonly reward: OnJobProgress;
+  /** Rollout jobs without a result. */
+  readonly sampling: Set<JobRequest<'rollout'>>;
+}
+
+export function endedJob<S extends Stage>(stage: S, result: JobResult<S>): EndedJob {
+  return { jobId: result.jobId, timings: result.timings, span: spanOf(stage, result) };
+}
+
+/**
+ * Resolves with what `use` makes of the scored rollouts of a position, in draw order. When `use` fails because a blob of
+ * theirs is lost, the blob is made again and `use` is called again.
+ */
+export async function withScoredRollouts<T>(
+  services: StageServices,
+  at: At,
+  purpose: Purpose,
+  use: (scored: readonly ScoredRollout[]) => Promise<T>,
+): Promise<T> {
+  const { context, head, signal } = at;
+  const jobs = rolloutJobs(context, head, head.termRecord.profile, purpose);
+  const progress = scoringProgress(services, at, purpose, jobs);
+  await services.weights.beforeRollouts(context, head, signal);
+  const score = (job: JobRequest<'rollout'>, again: number) => scoredRollout(services, at, job, again, progress);
+  for (;;) {
+    const first = await Promise.all(jobs.map((job) => score(job, 0)));
+    const again = purpose === 'train' ? await timesToScoreAgain(services, at, first) : 0;
+    const scored =
+      again === 0
+        ? first
+        : await Promise.all(jobs.map((job, i) => (first[i]?.failed === 0 ? first[i] : score(job, again))));
+    try {
+      return await use(scored);
+    } catch (error) {
+      const madeBy = scored.flatMap((one) => one.madeBy);
+      if (!services.recompute.lost(error, madeBy)) throw error;
+    }
+  }
+}
+
+function scoringProgress(
+  { ports }: StageServices,
+  { context, head }: At,
+  purpose: Purpose,
+  jobs: readonly JobRequest<'rollout'>[],
+): ScoringProgress {
+  const common = { runId: context.log.runId, iteration: head.position + 1, jobs: jobs.length };
+  const stage = (name: string) => (purpose === 'train' ? name : 'evaluate');
+  return {
+    sampling: new Set(jobs),
+    rollout: stageProgress(ports, { ...common, stage: stage('rollout'), unit: 'tokens' }),
+    reward: stageProgress(ports, { ...common, stage: stage('reward'), unit: 'samples' }),
+  };
+}
+
+async function scoredRollout(
+  services: StageServices,
+  at: At,
+  job: JobRequest<'rollout'>,
+  again: number,
+  progress: ScoringProgress,
+): Promise<JustScored> {
+  for (;;) {
+    const rollout = await runRollout(services, at, job, progress.rollout);
+    progress.sampling.delete(job);
+    const { trajectories, samples, responseTokens } = rollout.output;
+    const sampled: MadeBy = { fact: trajectories, request: job, jobId: rollout.jobId };
+    const request = rewardJob(at.context, job, trajectories, again);
+    try {
+      const onProgress: WaitOptions['onProgress'] = (done, queued) => {
+        if (progress.sampling.size === 0) progress.reward(rollout.jobId, done?.done ?? 0, done?.total ?? 0, queued);
+      };
+      const reward = await services.recompute.run(request, { signal: at.signal, onProgress });
+      const { scores, failed } = reward.output;
+      return {
+        trajectories,
+        scores,
+        samples,
+        responseTokens,
+        failed,
+        rollout: endedJob('rollout', rollout),
+        reward: endedJob('reward', reward),
+        madeBy: [sampled, { fact: scores, request, jobId: reward.jobId }],
+      };
+    } catch (error) {
+      if (!services.recompute.lost(error, [sampled])) throw error;
+    }
+  }
+}
+
+/**
+ * With too many failed samples the run pauses. Each time its user resumes it after that, the failed samples are scored
+ * again, since the scorer may have been fixed. Returns how often that was.
+ */
+async function timesToScoreAgain(
+  { ports }: StageServices,
+  { context, head }: At,
+  scored: readonly ScoredRollout[],
+): Promise<number> {
+  if (!tooManyFailed(context, scored)) return 0;
+  return ports.pausesFor(context.log, 'TooManyFailedSamples', `iteration ${head.position + 1}`);
+}
+
+function tooManyFailed({ recipe }: RunContext, scored: readonly ScoredRollout[]): boolean {
+  const failed = scored.reduce((sum, one) => sum + one.failed, 0);
+  const samples = scored.reduce((sum, one) => sum + one.samples, 0);
+  return failed > recipe.reward.max_failed_fraction * samples;
+}

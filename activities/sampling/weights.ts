@@ -1,0 +1,74 @@
+/** Publications of weights, which rollout workers outside the trainer's process read. */
+import { damage } from '../../core/damage.ts';
+import type { Digest } from '../../core/ids.ts';
+import { keys } from '../../core/records/keys.ts';
+import type { JobRequest } from '../../infra/nats/dispatcher.ts';
+import type { Head } from '../../infra/store/run-log.ts';
+import type { ActivityPorts } from '../ports.ts';
+import type { Recompute } from '../recompute.ts';
+import type { RunContext } from '../run-context.ts';
+
+export class WeightsPublisher {
+  readonly #ports: Pick<ActivityPorts, 'listWorkers'>;
+  readonly #recompute: Recompute;
+  /** The newest weights that were published for the workers of that moment, by run. */
+  readonly #published = new Map<string, Digest>();
+
+  constructor(ports: Pick<ActivityPorts, 'listWorkers'>, recompute: Recompute) {
+    this.#ports = ports;
+    this.#recompute = recompute;
+  }
+
+  /** Publishes the weights before the first rollout when there are rollout workers that do not hold them. */
+  async beforeRollouts(context: RunContext, head: Head, signal: AbortSignal): Promise<void> {
+    const { runId } = context.log;
+    if (head.position === 0 || this.#published.get(runId) === head.weightsDigest) return;
+    const workers = await this.#ports.listWorkers();
+    const outside = workers.filter((worker) => worker.roles.includes('rollout') && worker.lease !== runId);
+    if (outside.length > 0) await this.publish(context, head, signal);
+    this.#published.set(runId, head.weightsDigest);
+  }
+
+  /** Any trainer of the run can publish its weights. With `again` a publication that is there already is replaced. */
+  async publish(context: RunContext, head: Head, signal: AbortSignal, again = false): Promise<void> {
+    const request = publication(context, head);
+    const { jobId } = await this.#recompute.run(request, { signal });
+    if (!again) return;
+    const because = `weights ${head.weightsDigest.slice(0, 12)} are damaged`;
+    if (!this.#recompute.again(request, jobId, because))
+      throw damage('DamagedBlob', keys.weights(context.log.runId, head.weightsDigest), because);
+    await this.#recompute.run(request, { signal });
+  }
+}
+
+function publication({ log, inputs }: RunContext, head: Head): JobRequest<'weights'> {
+  const { profile } = head.termRecord;
+  return {
+    stage: 'weights',
+    runId: log.runId,
+    at: { term: head.term, iteration: head.position },
+    store: log.store,
+    profile: profile.id,
+    input: { weights: head.weightsDigest, state: head.stateDigest, model: inputs.model, profile },
+  };
+}
+
+/**
+ * Given the reason why a rollout job waits, publishes the weights when a worker lacks them. Publishes them again when a
+ * worker found them damaged, or still lacks them after the publication. A worker states its reason once, so a reason that
+ * was stated before the publication stands until another worker has tried the job.
+ */
+export function publishWhenLacking(
+  publish: (again: boolean) => Promise<void>,
+  onFailure: (error: unknown) => void,
+): (queued: string | undefined) => void {
+  let state: 'new' | 'publishing' | 'published' | 'tried' = 'new';
+  return (queued) => {
+    const [, lack] = /^Weights(Missing|Damaged)/.exec(queued ?? '') ?? [];
+    if (state === 'published' && lack === undefined) state = 'tried';
+    if (lack === undefined || state === 'publishing' || state === 'published') return;
+    const again = lack === 'Damaged' || state === 'tried';
+    state = 'publishing';
+    publish(again).then(() => void (state = 'published'), onFailure);
+  };
+}

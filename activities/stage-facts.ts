@@ -1,0 +1,109 @@
+/**
+ * What rollout and reward made, as blobs whose digests the workflow passes on to advantage. They are scratch: no record
+ * names them, and advantage removes them when the batch record is committed. When one is missing, damaged or of another
+ * attempt, advantage finds the same jobs again, as it does for workflows that older code has begun.
+ */
+import { z } from 'zod';
+import { isDamage } from '../core/damage.ts';
+import type { Digest } from '../core/ids.ts';
+import { keys } from '../core/records/keys.ts';
+import { digest, metricValues } from '../core/records/schema.ts';
+import type { JobResult } from '../infra/nats/wait-session.ts';
+import type { RunLog } from '../infra/store/run-log.ts';
+import type { ActivityPorts } from './ports.ts';
+import { endedJob, type EndedJob, type ScoredRollout } from './sampling/scored-rollouts.ts';
+
+/** Digests of both facts. */
+export interface StageFacts {
+  readonly rollouts?: Digest | undefined;
+  readonly rewards?: Digest | undefined;
+}
+
+type BlobPorts = Pick<ActivityPorts, 'getJsonBlob' | 'putJsonBlob'>;
+type Log = Pick<RunLog, 'store' | 'runId'>;
+
+const count = z.int().nonnegative();
+
+const span = z.object({ from: z.number(), until: z.number() });
+const endedJobFact = z.object({ jobId: z.string(), timings: metricValues, span: span.optional() });
+
+/** One entry per rollout job, in draw order. */
+const rolloutsFact = z.array(
+  z.object({ job: endedJobFact, trajectories: digest, samples: count, responseTokens: count }),
+);
+
+/** One entry per reward job, in draw order; `trajectories` is what it scored. */
+const rewardsFact = z.array(z.object({ job: endedJobFact, trajectories: digest, scores: digest, failed: count }));
+
+export function putRollouts(ports: BlobPorts, log: Log, results: readonly JobResult<'rollout'>[]): Promise<Digest> {
+  const fact: z.infer<typeof rolloutsFact> = results.map((result) => ({
+    job: jobFact(endedJob('rollout', result)),
+    trajectories: result.output.trajectories,
+    samples: result.output.samples,
+    responseTokens: result.output.responseTokens,
+  }));
+  return ports.putJsonBlob(log.store, log.runId, fact);
+}
+
+export function putRewards(ports: BlobPorts, log: Log, scored: readonly ScoredRollout[]): Promise<Digest> {
+  const fact: z.infer<typeof rewardsFact> = scored.map(({ reward, trajectories, scores, failed }) => ({
+    job: jobFact(reward),
+    trajectories,
+    scores,
+    failed,
+  }));
+  return ports.putJsonBlob(log.store, log.runId, fact);
+}
+
+/** JSON has no undefined. */
+function jobFact({ jobId, timings, span }: EndedJob): z.infer<typeof endedJobFact> {
+  return { jobId, timings, ...(span === undefined ? {} : { span }) };
+}
+
+function endedJobOf({ jobId, timings, span }: z.infer<typeof endedJobFact>): EndedJob {
+  return { jobId, timings, span };
+}
+
+/** Undefined when the facts do not say what was made, so that it must be found by its jobs. */
+export async function readFacts(
+  ports: BlobPorts,
+  log: Log,
+  facts: StageFacts,
+): Promise<readonly ScoredRollout[] | undefined> {
+  if (facts.rollouts === undefined || facts.rewards === undefined) return undefined;
+  try {
+    return join(
+      rolloutsFact.parse(await ports.getJsonBlob(log.store, log.runId, facts.rollouts)),
+      rewardsFact.parse(await ports.getJsonBlob(log.store, log.runId, facts.rewards)),
+    );
+  } catch (error) {
+    if (isDamage(error)) return undefined;
+    throw error;
+  }
+}
+
+export async function removeFacts(log: Log, { rollouts, rewards }: StageFacts): Promise<void> {
+  for (const fact of [rollouts, rewards]) if (fact !== undefined) await log.store.remove(keys.blob(log.runId, fact));
+}
+
+/** Undefined when a rollout was made again after the reward stage had ended, or before it began. */
+function join(
+  rollouts: z.infer<typeof rolloutsFact>,
+  rewards: z.infer<typeof rewardsFact>,
+): readonly ScoredRollout[] | undefined {
+  if (rollouts.length !== rewards.length) return undefined;
+  const joined = rollouts.flatMap((rollout, i) => {
+    const reward = rewards[i];
+    if (reward?.trajectories !== rollout.trajectories) return [];
+    return {
+      trajectories: rollout.trajectories,
+      scores: reward.scores,
+      samples: rollout.samples,
+      responseTokens: rollout.responseTokens,
+      failed: reward.failed,
+      rollout: endedJobOf(rollout.job),
+      reward: endedJobOf(reward.job),
+    };
+  });
+  return joined.length === rollouts.length ? joined : undefined;
+}

@@ -1,0 +1,80 @@
+import { keys } from '../../core/records/keys.ts';
+import { batchRecord, recordFormat } from '../../core/records/schema.ts';
+import type { BatchRecord } from '../../core/records/schema.ts';
+import type { Head } from '../../infra/store/run-log.ts';
+import { adoptedBatch } from '../adopted-batch.ts';
+import { recordWriter } from '../run-context.ts';
+import type { RunContext, RunRef } from '../run-context.ts';
+import { batchTimings } from '../stage-timings.ts';
+import { readFacts, removeFacts } from '../stage-facts.ts';
+import type { StageFacts } from '../stage-facts.ts';
+import { makeBatch, type MadeBatch } from './batch.ts';
+import { headOf } from './head-of.ts';
+import type { StageServices } from './services.ts';
+
+/**
+ * Makes the batch of the iteration from scored samples and commits its record: from then on it is decided what the
+ * iteration trains on. Resolves with the digest of that record.
+ */
+export async function advantage(
+  services: StageServices,
+  ref: RunRef & { readonly facts?: StageFacts },
+): Promise<{ readonly batch: string }> {
+  const { ports, contexts } = services;
+  const { context, head } = await headOf(contexts, ref);
+  if (head.pending !== undefined) return { batch: head.pending.digest };
+  const { log } = context;
+  const earlier = await ports.batchToAdopt(log, head);
+  if (earlier !== undefined) {
+    const from = `the batch of term ${earlier.record.term} is applied again`;
+    ports.say(ref.runId, 'info', `iteration ${head.position + 1}: ${from}`);
+    return { batch: await commitBatch(services, log, adoptedBatch(earlier, head, recordWriter(ports))) };
+  }
+  const facts = ref.facts ?? {};
+  const made = await ports.whileHeartbeating(async (signal) =>
+    makeBatch(services, { context, head, signal }, await readFacts(ports, log, facts)),
+  );
+  const batch = await commitBatch(services, log, { ...recordOf(context, head, made), writer: recordWriter(ports) });
+  await removeFacts(log, facts);
+  return { batch };
+}
+
+function recordOf(
+  { log, revision }: RunContext,
+  head: Head,
+  { scored, output, timings, jobId, endedAt }: MadeBatch,
+): Omit<BatchRecord, 'writer'> {
+  return {
+    format: recordFormat,
+    runId: log.runId,
+    term: head.term,
+    iteration: head.position + 1,
+    parent: head.parent,
+    parentState: head.stateDigest,
+    revision: revision.revision,
+    profile: head.termRecord.profile.id,
+    tensors: output.tensors,
+    oldLogProbs: output.oldLogProbs,
+    learningRates: [...output.learningRates],
+    loss: output.loss,
+    optimizer: output.optimizer,
+    results: [...scored.flatMap(({ rollout, reward }) => [rollout.jobId, reward.jobId]), jobId],
+    draws: [...output.draws],
+    before: head.counters,
+    after: output.after,
+    metrics: output.metrics,
+    timings: batchTimings(scored, { timings, ...(endedAt === undefined ? {} : { endedAt }) }, Date.now()),
+    decision: 'train',
+  };
+}
+
+/** Resolves with the digest of the record that was decided. */
+async function commitBatch(
+  { ports }: StageServices,
+  { store, runId }: RunContext['log'],
+  record: BatchRecord,
+): Promise<string> {
+  const key = keys.batch(runId, record.term, record.iteration);
+  const decided = await ports.decide(store, key, batchRecord, record, (other) => other.parent === record.parent);
+  return decided.digest;
+}

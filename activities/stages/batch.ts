@@ -1,0 +1,68 @@
+/** The batch of an iteration: made by the advantage job, and made again when its tensors are lost. */
+import { isDamage, isLostBlob, logHole } from '../../core/damage.ts';
+import { errorToJson } from '../../core/errors.ts';
+import { keys } from '../../core/records/keys.ts';
+import type { BatchRecord } from '../../core/records/schema.ts';
+import type { JobRequest } from '../../infra/nats/dispatcher.ts';
+import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
+import { advantageJob } from '../advantage-job.ts';
+import { liveNote } from '../head.ts';
+import type { At } from '../sampling/rollouts.ts';
+import { withScoredRollouts, type ScoredRollout } from '../sampling/scored-rollouts.ts';
+import type { StageServices } from './services.ts';
+
+export interface MadeBatch extends JobResult<'advantage'> {
+  readonly scored: readonly ScoredRollout[];
+  readonly request: JobRequest<'advantage'>;
+}
+
+/** `known`: the scored rollouts, when the stages before have said what they made. Otherwise they are found by their jobs. */
+export async function makeBatch(services: StageServices, at: At, known?: readonly ScoredRollout[]): Promise<MadeBatch> {
+  if (at.context.recipe.kind === 'sft') return batchOf(services, at, []);
+  const byJobs = () => withScoredRollouts(services, at, 'train', (scored) => batchOf(services, at, scored));
+  if (known === undefined) return byJobs();
+  try {
+    return await batchOf(services, at, known);
+  } catch (error) {
+    // A blob of theirs is lost; the jobs that make it again are known there.
+    if (isDamage(error)) return byJobs();
+    throw error;
+  }
+}
+
+async function batchOf(
+  { ports, recompute }: StageServices,
+  { context, head, signal }: At,
+  scored: readonly ScoredRollout[],
+): Promise<MadeBatch> {
+  const onProgress: WaitOptions['onProgress'] = (progress, queued) =>
+    ports.live(context.log.runId, liveNote('advantage', head.position + 1, progress, queued));
+  const request = advantageJob(context, head, scored);
+  return { scored, request, ...(await recompute.run(request, { signal, onProgress })) };
+}
+
+/**
+ * Does work that reads a committed batch. When the batch's tensors are lost, they are made again, and must have the digest
+ * that the record names.
+ * @throws PauseError `LogHole` when they have another one.
+ */
+export async function withBatch<T>(
+  services: StageServices,
+  at: At,
+  record: BatchRecord,
+  work: () => Promise<T>,
+): Promise<T> {
+  const { runId } = at.context.log;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      // The samples of an adopted batch were made by another arithmetic and cannot be made again.
+      if (record.adopted !== undefined || !isLostBlob(error, runId, record.tensors)) throw error;
+      const { request, jobId } = await makeBatch(services, at);
+      if (!services.recompute.again(request, jobId, String(error))) throw error;
+      if ((await makeBatch(services, at)).output.tensors !== record.tensors)
+        throw logHole(runId, at.head.position, keys.blob(runId, record.tensors), errorToJson(error).message);
+    }
+  }
+}

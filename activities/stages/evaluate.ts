@@ -1,0 +1,52 @@
+import { keys } from '../../core/records/keys.ts';
+import { evalRecord } from '../../core/records/schema.ts';
+import { measureOf } from '../../core/validation-measure.ts';
+import type { ScoreTable } from '../../core/wire/jobs.ts';
+import { evaluation } from '../evaluation.ts';
+import { recordWriter } from '../run-context.ts';
+import type { RunRef } from '../run-context.ts';
+import { samplesPerDraw } from '../settings.ts';
+import { withScoredRollouts, type ScoredRollout } from '../sampling/scored-rollouts.ts';
+import type { At } from '../sampling/rollouts.ts';
+import { headOf } from './head-of.ts';
+import type { StageServices } from './services.ts';
+
+interface Scored {
+  readonly scored: readonly ScoredRollout[];
+  readonly tables: readonly ScoreTable[];
+}
+
+/** Validates the policy at the head. Does nothing when the run has no validation rows. */
+export async function evaluate(services: StageServices, ref: RunRef): Promise<{ readonly accuracy: number | null }> {
+  const { ports, contexts } = services;
+  const { context, head } = await headOf(contexts, ref);
+  if (context.inputs.validation === undefined) return { accuracy: null };
+  const { scored, tables } = await ports.whileHeartbeating((signal) =>
+    scoredTables(services, { context, head, signal }),
+  );
+  const record = evaluation(ref, head, scored, tables, samplesPerDraw(context.recipe, 'validate'));
+  const decided = await ports.decide(
+    context.log.store,
+    keys.evaluation(ref.runId, head.term, head.position),
+    evalRecord,
+    { ...record, writer: recordWriter(ports) },
+    (other) => other.weightsDigest === record.weightsDigest,
+  );
+  const { accuracy, questions, metrics } = decided.record;
+  ports.say(
+    ref.runId,
+    'info',
+    `validation of policy ${head.position}: ${measureOf(metrics)} ${accuracy.toFixed(4)} on ${questions} questions`,
+  );
+  return { accuracy };
+}
+
+function scoredTables(services: StageServices, at: At): Promise<Scored> {
+  const { store, runId } = at.context.log;
+  const table = async ({ scores }: ScoredRollout) =>
+    (await services.ports.getJsonBlob(store, runId, scores)) as ScoreTable;
+  return withScoredRollouts(services, at, 'validate', async (scored) => ({
+    scored,
+    tables: await Promise.all(scored.map((one) => table(one))),
+  }));
+}

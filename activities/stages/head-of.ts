@@ -1,0 +1,27 @@
+/** The head that a stage works on. */
+import { TerminalError } from '../../core/errors.ts';
+import { outOfDateType } from '../../core/wire/workflow.ts';
+import type { Head } from '../../infra/store/run-log.ts';
+import { needHead } from '../head.ts';
+import type { RunContext, RunContexts, RunRef } from '../run-context.ts';
+
+/**
+ * A workflow may believe that the log is shorter than it is: an older Temporal database was put back, or the workflow's
+ * process slept while another drove the run. What it asks for would belong to an earlier iteration.
+ * @throws TerminalError `OutOfDate`. With `orCommitted` the position may be one further, as the stage itself leaves it.
+ */
+export async function headOf(
+  contexts: RunContexts,
+  ref: RunRef,
+  orCommitted = false,
+): Promise<{ readonly context: RunContext; readonly head: Head }> {
+  const { context, head: found } = await contexts.head(ref);
+  const head = needHead(found, ref.runId);
+  const committed = orCommitted && head.pending === undefined && head.position === (ref.position ?? 0) + 1;
+  if (ref.position === undefined || head.position === ref.position || committed) return { context, head };
+  throw new TerminalError(
+    outOfDateType,
+    `The log ends at position ${head.position}, the workflow is at ${ref.position}`,
+    { where: ref.runId },
+  );
+}
