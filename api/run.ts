@@ -1,5 +1,5 @@
 /** One run, for programs: what `petrel <command> <run>` does. */
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { RunId } from '../core/ids.ts';
 import type { DesiredState, RunState } from '../core/run-states.ts';
 import { exportPolicy } from './checkpoints/export.ts';
@@ -20,6 +20,7 @@ import type { Outcome } from './runs/outcome.ts';
 import { refuseUnlessEnded, refuseWhileForked, removeRun } from './runs/removal.ts';
 import { resumeRun } from './runs/resume.ts';
 import type { ResumeRequest } from './runs/resume.ts';
+import { tokenisedBy } from './runs/row-tokens.ts';
 import { summaryOf } from './runs/summary.ts';
 import type { RunSummary } from './runs/summary.ts';
 
@@ -101,7 +102,11 @@ export class Run {
   /** Reads every record again and proves that each sample was used once or is listed as dropped. `deep`: tensors, too. */
   verify({ deep = false } = {}): Promise<Verdict> {
     const { runId, log } = this.#found;
-    return verifyLedger(log.store, runId, { deep, say: this.#context.notice });
+    return verifyLedger(log.store, runId, {
+      deep,
+      say: this.#context.notice,
+      tokenise: tokenisedBy(log.store, join(this.#context.home, 'cache')),
+    });
   }
 
   /** Writes a policy as a Hugging Face folder. */

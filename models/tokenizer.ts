@@ -35,6 +35,8 @@ export interface Tokenizer {
   readonly chatTemplate: string | undefined;
   encode(text: string, options?: EncodeOptions): Promise<Int32Array>;
   encodeBatch(texts: readonly string[], options?: EncodeOptions): Promise<Int32Array[]>;
+  /** Tokens of each text, counted on other threads. */
+  lengths(texts: readonly string[], options?: EncodeOptions): Promise<number[]>;
   encodePair(text: string, pair: string, options?: EncodeOptions): Promise<Int32Array>;
   /** Ids that name no token are passed over. */
   decode(ids: ArrayLike<number>, options?: DecodeOptions): string;
@@ -150,6 +152,11 @@ class FolderTokenizer implements Tokenizer {
   async encodeBatch(texts: readonly string[], { addSpecial = false }: EncodeOptions = {}): Promise<Int32Array[]> {
     const encodings = await this.#library.encodeBatch([...texts], { addSpecialTokens: addSpecial });
     return encodings.map((encoding) => Int32Array.from(encoding.getIds()));
+  }
+
+  async lengths(texts: readonly string[], { addSpecial = false }: EncodeOptions = {}): Promise<number[]> {
+    const encodings = await this.#library.encodeBatch([...texts], { addSpecialTokens: addSpecial });
+    return encodings.map((encoding) => encoding.getLength());
   }
 
   async encodePair(text: string, pair: string, { addSpecial = false }: EncodeOptions = {}): Promise<Int32Array> {

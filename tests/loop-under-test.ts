@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { arithmeticRows } from '../api/data/arithmetic.ts';
+import { tokenisedBy } from '../api/runs/row-tokens.ts';
 import { verifyLedger } from '../api/ledger/verify.ts';
 import type { Fault, Verdict } from '../api/ledger/verify.ts';
 import { createRun, startWorkflow } from '../api/runs/start.ts';
@@ -100,9 +101,10 @@ export class LoopUnderTest {
   /** The faults of every run's ledger, found from the objects alone; a run that was deleted has none. */
   async faults(): Promise<readonly Fault[]> {
     const verdicts: Verdict[] = [];
+    const tokenise = tokenisedBy(this.store, join(this.home, 'cache'));
     for (const { runId } of this.runs) {
       if ((await this.store.head(keys.tombstone(runId))) === undefined)
-        verdicts.push(await verifyLedger(this.store, runId, { deep: true }));
+        verdicts.push(await verifyLedger(this.store, runId, { deep: true, tokenise }));
     }
     return verdicts.flatMap(({ faults }) => faults);
   }

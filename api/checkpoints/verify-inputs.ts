@@ -1,9 +1,8 @@
 /** Reading what a run needs besides its log: the model's files and the rows, each by its digest. */
 import { errorToJson } from '../../core/errors.ts';
 import { checkModelFile, readModelManifest } from '../../infra/store/model-facts.ts';
-import { readDatasetFiles } from '../../infra/store/datasets.ts';
+import { checkDataset } from '../../infra/store/datasets.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
-import { rowsFile, tokensFile } from '../../models/dataset-fact.ts';
 
 export interface InputVerdict {
   readonly what: string;
@@ -28,8 +27,7 @@ export async function verifyInputs({
     for (const file of files) await checkModelFile(store, digest, file);
     return files.reduce((sum, { bytes }) => sum + bytes, 0);
   };
-  const readRows = async (digest: string) =>
-    (await readDatasetFiles(store, digest, [tokensFile, rowsFile])).reduce((sum, bytes) => sum + bytes.byteLength, 0);
+  const readRows = (digest: string) => checkDataset(store, digest);
   const all: readonly (readonly [string, string | undefined, (digest: string) => Promise<number>])[] = [
     ['model', model, readModel],
     ['reference', reference, readModel],

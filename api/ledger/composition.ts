@@ -111,11 +111,15 @@ async function withPrompts(
 ): Promise<Sources> {
   const dataset = await inputs.rows(revision.inputs.train);
   if (dataset === undefined) return sources;
-  for (const { draw, row, samples } of batch.draws) {
+  const tokens = await dataset.tokens(
+    batch.draws.map(({ row }) => row),
+    revision.inputs.model,
+  );
+  for (const [i, { draw, row, samples }] of batch.draws.entries()) {
+    const wanted = tokens?.[i]?.prompt;
     samples.forEach((place, s) => {
       const prompt = sources.get(sourceName(draw, s))?.prompt;
-      if (typeof place !== 'number' || prompt === undefined) return;
-      const wanted = dataset.prompt(row);
+      if (typeof place !== 'number' || prompt === undefined || wanted === undefined) return;
       if (wanted.length !== prompt.length || wanted.some((token, i) => token !== prompt[i]))
         objects.faults.add(
           objects.keys.batch(batch.term, batch.iteration),
@@ -134,13 +138,17 @@ async function rowSources(
   revision: Revision,
 ): Promise<Sources | undefined> {
   const rows = deep ? await inputs.rows(revision.inputs.train) : undefined;
+  const tokens = await rows?.tokens(
+    batch.draws.map(({ row }) => row),
+    revision.inputs.model,
+  );
   return (
-    rows &&
+    tokens &&
     new Map(
-      batch.draws.map(({ draw, row }) => [
-        sourceName(draw, 0),
-        { row, prompt: rows.prompt(row), response: rows.response(row) },
-      ]),
+      batch.draws.map(({ draw, row }, i) => {
+        const { prompt = new Int32Array(), response = new Int32Array() } = tokens[i] ?? {};
+        return [sourceName(draw, 0), { row, prompt, response }];
+      }),
     )
   );
 }

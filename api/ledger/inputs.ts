@@ -3,24 +3,35 @@ import { createHash } from 'node:crypto';
 import { canonicalText } from './canonical.ts';
 import { digestOfBytes, pieceBytes } from './objects.ts';
 import type { Objects } from './objects.ts';
-import { modelShape } from './records.ts';
-import type { Inputs } from './records.ts';
+import { datasetIndexShape, modelShape } from './records.ts';
+import type { DatasetIndex, Inputs } from './records.ts';
 import { integers, offsets } from './tensors.ts';
 
-/** Tokens of each row. */
+/** Tokens of a row. */
+export interface RowTokens {
+  readonly prompt: Int32Array;
+  /** Of rows to learn. */
+  readonly response?: Int32Array;
+}
+
 export interface Rows {
   readonly count: number;
-  prompt(row: number): Int32Array;
-  /** Of rows to learn. */
-  response(row: number): Int32Array;
+  /** In the order of `rows`. undefined: they could not be made; when rows cannot be read, that is a fault. */
+  tokens(rows: readonly number[], model: string): Promise<readonly RowTokens[] | undefined>;
 }
+
+/** Renders and tokenises rows of a dataset of format 2 with the tokenizer of a model. */
+export type Tokenise = (dataset: string, model: string, rows: readonly number[]) => Promise<readonly RowTokens[]>;
 
 export class InputFacts {
   readonly #objects: Objects;
+  readonly #tokenise: Tokenise | undefined;
   readonly #rows = new Map<string, Promise<Rows | undefined>>();
+  readonly #indices = new Map<string, Promise<DatasetIndex | 'damaged' | undefined>>();
 
-  constructor(objects: Objects) {
+  constructor(objects: Objects, tokenise?: Tokenise) {
     this.#objects = objects;
+    this.#tokenise = tokenise;
   }
 
   async check(inputs: Inputs, revisionKey: string, deep: boolean): Promise<void> {
@@ -29,10 +40,7 @@ export class InputFacts {
       await this.#model(model, revisionKey, deep);
     for (const dataset of new Set([inputs.train, inputs.validation ?? inputs.train])) {
       const rows = deep ? await this.rows(dataset) : undefined;
-      for (const name of ['tokens.safetensors', 'rows.jsonl']) {
-        if ((await this.#objects.size(`datasets/${dataset}/${name}`)) === undefined)
-          faults.add(`datasets/${dataset}/${name}`, `rows: ${revisionKey} names them`, 'nothing');
-      }
+      await this.#sizes(dataset, revisionKey, !deep);
       if (rows !== undefined && dataset === inputs.train && rows.count < inputs.trainRows)
         faults.add(`datasets/${dataset}`, `${inputs.trainRows} rows`, String(rows.count));
     }
@@ -50,7 +58,96 @@ export class InputFacts {
     return known;
   }
 
+  /** The files of a dataset are there. Of format 2, blocks whose bytes are read anyway are looked at then. */
+  async #sizes(dataset: string, revisionKey: string, withBlocks: boolean): Promise<void> {
+    const { faults } = this.#objects;
+    const why = `rows: ${revisionKey} names them`;
+    const index = await this.#index(dataset);
+    if (index === 'damaged') return;
+    if (index === undefined) {
+      for (const name of await this.#wholeNames(dataset))
+        if ((await this.#objects.size(`datasets/${dataset}/${name}`)) === undefined)
+          faults.add(`datasets/${dataset}/${name}`, why, 'nothing');
+      return;
+    }
+    for (const { sha256, bytes } of withBlocks ? index.blocks : []) {
+      const key = `datasets/${dataset}/${sha256}.jsonl`;
+      const size = await this.#objects.size(key);
+      if (size === undefined) faults.add(key, why, 'nothing');
+      else faults.equal(key, 'size', bytes, size);
+    }
+  }
+
+  /** What a dataset without an index must have. Beside blocks that is the index. */
+  async #wholeNames(dataset: string): Promise<readonly string[]> {
+    const names = await this.#objects.store.children(`datasets/${dataset}/`);
+    return names.some((name) => /^[0-9a-f]{64}\.jsonl$/.test(name))
+      ? ['index.json']
+      : ['tokens.safetensors', 'rows.jsonl'];
+  }
+
+  /** The index of format 2; undefined when there is none. */
+  #index(dataset: string): Promise<DatasetIndex | 'damaged' | undefined> {
+    const known = this.#indices.get(dataset) ?? this.#readIndex(dataset);
+    this.#indices.set(dataset, known);
+    return known;
+  }
+
+  async #readIndex(dataset: string): Promise<DatasetIndex | 'damaged' | undefined> {
+    const key = `datasets/${dataset}/index.json`;
+    const bytes = await this.#objects.get(key);
+    if (bytes === undefined) return undefined;
+    const files = { 'index.json': digestOfBytes(bytes) };
+    const found = digestOfBytes(canonicalText({ format: 2, files }));
+    if (found !== dataset) {
+      this.#objects.faults.add(`datasets/${dataset}`, 'an index that its name is the digest of', `one of ${found}`);
+      return 'damaged';
+    }
+    const index = this.#objects.tried(key, 'an index of blocks', () =>
+      datasetIndexShape(JSON.parse(new TextDecoder().decode(bytes)), 'index'),
+    );
+    return index ?? 'damaged';
+  }
+
   async #readRows(dataset: string): Promise<Rows | undefined> {
+    const index = await this.#index(dataset);
+    if (index === 'damaged') return undefined;
+    return index === undefined ? this.#readWhole(dataset) : this.#readBlocks(dataset, index);
+  }
+
+  /** Every block by its digest; one of them is in memory. */
+  async #readBlocks(dataset: string, index: DatasetIndex): Promise<Rows | undefined> {
+    const { faults } = this.#objects;
+    let next = 0;
+    let isWhole = true;
+    for (const { firstRow, rows, sha256 } of index.blocks) {
+      const key = `datasets/${dataset}/${sha256}.jsonl`;
+      const bytes = await this.#objects.get(key);
+      const lines = bytes === undefined ? 'nothing' : linesOf(bytes);
+      if (bytes === undefined || digestOfBytes(bytes) !== sha256) {
+        isWhole = false;
+        faults.add(key, `rows ${firstRow} to ${firstRow + rows - 1}`, bytes === undefined ? 'nothing' : 'other bytes');
+      } else faults.equal(key, 'rows', rows, lines);
+      faults.equal(key, 'first row', next, firstRow);
+      next += rows;
+    }
+    faults.equal(`datasets/${dataset}/index.json`, 'rows', next, index.rows);
+    if (!isWhole) return undefined;
+    return {
+      count: next,
+      tokens: async (rows, model) => {
+        try {
+          return await this.#tokenise?.(dataset, model, rows);
+        } catch (error) {
+          const reason = error instanceof Error ? error.message : String(error);
+          faults.add(`datasets/${dataset}`, 'rows that can be tokenised', reason);
+          return undefined;
+        }
+      },
+    };
+  }
+
+  async #readWhole(dataset: string): Promise<Rows | undefined> {
     const names = ['tokens.safetensors', 'rows.jsonl'] as const;
     const files: Record<string, string> = {};
     for (const name of names) {
@@ -78,8 +175,11 @@ export class InputFacts {
           : new Int32Array(1);
         return {
           count: promptEnds.length - 1,
-          prompt: (row) => prompts.subarray(promptEnds[row], promptEnds[row + 1]),
-          response: (row) => responses.subarray(responseEnds[row], responseEnds[row + 1]),
+          tokens: async (rows) =>
+            rows.map((row) => ({
+              prompt: prompts.subarray(promptEnds[row], promptEnds[row + 1]),
+              response: responses.subarray(responseEnds[row], responseEnds[row + 1]),
+            })),
         };
       })
     );
@@ -101,6 +201,12 @@ export class InputFacts {
       if (deep) faults.equal(file, 'digest', sha256, await digestInPieces(this.#objects, file, size));
     }
   }
+}
+
+function linesOf(bytes: Uint8Array): number {
+  let lines = 0;
+  for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) lines++;
+  return lines;
 }
 
 /** Never a whole model in memory. */

@@ -209,5 +209,13 @@ export const retentionShape = object({
   verified: list(text),
 });
 
+/** Of a dataset of format 2; written once, not canonical. */
+export const datasetIndexShape = object({
+  format: exactly(2),
+  rows: positive,
+  blocks: list(object({ firstRow: count, rows: positive, bytes: positive, sha256: digest })),
+});
+export type DatasetIndex = Of<typeof datasetIndexShape>;
+
 /** Beside a model's files; written once, not canonical. */
 export const modelShape = object({ format, files: list(object({ name: text, bytes: count, sha256: digest })) });

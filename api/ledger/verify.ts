@@ -11,6 +11,7 @@ import { checkComposition } from './composition.ts';
 import { checkEvaluations, checkValidations } from './evaluations.ts';
 import { DrawOutcomes } from './outcomes.ts';
 import { InputFacts } from './inputs.ts';
+import type { Tokenise } from './inputs.ts';
 import { abandonedAfter, iterationsOf } from './iterations.ts';
 import type { Iteration } from './iterations.ts';
 import { Objects } from './objects.ts';
@@ -34,14 +35,12 @@ export interface VerifyOptions {
   /** Reads every blob, compares samples token by token and hashes all states; otherwise records, headers and sizes. */
   readonly deep?: boolean;
   readonly say?: (text: string) => void;
+  /** Of rows that are kept as text, tokens are compared when this makes them anew; their bytes are always checked. */
+  readonly tokenise?: Tokenise;
 }
 
-export async function verifyLedger(
-  store: Store,
-  runId: string,
-  { deep = false, say = () => {} }: VerifyOptions = {},
-): Promise<Verdict> {
-  return new Verification(store, runId, deep, say).run();
+export async function verifyLedger(store: Store, runId: string, options: VerifyOptions = {}): Promise<Verdict> {
+  return new Verification(store, runId, options).run();
 }
 
 class Verification {
@@ -58,14 +57,14 @@ class Verification {
   #samplesCompared = 0;
   #pending = false;
 
-  constructor(store: Store, runId: string, deep: boolean, say: (text: string) => void) {
+  constructor(store: Store, runId: string, { deep = false, say = () => {}, tokenise }: VerifyOptions) {
     this.#runId = runId;
     this.#deep = deep;
     this.#say = say;
     this.#objects = new Objects(store, runId);
     this.#outcomes = new DrawOutcomes(this.#objects);
     this.#results = new Results(this.#objects);
-    this.#inputs = new InputFacts(this.#objects);
+    this.#inputs = new InputFacts(this.#objects, tokenise);
   }
 
   async run(): Promise<Verdict> {

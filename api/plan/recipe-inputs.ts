@@ -4,6 +4,7 @@ import type { DecoderConfig } from '../../core/ports.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { readDecoderConfig } from '../../models/config.ts';
 import { readConfigJson } from '../../models/weights.ts';
+import type { PutBlock } from '../../models/dataset.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
 import type { Tokenizer } from '../../models/tokenizer.ts';
 import { locateModel } from '../runs/locate-model.ts';
@@ -19,15 +20,23 @@ export class RecipeInputs {
   readonly recipe: Recipe;
   readonly ports: InputPorts;
   readonly #locate: LocateOptions;
+  readonly #blocks: (part: RowsPart) => PutBlock;
   readonly #rows = new Map<RowsPart, Promise<RunRows>>();
   #model: Promise<LocatedModel> | undefined;
   #config: Promise<DecoderConfig> | undefined;
   #tokenizer: Promise<Tokenizer> | undefined;
 
-  constructor(recipe: Recipe, ports: InputPorts, locate: LocateOptions = {}) {
+  /** `blocks`: takes the rows as they are read. Without it they are only checked. */
+  constructor(
+    recipe: Recipe,
+    ports: InputPorts,
+    locate: LocateOptions = {},
+    blocks: (part: RowsPart) => PutBlock = () => async () => {},
+  ) {
     this.recipe = recipe;
     this.ports = ports;
     this.#locate = locate;
+    this.#blocks = blocks;
   }
 
   /** Throws InvalidInputError, or RetryableError `HubUnreachable`. */
@@ -57,7 +66,9 @@ export class RecipeInputs {
   rows(part: RowsPart): Promise<RunRows> {
     const known = this.#rows.get(part);
     if (known !== undefined) return known;
-    const reading = this.tokenizer().then((tokenizer) => loadRows(this.recipe, part, tokenizer, this.ports.now));
+    const reading = this.tokenizer().then((tokenizer) =>
+      loadRows(this.recipe, part, tokenizer, this.ports.now, this.#blocks(part)),
+    );
     this.#rows.set(part, reading);
     return reading;
   }

@@ -1,4 +1,4 @@
-/** Every row of the data files is read, its columns checked and its text tokenised; nothing is stored. */
+/** Every row of the data files is read and its columns checked; the first ones, or all, are tokenised. Nothing is stored. */
 import { checkedRows, filesOf } from '../runs/rows.ts';
 import type { RowsPart } from '../runs/rows.ts';
 import type { Check, Finding } from './checks.ts';
@@ -19,9 +19,8 @@ export const validationRowsCheck: Check = {
 async function lookAtRows(inputs: RecipeInputs, part: RowsPart): Promise<Finding> {
   const files = filesOf(inputs.recipe, part).join(', ');
   if (!(await hasTokenizer(inputs))) return withoutTokens(inputs, part, files);
-  const { dataset, notes } = await inputs.rows(part);
-  const rows = dataset.rows.length;
-  return { detail: [`${files}: ${rows} rows`, ...notes].join('; '), rows };
+  const { count, notes } = await inputs.rows(part);
+  return { detail: [`${files}: ${count} rows`, ...notes].join('; '), rows: count };
 }
 
 /** A model that cannot be read is refused by its own check; the rows are read all the same. */

@@ -22,9 +22,9 @@ import { absolutePaths } from '../recipes/recipe-paths.ts';
 import { loadRecipe } from '../recipes/recipe-file.ts';
 import { recipeErrors } from '../recipes/recipe-issues.ts';
 import type { RecipeLayer } from '../recipes/recipe-issues.ts';
-import { scorerOf, storeRows } from './prepare.ts';
+import { scorerOf } from './prepare.ts';
 import type { PreparePorts } from './prepare-ports.ts';
-import { loadRows } from './rows.ts';
+import { storeRowsLike } from './rows-format1.ts';
 import { withoutPaths } from './start.ts';
 import { userHome } from '../../infra/home.ts';
 
@@ -230,8 +230,7 @@ async function newRows(
     });
   }
   const tokenizer = await openTokenizer(await modelFolder(ports.store, before.model, join(ports.home, 'cache')));
-  const { dataset, notes } = await loadRows(recipe, part, tokenizer, ports.now);
-  return { digest: await storeRows(ports.store, dataset), count: dataset.rows.length, notes };
+  return storeRowsLike(before, recipe, part, tokenizer, ports);
 }
 
 async function newScorer(recipe: Recipe, changes: readonly RecipeChange[], before: RunInputs) {

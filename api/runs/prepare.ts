@@ -2,21 +2,18 @@
  * From a recipe to everything a run needs, in the store and by digest: model, tokenised rows, the user's scorer. After
  * this the run sees no machine path and no changed file.
  */
-import { basename } from 'node:path';
-import type { Digest } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
+import { basename, join } from 'node:path';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { RunInputs } from '../../core/records/schema.ts';
-import { storeDataset } from '../../infra/store/datasets.ts';
 import { sha256 } from '../../infra/store/digest.ts';
 import { storeModelFolder } from '../../infra/store/model-facts.ts';
-import { encodeDatasetRows, encodeDatasetTokens, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
-import type { DatasetFact } from '../../models/dataset-fact.ts';
+import { WaitingBlocks } from '../../infra/store/waiting-blocks.ts';
 import { assertChecks } from '../plan/checks.ts';
 import { RecipeInputs } from '../plan/recipe-inputs.ts';
 import { startChecks } from '../plan/start-checks.ts';
 import type { PreparePorts } from './prepare-ports.ts';
 import { readScorer } from './read-scorer.ts';
+import type { RowsPart } from './rows.ts';
 
 /** Revision of the built-in scorers: a change of any verdict raises it. */
 const builtinScorers = '1';
@@ -30,8 +27,23 @@ export interface Prepared {
 
 /** Checks what `petrel plan` checks, then stores it. Throws the error of the first check that refuses. */
 export async function prepareRun(recipe: Recipe, ports: PreparePorts): Promise<Prepared> {
-  const found = new RecipeInputs(recipe, ports);
-  await assertChecks(startChecks, found);
+  const scratch = join(ports.home, 'cache');
+  const blocks = { train: new WaitingBlocks(scratch), validation: new WaitingBlocks(scratch) };
+  const found = new RecipeInputs(recipe, ports, {}, (part) => (bytes, rows) => blocks[part].add(bytes, rows));
+  try {
+    await assertChecks(startChecks, found);
+    return await storeInputs(found, ports, blocks);
+  } finally {
+    await Promise.all([blocks.train.remove(), blocks.validation.remove()]);
+  }
+}
+
+async function storeInputs(
+  found: RecipeInputs,
+  ports: PreparePorts,
+  blocks: Readonly<Record<RowsPart, WaitingBlocks>>,
+): Promise<Prepared> {
+  const { recipe } = found;
   const model = await found.model();
   const train = await found.rows('train');
   const validation =
@@ -41,21 +53,17 @@ export async function prepareRun(recipe: Recipe, ports: PreparePorts): Promise<P
   return {
     inputs: {
       model: await storeModelFolder(ports.store, model.folder, model.tokenizerFolder),
-      train: await storeRows(ports.store, train.dataset),
-      trainRows: train.dataset.rows.length,
+      train: await blocks.train.store(ports.store, train.rules),
+      trainRows: train.count,
       ...(validation && {
-        validation: await storeRows(ports.store, validation.dataset),
-        validationRows: validation.dataset.rows.length,
+        validation: await blocks.validation.store(ports.store, validation.rules),
+        validationRows: validation.count,
       }),
       ...(scorer && { scorer: scorer.input }),
     },
     ...(scorer?.module && { module: scorer.module }),
     notes: [...train.notes, ...(validation?.notes ?? [])],
   };
-}
-
-export function storeRows(store: Store, dataset: DatasetFact): Promise<Digest> {
-  return storeDataset(store, { [tokensFile]: encodeDatasetTokens(dataset), [rowsFile]: encodeDatasetRows(dataset) });
 }
 
 export async function scorerOf(

@@ -7,14 +7,14 @@ import type { BatchRecord, DrawRecord } from '../../core/records/schema.ts';
 import type { RewardOutput, RolloutOutput, ScoreTable } from '../../core/wire/jobs.ts';
 import { readRetention, removedByRetention } from '../../infra/store/retention-log.ts';
 import { getBlob, getJsonBlob } from '../../infra/store/blobs.ts';
-import { readDatasetFiles } from '../../infra/store/datasets.ts';
+import { readDataset } from '../../infra/store/datasets.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
-import { decodeDataset, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
-import type { RowFact } from '../../models/dataset-fact.ts';
+import { BlockCache, openDataset } from '../../models/dataset-rows.ts';
+import type { Dataset, ScorerRow } from '../../models/dataset-rows.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
 import type { Tokenizer } from '../../models/tokenizer.ts';
 import { decodeTrajectories, stopReasons } from '../../models/trajectories.ts';
@@ -59,7 +59,7 @@ export async function trainingSamples(batch: BatchRecord, { log, cache }: Sample
   const tensors = await kept(log, batch.iteration, getBlob(log.store, log.runId, batch.tensors)).then((bytes) =>
     decodeBatch(bytes, batch.tensors),
   );
-  const rows = await rowFacts(log.store, inputs.train);
+  const rows = await openRows(log.store, inputs.train);
   if (recipe['kind'] === 'sft') return learntRows(batch, tensors, rows, tokenizer);
   const views = await kept(log, batch.iteration, scoredSamples(batch.results, batch.iteration, rows, tokenizer, log));
   const draws = new Map(batch.draws.map((draw) => [draw.draw, draw]));
@@ -87,7 +87,7 @@ export async function validationSamples(
     scoredSamples(
       evaluation.results,
       evaluation.iteration,
-      await rowFacts(log.store, inputs.validation ?? inputs.train),
+      await openRows(log.store, inputs.validation ?? inputs.train),
       tokenizer,
       log,
     ),
@@ -109,7 +109,7 @@ async function kept<T>(log: RunLog, iteration: number, reading: Promise<T>): Pro
 async function scoredSamples(
   jobIds: readonly string[],
   iteration: number,
-  rows: readonly RowFact[],
+  rows: Dataset,
   tokenizer: Tokenizer,
   log: RunLog,
 ): Promise<SampleView[]> {
@@ -130,12 +130,13 @@ async function partSamples(
   trajectories: string,
   scores: string,
   iteration: number,
-  rows: readonly RowFact[],
+  dataset: Dataset,
   tokenizer: Tokenizer,
   { store, runId }: RunLog,
 ): Promise<SampleView[]> {
   const t = decodeTrajectories(await getBlob(store, runId, trajectories), trajectories);
   const table = (await getJsonBlob(store, runId, scores)) as ScoreTable;
+  const rows = await shownRows(dataset, [...t.row_S], tokenizer);
   return Array.from(t.draw_S, (draw, b): SampleView => {
     const d = Math.floor(b / t.samplesPerDraw);
     const row = t.row_S[b] ?? -1;
@@ -146,7 +147,7 @@ async function partSamples(
       row,
       sample: b % t.samplesPerDraw,
       prompt:
-        rows[row]?.prompt ??
+        rows.get(row)?.prompt ??
         tokenizer.decode(t.promptTokens.subarray(t.promptOffsets_G1[d], t.promptOffsets_G1[d + 1])),
       response: tokenizer.decode(response, { skipSpecial: true }),
       responseTokens: response.length,
@@ -154,7 +155,7 @@ async function partSamples(
       ...(typeof table.reasons[b] === 'string' ? { reason: table.reasons[b] } : {}),
       columns: Object.fromEntries(Object.entries(table.columns).map(([name, values]) => [name, values[b] ?? null])),
       stopReason: nameOfStop(t.stopReason_S[b]),
-      ...factsOf(rows[row]),
+      ...factsOf(rows.get(row)),
     };
   });
 }
@@ -166,12 +167,14 @@ function nameOfStop(code: number | undefined): SampleView['stopReason'] {
   return name === 'poison' ? 'convicted' : (name ?? 'unknown');
 }
 
-function learntRows(
+async function learntRows(
   batch: BatchRecord,
   tensors: BatchTensors,
-  rows: readonly RowFact[],
+  dataset: Dataset,
   tokenizer: Tokenizer,
-): SampleView[] {
+): Promise<SampleView[]> {
+  const drawn = batch.draws.map(({ row }) => row);
+  const rows = await shownRows(dataset, drawn, tokenizer);
   return batch.draws.flatMap(({ draw, row, fate, samples }) =>
     samples
       .filter((index) => typeof index === 'number')
@@ -183,14 +186,15 @@ function learntRows(
           draw,
           row,
           sample,
-          prompt: rows[row]?.prompt ?? tokenizer.decode(tensors.tokens_N.subarray(tensors.offsets_S1[index], first)),
+          prompt:
+            rows.get(row)?.prompt ?? tokenizer.decode(tensors.tokens_N.subarray(tensors.offsets_S1[index], first)),
           response: tokenizer.decode(tensors.tokens_N.subarray(first, end), { skipSpecial: true }),
           responseTokens: end - first,
           reward: null,
           columns: {},
           stopReason: 'unknown',
           fate,
-          ...factsOf(rows[row]),
+          ...factsOf(rows.get(row)),
         };
       }),
   );
@@ -201,14 +205,29 @@ function meanAdvantage({ advantages_T, scoredOffsets_S1 }: BatchTensors, index: 
   return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-function factsOf(row: RowFact | undefined): Pick<SampleView, 'groundTruth' | 'dataSource'> {
+function factsOf(row: ScorerRow | undefined): Pick<SampleView, 'groundTruth' | 'dataSource'> {
   if (row === undefined) return {};
   return { dataSource: row.dataSource, ...(row.groundTruth === undefined ? {} : { groundTruth: row.groundTruth }) };
 }
 
-async function rowFacts(store: Store, dataset: string): Promise<readonly RowFact[]> {
-  const [tokens, rows] = await readDatasetFiles(store, dataset, [tokensFile, rowsFile]);
-  return decodeDataset(tokens ?? new Uint8Array(), rows ?? new Uint8Array(), `datasets/${dataset}`).rows;
+type ShownRow = ScorerRow & { readonly prompt: string };
+
+/** By their numbers. A number outside the dataset names none. */
+async function shownRows(
+  dataset: Dataset,
+  drawn: readonly number[],
+  tokenizer: Tokenizer,
+): Promise<ReadonlyMap<number, ShownRow>> {
+  const rows = [...new Set(drawn)].filter((row) => row >= 0 && row < dataset.count);
+  const prompts = await dataset.prompts(rows, tokenizer);
+  const facts = await dataset.facts(rows);
+  return new Map(facts.map((fact, i) => [rows[i] ?? -1, { ...fact, prompt: prompts[i] ?? '' }]));
+}
+
+const cacheBytes = 64 * 1024 * 1024;
+
+async function openRows(store: Store, digest: string): Promise<Dataset> {
+  return openDataset(await readDataset(store, digest), new BlockCache(cacheBytes));
 }
 
 /** Throws TerminalError `NotFound` that says which ones there are. */

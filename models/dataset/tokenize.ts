@@ -1,11 +1,12 @@
-/** Rows to token ids: chat template, tokenizer, limits. */
+/** Rows to token ids in memory, all at once: chat template, tokenizer, limits. For datasets of format 1. */
 import { InvalidInputError } from '../../core/errors.ts';
 import type { DatasetFact, RowFact } from '../dataset-fact.ts';
-import { type ChatInput, type ChatMessage, ChatTemplate } from '../template.ts';
 import type { Tokenizer } from '../tokenizer.ts';
+import { atLimit, overlong } from './limit.ts';
 import { rowError } from './raw.ts';
+import { RowRenderer, templateOf } from './render.ts';
 import type { Row } from './rows.ts';
-import { type Truncation, truncate, truncatePair } from './truncate.ts';
+import type { Truncation } from './truncate.ts';
 
 export interface TokenizeOptions {
   readonly kind: 'rl' | 'sft';
@@ -18,8 +19,6 @@ export interface TokenizeOptions {
   readonly maxSamples: number;
   /** `none`: prompts must be text. */
   readonly chatTemplate: 'auto' | 'none';
-  /** Instead of the tokenizer's own chat template. */
-  readonly customTemplate?: string;
   /** A chat template in place of the tokenizer's own. */
   readonly template?: string;
   readonly templateKwargs?: Readonly<Record<string, unknown>>;
@@ -27,16 +26,18 @@ export interface TokenizeOptions {
   readonly now?: string;
 }
 
+export interface RowCounts {
+  readonly rows: number;
+  /** Rows left out because they were over the limit. */
+  readonly filtered: number;
+  readonly truncated: number;
+  /** Tokens of the longest row before filtering and truncation. */
+  readonly longest: number;
+}
+
 export interface TokenizedRows {
   readonly dataset: DatasetFact;
-  readonly counts: {
-    readonly rows: number;
-    /** Rows left out because they were over the limit. */
-    readonly filtered: number;
-    readonly truncated: number;
-    /** Tokens of the longest row before filtering and truncation. */
-    readonly longest: number;
-  };
+  readonly counts: RowCounts;
 }
 
 /** Rows tokenised in one call of the library. */
@@ -49,11 +50,11 @@ export async function tokenizeRows(
   options: TokenizeOptions,
 ): Promise<TokenizedRows> {
   const writer = new DatasetWriter(options);
-  const renderer = new RowRenderer(tokenizer, options);
+  const renderer = new RowRenderer(tokenizer, { ...options, template: templateOf(tokenizer, options) });
   let batch: Row[] = [];
   let taken = 0;
   const flush = async (): Promise<void> => {
-    const texts = batch.map((row) => renderer.render(row));
+    const texts = batch.map((row) => renderer.render(row, (...why) => rowError(row, ...why)));
     const prompts = await tokenizer.encodeBatch(texts.map(({ prompt }) => prompt));
     const responses = options.kind === 'sft' ? await tokenizer.encodeBatch(texts.map(({ response }) => response)) : [];
     for (const [i, row] of batch.entries())
@@ -70,67 +71,6 @@ export async function tokenizeRows(
   return writer.finish();
 }
 
-/** The texts that are tokenised. A response ends with the end token, as in verl. */
-class RowRenderer {
-  readonly #tokenizer: Tokenizer;
-  readonly #options: TokenizeOptions;
-  readonly #template: ChatTemplate | undefined;
-
-  constructor(tokenizer: Tokenizer, options: TokenizeOptions) {
-    this.#tokenizer = tokenizer;
-    this.#options = options;
-    const source = options.template ?? tokenizer.chatTemplate;
-    this.#template = options.chatTemplate === 'none' || source === undefined ? undefined : new ChatTemplate(source);
-  }
-
-  render(row: Row): { prompt: string; response: string } {
-    const prompt =
-      typeof row.prompt === 'string'
-        ? row.prompt
-        : this.#chat(row, { messages: row.prompt, addGenerationPrompt: true });
-    return { prompt, response: this.#options.kind === 'sft' ? this.#response(row, prompt) : '' };
-  }
-
-  #response(row: Row, prompt: string): string {
-    const { response = '' } = row;
-    const end = this.#tokenizer.specialTokens['eos_token'];
-    if (end === undefined)
-      throw new InvalidInputError('the tokenizer names no eos_token, and a response must end with one');
-    if (typeof response === 'string') return response + end;
-    if (typeof response['content'] === 'string' && response['tool_calls'] === undefined)
-      return response['content'] + end;
-    const whole = this.#chat(row, { messages: [...(row.prompt as readonly ChatMessage[]), response] });
-    if (!whole.startsWith(prompt))
-      throw rowError(row, 'the chat template renders this turn differently from its prompt');
-    const text = whole.slice(prompt.length);
-    const last = text.lastIndexOf(end);
-    return last < 0 ? text + end : text.slice(0, last + end.length);
-  }
-
-  #chat(row: Row, input: ChatInput): string {
-    if (this.#template === undefined) {
-      const why =
-        this.#options.chatTemplate === 'none' ? 'data.chat_template is none' : 'the model has no chat template';
-      throw rowError(row, `expected a prompt of text, found chat messages: ${why}`);
-    }
-    const { specialTokens } = this.#tokenizer;
-    try {
-      return this.#template.render({
-        ...input,
-        tools: row.tools,
-        kwargs: this.#options.templateKwargs,
-        specialTokens,
-        bosToken: specialTokens['bos_token'],
-        eosToken: specialTokens['eos_token'],
-        now: this.#options.now,
-      }).text;
-    } catch (cause) {
-      if (cause instanceof InvalidInputError) throw rowError(row, cause.message, cause, cause.hint);
-      throw cause;
-    }
-  }
-}
-
 class DatasetWriter {
   readonly #options: TokenizeOptions;
   readonly #rows: RowFact[] = [];
@@ -145,7 +85,7 @@ class DatasetWriter {
   }
 
   add(row: Row, promptText: string, prompt: Int32Array, response: Int32Array | undefined): void {
-    const { maxLength, truncation, filterOverlong } = this.#options;
+    const { kind, maxLength, truncation, filterOverlong } = this.#options;
     const length = prompt.length + (response?.length ?? 0);
     this.#longest = Math.max(this.#longest, length);
     if (prompt.length === 0) throw rowError(row, 'the prompt has no tokens');
@@ -154,10 +94,10 @@ class DatasetWriter {
       this.#filtered++;
       return;
     }
-    if (truncation === 'error') throw this.#overlong(row, length);
+    if (truncation === 'error') throw overlong((...why) => rowError(row, ...why), kind, length, maxLength);
     this.#truncated++;
-    if (response === undefined) this.#keep(row, promptText, truncate(prompt, maxLength, truncation), undefined);
-    else this.#keep(row, promptText, ...truncatePair(prompt, response, maxLength, truncation));
+    const cut = atLimit({ prompt, ...(response && { response }) }, maxLength, truncation);
+    this.#keep(row, promptText, cut.prompt, cut.response);
   }
 
   finish(): TokenizedRows {
@@ -167,13 +107,7 @@ class DatasetWriter {
       truncated: this.#truncated,
       longest: this.#longest,
     };
-    if (counts.rows === 0) {
-      const why =
-        counts.filtered > 0
-          ? `all ${counts.filtered} are over the limit of ${this.#options.maxLength} tokens (longest: ${counts.longest})`
-          : 'there were none';
-      throw new InvalidInputError(`no rows are left: ${why}`);
-    }
+    if (counts.rows === 0) throw noRows(counts, this.#options.maxLength);
     const [promptTokens, promptOffsets] = join(this.#prompts);
     if (this.#options.kind !== 'sft') return { dataset: { rows: this.#rows, promptTokens, promptOffsets }, counts };
     const [responseTokens, responseOffsets] = join(this.#responses);
@@ -191,15 +125,15 @@ class DatasetWriter {
     this.#prompts.push(prompt);
     if (response !== undefined) this.#responses.push(response);
   }
+}
 
-  #overlong(row: Row, length: number): InvalidInputError {
-    const [what, key] =
-      this.#options.kind === 'sft'
-        ? ['prompt and response have', 'data.max_length']
-        : ['the prompt has', 'data.max_prompt_length'];
-    const hint = `Raise ${key}, set data.truncation to left, right or middle, or data.filter_overlong_prompts to true.`;
-    return rowError(row, `${what} ${length} tokens, ${key} is ${this.#options.maxLength}`, undefined, hint);
-  }
+/** What to say when a recipe's files leave nothing to train on. */
+export function noRows({ filtered, longest }: RowCounts, maxLength: number): InvalidInputError {
+  const why =
+    filtered > 0
+      ? `all ${filtered} are over the limit of ${maxLength} tokens (longest: ${longest})`
+      : 'there were none';
+  return new InvalidInputError(`no rows are left: ${why}`);
 }
 
 /** All sequences in a row, and where each begins; one offset more than sequences. */

@@ -270,7 +270,10 @@ describe('what a run reads besides its records (seed 42)', () => {
     ],
     [
       'the rows',
-      async ({ log }: StartedRun) => keys.dataset((await log.revision()).inputs.train, 'rows.jsonl'),
+      async ({ log }: StartedRun) => {
+        const folder = keys.datasetFolder((await log.revision()).inputs.train);
+        return folder + (await loop.store.children(folder)).find((name) => name.endsWith('.jsonl'));
+      },
       'DamagedDataset',
     ],
   ])(

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { getBlob } from '../../infra/store/blobs.ts';
-import { readDatasetFiles } from '../../infra/store/datasets.ts';
+import { readDataset } from '../../infra/store/datasets.ts';
+import { modelFolder } from '../../infra/store/model-facts.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
-import { decodeDataset, promptOf, responseOf, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
+import { BlockCache, openDataset } from '../../models/dataset-rows.ts';
+import { openTokenizer } from '../../models/tokenizer.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
 
@@ -35,12 +37,13 @@ describe('a supervised run (seed 42)', () => {
 
   it('learns responses only: every scored token is one of a response, and no prompt token is', async () => {
     const { inputs } = await run.log.revision();
-    const [tokens, rows] = await readDatasetFiles(loop.store, inputs.train, [tokensFile, rowsFile]);
-    const dataset = decodeDataset(tokens as Uint8Array, rows as Uint8Array, 'rows');
+    const dataset = openDataset(await readDataset(loop.store, inputs.train), new BlockCache(1 << 20));
+    const tokenizer = await openTokenizer(await modelFolder(loop.store, inputs.model, loop.home, 'text'));
     const { batch } = made[0] as Iteration;
+    const drawn = batch.draws.map(({ row }) => row);
+    const sequences = await dataset.sequences(drawn, tokenizer);
     const tensors = decodeBatch(await getBlob(loop.store, run.runId, batch.tensors), 'batch');
-    batch.draws.forEach(({ row }, b) => {
-      const [prompt, response] = [promptOf(dataset, row), responseOf(dataset, row)];
+    sequences.forEach(({ prompt, response = new Int32Array() }, b) => {
       const sample = tensors.tokens_N.subarray(tensors.offsets_S1[b], tensors.offsets_S1[b + 1]);
       const scored = tensors.scored_T.subarray(tensors.scoredOffsets_S1[b], tensors.scoredOffsets_S1[b + 1]);
       expect([...sample]).toEqual([...prompt, ...response]);

@@ -7,11 +7,11 @@ import { miniBatches } from '../../core/rl/mini-batches.ts';
 import type { TrainerEngine } from '../../core/ports.ts';
 import type { AdvantageInput, AdvantageOutput, ScoreTable } from '../../core/wire/jobs.ts';
 import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
-import { promptOf, responseOf } from '../../models/dataset-fact.ts';
 import { encodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { decodeTrajectories, offsetsOf } from '../../models/trajectories.ts';
 import { batchMetrics, rowsOf } from './batch-metrics.ts';
+import { tokenizerOf } from '../tokenizers.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { numbersToJson } from './json-numbers.ts';
 import { StageTimer } from './stage-timer.ts';
@@ -63,12 +63,17 @@ async function readParts(host: EngineHost, input: AdvantageInput, context: JobCo
 /** Supervised rows: every draw is one sample, its response what is to be learnt. */
 async function rowsToLearn(host: EngineHost, input: AdvantageInput, context: JobContext): Promise<Composition> {
   const dataset = await host.dataset(context, input.inputs.train);
-  const samples = input.draws.map(({ draw, row }): Sample => {
-    const response = responseOf(dataset, row);
+  const tokenizer = await tokenizerOf(await host.modelFolder(context, input.inputs.model, 'text'));
+  const sequences = await dataset.sequences(
+    input.draws.map(({ row }) => row),
+    tokenizer,
+  );
+  const samples = input.draws.map(({ draw, row }, i): Sample => {
+    const { prompt = new Int32Array(), response = new Int32Array() } = sequences[i] ?? {};
     return {
       draw,
       row,
-      prompt: promptOf(dataset, row),
+      prompt,
       response,
       rolloutLogProbs: new Float32Array(response.length),
       score: 0,

@@ -19,7 +19,6 @@ import type { NumericProfile, WeightsManifest } from '../../core/records/schema.
 import type { StageTypes } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { isIntact, streamBlob } from '../../infra/store/blobs.ts';
-import { readDatasetFiles } from '../../infra/store/datasets.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import type { ModelPart } from '../../infra/store/model-facts.ts';
 import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.ts';
@@ -29,12 +28,12 @@ import { RunLog } from '../../infra/store/run-log.ts';
 import { treeDigest } from '../../infra/store/digest.ts';
 import { readShard } from '../../models/checkpoint.ts';
 import { readDecoderConfig } from '../../models/config.ts';
-import { decodeDataset, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
-import type { DatasetFact } from '../../models/dataset-fact.ts';
+import type { Dataset } from '../../models/dataset-rows.ts';
 import { filling } from '../../models/safetensors.ts';
 import { loadWeights, readConfigJson } from '../../models/weights.ts';
 import { arithmeticOf, createGenerator, createTrainer, engineInfo } from '../../native/index.ts';
 import { isCheckpoint, savePart } from './checkpoint.ts';
+import { OpenDatasets } from '../datasets.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
 import { Generation } from './generation.ts';
 import type { Completion, GenerationJob } from './generation.ts';
@@ -105,7 +104,7 @@ export class EngineHost {
   readonly options: HostOptions;
   readonly facts: EngineFacts;
   readonly #stores = storesByUrl(checkedByMainThread);
-  readonly #datasets = new Map<Digest, Promise<DatasetFact>>();
+  readonly #datasets = new OpenDatasets();
   readonly #generations = new Map<TrainerEngine, { readonly generation: Generation; readonly room: GenerationRoom }>();
   #policy: { readonly runId: RunId; readonly profile: string; readonly state: PolicyState } | undefined;
   /** The position of the policy in its run's log, while the policy is clean. */
@@ -140,18 +139,8 @@ export class EngineHost {
     return new RunLog(await this.store(context.store), context.runId);
   }
 
-  /** A dataset by its digest. The last six are cached. */
-  async dataset(context: JobContext, digest: Digest): Promise<DatasetFact> {
-    const known = this.#datasets.get(digest);
-    if (known !== undefined) return known;
-    const loading = this.store(context.store).then(async (store) => {
-      const [tokens, rows] = await readDatasetFiles(store, digest, [tokensFile, rowsFile]);
-      return decodeDataset(tokens ?? new Uint8Array(), rows ?? new Uint8Array(), `datasets/${digest}`);
-    });
-    this.#datasets.set(digest, loading);
-    loading.catch(() => this.#datasets.delete(digest));
-    if (this.#datasets.size > 6) this.#datasets.delete(this.#datasets.keys().next().value ?? '');
-    return loading;
+  async dataset(context: JobContext, digest: Digest): Promise<Dataset> {
+    return this.#datasets.open(await this.store(context.store), digest);
   }
 
   async modelFolder(context: JobContext, model: Digest, part: ModelPart = 'all'): Promise<string> {

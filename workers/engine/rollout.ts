@@ -1,8 +1,6 @@
 /** The rollout stage: samples responses, packs them as trajectories and stores them. */
 import type { RolloutInput, RolloutOutput } from '../../core/wire/jobs.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
-import { promptOf } from '../../models/dataset-fact.ts';
-import type { DatasetFact } from '../../models/dataset-fact.ts';
 import { encodeTrajectories, offsetsOf } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import { readDecoderConfig } from '../../models/config.ts';
@@ -14,10 +12,12 @@ import { journalled } from './journalled.ts';
 
 export async function rollout(host: EngineHost, input: RolloutInput, context: JobContext): Promise<RolloutOutput> {
   const dataset = await host.dataset(context, input.dataset);
-  const prompts = input.draws.map(({ row }) => promptOf(dataset, row));
-  const room = { maxSeqs: input.maxSequences, maxModelLen: longestPrompt(dataset) + input.maxNewTokens };
   const folder = await host.modelFolder(context, input.model, 'text');
   const tokenizer = await tokenizerOf(folder);
+  const rows = input.draws.map(({ row }) => row);
+  const prompts = (await dataset.sequences(rows, tokenizer)).map(({ prompt }) => prompt);
+  // The longest prompt of all rows, because a larger generation later would drop the samples in flight.
+  const room = { maxSeqs: input.maxSequences, maxModelLen: dataset.longestPrompt + input.maxNewTokens };
   const job = {
     runId: context.runId,
     prompts,
@@ -48,11 +48,6 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
     promptTokens: trajectories.promptTokens.length,
     responseTokens: trajectories.responseTokens_T.length,
   };
-}
-
-/** The maximum over all rows of the dataset, because a larger generation later would drop the samples in flight. */
-function longestPrompt({ promptOffsets }: DatasetFact): number {
-  return promptOffsets.reduce((longest, end, i) => Math.max(longest, end - (promptOffsets[i - 1] ?? 0)), 0);
 }
 
 /** Stop strings are searched in the text of the last tokens. */

@@ -11,14 +11,12 @@ import type { Store } from '../../core/ports.ts';
 import { fixScorerHint, shownModule } from '../../core/scorer-hint.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { getBlob, putJsonBlob } from '../../infra/store/blobs.ts';
-import { readDatasetFiles } from '../../infra/store/datasets.ts';
 import { whileRoomHere } from '../../infra/store/free-space.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
-import { decodeDataset, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
-import type { DatasetFact } from '../../models/dataset-fact.ts';
+import { OpenDatasets } from '../datasets.ts';
 import { tokenizerOf } from '../tokenizers.ts';
 import { PrintLimit } from './prints.ts';
-import { inputOf, Scoring } from './scoring.ts';
+import { inputOf, scorerRows, Scoring } from './scoring.ts';
 import { namedVariables, withSecrets } from '../../rewards/host/secrets.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
 import { createScorerHost } from '../../rewards/host/scorer-host.ts';
@@ -47,7 +45,7 @@ export class RewardRole {
   readonly #busy = new Map<ScorerHost, number>();
   /** Output limit of each run's scorers. */
   readonly #prints = new Map<string, PrintLimit>();
-  readonly #datasets = new Map<string, Promise<DatasetFact>>();
+  readonly #datasets = new OpenDatasets();
 
   constructor(cache: string) {
     this.#cache = cache;
@@ -64,11 +62,11 @@ export class RewardRole {
       await getBlob(store, message.runId, input.trajectories),
       input.trajectories,
     );
-    const dataset = await this.#dataset(store, input.dataset);
+    const dataset = await this.#datasets.open(store, input.dataset);
+    const rows = await scorerRows(dataset, trajectories.row_S);
     const tokenizer = await tokenizerOf(await modelFolder(store, input.model, this.#cache, 'text'));
     const total = trajectories.row_S.length;
-    const sample = (b: number) =>
-      inputOf(trajectories, dataset, b, (ids) => tokenizer.decode(ids, { skipSpecial: true }));
+    const sample = (b: number) => inputOf(trajectories, rows, b, (ids) => tokenizer.decode(ids, { skipSpecial: true }));
     const prints = this.#printLimit(message.runId, report);
     const outcomes = await this.#withHost(store, message.runId, input, async (host) => {
       const scoring = new Scoring({ host, trajectories, sample, signal, print: (line) => prints.print(line) });
@@ -105,17 +103,6 @@ export class RewardRole {
 
   async close(): Promise<void> {
     await Promise.all([...this.#hosts.values()].map(closed));
-  }
-
-  #dataset(store: Store, digest: string): Promise<DatasetFact> {
-    const known = this.#datasets.get(digest);
-    if (known !== undefined) return known;
-    const loading = readDatasetFiles(store, digest, [tokensFile, rowsFile]).then(([tokens, rows]) =>
-      decodeDataset(tokens ?? new Uint8Array(), rows ?? new Uint8Array(), `datasets/${digest}`),
-    );
-    loading.catch(() => this.#datasets.delete(digest));
-    this.#datasets.set(digest, loading);
-    return loading;
   }
 
   async #withHost<T>(

@@ -1,7 +1,7 @@
 /** One reward job: passes its samples to a scorer host in chunks, and repeats samples whose failure was an accident. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PauseError } from '../../core/errors.ts';
-import type { DatasetFact } from '../../models/dataset-fact.ts';
+import type { Dataset, ScorerRow } from '../../models/dataset-rows.ts';
 import { stopReasons } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import type { ScoreFailure, ScoreOptions, ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
@@ -98,14 +98,21 @@ function accident(b: number, outcome: ScoreOutcome, fixHint: string): PauseError
   );
 }
 
+/** The rows that were sampled, by their numbers. A number outside the dataset names none. */
+export async function scorerRows(dataset: Dataset, row_S: Int32Array): Promise<ReadonlyMap<number, ScorerRow>> {
+  const rows = [...new Set(row_S)].filter((row) => row >= 0 && row < dataset.count);
+  const facts = await dataset.facts(rows);
+  return new Map(facts.map((fact, i) => [rows[i] ?? -1, fact]));
+}
+
 /** The scorer's input for sample b. */
 export function inputOf(
   t: Trajectories,
-  dataset: DatasetFact,
+  rows: ReadonlyMap<number, ScorerRow>,
   b: number,
   decode: (ids: number[]) => string,
 ): ScorerInput {
-  const row = dataset.rows[t.row_S[b] ?? -1];
+  const row = rows.get(t.row_S[b] ?? -1);
   const response = t.responseTokens_T.subarray(t.responseOffsets_S1[b], t.responseOffsets_S1[b + 1]);
   return {
     dataSource: row?.dataSource ?? '',

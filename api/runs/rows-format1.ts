@@ -1,0 +1,65 @@
+/** Rows of files that are read anew for a run, in the format of the rows that it has: the same files have the same digest. */
+import { join } from 'node:path';
+import type { Digest } from '../../core/ids.ts';
+import type { Recipe } from '../../core/recipe/index.ts';
+import { datasetFormat, storeDataset } from '../../infra/store/datasets.ts';
+import { WaitingBlocks } from '../../infra/store/waiting-blocks.ts';
+import type { RunInputs } from '../../core/records/schema.ts';
+import { encodeDatasetRows, encodeDatasetTokens, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
+import { tokenizeRows } from '../../models/dataset.ts';
+import type { Tokenizer } from '../../models/tokenizer.ts';
+import type { PreparePorts } from './prepare-ports.ts';
+import { checkedRows, loadRows, notesOf, tokenizeOptionsOf } from './rows.ts';
+import type { RowsPart } from './rows.ts';
+
+export interface StoredRows {
+  readonly digest: Digest;
+  readonly count: number;
+  readonly notes: readonly string[];
+}
+
+/** Throws InvalidInputError with file and row number. */
+export async function storeRowsLike(
+  before: RunInputs,
+  recipe: Recipe,
+  part: RowsPart,
+  tokenizer: Tokenizer,
+  ports: PreparePorts,
+): Promise<StoredRows> {
+  const known = part === 'train' ? before.train : (before.validation ?? before.train);
+  return (await datasetFormat(ports.store, known)) === 1
+    ? storeWhole(recipe, part, tokenizer, ports)
+    : storeInBlocks(recipe, part, tokenizer, ports);
+}
+
+async function storeInBlocks(
+  recipe: Recipe,
+  part: RowsPart,
+  tokenizer: Tokenizer,
+  { store, home, now }: PreparePorts,
+): Promise<StoredRows> {
+  const blocks = new WaitingBlocks(join(home, 'cache'));
+  try {
+    const put = (bytes: Uint8Array, rows: number) => blocks.add(bytes, rows);
+    const { count, rules, notes } = await loadRows(recipe, part, tokenizer, now, put);
+    return { digest: await blocks.store(store, rules), count, notes };
+  } finally {
+    await blocks.remove();
+  }
+}
+
+/** In format 1. */
+async function storeWhole(
+  recipe: Recipe,
+  part: RowsPart,
+  tokenizer: Tokenizer,
+  { store, now }: PreparePorts,
+): Promise<StoredRows> {
+  const options = tokenizeOptionsOf(recipe, part, now);
+  const { dataset, counts } = await tokenizeRows(checkedRows(recipe, part), tokenizer, options);
+  const digest = await storeDataset(store, {
+    [tokensFile]: encodeDatasetTokens(dataset),
+    [rowsFile]: encodeDatasetRows(dataset),
+  });
+  return { digest, count: counts.rows, notes: notesOf(counts, part, options) };
+}

@@ -1,0 +1,78 @@
+/**
+ * Blocks of a dataset of format 2 until its last row has been read: only then its name is known, and it can be stored. They
+ * lie in a folder of their own; a single block stays in memory.
+ */
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Digest } from '../../core/ids.ts';
+import type { Store } from '../../core/ports.ts';
+import { blockName, datasetIndexName } from '../../core/records/dataset-index.ts';
+import type { DatasetBlock, DatasetIndex, DatasetRules } from '../../core/records/dataset-index.ts';
+import { keys } from '../../core/records/keys.ts';
+import { digestOfFiles, putChecked } from './datasets.ts';
+
+export class WaitingBlocks {
+  readonly #blocks: DatasetBlock[] = [];
+  readonly #folder: string;
+  /** The only block. */
+  #single: Uint8Array | undefined;
+  #rows = 0;
+
+  /** `scratch`: where the folder is made when it is needed. */
+  constructor(scratch: string) {
+    this.#folder = join(scratch, `rows-${process.pid}-${randomBytes(4).toString('hex')}`);
+  }
+
+  async add(bytes: Uint8Array, rows: number): Promise<void> {
+    const block = { firstRow: this.#rows, rows, bytes: bytes.byteLength, sha256: await digestInTurns(bytes) };
+    const [first] = this.#blocks;
+    if (first === undefined) this.#single = bytes;
+    else {
+      if (this.#single !== undefined) await this.#write(this.#single, first.sha256);
+      this.#single = undefined;
+      await this.#write(bytes, block.sha256);
+    }
+    this.#blocks.push(block);
+    this.#rows += rows;
+  }
+
+  /** Stores the dataset; blocks that are there already are checked and kept. */
+  async store(store: Store, rules: DatasetRules): Promise<Digest> {
+    const index: DatasetIndex = { format: 2, ...rules, rows: this.#rows, blocks: this.#blocks };
+    const bytes = new TextEncoder().encode(JSON.stringify(index));
+    const digest = digestOfFiles(2, { [datasetIndexName]: bytes });
+    // First: by its index the janitor knows the folder as petrel's, also when this process dies halfway.
+    await putChecked(store, keys.dataset(digest, datasetIndexName), bytes);
+    for (const { sha256 } of this.#blocks)
+      await putChecked(store, keys.dataset(digest, blockName(sha256)), await this.#read(sha256), sha256);
+    return digest;
+  }
+
+  /** Deletes the folder. */
+  remove(): Promise<void> {
+    return rm(this.#folder, { recursive: true, force: true });
+  }
+
+  async #read(sha256: Digest): Promise<Uint8Array> {
+    return this.#single ?? readFile(join(this.#folder, sha256));
+  }
+
+  async #write(bytes: Uint8Array, sha256: Digest): Promise<void> {
+    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    await writeFile(join(this.#folder, sha256), bytes, { mode: 0o600 });
+  }
+}
+
+const turnBytes = 1 << 20;
+
+/** The event loop gets a turn after every MiB. */
+async function digestInTurns(bytes: Uint8Array): Promise<Digest> {
+  const hash = createHash('sha256');
+  for (let at = 0; at < bytes.byteLength; at += turnBytes) {
+    hash.update(bytes.subarray(at, at + turnBytes));
+    await nextTurn();
+  }
+  return hash.digest('hex');
+}

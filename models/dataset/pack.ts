@@ -1,0 +1,191 @@
+/**
+ * Rows as they come to blocks of a dataset, in one pass and bounded memory. Prompts are tokenised when they are drawn; here
+ * their tokens are counted only where that decides which rows are kept, and in the first rows, so that a small dataset is
+ * checked whole before a run begins.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { DatasetRules } from '../../core/records/dataset-index.ts';
+import type { Tokenizer } from '../tokenizer.ts';
+import { BlockWriter, usualBlockBytes } from './blocks.ts';
+import type { PutBlock } from './blocks.ts';
+import { overlong } from './limit.ts';
+import { rowError } from './raw.ts';
+import { RowRenderer, templateOf } from './render.ts';
+import type { Row } from './rows.ts';
+import { encodeRow } from './stored-row.ts';
+import { noRows } from './tokenize.ts';
+import type { RowCounts, TokenizeOptions } from './tokenize.ts';
+
+export interface PackOptions extends TokenizeOptions {
+  readonly blockBytes?: number;
+}
+
+export interface PackedRows {
+  readonly rules: DatasetRules;
+  readonly counts: RowCounts;
+}
+
+/** A batch is counted in one call of the library, on a thread of its own. */
+const batchRows = 256;
+const batchCharacters = 1 << 20;
+/** Batches being counted while the next one is read. */
+const batchesAtOnce = 4;
+
+/** Throws InvalidInputError with file and row: a template that refuses, a prompt over the limit, nothing left. */
+export async function packRows(
+  rows: AsyncIterable<Row>,
+  tokenizer: Tokenizer,
+  options: PackOptions,
+  put: PutBlock,
+): Promise<PackedRows> {
+  const packer = new RowPacker(tokenizer, options, put);
+  let taken = 0;
+  for await (const row of rows) {
+    if (options.maxSamples >= 0 && taken >= options.maxSamples) break;
+    taken++;
+    await packer.add(row);
+  }
+  return packer.finish();
+}
+
+interface PendingRow {
+  readonly row: Row;
+  readonly line: string;
+}
+
+interface TokenCount {
+  readonly prompt: number;
+  readonly response: number;
+}
+
+interface CountedBatch {
+  readonly rows: readonly PendingRow[];
+  readonly counts: Promise<readonly TokenCount[]>;
+}
+
+class RowPacker {
+  readonly #tokenizer: Tokenizer;
+  readonly #options: PackOptions;
+  readonly #renderer: RowRenderer;
+  readonly #template: string | undefined;
+  readonly #writer: BlockWriter;
+  #batch: PendingRow[] = [];
+  #batchCharacters = 0;
+  /** Of the lines whose tokens were counted, or not. */
+  #characters = 0;
+  readonly #counted: CountedBatch[] = [];
+  #rows = 0;
+  #filtered = 0;
+  #truncated = 0;
+  #longest = 0;
+  #longestPrompt = 0;
+  #allCounted = true;
+  #hasChat = false;
+
+  constructor(tokenizer: Tokenizer, options: PackOptions, put: PutBlock) {
+    this.#tokenizer = tokenizer;
+    this.#options = options;
+    this.#template = templateOf(tokenizer, options);
+    this.#renderer = new RowRenderer(tokenizer, { ...options, template: this.#template });
+    this.#writer = new BlockWriter(put, options.blockBytes);
+  }
+
+  async add(row: Row): Promise<void> {
+    this.#renderer.check(row, (...why) => rowError(row, ...why));
+    this.#hasChat ||= typeof row.prompt !== 'string';
+    const line = encodeRow(row);
+    this.#batch.push({ row, line });
+    this.#batchCharacters += line.length;
+    if (this.#batch.length === batchRows || this.#batchCharacters >= batchCharacters) await this.#endBatch();
+  }
+
+  async finish(): Promise<PackedRows> {
+    await this.#endBatch();
+    await this.#settle(0);
+    await this.#writer.end();
+    const counts = {
+      rows: this.#rows,
+      filtered: this.#filtered,
+      truncated: this.#truncated,
+      longest: this.#longest,
+    };
+    if (counts.rows === 0) throw noRows(counts, this.#options.maxLength);
+    return { rules: this.#rules(), counts };
+  }
+
+  /** What changes no row is left out: the same rows then have the same digest. */
+  #rules(): DatasetRules {
+    const { kind, maxLength, truncation, templateKwargs = {}, now } = this.#options;
+    const template = this.#hasChat ? this.#template : undefined;
+    return {
+      kind,
+      ...(this.#allCounted && { longest: this.#longestPrompt }),
+      ...((!this.#allCounted || this.#truncated > 0) && { limit: { maxLength, truncation } }),
+      ...(template !== undefined && {
+        template,
+        ...(Object.keys(templateKwargs).length > 0 && { templateKwargs }),
+        ...(now !== undefined && template.includes('strftime_now') && { now }),
+      }),
+    };
+  }
+
+  async #endBatch(): Promise<void> {
+    const rows = this.#batch;
+    const isCounted = this.#options.filterOverlong || this.#characters < (this.#options.blockBytes ?? usualBlockBytes);
+    this.#characters += this.#batchCharacters;
+    [this.#batch, this.#batchCharacters] = [[], 0];
+    await nextTurn();
+    if (isCounted) {
+      const counts = this.#count(rows);
+      counts.catch(() => {}); // it is thrown when it is this batch's turn
+      this.#counted.push({ rows, counts });
+      await this.#settle(batchesAtOnce - 1);
+      return;
+    }
+    await this.#settle(0);
+    this.#allCounted = false;
+    for (const { line } of rows) await this.#keep(line);
+  }
+
+  async #count(rows: readonly PendingRow[]): Promise<TokenCount[]> {
+    const texts = rows.map(({ row }) => this.#renderer.render(row, (...why) => rowError(row, ...why)));
+    const prompts = await this.#tokenizer.lengths(texts.map(({ prompt }) => prompt));
+    const responses =
+      this.#options.kind === 'sft' ? await this.#tokenizer.lengths(texts.map(({ response }) => response)) : [];
+    return prompts.map((prompt, i) => ({ prompt, response: responses[i] ?? 0 }));
+  }
+
+  /** Writes counted batches, in order, until at most `left` are being counted. */
+  async #settle(left: number): Promise<void> {
+    while (this.#counted.length > left) {
+      const batch = this.#counted.shift();
+      const counts = (await batch?.counts) ?? [];
+      for (const [i, { row, line }] of (batch?.rows ?? []).entries()) {
+        const count = counts[i];
+        if (count !== undefined && this.#isKept(row, count)) await this.#keep(line);
+      }
+    }
+  }
+
+  #isKept(row: Row, count: TokenCount): boolean {
+    const { kind, maxLength, truncation, filterOverlong } = this.#options;
+    const length = count.prompt + count.response;
+    this.#longest = Math.max(this.#longest, length);
+    if (count.prompt === 0) throw rowError(row, 'the prompt has no tokens');
+    if (length > maxLength) {
+      if (filterOverlong) {
+        this.#filtered++;
+        return false;
+      }
+      if (truncation === 'error') throw overlong((...why) => rowError(row, ...why), kind, length, maxLength);
+      this.#truncated++;
+    }
+    this.#longestPrompt = Math.max(this.#longestPrompt, Math.min(count.prompt, maxLength));
+    return true;
+  }
+
+  async #keep(line: string): Promise<void> {
+    this.#rows++;
+    await this.#writer.add(line);
+  }
+}

@@ -1,0 +1,104 @@
+/** The texts of a row that are tokenised. A response ends with the end token, as in verl. */
+import { InvalidInputError } from '../../core/errors.ts';
+import { type ChatInput, type ChatMessage, ChatTemplate } from '../template.ts';
+import type { Tokenizer } from '../tokenizer.ts';
+import type { StoredRow } from './stored-row.ts';
+
+export interface RenderOptions {
+  readonly kind: 'rl' | 'sft';
+  /** `none`: prompts must be text. */
+  readonly chatTemplate: 'auto' | 'none';
+  /** undefined: there is none, and prompts must be text. */
+  readonly template: string | undefined;
+  readonly templateKwargs?: Readonly<Record<string, unknown>>;
+  /** What the template's clock says: `2026-01-02T03:04:05`. */
+  readonly now?: string;
+}
+
+export interface RowTexts {
+  readonly prompt: string;
+  /** Empty unless of kind sft. */
+  readonly response: string;
+}
+
+/** An error that names the row. */
+export type RowFault = (reason: string, cause?: unknown, hint?: string) => InvalidInputError;
+
+/** The chat template that rows are rendered with: the given one, else the tokenizer's own. */
+export function templateOf(
+  tokenizer: Tokenizer,
+  options: Pick<RenderOptions, 'chatTemplate'> & { readonly template?: string },
+): string | undefined {
+  return options.chatTemplate === 'none' ? undefined : (options.template ?? tokenizer.chatTemplate);
+}
+
+export class RowRenderer {
+  readonly #tokenizer: Tokenizer;
+  readonly #options: RenderOptions;
+  readonly #template: ChatTemplate | undefined;
+
+  constructor(tokenizer: Tokenizer, options: RenderOptions) {
+    this.#tokenizer = tokenizer;
+    this.#options = options;
+    this.#template = options.template === undefined ? undefined : new ChatTemplate(options.template);
+  }
+
+  /** Throws InvalidInputError made by `fault` for a row that the template refuses, or that has none. */
+  render(row: StoredRow, fault: RowFault): RowTexts {
+    const prompt =
+      typeof row.prompt === 'string'
+        ? row.prompt
+        : this.#chat(row, { messages: row.prompt, addGenerationPrompt: true }, fault);
+    return { prompt, response: this.#options.kind === 'sft' ? this.#response(row, prompt, fault) : '' };
+  }
+
+  /** Throws what `render` would throw of every row of this kind, without rendering it. */
+  check(row: StoredRow, fault: RowFault): void {
+    if (typeof row.prompt !== 'string' && this.#template === undefined) throw this.#noTemplate(fault);
+    if (this.#options.kind === 'sft') this.#end();
+  }
+
+  #response(row: StoredRow, prompt: string, fault: RowFault): string {
+    const { response = '' } = row;
+    const end = this.#end();
+    if (typeof response === 'string') return response + end;
+    if (typeof response['content'] === 'string' && response['tool_calls'] === undefined)
+      return response['content'] + end;
+    const whole = this.#chat(row, { messages: [...(row.prompt as readonly ChatMessage[]), response] }, fault);
+    if (!whole.startsWith(prompt)) throw fault('the chat template renders this turn differently from its prompt');
+    const text = whole.slice(prompt.length);
+    const last = text.lastIndexOf(end);
+    return last < 0 ? text + end : text.slice(0, last + end.length);
+  }
+
+  #end(): string {
+    const end = this.#tokenizer.specialTokens['eos_token'];
+    if (end === undefined)
+      throw new InvalidInputError('the tokenizer names no eos_token, and a response must end with one');
+    return end;
+  }
+
+  #noTemplate(fault: RowFault): InvalidInputError {
+    const why = this.#options.chatTemplate === 'none' ? 'data.chat_template is none' : 'the model has no chat template';
+    return fault(`expected a prompt of text, found chat messages: ${why}`);
+  }
+
+  #chat(row: StoredRow, input: ChatInput, fault: RowFault): string {
+    if (this.#template === undefined) throw this.#noTemplate(fault);
+    const { specialTokens } = this.#tokenizer;
+    try {
+      return this.#template.render({
+        ...input,
+        tools: row.tools,
+        kwargs: this.#options.templateKwargs,
+        specialTokens,
+        bosToken: specialTokens['bos_token'],
+        eosToken: specialTokens['eos_token'],
+        now: this.#options.now,
+      }).text;
+    } catch (cause) {
+      if (cause instanceof InvalidInputError) throw fault(cause.message, cause, cause.hint);
+      throw cause;
+    }
+  }
+}

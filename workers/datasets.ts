@@ -1,0 +1,27 @@
+/** Datasets that a thread reads rows of: the last ones stay open, and their last used blocks in memory. */
+import type { Digest } from '../core/ids.ts';
+import type { Store } from '../core/ports.ts';
+import { readDataset } from '../infra/store/datasets.ts';
+import { BlockCache, openDataset } from '../models/dataset-rows.ts';
+import type { Dataset } from '../models/dataset-rows.ts';
+
+/** One of format 1 is in memory while it is open. */
+const keptOpen = 2;
+const cacheBytes = 64 * 1024 * 1024;
+
+export class OpenDatasets {
+  readonly #cache = new BlockCache(cacheBytes);
+  /** In the order of their last use. */
+  readonly #open = new Map<string, Promise<Dataset>>();
+
+  /** Throws PauseError `DamagedDataset`. */
+  open(store: Store, digest: Digest): Promise<Dataset> {
+    const name = `${store.place} ${digest}`;
+    const opening = this.#open.get(name) ?? readDataset(store, digest).then((found) => openDataset(found, this.#cache));
+    this.#open.delete(name);
+    this.#open.set(name, opening);
+    opening.catch(() => this.#open.delete(name));
+    for (const old of [...this.#open.keys()].slice(0, -keptOpen)) this.#open.delete(old);
+    return opening;
+  }
+}
