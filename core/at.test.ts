@@ -14,7 +14,7 @@ describe('at', () => {
     [['a'], -2],
     [['a'], 0.5],
     [['a'], Number.NaN],
-  ])('throws for an element that is missing: %j at %d', (list, index) => {
+  ])('throws for a missing element: %j at %d', (list, index) => {
     expect(() => at<string>(list, index)).toThrow(RangeError);
   });
 });

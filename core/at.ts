@@ -1,4 +1,4 @@
-/** Reading an element that must be there. */
+/** Reads an element that must exist. */
 
 interface Indexed<T> {
   readonly length: number;
@@ -6,8 +6,8 @@ interface Indexed<T> {
 }
 
 /**
- * `list[index]`; a negative index counts from the end. Throws `RangeError` when there is no such element: an index out of
- * range is a fault of the program, and a silent 0 or `undefined` would become a wrong number somewhere else.
+ * `list[index]`; a negative index counts from the end. Throws `RangeError` for a missing element: an index out of range
+ * is a bug, and a silent 0 or `undefined` would become a wrong number elsewhere.
  */
 export function at<T>(list: Indexed<T>, index: number): T {
   const element = list[index < 0 ? index + list.length : index];

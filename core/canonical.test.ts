@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { canonicalJson } from './canonical.ts';
 
 describe('canonicalJson', () => {
-  it('sorts keys by UTF-16 code units at every depth and leaves no blanks', () => {
+  it('sorts keys by UTF-16 code units at every depth and writes no blanks', () => {
     expect(canonicalJson({ b: [1, { d: null, c: true }], a: 'x' })).toBe('{"a":"x","b":[1,{"c":true,"d":null}]}');
     expect(canonicalJson({ '\ufb33': 1, '\u{1f600}': 2, '\u20ac': 3 })).toBe('{"\u20ac":3,"\u{1f600}":2,"\ufb33":1}');
   });
@@ -26,11 +26,11 @@ describe('canonicalJson', () => {
     },
   );
 
-  it('says where the value is that it refuses', () => {
+  it('gives the place of a value that it refuses', () => {
     expect(() => canonicalJson({ a: [1, NaN] })).toThrow(expect.objectContaining({ where: '$.a[1]' }));
   });
 
-  it('gives the same text whatever the order of keys, and loses nothing', () => {
+  it('gives the same text for any order of keys, and loses nothing', () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
         const text = canonicalJson(value);

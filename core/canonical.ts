@@ -1,10 +1,13 @@
 /**
- * Canonical JSON: one text per value, so that a digest of it names the value. RFC 8785 (JCS): no blanks, keys ascending by
- * UTF-16 code units, ECMAScript numbers.
+ * Canonical JSON: exactly one text per value, so that its digest identifies the value. RFC 8785 (JCS): no blanks, keys
+ * ascending by UTF-16 code units, ECMAScript numbers.
  */
 import { TerminalError } from './errors.ts';
 
-/** Throws TerminalError for what JSON cannot hold: NaN, infinities, bigint, functions, undefined in an array, lone surrogates. */
+/**
+ * Throws TerminalError for values that JSON cannot represent: NaN, infinities, bigint, functions, undefined in an
+ * array, lone surrogates.
+ */
 export function canonicalJson(value: unknown): string {
   return write(value, '$');
 }

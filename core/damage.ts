@@ -1,12 +1,12 @@
 /**
- * What is said of an object of the store that is missing, or whose bytes are not what its name or its check promises. A
- * person can restore it from a copy, so the run pauses; what petrel can make again by itself it makes again before that.
+ * Errors for objects of the store that are missing, or whose bytes do not match their name or checksum. A person can
+ * restore such an object from a copy, so the run pauses. petrel first recomputes what it can.
  */
 import { PauseError, PetrelError } from './errors.ts';
 import type { Digest, RunId } from './ids.ts';
 import { keys } from './records/keys.ts';
 
-/** `Missing…`: not there. `Damaged…`: there, and not to be used. */
+/** `Missing…`: the object does not exist. `Damaged…`: it exists and cannot be used. */
 export type DamageCode =
   | 'MissingBlob'
   | 'DamagedBlob'
@@ -31,36 +31,36 @@ const damageCodes: ReadonlySet<string> = new Set<DamageCode>([
 const restore =
   'Restore it from a copy of the store, then petrel resume; petrel ckpt verify lists everything that is damaged';
 
-/** `key`: of the object. */
+/** `key`: key of the object. */
 export function damage(code: DamageCode, key: string, what: string, hint = restore, cause?: unknown): PauseError {
   return new PauseError(code, `${key}: ${what}`, { where: key, hint, ...(cause === undefined ? {} : { cause }) });
 }
 
 /**
- * Iterations after `position` cannot be reached from the records and checkpoints that are left. `reader`: the run that
- * stands still for it, when it is not the one whose log has the hole.
+ * Iterations after `position` cannot be reached from the remaining records and checkpoints. `reader`: the run that is
+ * blocked by this, if it is not the one whose log has the hole.
  */
 export function logHole(runId: RunId, position: number, where: string, what: string, reader = runId): PauseError {
-  const hint = `Restore the object from a copy of the store, then petrel resume ${reader}; or ${earlierStart(reader, runId, position)}`;
+  const hint = `restore the object from a copy of the store, then petrel resume ${reader}; or ${earlierStart(reader, runId, position)}`;
   return new PauseError('LogHole', `${where}: ${what}`, { where, hint });
 }
 
 /**
- * The way out for a run when a log leads no further than `position`. A fork begins with the log of its origin, and nothing
- * of that one is given up for its sake.
+ * The command that continues a run whose log can be followed only up to `position`. A fork's log starts with its
+ * origin's log, and the origin must not be changed for the fork.
  */
 export function earlierStart(reader: RunId, log: RunId, position: number): string {
   return reader === log
-    ? `petrel resume ${log} --from ${position} --accept goes on after iteration ${position} and abandons what came later`
-    : `petrel fork ${log} --from ${position} begins another fork, after iteration ${position}`;
+    ? `petrel resume ${log} --from ${position} --accept continues after iteration ${position} and abandons the later iterations`
+    : `petrel fork ${log} --from ${position} starts another fork after iteration ${position}`;
 }
 
-/** Did something of the store turn out to be missing or damaged? */
+/** Was an object of the store missing or damaged? */
 export function isDamage(error: unknown): error is PetrelError {
   return error instanceof PetrelError && damageCodes.has(error.code);
 }
 
-/** Is it this blob that is missing or damaged? */
+/** Is this blob the missing or damaged one? */
 export function isLostBlob(error: unknown, runId: RunId, digest: Digest): boolean {
   return isDamage(error) && error.where === keys.blob(runId, digest);
 }

@@ -1,6 +1,6 @@
 /**
- * The five kinds of error that petrel knows. The class says what the runtime should do; the text says what was
- * expected, what came, and what to do. `infra/temporal/failures.ts` is the one place that maps them to Temporal failures.
+ * petrel's five kinds of error. The class tells the runtime what to do; the text says what was expected, what came, and
+ * what to do. `infra/temporal/failures.ts` is the one place that maps them to Temporal failures.
  */
 
 export interface ErrorDetail {
@@ -13,7 +13,10 @@ export interface ErrorDetail {
 
 export type PetrelErrorKind = 'terminal' | 'retryable' | 'pause' | 'preempted' | 'unfit';
 
-/** Base of all errors that petrel raises on purpose. `code` is stable and closed: callers may branch on it. */
+/**
+ * Base of all errors that petrel throws on purpose. The set of `code`s is stable and closed, so callers may branch on
+ * it.
+ */
 export abstract class PetrelError extends Error {
   abstract readonly kind: PetrelErrorKind;
   readonly code: string;
@@ -29,40 +32,42 @@ export abstract class PetrelError extends Error {
   }
 }
 
-/** Trying again cannot help: bad input, a fence, a damaged object without a substitute. */
+/** A retry cannot help: bad input, a fence, a damaged object that cannot be replaced. */
 export class TerminalError extends PetrelError {
   readonly kind = 'terminal';
 }
 
-/** Trying again may help: a lost connection, a worker that vanished, a slow store. */
+/** A retry may help: a lost connection, a dead worker, a slow store. */
 export class RetryableError extends PetrelError {
   readonly kind = 'retryable';
 }
 
-/** A person must decide: the run is paused with this reason, nothing is lost. */
+/** A person must act: the run pauses with this reason, and nothing is lost. */
 export class PauseError extends PetrelError {
   readonly kind = 'pause';
 }
 
-/** Not a failure: this process was asked to leave. The work goes on elsewhere and costs no retry budget. */
+/** Not a failure: this process was asked to leave. Another process runs the work, at no cost of the retry budget. */
 export class PreemptedError extends PetrelError {
   readonly kind = 'preempted';
 }
 
 /**
- * This process cannot do the work, another one may: the store does not let it in, a secret is missing, its disk is full, it
- * runs another build. The work goes elsewhere at no cost. While no process can do it, the run waits.
+ * This process cannot do the work, but another one may: the store denies it access, a secret is missing, its disk is
+ * full, it runs another build. The work goes to another process at no cost. While there is none, the run waits.
  */
 export class UnfitError extends PetrelError {
   readonly kind = 'unfit';
 }
 
-/** Work on an object ended for another reason than the object: the store did not answer, or the work was taken away. */
+/**
+ * Did the work fail for a reason that says nothing about the object, such as an unavailable store or a cancelled job?
+ */
 export function saysNothingOfData(error: unknown): boolean {
   return error instanceof PetrelError && ['retryable', 'preempted', 'unfit'].includes(error.kind);
 }
 
-/** Terminal: another writer owns this position of the log. Names the owner. */
+/** Terminal: another writer owns this position of the log. The error names that writer. */
 export class FencedError extends TerminalError {
   constructor(message: string, detail: ErrorDetail = {}) {
     super('Fenced', message, detail);
@@ -76,7 +81,7 @@ export class InvalidInputError extends TerminalError {
   }
 }
 
-/** The error that another process told of by its kind and JSON form. */
+/** Rebuilds an error of another process from its kind and JSON form. */
 export function errorOfKind(
   kind: PetrelErrorKind,
   code: string,
@@ -99,7 +104,7 @@ export function errorOfKind(
   }
 }
 
-/** The JSON form of an error, as `--json` prints it and the wire carries it. */
+/** The JSON form of an error, in `--json` output and in messages. */
 export interface ErrorJson {
   readonly code: string;
   readonly message: string;

@@ -1,8 +1,8 @@
-/** Identities: of runs, jobs and objects. A name is for people, a run id is for ever. */
+/** Ids of runs, jobs and objects. A run's name may be reused; its id is unique. */
 
 /** `<name>-<yyyymmdd-hhmmss>-<4 hex>`; claimed by creating `runs/<runId>/run.json`. */
 export type RunId = string;
-/** `<stage>-<first 32 hex of the digest of its inputs>`. The same inputs are the same job, whoever asks. */
+/** `<stage>-<first 32 hex of the digest of its inputs>`. Equal inputs give the same job, for every caller. */
 export type JobId = string;
 /** SHA-256 in lower-case hex. */
 export type Digest = string;
@@ -19,7 +19,7 @@ export function makeRunId(name: string, when: Date, nonce: string): RunId {
   return `${name}-${day}-${time}-${nonce}`;
 }
 
-/** The name inside a run id; undefined when it is not a run id. */
+/** The name in a run id; undefined when the text is not a run id. */
 export function runNameOf(runId: string): string | undefined {
   return runIdPattern.exec(runId)?.[1];
 }

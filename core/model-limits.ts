@@ -1,7 +1,7 @@
 /**
- * The largest decoder that petrel reads. A config is somebody else's file: without a bound `num_hidden_layers: 2147483648`
- * fills the heap before anything else is looked at, and a product of two fields leaves the engine's 32-bit integers.
- * Each bound is far above the largest models there are.
+ * Limits for models that petrel reads. A config is untrusted input: without a limit `num_hidden_layers: 2147483648`
+ * fills the heap before any other check, and a product of two fields overflows the engine's 32-bit integers. Each limit
+ * is far above the largest existing models.
  */
 export const modelLimits = {
   layers: 10_000,

@@ -5,13 +5,13 @@ import { editDistance, nearest } from './nearest.ts';
 const word = fc.string({ minLength: 0, maxLength: 8 });
 
 describe('editDistance', () => {
-  it('counts a swap of neighbours once', () => {
+  it('counts a swap of adjacent letters once', () => {
     expect(editDistance('lr', 'rl')).toBe(1);
     expect(editDistance('rollout', 'rolluot')).toBe(1);
     expect(editDistance('kitten', 'sitting')).toBe(3);
   });
 
-  it('is a symmetric distance that no word is beyond the longer length of', () => {
+  it('is symmetric and at most the length of the longer word', () => {
     fc.assert(
       fc.property(word, word, (a, b) => {
         const distance = editDistance(a, b);
@@ -25,13 +25,13 @@ describe('editDistance', () => {
 });
 
 describe('nearest', () => {
-  it('finds the word that was meant, whatever its case and separators', () => {
+  it('finds the intended word in any case and with any separators', () => {
     expect(nearest('lerning_rate', ['lr', 'learning_rate'])).toBe('learning_rate');
     expect(nearest('maxResponseLength', ['max_prompt_length', 'max_response_length'])).toBe('max_response_length');
     expect(nearest('statsu', ['status', 'stop'])).toBe('status');
   });
 
-  it('gives nothing rather than something far', () => {
+  it('returns undefined when no word is near', () => {
     expect(nearest('entropy', ['lr', 'clip_ratio'])).toBeUndefined();
   });
 

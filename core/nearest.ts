@@ -1,6 +1,6 @@
 /** The nearest known word to a misspelled one. */
 
-/** Edits between two words, a swap of neighbours counting once (Damerau–Levenshtein, restricted form). */
+/** Edit distance in which a swap of adjacent letters counts once (Damerau–Levenshtein, restricted form). */
 export function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, j) => j);
@@ -19,7 +19,7 @@ export function editDistance(a: string, b: string): number {
   return at(last, b.length);
 }
 
-/** The candidate nearest to `word`, or undefined when none is near enough to be meant. Ties: the first one. */
+/** The candidate nearest to `word`, or undefined when none is near enough. Ties: the first one. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   const wanted = fold(word);
   let best: string | undefined;
@@ -34,7 +34,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** Case and the separator do not count: `maxResponseLength` is near `max_response_length`. */
+/** Case and separators are ignored: `maxResponseLength` is near `max_response_length`. */
 function fold(word: string): string {
   return word.toLowerCase().replace(/[-_]/g, '');
 }

@@ -1,12 +1,12 @@
 /**
- * What the rest of petrel needs from an engine. Nothing above these ports knows which engine is behind.
+ * The ports of an engine and of a store. Code above these ports does not depend on a particular engine.
  *
- * Calls of the trainer and the rollout engine are synchronous and heavy: they are made on an engine's own thread
- * (workers/engine), never on a main thread. Calls of the store return promises.
- * Shapes: the legend in core/rl/ragged.ts.
+ * Calls of the trainer and the rollout engine are synchronous and heavy, so they are made on an engine's own thread
+ * (workers/engine), never on a main thread. Calls of the store return promises. Shapes: the legend in
+ * core/rl/ragged.ts.
  */
 
-/** A decoder's shape, independent of where it came from. Made by `models/config` from a Hugging Face `config.json`. */
+/** A decoder's architecture. `models/config` creates it from a Hugging Face `config.json`. */
 export interface DecoderConfig {
   readonly family: 'llama' | 'qwen2' | 'qwen3';
   readonly layers: number;
@@ -17,7 +17,7 @@ export interface DecoderConfig {
   readonly ffn: number;
   readonly vocab: number;
   readonly normEps: number;
-  /** True: no `lm_head.weight`; the embedding serves as the output head and receives both gradients. */
+  /** True: there is no `lm_head.weight`; the embedding is also the output head and receives both gradients. */
   readonly tied: boolean;
   readonly qkvBias: boolean;
   readonly outBias: boolean;
@@ -45,13 +45,13 @@ export type ComputeType = 'fp32' | 'bf16';
 
 export interface EngineOptions {
   readonly compute: ComputeType;
-  /** One K-order of every sum whatever the batch; needs compute fp32. */
+  /** Every sum over K has one order, whatever the batch; needs compute fp32. */
   readonly deterministic: boolean;
-  /** Threads of the compute team. */
+  /** Threads of the engine's thread pool. */
   readonly threads: number;
 }
 
-/** Sequences side by side, never seeing each other; each starts at position 0. */
+/** Sequences packed side by side, which do not attend to each other; each starts at position 0. */
 export interface PackedBatch {
   readonly tokens_N: Int32Array;
   /** S + 1 offsets into tokens_N, first 0, last N. */
@@ -73,7 +73,7 @@ export interface ForwardOptions {
 export interface ForwardResult {
   readonly handle: number;
   readonly logProbs_P: Float32Array;
-  /** Present when asked for. */
+  /** Present when requested. */
   readonly entropy_P?: Float32Array;
 }
 
@@ -93,7 +93,7 @@ export interface StepResult {
   readonly taken: boolean;
 }
 
-/** A model that scores, and, when trainable, learns. */
+/** A model that scores tokens and, when trainable, learns. */
 export interface TrainerEngine {
   readonly config: DecoderConfig;
   readonly parameters: readonly ParameterInfo[];
@@ -140,7 +140,7 @@ export interface GenerateRequest {
 }
 
 export interface GenerateSample {
-  /** The caller's name for the sample, unique among live ones; a positive 31-bit integer. */
+  /** The caller's id of the sample, unique among live ones; a positive 31-bit integer. */
   readonly key: number;
   /** Counter-based random bits: Philox4x32-10 with key = seed, counter = (draw, sample, turn, position in response). */
   readonly random: {
@@ -149,18 +149,20 @@ export interface GenerateSample {
     readonly sample: number;
     readonly turn: number;
   };
-  /** Tokens already generated (resume): the sample goes on after them. */
+  /** Tokens already generated, from which the sample continues (resume). */
   readonly prefix?: Int32Array;
 }
 
-/** 0 = goes on, 1 = stop token, 2 = maxNewTokens reached. */
+/** 0 = not finished, 1 = stop token, 2 = maxNewTokens reached. */
 export type FinishCode = 0 | 1 | 2;
 
 /** One decode step over all live samples: arrays of equal length, one entry per token made. */
 export interface DecodedTokens {
   readonly keys: Int32Array;
   readonly tokens: Int32Array;
-  /** Log-prob under softmax(logits / temperature), no filters: what training recomputes. Greedy: temperature 1. */
+  /**
+   * Log-prob under softmax(logits / temperature) without filters; training recomputes the same. Greedy: temperature 1.
+   */
   readonly logProbs: Float32Array;
   /** Log-prob under the distribution sampled from (after top-k, top-p, min-p, penalties). Greedy: 0. */
   readonly samplingLogProbs: Float32Array;
@@ -173,9 +175,9 @@ export interface RolloutEngine {
   submit(request: GenerateRequest): void;
   /** Admits, prefills and decodes one token for every live sample. Empty arrays when idle. */
   step(): DecodedTokens;
-  /** Forgets the sample at once and frees its slot. Unknown keys are ignored. */
+  /** Drops the sample at once and frees its slot. Unknown keys are ignored. */
   abort(key: number): void;
-  /** Drops every sample; call when the weights behind it changed. */
+  /** Drops every sample. Call this when the weights have changed. */
   reset(): void;
   readonly stats: RolloutStats;
   close(): void;
@@ -187,27 +189,27 @@ export interface RolloutStats {
   readonly freeSlots: number;
   readonly kvPagesUsed: number;
   readonly kvPagesTotal: number;
-  /** Since creation. */
+  /** Since the engine was created. */
   readonly decodedTokens: number;
   readonly prefilledTokens: number;
 }
 
 /**
- * The object store. `create` is the only way to decide anything; all else is content-addressed. What `create` and `put`
- * have written survives a power cut once they return.
+ * The object store. Only `create` can decide anything; all other objects are content-addressed. Objects that `create`
+ * and `put` have written survive a power cut once the call returns.
  */
 export interface Store {
   readonly url: string;
-  /** The url and what it does not say, such as the server that was asked: tells stores apart. */
+  /** The URL, and what it does not contain, such as the server: distinguishes stores. */
   readonly place: string;
   /**
-   * Conditional create: `created` once, `exists` ever after; the object that is there is durable in both cases. It calls
-   * `settle` first, so a record never survives what its writer knew when it wrote it. At most a few MiB. A call whose
-   * own object stands there is told `created`, also when the store had to be asked twice. `hold` is awaited when all has
-   * been sent that does not yet decide: many writers can so be let go at one moment.
+   * Conditional create: `created` for one caller, `exists` for all others. The existing object is durable in both
+   * cases. It calls `settle` first, so that a record cannot survive a power cut without the objects that its writer had
+   * read. At most a few MiB. A caller whose own object exists gets `created`, also after a repeated request. `hold` is
+   * awaited before the last byte is sent, so that a test can release many writers at the same time.
    */
   create(key: string, bytes: Uint8Array, hold?: () => Promise<void>): Promise<'created' | 'exists'>;
-  /** Writes a fact (a key that names its content). Idempotent; readers never see half of it. */
+  /** Writes a blob (its key names its content). Idempotent; readers never see a part of it. */
   put(key: string, bytes: Uint8Array | AsyncIterable<Uint8Array>): Promise<void>;
   /** undefined when absent. `range` is [start, end) in bytes. */
   get(key: string, range?: readonly [number, number]): Promise<Uint8Array | undefined>;
@@ -215,21 +217,22 @@ export interface Store {
   /** Size in bytes; undefined when absent. */
   head(key: string): Promise<number | undefined>;
   /**
-   * Makes durable what this object has read, found and removed so far: another process may have written it a moment ago
-   * and died since. To be called before somebody else is told of it, and before anything is removed because of it.
+   * Makes durable what this object has read, found and removed so far, because another process may have written it just
+   * before it died. Call this before the facts are passed on, and before anything is removed because of them.
    */
   settle(): Promise<void>;
-  /** Keys under a prefix, ascending. A hint: it may lag, and nothing may depend on a missing entry. */
+  /** Keys under a prefix, ascending. Listings may lag, so nothing may depend on a missing entry. */
   list(prefix: string): Promise<string[]>;
-  /** Names directly under a prefix that ends in "/", without it; folders end in "/". A hint too. */
+  /** Names directly under a prefix that ends in "/", without the prefix; folders end in "/". May lag too. */
   children(prefix: string): Promise<string[]>;
   /**
-   * One object; when the key ends in "/", every object under it that `only` wants (all, when it is left out). Removing what
-   * is absent is no error. Throws TerminalError `OutsideStore` where a symbolic link leads out of a folder.
+   * Removes one object. If the key ends in "/", removes every object under it that `only` accepts; by default all.
+   * Removing an absent object is no error. Throws TerminalError `OutsideStore` when a symbolic link leads out of the
+   * folder.
    */
   remove(key: string, only?: (key: string) => boolean): Promise<void>;
-  /** Removes what writers that died left before then, and nobody ever sees: temporary files, unfinished uploads. How many. */
+  /** Removes temporary files and unfinished uploads that dead writers left before the given time. Returns how many. */
   removeLeftovers?(before: Date): Promise<number>;
-  /** A local path of the object when the store is a folder, for mapping; undefined elsewhere. */
+  /** A local path of the object, for memory mapping, when the store is a folder; undefined otherwise. */
   localPath(key: string): string | undefined;
 }

@@ -1,4 +1,4 @@
-/** Quantities as people read them. */
+/** Quantities in a readable form. */
 
 /** `850 ms`, `12 s`, `3 m 05 s`, `2 h 07 m`, `3 d 04 h`. */
 export function showDuration(seconds: number): string {

@@ -1,11 +1,11 @@
 import type { RunInputs } from './records/schema.ts';
 
-/** What errors call a run's scorer module. The run has a copy; its owner has a file of this name. */
+/** The name of a run's scorer module in errors. The run has a copy; the user has a file with this name. */
 export function shownModule(fileName: string): string {
   return `./${fileName}`;
 }
 
-/** What to type when a scorer has a bug. A resume alone scores with the run's copy of the module, bug and all. */
+/** The command that fixes a scorer's bug. A plain resume would use the run's copy of the module, with the bug. */
 export function fixScorerHint(runId: string, scorer: RunInputs['scorer']): string {
   if (scorer?.type !== 'module') return `petrel resume ${runId}`;
   const path = shownModule(scorer.fileName);

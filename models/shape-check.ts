@@ -24,7 +24,7 @@ export function checkOffsets(where: string, name: string, offsets: Int32Array, p
     throw misshapen(where, `tensor ${name}: expected offsets from 0 to ${total}`);
   for (let i = 0; i < parts; i++)
     if ((offsets[i] ?? 0) > (offsets[i + 1] ?? 0))
-      throw misshapen(where, `tensor ${name}: range ${i} ends before it begins`);
+      throw misshapen(where, `tensor ${name}: range ${i} ends before it starts`);
 }
 
 /** Throws PauseError `DamagedRecord` unless all values index into `count` things. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { count, fraction, key, section } from './key.ts';
 import { optimSection } from './optim.ts';
 
-/** verl's policy losses; which of them are built stands in `not-built.ts`. */
+/** verl's policy losses; `not-built.ts` lists those that are not built. */
 export const POLICY_LOSSES = [
   'vanilla',
   'gspo',

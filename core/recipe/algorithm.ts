@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { countOrZero, fraction, key, section, text } from './key.ts';
 import { KL_TYPES } from '../rl/names.ts';
 
-/** verl's estimators; which of them are built stands in `not-built.ts`. */
+/** verl's estimators; `not-built.ts` lists those that are not built. */
 export const ADV_ESTIMATORS = [
   'grpo',
   'gae',

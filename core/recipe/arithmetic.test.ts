@@ -27,14 +27,14 @@ describe('batchArithmetic', () => {
     });
   });
 
-  it('crosses the border of epochs, so the run has floor(rows × epochs / batch) iterations', () => {
+  it('lets batches span two epochs, so the run has floor(rows × epochs / batch) iterations', () => {
     expect(totalIterations(recipe({ trainer: { total_epochs: 3 } }), 100)).toBe(4);
     expect(totalIterations(recipe({ trainer: { total_training_steps: 7 } }), 100)).toBe(7);
   });
 });
 
 describe('arithmeticIssues', () => {
-  it('finds nothing in a recipe that adds up', () => {
+  it('finds nothing in a consistent recipe', () => {
     expect(runIssues(recipe())).toEqual([]);
   });
 
@@ -52,7 +52,7 @@ describe('arithmeticIssues', () => {
     expect(arithmeticIssues(recipe({ rollout: { n: 1 } }))[0]?.path).toBe('rollout.n');
   });
 
-  it('gives divisors on both sides with none between', () => {
+  it('gives the nearest divisors below and above', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 500 }), fc.integer({ min: 1, max: 600 }), (total, value) => {
         const { below, above } = nearestDivisors(total, value);
@@ -66,7 +66,7 @@ describe('arithmeticIssues', () => {
 });
 
 describe('runIssues', () => {
-  it('says of each seam that it is not built yet and what works today', () => {
+  it('reports each value that is not built, with what works today', () => {
     const asked = recipe({ model: { lora_rank: 8 }, algorithm: { adv_estimator: 'gae' } });
     expect(runIssues(asked).map(({ path, message }) => [path, message])).toEqual([
       ['model.lora_rank', 'not built yet'],
@@ -74,7 +74,7 @@ describe('runIssues', () => {
     ]);
   });
 
-  it('refuses a deterministic run in bf16 or with a scorer nobody vouches for', () => {
+  it('refuses a deterministic run in bf16 or with a scorer that is not declared deterministic', () => {
     const bf16 = recipe({
       deterministic: true,
       model: { compute_dtype: 'bf16' },
@@ -88,7 +88,7 @@ describe('runIssues', () => {
 });
 
 describe('promises', () => {
-  it('always gives replay, and end to end only to deterministic runs whose scorers are', () => {
+  it('always promises replay, and end to end only for deterministic runs with deterministic scorers', () => {
     expect(promises(recipe(), true)).toMatchObject({ replay: true, endToEnd: false });
     expect(promises(recipe({ deterministic: true }), true).endToEnd).toBe(true);
     expect(promises(recipe({ deterministic: 'replay' }), false).endToEnd).toBe(false);

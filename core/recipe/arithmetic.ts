@@ -1,4 +1,4 @@
-/** The batch arithmetic of a recipe, and what does not add up in it. Sizes count prompts, as in verl. */
+/** The batch arithmetic of a recipe, and its inconsistencies. Sizes count prompts, as in verl. */
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
@@ -51,7 +51,7 @@ export function totalIterations(recipe: Recipe, rows: number): number {
   return steps ?? Math.max(1, Math.floor((rows * epochs) / recipe.data.train_batch_size));
 }
 
-/** What does not divide or cannot fit; each with the nearest values that would do. */
+/** Sizes that do not divide or do not fit, each with the nearest valid values. */
 export function arithmeticIssues(recipe: Recipe): RecipeIssue[] {
   return recipe.kind === 'sft'
     ? sequenceIssues(recipe)
@@ -74,7 +74,7 @@ function divisionIssues(recipe: Recipe): RecipeIssue[] {
   return [
     {
       path: 'actor.ppo_mini_batch_size',
-      message: `data.train_batch_size ${batch} prompts cannot be cut into mini-batches of ${mini} prompts`,
+      message: `data.train_batch_size ${batch} prompts do not divide into mini-batches of ${mini} prompts`,
       expected: divisors,
       received: `${mini}`,
       hint: `use actor.ppo_mini_batch_size ${divisors}, or data.train_batch_size ${multiples}`,

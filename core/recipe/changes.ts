@@ -1,4 +1,4 @@
-/** The difference between two recipes of one run, by what a resume may do about it. */
+/** The differences between two recipes of a run, by change class. */
 import { canonicalJson } from '../canonical.ts';
 import type { ChangeClass } from './key.ts';
 import { recipeKeys } from './keys.ts';

@@ -1,9 +1,7 @@
 import { z } from 'zod';
 import { count, key, requiredKey, section, text } from './key.ts';
 
-/**
- * A batch record names every prompt of its iteration in about 100 bytes, and is written in one piece of a few MiB.
- */
+/** A batch record names every prompt of its iteration in about 100 bytes, and is written as one object of a few MiB. */
 const mostPrompts = 65_536;
 
 const files = z.union([text, z.array(text).min(1)]);

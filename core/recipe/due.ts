@@ -1,4 +1,4 @@
-/** What a recipe does every so many iterations. */
+/** What a recipe does every N iterations. */
 import type { Recipe } from './schema.ts';
 
 /** True for every `every`th iteration; never where `every` is 0 or less. */
@@ -6,7 +6,7 @@ export function isDue(iteration: number, every: number): boolean {
   return every > 0 && iteration % every === 0;
 }
 
-/** Is the policy after this iteration validated? `val_before_train` decides about the base, iteration 0. */
+/** Is the policy validated after this iteration? `val_before_train` decides for the base, iteration 0. */
 export function isValidationDue(recipe: Recipe, iteration: number, iterations: number): boolean {
   const { trainer } = recipe;
   if (iteration === 0) return trainer.val_before_train || trainer.val_only;

@@ -1,4 +1,4 @@
-/** What a key means, for `petrel recipe explain`. */
+/** Explains a key, for `petrel recipe explain`. */
 import { nearest } from '../nearest.ts';
 import { InvalidInputError } from '../errors.ts';
 import { type RecipeKey, recipeKey, recipeKeys, type RecipeSection, recipeSections } from './keys.ts';
@@ -7,7 +7,7 @@ export type Explanation =
   | { readonly type: 'key'; readonly key: RecipeKey }
   | { readonly type: 'section'; readonly section: RecipeSection; readonly keys: readonly RecipeKey[] };
 
-/** A key, or a section with everything in it. Throws InvalidInputError with the nearest path. */
+/** A key, or a section with all its keys. Throws InvalidInputError with the nearest path. */
 export function explain(path: string): Explanation {
   const key = recipeKey(path);
   if (key !== undefined) return { type: 'key', key };

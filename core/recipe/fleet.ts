@@ -2,17 +2,17 @@ import { roles } from '../roles.ts';
 import { z } from 'zod';
 import { count, key, section } from './key.ts';
 
-/** Each worker is a process of one machine with a copy of the weights: a larger number is a slip of the hand. */
+/** Each worker is a process of one machine with a copy of the weights, so a larger number is a typing error. */
 const mostWorkers = 256;
 /** More than any one machine has. */
 const mostThreads = 1024;
 
 const pool = z.strictObject({
-  /** Roles a worker of the pool holds; roles in one process share the weights in memory. */
+  /** Roles of the pool's workers. Roles in one process share the weights in memory. */
   roles: z.array(z.enum(roles)).min(1),
   /** Worker processes. */
   workers: count.max(mostWorkers).default(1),
-  /** Compute threads per worker; null: the cores of the machine shared out. */
+  /** Compute threads per worker; null: an equal share of the machine's cores. */
   threads: count.max(mostThreads).nullable().default(null),
 });
 

@@ -1,20 +1,20 @@
 import { InvalidInputError } from '../errors.ts';
 
-/** One thing wrong with a recipe. */
+/** One error in a recipe. */
 export interface RecipeIssue {
   /** Dotted path: `actor.optim.lr`, `data.train_files.0`; '' for the whole. */
   readonly path: string;
   readonly message: string;
   readonly expected?: string;
   readonly received?: string;
-  /** The full path of the key that was probably meant. */
+  /** The full path of the key that was probably intended. */
   readonly nearest?: string;
   readonly hint?: string;
-  /** The value must not be repeated anywhere, not even as a quoted source line. */
+  /** The value must not be shown anywhere, not even in a quoted source line. */
   readonly secret?: boolean;
 }
 
-/** A recipe that cannot be used; says everything wrong with it at once. */
+/** A recipe that cannot be used; lists all its errors. */
 export class InvalidRecipeError extends InvalidInputError {
   readonly issues: readonly RecipeIssue[];
 

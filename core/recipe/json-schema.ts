@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { keyDocs, sectionDocs } from './key.ts';
 import { recipeSchema } from './schema.ts';
 
-/** Descriptions carry unit and change class too: editors show nothing else. */
+/** Descriptions include unit and change class, because editors show nothing else. */
 export function recipeJsonSchema(): Readonly<Record<string, unknown>> {
   const schema = z.toJSONSchema(recipeSchema, {
     target: 'draft-7',

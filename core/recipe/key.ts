@@ -1,6 +1,6 @@
 /**
- * How a recipe's keys are declared: value schema, default, and everything a reader wants to know, in one place.
- * The JSON Schema, `recipe explain`, resume rules and error texts are all read from here.
+ * How a recipe's keys are declared: value schema, default and documentation in one place. The JSON Schema, `recipe
+ * explain`, the rules of resume and the error texts are all derived from it.
  */
 import { z } from 'zod';
 
@@ -11,19 +11,19 @@ import { z } from 'zod';
 export type ChangeClass = 'free' | 'ask' | 'fixed';
 
 export interface KeyDoc {
-  /** One line: what it is. */
+  /** One line: what the key means. */
   readonly doc: string;
   /** Of a number: `tokens`, `prompts`, `s`, `MiB`. */
   readonly unit?: string;
   readonly change: ChangeClass;
-  /** verl's name where ours differs by more than the `actor_rollout_ref.` wrapper. */
+  /** verl's name, if it differs from petrel's by more than the `actor_rollout_ref.` wrapper. */
   readonly verl?: string;
   /**
-   * The value points to a file or folder; a relative one is read from the folder of the recipe.
-   * model: it may also be a name on the hub, so only what begins with ".", "/" or "~" is a path.
+   * The value is the path of a file or folder; a relative one is relative to the recipe's folder. model: the value may
+   * also be a hub name, so only a text that starts with ".", "/" or "~" is a path.
    */
   readonly pointsTo?: 'file' | 'model';
-  /** Default when `kind: sft`, where it differs. */
+  /** Default with `kind: sft`, if it differs. */
   readonly sftDefault?: unknown;
 }
 
@@ -51,7 +51,7 @@ export function requiredKey<S extends z.ZodType>(schema: S, doc: KeyDoc): S {
   return own;
 }
 
-/** An object of keys. A misspelled key in it is an error; the whole section may be left out. */
+/** An object of keys. An unknown key in it is an error; the whole section may be omitted. */
 export function section<const Shape extends z.core.$ZodShape>(
   doc: string,
   shape: Shape,

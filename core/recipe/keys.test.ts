@@ -9,11 +9,11 @@ import { MOVED_KEYS } from './verl.ts';
 const recipe = parseRecipe({ model: { path: 'm' }, data: { train_files: 'a' } });
 
 describe('the table of keys', () => {
-  it('documents every key in one line that ends in a full stop', () => {
+  it('documents every key in one line that ends with a full stop', () => {
     for (const key of recipeKeys) expect(key.doc, key.path).toMatch(/^[^\n]+[.…)]$/);
   });
 
-  it('names the default that a parsed recipe has', () => {
+  it('gives the same defaults as a parsed recipe', () => {
     for (const key of recipeKeys.filter((entry) => !entry.required))
       expect(valueOf(recipe, key.path), key.path).toEqual(key.default);
   });
@@ -23,11 +23,11 @@ describe('the table of keys', () => {
     for (const path of leafPaths(recipe, '', covered)) expect(covered).toContain(path);
   });
 
-  it('knows where verl’s moved keys went', () => {
+  it('knows the new places of verl’s moved keys', () => {
     for (const path of Object.values(MOVED_KEYS)) expect(() => explain(path)).not.toThrow();
   });
 
-  it('says the type in words', () => {
+  it('gives the type in words', () => {
     expect(recipeKey('rollout.n')?.type).toBe('integer >= 1');
     expect(recipeKey('deterministic')?.type).toBe('true or false, or replay');
     expect(recipeKey('actor.optim.betas')?.type).toBe('list of 2');

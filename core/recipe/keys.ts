@@ -7,7 +7,7 @@ import { typeText } from './type-text.ts';
 export interface RecipeKey extends KeyDoc {
   /** Dotted: `actor.optim.lr`. */
   readonly path: string;
-  /** In words: `integer >= 1, or null`. */
+  /** Type in words: `integer >= 1, or null`. */
   readonly type: string;
   readonly required: boolean;
   readonly default?: unknown;

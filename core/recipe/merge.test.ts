@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isTree, mergeTrees, removeAt, setAt, type Tree } from './merge.ts';
 
-/** Lower-case names hold leaves, upper-case ones mappings, as in a recipe: a name never changes its kind between layers. */
+/** Lower-case names are leaves, upper-case ones mappings: as in a recipe, a name has the same kind in all layers. */
 const leaves = fc.dictionary(
   fc.constantFrom('a', 'b', '__proto__'),
   fc.oneof(fc.integer(), fc.array(fc.integer(), { maxLength: 2 })),
@@ -45,7 +45,7 @@ describe('mergeTrees', () => {
 });
 
 describe('setAt and removeAt', () => {
-  it('undo each other on a path that was free', () => {
+  it('cancel each other at a free path', () => {
     fc.assert(
       fc.property(tree, path, (before, at) => {
         const set = setAt(before, at, 7);

@@ -1,4 +1,4 @@
-/** Layers of a recipe: later wins, objects merge, all else (lists too) is replaced. */
+/** Layers of a recipe: later ones win, objects are merged, other values (lists too) are replaced. */
 
 export type Tree = { readonly [name: string]: unknown };
 
@@ -15,7 +15,7 @@ export function mergeTrees(below: Tree, above: Tree): Tree {
   return merged;
 }
 
-/** The tree with `value` at a path; whatever stood in the way is replaced. */
+/** The tree with `value` at a path; replaces what is in the way. */
 export function setAt(tree: Tree, path: readonly string[], value: unknown): Tree {
   const [name, ...rest] = path;
   if (name === undefined) return tree;
@@ -26,7 +26,7 @@ export function setAt(tree: Tree, path: readonly string[], value: unknown): Tree
   return changed;
 }
 
-/** The tree without what stands at a path. */
+/** The tree without the value at a path. */
 export function removeAt(tree: Tree, path: readonly string[]): Tree {
   const [name, ...rest] = path;
   if (name === undefined || !Object.hasOwn(tree, name)) return tree;
@@ -35,7 +35,7 @@ export function removeAt(tree: Tree, path: readonly string[]): Tree {
   return isTree(under) ? setAt(tree, [name], removeAt(under, rest)) : tree;
 }
 
-/** Plain assignment would make `__proto__` special. */
+/** A plain assignment would treat `__proto__` specially. */
 function define(target: Record<string, unknown>, name: string, value: unknown): void {
   Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true });
 }

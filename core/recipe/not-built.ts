@@ -1,4 +1,4 @@
-/** Values that the schema knows and no run may ask for yet. One entry each; offering the feature removes the entry. */
+/** Values that the schema accepts but no run can use yet. A built feature removes its entry. */
 import { POLICY_LOSS_NAMES } from '../rl/names.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
@@ -7,9 +7,9 @@ interface NotBuilt {
   readonly path: string;
   /** Does the recipe ask for it? */
   readonly asked: (recipe: Recipe) => boolean;
-  /** What can be written today. */
+  /** The values that work today. */
   readonly today: string;
-  /** Why not, unless nothing of it is built. */
+  /** The reason, if parts of the feature exist. */
   readonly because?: string;
 }
 
@@ -93,12 +93,12 @@ const NOT_BUILT: readonly NotBuilt[] = [
   },
 ];
 
-/** What can be written today, by the path of a key that is not wholly built. */
+/** The values that work today, by the path of a key that is not completely built. */
 export const BUILT_TODAY: Readonly<Record<string, string>> = Object.fromEntries(
   NOT_BUILT.map(({ path, today }) => [path, today]),
 );
 
-/** An issue for every key that asks for something not built yet. */
+/** An issue for every key whose value is not built yet. */
 export function notBuiltYet(recipe: Recipe): RecipeIssue[] {
   return NOT_BUILT.filter((entry) => entry.asked(recipe)).map((entry) => ({
     path: entry.path,

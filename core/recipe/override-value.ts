@@ -1,7 +1,7 @@
 /** The value side of an override. A small recursive-descent parser over `source` from position `at`. */
 import { overrideError } from './override-error.ts';
 
-/** Everything from `start` to the end of `source` as one value. */
+/** Parses everything from `start` to the end of `source` as one value. */
 export function parseOverrideValue(source: string, start: number): unknown {
   const cursor = { source, at: start };
   skipBlanks(cursor);
@@ -60,7 +60,7 @@ function parseMapping(cursor: Cursor): Record<string, unknown> {
   }
 }
 
-/** In quotes a backslash keeps the next quote or backslash; all else stands for itself. */
+/** In quotes a backslash escapes only the quote and the backslash; other characters are literal. */
 function parseQuoted(cursor: Cursor): string {
   const { source } = cursor;
   const opened = cursor.at;
@@ -91,7 +91,7 @@ function bareWord(cursor: Cursor): string {
   return word.trim();
 }
 
-/** As YAML 1.2 reads a plain scalar: `on` and `no` stay texts, `1e-6` is a number. */
+/** A plain scalar as in YAML 1.2: `on` and `no` are texts, `1e-6` is a number. */
 function scalar(word: string): unknown {
   if (word === 'true' || word === 'True') return true;
   if (word === 'false' || word === 'False') return false;

@@ -30,13 +30,13 @@ describe('parseOverride', () => {
     expect(valueOf(source)).toEqual(value);
   });
 
-  it('takes Hydra’s + for new keys, and ~ for the default', () => {
+  it('accepts Hydra’s + for new keys, and ~ for the default', () => {
     expect(parseOverride('+a.b=1')).toMatchObject({ type: 'set', path: ['a', 'b'], value: 1 });
     expect(parseOverride('~a.b')).toMatchObject({ type: 'remove', path: ['a', 'b'] });
   });
 
   it.each(['a', '=1', 'a..b=1', 'a=[1', 'a=[1,]', 'a="x', 'a="x"y', 'a={b}', '~a=1', '1a=2'])(
-    'refuses %s and points at the place',
+    'refuses %s and shows the position',
     (source) => {
       expect(() => parseOverride(source)).toThrow(
         expect.objectContaining({ code: 'InvalidInput', message: expect.stringMatching(/\^$/) }),
@@ -44,7 +44,7 @@ describe('parseOverride', () => {
     },
   );
 
-  it('reads back whatever JSON is written into it', () => {
+  it('parses any JSON value that was written in override syntax', () => {
     const leaf = fc.oneof(
       fc.double({ noNaN: true, noDefaultInfinity: true }),
       fc.boolean(),
@@ -83,14 +83,14 @@ describe('applyOverrides', () => {
   const apply = (tree: Readonly<Record<string, unknown>>, ...sources: string[]) =>
     applyOverrides(tree, sources.map(parseOverride));
 
-  it('sets, replaces lists whole, and goes back to the default; later ones win', () => {
+  it('sets values, replaces whole lists, and restores defaults; later ones win', () => {
     expect(apply({ a: { b: [1, 2], c: 3 } }, 'a.b=[9]', 'd.e=1', 'd.e=2', '~a.c')).toEqual({
       a: { b: [9] },
       d: { e: 2 },
     });
   });
 
-  it('leaves the tree it was given alone', () => {
+  it('does not change its input', () => {
     const tree = Object.freeze({ a: Object.freeze({ b: 1 }) });
     expect(apply(tree, 'a.b=2', '~a.b')).toEqual({ a: {} });
     expect(tree).toEqual({ a: { b: 1 } });

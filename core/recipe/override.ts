@@ -12,7 +12,7 @@ export type Override =
   | { readonly type: 'set'; readonly path: readonly string[]; readonly value: unknown; readonly source: string }
   | { readonly type: 'remove'; readonly path: readonly string[]; readonly source: string };
 
-/** Throws InvalidInputError that says what was expected and where in the argument. */
+/** Throws InvalidInputError with what was expected and the position in the argument. */
 export function parseOverride(source: string): Override {
   const removal = /^~([^=]+)$/.exec(source);
   if (removal !== null) return { type: 'remove', path: parsePath(removal[1] ?? '', source), source };

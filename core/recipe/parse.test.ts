@@ -19,7 +19,7 @@ function onlyIssue(input: unknown): RecipeIssue {
 }
 
 describe('parseRecipe', () => {
-  it('fills in verl’s defaults, but for those that petrel states otherwise', () => {
+  it('fills in verl’s defaults, except where petrel differs', () => {
     const recipe = parseRecipe(minimal);
     expect(recipe.data.train_batch_size).toBe(1024);
     expect(recipe.actor).toMatchObject({
@@ -40,23 +40,23 @@ describe('parseRecipe', () => {
     expect(parseRecipe({ ...minimal, kind: 'sft', trainer: { total_epochs: 2 } }).trainer.total_epochs).toBe(2);
   });
 
-  it('takes a section that YAML left empty for one that is left out', () => {
+  it('treats an empty section in YAML like a missing one', () => {
     expect(parseRecipe({ ...minimal, actor: null })).toEqual(parseRecipe(minimal));
   });
 
-  it('gives a recipe that cannot be changed', () => {
+  it('returns an immutable recipe', () => {
     const recipe = parseRecipe(minimal);
     expect(Object.isFrozen(recipe.actor.optim)).toBe(true);
   });
 
-  it('lists everything wrong at once', () => {
+  it('lists all errors at once', () => {
     const paths = issues({ ...minimal, actor: { optim: { lr: 'fast' } }, rollout: { n: 0, temprature: 1 } }).map(
       ({ path }) => path,
     );
     expect(paths.sort()).toEqual(['actor.optim.lr', 'rollout.n', 'rollout.temprature']);
   });
 
-  it('says which key is required and what it is', () => {
+  it('names a missing required key and explains it', () => {
     expect(onlyIssue({ data: { train_files: 'a' } })).toMatchObject({ path: 'model.path', message: 'is required' });
   });
 
@@ -72,7 +72,7 @@ describe('parseRecipe', () => {
     );
   });
 
-  it('refuses what is no mapping', () => {
+  it('refuses anything but a mapping', () => {
     expect(onlyIssue([1]).message).toBe('a recipe is a mapping of keys, got [1]');
   });
 });
@@ -86,7 +86,7 @@ describe('an unknown key', () => {
     expect(onlyIssue({ ...minimal, atcor: {} })).toMatchObject({ nearest: 'actor' });
   });
 
-  it('that stands in the wrong section is told where it belongs', () => {
+  it('in the wrong section gets its right section', () => {
     expect(onlyIssue({ ...minimal, actor: { adv_estimator: 'grpo' } })).toMatchObject({
       nearest: 'algorithm.adv_estimator',
       hint: 'belongs under algorithm',
@@ -94,21 +94,21 @@ describe('an unknown key', () => {
     expect(onlyIssue({ ...minimal, actor: { adv_estimatr: 'grpo' } }).hint).toContain('belongs under algorithm');
   });
 
-  it('of TRL gets the key that does it here, and every such key exists', () => {
+  it('of TRL gets petrel’s key for it, which exists', () => {
     expect(onlyIssue({ ...minimal, actor: { beta: 0.04 } })).toMatchObject({ nearest: 'actor.kl_loss_coef' });
     expect(onlyIssue({ ...minimal, num_generations: 8 }).hint).toBe("TRL's num_generations is rollout.n here");
     expect(Object.values(TRL_NAMES).filter((path) => recipeKey(path) === undefined)).toEqual([]);
   });
 
-  it('for the number of workers gets the pool that has them', () => {
+  it('for the number of workers gets the fleet’s pools', () => {
     expect(onlyIssue({ ...minimal, fleet: { workers: 2 } }).hint).toContain('fleet.pools.local=');
   });
 
-  it('of verl’s wrapper gets a hint how to write it here', () => {
+  it('of verl’s wrapper gets a hint without the wrapper', () => {
     expect(onlyIssue({ ...minimal, actor_rollout_ref: { rollout: { n: 8 } } }).hint).toContain('rollout.n');
   });
 
-  it('of verl that lives elsewhere here is sent there, one with no meaning here is to be removed', () => {
+  it('of verl gets its new path, or the advice to remove it', () => {
     expect(onlyIssue({ ...minimal, rollout: { response_length: 3 } }).nearest).toBe('data.max_response_length');
     expect(onlyIssue({ ...minimal, rollout: { gpu_memory_utilization: 0.5 } }).hint).toContain('remove');
   });
@@ -119,7 +119,7 @@ describe('an unknown key', () => {
     );
   });
 
-  it('named like a prototype’s member is still unknown', () => {
+  it('with the name of a prototype’s member is unknown too', () => {
     expect(issues(JSON.parse('{"model":{"path":"m"},"data":{"train_files":"a"},"__proto__":{"x":1}}'))[0]?.path).toBe(
       '__proto__',
     );
@@ -137,7 +137,7 @@ describe('a secret', () => {
     expect(JSON.stringify(issue)).not.toContain(token);
   });
 
-  it('is found by its name too, and a reference is no secret', () => {
+  it('is recognised by its name too, and a reference is not a secret', () => {
     expect(onlyIssue({ ...minimal, reward: { reward_kwargs: { api_key: 'x1' } } }).hint).toContain('env:API_KEY');
     expect(checkRecipe({ ...minimal, reward: { reward_kwargs: { api_key: 'env:JUDGE_KEY' } } }).ok).toBe(true);
   });

@@ -10,14 +10,14 @@ export type RecipeResult =
   | { readonly ok: true; readonly recipe: Recipe }
   | { readonly ok: false; readonly issues: readonly RecipeIssue[] };
 
-/** Resolves a recipe: defaults filled in, every key checked. Throws InvalidRecipeError with everything that is wrong. */
+/** Resolves a recipe: fills in defaults and checks every key. Throws InvalidRecipeError with all errors. */
 export function parseRecipe(input: unknown): Recipe {
   const result = checkRecipe(input);
   if (!result.ok) throw new InvalidRecipeError(result.issues);
   return result.recipe;
 }
 
-/** `parseRecipe` without the throw. */
+/** `parseRecipe` that returns the issues instead of throwing. */
 export function checkRecipe(input: unknown): RecipeResult {
   if (!isTree(input)) {
     return { ok: false, issues: [{ path: '', message: `a recipe is a mapping of keys, got ${showValue(input)}` }] };
@@ -31,7 +31,10 @@ export function checkRecipe(input: unknown): RecipeResult {
   return { ok: false, issues: [...secrets, ...others.filter((issue) => !secretPaths.has(issue.path))] };
 }
 
-/** Below the input: defaults that depend on `kind`. A section left empty in YAML is null: the same as left out. */
+/**
+ * Defaults that depend on `kind`, as a layer below the input. A section left empty in YAML is null, which means the
+ * same as a missing one.
+ */
 function fill(input: Tree): Tree {
   const below = input['kind'] === 'sft' ? SFT_DEFAULTS : {};
   return mergeTrees(below, dropEmptySections(input, ''));

@@ -2,11 +2,11 @@
 import type { Recipe } from './schema.ts';
 
 export interface Promises {
-  /** Same records, same weights: always. */
+  /** Equal records give equal weights. Always true. */
   readonly replay: true;
-  /** Killed or undisturbed: the same final weights to the bit. */
+  /** A killed run and an undisturbed one end with the same weights, to the bit. */
   readonly endToEnd: boolean;
-  /** Why not end to end; or what it rests on. */
+  /** The reason for the value of `endToEnd`. */
   readonly because: string;
 }
 

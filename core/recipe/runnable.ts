@@ -1,10 +1,10 @@
-/** What the schema cannot say: keys that contradict each other. Checked by `plan` and before a run starts. */
+/** Checks that the schema cannot express: keys that contradict each other. `plan` and `run` make them. */
 import { arithmeticIssues } from './arithmetic.ts';
 import { InvalidRecipeError, type RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 import { notBuiltYet } from './not-built.ts';
 
-/** Everything that stands in the way of running the recipe. Empty: it can be run, as far as the recipe alone tells. */
+/** Everything that prevents running the recipe. Empty: it can be run, as far as the recipe alone shows. */
 export function runIssues(recipe: Recipe): RecipeIssue[] {
   return [...notBuiltYet(recipe), ...arithmeticIssues(recipe), ...contradictions(recipe)];
 }
@@ -31,7 +31,7 @@ function scorerIssues(recipe: Recipe): RecipeIssue[] {
   return [
     {
       path: 'reward.custom_reward_function.deterministic',
-      message: 'a deterministic run needs your word that the scorer depends on its arguments only',
+      message: 'a deterministic run needs a scorer that is declared to depend on its arguments only',
       expected: 'true',
       received: 'false',
       hint: 'set it to true, or write deterministic: replay',
@@ -60,7 +60,7 @@ function samplingIssues(recipe: Recipe): RecipeIssue[] {
   return [
     {
       path,
-      message: 'greedy responses to one prompt are all the same, so there is nothing to learn from',
+      message: 'greedy responses to one prompt are all equal, so there is no learning signal',
       hint: 'use rollout.temperature=1',
     },
   ];

@@ -50,8 +50,8 @@ type DeepReadonly<T> = T extends readonly [infer A, infer B]
       ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
       : T;
 
-/** A resolved recipe: every key is there, nothing is to be looked up elsewhere. */
+/** A resolved recipe: every key has a value, and nothing refers to other files. */
 export type Recipe = DeepReadonly<z.output<typeof recipeSchema>>;
 
-/** A recipe as it is written: what has a default may be left out. */
+/** A recipe as the user writes it: keys with defaults may be omitted. */
 export type RecipeInput = DeepReadonly<z.input<typeof recipeSchema>>;

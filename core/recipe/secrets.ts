@@ -1,4 +1,4 @@
-/** Secrets never enter a recipe: it is stored, printed and sent. */
+/** Secrets must not be in a recipe, because recipes are stored, printed and sent. */
 import type { RecipeIssue } from './issues.ts';
 
 const TOKEN_SHAPES: readonly { readonly shape: RegExp; readonly what: string; readonly variable: string }[] = [
@@ -28,7 +28,7 @@ export function isSecretReference(value: string): boolean {
   return /^env:[A-Za-z_][A-Za-z0-9_]*$/.test(value);
 }
 
-/** Issues for every value that looks like a secret. The values themselves are not in them. */
+/** Issues for every value that looks like a secret. They do not contain the values. */
 export function findSecrets(value: unknown, path: readonly string[] = []): RecipeIssue[] {
   if (typeof value === 'string') {
     const issue = secretIssue(value, path);
@@ -46,7 +46,7 @@ function secretIssue(value: string, path: readonly string[]): RecipeIssue | unde
   const variable = known?.variable ?? name.toUpperCase().replace(/-/g, '_');
   return {
     path: path.join('.'),
-    message: `looks like ${known?.what ?? 'a secret'}; recipes are stored and shown, so secrets may not stand in them`,
+    message: `looks like ${known?.what ?? 'a secret'}; recipes are stored and shown, so they must not contain secrets`,
     hint: `put it into an environment variable and write env:${variable}`,
     secret: true,
   };

@@ -1,4 +1,4 @@
-/** What people who come from TRL type, and the key that does it here. Names of GRPOConfig, RLOOConfig and SFTConfig. */
+/** Keys of TRL (GRPOConfig, RLOOConfig and SFTConfig) and petrel's keys for them. */
 export const TRL_NAMES: Readonly<Record<string, string>> = {
   beta: 'actor.kl_loss_coef',
   epsilon: 'actor.clip_ratio',

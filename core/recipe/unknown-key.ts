@@ -1,11 +1,11 @@
-/** What to say about a key that is not in the schema. */
+/** Errors and hints for keys that are not in the schema. */
 import { nearest } from '../nearest.ts';
 import type { RecipeIssue } from './issues.ts';
 import { type RecipeKey, recipeKey, recipeKeys, recipeSections, siblings } from './keys.ts';
 import { TRL_NAMES } from './trl.ts';
 import { FOREIGN_NAMES, MOVED_KEYS, VERL_WRAPPER } from './verl.ts';
 
-/** An issue for `name` under `sectionPath` ('' = the top): the nearest sibling, or the place where it belongs. */
+/** An issue for `name` under `sectionPath` ('' = the top), with the nearest sibling or the right place. */
 export function unknownKey(sectionPath: string, name: string): RecipeIssue {
   const path = sectionPath === '' ? name : `${sectionPath}.${name}`;
   const base = { path, message: `unknown key "${name}"` };
@@ -14,7 +14,7 @@ export function unknownKey(sectionPath: string, name: string): RecipeIssue {
   if (name === VERL_WRAPPER) return { ...base, hint: WRAPPER_HINT };
   const moved = MOVED_KEYS[path];
   if (moved !== undefined) return { ...base, nearest: moved, hint: `verl's ${path} is ${moved} here` };
-  if (FOREIGN_NAMES.has(name)) return { ...base, hint: `a verl key with nothing to steer here: remove ${path}` };
+  if (FOREIGN_NAMES.has(name)) return { ...base, hint: `a verl key that has no effect in petrel: remove ${path}` };
   const trl = Object.hasOwn(TRL_NAMES, name) ? TRL_NAMES[name] : undefined;
   if (trl !== undefined) return { ...base, nearest: trl, hint: `TRL's ${name} is ${trl} here` };
   if (path === 'fleet.workers') return { ...base, nearest: 'fleet.pools', hint: WORKERS_HINT };
@@ -33,7 +33,7 @@ const WRAPPER_HINT =
 
 const WORKERS_HINT = 'workers belong to a pool: fleet.pools.local={roles: [trainer, rollout, reward], workers: 2}';
 
-/** The key whose value the place lies in, if any: `fleet.pools` for `fleet.pools.local`. */
+/** The key whose value contains this place, if any: `fleet.pools` for `fleet.pools.local`. */
 function keyAround(path: string): RecipeKey | undefined {
   const names = path.split('.');
   return names.map((_, index) => recipeKey(names.slice(0, index + 1).join('.'))).find((entry) => entry !== undefined);

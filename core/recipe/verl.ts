@@ -1,6 +1,6 @@
-/** What a verl user may type that lives elsewhere here, or has nothing to steer here. Data, nothing else. */
+/** verl's keys that have another place in petrel, or no meaning. Only data. */
 
-/** verl's path (without the wrapper) → ours. */
+/** verl's path (without the wrapper) → petrel's. */
 export const MOVED_KEYS: Readonly<Record<string, string>> = {
   'rollout.response_length': 'data.max_response_length',
   'rollout.prompt_length': 'data.max_prompt_length',
@@ -17,7 +17,7 @@ export const MOVED_KEYS: Readonly<Record<string, string>> = {
   optim: 'actor.optim',
 };
 
-/** Last names of verl keys that steer FSDP, Megatron, vLLM or Ray. */
+/** Last names of verl keys that configure FSDP, Megatron, vLLM or Ray. */
 export const FOREIGN_NAMES: ReadonlySet<string> = new Set([
   'strategy',
   'fsdp_config',

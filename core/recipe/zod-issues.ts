@@ -1,11 +1,11 @@
-/** From zod's issues to ours. */
+/** Converts zod's issues to recipe issues. */
 import type { z } from 'zod';
 import { showValue } from './show-value.ts';
 import type { RecipeIssue } from './issues.ts';
 import { recipeKey, recipeSections } from './keys.ts';
 import { unknownKey } from './unknown-key.ts';
 
-/** `input` is what was parsed: the values found are read from it. */
+/** `input`: the parsed value, from which found values are quoted. */
 export function fromZodIssue(issue: z.core.$ZodIssue, input: unknown): RecipeIssue[] {
   const names = issue.path.map(String);
   const path = names.join('.');
@@ -21,7 +21,7 @@ export function fromZodIssue(issue: z.core.$ZodIssue, input: unknown): RecipeIss
   return [{ path, message: `${message}, got ${received}`, expected, received }];
 }
 
-/** Of a place inside a key's value (an item of a list, a pool of the fleet), which the table of keys does not know. */
+/** For a place inside a key's value (an item of a list, a pool of the fleet), which is not in the table of keys. */
 function innerExpectation(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case 'invalid_value':

@@ -1,7 +1,7 @@
 /**
- * Numeric profiles that builds without an arithmetic version gave. Commit 5ad3543 named its deterministic profile by a hash
- * over the engine's sources and the version of the compiler; its bits are those of arithmetic version 1. A run whose
- * profile no worker has goes on in a new term, from its newest checkpoint (api/runs/engine-term.ts).
+ * Numeric profiles of builds without an arithmetic version. Commit 5ad3543 named its deterministic profile by a hash
+ * over the engine's sources and the version of the compiler; its results equal those of arithmetic version 1. A run
+ * whose profile no worker offers continues in a new term, from its newest checkpoint (api/runs/engine-term.ts).
  */
 
 /** Hashes in the profile ids of 5ad3543, by version of the GNU compiler that built it. */
@@ -45,7 +45,7 @@ const newIds: ReadonlyMap<string, string> = new Map(
   Object.values(hashesOf5ad3543).map((hash) => [`det-${hash}`, 'det-1']),
 );
 
-/** The id under which workers offer the profile that a record names: today's id for one of a former build. */
+/** The profile id that workers offer for a recorded profile: the current id for one of a former build. */
 export function offeredProfile(id: string): string {
   return newIds.get(id) ?? id;
 }

@@ -1,4 +1,4 @@
-/** Records whose keys would remove what is not the run's own are not read. */
+/** Records are refused when their keys would remove objects of others. */
 import { describe, expect, it } from 'vitest';
 import { inputsEntry, retentionEntry, toStoredRetention } from './schema.ts';
 
@@ -28,7 +28,7 @@ describe('a retention entry', () => {
     expect(retentionEntry.safeParse(full).success).toBe(true);
   });
 
-  it('is stored under the names that it has always had', () => {
+  it('is stored under its original names', () => {
     const strays = { status: 1, keys: [`${run}/blobs/${digest}`], since: '', removing: true };
     const read = retentionEntry.parse({ ...entry, strays });
     expect(read).toMatchObject({ marked: entry.condemned, orphans: strays });
@@ -42,7 +42,7 @@ describe('a retention entry', () => {
   });
 });
 
-it('an entry of inputs is read without what is no model and no dataset', () => {
+it('an entry of inputs is read without names that are no model or dataset', () => {
   const unnamed = ['models/llama-3-8b/', `models/${digest}/`, '../'].map((folder) => ({ folder, since: '' }));
   const read = inputsEntry.parse({
     format: 1,

@@ -4,7 +4,7 @@ import { checkpointIn, folderName, keys, numberIn, pinnedBy, runOf } from './key
 const digest = 'ab'.repeat(32);
 
 describe('the names of objects', () => {
-  it('are read back as they were spelled', () => {
+  it('can be parsed again', () => {
     const name = (key: string) => key.slice(key.lastIndexOf('/') + 1);
     expect(checkpointIn(keys.checkpoint('r', 12, digest))).toEqual({ iteration: 12, stateDigest: digest });
     expect(checkpointIn(name(keys.checkpoint('r', 0, digest)))).toEqual({ iteration: 0, stateDigest: digest });
@@ -15,7 +15,7 @@ describe('the names of objects', () => {
     expect(folderName('abc/')).toBe('abc');
   });
 
-  it('of another form say nothing', () => {
+  it('of another form are not parsed', () => {
     for (const other of ['x', `12-${digest}`, `12-${digest}.json.tmp`, `-1-${digest}.json`, keys.weights('r', digest)])
       expect(checkpointIn(other)).toBeUndefined();
     for (const other of ['', 'x7.json', '7.txt', '-7']) expect(numberIn(other)).toBeUndefined();

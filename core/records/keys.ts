@@ -1,6 +1,7 @@
 /**
- * Where every object lies in the store, and what the names of objects say: the only place that spells a key or reads one.
- * own-keys.ts tells petrel's names from a user's. The verifier (api/ledger/keys.ts) spells its keys again on purpose.
+ * The key of every object in the store, and the meaning of names. Only this file builds or parses a key. own-keys.ts
+ * distinguishes petrel's names from a user's. The verifier (api/ledger/keys.ts) builds its keys independently on
+ * purpose.
  */
 import type { Digest, JobId, RunId } from '../ids.ts';
 
@@ -46,24 +47,24 @@ export const keys = {
   datasetFolder: (digest: Digest) => `datasets/${digest}/`,
   model: (digest: Digest, file: string) => `models/${digest}/${file}`,
   dataset: (digest: Digest, file: string) => `datasets/${digest}/${file}`,
-  /** What the janitor has decided about models and datasets. */
+  /** The janitor's decisions about models and datasets. */
   allInputs: 'janitor/',
   inputs: (n: number) => `janitor/${n}.json`,
 } as const;
 
-/** Where objects lie that may be too large to be written in one piece. */
+/** Folders of objects that may be too large for one request. */
 export const largeFolders = ['runs/', 'models/', 'datasets/'] as const;
 
-/** `name` without the slash that ends the name of a folder in a listing. */
+/** `name` without the slash at the end of a folder's name in a listing. */
 export const folderName = (name: string): string => name.replace(/\/$/, '');
 
-/** The number that a name such as `7`, `7/` or `7.json` stands for; undefined for another name. */
+/** The number in a name such as `7`, `7/` or `7.json`; undefined for another name. */
 export function numberIn(name: string): number | undefined {
   const digits = /^(\d+)(?:\/|\.json)?$/.exec(name)?.[1];
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** Position and state of a checkpoint, from the name or the key of its manifest; undefined for another name. */
+/** Position and state of a checkpoint, parsed from the name or key of its manifest; undefined for another name. */
 export function checkpointIn(name: string): { readonly iteration: number; readonly stateDigest: Digest } | undefined {
   const [, iteration, stateDigest] = /(?:^|\/checkpoints\/)(\d+)-([0-9a-f]{64})\.json$/.exec(name) ?? [];
   return iteration === undefined || stateDigest === undefined
@@ -71,11 +72,11 @@ export function checkpointIn(name: string): { readonly iteration: number; readon
     : { iteration: Number(iteration), stateDigest };
 }
 
-/** The weights that a manifest's name (`<digest>.json`) stands for; undefined for another name. */
+/** The digest in a manifest's name (`<digest>.json`); undefined for another name. */
 export const weightsIn = (name: string): Digest | undefined => /^([0-9a-f]{64})\.json$/.exec(name)?.[1];
 
-/** The fork that a pin (`<run id>.json`) belongs to. */
+/** The fork that created a pin (`<run id>.json`). */
 export const pinnedBy = (name: string): RunId => name.replace(/\.json$/, '');
 
-/** The run that an object lies in; undefined for one that lies in none. */
+/** The run of an object; undefined for an object outside the runs. */
 export const runOf = (key: string): RunId | undefined => /^runs\/([^/]+)\//.exec(key)?.[1];

@@ -43,7 +43,7 @@ describe('the keys of a store', () => {
     expect(Object.keys(keys).filter((name) => !folders.has(name) && every[name] === undefined)).toEqual([]);
   });
 
-  it.each(Object.entries(every))('are petrel’s own: %s', (_, key) => {
+  it.each(Object.entries(every))('are recognised as petrel’s: %s', (_, key) => {
     expect(isOwnKey(key)).toBe(true);
     expect(isOwnFolder(key.slice(0, key.lastIndexOf('/') + 1))).toBe(true);
     expect(topFolders.some((folder) => key.startsWith(folder))).toBe(true);
@@ -59,9 +59,9 @@ describe('the keys of a store', () => {
     `link/.ssh/id_rsa`,
     `x/runs/${runId}/run.json`,
     `runs/${runId}/run.json/x`,
-  ])('are not the user’s: %s', (key) => expect(isOwnKey(key)).toBe(false));
+  ])('do not match a user’s file: %s', (key) => expect(isOwnKey(key)).toBe(false));
 
-  it('tell inputs by a digest', () => {
+  it('include inputs only with a digest', () => {
     expect(isInputFolder(`models/${digest}/`)).toBe(true);
     for (const folder of ['models/llama-3-8b/', `models/${digest}`, `x/models/${digest}/`, `models/${digest}/x/`])
       expect(isInputFolder(folder)).toBe(false);

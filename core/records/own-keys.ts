@@ -1,11 +1,11 @@
 /**
- * Which names in a store are petrel's. A store may lie in a folder where its user keeps other things: what has no name of
- * these is the user's and is never removed.
+ * Which names in a store are petrel's. A store may be in a folder with other files of its user. Every name that is not
+ * listed here is the user's and is never removed.
  */
 const digest = '[0-9a-f]{64}';
 const numbered = String.raw`\d+\.json`;
 
-/** Folders below `runs/<run id>/`, and the names of the objects in them. */
+/** Folders in `runs/<run id>/`, and the names of their objects. */
 const inRun: readonly (readonly [folder: string, object: string])[] = [
   ['', String.raw`(?:run|removed)\.json`],
   ['revisions/', numbered],
@@ -32,7 +32,7 @@ const layout: readonly (readonly [folder: string, object: string])[] = [
   ['probe/', '[0-9a-f]{16}'],
 ];
 
-/** The folders in which all the others lie. */
+/** The top folders of a store. */
 export const topFolders = ['runs/', 'schedules/', 'models/', 'datasets/', 'janitor/', 'probe/'] as const;
 
 const oneOf = (patterns: readonly string[]) => new RegExp(`^(?:${patterns.join('|')})$`);
@@ -40,16 +40,16 @@ const ownKey = oneOf(layout.map(([folder, object]) => folder + object));
 const ownFolder = oneOf(layout.map(([folder]) => folder));
 const inputFolder = oneOf([`models/${digest}/`, `datasets/${digest}/`]);
 
-/** May petrel have written an object of this key? */
+/** Could petrel have written an object with this key? */
 export const isOwnKey = (key: string): boolean => ownKey.test(key);
 
-/** Does petrel write objects directly into this folder? Ends with "/". */
+/** Does petrel write objects directly into this folder? The key ends with "/". */
 export const isOwnFolder = (folder: string): boolean => ownFolder.test(folder);
 
 /** `models/<digest>/` or `datasets/<digest>/`. */
 export const isInputFolder = (folder: string): boolean => inputFolder.test(folder);
 
-/** What retention may remove of a run that stays: never a record. */
+/** Objects that retention may remove from an existing run; never a record. */
 export const retainedKeys = {
   blob: new RegExp(`^runs/[^/]+/blobs/${digest}$`),
   checkpoint: new RegExp(String.raw`^runs/[^/]+/checkpoints/\d+-${digest}\.json$`),

@@ -1,6 +1,6 @@
 /**
- * The records of a run, as zod schemas and types. FORMAT.md beside this file says what each is for.
- * All records carry `format: 1`; readers refuse newer formats. Unknown fields of format 1 are kept out by `strip`.
+ * The records of a run, as zod schemas and types. FORMAT.md in this folder describes them. All records have `format:
+ * 1`; readers refuse newer formats. Unknown fields of format 1 are dropped by `strip`.
  */
 import { desiredStates, runStates } from '../run-states.ts';
 import { z } from 'zod';
@@ -10,29 +10,29 @@ import { overlapPolicies } from '../schedules/policies.ts';
 export const recordFormat = 1;
 
 export const digest = z.string().regex(/^[0-9a-f]{64}$/, 'expected a SHA-256 in lower-case hex');
-/** A file is made under this name: it must not lead out of its folder. */
+/** A file is created with this name, so it must not lead out of its folder. */
 const plainFileName = z
   .string()
   .max(255)
   .regex(/^(?!\.{1,2}$)[^/\\\0]+$/, 'expected the name of a file, without folders');
-/** One name of a key: run ids come into keys. */
+/** One part of a key: run ids are used in keys. */
 const keyName = z.string().regex(/^[\w-]+$/);
 const format = z.literal(recordFormat);
 /** Numbers by metric name. Not-a-number and infinities are strings in JSON. */
 export const metricValues = z.record(z.string(), z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity'])]));
 const count = z.int().nonnegative();
 
-/** Who wrote a record: for people, never for decisions. */
+/** The process that wrote a record; information for users, never used for decisions. */
 const writer = z.object({ process: z.string(), at: z.string() });
 export type Writer = z.infer<typeof writer>;
 
-/** Everything that changes from iteration to iteration besides the weights. */
+/** Everything besides the weights that changes from iteration to iteration. */
 export const counters = z.object({
   /** Next draw number. */
   cursor: count,
-  /** Optimiser steps planned so far: position of the learning-rate schedule. */
+  /** Optimiser steps planned so far: the position in the learning-rate schedule. */
   optimizerSteps: count,
-  /** Consecutive updates in which no step was taken. */
+  /** Consecutive updates without an optimiser step. */
   badSteps: count,
   /** Coefficient of the KL loss or penalty. */
   klCoef: z.number(),
@@ -47,28 +47,30 @@ export const runRecord = z.object({
   name: z.string(),
   kind: z.enum(['rl', 'sft']),
   createdAt: z.string(),
-  /** The firing of a schedule that made it. */
+  /** The firing of a schedule that created the run. */
   schedule: z.object({ name: z.string(), generation: z.int().positive(), time: z.string() }).optional(),
-  /** Of a fork: the state of another run that it begins with. Read until its first term is open, and never again. */
+  /**
+   * For a fork: its start, a state of another run. It is read until the fork's first term is open, and not after that.
+   */
   origin: z
     .object({ runId: keyName, position: count, stateDigest: digest, counters, skippedDraws: z.array(drawRange) })
     .optional(),
 });
 export type RunRecord = z.infer<typeof runRecord>;
 
-/** What a run reads besides its records, all by digest. */
+/** Everything that a run reads besides its records, by digest. */
 export const runInputs = z.object({
   model: digest,
   reference: digest.optional(),
   train: digest,
-  /** Rows of the training data that are used. */
+  /** Number of training rows that are used. */
   trainRows: z.int().positive(),
   validation: digest.optional(),
   validationRows: z.int().positive().optional(),
   /** The scorer: a built-in's name with the revision of its code, or a user's module by digest. */
   scorer: z
     .discriminatedUnion('type', [
-      /** Without a name each row's data source chooses. */
+      /** Without a name, each row's data source decides. */
       z.object({ type: z.literal('builtin'), name: z.string().optional(), revision: z.string() }),
       z.object({
         type: z.literal('module'),
@@ -95,19 +97,19 @@ export const revisionRecord = z.object({
 });
 export type RevisionRecord = z.infer<typeof revisionRecord>;
 
-/** What a machine must have to give the same bits. */
+/** What a machine must have to reproduce the same bits. */
 export const numericProfile = z.object({
   /**
-   * `det-<arithmetic version>`: equal ids give equal bits for equal inputs. `any`: numbers that can be compared. Builds
-   * without an arithmetic version wrote others: former-profiles.ts.
+   * `det-<arithmetic version>`: equal ids give equal bits for equal inputs. `any`: results are comparable but not
+   * equal. Builds without an arithmetic version wrote other ids: former-profiles.ts.
    */
   id: z.string(),
   compute: z.enum(['fp32', 'bf16']),
   deterministic: z.boolean(),
   isa: z.string(),
-  /** Hash of the engine's build: for people, no decision depends on it. */
+  /** Hash of the engine's build; information for users, never used for decisions. */
   engine: z.string(),
-  /** Tokens of the largest micro-batch: part of the order of sums over tokens. */
+  /** Tokens of the largest micro-batch, on which the order of sums over tokens depends. */
   maxTokensPerMicroBatch: z.int().positive(),
 });
 export type NumericProfile = z.infer<typeof numericProfile>;
@@ -117,29 +119,32 @@ export const termRecord = z.object({
   runId: z.string(),
   term: z.int().positive(),
   /**
-   * Where the log goes on: the record of a committed position, its digest, and the term that holds it. Undefined for the
+   * The start of a term: the record of a committed position, its digest, and the term that holds it. Undefined for the
    * first term.
    */
   parent: z.object({ term: z.int().positive(), position: count, record: digest }).optional(),
-  /** Only in the first term of a fork: it counts on from its origin's position. Absent: position 0, all counters zero. */
+  /**
+   * Only in the first term of a fork, which continues its origin's numbering. Absent: position 0, all counters zero.
+   */
   base: z.object({ position: count, counters }).optional(),
   /**
-   * The terms that the log goes through before this one, newest first: [term, position where it begins, recipe revision].
-   * Absent in older records: readers then follow `parent` from term to term.
+   * The earlier terms of the log, newest first: [term, position where it starts, recipe revision]. Absent in older
+   * records, whose readers follow `parent` from term to term.
    */
   lineage: z.array(z.tuple([z.int().positive(), count, z.int().positive()])).optional(),
-  /** State at the position where the term begins. */
+  /** State at the position where the term starts. */
   startState: digest,
   startWeights: digest,
-  /** The recipe revision that its batches are made with. */
+  /** The recipe revision of the term's batches. */
   revision: z.int().positive().default(1),
   profile: numericProfile,
-  /** The stack that drives the run: only its control processes go on in this term. */
+  /** The stack that drives the run: only its control processes append to this term. */
   owner: z.string(),
   reason: z.string(),
   /**
-   * Iterations after this term's position up to `until` apply again what an earlier term committed: their batches are copies
-   * of those that the log has behind `term`. For a term with another arithmetic than the one before.
+   * Iterations after this term's position up to `until` apply batches again that an earlier term committed; the new
+   * batch records are copies of those in the log that ends with `term`. For a term with another arithmetic than the one
+   * before.
    */
   adopts: z.object({ term: z.int().positive(), until: count }).optional(),
   /** Draw numbers that no batch of this term uses: half-open ranges, ascending. */
@@ -150,14 +155,14 @@ export type TermRecord = z.infer<typeof termRecord>;
 
 export const drawOutcome = z.enum(['trained', 'filtered', 'failed', 'surplus', 'stale']);
 
-/** One draw of the prompt stream and what became of its samples. */
+/** One draw of the prompt stream and the outcome of its samples. (`fate` is the stored name of the outcome.) */
 export const drawRecord = z.object({
   draw: count,
   row: count,
   fate: drawOutcome,
-  /** Why, unless trained. */
+  /** The reason, unless trained. */
   reason: z.string().optional(),
-  /** Per sample: index into the batch, or the reason it is not there. */
+  /** Per sample: its index in the batch, or the reason why it is not in the batch. */
   samples: z.array(z.union([count, z.string()])),
 });
 export type DrawRecord = z.infer<typeof drawRecord>;
@@ -174,7 +179,7 @@ export const lossSettings = z.object({
   klLossCoef: z.number(),
   klLossType: z.string(),
   temperature: z.number(),
-  /** Width that `seq-mean-token-sum-norm` divides by. */
+  /** The width by which `seq-mean-token-sum-norm` divides. */
   lossScaleFactor: z.number(),
 });
 export type LossSettings = z.infer<typeof lossSettings>;
@@ -193,20 +198,23 @@ export const batchRecord = z.object({
   runId: z.string(),
   term: z.int().positive(),
   iteration: z.int().positive(),
-  /** Digest of the record before this one: update k−1, or the term's. */
+  /** Digest of the record before this one: update k−1, or the term. */
   parent: digest,
   parentState: digest,
   revision: z.int().positive(),
   profile: z.string(),
   /** safetensors with everything that the update reads: see FORMAT.md, "Batch tensors". */
   tensors: digest,
-  /** `on-policy`: one optimiser step, so the old log-probs are those of its own forward pass. */
+  /** `on-policy`: there is one optimiser step, so the old log-probs are those of its own forward pass. */
   oldLogProbs: z.enum(['stored', 'on-policy']),
   /** Learning rate of each optimiser step. */
   learningRates: z.array(z.number()),
   loss: lossSettings,
   optimizer: optimizerSettings,
-  /** Job ids of the results that this batch was made of: rollouts each with its reward, then the job that made the batch. */
+  /**
+   * Job ids of the results from which this batch was made: each rollout with its reward, then the job that made the
+   * batch.
+   */
   results: z.array(z.string()),
   draws: z.array(drawRecord),
   before: counters,
@@ -215,13 +223,13 @@ export const batchRecord = z.object({
   timings: metricValues,
   /** `skip`: a person decided that this batch is not trained on. */
   decision: z.enum(['train', 'skip']),
-  /** The batch record of the same iteration that this one repeats: the term that holds it, and its digest. */
+  /** The batch record of the same iteration that this one repeats: its term and digest. */
   adopted: z.object({ term: z.int().positive(), record: digest }).optional(),
   writer,
 });
 export type BatchRecord = z.infer<typeof batchRecord>;
 
-/** In place of the record that would have come next: whoever was about to write it is too late. */
+/** Takes the place of the next record, so that a late writer cannot create that record. */
 const seal = {
   format,
   runId: z.string(),
@@ -229,14 +237,14 @@ const seal = {
   iteration: z.int().positive(),
   /** Digest of the last record before it. */
   parent: digest,
-  /** Who closed the term, and what for. */
+  /** Who closed the term, and why. */
   owner: z.string(),
   reason: z.string(),
   writer,
 };
 export const batchSeal = z.object({ ...seal, decision: z.literal('seal') });
 export type BatchSeal = z.infer<typeof batchSeal>;
-/** What may lie at a batch key. */
+/** The possible records at a batch key. */
 export const batchDecision = z.discriminatedUnion('decision', [batchRecord, batchSeal]);
 
 export const optimizerStep = z.object({
@@ -266,10 +274,10 @@ export const updateRecord = z.object({
 });
 export type UpdateRecord = z.infer<typeof updateRecord>;
 
-/** Closes a term whose last batch is not applied: that batch no longer counts. */
+/** Closes a term whose last batch is not applied. That batch is abandoned. */
 export const updateSeal = z.object({ ...seal, outcome: z.literal('seal') });
 export type UpdateSeal = z.infer<typeof updateSeal>;
-/** What may lie at an update key. */
+/** The possible records at an update key. */
 export const updateDecision = z.discriminatedUnion('outcome', [updateRecord, updateSeal]);
 
 export const evalRecord = z.object({
@@ -293,7 +301,7 @@ export type EvalRecord = z.infer<typeof evalRecord>;
 export const shardInfo = z.object({
   blob: digest,
   bytes: count,
-  /** Names inside, each with the range [start, end) of its elements that this shard holds. */
+  /** Tensor names in the shard, each with the range [start, end) of the elements that the shard contains. */
   tensors: z.array(z.object({ name: z.string(), start: count, end: count })),
 });
 export type ShardInfo = z.infer<typeof shardInfo>;
@@ -320,16 +328,16 @@ export const weightsManifest = z.object({
 });
 export type WeightsManifest = z.infer<typeof weightsManifest>;
 
-/** State of a run as people see it, and what they want. The newest entry counts. */
+/** The run's state and its desired state. The newest entry is valid. */
 export const statusEntry = z.object({
   format,
   runId: z.string(),
   n: count,
   at: z.string(),
-  /** What a person asked for last. */
+  /** The desired state: what the user asked for last. */
   wish: z.enum(desiredStates),
   state: z.enum(runStates),
-  /** Why it is paused or failed: error JSON. */
+  /** Why the run is paused or failed: error JSON. */
   reason: z
     .object({ code: z.string(), message: z.string(), hint: z.string().optional(), where: z.string().optional() })
     .optional(),
@@ -337,8 +345,9 @@ export const statusEntry = z.object({
 export type StatusEntry = z.infer<typeof statusEntry>;
 
 /**
- * A fork of this run is being made and reads what leads to a position: nothing of it may be removed. It holds from its
- * creation until the fork has its first term (`runs/<by>/terms/1/term.json`) or is deleted (`runs/<by>/removed.json`).
+ * A pin of a fork that is being created: it reads everything up to a position, so nothing of that may be removed. The
+ * pin is valid until the fork has its first term (`runs/<by>/terms/1/term.json`) or is deleted
+ * (`runs/<by>/removed.json`).
  */
 export const pin = z.object({
   format,
@@ -350,29 +359,29 @@ export const pin = z.object({
 });
 export type Pin = z.infer<typeof pin>;
 
-/** What is left of a run that was deleted, beside its run record. */
+/** The remaining record of a deleted run, besides its run record. */
 export const tombstone = z.object({
   format,
   runId: z.string(),
   removedAt: z.string(),
-  /** State and iterations when it was deleted. */
+  /** State and iterations at the time of the deletion. */
   state: z.enum(runStates),
   iterations: count,
 });
 export type Tombstone = z.infer<typeof tombstone>;
 
-/** A position that somebody relies on for a time: an export, a redo. */
+/** A position that a process needs for some time: an export, a redo. */
 export const timedPin = z.object({ id: z.string(), position: count, why: z.string(), until: z.string() });
 export type TimedPin = z.infer<typeof timedPin>;
 
-/** Keys that the janitor removes as they stand, so they are checked like digests. */
+/** The janitor removes these keys unchanged, so their form is checked. */
 const blobKey = z.string().regex(retainedKeys.blob, 'expected a blob of this run');
 const checkpointKey = z.string().regex(retainedKeys.checkpoint, 'expected a checkpoint of this run');
 const retainedKey = z.string().regex(retainedKeys.blobOrManifest, 'expected a blob or a manifest of this run');
 
 /**
- * What of a run may be gone, and what holds that back. A dense sequence, the newest counts: pins and removals are
- * decisions at one key, so they cannot pass each other.
+ * Which objects of a run may be missing, and which are pinned. A dense sequence, of which the newest entry is valid.
+ * Pins and removals are decided at the same key, so neither can miss the other.
  */
 const storedRetention = z
   .object({
@@ -380,23 +389,26 @@ const storedRetention = z
     runId: z.string(),
     n: count,
     at: z.string(),
-    /** Nobody goes back before this position any more: what only earlier ones need may be removed. It never falls. */
+    /**
+     * The run never goes back before this position, so objects that only earlier positions need may be removed. It
+     * never falls.
+     */
     floor: count,
-    /** What positions up to here had is marked, or removed. */
+    /** Objects of the positions up to here are marked or removed. */
     cleared: count,
     pins: z.array(timedPin),
-    /** Marked for removal since the moment `condemnedAt`: keys that nothing can need again. A later pass removes them. */
+    /** Unreachable objects, marked for removal at the time `condemnedAt`. A later pass removes them. */
     condemned: z.array(retainedKey),
     condemnedAt: z.string(),
-    /** Below the floor, but something above it has them too: looked at again in every pass. */
+    /** Objects below the floor that positions above it share. Every pass checks them again. */
     shared: z.array(blobKey),
-    /** Checkpoints whose every shard was read and found whole. */
+    /** Checkpoints of which every shard was read and verified. */
     verified: z.array(checkpointKey),
-    /** Terms up to `seen` have no records of positions after `cleared`, but for those in `live`. */
+    /** Terms up to `seen` have no records of positions after `cleared`, except those in `live`. */
     terms: z.object({ seen: count, live: z.array(z.int().positive()) }).optional(),
     /** The run had ended with this status entry, and a pass found nothing more to do. */
     settled: count.optional(),
-    /** Orphaned blobs, which no record names, found when the run had ended with the status entry `status`. */
+    /** Orphaned blobs, which no record names. They were found when the run had ended with the status entry `status`. */
     strays: z.object({ status: count, keys: z.array(blobKey), since: z.string(), removing: z.boolean() }).optional(),
   })
   .refine(
@@ -405,7 +417,10 @@ const storedRetention = z
     'expected keys of this run, found one of another',
   );
 
-/** As the code calls the fields whose stored names are older: `condemned` is `marked`, `strays` are `orphans`. */
+/**
+ * The entry with the code's names of fields whose stored names are older: `condemned` is `marked`, `strays` are
+ * `orphans`.
+ */
 export const retentionEntry = storedRetention.transform(
   ({ condemned: marked, condemnedAt: markedAt, strays: orphans, ...entry }) => ({
     ...entry,
@@ -416,7 +431,7 @@ export const retentionEntry = storedRetention.transform(
 );
 export type RetentionEntry = z.infer<typeof retentionEntry>;
 
-/** The entry under the names that are stored. */
+/** The entry with the stored names. */
 export function toStoredRetention({
   marked: condemned,
   markedAt: condemnedAt,
@@ -432,24 +447,24 @@ const inputFolders =
     all.filter((one) => isInputFolder(folderOf(one)));
 
 /**
- * Models and datasets that no run names. Dense, the newest counts. Entries of the first weeks also name folders of the
- * user's own; these are left out when they are read.
+ * Models and datasets that no run names. A dense sequence, of which the newest entry is valid. Entries of the first
+ * weeks also name folders of the user; these are left out when an entry is read.
  */
 export const inputsEntry = z.object({
   format,
   n: count,
-  /** Folders with the moment since when nothing names them. */
+  /** Folders, each with the time since when no run names it. */
   unnamed: z.array(z.object({ folder: z.string(), since: z.string() })).transform(inputFolders(({ folder }) => folder)),
-  /** Being removed at this moment: a run that wants one of them waits, and stores it again. */
+  /** Folders that are being removed now. A run that needs one waits, and stores it again. */
   removing: z.array(z.string()).transform(inputFolders((folder) => folder)),
-  /** The names of the files that petrel wrote into a folder of `removing`; nothing else in it is removed. */
+  /** Names of the files that petrel wrote into a folder of `removing`; other files in it stay. */
   files: z.record(z.string(), z.array(z.string())).default({}),
-  /** By folder: the recipe revision of a run, or a schedule, that names it. Only a hint where to look first. */
+  /** By folder: the recipe revision of a run, or a schedule, that names it. A hint where to look first. */
   namedBy: z.record(z.string(), z.string()).default({}),
 });
 export type InputsEntry = z.infer<typeof inputsEntry>;
 
-/** What a finished job left. `output` is by stage; see core/wire/jobs.ts. */
+/** The result of a finished job. `output` depends on the stage; see core/wire/jobs.ts. */
 export const resultRecord = z.object({
   format,
   jobId: z.string(),
@@ -460,9 +475,12 @@ export const resultRecord = z.object({
 });
 export type ResultRecord = z.infer<typeof resultRecord>;
 
-/** What a schedule starts, and when. Frozen when it was added: files are not read again. */
+/**
+ * What a schedule starts, and when. Everything is copied when the schedule is added; later changes of files have no
+ * effect.
+ */
 export const scheduleDefinition = z.object({
-  /** When it was added: times before are a backfill's. */
+  /** When it was added; earlier times belong to a backfill. */
   since: z.string(),
   times: z.discriminatedUnion('type', [
     z.object({ type: z.literal('every'), everyMs: z.int().positive() }),
@@ -480,7 +498,7 @@ export const scheduleDefinition = z.object({
 });
 export type ScheduleDefinition = z.infer<typeof scheduleDefinition>;
 
-/** A schedule as its owner wants it. The newest entry of a dense sequence counts. */
+/** The desired state of a schedule. The newest entry of a dense sequence is valid. */
 export const scheduleRecord = z.object({
   format,
   schedule: z.string(),
@@ -488,28 +506,28 @@ export const scheduleRecord = z.object({
   at: z.string(),
   state: z.enum(['active', 'paused', 'removed']),
   note: z.string().optional(),
-  /** The stack that fires it: the one that wrote this entry. */
+  /** The stack that fires the schedule: the one that wrote this entry. */
   owner: z.string(),
-  /** Entry that brought the definition: times are counted anew from there. */
+  /** Number of the entry with the definition; times before it do not count. */
   generation: z.int().positive(),
   definition: scheduleDefinition,
 });
 export type ScheduleRecord = z.infer<typeof scheduleRecord>;
 
-/** What became of one time of a schedule. A dense sequence; a time that had to wait has a second entry. */
+/** The outcome of one time of a schedule. A dense sequence; a time that had to wait has a second entry. */
 export const firingRecord = z.object({
   format,
   schedule: z.string(),
   n: z.int().positive(),
   at: z.string(),
   generation: z.int().positive(),
-  /** The time it stands for, without jitter or delay. */
+  /** The scheduled time, without jitter or delay. */
   time: z.string(),
   kind: z.enum(['scheduled', 'triggered', 'backfill']),
   outcome: z.enum(['started', 'waiting', 'skipped', 'failed']),
-  /** Of one that was started. */
+  /** The run, if one was started. */
   runId: z.string().optional(),
-  /** Runs that made it wait or be skipped. */
+  /** Runs because of which it waited or was skipped. */
   by: z.array(z.string()).optional(),
   why: z.string().optional(),
 });

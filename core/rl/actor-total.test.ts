@@ -39,7 +39,7 @@ test.each(LOSS_AGG_MODES)('micro-batches add up to the mini-batch under %s, howe
   );
 });
 
-test('a term that is asked for without its inputs is refused', () => {
+test('a loss term without its inputs is refused', () => {
   const input = {
     rows: { offsets_S1: [0, 1], mask_T: [1] },
     logProb_T: [-1],

@@ -70,7 +70,7 @@ export function actorTotal(input: ActorLossInput, config: ActorLossConfig): Acto
   return { loss, dLogProb_T, metrics, ...(dEntropy_T === undefined ? {} : { dEntropy_T }) };
 }
 
-/** A term of the loss that is asked for and can't be computed must not vanish, nor may arrays be shifted. */
+/** A requested loss term that cannot be computed must be an error, and so must arrays of different lengths. */
 function requireInputs(input: ActorLossInput, config: ActorLossConfig): void {
   const tokens = tokenCount(input.rows);
   requireTokens('log-probs', input.logProb_T, tokens);

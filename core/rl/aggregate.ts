@@ -38,7 +38,7 @@ export interface Aggregated {
   readonly weights_T: Float64Array;
 }
 
-/** Totals of a mini-batch: what every one of its micro-batches divides by. */
+/** Totals of a mini-batch, by which each of its micro-batches divides. */
 export function batchTotals(rows: RaggedRows, lossScaleFactor?: number): BatchTotals {
   const batchNumTokens = maskCounts(rows).reduce((sum, count) => sum + count, 0);
   return { dpSize: 1, batchNumTokens, globalBatchSize: rowCount(rows), lossScaleFactor };
@@ -119,7 +119,7 @@ function requireTotal(name: string, given: number | undefined, ranks: number, lo
   return local;
 }
 
-/** A mean over nothing is 0/0; with totals given, or for a sum, it is 0. */
+/** A mean over no element is 0/0; with given totals, or for a sum, it is 0. */
 function nothingValid(mode: LossAggMode, totals: BatchTotals, rows: RaggedRows): boolean {
   if (mode === 'token-sum') return false;
   const total = mode === 'token-mean' ? totals.batchNumTokens : totals.globalBatchSize;

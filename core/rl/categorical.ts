@@ -1,7 +1,7 @@
 /**
- * What an engine's log-prob head computes from one row of logits, in plain arithmetic: the definition the native kernels
- * and their backward are held to (verl: `logprobs_from_logits`, `entropy_from_logits`,
- * `calculate_sum_pi_squared_from_logits`). V is the vocabulary.
+ * The output of an engine's log-prob head for one row of logits, in plain arithmetic. It defines what the native
+ * kernels and their backward passes must compute (verl: `logprobs_from_logits`, `entropy_from_logits`,
+ * `calculate_sum_pi_squared_from_logits`).
  */
 import { at } from '../at.ts';
 import type { Numbers } from './ragged.ts';

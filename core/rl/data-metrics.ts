@@ -1,10 +1,10 @@
-/** What a training batch looks like (verl: `compute_data_metrics`), under verl's names. */
+/** Metrics of a training batch (verl: `compute_data_metrics`), with verl's names. */
 import { at } from '../at.ts';
 import type { Numbers, RaggedRows } from './ragged.ts';
 
 export interface DataMetricsInput {
   readonly rows: RaggedRows;
-  /** Score of the scorer, and reward after KL in the reward; equal without it. */
+  /** The scorer's score, and the reward after the KL term; equal without that term. */
   readonly scores_S: Numbers;
   readonly rewards_S: Numbers;
   readonly promptLengths_S: Numbers;
@@ -56,7 +56,7 @@ function lengthMetrics(prefix: string, lengths: readonly number[], longest: numb
   };
 }
 
-/** Mean, max and min; NaN of nothing. */
+/** Mean, max and min; NaN for no values. */
 function spread(prefix: string, values: readonly number[]): Record<string, number> {
   return {
     [`${prefix}/mean`]: mean(values),
@@ -73,7 +73,7 @@ function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** Unbiased; NaN of fewer than two values. */
+/** Unbiased; NaN for fewer than two values. */
 function sampleVariance(values: readonly number[]): number {
   if (values.length < 2) return NaN;
   const center = mean(values);

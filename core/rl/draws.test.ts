@@ -12,7 +12,7 @@ describe('the keyed permutation', () => {
     );
   });
 
-  test('puts every element everywhere about equally often', () => {
+  test('moves every element to each place about equally often', () => {
     const [size, keys] = [7, 7000];
     for (let index = 0; index < size; index++) {
       const counts = new Array<number>(size).fill(0);
@@ -21,26 +21,26 @@ describe('the keyed permutation', () => {
     }
   });
 
-  test('looks at the high half of a key too', () => {
+  test('uses the high half of a key too', () => {
     expect(permutedRange(50, [5])).not.toEqual(permutedRange(50, [5 + 2 ** 32]));
     expect(permutedRange(50, [1, 2])).not.toEqual(permutedRange(50, [2, 1]));
   });
 
-  test('never changes: runs on record were drawn with it', () => {
+  test('never changes, because recorded runs depend on it', () => {
     expect(permutedRange(12, [42, 0])).toEqual([11, 7, 3, 6, 4, 10, 5, 1, 0, 9, 8, 2]);
     expect([0, 1, 2, 999_999].map((index) => permute(index, 1_000_000, [7, 3]))).toEqual([
       261562, 576302, 128828, 730599,
     ]);
   });
 
-  test('refuses what is no index', () => {
+  test('refuses an invalid index', () => {
     expect(() => permute(5, 5, [])).toThrow(/outside/);
     expect(() => permute(0, 0, [])).toThrow(/size/);
   });
 });
 
 describe('the stream of draws', () => {
-  test('reads every row once per pass, in another order each pass, whatever the batch size', () => {
+  test('reads every row once per pass, in another order each pass, for any batch size', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 60 }),
@@ -69,7 +69,7 @@ describe('the stream of draws', () => {
     ]);
   });
 
-  test('answers for any draw at once', () => {
+  test('gives any draw directly', () => {
     expect(drawAt({ rows: 1000, seed: 3, shuffle: true }, 123_456_789_012).epoch).toBe(123_456_789);
     expect(() => drawAt({ rows: 1000, seed: 3, shuffle: true }, -1)).toThrow(/whole number/);
   });
@@ -84,7 +84,7 @@ describe('skipped draws', () => {
   const holds = (all: readonly (readonly [number, number])[], draw: number) =>
     all.some(([start, end]) => start <= draw && draw < end);
 
-  test('are passed over, and nothing else is', () => {
+  test('are skipped, and no others', () => {
     fc.assert(
       fc.property(ranges, fc.nat(30), fc.integer({ min: 1, max: 20 }), (skipped, cursor, count) => {
         const draws = drawsPast(stream, cursor, count, skipped);
@@ -97,7 +97,7 @@ describe('skipped draws', () => {
     );
   });
 
-  test('merge to the same set, ascending and apart', () => {
+  test('merge to the same set, ascending and disjoint', () => {
     fc.assert(
       fc.property(ranges, fc.nat(30), (all, from) => {
         const merged = mergeRanges(all, from);

@@ -1,7 +1,7 @@
 /**
- * The endless, seeded stream of prompts. Draw number d reads dataset row `drawRow(stream, d)`: inside each pass over the
- * data every row comes up exactly once, in an order that the seed and the pass select. O(1) per draw, so a run goes on
- * from any cursor without replaying the ones before; batches cross the border between passes.
+ * The endless, seeded stream of prompts. Draw number d reads dataset row `drawRow(stream, d)`. Inside each pass over
+ * the data every row occurs exactly once, in an order that depends on the seed and the pass. It is O(1) per draw, so a
+ * run continues from any cursor without replaying earlier draws. Batches may span two passes.
  */
 import { InvalidInputError } from '../errors.ts';
 import { permute, PERMUTATION_ALGORITHM } from './permutation.ts';
@@ -42,7 +42,7 @@ export function drawsFrom(stream: DrawStream, cursor: number, count: number): Dr
 /** Draw numbers from the first (included) to the second (not included). */
 export type DrawRange = readonly [number, number];
 
-/** `count` draws from a cursor on, those in `skipped` passed over. */
+/** `count` draws from a cursor on, without those in `skipped`. */
 export function drawsPast(stream: DrawStream, cursor: number, count: number, skipped: readonly DrawRange[]): Draw[] {
   const draws: Draw[] = [];
   for (let draw = cursor; draws.length < count; draw++) {
@@ -53,12 +53,12 @@ export function drawsPast(stream: DrawStream, cursor: number, count: number, ski
   return draws;
 }
 
-/** The cursor after these draws: behind the last of them. */
+/** The cursor after these draws: one more than the last. */
 export function cursorAfter(cursor: number, draws: readonly Pick<Draw, 'draw'>[]): number {
   return Math.max(cursor, ...draws.map(({ draw }) => draw + 1));
 }
 
-/** The union of ranges, ascending, with nothing below `from`. */
+/** The union of ranges, ascending, without numbers below `from`. */
 export function mergeRanges(ranges: readonly DrawRange[], from = 0): [number, number][] {
   const merged: [number, number][] = [];
   const ascending = ranges

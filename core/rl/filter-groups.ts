@@ -1,23 +1,23 @@
 /**
- * Which prompt groups are worth training on.
+ * Selects the prompt groups for training.
  *
- * - A group needs two valid samples: failed ones (scorer threw, timed out) leave it first.
- * - DAPO's dynamic sampling (Yu et al. 2025, arXiv 2503.14476; verl: `algorithm.filter_groups`): a group whose samples all
- *   have the same value of the metric teaches nothing. Spread is numpy's population std, to its last bit, because the
- *   reference compares it with exactly 0: three times 0.1 has a std of 1.4e-17 and stays.
+ * - A group needs two valid samples; failed ones (the scorer threw or timed out) are removed first.
+ * - DAPO's dynamic sampling (Yu et al. 2025, arXiv 2503.14476; verl: `algorithm.filter_groups`): a group whose samples
+ * all have the same value of the metric gives no learning signal. The spread is numpy's population std, to its last
+ * bit, because the reference compares it with exactly 0: three times 0.1 has a std of 1.4e-17 and stays.
  */
 import { at } from '../at.ts';
 import { rowsByGroup } from './advantages/groups.ts';
 import type { Numbers } from './ragged.ts';
 
 export interface ValidGroups {
-  /** Samples that take part, ascending. */
+  /** Selected samples, ascending. */
   readonly kept: readonly number[];
   /** Groups left out, in order of first appearance. */
   readonly filtered: readonly unknown[];
 }
 
-/** Keeps the valid samples of groups that have at least `smallest` of them. */
+/** Keeps the valid samples of groups with at least `smallest` of them. */
 export function validGroups(valid_S: ArrayLike<boolean>, groups_S: ArrayLike<unknown>, smallest = 2): ValidGroups {
   const kept: number[] = [];
   const filtered: unknown[] = [];
@@ -33,7 +33,7 @@ export interface InformativeGroups {
   /** Rows of the kept groups, ascending. */
   readonly keptRows: readonly number[];
   readonly keptGroups: readonly unknown[];
-  /** Groups without spread, and the value they all have. */
+  /** Groups without spread, and their common value. */
   readonly dropped: ReadonlyMap<unknown, number>;
 }
 

@@ -2,8 +2,8 @@
 import { at } from '../at.ts';
 
 /**
- * d f / d x[i] for every i; NaN where the one-sided differences disagree, which is where f has a kink (a clip, a max) and
- * no derivative.
+ * d f / d x[i] for every i; NaN where the one-sided differences disagree, because f has a kink there (a clip, a max)
+ * and no derivative.
  */
 export function numericGradient(f: (x: Float64Array) => number, x: Float64Array, step = 1e-5): Float64Array {
   const middle = f(x);

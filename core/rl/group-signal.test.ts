@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { groupsWithoutSignal, standardDeviation } from './group-signal.ts';
 
 describe('the share of groups without a signal', () => {
-  it('counts the groups whose scores are all equal, in whatever order their samples come', () => {
+  it('counts the groups whose scores are all equal, in any order of samples', () => {
     expect(groupsWithoutSignal([1, 0, 1, 1, 0, 0], [7, 8, 7, 9, 8, 9])).toBeCloseTo(2 / 3);
     expect(groupsWithoutSignal([0, 0, 0, 0], [1, 1, 2, 2])).toBe(1);
     expect(groupsWithoutSignal([0, 1, 0.5, 1], [1, 1, 2, 2])).toBe(0);

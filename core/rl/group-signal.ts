@@ -14,7 +14,7 @@ export function groupsWithoutSignal(scores_S: Numbers, groups_S: Numbers): numbe
   return (first.size - differing.size) / first.size;
 }
 
-/** Standard deviation of the population; NaN of nothing. */
+/** Standard deviation of the population; NaN for no values. */
 export function standardDeviation(values: Numbers): number {
   const all = Array.from(values);
   const mean = all.reduce((sum, value) => sum + value, 0) / all.length;

@@ -45,7 +45,7 @@ const ESTIMATORS = {
   k3,
 } satisfies Record<KlEstimator, Estimator>;
 
-/** @throws InvalidInputError on an unknown estimator (`full` is one: it needs whole distributions). */
+/** @throws InvalidInputError for an unknown estimator (also for `full`, which needs whole distributions). */
 export function klPenalty(logProb_T: Numbers, refLogProb_T: Numbers, type: string): KlPenalty {
   requireTokens('reference log-probs', refLogProb_T, logProb_T.length);
   const estimate = estimatorOf(type);

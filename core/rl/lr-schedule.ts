@@ -16,7 +16,7 @@ export interface LrSchedule {
   readonly totalSteps: number;
   /** 0; lowest factor at the end of the decay. */
   readonly minLrRatio?: number | undefined;
-  /** 0.5 is half a wave: from 1 down to the minimum. A cosine has no stop: past the end it rises again. */
+  /** 0.5 is half a wave: from 1 down to the minimum. The cosine continues: past the end it rises again. */
   readonly numCycles?: number | undefined;
   /** 0; factor before the first warm-up step (cosine). */
   readonly initLrRatio?: number | undefined;

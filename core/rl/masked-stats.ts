@@ -1,7 +1,7 @@
 /**
- * Statistics over the positions where a mask is 1 (verl: `masked_sum`, `masked_mean`, `masked_var`, `masked_whiten`).
- * A value outside the mask never matters, not even NaN. Every mean carries verl's 1e-8 in the denominator, so that
- * ratios agree with it to the last digit.
+ * Statistics over the positions with mask 1 (verl: `masked_sum`, `masked_mean`, `masked_var`, `masked_whiten`). A value
+ * outside the mask has no effect, not even NaN. Every mean has verl's 1e-8 in the denominator, so that ratios agree
+ * with verl to the last digit.
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
@@ -15,7 +15,7 @@ export function maskedSum(values: Numbers, mask: Numbers): number {
   return sum;
 }
 
-/** Σ x·m / (Σ m + 1e-8): 0 when nothing is valid. */
+/** Σ x·m / (Σ m + 1e-8): 0 when no position is valid. */
 export function maskedMean(values: Numbers, mask: Numbers): number {
   return maskedSum(values, mask) / (total(mask) + EPSILON);
 }

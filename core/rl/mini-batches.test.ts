@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { validGroups } from './filter-groups.ts';
 import { miniBatches } from './mini-batches.ts';
 
-test('every epoch takes every sample once, groups whole, at most so many prompts a step', () => {
+test('every epoch uses every sample once, in whole groups, with a bounded number of prompts per step', () => {
   const plan = fc.record({
     promptsPerMiniBatch: fc.integer({ min: 1, max: 5 }),
     epochs: fc.integer({ min: 1, max: 3 }),
@@ -25,7 +25,7 @@ test('every epoch takes every sample once, groups whole, at most so many prompts
   );
 });
 
-test('epochs are shuffled differently, and not at all unless asked', () => {
+test('epochs are shuffled differently, or not at all without `shuffle`', () => {
   const groups_S = Array.from({ length: 16 }, (_, g) => g);
   const plan = { promptsPerMiniBatch: 16, epochs: 2, seed: [1] };
   const [first, second] = miniBatches(groups_S, { ...plan, shuffle: true });
@@ -33,7 +33,7 @@ test('epochs are shuffled differently, and not at all unless asked', () => {
   expect(miniBatches(groups_S, { ...plan, shuffle: false })[1]?.samples).toEqual(groups_S);
 });
 
-test('a group with fewer than two valid samples is filtered, failed samples leave the others', () => {
+test('a group with fewer than two valid samples is filtered; otherwise only failed samples are removed', () => {
   const groups_S = ['a', 'a', 'b', 'b', 'c', 'c', 'c'];
   const valid_S = [true, true, true, false, true, false, true];
   expect(validGroups(valid_S, groups_S)).toEqual({ kept: [0, 1, 4, 6], filtered: ['b'] });

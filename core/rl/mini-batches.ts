@@ -1,7 +1,7 @@
 /**
- * How an update walks over its batch (verl: `ppo_mini_batch_size`, `ppo_epochs`, `shuffle`, `data_loader_seed`): every
- * epoch goes over all prompts once, in mini-batches of `promptsPerMiniBatch` prompts with all their samples; each is one
- * optimiser step. Groups stay whole; the last mini-batch is smaller when prompts were filtered and they do not divide.
+ * How an update iterates over its batch (verl: `ppo_mini_batch_size`, `ppo_epochs`, `shuffle`, `data_loader_seed`).
+ * Every epoch visits all prompts once, in mini-batches of `promptsPerMiniBatch` prompts with all their samples; each
+ * mini-batch is one optimiser step. Groups stay together. The last mini-batch may be smaller.
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
@@ -18,11 +18,11 @@ export interface MiniBatchPlan {
 
 export interface MiniBatch {
   readonly epoch: number;
-  /** Sample indices, groups in the order drawn, samples of a group ascending. */
+  /** Sample indices: groups in shuffled order, samples of a group ascending. */
   readonly samples: readonly number[];
 }
 
-/** One entry per optimiser step. `groups_S` is the prompt of each sample. */
+/** One entry per optimiser step. `groups_S`: the prompt of each sample. */
 export function miniBatches(groups_S: ArrayLike<unknown>, plan: MiniBatchPlan): MiniBatch[] {
   if (!(plan.promptsPerMiniBatch >= 1)) throw new InvalidInputError('ppo_mini_batch_size must be at least 1');
   const groups = [...rowsByGroup(groups_S).values()];

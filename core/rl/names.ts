@@ -1,6 +1,6 @@
 /**
- * Names that recipes use for the arithmetic of this folder. The registries that implement them are typed by these lists,
- * so neither can lack an entry; a recipe is read without loading any arithmetic.
+ * Recipe names for the arithmetic of this folder. The registries that implement them are typed by these lists, so that
+ * none can lack an entry. A recipe is read without loading the arithmetic.
  */
 
 /** Key `actor.loss_agg_mode`; aggregate.ts. */

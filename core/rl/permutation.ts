@@ -1,9 +1,9 @@
 /**
- * A keyed permutation of 0 … size − 1, O(1) per index and without a table: a balanced Feistel network over the next even
- * number of bits, walked until it lands inside (cycle walking: Black & Rogaway 2002, "Ciphers with arbitrary finite
- * domains"). At most 4 steps on average, since the domain is less than 4 times the size.
+ * A keyed permutation of 0 … size − 1, O(1) per index and without a table: a balanced Feistel network over the next
+ * even number of bits, repeated until the result is in range (cycle walking: Black & Rogaway 2002, "Ciphers with
+ * arbitrary finite domains"). At most 4 steps on average, because the domain is less than 4 times the size.
  *
- * For shuffling, not for secrecy. The numbers it gives are part of every run's record: a change needs a new name.
+ * It is for shuffling, not for secrecy. Every run's record depends on its numbers: a change needs a new name.
  */
 import { InvalidInputError } from '../errors.ts';
 

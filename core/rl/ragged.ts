@@ -68,7 +68,10 @@ export function broadcastRows(values_S: Numbers, rows: RaggedRows): Float64Array
   return values_T;
 }
 
-/** Refuses an array whose length isn't the number of tokens: a shifted array trains silently on the wrong tokens. */
+/**
+ * Refuses an array of another length than the number of tokens, because shifted values would train on the wrong tokens
+ * silently.
+ */
 export function requireTokens(name: string, values: Numbers, tokens: number): void {
   if (values.length !== tokens) throw new InvalidInputError(`${name} has ${values.length} values for ${tokens} tokens`);
 }

@@ -1,11 +1,15 @@
 /**
- * Joining the values that micro-batches and ranks report under one name (verl: `reduce_metrics`, `Metric.aggregate_dp`).
+ * Combines the values that micro-batches and ranks report under one name (verl: `reduce_metrics`,
+ * `Metric.aggregate_dp`).
  */
 import { InvalidInputError } from '../errors.ts';
 
 export type Aggregation = 'mean' | 'sum' | 'min' | 'max';
 
-/** By substring of the name, as verl does: `max` wins over `min`, anything else is averaged. Case matters. */
+/**
+ * Decided by a substring of the name, as in verl: `max` has priority over `min`, other names are averaged.
+ * Case-sensitive.
+ */
 export function aggregationOf(name: string): Aggregation {
   if (name.includes('max')) return 'max';
   if (name.includes('min')) return 'min';

@@ -1,6 +1,7 @@
 /**
- * How far the trainer's probabilities of the sampled tokens are from the sampler's (verl: `calculate_debug_metrics`):
- * large figures mean that the two engines disagree and updates are off-policy without anybody saying so.
+ * Differences between the trainer's and the sampler's probabilities of the sampled tokens (verl:
+ * `calculate_debug_metrics`). Large values mean that the two engines disagree and that updates are off-policy
+ * unnoticed.
  */
 import { at } from '../at.ts';
 import type { Numbers } from './ragged.ts';
@@ -28,7 +29,7 @@ function correlation(a: readonly number[], b: readonly number[]): number {
   return Math.min(1, Math.max(-1, r));
 }
 
-/** Unbiased; NaN of fewer than two values. */
+/** Unbiased; NaN for fewer than two values. */
 function covariance(a: readonly number[], b: readonly number[]): number {
   if (a.length < 2) return NaN;
   const [meanA, meanB] = [mean(a), mean(b)];

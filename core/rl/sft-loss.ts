@@ -11,7 +11,7 @@ export interface SftLoss {
   readonly dLogProb_N: Float64Array;
 }
 
-/** `mask_N` is 1 where the scored token is to be learnt; it lies over the log-probs, not over the inputs. */
+/** `mask_N` is 1 for scored tokens that are to be learnt. It refers to the log-probs, not to the input tokens. */
 export function sftLoss(logProbs_N: Numbers, mask_N: Numbers, batchNumTokens: number, dpSize = 1): SftLoss {
   const scale = -dpSize / batchNumTokens;
   const dLogProb_N = new Float64Array(logProbs_N.length);
@@ -20,8 +20,8 @@ export function sftLoss(logProbs_N: Numbers, mask_N: Numbers, batchNumTokens: nu
 }
 
 /**
- * A mask over input tokens, moved to the positions that predict them: rolled left by one over the whole packed batch, as
- * verl does. Note what that means: a first token with mask 1 makes the last position of the previous row count.
+ * A mask over input tokens, shifted to the positions that predict them: rolled left by one over the whole packed batch,
+ * as in verl. Consequence: a first token with mask 1 selects the last position of the previous row.
  */
 export function predictorMask(mask_N: Numbers): Float64Array {
   return Float64Array.from({ length: mask_N.length }, (_, n) => at(mask_N, (n + 1) % mask_N.length));

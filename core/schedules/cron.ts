@@ -27,11 +27,11 @@ const fields: readonly Field[] = [
   { name: 'hour', least: 0, most: 23 },
   { name: 'day of month', least: 1, most: 31 },
   { name: 'month', least: 1, most: 12, words: monthWords },
-  // 7 is Sunday too, so that 5-7 and mon-sun can be written.
+  // 7 means Sunday too, so that ranges such as 5-7 and mon-sun are possible.
   { name: 'day of week', least: 0, most: 7, words: [...dayWords, 'sun'] },
 ];
 
-/** Days of the longest February, and so on: what no year has can never come. */
+/** Days of the longest February, and so on: a day beyond that never comes. */
 const longestMonth = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /** Throws InvalidInputError that names the field. */
@@ -51,11 +51,11 @@ export function parseCron(text: string): CronFields {
     throw refuse(
       text,
       'day of month and day of week cannot both be chosen: programs differ in whether both or either must match',
-      'leave one of them *',
+      'set one of them to *',
     );
   }
   if (!months.some((month) => (daysOfMonth[0] ?? 0) <= (longestMonth[month - 1] ?? 0))) {
-    throw refuse(text, 'no month that is chosen has such a day, so it would never come');
+    throw refuse(text, 'none of the given months has such a day, so the time would never come');
   }
   return { minutes, hours, daysOfMonth, months, daysOfWeek };
 }
@@ -80,7 +80,7 @@ function rangeOf(cron: string, field: Field, part: string): number[] {
       'for instance */15 or 0-30/10',
     );
   }
-  if (first > last) throw refuse(cron, `${field.name}: ${showValue(part)} ends before it begins`);
+  if (first > last) throw refuse(cron, `${field.name}: ${showValue(part)} ends before it starts`);
   return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, index) => first + index * step);
 }
 

@@ -64,7 +64,7 @@ function entry(
 const busy = ['run-a'];
 
 describe('a time', () => {
-  it('that was decided stays decided, whatever holds now', () => {
+  it('keeps its outcome once it is decided', () => {
     for (const outcome of ['started', 'skipped', 'failed'] as const) {
       const known = entry(1, outcome);
       expect(decideFiring({ record: record({ state: 'removed' }), firings: [known], active: [] }, firing(1))).toEqual({
@@ -74,7 +74,7 @@ describe('a time', () => {
     }
   });
 
-  it('of a schedule that is gone, replaced, paused or over is dropped without a trace; one that waited is skipped', () => {
+  it('of a schedule that was removed, replaced, paused or has ended is dropped without an entry; one that waited is skipped', () => {
     const none = { firings: [], active: [] };
     const waited = { firings: [entry(1, 'waiting')], active: [] };
     for (const gone of [
@@ -101,7 +101,7 @@ describe('a time', () => {
     expect(decideFiring({ record: record({}, { overlap }), firings: [], active: [] }, firing(1)).type).toBe('start');
   });
 
-  it('buffer keeps the one that waits, cancel the newest', () => {
+  it('buffer keeps the waiting one, cancel the newest', () => {
     const older = entry(1, 'waiting');
     const newer = entry(2, 'waiting');
     const view = (overlap: OverlapPolicy, active: readonly string[] = busy) => ({
@@ -129,7 +129,7 @@ describe('a time', () => {
 describe('a backfill', () => {
   const past = (overlap: OverlapPolicy = 'skip') => record({}, { overlap, backfill: { from: at(-3), to: since } });
 
-  it('is what lies in its range and before the schedule', () => {
+  it('consists of the times in its range before the schedule', () => {
     expect([
       kindOf(past(), firing(-4)),
       kindOf(past(), firing(-3)),
@@ -142,7 +142,7 @@ describe('a backfill', () => {
     expect(missingBackfill({ ...past(), state: 'removed' }, [])).toEqual([]);
   });
 
-  it('waits in line and is never skipped, but with all starts at once', () => {
+  it('waits in line and is never skipped; with overlap `all` it starts at once', () => {
     expect(decideFiring({ record: past(), firings: [], active: [] }, firing(-2))).toMatchObject({
       type: 'wait',
       why: `the one of ${at(-3)} comes first`,
@@ -158,7 +158,7 @@ describe('a backfill', () => {
   });
 });
 
-/** A schedule played: any order of times coming, looking again, and runs ending. */
+/** Simulates a schedule: times come, waiting ones look again, and runs end, in any order. */
 describe('in any order of events', () => {
   type Event = { readonly type: 'look'; readonly hours: number } | { readonly type: 'end' };
   const events = fc.array(
@@ -169,7 +169,7 @@ describe('in any order of events', () => {
     { maxLength: 60 },
   );
 
-  it.each(overlapPolicies)('%s keeps its promise, decides each time once, and lets nobody wait for ever', (overlap) => {
+  it.each(overlapPolicies)('%s holds, decides each time once, and lets no time wait for ever', (overlap) => {
     fc.assert(
       fc.property(events, (played) => {
         const schedule = record({}, { overlap, backfill: { from: at(-3), to: at(-1) } });
@@ -200,7 +200,7 @@ describe('in any order of events', () => {
         const regular = newest().filter(({ kind, outcome }) => kind === 'scheduled' && outcome === 'waiting');
         if (overlap === 'skip' || overlap === 'all') expect(regular).toEqual([]);
         if (overlap === 'buffer') expect(regular.length).toBeLessThanOrEqual(1);
-        // All look again and again, runs end: nothing waits in the end, and no backfilled time was skipped.
+        // All waiting times look again and runs end: in the end none waits, and no backfilled time was skipped.
         for (let round = 0; round < 12; round++) {
           for (const hours of [
             -3,

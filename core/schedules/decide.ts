@@ -1,17 +1,17 @@
 /**
- * What becomes of a time of a schedule: the overlap policy, over what the store says. Pure, so that every order of events
- * can be tried; whoever appends the answer as the next entry of the log of firings has decided.
+ * Decides the outcome of a time of a schedule: applies the overlap policy to the facts in the store. It is pure, so
+ * that every order of events can be tested. Appending the result as the next entry of the log makes the decision.
  */
 import type { RunId } from '../ids.ts';
 import type { FiringRecord, ScheduleRecord } from '../records/schema.ts';
 import { timesWithin } from './times.ts';
 
-/** One time of one generation of a schedule: it is decided once. */
+/** One time of one generation of a schedule; it is decided once. */
 export interface Firing {
   readonly generation: number;
   /** ISO, full seconds. */
   readonly time: string;
-  /** A person asked for it: it does not care about pauses. */
+  /** A person triggered it, so it starts also while the schedule is paused. */
   readonly triggered: boolean;
 }
 
@@ -20,20 +20,20 @@ export interface ScheduleView {
   readonly record: ScheduleRecord | undefined;
   /** The newest entry of each firing, in order of their first. */
   readonly firings: readonly FiringRecord[];
-  /** Runs of the schedule that have not ended: queued, running or paused, resumed ones too. */
+  /** Runs of the schedule that have not ended: queued, running or paused, including resumed ones. */
   readonly active: readonly RunId[];
 }
 
 export type Decision =
-  /** The schedule is another now, or paused: as if it had not fired. */
+  /** The schedule has been replaced or paused: no entry is written. */
   | { readonly type: 'drop'; readonly why: string }
-  /** It was decided before. */
+  /** It was decided earlier. */
   | { readonly type: 'decided'; readonly firing: FiringRecord }
   | { readonly type: 'start' }
   | { readonly type: 'skip'; readonly why: string; readonly by: readonly RunId[] }
   | { readonly type: 'wait'; readonly why: string; readonly by: readonly RunId[]; readonly cancel: boolean };
 
-/** More times than a schedule's backfill may have. */
+/** Limit of the times of a backfill. */
 export const mostBackfilled = 200;
 
 export function decideFiring(view: ScheduleView, firing: Firing): Decision {
@@ -75,7 +75,7 @@ export function missingBackfill(record: ScheduleRecord, firings: readonly Firing
     .filter((time) => !there.has(time));
 }
 
-/** `2026-11-21T03:00:00.000Z`: as a Date prints it, cut to the second. */
+/** As a Date prints it, cut to the second: `2026-11-21T03:00:00.000Z`. */
 export function isoSeconds(time: Date): string {
   return new Date(Math.floor(time.getTime() / 1000) * 1000).toISOString();
 }
@@ -111,7 +111,7 @@ function byPolicy({ firings, active }: ScheduleView, { definition }: ScheduleRec
   }
 }
 
-/** Backfilled times start one after another in order of time; those that come by the clock go before them. */
+/** Backfilled times start one after another in order of time, after the regular ones. */
 function inLine({ firings, active }: ScheduleView, record: ScheduleRecord, firing: Firing): Decision {
   if (record.definition.overlap === 'all') return { type: 'start' };
   if (active.length > 0) return wait(blockedText(active), active);
@@ -124,7 +124,7 @@ function inLine({ firings, active }: ScheduleView, record: ScheduleRecord, firin
   return ahead === undefined ? { type: 'start' } : wait(`the one of ${ahead} comes first`);
 }
 
-/** One that waited leaves a trace, one that has none goes without. */
+/** A time that waited gets an entry with its outcome; another one gets none. */
 function dropped(known: FiringRecord | undefined, why: string): Decision {
   return known === undefined ? { type: 'drop', why } : { type: 'skip', why, by: [] };
 }

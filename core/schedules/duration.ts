@@ -1,4 +1,4 @@
-/** Spans of time as people type them: `90s`, `10m`, `1h30m`, `2d`. */
+/** Durations as users type them: `90s`, `10m`, `1h30m`, `2d`. */
 import { InvalidInputError } from '../errors.ts';
 import { showValue } from '../recipe/show-value.ts';
 
@@ -6,12 +6,12 @@ const unitMs = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000 } as const;
 type Unit = keyof typeof unitMs;
 
 const units = Object.entries(unitMs) as readonly [Unit, number][];
-/** Each unit at most once, the largest first. */
+/** Each unit at most once, from the largest to the smallest. */
 const pattern = /^(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/;
-/** Longer ones are a typing error, and would leave the range of dates. */
+/** A longer one is a typing error, and would exceed the range of dates. */
 const longestMs = 3_660 * unitMs.d;
 
-/** Milliseconds; undefined for what is no duration. */
+/** Milliseconds; undefined for text that is not a duration. */
 export function durationMs(text: string): number | undefined {
   const match = pattern.exec(text);
   if (match === null || text === '') return undefined;
@@ -31,7 +31,7 @@ export function parseDuration(text: string, option: string, least: number = unit
   throw new InvalidInputError(`${option}: expected ${range}, got ${text}`);
 }
 
-/** The text that parses to the same duration, shortest first unit: `10m`, `1h30m`; `0s`. */
+/** The shortest text that parses to the same duration: `10m`, `1h30m`; `0s`. */
 export function showSpan(ms: number): string {
   let rest = Math.round(ms / unitMs.s) * unitMs.s;
   const parts = units.map(([unit, size]) => {

@@ -1,8 +1,8 @@
-/** What happens when a schedule fires and a run of it is still active. */
+/** What happens when a schedule fires while one of its runs is active. */
 export const overlapPolicies = ['skip', 'buffer', 'cancel', 'all'] as const;
 export type OverlapPolicy = (typeof overlapPolicies)[number];
 
-/** For help and for `schedule show`. */
+/** For help and `schedule show`. */
 export const overlapDocs: Readonly<Record<OverlapPolicy, string>> = {
   skip: 'do not start',
   buffer: 'start when it has ended; one waits at most',

@@ -6,7 +6,7 @@ const now = new Date('2026-11-21T13:40:07.250Z');
 const timing = (request: ScheduleRequest) => scheduleTiming(request, now);
 
 describe('schedule add', () => {
-  it('takes defaults: skip, UTC, one interval to catch up', () => {
+  it('has the defaults skip, UTC, and one interval to catch up', () => {
     expect(timing({ every: '10m' })).toEqual({
       since: now.toISOString(),
       times: { type: 'every', everyMs: 600_000 },
@@ -19,7 +19,7 @@ describe('schedule add', () => {
     });
   });
 
-  it('takes everything', () => {
+  it('accepts every option', () => {
     const all = {
       cron: '0 3 * * *',
       timezone: 'Europe/Berlin',
@@ -54,10 +54,10 @@ describe('schedule add', () => {
     [{ every: '1h', until: '2020-01-01' }, '--until: 2020-01-01 has passed'],
     [{ every: '1d', until: '1h' }, 'the schedule would never fire'],
     [{ every: '1h', backfill: '2026-11-01' }, '--backfill: expected FROM..TO, got "2026-11-01"'],
-    [{ every: '1h', backfill: '2026-11-02..2026-11-01' }, '--backfill: 2026-11-02..2026-11-01 ends before it begins'],
+    [{ every: '1h', backfill: '2026-11-02..2026-11-01' }, '--backfill: 2026-11-02..2026-11-01 ends before it starts'],
     [
       { every: '1h', backfill: '2026-11-01..2027-01-01' },
-      '--backfill: 2027-01-01 has not come yet; what is to come needs no backfill',
+      '--backfill: 2027-01-01 is in the future; future times need no backfill',
     ],
     [
       { every: '1m', backfill: '2026-11-01..2026-11-02' },

@@ -1,4 +1,4 @@
-/** From the options of `schedule add` to what its record says. `now` is given; every refusal names its option. */
+/** Converts the options of `schedule add` to a record. The caller gives `now`; every error names its option. */
 import { InvalidInputError } from '../errors.ts';
 import { nearest } from '../nearest.ts';
 import { showValue } from '../recipe/show-value.ts';
@@ -11,7 +11,7 @@ import type { OverlapPolicy } from './policies.ts';
 import { checkTimezone, leastIntervalMs, timesAfter, timesWithin } from './times.ts';
 import type { ScheduleTimes } from './times.ts';
 
-/** As typed. */
+/** The texts that the user typed. */
 export interface ScheduleRequest {
   readonly every?: string | undefined;
   readonly cron?: string | undefined;
@@ -82,7 +82,7 @@ function overlapOf(text: string | undefined): OverlapPolicy {
   );
 }
 
-/** A moment in the future, or how far away it is. */
+/** A time in the future, or a duration from now. */
 function momentOrSpan(text: string, now: Date): Date {
   const span = durationMs(text);
   const moment =
@@ -101,8 +101,8 @@ function rangeOf(text: string, times: ScheduleTimes, now: Date): { from: string;
   }
   const from = parseMoment(first, '--backfill');
   const to = last === '' || last === 'now' ? now : parseMoment(last, '--backfill');
-  if (from > to) throw new InvalidInputError(`--backfill: ${text} ends before it begins`);
-  if (to > now) throw new InvalidInputError(`--backfill: ${last} has not come yet; what is to come needs no backfill`);
+  if (from > to) throw new InvalidInputError(`--backfill: ${text} ends before it starts`);
+  if (to > now) throw new InvalidInputError(`--backfill: ${last} is in the future; future times need no backfill`);
   const count = timesWithin(times, from, to, mostBackfilled + 1).length;
   if (count === 0) throw new InvalidInputError(`--backfill: the schedule has no time in ${text}`);
   if (count > mostBackfilled)

@@ -19,7 +19,7 @@ describe('durations', () => {
     expect(durationMs(text)).toBe(seconds * 1000);
   });
 
-  it.each(['', '10', 'm', '10 m', '1.5h', '-5m', '10m1h', '5min', '1e3s', '10M'])('%j is none', (text) => {
+  it.each(['', '10', 'm', '10 m', '1.5h', '-5m', '10m1h', '5min', '1e3s', '10M'])('%j is not a duration', (text) => {
     expect(durationMs(text)).toBeUndefined();
     expect(() => parseDuration(text, '--every')).toThrow(/^--every: expected a duration/);
   });
@@ -30,7 +30,7 @@ describe('durations', () => {
     expect(parseDuration('0s', '--jitter', 0)).toBe(0);
   });
 
-  it('are read as they are shown', () => {
+  it('can be parsed from their own text', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 10 ** 8 }),
@@ -49,7 +49,7 @@ describe('cron', () => {
     ['* * 0 * *', 'day of month: expected 1 to 31'],
     ['* * * 13 *', 'month: expected 1 to 12 or jan, feb …, got "13"'],
     ['* * * * 8', 'day of week: expected 0 to 7 or sun, mon …'],
-    ['5-1 * * * *', 'ends before it begins'],
+    ['5-1 * * * *', 'ends before it starts'],
     ['*/0 * * * *', 'a step is a number from 1 on'],
     ['5/10 * * * *', 'behind * or a range'],
     ['1,,2 * * * *', 'minute: expected 0 to 59, got ""'],
@@ -74,7 +74,7 @@ describe('cron', () => {
     expect(parseCron('0 0 * * 5-7').daysOfWeek).toEqual([0, 5, 6]);
   });
 
-  it('answers any text with fields or a refusal', () => {
+  it('returns fields or an error for any text', () => {
     const symbol = fc.constantFrom('*', '/', '-', ',', ' ', '0', '1', '5', '31', '59', 'mon', 'jan', 'x');
     fc.assert(
       fc.property(fc.array(symbol, { maxLength: 20 }), (symbols) => {
@@ -104,13 +104,13 @@ describe('times', () => {
     ]);
   });
 
-  it('stop at the end', () => {
+  it('stop at `until`', () => {
     expect(
       timesAfter(cron('0 * * * *'), new Date('2026-11-21T13:40:00Z'), 9, new Date('2026-11-21T15:30:00Z')),
     ).toHaveLength(2);
   });
 
-  it('leave out the hour that clocks jump over, and take the one that they repeat once', () => {
+  it('skip the hour that a clock change skips, and use the repeated hour once', () => {
     const berlin = cron('30 2 * * *', 'Europe/Berlin');
     expect(iso(timesAfter(berlin, new Date('2026-03-28T00:00:00Z'), 2))).toEqual([
       '2026-03-28T01:30',
@@ -122,7 +122,7 @@ describe('times', () => {
     ]);
   });
 
-  it('of any schedule ascend, begin after the start, and do not depend on where one begins to look', () => {
+  it('of any schedule ascend, start after the given time, and do not depend on it', () => {
     const field = (most: number, least = 0) =>
       fc.oneof(
         fc.constant('*'),
@@ -145,14 +145,14 @@ describe('times', () => {
     );
   });
 
-  it('are as far apart as their shortest interval', () => {
+  it('are at least their shortest interval apart', () => {
     const now = new Date('2026-11-21T13:40:00Z');
     expect(leastIntervalMs({ type: 'every', everyMs: 5_000 }, now)).toBe(5_000);
     expect(leastIntervalMs(cron('0 9,18 * * mon-fri'), now)).toBe(9 * 3_600_000);
     expect(leastIntervalMs(cron('0 3 * * *'), now)).toBe(24 * 3_600_000);
   });
 
-  it('have a text and a zone that is checked', () => {
+  it('have a text and a checked time zone', () => {
     expect([showTimes({ type: 'every', everyMs: 5_400_000 }), showTimes(cron('0 3 * * *', 'Europe/Berlin'))]).toEqual([
       'every 1h30m',
       'cron 0 3 * * * (Europe/Berlin)',

@@ -32,7 +32,9 @@ export function timesWithin(times: ScheduleTimes, from: Date, to: Date, limit: n
 
 const lookedAt = 400;
 
-/** The shortest distance between two of the next times: what "one interval" means. One day when there are not two. */
+/**
+ * The shortest distance between two of the next times, which is "one interval". One day when there are fewer than two.
+ */
 export function leastIntervalMs(times: ScheduleTimes, now: Date): number {
   if (times.type === 'every') return times.everyMs;
   const next = timesAfter(times, now, lookedAt).map((time) => time.getTime());
@@ -68,7 +70,7 @@ function* cronTimes({ cron, timezone }: Extract<ScheduleTimes, { type: 'cron' }>
   let lastDay = 0;
   for (let day = 0; day < lastDay + searchedDays; day++) {
     for (const moment of momentsOf(fields, clock, start + day * dayMs)) {
-      if (moment <= last) continue; // before the start, or an hour that a change of clocks repeats
+      if (moment <= last) continue; // before the start, or an hour that a clock change repeats
       last = moment;
       lastDay = day;
       yield new Date(moment);
@@ -76,7 +78,7 @@ function* cronTimes({ cron, timezone }: Extract<ScheduleTimes, { type: 'cron' }>
   }
 }
 
-/** `local`: midnight of a local day, as if it were UTC. */
+/** `local`: midnight of a local day, treated as UTC. */
 function* momentsOf(
   { minutes, hours, daysOfMonth, months, daysOfWeek }: CronFields,
   clock: Clock,
@@ -97,7 +99,7 @@ function* momentsOf(
   }
 }
 
-/** Offset of a zone from UTC at a moment, both in milliseconds. */
+/** Offset of a zone from UTC at a time, both in milliseconds. */
 type Clock = (utc: number) => number;
 
 function clockOf(timezone: string): Clock {
@@ -119,7 +121,7 @@ function clockOf(timezone: string): Clock {
   };
 }
 
-/** The first moment at which clocks show this; undefined where they are put forward past it. */
+/** The first moment when clocks show this time; undefined if a clock change skips it. */
 function toUtc(local: number, clock: Clock): number | undefined {
   const candidates = [local - clock(local - dayMs), local - clock(local + dayMs)].filter(
     (utc) => utc + clock(utc) === local,

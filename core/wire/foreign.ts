@@ -1,7 +1,7 @@
 /**
- * Anybody on the machine can send messages to the local Temporal server. Its payloads are encrypted, and what was not
- * encrypted with this stack's key cannot be decoded. The codec must not throw for such a payload, since the workflow's
- * task would then fail again and again: it puts this mark in its place, and whoever reads the value refuses the mark.
+ * Every user of the machine can send messages to the local Temporal server. petrel's payloads are encrypted, and a
+ * payload that was not encrypted with this stack's key cannot be decoded. The codec must not throw for it, because the
+ * workflow's task would then fail repeatedly. So the codec returns this mark, and the reader of the value refuses it.
  */
 export const foreignPayload = { petrel: 'foreign payload' } as const;
 

@@ -17,7 +17,7 @@ const profile = { id: 'p', compute: 'fp32', deterministic: true, isa: 'avx2', en
 const update = { parentState: digest, batch: digest, model: digest, profile, save: true };
 
 describe('the input of a job', () => {
-  it('is taken when every field is as the stage needs it, of a later generation too', () => {
+  it('is accepted when every field is valid, also with a generation', () => {
     checkJobInput('reward', reward);
     checkJobInput('reward', { ...reward, scorer: { type: 'builtin', revision: '1' }, generation: 2, again: 1 });
     checkJobInput('update', update);
@@ -30,19 +30,19 @@ describe('the input of a job', () => {
     ['update', { ...update, profile: { ...profile, isa: 7 } }, 'profile.isa'],
     ['rollout', { draws: 'all' }, 'purpose'],
     ['open', 'no object', 'the input'],
-  ] as const)('is refused by the name of the wrong field: %s %#', (stage, input, field) => {
+  ] as const)('is refused with the name of the wrong field: %s %#', (stage, input, field) => {
     expect(() => checkJobInput(stage, input)).toThrow(`a job of the stage ${stage} has a wrong ${field}: `);
   });
 
   it.each(['', '.', '..', '../score.ts', '/tmp/score.ts', 'a\\score.ts', 'score\0.ts', 'x'.repeat(256)])(
-    'names no scorer file that leads out of its folder: %j',
+    'must not name a scorer file outside its folder: %j',
     (fileName) => {
       const input = { ...reward, scorer: { ...reward.scorer, fileName } };
       expect(() => checkJobInput('reward', input)).toThrow('a wrong scorer.fileName: ');
     },
   );
 
-  it.each(['score.ts', '.hidden.py', 'a b (2).mjs', '…'])('names a scorer file: %j', (fileName) => {
+  it.each(['score.ts', '.hidden.py', 'a b (2).mjs', '…'])('may name a scorer file: %j', (fileName) => {
     checkJobInput('reward', { ...reward, scorer: { ...reward.scorer, fileName } });
   });
 });

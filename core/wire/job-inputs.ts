@@ -1,4 +1,4 @@
-/** Schemas of the jobs' inputs: a worker parses a job's input before it begins. The types are in jobs.ts. */
+/** Schemas of the jobs' inputs: a worker parses a job's input before it starts. The types are in jobs.ts. */
 import { z } from 'zod';
 import { InvalidInputError } from '../errors.ts';
 import { counters, digest, lossSettings, numericProfile, optimizerSettings, runInputs } from '../records/schema.ts';
@@ -115,7 +115,7 @@ const inputs = {
   weights: z.object({ generation, weights: digest, state: digest, model: digest, profile: numericProfile }),
 } as const satisfies Record<Stage, z.ZodType>;
 
-/** Throws InvalidInputError that names the first field which is not as expected. */
+/** Throws InvalidInputError with the name of the first invalid field. */
 export function checkJobInput(stage: Stage, input: unknown): void {
   const parsed = inputs[stage].safeParse(input);
   if (parsed.success) return;
@@ -124,7 +124,7 @@ export function checkJobInput(stage: Stage, input: unknown): void {
   throw new InvalidInputError(
     `a job of the stage ${stage} has a wrong ${field}: ${issue?.message ?? 'it is no input'}`,
     {
-      hint: 'the worker and the control process may be of different builds: petrel up replaces them',
+      hint: 'the worker and the control process may run different builds; petrel up replaces them',
     },
   );
 }

@@ -1,6 +1,7 @@
 /**
- * Jobs: what a stage asks of a worker, and what it gives back. A job's id is its stage and the digest of its input, so
- * an input holds nothing that could differ between two askers of the same thing: no run, term, path, time or attempt.
+ * Jobs: the input that a stage sends to a worker, and the output. A job's id is its stage and the digest of its input.
+ * So an input contains nothing that could differ between two callers that need the same result: no run, term, path,
+ * time or attempt.
  */
 import type { Role } from '../roles.ts';
 import type {
@@ -24,18 +25,18 @@ export interface Recomputable {
   readonly generation?: number;
 }
 
-/** How an engine for a run is to be made. Part of every job that touches weights. */
+/** The engine that a run needs. Part of every job that uses weights. */
 export interface EngineSettings {
   readonly compute: 'auto' | 'fp32' | 'bf16';
   readonly deterministic: boolean;
   readonly maxTokensPerMicroBatch: number;
 }
 
-/** Makes the base model ready and says what it is: state 0 of the log. */
+/** Loads the base model and returns its digests: state 0 of the log. */
 export interface OpenInput extends Recomputable {
   readonly model: Digest;
   readonly engine: EngineSettings;
-  /** A fork: not the base but this state of another run, saved as the new run's first checkpoint. */
+  /** For a fork: instead of the base, this state of another run, which is saved as the new run's first checkpoint. */
   readonly from?: { readonly runId: string; readonly iteration: number; readonly state: Digest };
 }
 export interface OpenOutput {
@@ -53,7 +54,7 @@ export interface RolloutInput extends Recomputable {
   readonly profile: NumericProfile;
   readonly draws: readonly { readonly draw: number; readonly row: number }[];
   readonly samplesPerDraw: number;
-  /** Number of each draw's first sample, when these are not its first ones: a part of a larger job. */
+  /** Number of each draw's first sample; not 0 in a part of a larger job. */
   readonly firstSample?: number;
   readonly sampling: SamplingSettings;
   readonly maxNewTokens: number;
@@ -79,9 +80,9 @@ export interface RewardInput extends Recomputable {
   readonly timeoutMs: number;
   readonly memoryMb: number;
   readonly concurrency: number;
-  /** Only the sample decides its score: a scorer that ran out of time is no verdict. */
+  /** Only the sample decides its score, so a timeout of the scorer does not count as a failed sample. */
   readonly deterministic: boolean;
-  /** How many times the owner asked for it again, after too many samples had failed. */
+  /** How many times a resume has asked for the scores again, after too many samples had failed. */
   readonly again?: number;
 }
 export interface RewardOutput {
@@ -91,12 +92,12 @@ export interface RewardOutput {
 }
 /** One entry per sample of the trajectories object, in its order. */
 export interface ScoreTable {
-  /** What was scored: no two tables are one object. */
+  /** Digest of the scored trajectories; it makes every table a different object. */
   readonly trajectories: Digest;
   readonly scores: readonly (number | null)[];
   /** Why a score is null. */
   readonly reasons: readonly (string | null)[];
-  /** Extra numeric columns that the scorer returned, `acc` among them when given. */
+  /** Extra numeric columns that the scorer returned, including `acc` if given. */
   readonly columns: Readonly<Record<string, readonly (number | null)[]>>;
 }
 
@@ -116,7 +117,7 @@ export interface AdvantageInput extends Recomputable {
   readonly algorithm: AlgorithmSettings;
 }
 
-/** The part of a recipe that decides how a batch is made from samples. */
+/** The part of a recipe that determines how a batch is made from samples. */
 export interface AlgorithmSettings {
   readonly seed: readonly [number, number];
   readonly samplesPerDraw: number;
@@ -155,7 +156,7 @@ export interface UpdateInput extends Recomputable {
   readonly batch: Digest;
   readonly model: Digest;
   readonly profile: NumericProfile;
-  /** A checkpoint is due: the new state is copied at once and written beside what comes next. */
+  /** A checkpoint is due: the new state is copied at once and written while the next stages run. */
   readonly save: boolean;
 }
 export interface UpdateOutput {
@@ -170,7 +171,7 @@ export interface UpdateOutput {
 
 /** Writes the state at a position as a verified checkpoint. */
 export interface CheckpointInput extends Recomputable {
-  /** A skipped update leaves the state as it was: two positions may have one state, and each its checkpoint. */
+  /** A skipped update does not change the state, so two positions may have the same state and separate checkpoints. */
   readonly iteration: number;
   readonly state: Digest;
   readonly model: Digest;

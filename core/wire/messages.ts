@@ -1,6 +1,6 @@
 /**
- * What travels over NATS: who sends it, who reads it, on which subject. Messages carry references, durations and
- * counters: never tensors, never absolute deadlines. Every message has `v`; a reader ignores versions it does not know.
+ * Messages over NATS: their sender, reader and subject. They carry references, durations and counters; never tensors or
+ * absolute deadlines. Every message has `v`; a reader ignores unknown versions.
  */
 import { z } from 'zod';
 import type { JobId, RunId } from '../ids.ts';
@@ -16,7 +16,7 @@ export const jobMessage = z.object({
   jobId: z.string(),
   stage: z.enum(['open', 'rollout', 'reward', 'advantage', 'update', 'checkpoint', 'weights']),
   runId: z.string(),
-  /** Where in the log this job stands: from here a trainer recovers the state it needs. */
+  /** Position of this job in the log, from which a trainer restores the state that it needs. */
   at: z.object({ term: z.int().nonnegative(), iteration: z.int().nonnegative() }),
   /** Store URL: `file:///…` or `s3://…`. */
   store: z.string(),
@@ -25,17 +25,20 @@ export const jobMessage = z.object({
 });
 export type JobMessage = z.infer<typeof jobMessage>;
 
-/** Worker → waiting activity (request). No answer means that nobody waits: the message goes back, delayed. */
+/**
+ * Worker → waiting activity (request). No answer means that no process waits: the message returns to the queue with a
+ * delay.
+ */
 export const claimRequest = z.object({
   v: version,
   jobId: z.string(),
   worker: z.string(),
   incarnation: z.string(),
-  /** How the process before this one, of the same name, ended: `SIGSEGV`, `exit code 1`. */
+  /** How the previous process of this worker name ended: `SIGSEGV`, `exit code 1`. */
   predecessorEnded: z.string().optional(),
 });
 export type ClaimRequest = z.infer<typeof claimRequest>;
-/** `alone`: the job was present when a worker died, so it runs with nothing beside it. */
+/** `alone`: a worker died while it had this job, so the job runs alone. */
 export const claimReply = z.object({
   v: version,
   answer: z.enum(['go', 'drop', 'held']),
@@ -51,7 +54,7 @@ const errorJson = z.object({
   where: z.string().optional(),
 });
 
-/** Worker → waiting activity. Losing one costs time only: the result object is the truth. */
+/** Worker → waiting activity. Losing one costs only time, because the result is in the store. */
 export const jobEvent = z.discriminatedUnion('type', [
   z.object({
     v: version,
@@ -69,12 +72,12 @@ export const jobEvent = z.discriminatedUnion('type', [
     kind: z.enum(['terminal', 'retryable', 'pause', 'preempted', 'unfit', 'unknown']),
     error: errorJson,
   }),
-  /** The worker will not do it now (leased to another run, no room): the job waits. */
+  /** The worker does not run it now (leased to another run, disk full): the job waits. */
   z.object({ v: version, type: z.literal('queued'), worker: z.string(), because: z.string() }),
 ]);
 export type JobEvent = z.infer<typeof jobEvent>;
 
-/** Worker → everybody, in a key-value bucket whose entries expire. */
+/** Worker → everyone, in a key-value bucket whose entries expire. */
 export const presence = z.object({
   v: version,
   worker: z.string(),
@@ -85,24 +88,24 @@ export const presence = z.object({
   roles: z.array(z.enum(roles)),
   state: z.enum(['starting', 'ready', 'busy', 'draining', 'unhealthy']),
   isa: z.string(),
-  /** Hash of the engine's build: for people. */
+  /** Hash of the engine's build; information for users. */
   engine: z.string().optional(),
   threads: z.int(),
   profiles: z.array(z.string()),
-  /** Run that this trainer is leased to. */
+  /** The run to which this trainer is leased. */
   lease: z.string().optional(),
   jobs: z.array(z.string()),
   failuresInARow: z.int(),
-  /** Delay of the main thread's event loop since start-up, 99.9th percentile. */
+  /** Delay of the main thread's event loop since start-up, 99.9th percentile, in ms. */
   loopDelayMs: z.number(),
   lastError: errorJson.optional(),
-  /** What it lacks: it refuses the jobs that need it, or all jobs while it is `unhealthy`. */
+  /** Unmet needs: the worker refuses the jobs with these needs, or all jobs while it is `unhealthy`. */
   lacks: z.array(z.object({ what: z.string(), error: errorJson })).optional(),
   since: z.string(),
 });
 export type Presence = z.infer<typeof presence>;
 
-/** Anyone → the log collector of the control process and `petrel logs -f`. */
+/** Any process → the log collector of the control process, and `petrel logs -f`. */
 export const logLine = z.object({
   v: version,
   at: z.string(),
@@ -113,12 +116,12 @@ export const logLine = z.object({
 export type LogLine = z.infer<typeof logLine>;
 
 /**
- * Control → workers: the run does not go on for now. It needs no trainer, and nobody waits for its samples. `cancelled`: its
- * other jobs are to end at once, too.
+ * Control → workers: the run has paused or ended. It needs no trainer, and no process waits for its samples.
+ * `cancelled`: its other jobs end at once too.
  */
 export const leaseRelease = z.object({ v: version, runId: z.string(), cancelled: z.boolean().optional() });
 
-/** Control → whoever watches: what a stage of a run is doing. Lost when nobody listens. */
+/** Control → live views: the progress of a run's stage. Lost when no process listens. */
 export const liveNote = z.object({
   v: version,
   stage: z.string(),
@@ -130,39 +133,48 @@ export const liveNote = z.object({
 });
 export type LiveMessage = z.infer<typeof liveNote>;
 
-/** Work queues hold jobs until acked; subjects end in the job id so that one can ask whether a job still waits. */
+/**
+ * Work queues keep jobs until they are acked. Subjects end with the job id, so that a process can ask whether a job is
+ * still queued.
+ */
 export const jobStream = (role: Role) => `JOBS_${role}`;
 /** `any`, or the id of a numeric profile that the worker must reproduce. */
 export const jobSubject = (role: Role, profile: string, runId: RunId, jobId: JobId) =>
   `jobs.${role}.${profile}.${runId}.${jobId}`;
-/** Every waiting job of one run. */
+/** Every queued job of one run. */
 export const runJobsFilter = (role: Role, runId: RunId) => `jobs.${role}.*.${runId}.*`;
 export const jobStreamSubjects = (role: Role) => `jobs.${role}.>`;
 export const jobConsumerFilter = (role: Role, profile: string) => `jobs.${role}.${profile}.>`;
 export const jobConsumer = (role: Role, profile: string) => `${role}-${profile}`;
-/** Two runs may want the same job, each for itself: its result is stored per run. */
+/** The run id is part of the subject, because two runs may need the same job and each stores its own result. */
 export const claimSubject = (runId: RunId, jobId: JobId) => `claim.${runId}.${jobId}`;
 export const eventSubject = (runId: RunId, jobId: JobId) => `ev.${runId}.${jobId}`;
 export const logSubject = (runId: RunId) => `log.${runId}`;
 export const liveSubject = (runId: RunId) => `live.${runId}`;
 export const leaseSubject = 'lease.release';
 export const presenceBucket = 'PRESENCE';
-/** The same entries as news, for workers that must know at once what another one does. */
+/** The same entries as messages, for workers that must learn at once what another one does. */
 export const presenceSubject = (worker: string) => `presence.${worker}`;
 
-/** Durations of the dispatch plane, in ms. `local`: one machine. `fleet`: machines apart, clocks apart, real networks. */
+/**
+ * Timing of the dispatch plane, in ms. `local`: one machine. `fleet`: several machines with different clocks and real
+ * networks.
+ */
 export interface Timing {
-  /** A worker that is not heard of this long loses its job. */
+  /** A worker that is silent for this long loses its job. */
   readonly ackWaitMs: number;
-  /** So does one that is heard of, but commits no work: longer than any single micro-batch or loading of a model takes. */
+  /**
+   * A worker without progress for this long loses its job too. This is longer than any micro-batch or any step of
+   * loading a model.
+   */
   readonly stallMs: number;
-  /** How often progress is looked at and told. */
+  /** How often progress is checked and published. */
   readonly progressMs: number;
-  /** How often samples in flight are written into the journal: what is decoded twice after a death is at most this. */
+  /** How often samples in flight are written to the journal. At most this much is decoded twice after a death. */
   readonly journalMs: number;
-  /** How long a worker waits for the answer to a claim. */
+  /** How long a worker waits for the reply to a claim. */
   readonly claimMs: number;
-  /** Age at which a presence entry expires; renewed three times in between. */
+  /** Age at which a presence entry expires; it is renewed three times in that time. */
   readonly presenceMs: number;
   /** How often a waiting activity checks that its job still exists. */
   readonly watchdogMs: number;

@@ -1,4 +1,4 @@
-/** Names that the control plane's two sides share: the task queue, signals and failure types of workflows. */
+/** Names that both sides of the control plane use: the task queue, signals and failure types of workflows. */
 import type { RunState, DesiredState } from '../run-states.ts';
 
 export const taskQueue = 'petrel';
@@ -6,24 +6,29 @@ export const taskQueue = 'petrel';
 /** Failure type of every pause; the workflow branches on it. */
 export const pauseType = 'Pause';
 
-/** Failure type of a stage that was asked for at a position where the log no longer is; the workflow looks where it is. */
+/**
+ * Failure type of a stage that was called for another position than the end of the log. The workflow then reads the
+ * position again.
+ */
 export const outOfDateType = 'OutOfDate';
 
-/** What starts a workflow, and all that it carries on. `term` 0: whatever the store says is newest. */
+/**
+ * Arguments of a run's workflow, which it also carries over continue-as-new. `term` 0: the newest term in the store.
+ */
 export interface RunCarry {
   readonly runId: string;
-  /** Store URL; lives in workflow arguments and job messages only, never in records. */
+  /** Store URL. It is in workflow arguments and job messages only, never in records. */
   readonly store: string;
 }
 
-/** What starts a janitor: the store that it goes over. */
+/** Arguments of a janitor's workflow: its store. */
 export interface JanitorCarry {
   readonly store: string;
 }
 
-/** Signal: the run's new desired state. It is in the store already; the signal saves the wait until the workflow reads it there. */
+/** Signal: the run's new desired state. The store has it already; the signal only makes the workflow react sooner. */
 export const desiredStateSignal = 'wish';
-/** Query: where the workflow is. */
+/** Query: the stage and position of the workflow. */
 export const liveQueryName = 'live';
 
 export interface LiveState {
@@ -42,7 +47,10 @@ export interface RunOutcome {
 /** Workflow of one time of a schedule. */
 export const firingWorkflow = 'scheduledRun';
 
-/** What a Temporal Schedule starts its workflow with; what a person or the control process starts has its time with it. */
+/**
+ * Arguments of a schedule's workflow. A Temporal Schedule gives no time; a person or the control process gives the
+ * time.
+ */
 export interface FiringCarry {
   readonly schedule: string;
   /** Store URL. */

@@ -19,11 +19,12 @@ export interface GroupStats {
   readonly std: number;
 }
 
-/** Mean 0 and std 1 for a group of one: its score survives. Exactly 0 spread when all scores are equal. */
+/** For a group of one: mean 0 and std 1, so it keeps its score. The spread is exactly 0 when all scores are equal. */
 export function groupStats(scores_S: Numbers, members: readonly number[]): GroupStats {
   if (members.length === 1) return { mean: 0, std: 1 };
   const first = at(scores_S, at(members, 0));
-  // Five times 0.23 has a mean one rounding away from 0.23; over a std near 0 that would become an advantage.
+  // The mean of five times 0.23 differs from 0.23 by a rounding error; divided by a std near 0 that would become an
+  // advantage.
   if (members.every((s) => scores_S[s] === first)) return { mean: first, std: 0 };
   let sum = 0;
   for (const s of members) sum += at(scores_S, s);

@@ -39,7 +39,7 @@ describe('GRPO', () => {
     );
   });
 
-  test('equal scores give exactly 0, whatever their size', () => {
+  test('equal scores give exactly 0, for any size', () => {
     expect(grpoOf([0.23, 0.23, 0.23, 0.23, 0.23].map((score) => ({ score, group: 0 })))).toEqual(new Float64Array(5));
   });
 
@@ -56,7 +56,7 @@ describe('GRPO', () => {
     ]).toEqual([1, -1]);
   });
 
-  test('an unknown estimator is refused with the ones there are', () => {
+  test('an unknown estimator is refused with a list of the known ones', () => {
     expect(() => advantageEstimator('gropo')).toThrow(
       expect.objectContaining({ hint: expect.stringContaining('grpo') }),
     );

@@ -15,7 +15,7 @@ const EPSILON = 1e-6;
 
 export const grpo: AdvantageEstimator = { name: 'grpo', compute };
 
-/** verl's faster form of the same; the arithmetic here is one. */
+/** verl's faster form of the same estimator; here both have the same implementation. */
 export const grpoVectorized: AdvantageEstimator = { name: 'grpo_vectorized', compute };
 
 function compute({ rows, scores_S, groups_S }: AdvantageBatch, config: AdvantageConfig): Advantages {

@@ -10,7 +10,7 @@ const ESTIMATORS: readonly AdvantageEstimator[] = [grpo, grpoVectorized];
 
 export const ADVANTAGE_ESTIMATORS: readonly string[] = ESTIMATORS.map((estimator) => estimator.name);
 
-/** @throws InvalidInputError naming the estimators there are. */
+/** @throws InvalidInputError with the known estimators. */
 export function advantageEstimator(name: string): AdvantageEstimator {
   const found = ESTIMATORS.find((estimator) => estimator.name === name);
   if (found === undefined) {

@@ -9,7 +9,7 @@ const everyRow = (count: number) => Array.from({ length: count }, (_, s) => s);
 const sorted = (parts: readonly (readonly number[])[]) => parts.flat().sort((a, b) => a - b);
 
 describe('packing into micro-batches', () => {
-  test('is a partition of the rows that keeps the token limit, the same every time', () => {
+  test('is a deterministic partition of the rows within the token limit', () => {
     fc.assert(
       fc.property(lengths, fc.integer({ min: 100, max: 400 }), (lengths_S, limit) => {
         const parts = packMicroBatches(lengths_S, limit);
@@ -20,7 +20,7 @@ describe('packing into micro-batches', () => {
     );
   });
 
-  test('uses as few as the tokens need when lengths are alike, and balances them', () => {
+  test('uses the fewest micro-batches for similar lengths, and balances them', () => {
     expect(packMicroBatches([10, 10, 10, 10], 40)).toEqual([[0, 1, 2, 3]]);
     expect(
       packMicroBatches([30, 10, 10, 10], 30)
@@ -31,7 +31,7 @@ describe('packing into micro-batches', () => {
     expect(packMicroBatches([], 10)).toEqual([]);
   });
 
-  test('names the row that alone is too long', () => {
+  test('names a row that is too long by itself', () => {
     expect(() => packMicroBatches([3, 50], 40)).toThrow(/sequence 1 has 50 tokens/);
   });
 });

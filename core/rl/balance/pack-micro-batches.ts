@@ -1,7 +1,7 @@
 /**
- * Micro-batches that never exceed a token limit: the fewest that Karmarkar–Karp can balance under it (beyond 32, within a
- * few per cent, found in larger steps). Deterministic, a partition of the rows; rows ascend inside a micro-batch and
- * micro-batches ascend by their first row, so that the order of gradient sums depends on nothing but the lengths.
+ * Micro-batches within a token limit: the fewest that Karmarkar–Karp can balance under it (beyond 32, within a few per
+ * cent, found in larger steps). Deterministic. Rows ascend inside a micro-batch, and micro-batches ascend by their
+ * first row, so that the order of gradient sums depends only on the lengths.
  */
 import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
@@ -9,14 +9,14 @@ import type { Numbers } from '../ragged.ts';
 import { balancedPartitions } from './karmarkar-karp.ts';
 import { divideUp } from './partitions.ts';
 
-/** @throws InvalidInputError naming the row when one alone is over the limit. */
+/** @throws InvalidInputError with the row that is over the limit by itself. */
 export function packMicroBatches(lengths_S: Numbers, tokenLimit: number): number[][] {
   if (lengths_S.length === 0) return [];
   const lengths = Array.from(lengths_S);
   const tooLong = lengths.findIndex((length) => length > tokenLimit);
   if (tooLong >= 0) {
     throw new InvalidInputError(
-      `sequence ${tooLong} has ${lengths[tooLong]} tokens, more than a micro-batch holds (${tokenLimit})`,
+      `sequence ${tooLong} has ${lengths[tooLong]} tokens, more than the limit of a micro-batch (${tokenLimit})`,
       {
         hint: 'raise actor.ppo_max_token_len_per_gpu, or shorten prompts and responses',
       },

@@ -1,4 +1,4 @@
-/** Other ways to share work out, and the small arithmetic around it (verl: `seqlen_balancing`). */
+/** Other ways to distribute work, with their arithmetic (verl: `seqlen_balancing`). */
 import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
 import type { Numbers } from '../ragged.ts';
@@ -26,8 +26,8 @@ export function greedyPartitions(sizes: Numbers, parts: number, equalSize: boole
 }
 
 /**
- * Keeps runs of equal keys together (samples that share a prefix): whole runs are balanced, the same number per part.
- * The same key twice with another between makes two groups.
+ * Keeps runs of equal keys together (samples with a common prefix): whole runs are balanced, the same number per part.
+ * When a key occurs in two separate runs, these are two groups.
  */
 export function groupBalancedPartitions(lengths_S: Numbers, keys_S: ArrayLike<unknown>, parts: number): number[][] {
   const groups = runsOf(keys_S);
@@ -35,7 +35,7 @@ export function groupBalancedPartitions(lengths_S: Numbers, keys_S: ArrayLike<un
   return balancedPartitions(costs, parts, true).map((partition) => partition.flatMap((group) => at(groups, group)));
 }
 
-/** Where each element of a permutation went: result[order[i]] = i. */
+/** The position of each element after a permutation: result[order[i]] = i. */
 export function inverseOrder(order: Numbers): number[] {
   const inverse = new Array<number>(order.length);
   for (let i = 0; i < order.length; i++) inverse[at(order, i)] = i;

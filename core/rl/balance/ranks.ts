@@ -1,4 +1,7 @@
-/** Sharing a batch out to data-parallel ranks (verl: `_balance_batch`, `log_seqlen_unbalance`; key `trainer.balance_batch`). */
+/**
+ * Distributes a batch over data-parallel ranks (verl: `_balance_batch`, `log_seqlen_unbalance`; key
+ * `trainer.balance_batch`).
+ */
 import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
 import type { Numbers } from '../ragged.ts';
@@ -12,7 +15,7 @@ export interface RankBalance {
 }
 
 export interface RankBalanceOptions {
-  /** Rows per mini-batch, when each must stay what it is and is balanced on its own. */
+  /** Rows per mini-batch, when each mini-batch must keep its rows and is balanced by itself. */
   readonly miniBatchRows?: number | undefined;
   /** Prompt of each row, when rows of a prompt must stay together. */
   readonly groups_S?: ArrayLike<unknown> | undefined;
@@ -44,7 +47,7 @@ function promptPartitions(lengths_S: Numbers, groups_S: ArrayLike<unknown>, rank
   return groupBalancedPartitions(lengths_S, groups_S, ranks);
 }
 
-/** Inside a rank, the heavy rows go to the middle. */
+/** Inside a rank, long rows go to the middle. */
 function smallAtBothEnds(part: readonly number[], costs_S: Numbers): number[] {
   const rising = part.toSorted((a, b) => at(costs_S, a) - at(costs_S, b) || a - b);
   const ofParity = (parity: number) => rising.filter((_, i) => i % 2 === parity);

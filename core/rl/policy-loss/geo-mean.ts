@@ -52,7 +52,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   return { loss, dLogProb_T, metrics };
 }
 
-/** Clips a log-ratio from above where A > 0, from below where A < 0; a token without advantage contributes 0. */
+/** Clips a log-ratio from above where A > 0, and from below where A < 0; a token with A = 0 contributes 0. */
 function objectiveClip(config: PolicyLossConfig): (logRatio: number, advantage: number) => number {
   const [lowest, highest] = clipBounds(config);
   return (logRatio, advantage) => {
@@ -62,7 +62,7 @@ function objectiveClip(config: PolicyLossConfig): (logRatio: number, advantage: 
   };
 }
 
-/** Share of valid tokens with an advantage of this sign whose log-ratio lies outside [−low, high], on either side. */
+/** Share of valid tokens with an advantage of this sign whose log-ratio is outside [−low, high], on either side. */
 function outsideShare(input: PolicyLossInput, config: PolicyLossConfig, logRatio_T: Float64Array) {
   const [lowest, highest] = clipBounds(config);
   return (signed: (advantage: number) => boolean): number => {
@@ -73,7 +73,7 @@ function outsideShare(input: PolicyLossInput, config: PolicyLossConfig, logRatio
   };
 }
 
-/** Multiplies by the mask instead of skipping: a NaN outside the mask shows in the loss, as in the reference. */
+/** Multiplies by the mask instead of skipping: as in the reference, a NaN outside the mask makes the loss NaN. */
 function rowMean(values: readonly number[], mask: readonly number[]): number {
   const count = mask.reduce((sum, m) => sum + m, 0);
   return values.reduce((sum, value, t) => sum + value * at(mask, t), 0) / (count + 1e-8);

@@ -26,7 +26,8 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   for (let s = 0; s < rowCount(rows); s++) {
     const [from, to] = [at(rows.offsets_S1, s), at(rows.offsets_S1, s + 1)];
     let sum = 0;
-    // Multiplied, not skipped: a NaN outside the mask spoils its row, as in the reference, and the row gets no gradient.
+    // Multiplied, not skipped: as in the reference, a NaN outside the mask spoils its row, and the row gets no
+    // gradient.
     for (let t = from; t < to; t++) sum += at(logRatio_T, t) * at(rows.mask_T, t);
     const mean = sum / Math.max(at(counts_S, s), 1);
     const ratio = Math.exp(Math.min(mean, LARGEST_LOG_RATIO));

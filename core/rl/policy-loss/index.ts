@@ -12,7 +12,7 @@ export type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } 
 
 const LOSSES: Readonly<Record<PolicyLossName, PolicyLoss>> = { vanilla, gspo, sapo, cispo, geo_mean: geoMean };
 
-/** @throws InvalidInputError naming the losses there are. */
+/** @throws InvalidInputError with the known losses. */
 export function policyLoss(name: string): PolicyLoss {
   const found = Object.hasOwn(LOSSES, name) ? LOSSES[name as PolicyLossName] : undefined;
   if (found === undefined) {

@@ -5,7 +5,7 @@ import type { Numbers, RaggedRows } from '../ragged.ts';
 /** One micro-batch, over its response tokens. */
 export interface PolicyLossInput {
   readonly rows: RaggedRows;
-  /** Under the policy being trained: what the gradient is taken by. */
+  /** Log-probs of the policy being trained; the gradient is with respect to these. */
   readonly logProb_T: Numbers;
   /** Under the policy before this update. */
   readonly oldLogProb_T: Numbers;
@@ -18,7 +18,7 @@ export interface PolicyLossInput {
 export interface PolicyLossConfig {
   readonly lossAggMode: LossAggMode;
   readonly totals: BatchTotals;
-  /** 0.2; used where low or high is absent. */
+  /** 0.2; used when low or high is absent. */
   readonly clipRatio: number;
   readonly clipRatioLow?: number | undefined;
   readonly clipRatioHigh?: number | undefined;
