@@ -17,6 +17,7 @@ import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
 import { pinPosition } from '../../infra/store/retention-log.ts';
 import type { ApiContext } from '../context.ts';
+import { beginMetricsFile } from './metrics-file.ts';
 import { changedRecipe, changeText, inAFork } from './changed-recipe.ts';
 import type { ChangedRecipe } from './changed-recipe.ts';
 import { driverAfterUp } from './driver.ts';
@@ -65,6 +66,7 @@ export async function forkRun(found: FoundRun, request: ForkRequest, context: Ap
   await unpin();
   rememberStore(home, store.url);
   noteDrivenRun(home, { runId: run.runId, store: store.url, kind: run.record.kind });
+  await beginMetricsFile(run.log, context);
   const driver = await driverAfterUp(run, context);
   try {
     const entry = await run.log.status();

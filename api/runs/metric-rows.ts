@@ -1,75 +1,12 @@
-/** Metrics of a run by iteration, from its batch, update and validation records. */
+/** Metrics of a run by name. */
 import { metricInfo, presentNames } from '../../core/metrics.ts';
 import type { MetricInfo } from '../../core/metrics.ts';
-import type { BatchRecord } from '../../core/records/schema.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
+import type { MetricRow } from '../../infra/store/metric-rows.ts';
 
-type Values = BatchRecord['metrics'];
+export { metricRows } from '../../infra/store/metric-rows.ts';
+export type { MetricRow };
 
-export interface MetricRow {
-  /** Policy version; 0 has a validation only. */
-  readonly iteration: number;
-  readonly term: number;
-  readonly metrics: Values;
-  /** Seconds, speed and memory; of a validation's jobs under `val_timing_s/`. */
-  readonly timings: Values;
-}
-
-/** Records that are read side by side. */
-const together = 16;
-
-/** Ascending. `last`: only the newest iterations. */
-export async function metricRows(log: RunLog, last = Number.POSITIVE_INFINITY): Promise<MetricRow[]> {
-  const head = await log.head();
-  if (head === undefined) return [];
-  const first = await log.first();
-  const from = Math.max(first, head.position - last + 1);
-  const evaluations = await log.evaluations(from);
-  const rows = new Map<number, MetricRow>();
-  for (let start = Math.max(first + 1, from); start <= head.position; start += together) {
-    const iterations = Array.from({ length: Math.min(together, head.position - start + 1) }, (_, i) => start + i);
-    for (const { batch, update } of await Promise.all(iterations.map((k) => log.iteration(k, head.termRecord)))) {
-      const { iteration, term } = update.record;
-      rows.set(iteration, {
-        iteration,
-        term,
-        metrics: { ...batch.record.metrics, ...update.record.metrics },
-        timings: withPresentNames({ ...batch.record.timings, ...update.record.timings }),
-      });
-    }
-  }
-  for (const { iteration, term, metrics, timings } of evaluations) {
-    const row = rows.get(iteration) ?? { iteration, term, metrics: {}, timings: {} };
-    rows.set(iteration, {
-      ...row,
-      metrics: { ...row.metrics, ...metrics },
-      timings: { ...row.timings, ...validationTimings(timings) },
-    });
-  }
-  return [...rows.values()].sort((a, b) => a.iteration - b.iteration);
-}
-
-/** Validation rolls out as training does: its seconds stand apart. */
-function validationTimings(timings: Values): Values {
-  return Object.fromEntries(
-    Object.entries(timings).map(([name, value]) => [name === 'timing_s/testing' ? name : `val_${name}`, value]),
-  );
-}
-
-/** Records of an older petrel have only the seconds of jobs. */
-function withPresentNames(timings: Values): Values {
-  const added = Object.entries(jobSeconds).flatMap(([former, now]) => {
-    const value = timings[former];
-    return value === undefined || timings[now] !== undefined ? [] : [[now, value] as const];
-  });
-  return { ...timings, ...Object.fromEntries(added) };
-}
-
-const jobSeconds = {
-  'timing_s/rollout': 'timing_s/gen',
-  'timing_s/advantage': 'timing_s/adv',
-  'timing_s/update': 'timing_s/update_actor',
-} as const;
+type Values = MetricRow['metrics'];
 
 /** The name in the table of metrics: what a validation reports of its rollouts has `val_` before it. */
 export const inTable = (name: string): string => name.replace(/^val_(?=timing_s\/|rollout\/)/, '');

@@ -19,6 +19,7 @@ import { openNextTerm } from '../../infra/store/terms.ts';
 import type { EngineChange } from '../../infra/store/terms.ts';
 import type { ApiContext } from '../context.ts';
 import { fullDisks } from '../stack.ts';
+import { beginMetricsFile } from './metrics-file.ts';
 import { changedRecipe, inTheSameRun } from './changed-recipe.ts';
 import type { ChangedRecipe } from './changed-recipe.ts';
 import { refuseResume, resume } from './desired-state.ts';
@@ -84,7 +85,9 @@ export async function resumeRun(
     if (opened !== undefined) await openTerm(found, opened, wish, engine?.change);
     // A workflow that waits for a trainer with the old arithmetic would wait for good.
     if (engine !== undefined) await driver.end('its term has another arithmetic');
-    return { plan: opened, entry: await resume(found, driver, new Date()) };
+    const entry = await resume(found, driver, new Date());
+    await beginMetricsFile(found.log, context);
+    return { plan: opened, entry };
   } finally {
     await driver.close();
   }

@@ -19,6 +19,7 @@ import { rememberStore } from '../../infra/store/places.ts';
 import { connectTemporalClient } from '../../infra/temporal/connection.ts';
 import { retry } from '../../infra/poll.ts';
 import type { ApiContext } from '../context.ts';
+import { beginMetricsFile } from './metrics-file.ts';
 import { storeForNewRun } from './new-store.ts';
 import { prepareRun } from './prepare.ts';
 import type { Prepared } from './prepare.ts';
@@ -47,6 +48,7 @@ export async function startRun(recipe: Recipe, context: ApiContext): Promise<Sta
   noteDrivenRun(home, { runId: started.runId, store: store.url, kind: recipe.kind });
   notice(`run ${started.runId}`);
   for (const note of started.notes) notice(note);
+  await beginMetricsFile(started.log, context);
   try {
     return { ...started, stack: await begin(started, recipe, context) };
   } catch (error) {

@@ -17,6 +17,7 @@ export { applyOverrides, parseOverride, type Override } from './override.ts';
 export { checkRecipe, parseRecipe, type RecipeResult } from './parse.ts';
 export { promises, type Promises } from './promises.ts';
 export { recipeReference } from './reference.ts';
+export { loggersOf } from './not-built.ts';
 export { assertRunnable, runIssues } from './runnable.ts';
 export { recipeSchema, type Recipe, type RecipeInput } from './schema.ts';
 export { isSecretReference } from './secrets.ts';

@@ -13,6 +13,9 @@ interface NotBuilt {
   readonly because?: string;
 }
 
+/** `trainer.logger` as a list. */
+export const loggersOf = ({ trainer }: Recipe): readonly string[] => [trainer.logger].flat();
+
 const hasPolicyLoss = (name: string): boolean => POLICY_LOSS_NAMES.some((one) => one === name);
 
 const NOT_BUILT: readonly NotBuilt[] = [
@@ -88,7 +91,7 @@ const NOT_BUILT: readonly NotBuilt[] = [
   { path: 'model.dtype', asked: (r) => r.model.dtype !== 'auto', today: 'auto (petrel ckpt export --dtype chooses)' },
   {
     path: 'trainer.logger',
-    asked: (r) => r.trainer.logger.some((name) => !['console', 'file'].includes(name)),
+    asked: (r) => loggersOf(r).some((name) => !['console', 'file'].includes(name)),
     today: 'console, file',
   },
 ];

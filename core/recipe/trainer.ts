@@ -60,8 +60,14 @@ export const trainerSection = section('How long to train, how often to save and 
     unit: 'iterations',
     change: 'ask',
   }),
-  project_name: key(text, 'petrel', { doc: 'Name of the project for experiment trackers.', change: 'free' }),
-  logger: key(z.array(z.enum(LOGGERS)), ['console'], { doc: 'Where metrics go besides the store.', change: 'free' }),
+  project_name: key(text, 'petrel', {
+    doc: 'Name of the project for experiment trackers, and of the folder of the file logger.',
+    change: 'free',
+  }),
+  logger: key(z.union([z.enum(LOGGERS), z.array(z.enum(LOGGERS))]), ['console'], {
+    doc: 'Where metrics go besides the store: one name or a list. file: JSON lines in <working folder>/<trainer.project_name>/<run>.jsonl.',
+    change: 'free',
+  }),
   log_val_generations: key(countOrZero, 0, {
     doc: 'Validation samples sent to trackers.',
     unit: 'samples',

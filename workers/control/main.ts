@@ -1,6 +1,8 @@
 /** Entry of the control process: Temporal workflows and activities, the dispatcher, the log collector. */
+import { parseRecipe } from '../../core/recipe/index.ts';
 import { runOf } from '../../core/records/keys.ts';
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Context } from '@temporalio/activity';
 import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { createActivities } from '../../activities/index.ts';
@@ -28,6 +30,7 @@ import { decide } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { ScheduleLog } from '../../infra/store/schedule-log.ts';
 import { appendStatus, pausesFor } from '../../infra/store/status.ts';
+import { noteMetricsFile } from '../../infra/telemetry/metrics-notes.ts';
 import { watchLoopDelay } from '../../infra/telemetry/loop-delay.ts';
 import { LogCollector, lineWriter } from '../../infra/telemetry/run-log-lines.ts';
 import { connectTemporalClient, connectTemporalWorker, dataConverterOf } from '../../infra/temporal/connection.ts';
@@ -39,6 +42,7 @@ import { reconcileJanitors } from './reconcile-janitors.ts';
 import { reconcileSchedules } from './reconcile-schedules.ts';
 import { failOrphanedActivities, temporalIdentity } from './orphaned-activities.ts';
 import { reconcileRuns } from './reconcile-runs.ts';
+import { writeMetricsFiles } from './write-metrics-files.ts';
 
 const timing = timings.local;
 const name = `control-${process.pid}`;
@@ -100,6 +104,8 @@ const ports: ActivityPorts = {
     writeRun,
     startRun: async (carry, kind) => {
       noteDrivenRun(petrelHome(), { ...carry, kind });
+      const { recipe } = await new RunLog(await ports.openStore(carry.store), carry.runId).revision();
+      noteMetricsFile(petrelHome(), carry, parseRecipe(recipe), join(petrelHome(), 'metrics'));
       await startRunWorkflow(client, carry, kind);
     },
     tellRun: async (runId, desired) => tellRunWorkflow(client, runId, desired),
@@ -162,10 +168,11 @@ const kept = {
 const driven = reconcileRuns({ ...kept, say: (runId, text) => ports.say(runId, 'warn', text) }, leaving.signal);
 const schedules = reconcileSchedules({ ...kept, openScheduleLog }, leaving.signal);
 const janitors = reconcileJanitors({ home: petrelHome(), client, log: (line) => console.log(line) }, leaving.signal);
+const metricsFiles = writeMetricsFiles(kept, leaving.signal);
 await running;
 console.log(`event loop delay p99.9: ${loopDelay.p999Ms()} ms`);
 await driven;
-await Promise.all([schedules, janitors]);
+await Promise.all([schedules, janitors, metricsFiles]);
 await client.connection.close();
 await logs.close();
 await nc.close();

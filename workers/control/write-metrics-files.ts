@@ -1,0 +1,46 @@
+/** Writes the metrics files of runs whose recipe has `trainer.logger: file`, from their committed iterations. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { errorToJson } from '../../core/errors.ts';
+import type { RunId } from '../../core/ids.ts';
+import { endedStates } from '../../core/run-states.ts';
+import type { Store } from '../../core/ports.ts';
+import { isPaidByRequest } from '../../infra/store/places.ts';
+import { RunLog } from '../../infra/store/run-log.ts';
+import { writeMetricsFile } from '../../infra/telemetry/metrics-file.ts';
+import { forgetMetricsFile, metricsNotes, writeNote } from '../../infra/telemetry/metrics-notes.ts';
+import type { MetricsNote } from '../../infra/telemetry/metrics-notes.ts';
+
+const everyMs = 1_000;
+/** A store that charges for requests is read in one of this many rounds. */
+const paidRounds = 12;
+
+export interface MetricsFilesPorts {
+  readonly home: string;
+  readonly openStore: (url: string) => Promise<Store>;
+  readonly log: (line: string) => void;
+}
+
+/** Until the signal is aborted. A file that cannot be written affects nothing else, and is tried again. */
+export async function writeMetricsFiles(ports: MetricsFilesPorts, signal: AbortSignal): Promise<void> {
+  const errors = new Map<string, string>();
+  for (let round = 0; !signal.aborted; round++) {
+    for (const note of metricsNotes(ports.home)) {
+      if (isPaidByRequest(note.store) && round % paidRounds !== 0) continue;
+      const problem = await writeOne(note, ports).catch((error: unknown) => errorToJson(error).message);
+      if (problem !== undefined && errors.get(note.runId) !== problem) ports.log(`${note.path}: ${problem}`);
+      if (problem === undefined) errors.delete(note.runId);
+      else errors.set(note.runId, problem);
+    }
+    await delay(everyMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function writeOne(note: MetricsNote, { home, openStore }: MetricsFilesPorts): Promise<undefined> {
+  const log = new RunLog(await openStore(note.store), note.runId as RunId);
+  const isComplete = await writeMetricsFile(note.path, log);
+  if (!isComplete) return;
+  forgetMetricsFile(home, note.runId);
+  // A resume may have written the note again in between.
+  const state = (await log.status())?.state;
+  if (state !== undefined && !endedStates.has(state)) writeNote(home, note);
+}
