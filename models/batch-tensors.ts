@@ -24,7 +24,10 @@ export interface BatchTensors {
   readonly microSamples: Int32Array;
 }
 
-/** What a batch belongs to: two iterations never share an object, so that one's can be removed whatever is being written. */
+/**
+ * The iteration that a batch belongs to. It is part of the bytes, so that no two iterations share an object and one can
+ * be removed at any time.
+ */
 export interface BatchOrigin {
   readonly iteration: number;
   readonly parentState: string;

@@ -1,6 +1,6 @@
 /**
- * The shards of a checkpoint: pieces of the flat fp32 parts of a state, as safetensors. The manifest says which elements
- * lie where, so any number of shards loads.
+ * The shards of a checkpoint: pieces of the flat fp32 parts of a state, as safetensors. The manifest says which
+ * elements are in which shard, so any number of shards can be loaded.
  */
 import { TerminalError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
@@ -13,19 +13,22 @@ import { f32 } from './trajectories.ts';
 export const checkpointParts = ['weights', 'm', 'v'] as const;
 export type CheckpointPart = (typeof checkpointParts)[number];
 
-/** Size of a shard: small enough to hash and write beside training, large enough for a fast disk; whole digest blocks. */
+/**
+ * Size of a shard: small enough to hash and write while training runs, large enough for a fast disk; a multiple of the
+ * digest's blocks.
+ */
 export const defaultShardBytes = 256 * 1024 * 1024;
 
 export interface EncodedShard {
-  /** The file, lying in the flat part itself: it must not change before they are written. */
+  /** The file as pieces of the flat part itself, which must not change before they are written. */
   readonly pieces: readonly Uint8Array[];
   readonly bytes: number;
   readonly tensors: ShardInfo['tensors'];
 }
 
 /**
- * One shard at a time; nothing is copied. `origin` stands in the shard's metadata: what it belongs to. Two checkpoints never
- * share a shard, so that one can be removed whatever is being written.
+ * Makes one shard at a time, without copies. `origin` is written into the shard's metadata, so that no two checkpoints
+ * share a shard and one can be removed at any time.
  */
 export function* encodeShards(
   part: CheckpointPart,
@@ -53,8 +56,8 @@ export interface ShardPiece {
 }
 
 /**
- * Gives the pieces of one shard to the sinks that `sinkOf` has for them, as the file comes. Throws TerminalError
- * `DamagedShard` when it does not hold what the manifest says; what was given until then is no state.
+ * Streams the pieces of one shard to the sinks that `sinkOf` returns. Throws TerminalError `DamagedShard` when its
+ * content does not match the manifest; the pieces received until then must not be used.
  */
 export async function readShard(
   shard: ShardInfo,

@@ -37,7 +37,7 @@ describe('readDecoderConfig', () => {
     expect(readDecoderConfig(nested)).toEqual(readDecoderConfig(v4));
   });
 
-  it('takes the defaults of each family', () => {
+  it('uses the defaults of each family', () => {
     expect(readDecoderConfig(llama)).toMatchObject({
       family: 'llama',
       headDim: 8,
@@ -70,7 +70,7 @@ describe('readDecoderConfig', () => {
     expect(readDecoderConfig({ ...qwen3, attention_bias: true })).toMatchObject({ qkvBias: true, outBias: true });
   });
 
-  it('slides only the layers that slide', () => {
+  it('gives a window only to layers with sliding attention', () => {
     const window = { use_sliding_window: true, sliding_window: 4, max_window_layers: 1 };
     expect(readDecoderConfig({ ...qwen2, ...window }).windows).toEqual([0, 4]);
     expect(readDecoderConfig({ ...qwen2, ...window, use_sliding_window: false }).windows).toEqual([0, 0]);
@@ -115,7 +115,7 @@ describe('readDecoderConfig', () => {
     expect(() => readDecoderConfig({ ...llama, ...change })).toThrow(message);
   });
 
-  it('answers any JSON with a config or InvalidInputError (property)', () => {
+  it('returns a config or InvalidInputError for any JSON (property)', () => {
     const mutated = fc.dictionary(
       fc.constantFrom(...Object.keys(qwen3), 'rope_scaling', 'layer_types', 'sliding_window'),
       fc.jsonValue(),
@@ -134,7 +134,7 @@ describe('readDecoderConfig', () => {
 });
 
 describe('expectedTensors', () => {
-  it('is sorted, and tied models have no head', () => {
+  it('is sorted, and tied models have no output head', () => {
     const names = expectedTensors(readDecoderConfig({ ...qwen3, tie_word_embeddings: true })).map(
       (tensor) => tensor.name,
     );

@@ -1,6 +1,6 @@
 /**
- * From a Hugging Face `config.json`, with the keys of transformers 4 or 5, to the engine's decoder config, and the
- * tensors such a model must have. A field that is absent takes the family's default in transformers.
+ * Converts a Hugging Face `config.json`, with the keys of transformers 4 or 5, to the engine's decoder config and the
+ * model's expected tensors. A missing field has the family's default in transformers.
  */
 import { InvalidInputError } from '../core/errors.ts';
 import { modelLimits } from '../core/model-limits.ts';
@@ -17,7 +17,10 @@ export const supportedArchitectures: Readonly<Record<string, Family>> = {
 };
 export const supportedDtypes = ['float32', 'bfloat16', 'float16'] as const;
 
-/** Throws InvalidInputError that names the field, what was found and what is supported. `where`: the file, for the message. */
+/**
+ * Throws InvalidInputError with the field, the found value and the supported ones. `where`: the file's path for the
+ * message.
+ */
 export function readDecoderConfig(configJson: unknown, where = 'config.json'): DecoderConfig {
   const fields = new Fields(configJson, where);
   const family = readFamily(fields);
@@ -165,8 +168,8 @@ function readKvHeads(fields: Fields, family: Family, heads: number): number {
 }
 
 /**
- * Qwen slides only with `use_sliding_window`, and then from layer `max_window_layers` on, unless `layer_types` says
- * which. A llama has no window, whatever other keys say.
+ * Qwen uses a window only with `use_sliding_window`, and then from layer `max_window_layers` on, unless `layer_types`
+ * lists the layers. A llama has no window, whatever other keys say.
  */
 function readWindows(fields: Fields, family: Family, layers: number): number[] {
   const types = readLayerTypes(fields, layers);

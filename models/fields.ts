@@ -1,4 +1,4 @@
-/** Reading fields of a parsed JSON object at the edge: every refusal names the field, what was expected and what came. */
+/** Reads fields of a parsed JSON object; every error names the field, the expected and the found value. */
 import { InvalidInputError } from '../core/errors.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
@@ -7,14 +7,17 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A value as an error message shows it: short, one line. */
+/** A value for an error message: short, on one line. */
 export function show(value: unknown): string {
   if (value === undefined) return 'nothing';
   const text = typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? String(value));
   return text.length <= 80 ? text : `${text.slice(0, 77)}...`;
 }
 
-/** Typed access to one object's fields. A field that is absent or null takes `fallback`; without one it is refused. */
+/**
+ * Typed access to the fields of one object. A missing or null field has the value `fallback`; without a fallback it is
+ * an error.
+ */
 export class Fields {
   readonly object: JsonObject;
   readonly where: string;

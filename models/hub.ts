@@ -1,9 +1,9 @@
 /**
- * A model as a local folder: one that is there, or one of the Hugging Face hub, fetched once into a cache by commit.
+ * A model as a local folder: an existing one, or one from the Hugging Face hub, downloaded once into a cache by commit.
  *
- * Cache: `<cache>/<org>--<name>/<commit>/` with the files; `complete.json` in it lists what was checked, and is written
- * last. `<cache>/<org>--<name>/refs/<revision>` remembers the commit that a branch last named, for when the hub is out of
- * reach. A commit that is complete needs no network at all.
+ * Cache: `<cache>/<org>--<name>/<commit>/` with the files. `complete.json` in it lists the verified files and is
+ * written last. `<cache>/<org>--<name>/refs/<revision>` stores the commit that a branch last pointed to, for when the
+ * hub is unreachable. A complete commit needs no network.
  */
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -26,21 +26,21 @@ export interface FetchProgress {
 export interface ModelOptions extends HubSettings {
   /** `PETREL_HOME/hub`. */
   readonly cache: string;
-  /** Used when the reference names no revision itself. Default: main. */
+  /** Revision to use when the reference contains none. Default: main. */
   readonly revision?: string;
   readonly onProgress?: (progress: FetchProgress) => void;
-  /** Called before a download with the bytes that are still to come. Throws when there is no room for them. */
+  /** Called before a download with the number of bytes. Throws when the disk has too little space. */
   readonly checkRoom?: (bytes: number) => Promise<void>;
   readonly download?: Pick<DownloadOptions, 'attempts' | 'retryMs'>;
-  /** Fetch what describes the model, and leave its weights for later. */
+  /** Downloads the files that describe the model, without its weights. */
   readonly withoutWeights?: boolean;
 }
 
 export interface LocalModel {
   readonly folder: string;
-  /** Where it came from; absent for a folder of the user's. */
+  /** Origin on the hub; absent for a folder of the user. */
   readonly hub?: { readonly name: string; readonly revision: string; readonly commit: string };
-  /** Bytes of weights that are not in the folder yet; absent when all are. */
+  /** Bytes of weights that are not downloaded yet; absent when all are. */
   readonly missingBytes?: number;
 }
 
@@ -77,7 +77,7 @@ async function fetchModel(model: HubModel, options: ModelOptions): Promise<Local
   return { folder, hub, ...(missingBytes > 0 && { missingBytes }) };
 }
 
-/** A full commit stands for itself; a branch is asked for, or, without the hub, taken as last seen. */
+/** A full commit is used as it is. A branch is resolved by the hub, or by the cache when the hub is unreachable. */
 async function resolveCommit(client: HubClient, model: HubModel, home: string): Promise<string> {
   if (/^[\da-f]{40}$/.test(model.revision) && (await isComplete(join(home, model.revision)))) return model.revision;
   const ref = join(home, 'refs', encodeURIComponent(model.revision));
@@ -96,7 +96,7 @@ async function resolveCommit(client: HubClient, model: HubModel, home: string): 
   }
 }
 
-/** Returns the bytes of weights that were left out. */
+/** Returns the bytes of weights that were not downloaded. */
 async function fetchFiles(client: HubClient, model: HubModel, folder: string, options: ModelOptions): Promise<number> {
   const files = chooseFiles(await client.files(model), model.name);
   const totalBytes = files.reduce((sum, file) => sum + file.size, 0);
@@ -122,7 +122,7 @@ async function fetchFiles(client: HubClient, model: HubModel, folder: string, op
 
 const isWeights = ({ path }: HubFile): boolean => path.endsWith('.safetensors');
 
-/** Less what an earlier attempt has fetched. */
+/** Minus the bytes of an earlier attempt. */
 async function bytesToCome(files: readonly HubFile[], folder: string): Promise<number> {
   const missing = files.map(async ({ path, size }) => Math.max(0, size - (await fetchedBytes(join(folder, path)))));
   return (await Promise.all(missing)).reduce((sum, size) => sum + size, 0);

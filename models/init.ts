@@ -3,7 +3,10 @@ import type { DecoderConfig } from '../core/ports.ts';
 import { expectedTensors } from './config.ts';
 import type { FloatTensor } from './safetensors.ts';
 
-/** Norm weights 1, biases 0, all else normal with standard deviation `std`; the same seed gives the same weights everywhere. */
+/**
+ * Norm weights 1, biases 0, all others normal with standard deviation `std`. The same seed gives the same weights
+ * everywhere.
+ */
 export function initialTensors(config: DecoderConfig, seed: number, std: number): FloatTensor[] {
   const random = uniform(seed);
   return expectedTensors(config)
@@ -17,12 +20,12 @@ export function initialTensors(config: DecoderConfig, seed: number, std: number)
     });
 }
 
-/** Box–Muller; only one of the pair is used, for plainness. */
+/** Box–Muller; for simplicity only one value of each pair is used. */
 function normal(random: () => number): number {
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }
 
-/** Mulberry32 (T. Ettinger): 32 bits of state, enough to start a model from. In [0, 1). */
+/** Mulberry32 (T. Ettinger): 32 bits of state, enough for initial weights. In [0, 1). */
 function uniform(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

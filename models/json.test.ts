@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Float, isLossy, parseJson } from './json.ts';
 
 describe('parseJson', () => {
-  it('keeps what JSON.parse loses', () => {
+  it('keeps details that JSON.parse loses', () => {
     expect(parseJson('[1, 1.0, 1e2, 1.5, 123456789012345678901, -0.0]')).toEqual([
       1,
       new Float(1),
@@ -65,7 +65,7 @@ describe('parseJson', () => {
     );
   });
 
-  it('takes a time in proportion to the text, also for long runs of digits and blanks', () => {
+  it('takes time proportional to the text, also for long runs of digits and blanks', () => {
     const long = 200_000;
     const texts = [
       `[1.${'0'.repeat(long)}1]`,
@@ -84,16 +84,16 @@ describe('parseJson', () => {
       }
       return (process.cpuUsage().user - before) / 1000;
     });
-    // Quadratic, the first takes 40 s.
+    // With a quadratic reader the first text takes 40 s.
     expect(Math.max(...spent)).toBeLessThan(2_000);
   });
 
-  it('refuses integers of more digits than Python reads', () => {
+  it('refuses integers with more digits than Python accepts', () => {
     expect(parseJson(`[${'9'.repeat(4300)}]`)).toEqual([BigInt('9'.repeat(4300))]);
     expect(() => parseJson(`[${'9'.repeat(4301)}]`)).toThrow(/more than 4300 digits/);
   });
 
-  it('refuses absurd depth instead of overflowing', () => {
+  it('refuses very deep nesting instead of overflowing the stack', () => {
     expect(() => parseJson(`${'['.repeat(100_000)}1.0`)).toThrow(SyntaxError);
   });
 });

@@ -15,12 +15,14 @@ export class Float {
 }
 
 /**
- * Signs of a number or a key that JSON.parse does not keep. A string that looks so costs only time. No part may try a run of
- * digits from each of its positions: hostile files have long ones.
+ * Signs of a number or a key that JSON.parse would change. A string with such signs costs only time. No part of the
+ * pattern may retry a run of digits from each position, because hostile files contain long runs.
  */
 const lossy = /\d\.(?!\d)|\.\d*0(?!\d)|\d[eE]|\d{16}|-0|"\d+"\s*:|NaN|Infinity/;
 
-/** Longest integer read, in digits: as Python's json, since longer ones take time that grows with their square. */
+/**
+ * Longest integer, in digits. The same limit as Python's json, because the time grows with the square of the length.
+ */
 const maxDigits = 4300;
 
 /**
@@ -31,7 +33,7 @@ export function parseJson(text: string): unknown {
   return isLossy(text) ? new Reader(text).read() : (JSON.parse(text) as unknown);
 }
 
-/** Might JSON.parse lose something of this text? */
+/** Could JSON.parse change something in this text? */
 export function isLossy(text: string): boolean {
   return lossy.test(text);
 }
@@ -91,7 +93,10 @@ class Reader {
     return text;
   }
 
-  /** Where the string that begins here is over. Searched, not matched: a regular expression runs out of stack on megabytes. */
+  /**
+   * The end of the string that starts here. It is searched without a regular expression, which would run out of stack
+   * on megabytes.
+   */
   #endOfString(): number | undefined {
     if (this.#text[this.#at] !== '"') return undefined;
     for (let at = this.#at + 1; ; at += 2) {

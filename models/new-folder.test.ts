@@ -13,13 +13,13 @@ afterEach(() => rm(around, { recursive: true, force: true }));
 const fill = (partial: string) => writeFile(join(partial, 'ours'), 'ours');
 
 describe('a new folder', () => {
-  it('appears with what was written, also below folders that are not there yet', async () => {
+  it('appears with its files, also below missing folders', async () => {
     await writeNewFolder(join(around, 'a/b/c'), fill);
     expect(await readdir(join(around, 'a/b'))).toEqual(['c']);
     expect(await readFile(join(around, 'a/b/c/ours'), 'utf8')).toBe('ours');
   });
 
-  it('may take the place of an empty one, also through a symbolic link', async () => {
+  it('may replace an empty folder, also through a symbolic link', async () => {
     await mkdir(join(around, 'empty'));
     await symlink('empty', join(around, 'link'));
     await writeNewFolder(join(around, 'link'), fill);
@@ -38,7 +38,7 @@ describe('a new folder', () => {
     ],
     ['a link to nothing', () => symlink('nowhere', join(around, 'out'))],
     ['a folder that is not empty', () => mkdir(join(around, 'out/mine'), { recursive: true })],
-  ])('does not take the place of %s', async (_, make) => {
+  ])('does not replace %s', async (_, make) => {
     await make();
     const before = await readdir(around, { recursive: true });
     await expect(writeNewFolder(join(around, 'out'), fill)).rejects.toMatchObject({ code: 'InvalidInput' });
@@ -48,12 +48,12 @@ describe('a new folder', () => {
   it.each([
     ['a file', () => writeFile(join(around, 'out'), 'mine')],
     ['a folder that is not empty', () => mkdir(join(around, 'out/mine'), { recursive: true })],
-  ])('does not take the place of %s that came while it was written', async (_, make) => {
+  ])('does not replace %s that appeared during the writing', async (_, make) => {
     const writing = writeNewFolder(join(around, 'out'), async (partial) => {
       await fill(partial);
       await make();
     });
-    await expect(writing).rejects.toThrow('something was put there while the files were written');
+    await expect(writing).rejects.toThrow('something was created there while the files were written');
     expect((await readdir(around, { recursive: true }))[0]).toBe('out');
     expect((await readdir(around)).length).toBe(1);
   });

@@ -1,18 +1,18 @@
-/** A folder that appears under its name only when it is complete, and never in the place of anything that is there. */
+/** Creates a folder that appears under its name only when it is complete, and never replaces existing files. */
 import { randomBytes } from 'node:crypto';
 import { lstat, mkdir, readdir, realpath, rename, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { InvalidInputError } from '../core/errors.ts';
 
 /**
- * `write` fills a temporary folder beside `folder`, which is then renamed to `folder`. An empty folder may be in its place.
- * Throws InvalidInputError for anything else that is there, also when it came while `write` was at work.
+ * `write` fills a temporary folder next to `folder`, which is then renamed to `folder`. An empty folder may be
+ * replaced. Throws InvalidInputError for anything else at that path, also if it appeared during the writing.
  */
 export async function writeNewFolder(folder: string, write: (partial: string) => Promise<void>): Promise<void> {
   const place = await freePlace(folder);
   await mkdir(dirname(place), { recursive: true });
   const partial = `${place}.partial-${randomBytes(8).toString('hex')}`;
-  await mkdir(partial); // fails when it exists, so all that is in it was written here
+  await mkdir(partial); // fails if it exists, so everything in it was written here
   try {
     await write(partial);
     await publish(partial, place);
@@ -35,13 +35,13 @@ async function freePlace(folder: string): Promise<string> {
   throw occupied(place, 'the folder exists and is not empty');
 }
 
-/** rename(2) replaces nothing but an empty folder. */
+/** rename(2) replaces only an empty folder. */
 async function publish(partial: string, place: string): Promise<void> {
   try {
     await rename(partial, place);
   } catch (error) {
     if (!occupiedCodes.has(codeOf(error))) throw error;
-    throw occupied(place, 'something was put there while the files were written', error);
+    throw occupied(place, 'something was created there while the files were written', error);
   }
 }
 

@@ -26,7 +26,9 @@ export function ropeInverseFrequencies(config: Fields, headDim: number, maxPosit
   throw unsupported(config, `rope type ${show(type)} is not supported; supported: ${supportedRopeTypes.join(', ')}`);
 }
 
-/** Long wavelengths are slowed by `factor`, short ones kept, between the bounds a blend (Llama 3.1). */
+/**
+ * Long wavelengths are slowed by `factor`, short ones are kept, and between the limits the two are blended (Llama 3.1).
+ */
 function llama3Scaling(plain: readonly number[], rope: Fields, maxPositions: number): number[] {
   const factor = rope.positive('factor');
   const low = rope.positive('low_freq_factor');
@@ -42,7 +44,7 @@ function llama3Scaling(plain: readonly number[], rope: Fields, maxPositions: num
   });
 }
 
-/** The one set of rope settings; layer types that differ are refused, as the engine has one table. */
+/** The one set of rope settings. Layer types with different settings are refused, because the engine has one table. */
 function ropeSettings(config: Fields): unknown {
   const settings = config.get('rope_scaling') ?? config.get('rope_parameters') ?? {};
   if (!isObject(settings)) return settings;

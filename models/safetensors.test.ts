@@ -25,13 +25,13 @@ const sample: Record<string, MemoryTensor> = {
 };
 
 describe('in memory', () => {
-  it('gives tensors and metadata back', () => {
+  it('returns the same tensors and metadata', () => {
     const { tensors, metadata } = decodeSafetensors(encodeSafetensors(sample, { b: '2', a: '1' }));
     expect(Object.fromEntries(tensors)).toEqual(sample);
     expect(metadata).toEqual({ a: '1', b: '2' });
   });
 
-  it('writes the same bytes whatever the order of the keys, data aligned to 8', () => {
+  it('writes the same bytes for any order of keys, with data aligned to 8', () => {
     const reversed = Object.fromEntries(Object.entries(sample).reverse());
     const bytes = encodeSafetensors(sample);
     expect(encodeSafetensors(reversed)).toEqual(bytes);
@@ -65,8 +65,8 @@ describe('damage', () => {
     ['a header longer than the file', Uint8Array.of(255, 255, 255, 255, 255, 255, 255, 255, 1), /header claims/],
     ['text', file('hello', 0), /not valid JSON/],
     ['a list', file('[1]', 0), /not a JSON object/],
-    ['an overlap', file({ a: f32(0, 4), b: f32(0, 4) }, 8), /begins at byte 0, expected 4/],
-    ['a gap', file({ a: f32(0, 4), b: f32(8, 12) }, 12), /begins at byte 8, expected 4/],
+    ['an overlap', file({ a: f32(0, 4), b: f32(0, 4) }, 8), /starts at byte 0, expected 4/],
+    ['a gap', file({ a: f32(0, 4), b: f32(8, 12) }, 12), /starts at byte 8, expected 4/],
     ['bytes left over', file({ a: f32(0, 4) }, 8), /take 4 bytes, the file has 8/],
     ['a truncated file', file({ a: f32(0, 4) }, 3), /take 4 bytes, the file has 3/],
     ['a wrong size', file({ a: f32(0, 4, [2]) }, 4), /takes 8 bytes/],
@@ -81,7 +81,7 @@ describe('damage', () => {
     expect(() => decodeSafetensors(bytes)).toThrow(message);
   });
 
-  it('any mutated byte gives the same tensors in another value, or InvalidInputError (property)', () => {
+  it('any changed byte gives the same tensors with another value, or InvalidInputError (property)', () => {
     const bytes = encodeSafetensors(sample);
     const edit = fc.record({ at: fc.nat(bytes.length - 1), value: fc.nat(255) });
     fc.assert(
@@ -125,7 +125,7 @@ describe('files', () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  it('are read as in memory, and damage is named with the path', async () => {
+  it('are read as in memory, and errors contain the path', async () => {
     const path = join(folder, 'model.safetensors');
     await writeFile(path, encodeSafetensors(sample));
     const source = await openSafetensors(folder);

@@ -1,4 +1,4 @@
-/** What a decoder of tensors asks of them before anybody indexes with them: lengths that agree, offsets and indices inside. */
+/** Checks of decoded tensors before they are used as indices: matching lengths, offsets and indices in range. */
 import { damage } from '../core/damage.ts';
 import type { PauseError } from '../core/errors.ts';
 
@@ -16,7 +16,7 @@ export function checkLengths(
   }
 }
 
-/** Throws PauseError `DamagedRecord` unless the offsets cut `total` values into `parts` ranges, in order. */
+/** Throws PauseError `DamagedRecord` unless the offsets divide `total` values into `parts` ranges, in order. */
 export function checkOffsets(where: string, name: string, offsets: Int32Array, parts: number, total: number): void {
   if (!Number.isInteger(parts) || offsets.length !== parts + 1)
     throw misshapen(where, `tensor ${name}: expected ${parts} ranges, found ${offsets.length} offsets`);
@@ -27,11 +27,11 @@ export function checkOffsets(where: string, name: string, offsets: Int32Array, p
       throw misshapen(where, `tensor ${name}: range ${i} ends before it starts`);
 }
 
-/** Throws PauseError `DamagedRecord` unless all values index into `count` things. */
+/** Throws PauseError `DamagedRecord` unless all values are indices below `count`. */
 export function checkIndices(where: string, name: string, values: Int32Array, count: number): void {
   const wrong = values.findIndex((value) => value < 0 || value >= count);
   if (wrong >= 0)
-    throw misshapen(where, `tensor ${name}: value ${values[wrong]} at ${wrong} is no index into ${count}`);
+    throw misshapen(where, `tensor ${name}: value ${values[wrong]} at ${wrong} is not an index below ${count}`);
 }
 
 export function misshapen(where: string, what: string): PauseError {

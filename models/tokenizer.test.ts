@@ -58,13 +58,13 @@ describe('openTokenizer', () => {
     expect(Array.from(await tokenizer.encode('aba<end>'))).toEqual([7, 0, 9]);
   });
 
-  it('drops special tokens only, and passes over ids that name nothing', async () => {
+  it('drops special tokens only, and ignores unknown ids', async () => {
     const tokenizer = await openTokenizer(folder);
     expect(tokenizer.decode([8, 0, 10, 9, 99, -1])).toBe('<s>a<tool><end>');
     expect(tokenizer.decode([8, 0, 10, 9], { skipSpecial: true })).toBe('a<tool>');
   });
 
-  it('streams whole texts, and calls stable only what no later token changes', async () => {
+  it('streams whole texts, and marks only text as stable that no later token changes', async () => {
     const stream = (await openTokenizer(folder)).stream();
     expect([stream.push(0), stream.push(3), stream.push(4), stream.push(5)]).toEqual([
       'a',
@@ -78,14 +78,14 @@ describe('openTokenizer', () => {
     expect(stream.text.slice(0, stream.stable)).toBe('a😀');
   });
 
-  it('is opened once, and anew when a file changes', async () => {
+  it('is opened once, and again when a file changes', async () => {
     const first = await openTokenizer(folder);
     expect(await openTokenizer(folder)).toBe(first);
     await writeFile(join(folder, 'generation_config.json'), JSON.stringify({ eos_token_id: [10, 9, 7] }));
     expect((await openTokenizer(folder)).stopTokens).toEqual([7, 9, 10]);
   });
 
-  it('says which file is missing or damaged', async () => {
+  it('names the missing or damaged file', async () => {
     await expect(openTokenizer(join(folder, 'nowhere'))).rejects.toThrow(/there is no tokenizer.json/);
     const broken = await mkdtemp(join(tmpdir(), 'tokenizer-'));
     await writeFile(join(broken, 'tokenizer.json'), '{"model": 1}');

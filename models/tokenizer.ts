@@ -9,7 +9,7 @@ import { InvalidInputError } from '../core/errors.ts';
 import { type JsonObject, isObject } from './fields.ts';
 
 export interface EncodeOptions {
-  /** Add the begin and end tokens that the tokenizer's own template has. Chat templates write theirs: leave it off. */
+  /** Adds the tokenizer's own begin and end tokens. Chat templates write theirs, so leave this off for them. */
   readonly addSpecial?: boolean;
 }
 
@@ -27,9 +27,12 @@ export interface Tokenizer {
   readonly specialTokens: SpecialTokens;
   readonly bosId: number | undefined;
   readonly eosId: number | undefined;
-  /** Where there is none: the end token, else undefined. */
+  /** Without a pad token: the end token, else undefined. */
   readonly padId: number | undefined;
-  /** Generation ends after any of these: eos ids of config.json and generation_config.json, and the tokenizer's own. Ascending. */
+  /**
+   * Generation ends after any of these: the eos ids of config.json and generation_config.json, and the tokenizer's own.
+   * Ascending.
+   */
   readonly stopTokens: readonly number[];
   /** The chat template of the folder, if it has one. */
   readonly chatTemplate: string | undefined;
@@ -38,9 +41,9 @@ export interface Tokenizer {
   /** Tokens of each text, counted on other threads. */
   lengths(texts: readonly string[], options?: EncodeOptions): Promise<number[]>;
   encodePair(text: string, pair: string, options?: EncodeOptions): Promise<Int32Array>;
-  /** Ids that name no token are passed over. */
+  /** Unknown ids are ignored. */
   decode(ids: ArrayLike<number>, options?: DecodeOptions): string;
-  /** Text of a sequence that grows token by token. */
+  /** Text of a growing sequence. */
   stream(options?: DecodeOptions): TextStream;
   idOf(token: string): number | undefined;
   tokenOf(id: number): string | undefined;
@@ -48,7 +51,7 @@ export interface Tokenizer {
 
 const opened = new Map<string, Promise<Tokenizer>>();
 
-/** Opening takes half a second, so the last few are kept, as long as their files stay as they are. */
+/** Opening takes half a second, so the last few are cached while their files do not change. */
 const keptOpen = 4;
 
 /** Throws InvalidInputError when a file is missing or damaged. */
@@ -103,7 +106,7 @@ async function readTokenizer(folder: string): Promise<Tokenizer> {
       { where: path, cause },
     );
   }
-  // Padding or truncation left in the file would change every result.
+  // Padding or truncation settings in the file would change every result.
   library.disablePadding();
   library.disableTruncation();
   return new FolderTokenizer(library, specialAddedTokens(json), await readCompanions(folder));
@@ -126,7 +129,7 @@ class FolderTokenizer implements Tokenizer {
   readonly #library: Library;
   readonly #decoder: Decoder | null;
   readonly #special: ReadonlySet<string>;
-  /** Tokens by id, as far as they were asked for. */
+  /** Tokens by id, filled on demand. */
   readonly #tokens: (string | undefined)[] = [];
 
   constructor(library: Library, special: ReadonlySet<string>, { specialTokens, eosIds, chatTemplate }: Companions) {
@@ -163,7 +166,7 @@ class FolderTokenizer implements Tokenizer {
     return Int32Array.from((await this.#library.encode(text, pair, { addSpecialTokens: addSpecial })).getIds());
   }
 
-  /** What the library's own decode does, without its thread pool: tokens of the ids, then the decoder. */
+  /** The same as the library's own decode, without its thread pool: looks the tokens up, then runs the decoder. */
   decode(ids: ArrayLike<number>, { skipSpecial = false }: DecodeOptions = {}): string {
     const tokens: string[] = [];
     for (let i = 0; i < ids.length; i++) {
@@ -194,10 +197,10 @@ class FolderTokenizer implements Tokenizer {
 }
 
 /**
- * Decodes a growing sequence. `push` gives the whole text so far, exactly as decoding all ids at once would, and `stable`:
- * how many UTF-16 units of it can no longer change. Text that ends in U+FFFD may be a character still to be finished, and
- * byte tokens can turn earlier characters back into U+FFFD; so only what was the same before and after a token that ended
- * cleanly is stable.
+ * Decodes a growing sequence. `push` returns the whole text so far, exactly as decoding all ids at once would, and
+ * `stable`: how many UTF-16 units of it can no longer change. Text that ends in U+FFFD may be an incomplete character,
+ * and byte tokens can turn earlier characters back into U+FFFD. So only text that was the same before and after a
+ * cleanly ended token is stable.
  */
 export class TextStream {
   readonly #decode: (ids: readonly number[]) => string;
@@ -235,7 +238,7 @@ function commonPrefix(a: string, b: string): number {
   return length;
 }
 
-/** Added tokens marked as special: those that `skipSpecial` drops. */
+/** Added tokens marked as special, which `skipSpecial` drops. */
 function specialAddedTokens(tokenizerJson: string): ReadonlySet<string> {
   const added = (JSON.parse(tokenizerJson) as JsonObject)['added_tokens'];
   const tokens = Array.isArray(added) ? (added as unknown[]).filter(isObject) : [];
@@ -259,7 +262,7 @@ async function readCompanions(folder: string): Promise<Companions> {
   };
 }
 
-/** A name ends in `_token`; its value is the text, or an object that has it as `content`. */
+/** A name ends in `_token`; its value is the text, or an object with the text as `content`. */
 function specialTokens(file: JsonObject | undefined): Record<string, string> {
   const tokens: Record<string, string> = {};
   for (const [name, value] of Object.entries(file ?? {})) {
@@ -275,7 +278,7 @@ function eosIds(file: JsonObject | undefined): number[] {
   return ids.filter((id): id is number => Number.isSafeInteger(id) && (id as number) >= 0);
 }
 
-/** A text, or a list of named templates, of which `default` is meant. */
+/** A text, or a list of named templates, of which `default` is used. */
 function templateOf(file: JsonObject | undefined): string | undefined {
   const value = file?.['chat_template'];
   if (typeof value === 'string') return value;
@@ -296,10 +299,10 @@ async function readJsonObject(path: string): Promise<JsonObject | undefined> {
   throw new InvalidInputError(`${path}: expected a JSON object`, { where: path });
 }
 
-/** The largest tokenizer.json that is known has 35 MB. */
+/** The largest known tokenizer.json has 35 MB. */
 const maxFileBytes = 256 * 1024 * 1024;
 
-/** undefined when there is no such file. */
+/** undefined when the file does not exist. */
 async function readText(path: string): Promise<string | undefined> {
   try {
     const { size } = await stat(path);

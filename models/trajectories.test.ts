@@ -23,7 +23,7 @@ function made(draws: readonly number[], first: number, n: number): Trajectories 
   };
 }
 
-/** All ways of cutting: draws at any place, a single draw's samples at any place. */
+/** All divisions: between draws, and between the samples of one draw. */
 function cut(draws: readonly number[], first: number, n: number, choose: (below: number) => number): Trajectories[] {
   if (draws.length === 1 && n === 1) return [made(draws, first, n)];
   const whole = choose(3) === 0;
@@ -37,7 +37,7 @@ function cut(draws: readonly number[], first: number, n: number, choose: (below:
 }
 
 describe('trajectories', () => {
-  it('of a job in parts, however it was cut, join to the bytes of the whole', () => {
+  it('of a job’s parts, however divided, join to the same bytes as the whole', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 6 }),
@@ -54,7 +54,7 @@ describe('trajectories', () => {
     );
   });
 
-  it('join around a sample that has none, whose draw keeps its prompt', () => {
+  it('join with a sample that has no response, whose draw keeps its prompt', () => {
     const poisoned: Trajectories = {
       ...made([5], 0, 1),
       promptTokens: new Int32Array(0),

@@ -23,8 +23,8 @@ export interface Trajectories {
 export const stopReasons = { stop: 1, length: 2, poison: 3 } as const;
 
 /**
- * Parts of one job, joined as if it had been done in one piece. They come in order of draws, and of samples within a
- * draw; `samplesPerDraw` is that of the whole.
+ * Joins the parts of one job to the same result as the whole job. The parts are in order of draws, and of samples
+ * within a draw; `samplesPerDraw` is the whole job's.
  */
 export function joinTrajectories(parts: readonly Trajectories[], samplesPerDraw: number): Trajectories {
   // A part that holds only poison samples has no prompts.

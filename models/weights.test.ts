@@ -52,7 +52,7 @@ describe('model folders', () => {
   it.each([
     ['one file', undefined],
     ['shards', 1000],
-  ])('come back exactly in float32 (%s)', async (_, maxShardBytes) => {
+  ])('are restored exactly in float32 (%s)', async (_, maxShardBytes) => {
     const from = makeTrainer((i) => Math.sin(i));
     const out = join(folder, 'model');
     await saveHuggingFace(out, {
@@ -114,7 +114,7 @@ describe('model folders', () => {
     await loadWeights(folder, trainer);
   });
 
-  it('say what is wrong with a folder or an index', async () => {
+  it('give clear errors for a bad folder or index', async () => {
     await expect(openSafetensors(join(folder, 'nowhere'))).rejects.toThrow(/no such model folder/);
     await writeFile(join(folder, 'pytorch_model.bin'), '');
     await expect(openSafetensors(folder)).rejects.toThrow(/expected model.safetensors.*found pytorch_model.bin/);

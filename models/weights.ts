@@ -1,4 +1,4 @@
-/** Weights between a Hugging Face folder and an engine's flat buffers, both ways. */
+/** Converts weights between a Hugging Face folder and an engine's flat buffers, both ways. */
 import { copyFile, readFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InvalidInputError } from '../core/errors.ts';
@@ -7,12 +7,12 @@ import type { JsonObject } from './fields.ts';
 import { writeNewFolder } from './new-folder.ts';
 import { type FloatTensor, type TensorFolder, openSafetensors, writeModelFiles } from './safetensors.ts';
 
-/** What loading needs of a trainer. */
+/** The part of a trainer that loading needs. */
 export type WeightsTarget = Pick<TrainerEngine, 'config' | 'parameters' | 'weights' | 'weightsChanged'>;
 
 /**
- * Fills `trainer.weights` from a folder's safetensors; everything is checked before the first byte is written. `onBytes` is
- * called after every few MiB.
+ * Fills `trainer.weights` from a folder's safetensors. Everything is checked before the first byte is written.
+ * `onBytes` is called after every few MiB.
  */
 export async function loadWeights(folder: string, trainer: WeightsTarget, onBytes?: () => void): Promise<void> {
   const source = await openSafetensors(folder);
@@ -27,7 +27,7 @@ export async function loadWeights(folder: string, trainer: WeightsTarget, onByte
   trainer.weightsChanged();
 }
 
-/** Throws InvalidInputError naming the tensor, what was expected and what was found. */
+/** Throws InvalidInputError with the tensor, the expected and the found value. */
 export function checkTensors(
   source: TensorFolder,
   parameters: readonly Pick<ParameterInfo, 'name' | 'shape'>[],
@@ -59,7 +59,7 @@ export function checkTensors(
     throw refuse(`${extra.length} tensors belong to no parameter of this architecture: ${list(extra)}`);
 }
 
-/** Buffers that old checkpoints stored, and the output head that a tied model does not use. */
+/** Buffers that old checkpoints contain, and the output head that a tied model does not use. */
 function isHarmless(name: string, tied: boolean): boolean {
   return name.endsWith('rotary_emb.inv_freq') || (tied && name === 'lm_head.weight');
 }
@@ -69,11 +69,11 @@ function list(names: readonly string[]): string {
 }
 
 export interface SavedModel {
-  /** The content of config.json; its dtype is set to what is stored. */
+  /** The content of config.json; its dtype is set to the stored one. */
   readonly config: JsonObject;
   readonly tensors: readonly FloatTensor[];
   readonly dtype: 'float32' | 'bfloat16';
-  /** Where generation_config.json, tokenizer and template files are copied from, as far as they are there. */
+  /** Source of generation_config.json, tokenizer and template files, if they exist. */
   readonly companions?: string;
   readonly maxShardBytes?: number;
 }
@@ -94,8 +94,8 @@ export const companionFiles: readonly string[] = [
 ];
 
 /**
- * Writes a folder that transformers loads. It appears under its name only when complete. Throws InvalidInputError when
- * anything but an empty folder is in its place, before or after the writing; nothing of that is touched.
+ * Writes a folder that transformers can load. It appears under its name only when complete. Throws InvalidInputError
+ * when anything but an empty folder is at that path, before or after the writing; existing files are not touched.
  */
 export async function saveHuggingFace(folder: string, model: SavedModel): Promise<void> {
   await writeNewFolder(folder, async (partial) => {
@@ -109,7 +109,7 @@ export async function saveHuggingFace(folder: string, model: SavedModel): Promis
   });
 }
 
-/** A trainer's parameters as tensors over its own memory: no copy. */
+/** A trainer's parameters as tensors over its own memory, without a copy. */
 export function trainerTensors(trainer: Pick<TrainerEngine, 'parameters' | 'weights'>): FloatTensor[] {
   return trainer.parameters.map(({ name, shape, offset, size }) => ({
     name,

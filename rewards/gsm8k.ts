@@ -11,7 +11,7 @@ const TAIL = 300;
 
 export type Gsm8kMethod = 'strict' | 'flexible';
 
-/** The answer as written, undefined when there is none. */
+/** The answer's text; undefined when there is none. */
 export function extractGsm8k(solution: string, method: Gsm8kMethod): string | undefined {
   const tail = solution.length > TAIL ? [...solution].slice(-TAIL).join('') : solution;
   if (method === 'strict') {
@@ -21,11 +21,14 @@ export function extractGsm8k(solution: string, method: Gsm8kMethod): string | un
   if (method !== 'flexible')
     throw new InvalidInputError(`unknown method "${String(method)}"`, { hint: 'strict or flexible' });
   const runs = [...tail.matchAll(/-?[0-9.,]+/g)].map((match) => match[0]);
-  // When nothing but dots was found, the reference ends on the first of them.
+  // If only dots were found, the reference returns the first of them.
   return runs.findLast((run) => run !== '.') ?? runs[0];
 }
 
-/** Settings `method` (strict), `format_score` (0: a wrong answer in the right form), `score` (1: a right one). Gives `acc`, too: is the answer right? */
+/**
+ * Settings: `method` (strict), `format_score` (0: for a wrong answer in the right form), `score` (1: for a right
+ * answer). Also returns `acc`: is the answer right?
+ */
 export const gsm8k: Scorer = ({ solutionStr, groundTruth }, settings) => {
   const answer = extractGsm8k(solutionStr, (settings['method'] ?? 'strict') as Gsm8kMethod);
   const acc = answer === String(groundTruth);

@@ -7,7 +7,7 @@ export const lastInteger: Scorer = ({ solutionStr, groundTruth }) => {
   return { score: Number(acc), acc };
 };
 
-/** A minus counts as a sign only where no digit or letter stands before it: "4-2" ends in 2, "= -2" in −2. */
+/** A minus is a sign only if no digit or letter is before it: "4-2" ends in 2, "= -2" in −2. */
 export function lastIntegerIn(text: string): bigint | undefined {
   const matches = [...text.matchAll(/(?<![\p{L}\p{N}])-?\d+(?:,\d{3})*|\d+(?:,\d{3})*/gu)];
   const last = matches.at(-1)?.[0];

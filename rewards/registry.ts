@@ -1,4 +1,4 @@
-/** Built-in scorers: one file and one line each. A row's `data_source` chooses, unless `reward.scorer` names one. */
+/** Built-in scorers: one file and one line each. A row's `data_source` decides, unless `reward.scorer` names one. */
 import { InvalidInputError } from '../core/errors.ts';
 import { exact } from './exact.ts';
 import { gsm8k } from './gsm8k.ts';
@@ -8,7 +8,7 @@ import type { Scorer } from './types.ts';
 interface Entry {
   readonly name: string;
   readonly scorer: Scorer;
-  /** Values of `data_source` that it serves, besides its own name. */
+  /** Values of `data_source` that it scores, besides its own name. */
   readonly sources: readonly string[];
 }
 
@@ -20,7 +20,7 @@ const SCORERS: readonly Entry[] = [
 
 export const SCORER_NAMES: readonly string[] = SCORERS.map((entry) => entry.name);
 
-/** @throws InvalidInputError naming the scorers there are. */
+/** @throws InvalidInputError with the known scorers. */
 export function scorerByName(name: string): Scorer {
   const found = SCORERS.find((entry) => entry.name === name);
   if (found === undefined) {
@@ -29,7 +29,7 @@ export function scorerByName(name: string): Scorer {
   return found.scorer;
 }
 
-/** Name of the scorer of a data source. @throws InvalidInputError when no scorer serves it. */
+/** Name of the scorer for a data source. @throws InvalidInputError when there is none. */
 export function scorerNameFor(dataSource: string): string {
   const found = SCORERS.find((entry) => entry.name === dataSource || entry.sources.includes(dataSource));
   if (found === undefined) {

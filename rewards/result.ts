@@ -1,8 +1,8 @@
 import type { Scored, ScoreColumns } from './types.ts';
 
 /**
- * A scorer's return value as a score and columns. @throws Error saying what came instead of a finite number: such a
- * sample is failed, never scored 0.
+ * A scorer's return value as a score and columns. @throws Error with the returned value when it has no finite number:
+ * such a sample fails, and never gets the score 0.
  */
 export function toScored(value: unknown): Scored {
   if (Array.isArray(value)) return toScored(value[0]);
@@ -20,7 +20,7 @@ function toNumber(value: unknown): number {
   throw new Error(`a scorer must give a finite number, got ${describe(value)}`);
 }
 
-/** Numbers, texts and booleans as they are; a number that JSON cannot hold as null; anything else as JSON text. */
+/** Numbers, texts and booleans unchanged; a number that JSON cannot represent as null; other values as JSON text. */
 function toColumns(values: Readonly<Record<string, unknown>>): ScoreColumns {
   const columns: Record<string, number | string | boolean | null> = {};
   for (const [name, value] of Object.entries(values)) {
@@ -36,7 +36,7 @@ function describe(value: unknown): string {
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;
 }
 
-/** JSON where a value has one: a scorer may give anything, cycles and big integers included. */
+/** JSON if possible: a scorer may return anything, such as cycles and big integers. */
 function asText(value: unknown): string {
   try {
     return JSON.stringify(value) ?? String(value);

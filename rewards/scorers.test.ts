@@ -7,7 +7,7 @@ import { toScored } from './result.ts';
 const input = (solutionStr: string, groundTruth: unknown) => ({ dataSource: 'test', solutionStr, groundTruth });
 
 describe('exact', () => {
-  test('ignores white space around, and nothing else', () => {
+  test('ignores only surrounding white space', () => {
     expect(exact(input(' 42\n', '42'), {})).toEqual({ score: 1, acc: true });
     expect(exact(input('42', 42), {})).toEqual({ score: 1, acc: true });
     expect(exact(input('42.', '42'), {})).toEqual({ score: 0, acc: false });
@@ -37,7 +37,7 @@ describe('last_integer', () => {
 });
 
 describe('the registry', () => {
-  test('routes by data source and refuses what it does not know', () => {
+  test('chooses by data source and refuses unknown ones', () => {
     expect(scorerNameFor('openai/gsm8k')).toBe('gsm8k');
     expect(scorerNameFor('exact')).toBe('exact');
     expect(() => scorerNameFor('elsewhere')).toThrow(/no scorer for data_source "elsewhere"/);
@@ -45,8 +45,8 @@ describe('the registry', () => {
   });
 });
 
-describe('what a scorer gives back', () => {
-  test('is a finite number, an object with a score, or a list that begins with one', () => {
+describe('the return value of a scorer', () => {
+  test('is a finite number, an object with a score, or a list that starts with one', () => {
     expect(toScored(0.5)).toEqual({ score: 0.5, columns: {} });
     expect(toScored(true)).toEqual({ score: 1, columns: {} });
     expect(toScored([2, 'why'])).toEqual({ score: 2, columns: {} });

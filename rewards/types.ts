@@ -1,8 +1,8 @@
-/** What is scored: one response to one dataset row. Names as in verl's `compute_score`, in camel case. */
+/** The input of a scorer: one response to one dataset row. Names as in verl's `compute_score`, in camel case. */
 export interface ScorerInput {
-  /** Column `data_source`; chooses the built-in scorer. */
+  /** Column `data_source`, which decides the built-in scorer. */
   readonly dataSource: string;
-  /** The response as text, special tokens removed. */
+  /** The response as text, without special tokens. */
   readonly solutionStr: string;
   /** Column `reward_model.ground_truth`: usually a text. */
   readonly groundTruth: unknown;
@@ -10,16 +10,16 @@ export interface ScorerInput {
   readonly extraInfo?: unknown;
 }
 
-/** Extra figures and texts about a sample, logged with it and usable as a filter metric. */
+/** Extra numbers and texts about a sample, which are logged with it and can be used as a filter metric. */
 export type ScoreColumns = Readonly<Record<string, number | string | boolean | null>>;
 
-/** A score, and whatever else the scorer wants to say. */
+/** A score and the scorer's extra columns. */
 export interface Scored {
   readonly score: number;
   readonly columns: ScoreColumns;
 }
 
-/** What a scorer gives back: a number, an object with `score`, or a list whose first element is the score. */
+/** A scorer's return value: a number, an object with `score`, or a list whose first element is the score. */
 export type ScorerReturn =
   | number
   | boolean
@@ -29,5 +29,5 @@ export type ScorerReturn =
 /** Key `reward.reward_kwargs`. */
 export type ScorerSettings = Readonly<Record<string, unknown>>;
 
-/** A scorer: pure and synchronous where built in; a user's may be asynchronous. Throws when it can't score. */
+/** A scorer. Built-in ones are pure and synchronous; a user's may be asynchronous. Throws when it cannot score. */
 export type Scorer = (input: ScorerInput, settings: ScorerSettings) => ScorerReturn | Promise<ScorerReturn>;

@@ -1,4 +1,4 @@
-/** Calls of the real hub client, with errors in words that say what to do. */
+/** Wraps the real hub client; its errors say what to do. */
 import { HubApiError, downloadFile, listFiles, modelInfo } from '@huggingface/hub';
 import { InvalidInputError, RetryableError } from '../../core/errors.ts';
 import type { HubFile } from './files.ts';
@@ -29,7 +29,7 @@ export class HubClient {
     this.#settings = settings;
   }
 
-  /** The commit that a branch, tag or commit names now. */
+  /** The commit that a branch, tag or commit points to now. */
   async commitOf(model: HubModel): Promise<string> {
     const info = await this.#explained(model, () =>
       modelInfo({ ...this.#common(), name: model.name, revision: model.revision, additionalFields: ['sha'] }),
@@ -61,7 +61,7 @@ export class HubClient {
       downloadFile({ ...this.#common(), repo: model.name, revision: model.revision, path: file.path, xet: false }),
     );
     if (blob === null)
-      throw new InvalidInputError(`${model.name}: ${file.path} is listed at ${model.revision}, but not there`);
+      throw new InvalidInputError(`${model.name}: ${file.path} is listed at ${model.revision}, but missing`);
     return blob.slice(from, blob.size).stream();
   }
 

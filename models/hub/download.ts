@@ -1,4 +1,4 @@
-/** One file, fetched to its place: resumed after a break, checked before it gets its name. */
+/** Downloads one file: continues after a broken transfer, and verifies the file before it gets its name. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, rename, rm, stat } from 'node:fs/promises';
@@ -8,13 +8,15 @@ import type { HubClient, HubModel } from './client.ts';
 import type { HubFile } from './files.ts';
 
 export interface DownloadOptions {
-  /** Breaks in a row, without a byte gained, before giving up. */
+  /** Broken transfers in a row, without progress, before it fails. */
   readonly attempts?: number;
   readonly retryMs?: number;
   readonly onBytes?: (bytes: number) => void;
 }
 
-/** Throws RetryableError when the transfer keeps breaking, InvalidInputError when what arrives is not what was listed. */
+/**
+ * Throws RetryableError when the transfer keeps breaking, InvalidInputError when the file does not match the listing.
+ */
 export async function download(
   client: HubClient,
   model: HubModel,
@@ -61,7 +63,7 @@ async function fetchRest(
       throw new RetryableError(
         'HubTransfer',
         `${model.name}: ${file.path} broke off at byte ${have} of ${file.size}: ${reason}`,
-        { cause: problem, hint: 'Start again: it goes on from there.' },
+        { cause: problem, hint: 'start again: the download continues from there' },
       );
     }
     await sleep(retryMs * 2 ** failures);
@@ -69,7 +71,7 @@ async function fetchRest(
   if (file.size === 0) await (await open(partial, 'w')).close();
 }
 
-/** Appends what comes; never more than the file has. Gives the size reached. */
+/** Appends received bytes, at most up to the file's size. Returns the new size. */
 async function append(
   source: AsyncIterable<Uint8Array>,
   partial: string,
@@ -103,7 +105,7 @@ export async function isWhole(path: string, file: HubFile): Promise<boolean> {
   return hash.digest('hex') === file.digest.hex;
 }
 
-/** Bytes of a file that are here: whole, or as far as an earlier attempt came. */
+/** Bytes of a file that exist locally, complete or from an earlier attempt. */
 export async function fetchedBytes(target: string): Promise<number> {
   return (await sizeOf(target)) || sizeOf(`${target}.partial`);
 }

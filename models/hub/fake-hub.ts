@@ -1,4 +1,4 @@
-/** For tests: a hub on 127.0.0.1 with the calls that the real client makes, and faults to inject. */
+/** For tests: a hub on 127.0.0.1 that supports the real client's calls and can inject faults. */
 import { createHash } from 'node:crypto';
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,15 +15,15 @@ export class FakeHub {
   readonly files = new Map<string, FakeFile>();
   /** Requests by method and path, in order. */
   readonly log: string[] = [];
-  /** Authorization headers that the second host saw: there must be none. */
+  /** Authorization headers that the second host received; there must be none. */
   readonly leaked: string[] = [];
-  /** Ends the connection after this many bytes of a file, so many times. */
+  /** Closes the connection after this many bytes of a file, this many times. */
   breakAfter: { readonly bytes: number; times: number } | undefined;
-  /** Answers everything with this status. */
+  /** Returns this status for everything. */
   status: number | undefined;
-  /** Needs this token. */
+  /** Requires this token. */
   token: string | undefined;
-  /** Changes one byte of what is sent, so many times. */
+  /** Changes one byte of the response, this many times. */
   corrupt = 0;
   readonly #hub: Server;
   readonly #cdn: Server;

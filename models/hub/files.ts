@@ -1,12 +1,12 @@
-/** Which files of a hub repository make a model here. */
+/** Selects the files of a hub repository that a model needs. */
 import { InvalidInputError } from '../../core/errors.ts';
 import { companionFiles } from '../weights.ts';
 
-/** A file of the repository and how to know that it arrived whole. */
+/** A file of the repository, with the data to verify it. */
 export interface HubFile {
   readonly path: string;
   readonly size: number;
-  /** Of a large file its SHA-256; of a small one the git object id. */
+  /** SHA-256 of a large file, git object id of a small one. */
   readonly digest: { readonly type: 'sha256' | 'git'; readonly hex: string } | undefined;
 }
 

@@ -34,7 +34,7 @@ afterEach(async () => {
 });
 
 describe('localModel', () => {
-  it('fetches what a model needs, by commit, and then works without the hub', async () => {
+  it('downloads a model’s files by commit, and then works without the hub', async () => {
     const totals: number[] = [];
     const model = await localModel('org/tiny', {
       ...options,
@@ -60,14 +60,14 @@ describe('localModel', () => {
     expect((await localModel('org/tiny', options)).folder).toBe(model.folder);
   });
 
-  it('goes on where a broken transfer stopped', async () => {
+  it('continues a broken transfer', async () => {
     hub.breakAfter = { bytes: 100_000, times: 2 };
     const { folder } = await localModel('org/tiny', options);
     expect(hub.breakAfter.times).toBe(0);
     expect((await readFile(join(folder, 'model.safetensors'))).equals(weights)).toBe(true);
   });
 
-  it('keeps what it has when it gives up, and fetches only the rest the next time', async () => {
+  it('keeps a partial download after a failure, and downloads only the rest the next time', async () => {
     hub.breakAfter = { bytes: 0, times: 99 };
     await expect(localModel('org/tiny', options)).rejects.toThrow(RetryableError);
     hub.breakAfter = undefined;
@@ -82,7 +82,7 @@ describe('localModel', () => {
     expect((await readFile(join(folder, 'model.safetensors'))).equals(weights)).toBe(true);
   });
 
-  it('fetches a damaged file again, and refuses one that stays damaged', async () => {
+  it('downloads a damaged file again, and refuses it when it is damaged twice', async () => {
     hub.corrupt = 1;
     const { folder } = await localModel('org/tiny', options);
     expect(await readFile(join(folder, 'config.json'), 'utf8')).toBe('{"a":1}');
@@ -100,19 +100,19 @@ describe('localModel', () => {
     expect((await readFile(join(folder, 'model.safetensors'))).equals(weights)).toBe(true);
   });
 
-  it('sends the token to the hub, and never to where it redirects', async () => {
+  it('sends the token to the hub, and never to another host after a redirect', async () => {
     hub.token = 'hf_secret';
     await localModel('org/tiny', { ...options, token: 'hf_secret' });
     expect(hub.leaked).toEqual([]);
   });
 
-  it('two at once fetch once', async () => {
+  it('downloads once for two simultaneous calls', async () => {
     const folders = await Promise.all([localModel('org/tiny', options), localModel('org/tiny', options)]);
     expect(folders[0]?.folder).toBe(folders[1]?.folder);
     expect(hub.log.filter((path) => path.includes('/tree/'))).toHaveLength(1);
   });
 
-  it('explains what is wrong', async () => {
+  it('gives clear errors', async () => {
     await expect(localModel('org/none', options)).rejects.toThrow(/has no model org\/none at main/);
     hub.token = 'hf_secret';
     await expect(localModel('org/tiny', options)).rejects.toMatchObject({
@@ -138,7 +138,7 @@ describe('localModel', () => {
     await expect(localModel('org/tiny', options)).rejects.toThrow(/no config.json/);
   });
 
-  it('takes folders as they are, and tells them from names', async () => {
+  it('uses folders directly, and distinguishes them from names', async () => {
     await writeFile(join(cache, 'config.json'), '{}');
     expect(await localModel(cache, options)).toEqual({ folder: cache });
     await expect(localModel(join(cache, 'nowhere'), options)).rejects.toThrow(/there is no config.json/);

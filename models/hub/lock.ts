@@ -1,4 +1,4 @@
-/** One process at a time in a folder; a lock whose owner is gone is taken over. */
+/** Lets one process at a time work in a folder. The lock of a dead process can be taken over. */
 import { open, readFile, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -30,7 +30,7 @@ async function take(path: string): Promise<boolean> {
 async function ownerLives(path: string): Promise<boolean> {
   const owner = Number(await readFile(path, 'utf8').catch(() => ''));
   if (!Number.isInteger(owner) || owner <= 0) {
-    // Just created and not yet written, or left by a crash in between: give it a moment.
+    // Just created and not written yet, or left by a crash in between: wait a moment.
     await sleep(1000);
     return Number(await readFile(path, 'utf8').catch(() => '')) > 0;
   }

@@ -10,7 +10,9 @@ export type ModelReference =
 
 const hubName = /^([\w][\w.-]*\/[\w][\w.-]*)(?:@([\w][\w./-]*))?$/;
 
-/** A folder begins with ".", "/" or "~", or exists; anything else must look like `org/name` or `org/name@revision`. */
+/**
+ * A folder starts with ".", "/" or "~", or exists; any other text must have the form `org/name` or `org/name@revision`.
+ */
 export async function readReference(text: string, revision = 'main'): Promise<ModelReference> {
   if (/^[./]/.test(text)) return { type: 'folder', folder: resolve(text) };
   if (/^~(?:\/|$)/.test(text)) return { type: 'folder', folder: join(homedir(), text.slice(1)) };
@@ -30,7 +32,7 @@ export async function readReference(text: string, revision = 'main'): Promise<Mo
   throw new InvalidInputError(
     `model ${JSON.stringify(text)}: expected a folder, or a name on the hub (org/name or org/name@revision)`,
     {
-      hint: 'A folder begins with "./", "/" or "~/".',
+      hint: 'a folder starts with "./", "/" or "~/".',
     },
   );
 }

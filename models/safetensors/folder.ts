@@ -6,7 +6,7 @@ import { Fields, isObject, show } from '../fields.ts';
 import { widenBf16, widenF16 } from './convert.ts';
 import { dtypeBytes, elements, headerLength, parseHeader, type TensorEntry } from './header.ts';
 
-/** Bytes read at a time; a tensor of any size passes through a buffer of this length. */
+/** Bytes read at a time; a tensor of any size is read through a buffer of this length. */
 const chunkBytes = 4 << 20;
 
 export interface FolderTensor extends TensorEntry {
@@ -27,7 +27,10 @@ export class TensorFolder {
     this.#files = files;
   }
 
-  /** The bytes of a tensor in pieces of at most 4 MiB, always whole elements. The piece is valid until the next one. */
+  /**
+   * The bytes of a tensor in pieces of at most 4 MiB, always whole elements. A piece is valid until the next one is
+   * read.
+   */
   async *stream(name: string): AsyncGenerator<Uint8Array> {
     const tensor = this.#find(name);
     const file = this.#files.get(tensor.file) as FileHandle;
@@ -137,7 +140,7 @@ async function openShard(path: string): Promise<FileHandle> {
 
 interface Shards {
   readonly files: readonly string[];
-  /** Tensor → file, as the index says. */
+  /** Tensor → file, from the index. */
   readonly places: ReadonlyMap<string, string>;
 }
 

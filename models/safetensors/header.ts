@@ -28,7 +28,7 @@ export type Dtype = keyof typeof dtypeBytes;
 
 const dtypeOrder = Object.keys(dtypeBytes);
 
-/** A tensor's place: `begin` and `end` count bytes from the start of the data (after the header). */
+/** Position of a tensor: `begin` and `end` are bytes from the start of the data (after the header). */
 export interface TensorEntry {
   readonly name: string;
   readonly dtype: Dtype;
@@ -41,7 +41,7 @@ export interface Header {
   /** In the order of the data. */
   readonly tensors: readonly TensorEntry[];
   readonly metadata: Readonly<Record<string, string>>;
-  /** Where the data begins in the file. */
+  /** Start of the data in the file. */
   readonly dataStart: number;
 }
 
@@ -71,7 +71,7 @@ export function parseHeader(json: Uint8Array, dataBytes: number, where: string):
   let at = 0;
   for (const tensor of tensors) {
     if (tensor.begin !== at)
-      throw damaged(where, `tensor ${tensor.name} begins at byte ${tensor.begin}, expected ${at}`);
+      throw damaged(where, `tensor ${tensor.name} starts at byte ${tensor.begin}, expected ${at}`);
     at = tensor.end;
   }
   if (at !== dataBytes)
@@ -79,7 +79,7 @@ export function parseHeader(json: Uint8Array, dataBytes: number, where: string):
   return { tensors, metadata, dataStart: 8 + json.length };
 }
 
-/** What a tensor is before it has a place. */
+/** A tensor before it has a position. */
 export type TensorSpec = Pick<TensorEntry, 'name' | 'dtype' | 'shape'>;
 
 /** Lays tensors out as the Rust library does (widest type first, then names ascending) and writes length and header. */

@@ -1,4 +1,4 @@
-/** Small tensors in memory: trajectories and other facts of a few MiB. */
+/** Small tensors in memory: trajectories and other blobs of a few MiB. */
 import { InvalidInputError } from '../../core/errors.ts';
 import { type dtypeBytes, elements, headerLength, layOut, parseHeader } from './header.ts';
 
@@ -27,7 +27,10 @@ export function encodeSafetensors(
   return bytes;
 }
 
-/** The same file as pieces that lie where the tensors do: nothing is copied, so the tensors must not change before it is written. */
+/**
+ * The same file as pieces over the tensors' own memory, without copies; the tensors must not change before it is
+ * written.
+ */
 export function safetensorsPieces(
   tensors: Readonly<Record<string, MemoryTensor>>,
   metadata: Readonly<Record<string, string>> = {},
@@ -50,7 +53,10 @@ export interface DecodedSafetensors {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** Copies out of `bytes`. Throws InvalidInputError for anything that is not a whole, valid file of the types above. */
+/**
+ * Copies the tensors out of `bytes`. Throws InvalidInputError for anything but a complete, valid file of the types
+ * above.
+ */
 export function decodeSafetensors(bytes: Uint8Array, where = 'safetensors'): DecodedSafetensors {
   const length = headerLength(bytes.subarray(0, 8), bytes.length, where);
   const header = parseHeader(bytes.subarray(8, 8 + length), bytes.length - 8 - length, where);

@@ -23,7 +23,7 @@ async function* cut(bytes: Uint8Array, sizes: readonly number[]) {
   yield bytes.subarray(at);
 }
 
-/** What the stream's sinks were given. */
+/** The pieces that the stream's sinks received. */
 async function read(
   bytes: Uint8Array,
   sizes: readonly number[],
@@ -41,7 +41,7 @@ async function read(
 }
 
 describe('a safetensors file as a stream', () => {
-  it('gives every tensor its values, wherever the stream is cut', async () => {
+  it('gives every tensor its values, however the stream is divided', async () => {
     await fc.assert(
       fc.asyncProperty(tensors, fc.array(fc.nat(30), { maxLength: 30 }), async (values, sizes) => {
         const wanted = Object.entries(values)

@@ -1,4 +1,4 @@
-/** Reading a file as it comes: each byte goes to where its tensor is wanted, and nothing is held but the header. */
+/** Reads a file from a stream: each byte goes to the sink of its tensor, and only the header is buffered. */
 import { InvalidInputError } from '../../core/errors.ts';
 import { headerLength, parseHeader } from './header.ts';
 import type { Header, TensorEntry } from './header.ts';
@@ -6,7 +6,7 @@ import type { Header, TensorEntry } from './header.ts';
 /** Takes a tensor's data, piece by piece and in order. Pieces may end in the middle of a value. */
 export type TensorSink = (bytes: Uint8Array) => void;
 
-/** Fills `target` with what comes. */
+/** A sink that fills `target`. */
 export function filling(target: Float32Array): TensorSink {
   const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
   let at = 0;
@@ -17,8 +17,8 @@ export function filling(target: Float32Array): TensorSink {
 }
 
 /**
- * Gives each tensor of a file to the sink that `sinkOf` has for it, asked in the order of the data. Throws
- * InvalidInputError for what is no whole, valid file of `fileBytes` bytes.
+ * Passes each tensor of a file to the sink that `sinkOf` returns, in the order of the data. Throws InvalidInputError
+ * for anything but a complete, valid file of `fileBytes` bytes.
  */
 export async function readSafetensorsStream(
   chunks: AsyncIterable<Uint8Array>,
@@ -35,10 +35,10 @@ class Reader {
   readonly #fileBytes: number;
   readonly #where: string;
   readonly #sinkOf: (tensor: TensorEntry) => TensorSink;
-  /** What came before the header was whole. */
+  /** Bytes received before the header was complete. */
   #early = new Uint8Array();
   #header: Header | undefined;
-  /** Bytes of data that were given away, and the tensor that comes next. */
+  /** Bytes of data passed on, and the next tensor. */
   #given = 0;
   #next = 0;
   #sink: TensorSink | undefined;
@@ -65,14 +65,14 @@ class Reader {
   end(): void {
     const size = (this.#header?.dataStart ?? this.#early.byteLength) + this.#given;
     if (this.#header === undefined || size !== this.#fileBytes)
-      throw this.#damaged(`${size} bytes came where ${this.#fileBytes} were expected`);
+      throw this.#damaged(`got ${size} bytes, expected ${this.#fileBytes}`);
   }
 
   #give(data: Uint8Array): void {
     const tensors = this.#header?.tensors ?? [];
     for (let at = 0; at < data.byteLength; ) {
       const tensor = tensors[this.#next];
-      if (tensor === undefined) throw this.#damaged('bytes came after its last tensor');
+      if (tensor === undefined) throw this.#damaged('there are bytes after its last tensor');
       this.#sink ??= this.#sinkOf(tensor);
       const piece = data.subarray(at, at + tensor.end - this.#given);
       this.#sink(piece);

@@ -1,4 +1,4 @@
-/** Writing checkpoints: float32 tensors streamed out as F32 or BF16, in one file or in shards with an index. */
+/** Writes model weights: float32 tensors streamed out as F32 or BF16, in one file or in shards with an index. */
 import { type FileHandle, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { roundToBf16 } from './convert.ts';
@@ -21,7 +21,7 @@ export interface ShardOptions {
 /** Values converted at a time: 4 MiB of float32. */
 const chunkValues = 1 << 20;
 
-/** Writes `model.safetensors`, or `model-0000i-of-0000n.safetensors` and the index. Same tensors, same bytes. */
+/** Writes `model.safetensors`, or `model-0000i-of-0000n.safetensors` and the index. Equal tensors give equal bytes. */
 export async function writeModelFiles(
   folder: string,
   tensors: readonly FloatTensor[],
@@ -46,7 +46,7 @@ export async function writeModelFiles(
   return [...names, 'model.safetensors.index.json'];
 }
 
-/** One file, created anew and synced. The metadata `format: pt` is what transformers asks for. */
+/** One new file, synced. transformers requires the metadata `format: pt`. */
 export async function writeSafetensors(
   path: string,
   tensors: readonly FloatTensor[],

@@ -1,25 +1,25 @@
 /**
- * What one rendering may cost. A chat template comes with a model from the hub: three nested loops over `range(100000)`
- * would keep a process busy for years. Work is counted, not timed, so the same template on the same chat always gives the
- * same answer.
+ * Limits the work of one rendering. A chat template comes with a model from the hub, and three nested loops over
+ * `range(100000)` would keep a process busy for years. Work is counted, not timed, so the same template and chat always
+ * give the same result.
  */
 import { refuse } from './errors.ts';
 
-/** Units of one rendering: about a second. A chat of a megabyte takes about a tenth of them. */
+/** Units of one rendering: about one second. A chat of a megabyte needs about a tenth of them. */
 export const maxWork = 4_000_000;
 
-/** Characters that one unit handles: native string functions are that much faster than the evaluation of a node. */
+/** Characters per unit: native string functions are that much faster than the evaluation of a node. */
 const charactersPerUnit = 16;
 
-/** Rendering never waits, so only one is in progress. */
+/** Rendering is synchronous, so only one is in progress. */
 let left = maxWork;
 
-/** Starts a rendering: it has the whole budget. */
+/** Starts a rendering with the whole budget. */
 export function resetBudget(): void {
   left = maxWork;
 }
 
-/** Units that the last rendering took. */
+/** Units that the last rendering used. */
 export function workDone(): number {
   return maxWork - left;
 }

@@ -1,8 +1,8 @@
-/** What values cost a rendering's budget. */
+/** The cost of values in a rendering's budget. */
 import { spend, spendOnText } from './budget.ts';
 import { Dict, DictView, Tuple, type Value, textOf } from './values.ts';
 
-/** Pays for reading or making a whole value. */
+/** Charges for reading or creating a whole value. */
 export function spendOn(value: Value): void {
   const text = textOf(value);
   if (text !== undefined) return spendOnText(text.length);

@@ -7,7 +7,7 @@ import { Range } from './range.ts';
 import { parseClock, strftime } from './strftime.ts';
 import { Dict, type Keywords, Native, PyObject, type Value, textOf, none } from './values.ts';
 
-/** The one object whose attributes a template may set. */
+/** The only object whose attributes a template may set. */
 export class Namespace extends PyObject {
   readonly typeName = 'Namespace';
   readonly #values = new Map<string, Value>();
@@ -99,10 +99,10 @@ function makeNamespace(args: readonly Value[], keywords: Keywords): Namespace {
   return namespace;
 }
 
-/** The template's own refusal: its words are the message. */
+/** The template's own error: its text is the message. */
 export class RaisedByTemplate extends OperationError {}
 
-/** `now`: what the clock says, `2026-01-02T03:04:05`; without it, asking for the date is refused. */
+/** `now`: the clock's time, `2026-01-02T03:04:05`; without it a template that reads the date is refused. */
 export function makeGlobals(now: string | undefined): Map<string, Value> {
   return new Map<string, Value>([
     [

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { parseJson } from '../json.ts';
 import { TemplateError, renderChat } from '../template.ts';
 
-/** A template and what comes out; null: it is refused. */
+/** A template and its result; null: it is refused. */
 type Case = readonly [template: string, text: string | null];
 
 const file = parseJson(readFileSync(new URL('jinja2-cases.json', import.meta.url), 'utf8')) as {
@@ -22,7 +22,7 @@ function render(template: string): string {
   }
 }
 
-it(`agrees with ${file.source} on ${file.cases.length} snippets: the same text, or a refusal too`, () => {
+it(`agrees with ${file.source} on ${file.cases.length} snippets: the same text, or an error too`, () => {
   const wrong = file.cases.flatMap(([template, text]) => {
     const got = render(template);
     const agrees = text === null ? got.startsWith('refused: ') : got === text;

@@ -15,7 +15,7 @@ export interface JsonStyle {
 }
 
 export function toJson(value: Value, style: JsonStyle, level = 0): string {
-  spend(1); // a list may hold another one many times, and so on
+  spend(1); // a list may contain another one many times, and so on
   if (value === none) return 'null';
   if (typeof value === 'boolean') return String(value);
   if (typeof value === 'bigint') return String(value);

@@ -11,7 +11,7 @@ export function str(value: Value): string {
 }
 
 export function repr(value: Value): string {
-  spend(1); // a list may hold another one many times, and so on: its text grows without end
+  spend(1); // a list may contain another one many times, and so on, so its text can be very long
   if (value === true) return 'True';
   if (value === false) return 'False';
   if (typeof value === 'bigint') return String(value);

@@ -17,7 +17,7 @@ export interface ChatInput {
   readonly tools?: readonly unknown[] | undefined;
   readonly documents?: readonly unknown[] | undefined;
   readonly addGenerationPrompt?: boolean | undefined;
-  /** Cut right after the last message's content, so that the model goes on with it. */
+  /** Cuts the text right after the last message's content, so that the model continues this message. */
   readonly continueFinalMessage?: boolean | undefined;
   /** Further variables of the template (`enable_thinking`, …). */
   readonly kwargs?: Readonly<Record<string, unknown>> | undefined;
@@ -25,7 +25,7 @@ export interface ChatInput {
   readonly eosToken?: string | undefined;
   /** Other special tokens by variable name (`pad_token`, …). Empty ones are not defined. */
   readonly specialTokens?: Readonly<Record<string, string>> | undefined;
-  /** What the template's clock says: `2026-01-02T03:04:05`. Without it a template that asks for the date is refused. */
+  /** The template's clock: `2026-01-02T03:04:05`. Without it a template that reads the date is refused. */
   readonly now?: string | undefined;
 }
 
@@ -96,13 +96,13 @@ function variables(messages: readonly ChatMessage[], input: ChatInput): Record<s
   };
 }
 
-/** As transformers 5 does: a null is as good as an absent key. */
+/** As transformers 5 does: null means the same as a missing key. */
 function withoutNulls(message: ChatMessage): ChatMessage {
   const entries = message instanceof Map ? [...(message as Map<string, unknown>)] : Object.entries(message);
   return Object.fromEntries(entries.filter(([, value]) => value !== null && value !== undefined));
 }
 
-/** Reasoning has three names in the wild; the standard one and the one of gpt-oss are filled from any of them. */
+/** Reasoning has three names in practice; the standard one and gpt-oss's are filled from any of them. */
 function aliasReasoning(messages: readonly ChatMessage[]): ChatMessage[] {
   return messages.map((message) => {
     const reasoning = message['reasoning_content'] ?? message['thinking'] ?? message['reasoning'];
@@ -128,7 +128,10 @@ function tagFinalMessage(messages: readonly ChatMessage[]): { tagged: ChatMessag
   return { tagged: [...messages.slice(0, -1), { ...last, content: marked }], content: part.text };
 }
 
-/** Cuts at the mark. Where the template trimmed the content, the mark lost its space, and trailing white space goes too. */
+/**
+ * Cuts at the mark. If the template trimmed the content, the mark lost its space, and trailing white space is removed
+ * too.
+ */
 function cutAtTag(text: string, content: string): string {
   const at = text.lastIndexOf(tag.trim());
   if (at < 0 || !text.includes(strip(content, undefined, 'both'))) {
@@ -139,7 +142,7 @@ function cutAtTag(text: string, content: string): string {
   return text.startsWith(tag, at) ? text.slice(0, at) : strip(text.slice(0, at), undefined, 'right');
 }
 
-/** Names the line in every refusal; a template that recurses without end is refused too. */
+/** Adds the line to every error; also refuses a template with endless recursion. */
 function guarded<T>(run: () => T, place: { readonly line: number }): T {
   try {
     return run();

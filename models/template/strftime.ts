@@ -1,4 +1,4 @@
-/** strftime in the C locale, over a clock that is given. */
+/** strftime in the C locale, for a given clock. */
 import { InvalidInputError } from '../../core/errors.ts';
 
 const days = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'];

@@ -9,7 +9,7 @@ export type Value = boolean | bigint | number | string | Value[] | PyObject;
 
 export type Keywords = ReadonlyMap<string, Value>;
 
-/** Anything with behaviour of its own. A method that is absent means that Python would raise TypeError. */
+/** A value with its own behaviour. A missing method means that Python would raise TypeError. */
 export abstract class PyObject {
   abstract readonly typeName: string;
   attribute(_name: string): Value | undefined {
@@ -40,7 +40,7 @@ class None extends PyObject {
   }
 }
 
-/** Python's None. Not null, so that "absent" (undefined) and None are never mixed up. */
+/** Python's None. Not null, so that "missing" (undefined) and None cannot be confused. */
 export const none: PyObject = new None();
 
 /** A str that is marked as HTML-safe; printing is the same, `+` escapes what is not marked. */
@@ -86,7 +86,7 @@ export class Dict extends PyObject {
   has(key: Value): boolean {
     return this.#entries.has(hashKey(key));
   }
-  /** Only for building one; templates cannot change a dict. */
+  /** Only for building a dict; templates cannot change one. */
   set(key: Value, value: Value): void {
     const hash = hashKey(key);
     this.#entries.set(hash, [this.#entries.get(hash)?.[0] ?? key, value]);
@@ -108,7 +108,7 @@ export class Dict extends PyObject {
   }
 }
 
-/** Printed as nothing, false, empty; any other use is an error that says what was missing. */
+/** Prints as nothing, is false and empty; any other use is an error with the missing name. */
 export class Undefined extends PyObject {
   readonly typeName = 'Undefined';
   readonly reason: string;
@@ -181,7 +181,7 @@ export class Native extends PyObject {
   }
 }
 
-/** The name of a value's Python type, as error messages give it. */
+/** The name of a value's Python type, for error messages. */
 export function typeName(value: Value): string {
   if (typeof value === 'boolean') return 'bool';
   if (typeof value === 'bigint') return 'int';

@@ -1,6 +1,6 @@
 /**
- * A scorer process for built-in scorers and TypeScript or JavaScript modules. It scores one sample after the other as
- * lines come in, and ends with its input. Started by scorer-process.ts, never imported.
+ * A scorer process for built-in scorers and TypeScript or JavaScript modules. It reads samples as lines, scores one
+ * after the other, and ends with its input. scorer-process.ts starts it; it is never imported.
  */
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
@@ -11,10 +11,10 @@ import type { Scorer, ScorerInput, ScorerSettings } from '../types.ts';
 import { MARK_VARIABLE, type Reply, type Request } from './protocol.ts';
 
 const mark = process.env[MARK_VARIABLE] ?? '';
-// Bound now: what a user's module does to process.stdout later cannot reach it.
+// Bound now, so that later changes of process.stdout by a user's module have no effect.
 const write = process.stdout.write.bind(process.stdout);
 
-/** The line break in front ends whatever the scorer printed without one. */
+/** The leading line break ends any line that the scorer printed without one. */
 function reply(message: Reply): void {
   write(`\n${mark}${JSON.stringify(message)}\n`);
 }
@@ -46,13 +46,13 @@ async function load(request: Extract<Request, { type: 'load' }>): Promise<Scorer
   }
 }
 
-/** null: each row's data source chooses. */
+/** null: each row's data source decides. */
 function builtin(name: string | null): Scorer {
   if (name !== null) return scorerByName(name);
   return (input, settings) => scorerByName(scorerNameFor(input.dataSource))(input, settings);
 }
 
-/** The named function; `compute_score` is also looked for as `computeScore`, and as the default export. */
+/** The named function. `compute_score` is also looked up as `computeScore` and as the default export. */
 async function importScorer(path: string, name: string): Promise<Scorer> {
   const exports = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
   const names =

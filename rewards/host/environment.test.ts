@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { scorerEnvironment } from './environment.ts';
 
-it('a scorer gets what programs need to run, and what the recipe names, and nothing else', () => {
+it('a scorer gets the variables that programs need and those that the recipe names, and no others', () => {
   const worker = {
     PATH: '/bin',
     HOME: '/home/me',

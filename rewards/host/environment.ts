@@ -1,14 +1,15 @@
 /**
- * What a scorer process has of the worker's environment. A worker holds the keys to the store, a hub token and the way to
- * NATS; a scorer needs none of them. A variable beyond these reaches a scorer when the recipe names it: `env:NAME`.
+ * Which of the worker's environment variables a scorer process gets. A worker has the keys to the store, a hub token
+ * and the access to NATS, and a scorer needs none of them. Other variables reach a scorer only if the recipe names
+ * them: `env:NAME`.
  */
 const passed = [
   /^(PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR)$/,
-  // Where Python finds its packages, and how it behaves.
+  // Where Python finds its packages, and its behaviour.
   /^(PYTHON[A-Z0-9_]*|PYENV_ROOT|VIRTUAL_ENV|CONDA_PREFIX|LD_LIBRARY_PATH)$/,
-  // How many threads numerical libraries start.
+  // Number of threads of numerical libraries.
   /^[A-Z]+_NUM_THREADS$/,
-  // Which certificates are trusted.
+  // Trusted certificates.
   /^(SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE)$/,
 ];
 

@@ -1,4 +1,4 @@
-/** What a scorer's error says, with its place in the user's module: `RangeError: out of ideas (scorer.ts:12:9)`. */
+/** The text of a scorer's error, with the place in the user's module: `RangeError: out of ideas (scorer.ts:12:9)`. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -9,7 +9,7 @@ export function errorText(error: unknown, module: string | undefined): string {
   return `${error.name}: ${error.message}${place === undefined ? '' : ` (${place})`}`;
 }
 
-/** The innermost line of the user's module, else of whatever threw. */
+/** The innermost line of the user's module, else of any code. */
 function placeOf(error: Error, module: string | undefined): string | undefined {
   const frames = (error.stack ?? '').split('\n').flatMap((line) => /([^\s(]+:\d+:\d+)\)?$/.exec(line)?.[1] ?? []);
   const own = module === undefined ? undefined : frames.find((frame) => pathIn(frame).startsWith(`${module}:`));
@@ -22,9 +22,10 @@ function pathIn(frame: string): string {
   return url === undefined || position === undefined ? frame : fileURLToPath(url) + position;
 }
 
-/** An import says what is wrong with the module's syntax, but not where. Only a check of the file shows it. */
+/** An import error describes a syntax error without its place. Only a check of the file shows the place. */
 function placeOfSyntaxError(error: SyntaxError, module: string | undefined): string | undefined {
-  if (module === undefined || /:\d+:\d+\)$/.test(error.message)) return undefined; // strip-types-hooks.mjs says where
+  // strip-types-hooks.mjs adds the place
+  if (module === undefined || /:\d+:\d+\)$/.test(error.message)) return undefined;
   const { stderr } = spawnSync(process.execPath, ['--check', module], { encoding: 'utf8' });
   const [, path, line, marker] = /^(.+):(\d+)\n.*\n(\s*)\^/m.exec(stderr) ?? [];
   if (path === undefined || line === undefined || marker === undefined) return placeOf(error, module);

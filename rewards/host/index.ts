@@ -1,4 +1,4 @@
-/** Scoring in processes of their own. */
+/** Scoring in separate processes. */
 export { createScorerHost } from './scorer-host.ts';
 export type { ScoreFailure, ScorerHost, ScorerLimits, ScoreOutcome, ScorerSpec } from './scorer-host.ts';
 export type { ScoreColumns, ScorerInput, ScorerSettings } from '../types.ts';

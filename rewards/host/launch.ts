@@ -1,4 +1,4 @@
-/** Which program runs a scorer: Node with the child of this folder, or Python with child.py. */
+/** The program that runs a scorer: Node with the child of this folder, or Python with child.py. */
 import { existsSync } from 'node:fs';
 import { dirname, extname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -8,20 +8,20 @@ import type { Request } from './protocol.ts';
 
 /** Which scorer. */
 export type ScorerSpec =
-  /** By name, or without one by each row's data source. */
+  /** The built-in scorer's name; without one each row's data source decides. */
   | ({ readonly type: 'builtin'; readonly name?: string | null | undefined } & SpecDetail)
   /** A user's module: .ts, .mts, .js, .mjs, .cjs or .py. */
   | ({
       readonly type: 'module';
       readonly path: string;
       readonly exportName: string;
-      /** What errors call the module: the user's own file, when `path` is a copy of it. */
+      /** The module's name in errors: the user's own file, when `path` is a copy of it. */
       readonly shownAs?: string | undefined;
     } & SpecDetail);
 
 interface SpecDetail {
   readonly settings?: ScorerSettings | undefined;
-  /** Environment variables that the recipe names, with their values: the scorer gets them, and nobody reads them after it. */
+  /** Environment variables that the recipe names, with their values, for the scorer only. */
   readonly secrets?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -38,7 +38,7 @@ type Program = Pick<Launch, 'command' | 'args' | 'load'>;
 const TYPESCRIPT = ['.ts', '.mts'];
 const JAVASCRIPT = ['.js', '.mjs', '.cjs'];
 
-/** @throws InvalidInputError when the module isn't there or is in another language. */
+/** @throws InvalidInputError when the module is missing or in another language. */
 export function launchOf(spec: ScorerSpec, memoryMb: number): Launch {
   const shownAs = spec.type === 'module' ? (spec.shownAs ?? resolve(spec.path)) : undefined;
   return { ...programOf(spec, memoryMb), secrets: spec.secrets ?? {}, shownAs };
@@ -61,7 +61,7 @@ function programOf(spec: ScorerSpec, memoryMb: number): Program {
   return node(TYPESCRIPT.includes(extension), memoryMb, load);
 }
 
-/** The child is compiled in dist, and TypeScript when this file runs from source, as under the test runner. */
+/** In dist the child is compiled. When this file runs from source, as in tests, the child is TypeScript. */
 function node(typescript: boolean, memoryMb: number, load: Request): Program {
   const own = import.meta.url;
   const child = fileURLToPath(new URL(own.endsWith('.ts') ? './child.ts' : './child.js', own));
@@ -71,7 +71,7 @@ function node(typescript: boolean, memoryMb: number, load: Request): Program {
   return { command: process.execPath, args, load };
 }
 
-/** Files that no compiler touches stay in the source folder, beside which dist lies. */
+/** Files that are not compiled stay in the source folder, next to dist. */
 function inSource(name: string): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);

@@ -1,4 +1,7 @@
-/** Cuts a byte stream into lines. A line beyond the limit is dropped up to its end: garbage must not fill the memory. */
+/**
+ * Splits a byte stream into lines. The rest of a line beyond the limit is dropped, so that garbage cannot fill the
+ * memory.
+ */
 export class LineSplitter {
   readonly #onLine: (line: string) => void;
   readonly #limit: number;
@@ -23,7 +26,7 @@ export class LineSplitter {
     this.#add(chunk.subarray(from));
   }
 
-  /** The end of the stream: what came after the last line break is a line too. */
+  /** The end of the stream: text after the last line break is a line too. */
   end(): void {
     if (this.#size > 0) this.push(Buffer.from('\n'));
   }

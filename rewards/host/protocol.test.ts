@@ -11,7 +11,7 @@ function linesOf(chunks: readonly Buffer[], limit?: number): string[] {
 }
 
 describe('lines', () => {
-  test('are the same however the bytes arrive, in the middle of a character too', () => {
+  test('are the same however the bytes are divided, even inside a character', () => {
     fc.assert(
       fc.property(
         fc.array(fc.string({ unit: 'grapheme' }).map((text) => text.replaceAll('\n', ' '))),
@@ -27,7 +27,7 @@ describe('lines', () => {
     );
   });
 
-  test('beyond the limit are dropped, and the next one is whole again', () => {
+  test('beyond the limit are dropped, and the next line is complete', () => {
     expect(linesOf([Buffer.from('12345'), Buffer.from('678\nok\n')], 4)).toEqual(['', 'ok']);
   });
 });
@@ -35,7 +35,7 @@ describe('lines', () => {
 describe('replies', () => {
   const mark = '@petrel-1 ';
 
-  test('count only behind the mark and in the right form', () => {
+  test('are accepted only with the mark and in the right form', () => {
     expect(parseReply(`${mark}{"type":"ready"}`, mark)).toEqual({ type: 'ready' });
     expect(parseReply('{"type":"ready"}', mark)).toBeUndefined();
     expect(parseReply(`${mark}{"type":"result","id":1,"score":null,"columns":{}}`, mark)).toBeUndefined();

@@ -1,14 +1,14 @@
 /**
- * The line protocol between petrel and a scorer process, over stdin and stdout (docs/scorers.md): one JSON value a line.
- * A line from the scorer counts only behind the mark that it was given in its environment; everything else is what the
- * scorer's own code printed.
+ * The line protocol between petrel and a scorer process, over stdin and stdout (docs/scorers.md): one JSON value per
+ * line. A reply of the scorer starts with the mark from its environment; every other line was printed by the scorer's
+ * own code.
  */
 import type { ScoreColumns, ScorerInput, ScorerSettings } from '../types.ts';
 
-/** Environment variable that holds the mark. */
+/** Environment variable with the mark. */
 export const MARK_VARIABLE = 'PETREL_SCORER_MARK';
 
-/** To the scorer process. `load` comes first and once. */
+/** Messages to the scorer process. `load` is the first, and is sent once. */
 export type Request =
   | { readonly type: 'load'; readonly builtin: string | null; readonly settings: ScorerSettings }
   | {
@@ -32,7 +32,7 @@ export type Reply =
       readonly reason: string;
     };
 
-/** A reply, undefined for a line that isn't one. */
+/** A reply; undefined for other lines. */
 export function parseReply(line: string, mark: string): Reply | undefined {
   if (!line.startsWith(mark)) return undefined;
   try {

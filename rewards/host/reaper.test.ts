@@ -1,4 +1,4 @@
-/** Nothing that a scorer starts outlives it, and nothing that it does keeps the host waiting. */
+/** No process that a scorer starts survives it, and no scorer can keep the host waiting. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -34,15 +34,16 @@ describe('a scorer that hangs and has started', () => {
   test.each([
     ['a process in a session of its own, without an environment, that holds the pipes', 'session'],
     ['a process by a double fork', 'double fork'],
-    ['a process that forks and ends without end', 'fork chain'],
-    ['a process that forks without end', 'fork loop'],
+    ['a process that forks and exits endlessly', 'fork chain'],
+    ['a process that forks endlessly', 'fork loop'],
     ['a tree of 256 processes', 'fork tree'],
   ])('%s, ends with all of them soon after its limit', async (_, way) => {
     const scorers = host();
     await scorers.ready();
     const began = performance.now();
     const [outcome] = await scorers.score([order(way)]);
-    // A second on an idle machine. A busy one takes longer to end hundreds of processes; none may wait for their sleep.
+    // One second on an idle machine. A busy one takes longer to end hundreds of processes, but must not wait for their
+    // sleep to end.
     expect(performance.now() - began).toBeLessThan(limits.timeoutMs + 15_000);
     expect(outcome).toMatchObject({ ok: false });
     expect(left()).toBe(0);
@@ -57,34 +58,34 @@ describe('a scorer', () => {
     expect(left()).toBe(0);
   });
 
-  test('whose children share its memory does not pay for it once per child', async () => {
+  test('is not charged once per child for memory that its children share', async () => {
     expect(await host({ timeoutMs: 20_000 }).score([order('shared')])).toMatchObject([{ ok: true }]);
   });
 
-  test('that kills its process group costs itself alone', async () => {
+  test('that kills its process group kills only itself', async () => {
     expect(await host().score([order('killpg'), order('fine')])).toMatchObject([
       { ok: false, code: 'crashed' },
       { ok: true },
     ]);
   });
 
-  test('that ends takes along what it has started', async () => {
+  test('that ends also ends the processes that it has started', async () => {
     const [outcome] = await host().score([order('exit')]);
     expect(outcome).toMatchObject({ code: 'crashed', reason: expect.stringContaining('exit code 3') });
     expect(left()).toBe(0);
   });
 
-  test('may start processes that go on between its calls, until the host is closed', async () => {
+  test('may start processes that run between its calls, until the host is closed', async () => {
     const scorers = host();
     expect(await scorers.score([order('stay'), order('fine')])).toMatchObject([{ ok: true }, { ok: true }]);
-    await expect.poll(left).toBe(1); // its command line is empty for a moment
+    await expect.poll(left).toBe(1); // its command line is empty for a short time
     await scorers.close();
     expect(left()).toBe(0);
   });
 });
 
 describe('a call that is aborted', () => {
-  test('kills the scorers that work for it at once, and no other call notices', async () => {
+  test('kills its scorers at once, without an effect on other calls', async () => {
     const scorers = host({ timeoutMs: 600_000, concurrency: 2 });
     await scorers.ready();
     const leave = new AbortController();
@@ -106,7 +107,7 @@ describe('a call that is aborted', () => {
     expect(left()).toBe(0);
   });
 
-  test('while the scorer is being loaded is given up too', async () => {
+  test('ends also while the scorer is being loaded', async () => {
     const leave = new AbortController();
     const scorers = host();
     const given = scorers.score([order('fine')], { signal: leave.signal });

@@ -1,6 +1,6 @@
 /**
- * A program under `petrel-reaper` (native/reaper/reaper.c), which ends every descendant of it, whatever it did to get away.
- * The reaper ends last: when it has, none of them is left.
+ * Runs a program under `petrel-reaper` (native/reaper/reaper.c), which kills all descendants of the program, whatever
+ * they did to escape. When the reaper has ended, none of them is left.
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -9,22 +9,28 @@ import type { Duplex, Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { TerminalError } from '../../core/errors.ts';
 
-/** How the program ended, as Node tells it. */
+/** How the program ended, as Node reports it. */
 export interface ProgramEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** What all descendants take together. */
+/** Memory of all descendants together. */
 export interface TreeUsage {
   readonly mib: number;
   readonly processes: number;
 }
 
-/** `r`: resident, shared pages count for each process. `p`: proportional, they count once; slower to find out. */
+/**
+ * `r`: resident; pages that processes share are counted for each. `p`: proportional; they are counted once, but reading
+ * takes longer.
+ */
 export type MemoryKind = 'r' | 'p';
 
-/** A stranger may hold a pipe open for ever: what was not read this long after the end is given up. */
+/**
+ * An unrelated process may hold a pipe open for ever, so output that is not read within this time after the end is
+ * dropped.
+ */
 const lastOutputMs = 200;
 
 export class ReapedProgram {
@@ -38,7 +44,7 @@ export class ReapedProgram {
 
   /** @throws TerminalError `ReaperMissing` when the reaper is not built. */
   constructor(command: string, args: readonly string[], env: Readonly<Record<string, string>>) {
-    // A session of its own: Ctrl-C goes to the parent alone.
+    // A new session, so that Ctrl-C reaches only the parent.
     const child = spawn(reaperPath(), [command, ...args], {
       stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
       detached: true,
@@ -48,7 +54,7 @@ export class ReapedProgram {
     this.stdout = child.stdout;
     this.stderr = child.stderr;
     this.#control = child.stdio[3] as Duplex;
-    this.stdin.on('error', () => undefined); // It has ended: its end says why.
+    this.stdin.on('error', () => undefined); // The process has ended, and its exit status gives the reason.
     this.#control.on('error', () => undefined);
     this.#control.on('data', (chunk: Buffer) => this.#answer(chunk.toString()));
     this.ended = new Promise((resolve) => {
@@ -73,12 +79,12 @@ export class ReapedProgram {
     return new Promise((resolve) => this.#answers.push(resolve));
   }
 
-  /** Ends the program and all its descendants; `ended` tells when that is done. */
+  /** Ends the program and all its descendants; `ended` resolves when that is done. */
   kill(): void {
     this.#control.destroy();
   }
 
-  /** An answer is one short line, written at once. */
+  /** A reply is one short line, written in one piece. */
   #answer(text: string): void {
     for (const line of text.trim().split('\n')) {
       const [kib = NaN, processes = NaN] = line.split(' ').map(Number);
@@ -87,7 +93,7 @@ export class ReapedProgram {
   }
 }
 
-/** Built by set-up, next to the engine. */
+/** Set-up builds it, next to the engine. */
 function reaperPath(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder);

@@ -1,14 +1,17 @@
 /**
- * Keeps secrets out of what a scorer says. Reasons, columns and prints of a scorer go into records, logs and terminals, so
- * values of `env:NAME` are replaced by `[env:NAME]` where a scorer's output enters petrel.
+ * Removes secrets from a scorer's output. Reasons, columns and printed lines of a scorer go into records, logs and
+ * terminals. So values of `env:NAME` are replaced by `[env:NAME]` where that output enters petrel.
  */
 
-/** Shorter values are left alone: replacing `1` or `prod` would make other text unreadable. */
+/** Shorter values are not replaced: replacing `1` or `prod` would make other text unreadable. */
 export const shortestSecret = 6;
-/** This many characters of a longer value are enough to be replaced: a message may have been cut in the middle of it. */
+/**
+ * A part of a longer value is replaced too if it has this many characters, because a message may have been cut inside
+ * the value.
+ */
 const enough = 16;
 
-/** `secrets`: values by the name of their variable. What a scorer has encoded (base64, reversed) is not recognised. */
+/** `secrets`: values by variable name. An encoded value (base64, reversed) is not recognised. */
 export function redactor(secrets: Readonly<Record<string, string>>): (text: string) => string {
   const pieces = new Map<string, string>();
   for (const [name, value] of Object.entries(secrets))
@@ -33,7 +36,7 @@ export function redactor(secrets: Readonly<Record<string, string>>): (text: stri
   };
 }
 
-/** Where pieces that overlap, or follow each other at once, end. */
+/** The ends of pieces that overlap or are adjacent. */
 function endOfRun(
   text: string,
   from: number,
@@ -45,7 +48,7 @@ function endOfRun(
   return end;
 }
 
-/** As it is, as JSON and URLs write it, and its lines: prints arrive line by line. */
+/** The value itself, in JSON and URL form, and its lines, because printed lines arrive one by one. */
 function formsOf(value: string): string[] {
   return [value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value), ...value.split(/\r?\n/)];
 }

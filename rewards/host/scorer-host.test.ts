@@ -10,7 +10,7 @@ import {
 } from './scorer-host.ts';
 
 const LIMITS: ScorerLimits = { timeoutMs: 20_000, memoryMb: 96, concurrency: 1 };
-/** For calls that hang: the others of these tests must finish in it too, on a busy machine. */
+/** For calls that hang. The other calls of these tests must finish in this time too, on a busy machine. */
 const SHORT: ScorerLimits = { ...LIMITS, timeoutMs: 1_000 };
 const TS: ScorerSpec = { type: 'module', path: fixture('trouble.ts'), exportName: 'compute_score' };
 const PY: ScorerSpec = { type: 'module', path: fixture('trouble.py'), exportName: 'compute_score' };
@@ -40,7 +40,7 @@ describe('a scorer host', () => {
     expect(await host({ ...TS, exportName: 'named' }).score([input('', '')])).toEqual([good(7)]);
   });
 
-  test('says what is missing when a module cannot be loaded', async () => {
+  test('reports what is missing when a module cannot be loaded', async () => {
     await expect(host({ ...TS, exportName: 'nobody' }).ready()).rejects.toThrow(
       /exports no function nobody.*computeScore, named/,
     );
@@ -56,7 +56,7 @@ describe.each([
   ['TypeScript', TS],
   ['Python', PY],
 ] as const)('a %s scorer', (_, spec) => {
-  test('that throws, or gives no number, fails its own sample with the reason', async () => {
+  test('that throws or returns no number fails only its sample, with the reason', async () => {
     const [before, thrown, notNumber, after] = await host(spec).score(orders('5', 'throw', 'nan', '5'));
     expect(before).toEqual(good(1));
     expect(thrown).toMatchObject({ ok: false, code: 'threw', reason: expect.stringContaining('out of ideas') });
@@ -68,18 +68,18 @@ describe.each([
     expect(after).toEqual(good(1));
   });
 
-  test('that hangs is killed, and its neighbours are scored', async () => {
+  test('that hangs is killed, and the other samples are scored', async () => {
     const outcomes = await host(spec, SHORT).score(orders('5', 'hang', '5', 'wait', '5'));
     expect(codes(outcomes)).toEqual(['ok', 'timeout', 'ok', 'timeout', 'ok']);
   });
 
-  test('that ends its process fails after one more try alone, and its neighbours are scored', async () => {
+  test('that ends its process fails after one retry, and the other samples are scored', async () => {
     const outcomes = await host(spec).score(orders('5', 'exit', '5'));
     expect(codes(outcomes)).toEqual(['ok', 'crashed', 'ok']);
     expect(outcomes[1]).toMatchObject({ reason: expect.stringContaining('exit code 3') });
   });
 
-  test('may print what it likes', async () => {
+  test('may print anything', async () => {
     const printed: string[] = [];
     const outcomes = await host(spec).score(orders('print', '5', 'print'), {
       onPrint: (line, index) => printed.push(`${index}: ${line}`),
@@ -124,7 +124,7 @@ test('an asynchronous Python scorer is awaited', async () => {
   expect(await host(PY).score(orders('async'))).toEqual([good(0.25)]);
 });
 
-test('closing a host ends its processes and refuses what waits', async () => {
+test('closing a host ends its processes and rejects waiting samples', async () => {
   const closing = host(TS, { ...LIMITS, timeoutMs: 60_000 });
   const waiting = closing.score(orders('wait', '5'));
   await closing.ready();

@@ -1,9 +1,9 @@
 /**
- * Scores samples in processes of their own: a scorer that hangs, throws, eats memory or ends its process costs its own
- * sample and nothing else. Each process works on one sample at a time, so it is always known whose fault an end was.
+ * Scores samples in separate processes. A scorer that hangs, throws, uses too much memory or ends its process affects
+ * only its own sample. Each process works on one sample at a time, so the cause of an end is always known.
  *
- * A process that ends, or passes the memory limit, may have been spoilt by earlier samples: the sample is tried once more
- * in a fresh one, and fails when that ends too. A call over the time limit fails at once.
+ * A process that ends or exceeds the memory limit may have been damaged by earlier samples. So the sample is tried once
+ * more in a new process, and fails if that ends too. A call over the time limit fails at once.
  */
 import { RetryableError } from '../../core/errors.ts';
 import type { ScoreColumns, ScorerInput } from '../types.ts';
@@ -16,7 +16,7 @@ export type { ScorerSpec } from './launch.ts';
 export interface ScorerLimits {
   /** Key `reward.timeout`, in milliseconds. */
   readonly timeoutMs: number;
-  /** Key `reward.memory_limit_mb`: what a process may take beyond its size after loading. */
+  /** Key `reward.memory_limit_mb`: memory of a process beyond its size after loading. */
   readonly memoryMb: number;
   /** Key `reward.num_workers`: processes. */
   readonly concurrency: number;
@@ -28,7 +28,7 @@ export type ScoreOutcome =
   | { readonly ok: true; readonly score: number; readonly columns: ScoreColumns }
   | { readonly ok: false; readonly code: ScoreFailure; readonly reason: string };
 
-/** `no-response`: there was nothing to score, and no scorer was asked. */
+/** `no-response`: there was no response to score. */
 export type ScoreFailure = 'threw' | 'bad-result' | 'timeout' | 'memory' | 'crashed' | 'no-response';
 
 export interface ScorerHost {
@@ -45,7 +45,10 @@ export interface ScorerHost {
 
 export interface ScoreOptions {
   readonly signal?: AbortSignal | undefined;
-  /** A line that the scorer printed, and the index of the input that it was working on; undefined while it is loaded. */
+  /**
+   * Receives a line that the scorer printed, with the index of the input that it was working on; undefined while it is
+   * loading.
+   */
   readonly onPrint?: ((line: string, index: number | undefined) => void) | undefined;
 }
 
@@ -59,7 +62,7 @@ interface Job {
   readonly options: ScoreOptions;
   readonly resolve: (outcome: ScoreOutcome) => void;
   readonly reject: (error: unknown) => void;
-  /** Works on it now. */
+  /** The process that works on it now. */
   scorer?: ScorerProcess;
   retried: boolean;
 }
@@ -112,7 +115,7 @@ class Pool implements ScorerHost {
     await Promise.all([...this.#all].map((scorer) => scorer.kill()));
   }
 
-  /** One loop per process, as many as there is work for and the limit allows. */
+  /** One loop per process, as many as the work and the limit allow. */
   #fill(): void {
     while (this.#busy < this.#limits.concurrency && this.#queue.length > 0) {
       this.#busy++;
@@ -133,7 +136,7 @@ class Pool implements ScorerHost {
           scorer = undefined;
         }
       } catch (error) {
-        // It can't be loaded: the same for everything that waits.
+        // Loading failed, so all waiting samples fail with the same error.
         if (!givenUp(job)) for (const waiting of [job, ...this.#queue.splice(0)]) waiting.reject(error);
       }
     }
@@ -149,7 +152,9 @@ class Pool implements ScorerHost {
     }
   }
 
-  /** Nobody wants these any more. A process that is still loading for one of them is killed by its own signal. */
+  /**
+   * Drops samples whose call was aborted. A process that is still loading for one of them is killed by its own signal.
+   */
   #giveUp(jobs: readonly Job[]): void {
     const given = new Set(jobs);
     this.#queue.splice(0, Infinity, ...this.#queue.filter((job) => !given.has(job)));
@@ -159,7 +164,7 @@ class Pool implements ScorerHost {
     }
   }
 
-  /** An idle process may have ended by itself since its last sample. */
+  /** An idle process may have ended since its last sample. */
   #takeIdle(): ScorerProcess | undefined {
     const scorer = this.#idle.pop();
     if (scorer === undefined || !scorer.dead) return scorer;
@@ -212,7 +217,7 @@ function printer({ options }: Job, index: number | undefined): OnPrint {
   return (line) => options.onPrint?.(line, index);
 }
 
-/** A Python process that caught its own MemoryError lives on, but isn't to be trusted. */
+/** A Python process that caught its own MemoryError still runs, but must not be trusted. */
 function spoilt(outcome: Reply | Death): boolean {
   return outcome.type === 'failed' && outcome.code === 'memory';
 }

@@ -1,4 +1,7 @@
-/** One scorer process: started, asked one sample at a time, watched for time and memory, ended with all it started. */
+/**
+ * One scorer process: it is started, gets one sample at a time, is watched for time and memory, and is ended with all
+ * its children.
+ */
 import { randomBytes } from 'node:crypto';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { ScorerInput } from '../types.ts';
@@ -12,13 +15,13 @@ import { wordsOf } from './words.ts';
 export interface ProcessLimits {
   /** One call. */
   readonly timeoutMs: number;
-  /** Of all processes of the scorer together, beyond what they take after loading. */
+  /** Memory of all processes of the scorer together, beyond their size after loading. */
   readonly memoryMb: number;
-  /** Starting and loading the module. */
+  /** Time for starting and loading the module. */
   readonly loadTimeoutMs: number;
 }
 
-/** Why a process is gone. */
+/** Why a process has ended. */
 export interface Death {
   readonly type: 'died';
   readonly code: 'timeout' | 'memory' | 'crashed';
@@ -29,7 +32,7 @@ export interface Death {
 export type OnPrint = (line: string) => void;
 
 const memoryCheckMs = 50;
-/** Of processes at a time, for forks without end. */
+/** Limit of parallel processes, against endless forks. */
 const maxProcesses = 512;
 /** The last lines of stderr, for the reason of an end. */
 const keptErrors = 20;
@@ -46,8 +49,8 @@ export class ScorerProcess {
   #base: { readonly resident: number; readonly proportional: number } = { resident: 0, proportional: 0 };
 
   /**
-   * @throws InvalidInputError when the program can't be started or the module can't be loaded; the signal's reason when it
-   * is given up.
+   * @throws InvalidInputError when the program cannot be started or the module cannot be loaded; the signal's reason
+   * when it is aborted.
    */
   static async start(
     launch: Launch,
@@ -100,7 +103,7 @@ export class ScorerProcess {
     this.#program.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
   }
 
-  /** The reply to one sample, or how the process died over it. Never rejects. */
+  /** The reply to one sample, or how the process died. Never rejects. */
   async score(id: number, input: ScorerInput, onPrint: OnPrint): Promise<Reply | Death> {
     this.#onPrint = onPrint;
     const watch = setInterval(() => void this.#checkMemory(), memoryCheckMs);
@@ -112,7 +115,7 @@ export class ScorerProcess {
     return this.#death !== undefined;
   }
 
-  /** Ends the process and everything it started. */
+  /** Ends the process and all its descendants. */
   async kill(): Promise<void> {
     this.#program.kill();
     await this.#exited;
@@ -132,7 +135,9 @@ export class ScorerProcess {
     }
   }
 
-  /** Resident memory is found quickly, but counts what processes share once for each of them. So it only raises suspicion. */
+  /**
+   * Resident memory is fast to read, but counts shared memory once per process. So it only triggers the exact check.
+   */
   async #checkMemory(): Promise<void> {
     const resident = await this.#program.usage('r');
     if (resident === undefined || this.#death !== undefined) return;
@@ -154,7 +159,7 @@ export class ScorerProcess {
     this.#program.kill();
   }
 
-  /** The first cause stands: a kill because of a limit isn't a crash. */
+  /** The first cause is kept: a kill because of a limit is not a crash. */
   #end(death: Death): void {
     this.#death ??= death;
     this.#settle(this.#death);

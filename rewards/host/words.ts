@@ -1,4 +1,4 @@
-/** What a scorer says, as petrel passes it on: without secrets, with the user's own file name, and not without end. */
+/** A scorer's text as petrel passes it on: without secrets, with the user's own file name, and of limited length. */
 import { pathToFileURL } from 'node:url';
 import type { Launch } from './launch.ts';
 import { redactor } from './redact.ts';
@@ -6,7 +6,7 @@ import { redactor } from './redact.ts';
 /** Longest text of a reason, a column or a printed line, in characters. */
 const longest = 2_000;
 
-/** The run's copy of a scorer lies in a cache, under a digest; the user knows it as `shownAs`. */
+/** The run's copy of a scorer is in a cache, under a digest; the user knows the file as `shownAs`. */
 export function wordsOf({ secrets, load, shownAs }: Launch): (text: string) => string {
   const redact = redactor(secrets);
   if (!('module' in load) || shownAs === undefined) return (text) => cut(redact(text));

@@ -1,4 +1,4 @@
-/** The special variable `loop`. Items are drawn one ahead only when somebody asks. */
+/** The special variable `loop`. It reads one item ahead only on demand. */
 import { spend } from '../budget.ts';
 import { refuse } from '../errors.ts';
 import { equal } from '../operators.ts';

@@ -13,7 +13,7 @@ import { type Frame, Output, Scope, inner } from './scope.ts';
 
 type Jump = 'break' | 'continue' | undefined;
 
-/** Runs statements in order; what comes back is a jump on its way to the loop around. */
+/** Runs statements in order; returns a jump (`break`, `continue`) for the enclosing loop. */
 export function execute(statements: readonly Statement[], frame: Frame, output: Output): Jump {
   for (const statement of statements) {
     const jump = executeOne(statement, frame, output);
@@ -105,7 +105,10 @@ function executeFor(node: For, frame: Frame, output: Output): Jump {
   return undefined;
 }
 
-/** Every iteration has variables of its own. `else` runs when no iteration came to its end: jinja2's rule, and `break` counts. */
+/**
+ * Every iteration has its own variables. `else` runs when no iteration ran to its end; this is jinja2's rule, and
+ * `break` counts.
+ */
 function runLoop(
   node: For,
   items: Value,

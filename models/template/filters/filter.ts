@@ -1,4 +1,4 @@
-/** What a filter is, and what it may ask of the engine. */
+/** The type of a filter, and the engine functions that it may use. */
 import { getItem } from '../attributes.ts';
 import { type Bound, bind } from '../signature.ts';
 import { type Keywords, Lazy, Markup, Undefined, type Value, textOf, none } from '../values.ts';
@@ -56,7 +56,7 @@ function step(part: string): Value {
   return /^\d+$/.test(part) ? BigInt(part) : part;
 }
 
-/** Sorting and grouping ignore case unless told otherwise. */
+/** Sorting and grouping ignore case by default. */
 export function ignoreCase(value: Value): Value {
   return textOf(value)?.toLowerCase() ?? value;
 }

@@ -23,7 +23,7 @@ import {
 } from '../values.ts';
 import { type Filter, type Runtime, attributeGetter, filter, ignoreCase, lazily } from './filter.ts';
 
-/** What groupby gives: a pair with names. */
+/** The result of groupby: a pair with names. */
 class Group extends Tuple {
   override attribute(name: string): Value | undefined {
     return name === 'grouper' ? this.items[0] : name === 'list' ? this.items[1] : undefined;

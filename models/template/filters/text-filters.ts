@@ -164,7 +164,7 @@ function stripTags(text: string): string {
   return plain.replace(/&(amp|lt|gt|quot|#34|#39|nbsp);/g, (_, name: string) => named[name] ?? '');
 }
 
-/** A regular expression would look for the end again from each beginning. */
+/** A regular expression would search for the end again from each start. */
 function withoutEnclosed(text: string, open: string, close: string): string {
   let kept = '';
   let at = 0;

@@ -1,4 +1,4 @@
-/** Statements: what stands between `{%` and `%}`. */
+/** Statements: the content between `{%` and `%}`. */
 import { TemplateError } from '../errors.ts';
 import type { Expression, MacroBody, Parameter, Statement, Target } from '../nodes.ts';
 import { ExpressionParser } from './expressions.ts';
@@ -207,7 +207,7 @@ class StatementParser extends ExpressionParser {
     return { type, line };
   }
 
-  /** Reaching one is an error; a template that never does may still hold it. */
+  /** An unsupported tag is an error only when it is executed; a template may contain it. */
   #parseUnsupported(tag: string, line: number): Statement {
     while (this.current.type !== 'block_end' && this.current.type !== 'end') this.next();
     if (tag === 'autoescape') this.#parseBody('endautoescape');
