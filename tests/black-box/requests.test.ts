@@ -76,3 +76,38 @@ describe('a long run', { timeout: 900_000 }, () => {
     expect(await more((size) => requestsOf(`${state}-${size}`, 'gc', '--grace', '0s'))).toBeLessThanOrEqual(allowed);
   });
 });
+
+describe('a run of 130,000 positions', { timeout: 900_000 }, () => {
+  const user = new PetrelUser();
+  let s3: CountingS3;
+  let runId = '';
+
+  beforeAll(async () => {
+    s3 = await startCountingS3();
+    const log = generateLog({
+      positions: 130_000,
+      terms: 1,
+      checkpointEvery: 10_000,
+      validationEvery: 65_000,
+      state: 'running',
+    });
+    runId = log.runId;
+    for (const [key, bytes] of log.objects) s3.objects.set(`store/${key}`, bytes);
+    mkdirSync(user.home, { recursive: true });
+    writeFileSync(join(user.home, 'stores.json'), JSON.stringify({ format: 1, stores: [s3.url('store')] }));
+  }, 600_000);
+  afterAll(async () => {
+    await user.remove();
+    await s3.close();
+  });
+
+  it('is shown by status as it stands', async () => {
+    const ran = await user.petrelWith({ env: s3.env, limitMs: 600_000 }, 'status', runId, '--json');
+    expect(ran.err).toBe('');
+    expect(ran.json()).toMatchObject({
+      state: 'running',
+      iteration: 130_000,
+      latestCheckpoint: { iteration: 130_000 },
+    });
+  });
+});
