@@ -94,7 +94,7 @@ export function headActivities(ports: ActivityPorts, contexts: RunContexts, reco
       if (origin !== undefined) await log.store.remove(keys.pin(origin.runId, ref.runId));
       ports.say(
         ref.runId,
-        'info',
+        'debug',
         `opened term 1: ${output.profile.compute}${output.profile.deterministic ? ' deterministic' : ''} on ${output.profile.isa}`,
       );
       return { term: decided.record.term };

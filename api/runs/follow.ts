@@ -1,5 +1,8 @@
 /** Following a run: the store tells what is committed, notes of the control process tell what is being done. */
 import type { NatsConnection } from '@nats-io/nats-core';
+import type { RunId } from '../../core/ids.ts';
+import { warningsOf, warningWindow } from '../../core/run-warnings.ts';
+import type { RunWarning, WarnedIteration } from '../../core/run-warnings.ts';
 import { endedStates } from '../../core/run-states.ts';
 import type { RunState } from '../../core/run-states.ts';
 import { totalIterations } from '../../core/recipe/index.ts';
@@ -9,13 +12,20 @@ import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import { liveNote, liveSubject } from '../../core/wire/messages.ts';
 import type { LiveMessage } from '../../core/wire/messages.ts';
 import { readMessage } from '../../infra/nats/incoming.ts';
-import { readStack } from '../../infra/stack/index.ts';
+import { readStack, stackName } from '../../infra/stack/index.ts';
+import type { StackInfo } from '../../infra/stack/index.ts';
 import type { Head, RunLog } from '../../infra/store/run-log.ts';
 import type { ApiContext } from '../context.ts';
+import { activityText } from './activity.ts';
+import { readableIteration } from './readable-iteration.ts';
 
 const refreshMs = 200;
 /** The time left is judged by so many iterations, the last ones. */
 const iterationsForTimeLeft = 9;
+/** A stack that went down, or came up elsewhere, is noticed after so many looks. */
+const looksPerStack = 10;
+/** The stages before the commit of the iteration that they name. */
+const madeOfIterations: ReadonlySet<string> = new Set(['rollout', 'reward', 'advantage', 'update']);
 
 /** What is known of a run at a moment. */
 export interface RunProgress {
@@ -27,8 +37,14 @@ export interface RunProgress {
   readonly iterations: number;
   /** What it is doing now: `rollout 37 %`, `update waits: no worker with role trainer`. */
   readonly activity?: string;
+  /** Why nothing can move, and what to do: the stack is down. */
+  readonly stuck?: string;
   /** Mean score of the newest iteration. */
   readonly reward?: number;
+  /** Those of the newest iterations, ascending. */
+  readonly rewards?: readonly number[];
+  /** What the newest iterations say against the run. */
+  readonly warnings?: readonly RunWarning[];
   /** The number of the newest validation, and what it is. */
   readonly accuracy?: number;
   readonly validationMeasure?: ValidationMeasure;
@@ -41,6 +57,8 @@ export interface RunProgress {
 }
 
 export interface FollowOptions {
+  /** Status entries up to this number are old news: the run was resumed or forked since. */
+  readonly after?: number;
   /** Ends the following; the run goes on. */
   readonly signal: AbortSignal;
   /** Called whenever something may have changed, five times a second at least. */
@@ -57,30 +75,61 @@ export async function followRun(
 ): Promise<RunState> {
   const { inputs, recipe } = await log.revision();
   const view = new RunView(log, totalIterations(parseRecipe(recipe), inputs.trainRows), options);
-  const nc = await connect(home);
-  nc?.subscribe(liveSubject(log.runId), {
-    callback: (error, message) => {
-      const note = error === null ? readMessage(message, liveNote) : undefined;
-      if (note !== undefined) view.note(note);
-    },
-  });
+  const notes = new Notes(home, log.runId, (note) => view.note(note));
   try {
-    for (;;) {
+    for (let look = 0; ; look++) {
+      if (look % looksPerStack === 0) view.stackIs(notes.connect(), stackName(home));
       const state = await view.refresh();
       if (options.signal.aborted || endedStates.has(state)) return state;
       await nextLook(options.signal);
     }
   } finally {
-    await nc?.close();
+    await notes.close();
   }
 }
 
-/** Without a stack there are no notes; the store tells the rest. */
-async function connect(home: string): Promise<NatsConnection | undefined> {
-  const stack = readStack(home);
-  if (stack === undefined) return undefined;
-  const { connectNats } = await import('../../infra/nats/connection.ts');
-  return connectNats(stack, 'follow');
+/** Notes of the control process. Without a stack there are none; the store tells the rest. */
+class Notes {
+  readonly #home: string;
+  readonly #runId: RunId;
+  readonly #take: (note: LiveMessage) => void;
+  #connection: { readonly url: string; readonly nc: Promise<NatsConnection | undefined> } | undefined;
+
+  constructor(home: string, runId: RunId, take: (note: LiveMessage) => void) {
+    this.#home = home;
+    this.#runId = runId;
+    this.#take = take;
+  }
+
+  /** Connects to the stack that is up now, if it is another one than before. Does not wait for it. */
+  connect(): 'up' | 'down' {
+    const stack = readStack(this.#home);
+    if (stack === undefined) return 'down';
+    if (this.#connection?.url === stack.nats.url) return 'up';
+    void this.close();
+    this.#connection = { url: stack.nats.url, nc: this.#open(stack) };
+    return 'up';
+  }
+
+  async close(): Promise<void> {
+    const before = this.#connection;
+    this.#connection = undefined;
+    await (await before?.nc)?.close();
+  }
+
+  /** undefined when the server does not answer. The next look tries again. */
+  async #open(stack: StackInfo): Promise<NatsConnection | undefined> {
+    const { connectNats } = await import('../../infra/nats/connection.ts');
+    const nc = await connectNats(stack, 'follow').catch(() => undefined);
+    if (nc === undefined) this.#connection = undefined;
+    nc?.subscribe(liveSubject(this.#runId), {
+      callback: (error, message) => {
+        const note = error === null ? readMessage(message, liveNote) : undefined;
+        if (note !== undefined) this.#take(note);
+      },
+    });
+    return nc;
+  }
 }
 
 function nextLook(signal: AbortSignal): Promise<void> {
@@ -105,6 +154,10 @@ class RunView {
   #position = 0;
   #lastAt: number | undefined;
   #activity: string | undefined;
+  #stack: { readonly state: 'up' | 'down'; readonly here: string } | undefined;
+  #owner: string | undefined;
+  readonly #rows: WarnedIteration[] = [];
+  #warnings: readonly RunWarning[] = [];
   #reward: number | undefined;
   #loss: number | undefined;
   #validation: Pick<RunProgress, 'accuracy' | 'validationMeasure'> = {};
@@ -118,15 +171,23 @@ class RunView {
     this.#options = options;
   }
 
-  note({ stage, done, total, queued }: LiveMessage): void {
-    const share = total > 0 ? ` ${Math.min(100, Math.round((100 * done) / total))} %` : '';
-    this.#activity = queued === undefined ? `${stage}${share}` : `${stage} waits: ${queued}`;
+  note({ stage, iteration, done, total, queued }: LiveMessage): void {
+    // Notes and commits come by different ways: a note may be older than the commit of its iteration.
+    if (madeOfIterations.has(stage) && iteration <= this.#position) return;
+    this.#activity =
+      queued === undefined ? activityText(stage, { done, total }) : `${activityText(stage)} waits: ${queued}`;
     this.#show();
+  }
+
+  /** `here`: the name of this stack. */
+  stackIs(state: 'up' | 'down', here: string): void {
+    this.#stack = { state, here };
   }
 
   async refresh(): Promise<RunState> {
     const status = await this.#log.status();
-    this.#changeState(status?.state ?? 'queued', status?.reason?.message ?? '');
+    if (status === undefined || status.n > (this.#options.after ?? -1))
+      this.#changeState(status?.state ?? 'queued', status?.reason?.message ?? '');
     const head = await this.#log.head();
     if (head !== undefined) await this.#follow(head);
     this.#show();
@@ -135,23 +196,38 @@ class RunView {
 
   /** Takes in what was committed since the last look; of a long run that is followed from now on, its last iterations. */
   async #follow(head: Head): Promise<void> {
-    const seen = Math.max(this.#position, await this.#log.first(), head.position - iterationsForTimeLeft - 1);
+    const seen = Math.max(this.#position, await this.#log.first(), head.position - warningWindow);
+    if (head.position > this.#position) this.#activity = undefined; // it was about an iteration that is committed now
+    // Going back to an earlier iteration makes the later ones void.
+    if (head.position < this.#position) this.#rows.splice(0);
     for (let k = seen + 1; k <= head.position; k++) await this.#take(k, head);
     this.#position = head.position;
+    this.#owner = head.termRecord.owner;
     const validation = await this.#log.newestEvaluation(head);
     if (validation !== undefined)
       this.#validation = { accuracy: validation.accuracy, validationMeasure: measureOf(validation.metrics) };
   }
 
-  async #take(k: number, { termRecord }: Head): Promise<void> {
-    const { batch, update } = await this.#log.iteration(k, termRecord);
+  async #take(k: number, head: Head): Promise<void> {
+    const found = await readableIteration(this.#log, k, head);
+    if (found === undefined) return;
+    const { batch, update } = found;
     const at = Date.parse(update.record.writer.at);
     const seconds = this.#lastAt === undefined ? undefined : (at - this.#lastAt) / 1000;
     this.#lastAt = at;
+    this.#rows.push({ iteration: k, metrics: { ...batch.record.metrics, ...update.record.metrics } });
+    if (this.#rows.length > warningWindow) this.#rows.shift();
+    this.#warnings = warningsOf(this.#rows);
     this.#reward = finite(batch.record.metrics['critic/score/mean']);
     this.#loss = batch.record.loss.kind === 'sft' ? finite(update.record.metrics['actor/loss']) : undefined;
     if (seconds !== undefined && seconds > 0) this.#seconds.push(seconds);
     this.#tokensPerSecond = finite(update.record.timings['perf/response_throughput']);
+  }
+
+  /** What another stack drives does not need this one. */
+  #isStuck(): boolean {
+    const isOurs = this.#owner === undefined || this.#owner === this.#stack?.here;
+    return this.#stack?.state === 'down' && isOurs && this.#state !== 'paused' && !endedStates.has(this.#state);
   }
 
   #changeState(state: RunState, reason: string): void {
@@ -170,7 +246,10 @@ class RunView {
       iterations: this.#iterations,
       elapsedS: (performance.now() - this.#startedAt) / 1000,
       ...(this.#activity === undefined ? {} : { activity: this.#activity }),
+      ...(this.#isStuck() ? { stuck: stackDown } : {}),
       ...(this.#reward === undefined ? {} : { reward: this.#reward }),
+      rewards: this.#rows.flatMap(({ metrics }) => finite(metrics['critic/score/mean']) ?? []),
+      warnings: this.#warnings,
       ...this.#validation,
       ...(this.#loss === undefined ? {} : { loss: this.#loss }),
       ...(this.#tokensPerSecond === undefined ? {} : { tokensPerSecond: this.#tokensPerSecond }),
@@ -179,11 +258,13 @@ class RunView {
   }
 }
 
-/** Seconds left: the median of the last iterations, times those to come. undefined before the first. */
+const stackDown = 'the local stack is down; petrel up brings it up, and the run continues';
+
+/** Seconds left: the median of the last iterations, times those to come. undefined before the first and after the last. */
 export function timeLeft(iterationSeconds: readonly number[], iterationsLeft: number): number | undefined {
   const last = iterationSeconds.slice(-iterationsForTimeLeft).sort((a, b) => a - b);
   const median = last[Math.floor(last.length / 2)];
-  return median === undefined ? undefined : median * Math.max(0, iterationsLeft);
+  return median === undefined || iterationsLeft <= 0 ? undefined : median * iterationsLeft;
 }
 
 function finite(value: number | string | undefined): number | undefined {

@@ -1,8 +1,10 @@
 /** What a run has come to: where its weights are, and what it learnt. */
+import type { RunWarning } from '../../core/run-warnings.ts';
 import type { RunState } from '../../core/run-states.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
+import { runWarnings } from './warnings.ts';
 
 export interface Outcome {
   readonly runId: string;
@@ -10,6 +12,8 @@ export interface Outcome {
   readonly iteration: number;
   /** Path or URL of the newest checkpoint's manifest. */
   readonly checkpoint: string | null;
+  /** What its last iterations say against it. */
+  readonly warnings: readonly RunWarning[];
   /** The number of the first and the last validation, the seconds between them, and what the number is. */
   readonly accuracy: {
     readonly before: number;
@@ -28,6 +32,7 @@ export async function outcomeOf(log: RunLog): Promise<Outcome> {
     runId: log.runId,
     state: (await log.status())?.state ?? 'queued',
     iteration: head?.position ?? 0,
+    warnings: await runWarnings(log, head),
     checkpoint:
       checkpoint === undefined ? null : (log.store.localPath(checkpoint.key) ?? `${log.store.url}/${checkpoint.key}`),
     accuracy: compared

@@ -2,12 +2,14 @@
 import type { Presence } from '../../core/wire/messages.ts';
 import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { Stage } from '../../core/wire/jobs.ts';
+import type { RunWarning } from '../../core/run-warnings.ts';
 import type { Role } from '../../core/roles.ts';
 import type { FoundRun } from './find.ts';
 import type { Driven, LiveSource } from './live-source.ts';
-import { summaryOf } from './summary.ts';
+import { summaryAndHead } from './summary.ts';
 import { endedStates } from '../../core/run-states.ts';
 import type { RunSummary } from './summary.ts';
+import { runWarnings } from './warnings.ts';
 
 /** A worker process as people see it. */
 export type WorkerStatus = Omit<Presence, 'v' | 'incarnation' | 'profiles'>;
@@ -21,6 +23,8 @@ export interface RunStatus extends RunSummary {
   readonly progress?: { readonly done: number; readonly total: number; readonly note: string };
   /** Why nothing moves. */
   readonly queued?: string;
+  /** What its last iterations say against it. */
+  readonly warnings: readonly RunWarning[];
   /** All workers of the stack: pools belong to it, not to a run. */
   readonly workers: readonly WorkerStatus[];
 }
@@ -28,13 +32,15 @@ export interface RunStatus extends RunSummary {
 /** `here`: the name of this stack. */
 export async function runStatus(found: FoundRun, live: LiveSource, here: string): Promise<RunStatus> {
   live.listen(found.runId);
-  const [summary, workers] = await Promise.all([summaryOf(found), live.workers()]);
+  const [{ summary, head }, workers] = await Promise.all([summaryAndHead(found), live.workers()]);
+  const warnings = await runWarnings(found.log, head);
   const stack = live.stack === undefined ? 'down' : 'up';
   const shown = workers.map(workerStatus);
   const foreign = summary.owner !== null && summary.owner !== here;
   // What another stack does at this moment only that one knows.
-  if (foreign) return { ...summary, stack, foreign, workers: [] };
-  if (endedStates.has(summary.state) || summary.state === 'paused') return { ...summary, stack, workers: shown };
+  if (foreign) return { ...summary, stack, warnings, foreign, workers: [] };
+  if (endedStates.has(summary.state) || summary.state === 'paused')
+    return { ...summary, stack, warnings, workers: shown };
   // Whoever hears a note need not ask the workflow, which takes Temporal's client half a second to learn.
   const note = await live.note(found.runId);
   const driven: Driven = note === undefined ? await live.driven(found.runId) : { type: 'driven', stage: note.stage };
@@ -43,6 +49,7 @@ export async function runStatus(found: FoundRun, live: LiveSource, here: string)
   return {
     ...summary,
     stack,
+    warnings,
     ...(stage === undefined ? {} : { stage }),
     ...(note === undefined || note.total === 0
       ? {}

@@ -5,6 +5,7 @@ import type { RunState, DesiredState } from '../../core/run-states.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import { readRetention } from '../../infra/store/retention-log.ts';
+import type { Head } from '../../infra/store/run-log.ts';
 import type { FoundRun } from './find.ts';
 
 export interface RunSummary {
@@ -41,7 +42,16 @@ export interface RunSummary {
   readonly store: string;
 }
 
-export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSummary> {
+export async function summaryOf(found: FoundRun): Promise<RunSummary> {
+  return (await summaryAndHead(found)).summary;
+}
+
+/** The summary, and the head of the log that it was made from: a head costs requests. */
+export async function summaryAndHead({
+  runId,
+  log,
+  record,
+}: FoundRun): Promise<{ readonly summary: RunSummary; readonly head: Head | undefined }> {
   const [status, head, iterations, { floor }] = await Promise.all([
     log.status(),
     log.head(),
@@ -57,7 +67,7 @@ export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSu
   const changes = [record.createdAt, status?.at, newest?.update.record.writer.at]
     .filter((at) => at !== undefined)
     .sort();
-  return {
+  const summary: RunSummary = {
     runId,
     name: record.name,
     kind: record.kind,
@@ -82,6 +92,7 @@ export async function summaryOf({ runId, log, record }: FoundRun): Promise<RunSu
     retentionFloor: floor,
     store: log.store.url,
   };
+  return { summary, head };
 }
 
 /** A recipe of a newer petrel may not parse: the run is shown nevertheless. */

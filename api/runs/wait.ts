@@ -11,15 +11,21 @@ import { endedStates } from '../../core/run-states.ts';
 
 /**
  * Waits until a run ends or pauses. A stack that is down is brought up. `after`: its status entry when the waiting began;
- * older states do not count.
+ * older states do not count. `signal`: ends the waiting; the run goes on, and `running` is the answer.
  */
-export async function waitUntilEnd(run: FoundRun, after: StatusEntry, context: ApiContext): Promise<RunState> {
+export async function waitUntilEnd(
+  run: FoundRun,
+  after: StatusEntry,
+  context: ApiContext,
+  signal?: AbortSignal,
+): Promise<RunState> {
   const owner = (await run.log.newestTerm())?.record.owner ?? stackName(context.home);
   // The workflow of another stack cannot be asked from here. Only the store tells.
-  if (owner !== stackName(context.home)) return (await waitForEnd(run.log, after, new Promise(() => {}))) ?? 'running';
+  if (owner !== stackName(context.home))
+    return (await waitForEnd(run.log, after, new Promise(() => {}), signal)) ?? 'running';
   const driver = await driverAfterUp(run, context);
   try {
-    return (await waitForEnd(run.log, after, driver.ended())) ?? 'running';
+    return (await waitForEnd(run.log, after, driver.ended(), signal)) ?? 'running';
   } finally {
     await driver.close();
   }
@@ -37,6 +43,7 @@ export async function waitForEnd(
   log: RunLog,
   after: StatusEntry,
   workflowEnded: Promise<void>,
+  signal?: AbortSignal,
 ): Promise<RunState | undefined> {
   let woken = false;
   let looks = 0;
@@ -47,7 +54,7 @@ export async function waitForEnd(
       await log.store.settle(); // who is told that the run has ended finds it ended after a power cut too
       return status.state;
     }
-    if (woken && ++looks === lastLooks) return undefined;
+    if (signal?.aborted === true || (woken && ++looks === lastLooks)) return undefined;
     const nextLook = delay(lookMs);
     await (woken ? nextLook : Promise.race([wake, nextLook]));
   }

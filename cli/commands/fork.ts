@@ -1,9 +1,10 @@
 /** `petrel fork <run> [key=value...] [--from k]`: another run that begins with a state of this one. */
 import { findRun } from '../../api/runs/find.ts';
 import { forkRun } from '../../api/runs/fork.ts';
-import { waitUntilEnd } from '../../api/runs/wait.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT, exitCodeOfState, type ExitCode } from '../exit-codes.ts';
+import { attachAfter } from '../runs/attach.ts';
+import { outcomeText } from '../runs/outcome.ts';
 import { flag, integerOption, textOption, word } from '../options.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
@@ -23,8 +24,9 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     return EXIT.ok;
   }
   printer.notice(told);
-  const state = await waitUntilEnd(fork, entry, context);
-  const iteration = (await fork.log.head())?.position ?? position;
-  printer.data({ ...answer, iteration, state }, () => `${fork.runId} is ${state}`);
+  const state = await attachAfter(fork, entry, context);
+  if (state === undefined) return EXIT.interrupted;
+  const { outcome, text } = await outcomeText(fork, printer);
+  printer.data({ ...answer, iteration: outcome.iteration, state }, () => text);
   return exitCodeOfState(state);
 }

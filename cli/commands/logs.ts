@@ -24,8 +24,9 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     await follow(found, reader, count, context.home, printer);
     return undefined;
   }
-  const lines = await reader.newest(count);
-  printer.data(lines, () => lines.map((line) => lineText(line, printer)).join('\n'));
+  const stored = await reader.newest(count);
+  const lines = stored.filter((line) => isShown(line, printer));
+  printer.data(stored, () => lines.map((line) => lineText(line, printer)).join('\n'));
   if (lines.length === 0 && !printer.json) printer.notice(`${found.runId} has no log lines yet`);
   return undefined;
 }
@@ -39,7 +40,7 @@ async function follow(
   printer: Printer,
 ): Promise<void> {
   const show = (lines: readonly LogLine[]) =>
-    lines.forEach((line) => printer.item(line, () => lineText(line, printer)));
+    lines.filter((line) => isShown(line, printer)).forEach((line) => printer.item(line, () => lineText(line, printer)));
   const early: LogLine[] = [];
   let take = (line: LogLine): void => void early.push(line);
   const close = await listenToLog(home, found.runId, (line) => take(line));
@@ -62,6 +63,9 @@ async function follow(
     await close();
   }
 }
+
+/** What only those who work on petrel want to know is in --json. */
+const isShown = ({ level }: LogLine, printer: Printer): boolean => printer.json || level !== 'debug';
 
 async function hasEnded({ log }: FoundRun): Promise<boolean> {
   return endedStates.has((await log.status())?.state ?? 'queued');

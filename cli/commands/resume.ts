@@ -6,11 +6,12 @@ import { findRun } from '../../api/runs/find.ts';
 import type { FoundRun } from '../../api/runs/find.ts';
 import type { TermPlan } from '../../api/runs/next-term.ts';
 import { resumeRun } from '../../api/runs/resume.ts';
-import { waitUntilEnd } from '../../api/runs/wait.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { confirmed } from '../confirm.ts';
 import { EXIT, exitCodeOfState, type ExitCode } from '../exit-codes.ts';
 import { flag, integerOption, textOption, word } from '../options.ts';
+import { attachAfter } from '../runs/attach.ts';
+import { outcomeText } from '../runs/outcome.ts';
 import { showPlan } from '../runs/term-plan.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
@@ -44,9 +45,10 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     return EXIT.ok;
   }
   printer.notice(told);
-  const state = await waitUntilEnd(found, entry, context);
-  const iteration = (await log.head())?.position ?? 0;
-  printer.data({ ...answer, iteration, state }, () => `${runId} is ${state}`);
+  const state = await attachAfter(found, entry, context);
+  if (state === undefined) return EXIT.interrupted;
+  const { outcome, text } = await outcomeText({ log }, printer);
+  printer.data({ ...answer, iteration: outcome.iteration, state }, () => text);
   return exitCodeOfState(state);
 }
 

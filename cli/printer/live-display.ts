@@ -1,7 +1,9 @@
 /** Shows progress as it comes: a region that is redrawn on a terminal, one line per iteration elsewhere. */
 import type { Printer } from './printer.ts';
 import type { RunProgress } from '../../api/runs/follow.ts';
+import { warningText } from '../../core/run-warnings.ts';
 import { liveRegion, progressLine } from './progress.ts';
+import { fit } from './width.ts';
 
 const HEARTBEAT_MS = 30_000;
 
@@ -33,7 +35,7 @@ function createRegion(printer: Printer): LiveDisplay {
     },
     note: (text) => draw(`${text}\n`),
     end() {
-      const line = last === undefined ? '' : `${progressLine(last)}\n`;
+      const line = last === undefined ? '' : `${fit(progressLine(last), printer.stderr.columns - 1)}\n`;
       printer.live(drawn, line);
       drawn = 0;
       last = undefined;
@@ -43,12 +45,19 @@ function createRegion(printer: Printer): LiveDisplay {
 
 function createLines(printer: Printer, now: () => number): LiveDisplay {
   let shown = '';
+  const warned = new Set<string>();
   let shownAt = Number.NEGATIVE_INFINITY;
   return {
     update(frame) {
-      const key = `${frame.iteration} ${frame.state} ${frame.accuracy ?? ''}`;
+      for (const warning of frame.warnings ?? []) {
+        const about = `${warning.code} ${warning.iterations[0]}`;
+        if (!warned.has(about)) printer.notice(warningText(warning, frame.runId));
+        warned.add(about);
+      }
+      const key = `${frame.iteration} ${frame.state} ${frame.accuracy ?? ''} ${frame.stuck ?? ''}`;
       if (key === shown && now() - shownAt < HEARTBEAT_MS) return;
-      const again = key === shown && frame.activity !== undefined ? `  (${frame.activity})` : '';
+      const doing = frame.stuck ?? (key === shown ? frame.activity : undefined);
+      const again = doing === undefined ? '' : `  (${doing})`;
       printer.notice(progressLine(frame) + again);
       shown = key;
       shownAt = now();

@@ -229,12 +229,48 @@ describe('progress', () => {
     expect(timeLeft([100, 1, 1, 2, 1, 1, 1, 1, 1, 30], 4)).toBe(4);
   });
 
-  it('fits the terminal and says what Ctrl-C does', () => {
-    const lines = liveRegion(frame, 60);
+  it('says nothing of time when no iteration is to come', () => {
+    expect(timeLeft([3, 3], 0)).toBeUndefined();
+    const { remainingS: _none, ...last } = { ...frame, iteration: 60 };
+    expect(progressLine(last)).not.toContain('left');
+    expect(liveRegion(last, 79).join('\n')).toContain('last validation and checkpoint');
+  });
+
+  it.each([60, 79, 119])(
+    'fits a terminal of %i columns with the time left, the curve and what Ctrl-C does',
+    (columns) => {
+      const lines = liveRegion({ ...frame, rewards: [0.1, 0.2, 0.4], activity: 'rollout 37 %' }, columns);
+      expect(lines.every((line) => displayWidth(line) <= columns)).toBe(true);
+      expect(lines[0]).toMatch(/iteration 12\/60 {2}1 m 12 s left$/);
+      expect(lines[1]).toContain('reward 0.412 ▁▃█');
+      expect(lines.at(-1)).toBe('rollout 37 % · Ctrl-C leaves the run going');
+      expect(progressBar(0.5, 4)).toBe('[##--]');
+      expect(progressBar(7, 2)).toBe('[##]');
+    },
+  );
+
+  it('says how to go on when it is paused, or when the stack is down', () => {
+    const text = (part: Partial<RunProgress>) => liveRegion({ ...frame, ...part }, 79).join('\n');
+    expect(text({ state: 'paused' })).toContain(`petrel resume ${frame.runId}`);
+    expect(text({ stuck: 'the local stack is down; petrel up brings it up, and the run continues' })).toContain(
+      'petrel up',
+    );
+  });
+
+  it('shows warnings below, and off a terminal each once', () => {
+    const warning = (last: number) => ({
+      code: 'ResponsesCut' as const,
+      seen: '94 % of the responses were cut at data.max_response_length',
+      iterations: [9, last] as const,
+      advice: 'Read some responses: petrel samples RUN.',
+    });
+    const lines = liveRegion({ ...frame, warnings: [warning(12)] }, 60);
+    expect(lines.slice(3).join(' ')).toMatch(/warning: 94 % .* in iterations 9 to 12 what to do: petrel status toy-/);
     expect(lines.every((line) => displayWidth(line) <= 60)).toBe(true);
-    expect(lines[1]).toContain('Ctrl-C leaves the run going');
-    expect(progressBar(0.5, 4)).toBe('[##--]');
-    expect(progressBar(7, 2)).toBe('[##]');
+    const { printer, texts } = capture();
+    const display = createLiveDisplay(printer, () => 0);
+    for (const last of [12, 13, 14]) display.update({ ...frame, iteration: last, warnings: [warning(last)] });
+    expect(texts.err.match(/warning:/g)).toHaveLength(1);
   });
 
   it('off a terminal is one line per iteration, and a sign of life each 30 s', () => {
@@ -260,12 +296,12 @@ describe('progress', () => {
     const { printer, texts } = capture({ isTTY: true });
     const display = createLiveDisplay(printer, () => 0);
     display.update(frame);
-    expect(texts.err.split('\n')).toHaveLength(3);
+    expect(texts.err.split('\n')).toHaveLength(4);
     texts.err = '';
     display.note('checkpoint 12');
-    expect(texts.err.startsWith('\u001b[2A\r\u001b[Jcheckpoint 12\n')).toBe(true);
+    expect(texts.err.startsWith('\u001b[3A\r\u001b[Jcheckpoint 12\n')).toBe(true);
     texts.err = '';
     display.end();
-    expect(texts.err).toBe(`\u001b[2A\r\u001b[J${progressLine(frame)}\n`);
+    expect(texts.err).toBe(`\u001b[3A\r\u001b[J${progressLine(frame)}\n`);
   });
 });

@@ -1,32 +1,75 @@
 /** The progress of a run, as text. Pure: the time comes in, lines go out. */
 import { showCount, showDuration, showNumber } from '../../core/quantities.ts';
+import { warningTitle } from '../../core/run-warnings.ts';
 import type { RunProgress } from '../../api/runs/follow.ts';
-import { fit } from './width.ts';
+import { sparkline } from './plot.ts';
+import { displayWidth, fit } from './width.ts';
+import { wrapText } from './wrap.ts';
+
+/** Iterations of the little curve. */
+const sparkWidth = 24;
+const barWidth = 24;
 
 /** One line that says it all: `iteration 12/60  reward 0.41  accuracy 0.52  8.1k tokens/s  1 m 12 s left`. */
 export function progressLine(frame: RunProgress): string {
-  const parts = [
-    `iteration ${frame.iteration}/${frame.iterations}`,
-    frame.reward === undefined ? undefined : `reward ${frame.reward.toFixed(3)}`,
+  return [iterationPart(frame), ...resultParts(frame), timePart(frame)].filter((part) => part !== undefined).join('  ');
+}
+
+const iterationPart = ({ iteration, iterations }: RunProgress): string => `iteration ${iteration}/${iterations}`;
+
+/** What the newest iteration gave. `spark`: with the curve of the last rewards. */
+function resultParts(frame: RunProgress, spark = false): (string | undefined)[] {
+  const curve = spark && (frame.rewards?.length ?? 0) > 1 ? ` ${sparkline(frame.rewards ?? [], sparkWidth)}` : '';
+  return [
+    frame.reward === undefined ? undefined : `reward ${frame.reward.toFixed(3)}${curve}`,
     frame.loss === undefined ? undefined : `loss ${showNumber(frame.loss)}`,
     frame.accuracy === undefined ? undefined : `${frame.validationMeasure ?? 'accuracy'} ${frame.accuracy.toFixed(3)}`,
     frame.tokensPerSecond === undefined ? undefined : `${showCount(frame.tokensPerSecond)} tokens/s`,
-    frame.state === 'running' ? leftText(frame) : frame.state,
   ];
-  return parts.filter((part) => part !== undefined).join('  ');
 }
 
-function leftText(frame: RunProgress): string | undefined {
-  return frame.remainingS === undefined ? undefined : `${showDuration(frame.remainingS)} left`;
+/** The time left while it runs and iterations are to come, else its state. */
+function timePart({ state, remainingS }: RunProgress): string | undefined {
+  if (state !== 'running') return state;
+  return remainingS === undefined ? undefined : `${showDuration(remainingS)} left`;
 }
 
-/** The live region of a terminal: what was done, what is being done, and what Ctrl-C would do. */
+/**
+ * The live region of a terminal: how far it is, what the newest iteration gave, what is being done, what speaks against it. The
+ * time left stands in the first line, so that a narrow terminal shows it.
+ */
 export function liveRegion(frame: RunProgress, columns: number): string[] {
-  const bar = `${progressBar(frame.iteration / frame.iterations, 24)} `;
-  const activity = frame.activity === undefined ? '' : `${frame.activity} · `;
-  return [`${bar}${progressLine(frame)}`, `${activity}Ctrl-C leaves the run going; petrel status ${frame.runId}`].map(
-    (line) => fit(line, columns),
-  );
+  const bar = progressBar(frame.iteration / frame.iterations, barWidth);
+  const head = [`${bar} ${iterationPart(frame)}`, timePart(frame)].filter((part) => part !== undefined).join('  ');
+  const results = resultParts(frame, true).filter((part) => part !== undefined);
+  return [
+    head,
+    ...(results.length === 0 ? [] : [results.join('  ')]),
+    ...doingLines(frame, columns),
+    ...warningLines(frame, columns),
+  ].map((line) => fit(line, columns));
+}
+
+/** What was seen; what to do takes too many lines. */
+function warningLines({ runId, warnings = [] }: RunProgress, columns: number): string[] {
+  const lines = warnings.flatMap((warning) => wrapText(warningTitle(warning), columns).split('\n'));
+  return lines.length === 0 ? [] : [...lines, `what to do: petrel status ${runId}`];
+}
+
+/** In two lines where one is too narrow. */
+function doingLines(frame: RunProgress, columns: number): string[] {
+  const line = `${doingText(frame)} · ${interruptHint}`;
+  return displayWidth(line) <= columns ? [line] : [doingText(frame), interruptHint];
+}
+
+const interruptHint = 'Ctrl-C leaves the run going';
+
+function doingText({ runId, state, iteration, iterations, activity, stuck }: RunProgress): string {
+  if (state === 'paused') return `paused: petrel resume ${runId}`;
+  if (stuck !== undefined) return stuck;
+  if (activity !== undefined) return activity;
+  if (state === 'running' && iteration >= iterations) return 'last validation and checkpoint';
+  return state === 'queued' ? 'waiting for a worker' : 'next iteration';
 }
 
 /** `[#########---------------]`. */

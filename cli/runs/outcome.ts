@@ -1,35 +1,59 @@
-/** What the command line says of a run when it ends: where the weights are, what to type next, what it learnt. */
+/** What the command line says of a run when it ends: what it learnt, where the weights are, what to type next. */
+import { curvesOf } from '../../api/runs/curve.ts';
 import type { FoundRun } from '../../api/runs/find.ts';
 import { outcomeOf } from '../../api/runs/outcome.ts';
 import type { Outcome } from '../../api/runs/outcome.ts';
 import type { RunState } from '../../core/run-states.ts';
+import { warningText } from '../../core/run-warnings.ts';
+import { plot } from '../printer/plot.ts';
 import type { Printer } from '../printer/printer.ts';
+import { wrapText } from '../printer/wrap.ts';
+
+/** A shorter run has no curve worth a plot. */
+const iterationsToPlot = 8;
+const widestPlot = 100;
+const plotRows = 6;
 
 export async function sayOutcome({ log }: Pick<FoundRun, 'log'>, printer: Printer): Promise<Outcome> {
-  const outcome = await outcomeOf(log);
-  printer.data(outcome, () => outcomeText(outcome));
+  const { outcome, text } = await outcomeText({ log }, printer);
+  printer.data(outcome, () => text);
   return outcome;
 }
 
-function outcomeText({ runId, state, iteration, checkpoint, accuracy }: Outcome): string {
+/** The outcome, and what is said of it: with curves, unless JSON is wanted. */
+export async function outcomeText(
+  { log }: Pick<FoundRun, 'log'>,
+  printer: Printer,
+): Promise<{ readonly outcome: Outcome; readonly text: string }> {
+  const outcome = await outcomeOf(log);
+  const columns = printer.stdout.columns;
+  const curves = printer.json || outcome.iteration < iterationsToPlot ? [] : await curvesOf(log);
+  const plots = curves
+    .filter(({ name, points }) => name === 'reward' || name === 'loss' || points.length > 2)
+    .map(({ name, points }) => plot(name, points, { columns: Math.min(columns, widestPlot), rows: plotRows }));
+  return { outcome, text: [...plots, summaryText(outcome, columns)].join('\n\n') };
+}
+
+function summaryText({ runId, state, iteration, checkpoint, accuracy, warnings }: Outcome, columns: number): string {
   const lines = [
     `${runId}: ${state} after ${iteration} iterations`,
     ...(checkpoint === null ? [] : [`checkpoint: ${checkpoint}`]),
-    `next: ${nextCommands(state)
-      .map((command) => command.replace('RUN', runId))
-      .join('; ')}`,
+    ...warnings.map((warning) => wrapText(warningText(warning, runId), columns)),
+    'next:',
+    ...nextCommands(state, warnings.length > 0).map((command) => `  ${command.replace('RUN', runId)}`),
     'the local stack stays up; petrel down stops it',
     ...(accuracy === null || state !== 'completed' ? [] : [accuracyLine(accuracy)]),
   ];
   return lines.join('\n');
 }
 
-/** What helps in each state; RUN stands for the run's id. */
-function nextCommands(state: RunState): readonly string[] {
+/** What helps in each state; RUN stands for the run's id. Nobody exports what learned nothing. */
+function nextCommands(state: RunState, warned: boolean): readonly string[] {
   if (state === 'failed') return ['petrel logs RUN', 'petrel status RUN', 'petrel resume RUN'];
   if (state === 'paused') return ['petrel status RUN', 'petrel logs RUN', 'petrel resume RUN'];
   if (state === 'stopped') return ['petrel resume RUN', 'petrel metrics RUN'];
-  return ['petrel samples RUN', 'petrel metrics RUN', 'petrel ckpt export RUN --out ./trained'];
+  const look = ['petrel samples RUN', 'petrel metrics RUN'];
+  return warned ? look : [...look, 'petrel ckpt export RUN --out ./trained'];
 }
 
 /** `validation accuracy 0.34 -> 0.91 in 97 s`. */

@@ -1,6 +1,9 @@
 /** The status of runs, workers and the stack, for people. */
 import type { Printer } from '../printer/printer.ts';
 import { showMoment, showNumber } from '../../core/quantities.ts';
+import { warningText } from '../../core/run-warnings.ts';
+import { activityText } from '../../api/runs/activity.ts';
+import { wrapText } from '../printer/wrap.ts';
 import { renderFields, renderTable, widthFor } from '../printer/table.ts';
 import type { RunStatus, WorkerStatus } from '../../api/runs/status-report.ts';
 import { iterationText, nextCommand, styledState } from './words.ts';
@@ -33,7 +36,10 @@ export function runStatusText(run: RunStatus, printer: Printer, now: Date): stri
     ['store', run.store],
   ]);
   const workers = run.workers.length === 0 ? [] : [workerTable(run.workers, printer)];
-  return [fields, ...workers, `next: ${nextCommand(run)}`].join('\n\n');
+  const warnings = run.warnings.map((warning) =>
+    printer.style('yellow', wrapText(warningText(warning, run.runId), printer.stdout.columns)),
+  );
+  return [fields, ...warnings, ...workers, `next: ${nextCommand(run)}`].join('\n\n');
 }
 
 /** Code, text, and what to do: a poison job or a faulty worker is named here. */
@@ -46,8 +52,7 @@ export function reasonText(reason: NonNullable<RunStatus['reason']>): string {
 
 /** `rollout 37 %`. */
 export function doingText({ stage, progress }: Pick<RunStatus, 'stage' | 'progress'>): string | undefined {
-  if (stage === undefined || progress === undefined) return stage;
-  return `${stage} ${Math.min(100, Math.round((100 * progress.done) / progress.total))} %`;
+  return stage === undefined ? undefined : activityText(stage, progress);
 }
 
 function checkpointText({ latestCheckpoint, retentionFloor }: RunStatus): string {
@@ -71,7 +76,6 @@ export function workerTable(workers: readonly WorkerStatus[], printer: Printer):
     { head: 'roles', value: (worker: WorkerStatus) => worker.roles.join(' '), spare: 3 },
     { head: 'works for', value: (worker: WorkerStatus) => worker.lease },
     { head: 'jobs', value: (worker: WorkerStatus) => worker.jobs.length, spare: 2 },
-    { head: 'loop delay', value: (worker: WorkerStatus) => `${Math.round(worker.loopDelayMs)} ms`, spare: 1 },
     { head: 'last error', value: troubleText, shrink: true },
   ].filter(({ head }) => head !== 'last error' || workers.some((worker) => worker.lastError !== undefined));
   return [renderTable(workers, columns, widthFor(printer.stdout)), ...workers.flatMap(lackTexts)].join('\n');

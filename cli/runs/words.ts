@@ -2,6 +2,7 @@
 import type { Printer } from '../printer/printer.ts';
 import type { Style } from '../printer/terminal.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
+import type { RunStatus } from '../../api/runs/status-report.ts';
 import type { RunSummary } from '../../api/runs/summary.ts';
 import { endedStates } from '../../core/run-states.ts';
 
@@ -37,9 +38,14 @@ export function iterationText({ iteration, iterations }: Pick<RunSummary, 'itera
 }
 
 /** What to type next, for the state a run is in. */
-export function nextCommand({ runId, state }: Pick<RunSummary, 'runId' | 'state'>): string {
+export function nextCommand({
+  runId,
+  state,
+  warnings = [],
+}: Pick<RunSummary, 'runId' | 'state'> & Partial<Pick<RunStatus, 'warnings'>>): string {
   switch (state) {
     case 'completed':
+      if (warnings.length > 0) return `petrel samples ${runId}`;
       return `petrel ckpt export ${runId} --out ./trained`;
     case 'paused':
     case 'stopped':

@@ -126,7 +126,7 @@ describe('a run of four iterations (seed 42)', () => {
     await loop.said(run, /completed/);
     expect(await loop.lines(run)).toEqual(
       expect.arrayContaining([
-        expect.stringMatching(/^info control: opened term 1: fp32 deterministic on /),
+        expect.stringMatching(/^debug control: opened term 1: fp32 deterministic on /),
         expect.stringMatching(/^info control: iteration 4, reward [\d.]+, grad norm [\d.]+$/),
         expect.stringMatching(/^info control: validation of policy 0: score [\d.]+ on 5 questions$/),
       ]),

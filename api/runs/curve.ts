@@ -1,0 +1,48 @@
+/** The curve of a whole run: its reward or loss, and its validations, by iteration. */
+import type { ValidationMeasure } from '../../core/validation-measure.ts';
+import { measureOf } from '../../core/validation-measure.ts';
+import type { RunLog } from '../../infra/store/run-log.ts';
+import { readableIteration } from './readable-iteration.ts';
+
+export interface CurvePoint {
+  readonly x: number;
+  readonly y: number;
+}
+
+export interface Curve {
+  readonly name: 'reward' | 'loss' | ValidationMeasure;
+  readonly points: readonly CurvePoint[];
+}
+
+/** Of a longer run so many iterations are read, evenly spread. */
+const mostPoints = 120;
+/** Of a longer run the validations are not read. */
+const mostValidated = 2_000;
+
+/** Curves with at least two points. */
+export async function curvesOf(log: RunLog): Promise<Curve[]> {
+  const head = await log.head();
+  if (head === undefined) return [];
+  const first = await log.first();
+  const positions = spread(first + 1, head.position);
+  const read = await Promise.all(positions.map((k) => readableIteration(log, k, head)));
+  const iterations = read.filter((one) => one !== undefined);
+  const isSft = iterations[0]?.batch.record.loss.kind === 'sft';
+  const trained = iterations.map(({ batch, update }) => ({
+    x: update.record.iteration,
+    y: Number(isSft ? update.record.metrics['actor/loss'] : batch.record.metrics['critic/score/mean']),
+  }));
+  const records = head.position - first > mostValidated ? [] : await log.evaluations(first);
+  const newest = records.at(-1);
+  const validated = records.map(({ iteration, accuracy }) => ({ x: iteration, y: accuracy }));
+  return [
+    { name: isSft ? ('loss' as const) : ('reward' as const), points: trained },
+    ...(newest === undefined ? [] : [{ name: measureOf(newest.metrics), points: validated }]),
+  ].filter(({ points }) => points.length > 1);
+}
+
+function spread(from: number, to: number): number[] {
+  const count = Math.max(0, to - from + 1);
+  if (count <= mostPoints) return Array.from({ length: count }, (_, i) => from + i);
+  return Array.from({ length: mostPoints }, (_, i) => from + Math.round((i * (count - 1)) / (mostPoints - 1)));
+}

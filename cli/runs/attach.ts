@@ -1,0 +1,82 @@
+/** Showing a run's progress until it ends or pauses, or the user leaves. */
+import type { FoundRun, RunLog } from '../../api/runs/find.ts';
+import { followRun } from '../../api/runs/follow.ts';
+import type { FollowOptions } from '../../api/runs/follow.ts';
+import type { StatusEntry } from '../../core/records/schema.ts';
+import { waitUntilEnd } from '../../api/runs/wait.ts';
+import type { RunState } from '../../core/run-states.ts';
+import type { CommandContext } from '../command.ts';
+import { EXIT, exitCodeOfState } from '../exit-codes.ts';
+import type { ExitCode } from '../exit-codes.ts';
+import { untilInterrupted } from '../interrupt.ts';
+import { createLiveDisplay } from '../printer/live-display.ts';
+import type { Printer } from '../printer/printer.ts';
+import { sayOutcome } from './outcome.ts';
+
+/** For `petrel run`. `stay`: until the run ends or pauses, and leave with a code that tells which. */
+export async function attach(log: RunLog, context: CommandContext, stay: boolean): Promise<ExitCode> {
+  const paused = new AbortController();
+  const { interrupted } = await untilInterrupted((signal) =>
+    showProgress(log, context, {
+      signal: AbortSignal.any([signal, paused.signal]),
+      onState: (state) => {
+        if (state === 'paused' && stay) paused.abort();
+      },
+    }),
+  );
+  if (interrupted) {
+    sayLeft(log, context.printer);
+    return stay ? EXIT.interrupted : EXIT.ok;
+  }
+  const { state } = await sayOutcome({ log }, context.printer);
+  return stay || state !== 'completed' ? exitCodeOfState(state) : EXIT.ok;
+}
+
+/**
+ * For a run that was resumed or forked: its status entries up to `after` are old news. A stack that is down is brought up.
+ * Resolves with the state that it came to; undefined when the user left.
+ */
+export async function attachAfter(
+  found: FoundRun,
+  after: StatusEntry,
+  context: CommandContext,
+): Promise<RunState | undefined> {
+  const { interrupted, value } = await untilInterrupted(async (signal) => {
+    const ended = new AbortController();
+    const shown = showProgress(found.log, context, { signal: AbortSignal.any([signal, ended.signal]), after: after.n });
+    try {
+      return await waitUntilEnd(found, after, context, signal);
+    } finally {
+      ended.abort();
+      await shown;
+    }
+  });
+  if (!interrupted) return value;
+  sayLeft(found.log, context.printer);
+  return undefined;
+}
+
+/** Shows progress until the run ends or the signal comes. */
+async function showProgress(
+  log: RunLog,
+  context: CommandContext,
+  options: Omit<FollowOptions, 'onProgress'>,
+): Promise<void> {
+  const display = createLiveDisplay(context.printer, Date.now);
+  await followRun(log, context, {
+    ...options,
+    onProgress: (progress) => display.update(progress),
+    onState: (state, reason) => {
+      if (state === 'paused' || state === 'failed') display.note(stateLine(log.runId, state, reason));
+      options.onState?.(state, reason);
+    },
+  });
+  display.end();
+}
+
+function sayLeft({ runId }: RunLog, printer: Printer): void {
+  printer.notice(`${runId} continues. Follow it: petrel status ${runId} --watch; stop it: petrel stop ${runId}`);
+}
+
+const stateLine = (runId: string, state: RunState, reason: string): string =>
+  `${runId} is ${state}${reason === '' ? '' : `: ${reason}`}${state === 'paused' ? `\npetrel resume ${runId} continues it` : ''}`;
