@@ -13,8 +13,7 @@ import { jobTimings } from './stage-timings.ts';
 type Column = readonly (number | null)[];
 
 /**
- * Mean over questions of the mean over their samples; failed samples count as wrong and are counted. `n`: responses to each
- * question.
+ * The mean over questions of the mean over their samples; failed samples count as wrong. `n`: responses per question.
  */
 export function evaluation(
   ref: RunRef,
@@ -25,7 +24,7 @@ export function evaluation(
 ): Omit<EvalRecord, 'writer'> {
   const scores = tables.flatMap((table) => table.scores);
   if (scores.length === 0)
-    throw new PauseError('NothingValidated', 'The validation has no questions', { where: ref.runId });
+    throw new PauseError('NothingValidated', 'the validation has no questions', { where: ref.runId });
   const columns = columnsOf(tables);
   const values = (columns.get('acc') ?? []).map((value, b) => value ?? scores[b] ?? null);
   const judged = values.length === 0 ? scores : values;
@@ -54,7 +53,7 @@ export function evaluation(
   };
 }
 
-/** What the scorer gave beside the score, over all tables; a column without a number is left out. */
+/** The scorer's columns over all tables; columns without a number are left out. */
 function columnsOf(tables: readonly ScoreTable[]): Map<string, Column> {
   const names = new Set(tables.flatMap(({ columns }) => Object.keys(columns)));
   const all = [...names].map((name): [string, Column] => [

@@ -10,7 +10,7 @@ describe('the wall time of a stage', () => {
     expect(seconds('timing_s/gen', joinSpans(spans))).toEqual({ 'timing_s/gen': 5 });
   });
 
-  it('is unknown when one of its jobs does not say when it ended, or how long it took', () => {
+  it('is unknown when a job has no end time or no duration', () => {
     expect(joinSpans([rollout('2026-01-01T00:00:10Z', 4), spanOf('rollout', { timings: {} })])).toBeUndefined();
     expect(spanOf('rollout', { endedAt: '2026-01-01T00:00:10Z', timings: {} })).toBeUndefined();
     expect(joinSpans([])).toBeUndefined();

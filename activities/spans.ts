@@ -1,4 +1,7 @@
-/** When jobs were worked on, from what their results say: the wall time of a stage whoever asked for its jobs, and when. */
+/**
+ * When jobs ran, from their results. This gives the wall time of a stage, independent of which process asked for its
+ * jobs.
+ */
 import type { Stage } from '../core/wire/jobs.ts';
 import type { JobResult } from '../infra/nats/wait-session.ts';
 
@@ -18,14 +21,17 @@ export function spanOf<S extends Stage>(
   return Number.isFinite(from) ? { from, until } : undefined;
 }
 
-/** From the first start to the last end. undefined when a span is missing: half of a stage says nothing of its time. */
+/**
+ * From the first start to the last end. undefined when a span is missing, because a part of the stage gives no wall
+ * time.
+ */
 export function joinSpans(spans: readonly (Span | undefined)[]): Span | undefined {
   const known = spans.filter((span) => span !== undefined);
   if (known.length === 0 || known.length < spans.length) return undefined;
   return known.reduce((a, b) => ({ from: Math.min(a.from, b.from), until: Math.max(a.until, b.until) }));
 }
 
-/** The seconds of a span under a name; nothing without one. */
+/** The seconds of a span under a name; empty without a span. */
 export function seconds(name: string, span: Span | undefined): Record<string, number> {
   return span === undefined ? {} : { [name]: Math.max(0, span.until - span.from) / 1000 };
 }

@@ -1,7 +1,7 @@
 /**
- * What rollout and reward made, as blobs whose digests the workflow passes on to advantage. They are scratch: no record
- * names them, and advantage removes them when the batch record is committed. When one is missing, damaged or of another
- * attempt, advantage finds the same jobs again, as it does for workflows that older code has begun.
+ * The results of rollout and reward as blobs, whose digests the workflow passes on to advantage. They are temporary: no
+ * record names them, and advantage removes them after it has committed the batch record. When one is missing, damaged
+ * or of another attempt, advantage finds the same jobs again, as it does for workflows that older code started.
  */
 import { z } from 'zod';
 import { isDamage } from '../core/damage.ts';
@@ -64,7 +64,7 @@ function endedJobOf({ jobId, timings, span }: z.infer<typeof endedJobFact>): End
   return { jobId, timings, span };
 }
 
-/** Undefined when the facts do not say what was made, so that it must be found by its jobs. */
+/** Undefined when the facts lack a result, which must then be found by its job. */
 export async function readFacts(
   ports: BlobPorts,
   log: Log,
@@ -86,7 +86,7 @@ export async function removeFacts(log: Log, { rollouts, rewards }: StageFacts): 
   for (const fact of [rollouts, rewards]) if (fact !== undefined) await log.store.remove(keys.blob(log.runId, fact));
 }
 
-/** Undefined when a rollout was made again after the reward stage had ended, or before it began. */
+/** Undefined when a rollout was recomputed after the reward stage had ended, or before it started. */
 function join(
   rollouts: z.infer<typeof rolloutsFact>,
   rewards: z.infer<typeof rewardsFact>,

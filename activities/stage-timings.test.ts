@@ -47,14 +47,14 @@ describe('the timings of an iteration', () => {
     });
   });
 
-  it('claim nothing of a batch whose time is unknown: an older petrel or another term made it', () => {
+  it('are missing for a batch of an older petrel or another term, whose time is unknown', () => {
     expect(updateTimings(batch({ timings: { 'timing_s/rollout': 8 } }), {}, at(12))).toEqual({});
     expect(updateTimings(batch({ adopted: { term: 1, record: 'a' } }), {}, at(12))).toEqual({});
   });
 });
 
 describe('the timings of an iteration of sft', () => {
-  it('begin with the job that makes the batch', () => {
+  it('start with the job that makes the batch', () => {
     const made = { timings: { 'timing_s/advantage': 2 }, endedAt: '2026-01-01T00:00:05Z' };
     expect(batchTimings([], made, at(6))).toEqual({ 'timing_s/advantage': 2, 'timing_s/batch': 3 });
   });

@@ -1,4 +1,4 @@
-/** What the records of an iteration say of time and speed: measured, so no two runs have the same. */
+/** The times and speeds in the records of an iteration. They are measured, so two runs never have the same. */
 import type { BatchRecord, ResultRecord } from '../core/records/schema.ts';
 import type { JobResult } from '../infra/nats/wait-session.ts';
 import type { ScoredRollout } from './sampling/scored-rollouts.ts';
@@ -27,7 +27,7 @@ export function updateTimings(batch: BatchRecord, update: ResultRecord['timings'
   return { ...addTimings(update), ...speed(batch, now) };
 }
 
-/** Nothing for a batch that another term made, or an older petrel: its time is unknown. */
+/** Empty for a batch of another term or an older petrel, because its time is unknown. */
 function speed({ adopted, timings, metrics, writer }: BatchRecord, now: number): Timings {
   const made = Number(timings['timing_s/batch'] ?? Number.NaN);
   const step = made + Math.max(0, now - Date.parse(writer.at)) / 1000;

@@ -76,7 +76,7 @@ export class Stack {
     return planRun(this.#load(request), this.#context);
   }
 
-  /** Starts a run. It goes on when this process ends. Throws InvalidInputError before anything is written. */
+  /** Starts a run. The run continues when this process ends. Throws InvalidInputError before anything is written. */
   async start(request: RecipeRequest): Promise<Run> {
     const { recipe, layers } = this.#load(request);
     const problems = runIssues(recipe);

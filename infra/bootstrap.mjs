@@ -4,7 +4,7 @@
  * command line of an installed package.
  *
  * Plain JavaScript without dependencies, since it is what fetches them. Each step knows whether it is pending (a stamp
- * keyed by content), so a second run costs nothing and an interrupted one goes on where it stopped.
+ * keyed by content), so a second run costs nothing and an interrupted one continues where it stopped.
  *
  *   --quiet   show only the steps that had work to do, on stderr (stdout belongs to the command that follows)
  *   --build   run the build steps even when nothing changed

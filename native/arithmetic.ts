@@ -5,7 +5,7 @@ import type { EngineInfo } from './engine-info.ts';
 /**
  * Raise it by one, by hand, with every change of native/ that changes a bit of any result, and record the bits again with
  * `npm run record:arithmetic`. arithmetic.test.ts fails when the bits changed and the version did not. A change of
- * layout, threads or names that keeps the bits keeps the version, so deterministic runs go on with the new build.
+ * layout, threads or names that keeps the bits keeps the version, so deterministic runs continue with the new build.
  */
 export const arithmeticVersion = 1;
 

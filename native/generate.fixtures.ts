@@ -75,7 +75,7 @@ export interface Response {
   finish: number;
 }
 
-/** One step, added to what is there already. */
+/** One step; its results are added to the collected ones. */
 export function stepInto(responses: Map<number, Response>, engine: RolloutEngine): number {
   const step = engine.step();
   step.keys.forEach((key, i) => {

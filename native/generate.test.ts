@@ -86,7 +86,7 @@ describe('in deterministic mode', () => {
     }
   });
 
-  test.each(SEEDS)('a sample that resumes after any number of its tokens goes on the same (seed %i)', (seed) => {
+  test.each(SEEDS)('a sample that resumes after any number of its tokens continues identically (seed %i)', (seed) => {
     const { trainer, requests } = scene(seed, 2);
     withGenerator(trainer, WIDE, (engine) => {
       for (const requestOf of requests) {
@@ -134,7 +134,7 @@ describe('in deterministic mode', () => {
     });
   });
 
-  test('a prompt longer than one step of prefill gives the log-probs of the trainer, and decoding goes on meanwhile', () => {
+  test('a prompt longer than one step of prefill gives the log-probs of the trainer, and decoding continues during it', () => {
     const random = randomNumbers(21);
     const config = { ...randomConfig(random), maxPositions: 4096 };
     const trainer = randomModel(config, 21);

@@ -1,4 +1,4 @@
-/** Live notes about the jobs of one stage: their sum, as one number for people who watch the run. */
+/** Live notes about the jobs of one stage: their sum, as one number for users who watch the run. */
 import { liveNote } from '../head.ts';
 import type { ActivityPorts } from '../ports.ts';
 
@@ -9,7 +9,7 @@ export interface WatchedStage {
   readonly stage: string;
   /** Number of the iteration that the stage belongs to. */
   readonly iteration: number;
-  /** Jobs that the stage consists of, the ones that have not reported yet among them. */
+  /** Number of jobs in the stage, including those that have not reported yet. */
   readonly jobs: number;
   readonly unit: 'tokens' | 'samples';
 }
@@ -21,7 +21,7 @@ export function stageProgress(ports: Pick<ActivityPorts, 'live'>, watched: Watch
     reports.set(jobId, { done, total });
     const reported = [...reports.values()];
     const sum = { done: sumOf(reported.map((one) => one.done)), total: sumOf(reported.map((one) => one.total)) };
-    // Jobs that have not reported yet count as large as the others.
+    // A job that has not reported yet counts as large as the others.
     const expected = sum.total * (jobs / reported.length);
     ports.live(runId, liveNote(stage, iteration, { done: sum.done, total: expected, note: unit }, queued));
   };

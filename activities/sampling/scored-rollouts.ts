@@ -21,7 +21,7 @@ export interface EndedJob {
   readonly span: Span | undefined;
 }
 
-/** What one rollout job and its reward job made. */
+/** The results of one rollout job and its reward job. */
 export interface ScoredRollout {
   readonly trajectories: Digest;
   readonly scores: Digest;
@@ -33,7 +33,7 @@ export interface ScoredRollout {
   readonly reward: EndedJob;
 }
 
-/** A scored rollout of this attempt, with the jobs that make its blobs again. */
+/** A scored rollout of this attempt, with the jobs that can recompute its blobs. */
 interface JustScored extends ScoredRollout {
   readonly madeBy: readonly MadeBy[];
 }
@@ -51,8 +51,8 @@ export function endedJob<S extends Stage>(stage: S, result: JobResult<S>): Ended
 }
 
 /**
- * Resolves with what `use` makes of the scored rollouts of a position, in draw order. When `use` fails because a blob of
- * theirs is lost, the blob is made again and `use` is called again.
+ * Resolves with the result of `use`, which gets the scored rollouts of a position in draw order. When `use` fails
+ * because one of their blobs is lost, the blob is recomputed and `use` is called again.
  */
 export async function withScoredRollouts<T>(
   services: StageServices,
@@ -132,8 +132,8 @@ async function scoredRollout(
 }
 
 /**
- * With too many failed samples the run pauses. Each time its user resumes it after that, the failed samples are scored
- * again, since the scorer may have been fixed. Returns how often that was.
+ * With too many failed samples the run pauses. After each resume the failed samples are scored again, because the
+ * scorer may have been fixed. Returns the number of these pauses.
  */
 async function timesToScoreAgain(
   { ports }: StageServices,

@@ -29,7 +29,7 @@ export class WeightsPublisher {
     this.#published.set(runId, head.weightsDigest);
   }
 
-  /** Any trainer of the run can publish its weights. With `again` a publication that is there already is replaced. */
+  /** Any trainer of the run can publish its weights. With `again`, an existing publication is replaced. */
   async publish(context: RunContext, head: Head, signal: AbortSignal, again = false): Promise<void> {
     const request = publication(context, head);
     const { jobId } = await this.#recompute.run(request, { signal });

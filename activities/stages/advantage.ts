@@ -13,8 +13,8 @@ import { headOf } from './head-of.ts';
 import type { StageServices } from './services.ts';
 
 /**
- * Makes the batch of the iteration from scored samples and commits its record: from then on it is decided what the
- * iteration trains on. Resolves with the digest of that record.
+ * Makes the batch of the iteration from scored samples and commits its record, which decides what the iteration trains
+ * on. Resolves with the digest of that record.
  */
 export async function advantage(
   services: StageServices,
@@ -68,7 +68,7 @@ function recordOf(
   };
 }
 
-/** Resolves with the digest of the record that was decided. */
+/** Resolves with the digest of the committed record. */
 async function commitBatch(
   { ports }: StageServices,
   { store, runId }: RunContext['log'],

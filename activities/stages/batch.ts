@@ -1,4 +1,4 @@
-/** The batch of an iteration: made by the advantage job, and made again when its tensors are lost. */
+/** The batch of an iteration: the advantage job makes it, and makes it again when its tensors are lost. */
 import { isDamage, isLostBlob, logHole } from '../../core/damage.ts';
 import { errorToJson } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -16,7 +16,7 @@ export interface MadeBatch extends JobResult<'advantage'> {
   readonly request: JobRequest<'advantage'>;
 }
 
-/** `known`: the scored rollouts, when the stages before have said what they made. Otherwise they are found by their jobs. */
+/** `known`: the scored rollouts from the earlier stages. Without them they are found by their jobs. */
 export async function makeBatch(services: StageServices, at: At, known?: readonly ScoredRollout[]): Promise<MadeBatch> {
   if (at.context.recipe.kind === 'sft') return batchOf(services, at, []);
   const byJobs = () => withScoredRollouts(services, at, 'train', (scored) => batchOf(services, at, scored));
@@ -24,7 +24,7 @@ export async function makeBatch(services: StageServices, at: At, known?: readonl
   try {
     return await batchOf(services, at, known);
   } catch (error) {
-    // A blob of theirs is lost; the jobs that make it again are known there.
+    // One of their blobs is lost; the rollouts found by their jobs can recompute it.
     if (isDamage(error)) return byJobs();
     throw error;
   }
@@ -42,9 +42,8 @@ async function batchOf(
 }
 
 /**
- * Does work that reads a committed batch. When the batch's tensors are lost, they are made again, and must have the digest
- * that the record names.
- * @throws PauseError `LogHole` when they have another one.
+ * Does work that reads a committed batch. When the batch's tensors are lost, they are recomputed, and must have the
+ * digest that the record names. @throws PauseError `LogHole` when they have another one.
  */
 export async function withBatch<T>(
   services: StageServices,
@@ -57,7 +56,7 @@ export async function withBatch<T>(
     try {
       return await work();
     } catch (error) {
-      // The samples of an adopted batch were made by another arithmetic and cannot be made again.
+      // Another arithmetic made the samples of an adopted batch, so they cannot be recomputed.
       if (record.adopted !== undefined || !isLostBlob(error, runId, record.tensors)) throw error;
       const { request, jobId } = await makeBatch(services, at);
       if (!services.recompute.again(request, jobId, String(error))) throw error;

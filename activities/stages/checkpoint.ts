@@ -14,7 +14,7 @@ export async function checkpoint(services: StageServices, ref: RunRef): Promise<
   return services.ports.whileHeartbeating((signal) => saved(services, { context, head, signal }));
 }
 
-/** The result of an earlier job may name a manifest that was lost since; then it is written again. */
+/** The result of an earlier job may name a manifest that was lost since. Then it is written again. */
 async function saved({ ports, recompute }: StageServices, at: At): Promise<{ readonly manifest: string }> {
   const { head, signal } = at;
   const { log } = at.context;
@@ -27,7 +27,7 @@ async function saved({ ports, recompute }: StageServices, at: At): Promise<{ rea
     const lost = damage(
       'MissingRecord',
       keys.checkpoint(log.runId, head.position, head.stateDigest),
-      'expected the checkpoint that was saved, found none that can be read',
+      'expected the saved checkpoint, found no readable one',
     );
     if (!recompute.again(request, jobId, lost.message)) throw lost;
   }

@@ -6,9 +6,9 @@ import { needHead } from '../head.ts';
 import type { RunContext, RunContexts, RunRef } from '../run-context.ts';
 
 /**
- * A workflow may believe that the log is shorter than it is: an older Temporal database was put back, or the workflow's
- * process slept while another drove the run. What it asks for would belong to an earlier iteration.
- * @throws TerminalError `OutOfDate`. With `orCommitted` the position may be one further, as the stage itself leaves it.
+ * The workflow's position may be too low: an older Temporal database was restored, or the workflow's process was
+ * suspended while another process drove the run. Its request would then belong to an earlier iteration. @throws
+ * TerminalError `OutOfDate`. With `orCommitted` the position may be one higher, as the stage itself leaves it.
  */
 export async function headOf(
   contexts: RunContexts,
@@ -21,7 +21,7 @@ export async function headOf(
   if (ref.position === undefined || head.position === ref.position || committed) return { context, head };
   throw new TerminalError(
     outOfDateType,
-    `The log ends at position ${head.position}, the workflow is at ${ref.position}`,
+    `the log ends at position ${head.position}, the workflow is at ${ref.position}`,
     { where: ref.runId },
   );
 }

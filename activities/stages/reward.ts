@@ -6,13 +6,13 @@ import { headOf } from './head-of.ts';
 import type { StageServices } from './services.ts';
 
 export interface RewardsMade {
-  /** What was scored (stage-facts.ts). Absent when an earlier batch is applied again. */
+  /** The results of the reward stage (stage-facts.ts). Absent when an earlier batch is applied again. */
   readonly fact?: Digest;
 }
 
 /**
- * Scores every response of the iteration. Runs beside rollout and waits for the same rollout jobs, so that the first
- * responses are scored while the last ones are sampled.
+ * Scores every response of the iteration. It runs in parallel with rollout and waits for the same rollout jobs, so the
+ * first responses are scored while the last ones are sampled.
  */
 export async function reward(services: StageServices, ref: RunRef): Promise<RewardsMade> {
   const { ports, contexts } = services;

@@ -6,7 +6,7 @@ import { headOf } from './head-of.ts';
 import type { StageServices } from './services.ts';
 
 export interface RolloutsMade {
-  /** What was sampled (stage-facts.ts). Absent when an earlier batch is applied again. */
+  /** The results of the rollout stage (stage-facts.ts). Absent when an earlier batch is applied again. */
   readonly fact?: Digest;
 }
 

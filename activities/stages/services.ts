@@ -1,4 +1,4 @@
-/** What the stages of all runs of a control process share. */
+/** Objects that the stages of all runs of a control process share. */
 import type { ActivityPorts } from '../ports.ts';
 import type { Recompute } from '../recompute.ts';
 import type { RunContexts } from '../run-context.ts';

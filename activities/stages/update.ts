@@ -31,7 +31,7 @@ export async function update(services: StageServices, ref: RunRef): Promise<Upda
   const maxBadSteps = context.recipe.trainer.max_bad_steps;
   const { pending } = head;
   if (pending === undefined) {
-    // An earlier attempt of this activity committed it, and may have died before it could return.
+    // An earlier attempt of this activity committed it, and may have died before it returned.
     if (head.counters.badSteps >= maxBadSteps)
       throw badStepsPause(ref.runId, head.counters.badSteps, 'see the update record');
     return summary(head.position, context);

@@ -65,7 +65,7 @@ it('says which disk has too little room, and how much is needed', async () => {
   });
 });
 
-it('names the runs that wait for a store that is gone, or whose disk is not mounted; none is made anew', async () => {
+it('names the runs whose store is missing or whose disk is not mounted; no store is created again', async () => {
   const store = await cli.store();
   const { runId } = await buildRun(store, { done: 3, checkpoints: [2] });
   noteDrivenRun(cli.home, { runId, store: store.url, kind: 'rl' });

@@ -29,7 +29,7 @@ const beforeAll: Standing = {
   counters: { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 },
 };
 
-/** A term goes on from the state at its parent's position. */
+/** A term continues from the state at its parent's position. */
 export function beginTerm({ faults }: Objects, { term, key, digest, from }: Branch, before: Standing): Standing {
   faults.equal(key, 'a parent position that is committed:', before.position, from);
   if (term.parent !== undefined && before.digest !== undefined)
@@ -133,7 +133,7 @@ function checkSteps({ faults }: Pick<Objects, 'faults'>, batch: Batch, update: U
   });
 }
 
-/** A step that was taken ends a row of bad ones; a batch that its owner left out is none. */
+/** An optimiser step resets the count of bad steps; a batch that the user skipped does not count. */
 function badStepsAfter({ before, learningRates }: Batch, { steps }: Update): readonly number[] {
   if (steps.some((step) => step.taken)) return [0];
   if (steps.length > 0) return [before.badSteps + 1];

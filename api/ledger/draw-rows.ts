@@ -1,5 +1,5 @@
 /**
- * Which row a draw reads, worked out anew from the description of `feistel-v1`: a balanced Feistel network of 8 rounds
+ * Which row a draw reads, implemented a second time from the description of `feistel-v1`: a balanced Feistel network of 8 rounds
  * over the least even number of bits that holds the rows, walked until it lands inside; keyed by (seed, pass). In
  * BigInt, where the writer of the records uses 32-bit numbers.
  */

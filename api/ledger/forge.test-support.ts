@@ -64,7 +64,7 @@ export class Forger {
     for (const key of names) rmSync(this.#store.localPath(key) ?? '');
   }
 
-  /** Changes a batch and what made it; every later record is chained anew. */
+  /** Changes a batch and what made it; every later record gets its new parent digest. */
   async batch(k: number, change: Change<BatchRecord>): Promise<void> {
     const record = await this.read<BatchRecord>(this.key.batch(k));
     change(record);
@@ -127,7 +127,7 @@ export class Forger {
     });
   }
 
-  /** A term that goes on from a position of term 1, with the batches that follow it there, up to `until`. */
+  /** A term that continues from a position of term 1, with the later batches of term 1, up to `until`. */
   async redo(position: number, until: number, change: Change<TermRecord> = () => {}): Promise<void> {
     const first = await this.read<TermRecord>(this.key.term(1));
     const at = await this.read<UpdateRecord>(this.key.update(position));

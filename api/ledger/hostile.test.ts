@@ -104,12 +104,12 @@ describe('what is missing or damaged', () => {
 
   it('an iteration in the middle', async () => {
     forger.remove(forger.key.batch(2), forger.key.update(2));
-    expect(await faults()).toContainEqual(toTell(forger.key.batch(2), /the log goes on at position 3/, /nothing/));
+    expect(await faults()).toContainEqual(toTell(forger.key.batch(2), /the log continues at position 3/, /nothing/));
   });
 
   it('an update in the middle', async () => {
     forger.remove(forger.key.update(2));
-    expect(await faults()).toContainEqual(toTell(forger.key.update(2), /the log goes on at position 3/, /nothing/));
+    expect(await faults()).toContainEqual(toTell(forger.key.update(2), /the log continues at position 3/, /nothing/));
   });
 
   it('the end of a completed run', async () => {
@@ -406,13 +406,13 @@ describe('a lie that all digests agree with', () => {
 });
 
 describe('terms', () => {
-  /** The log goes on from position 2 in a second term, in which iterations 3 and 4 were done again. */
+  /** The log continues from position 2 in a second term, which repeats iterations 3 and 4. */
   const redone = async (sealed = true, change: Parameters<Forger['redo']>[2] = () => {}) => {
     await forger.redo(2, 4, change);
     if (sealed) await forger.seal(4);
   };
 
-  it('that go on from a sealed one have no faults; what they left behind is listed, not counted', async () => {
+  it('that continue a sealed one have no faults; abandoned iterations are listed, not counted', async () => {
     await redone();
     const verdict = await verifyLedger(store, runId, { deep: true });
     expect(verdict.faults).toEqual([]);

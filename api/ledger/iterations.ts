@@ -26,7 +26,7 @@ const updateOrSeal = either(updateSealShape, updateShape);
 
 export async function* iterationsOf(objects: Objects, branch: Branch): AsyncGenerator<Iteration> {
   const t = branch.term.term;
-  // Before the walk: a run at work appends meanwhile, and what it appends is no fault.
+  // Read before the walk: a running run appends during the walk, and new records are no fault.
   const listed = await positionsOf(objects, t);
   for (let k = branch.from + 1; k <= (branch.until ?? Number.POSITIVE_INFINITY); k++) {
     const iteration = await readIteration(objects, t, k);
@@ -108,7 +108,7 @@ async function jumpTo(
     (await objects.size(objects.keys.batch(t, k))) === undefined ? objects.keys.batch(t, k) : objects.keys.update(t, k);
   for (const next of listed) {
     if (next <= k || next > (until ?? Number.POSITIVE_INFINITY) || !(await isThere(objects, t, next))) continue;
-    objects.faults.add(missing, `a record: the log goes on at position ${next}`, 'nothing');
+    objects.faults.add(missing, `a record: the log continues at position ${next}`, 'nothing');
     return next;
   }
   if (until !== undefined) objects.faults.add(missing, `a record: a later term builds on position ${until}`, 'nothing');

@@ -1,4 +1,7 @@
-/** The learning rate that a recipe gives an optimiser step: written anew from docs/recipe-keys.md, "actor.optim". */
+/**
+ * The learning rate that a recipe gives an optimiser step, implemented a second time from docs/recipe-keys.md,
+ * "actor.optim".
+ */
 import type { Objects } from './objects.ts';
 import type { Batch, LedgerRecipe, RateSettings, Revision } from './records.ts';
 

@@ -14,7 +14,7 @@ export class Revisions {
     this.#all = all;
   }
 
-  /** `begun`: the run has a state. Before that its id may be claimed, and no more be there. */
+  /** `begun`: the run has a state. Before that, perhaps only its id was claimed. */
   static async read(objects: Objects, runId: string, begun: boolean): Promise<Revisions> {
     const all = new Map<number, Revision | undefined>();
     for (let n = 1; ; n++) {

@@ -57,7 +57,7 @@ describe('a run in order', () => {
     expect(shallow.samplesCompared).toBe(0);
   });
 
-  it('that has only begun, or waits for its update, is in order too', async () => {
+  it('that has only started, or waits for its update, is valid too', async () => {
     const { runId } = await buildRun(store, { name: 'begun', done: 0 });
     expect(await verifyLedger(store, runId)).toMatchObject({ ok: true, position: 0, draws: 0 });
     const waiting = await buildRun(store, { name: 'waiting', done: 2 });

@@ -1,7 +1,7 @@
 /**
  * Proves a run's ledger from its objects alone: one chain of records, one outcome for every draw, no sample trained twice,
  * every digest what it claims. It shares no code with what writes the records; the formats are those of
- * core/records/FORMAT.md, read anew.
+ * core/records/FORMAT.md, implemented a second time.
  */
 import type { Store } from '../../core/ports.ts';
 import { originOf } from './adopted.ts';
@@ -35,7 +35,10 @@ export interface VerifyOptions {
   /** Reads every blob, compares samples token by token and hashes all states; otherwise records, headers and sizes. */
   readonly deep?: boolean;
   readonly say?: (text: string) => void;
-  /** Of rows that are kept as text, tokens are compared when this makes them anew; their bytes are always checked. */
+  /**
+   * For rows that are stored as text: their tokens are compared when this tokenises them again. Their bytes are always
+   * checked.
+   */
   readonly tokenise?: Tokenise;
 }
 

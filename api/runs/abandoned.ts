@@ -1,4 +1,4 @@
-/** What a run gives up when it goes on from an earlier iteration. */
+/** The iterations that a run abandons when it continues from an earlier one. */
 import type { EvalRecord } from '../../core/records/schema.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';

@@ -1,6 +1,6 @@
 /**
  * The recipe of a run with some keys changed, for a resume or a fork: what differs, what that means for its history, and
- * new inputs where files were named anew. What is not named again stays as the run has it, by digest.
+ * new inputs for files that were named again. All other inputs stay the same, by digest.
  */
 import { join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
@@ -211,7 +211,7 @@ async function newInputs(
   };
 }
 
-/** Rows are read anew when their files are named; a key that decides how they are read needs the files. */
+/** Rows are read again when their files are named again. A key that decides how they are read needs the files. */
 async function newRows(
   recipe: Recipe,
   part: 'train' | 'validation',
@@ -247,7 +247,7 @@ async function newScorer(recipe: Recipe, changes: readonly RecipeChange[], befor
 
 function cannotChange(fixed: readonly RecipeChange[], fork: boolean): InvalidInputError {
   const lines = fixed.map((change) => `  ${changeText(change).replace(/ {3}\(.*$/, '')}`);
-  const where = fork ? 'a fork goes on with its origin’s model' : 'that would be another run';
+  const where = fork ? 'a fork continues with its origin’s model' : 'that would be another run';
   return new InvalidInputError(
     `${fixed.length === 1 ? 'this key' : 'these keys'} cannot be changed: ${where}\n${lines.join('\n')}`,
     {

@@ -119,13 +119,17 @@ export function refuseResume(
 ): void {
   if (status?.state === 'completed' && from === undefined && changed === undefined) {
     throw new TerminalError('Conflict', `${runId} is completed: all its iterations are done`, {
-      hint: `petrel resume ${runId} trainer.total_training_steps=… goes on for longer; petrel ckpt export ${runId} --out ./trained`,
+      hint: `petrel resume ${runId} trainer.total_training_steps=… continues it; petrel ckpt export ${runId} --out ./trained`,
     });
   }
   if (status?.state === 'cancelled' && from === undefined) {
-    throw new TerminalError('Conflict', `${runId} was cancelled: it goes on only from an iteration that you name`, {
-      hint: `petrel resume ${runId} --from <k>`,
-    });
+    throw new TerminalError(
+      'Conflict',
+      `${runId} was cancelled: it can only continue from an iteration that you name`,
+      {
+        hint: `petrel resume ${runId} --from <k>`,
+      },
+    );
   }
 }
 
@@ -138,6 +142,8 @@ export function refuseIfEnded(
   if (status === undefined || !endedStates.has(status.state)) return;
   const { state } = status;
   const hint =
-    state === 'completed' || state === 'cancelled' ? `petrel rm ${runId} deletes it` : `petrel resume ${runId} goes on`;
+    state === 'completed' || state === 'cancelled'
+      ? `petrel rm ${runId} deletes it`
+      : `petrel resume ${runId} continues it`;
   throw new TerminalError('Conflict', `${runId} is ${state}: there is nothing to ${desired}`, { hint });
 }

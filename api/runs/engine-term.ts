@@ -1,6 +1,6 @@
 /**
  * A deterministic run whose arithmetic no trainer here has. Its later iterations cannot be replayed to the same bits, so it
- * goes on from its newest checkpoint in a new term, and applies the batches that were committed after it again.
+ * continues from its newest checkpoint in a new term, and applies the batches that were committed after it again.
  */
 import { damage } from '../../core/damage.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -62,6 +62,6 @@ export function engineText(head: Head, { profile, checkpoint }: EngineChange, re
       : '';
   return (
     `no trainer here computes with the profile ${head.termRecord.profile.id}, only with ${profile.id}: ` +
-    `the run goes on after iteration ${checkpoint} in a new term${again}`
+    `the run continues after iteration ${checkpoint} in a new term${again}`
   );
 }

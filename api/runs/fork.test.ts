@@ -8,7 +8,7 @@ const cli = cliHome();
 afterAll(() => cli.remove());
 
 describe('a run that is being forked', () => {
-  it('is not deleted until the fork has its state, or is given up', async () => {
+  it('is not deleted until the fork has its state or was deleted', async () => {
     const { runId, log } = await buildRun(await cli.store(), {
       done: 2,
       checkpoints: [2],

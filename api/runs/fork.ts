@@ -84,7 +84,7 @@ export async function originAt(
 ): Promise<NonNullable<RunRecord['origin']>> {
   const head = await log.head();
   if (head === undefined)
-    throw new TerminalError('NotFound', `${runId} has not begun: it has no state to begin with`, {
+    throw new TerminalError('NotFound', `${runId} has not started: it has no state to start from`, {
       hint: 'petrel run starts a run with its base model',
     });
   const position = from ?? head.position;
@@ -134,7 +134,7 @@ export async function createFork(
   };
   await store.create(keys.pin(found.runId, runId), encodeRecord(pin));
   if ((await store.head(keys.tombstone(found.runId))) !== undefined)
-    throw new TerminalError('NotFound', `${found.runId} was deleted meanwhile`);
+    throw new TerminalError('NotFound', `${found.runId} was deleted during the fork`);
   const module =
     inputs.scorer?.type === 'module'
       ? (changed?.module ?? (await getBlob(store, found.runId, inputs.scorer.module)))

@@ -1,4 +1,4 @@
-/** What only a running stack knows: who works, what a run does at this moment. Never throws and never waits long. */
+/** What only a running stack knows: its workers, and the current stage of a run. Never throws and never waits long. */
 import { EventEmitter, once } from 'node:events';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { liveNote, liveSubject, timings } from '../../core/wire/messages.ts';
@@ -10,7 +10,7 @@ import { readStack } from '../../infra/stack/index.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
 
 const answerMs = 1_500;
-/** A query is a task for the control process: whoever watches asks seldom, and lives on notes in between. */
+/** A query costs the control process a task. So watchers query seldom, and use notes in between. */
 const drivenMs = 2_000;
 /** A stage that moves says so twice a second. */
 const noteMs = 600;

@@ -1,5 +1,5 @@
 /**
- * What a `resume` needs besides a workflow: a new term, when it goes on from an earlier iteration, with another recipe, or
+ * What a `resume` needs besides a workflow: a new term, when it continues from an earlier iteration, with another recipe, or
  * on another stack than before. Planned from the store, shown, accepted, and only then opened.
  */
 import { TerminalError } from '../../core/errors.ts';
@@ -23,7 +23,7 @@ export interface TermRequest {
 
 export interface TermPlan {
   readonly head: Head;
-  /** The position that the new term goes on from. */
+  /** The position from which the new term continues. */
   readonly position: number;
   readonly reason: string;
   readonly abandoned: readonly AbandonedIteration[];
@@ -34,7 +34,7 @@ export interface TermPlan {
   readonly changes: readonly RecipeChange[];
 }
 
-/** undefined: the run goes on in the term it is in. */
+/** undefined: the run continues in its present term. */
 export async function planTerm(
   { runId, log }: FoundRun,
   status: StatusEntry | undefined,
@@ -43,7 +43,7 @@ export async function planTerm(
   const head = await log.head();
   if (head === undefined) {
     if (request.from === undefined && request.changed === undefined) return undefined;
-    throw new TerminalError('Conflict', `${runId} has not begun: there is nothing to go on from`, {
+    throw new TerminalError('Conflict', `${runId} has not started: there is no state to continue from`, {
       hint: 'petrel run starts another run',
     });
   }
@@ -89,7 +89,7 @@ function reasonOf({ from, skipDraws, changed }: TermRequest, rival: string | und
     ...(changed === undefined ? [] : [`changed recipe: ${changed.changes.map(({ path }) => path).join(', ')}`]),
     ...(rival === undefined ? [] : [`taken over from ${rival}`]),
   ];
-  return parts.length > 0 ? parts.join('; ') : `goes on after ${seal?.record.reason ?? 'its end'}`;
+  return parts.length > 0 ? parts.join('; ') : `continues after ${seal?.record.reason ?? 'its end'}`;
 }
 
 function iterationsText(abandoned: readonly AbandonedIteration[]): string {

@@ -16,7 +16,7 @@ export interface Loss {
   readonly checkpoints: number;
 }
 
-/** Throws TerminalError `Conflict` while the run may go on by itself. */
+/** Throws TerminalError `Conflict` while the run may continue by itself. */
 export function refuseUnlessEnded({ runId, state }: Pick<RunSummary, 'runId' | 'state'>): void {
   if (endedStates.has(state)) return;
   throw new TerminalError('Conflict', `${runId} is ${state}: only a run that has ended can be deleted`, {

@@ -38,7 +38,7 @@ const pinnedMs = 600_000;
 export interface ResumeRequest {
   /** The last iteration that still counts; left out: all do. */
   readonly from?: number | undefined;
-  /** With `from`: the draws of the iterations that are given up are not used again. */
+  /** With `from`: the new iterations use none of the abandoned iterations' draws. */
   readonly skipDraws?: boolean;
   /** Skips the batch that waits for its update. */
   readonly skipBatch?: boolean;
@@ -97,7 +97,7 @@ async function termRequest(found: FoundRun, request: ResumeRequest, context: Api
   const { from, skipDraws = false } = request;
   if (skipDraws && from === undefined)
     throw new InvalidInputError(
-      '--skip-draws belongs to --from: the draws of the iterations that are given up are not used again',
+      '--skip-draws belongs to --from: the draws of the abandoned iterations are not used again',
     );
   if (request.skipBatch === true && from !== undefined)
     throw new InvalidInputError('--skip leaves out the batch that waits; --from gives it up anyway: one of them');
@@ -128,7 +128,7 @@ async function refuseIfAtWork(found: FoundRun, plan: TermPlan, wish: TermRequest
   }
 }
 
-/** A new term is opened for a run at rest; whoever wants more than that stops it first. */
+/** A new term is opened only for a run at rest. A user who wants one for a running run stops it first. */
 async function refuseRunning(
   { runId, log }: FoundRun,
   plan: TermPlan | undefined,
@@ -152,7 +152,7 @@ async function refuseRunning(
   });
 }
 
-/** The arithmetic that the run goes on with, when no trainer of this stack has its own. Says so. */
+/** The arithmetic with which the run continues, when no trainer of this stack has its own. Reports the change. */
 async function engineOf(
   { log }: FoundRun,
   { from }: TermRequest,

@@ -1,4 +1,4 @@
-/** Rows of files that are read anew for a run, in the format of the rows that it has: the same files have the same digest. */
+/** Reads a run's files again, in the row format that the run has: the same files give the same digest. */
 import { join } from 'node:path';
 import type { Digest } from '../../core/ids.ts';
 import type { Recipe } from '../../core/recipe/index.ts';

@@ -1,4 +1,4 @@
-/** `petrel resume <run> --skip`: the batch that waits at the head is left out, by its owner's decision. */
+/** `petrel resume <run> --skip`: skips the batch that waits at the head, because the user decided so. */
 import { TerminalError } from '../../core/errors.ts';
 import { skipPendingBatch } from '../../infra/store/skip.ts';
 import type { FoundRun } from './find.ts';
@@ -20,5 +20,5 @@ export async function skipBatch({ runId, log }: FoundRun): Promise<string> {
   });
   return update.outcome === 'skipped'
     ? `iteration ${update.iteration} is skipped: its batch is not trained on`
-    : `iteration ${update.iteration} was applied meanwhile: nothing is skipped`;
+    : `iteration ${update.iteration} has been applied: nothing is skipped`;
 }

@@ -41,7 +41,7 @@ export async function runStatus(found: FoundRun, live: LiveSource, here: string)
   if (foreign) return { ...summary, stack, warnings, foreign, workers: [] };
   if (endedStates.has(summary.state) || summary.state === 'paused')
     return { ...summary, stack, warnings, workers: shown };
-  // Whoever hears a note need not ask the workflow, which takes Temporal's client half a second to learn.
+  // With a note, the workflow need not be queried; loading Temporal's client takes half a second.
   const note = await live.note(found.runId);
   const driven: Driven = note === undefined ? await live.driven(found.runId) : { type: 'driven', stage: note.stage };
   const stage = driven.type === 'driven' ? driven.stage : undefined;

@@ -42,7 +42,7 @@ export function awayError(word: string, home: string): TerminalError | undefined
 }
 
 /**
- * The store of a recipe, made by its first run. Throws TerminalError `StoreGone` for one that is away: it would be made anew,
+ * The store of a recipe, made by its first run. Throws TerminalError `StoreGone` for one that is missing: it would be created again,
  * empty, and a run in the place of its disk would make that the store to all who wait for it.
  */
 export async function openStoreForNew(where: string | null, home: string): Promise<Store> {
@@ -53,4 +53,4 @@ export async function openStoreForNew(where: string | null, home: string): Promi
 }
 
 export const awayHint = (home: string): string =>
-  `mount its disk, or move the folder back: then they go on; a run whose store is lost is forgotten by rm ${join(home, 'driven')}/<run>.json`;
+  `mount its disk, or move the folder back: they then continue; to forget a run whose store is lost, rm ${join(home, 'driven')}/<run>.json`;

@@ -20,7 +20,7 @@ export interface RunSummary {
   readonly iterations: number | null;
   readonly policyVersion: number;
   readonly term: number;
-  /** The stack that drives it; null before it has begun. */
+  /** The stack that drives it; null before its first term. */
   readonly owner: string | null;
   /** Newest validation accuracy, and the policy version it belongs to. */
   readonly accuracy: number | null;

@@ -51,7 +51,7 @@ export interface ScheduleSummary {
   readonly active: readonly { readonly runId: string; readonly state: ScheduledRunState }[];
   readonly waiting: number;
   readonly skipped: number;
-  /** Times that were given up while the stack was down, as far as Temporal remembers. */
+  /** Times that were dropped while the stack was down, as far as Temporal remembers. */
   readonly missed: number | null;
   /** Newest first. */
   readonly firings: readonly FiringSummary[];

@@ -14,7 +14,7 @@ export function showPlan(
   { position, abandoned, reason, changes }: TermPlan,
   printer: Printer,
 ): void {
-  printer.notice(`${runId} goes on after iteration ${position} in a new term: ${reason}`);
+  printer.notice(`${runId} continues after iteration ${position} in a new term: ${reason}`);
   for (const change of changes) printer.notice(`  ${changeText(change)}`);
   if (abandoned.length > 0) printer.notice(abandonedTable(abandoned, printer));
 }

@@ -38,7 +38,7 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     unit: 'prompts',
     change: 'free',
   }),
-  shuffle: key(z.boolean(), true, { doc: 'Rows in a seeded random order, anew each epoch.', change: 'ask' }),
+  shuffle: key(z.boolean(), true, { doc: 'Rows in a seeded random order, a new one for each epoch.', change: 'ask' }),
   seed: key(z.int().nullable(), null, { doc: 'Seed of that order; null: the seed of the run.', change: 'ask' }),
   filter_overlong_prompts: key(z.boolean(), false, {
     doc: 'Leave out rows whose prompt is over data.max_prompt_length.',

@@ -6,7 +6,7 @@ const INTRO = `# Recipe keys
 
 Made by \`petrel recipe reference > docs/recipe-keys.md\`; a test keeps it up to date. How recipes work: [recipes.md](recipes.md).
 
-*On resume* says what a run that goes on may do with a changed value: **free** takes effect, **ask** changes the experiment and
+*On resume* says what a resumed run does with a changed value: **free** takes effect, **ask** changes the experiment and
 needs a yes (\`--accept\`), **fixed** would be another run: \`petrel fork\` changes some of these.
 *Today* says what petrel can do of a key that is not wholly built; anything else is refused before a run starts.
 `;

@@ -34,7 +34,7 @@ async function install(root) {
   await runProgram('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund'], {
     cwd: root,
     what: 'npm install',
-    hint: 'check the network and `npm config get registry`, then run this again: it goes on where it stopped',
+    hint: 'check the network and `npm config get registry`, then run this again: it continues where it stopped',
   });
   if (before.equals(readFileSync(lockPath))) return;
   const changed = JSON.stringify(lockedPackages(lockPath)) !== wanted;

@@ -17,7 +17,7 @@ import { fileURLToPath } from 'node:url';
 
 export const checkoutRoot = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '');
 
-/** PETREL_HOME or ~/.petrel, made if absent, open to its owner only. */
+/** PETREL_HOME or ~/.petrel; created if missing, and accessible to its user only. */
 export function petrelHome() {
   const home = resolve(process.env.PETREL_HOME || join(homedir(), '.petrel'));
   mkdirSync(home, { recursive: true, mode: 0o700 });

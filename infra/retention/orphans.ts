@@ -32,13 +32,13 @@ export async function sweepOrphans(
   }
   if (orphans.keys.length === 0 || now.getTime() - Date.parse(orphans.since) < graceMs) return [];
   const still = new Set(await orphanedBlobs(log, entry));
-  const begun = await changeRetention(log, now, async (newest) => {
+  const started = await changeRetention(log, now, async (newest) => {
     if (newest.orphans?.status !== (await log.status())?.n || newest.orphans === undefined) return undefined;
     return {
       orphans: { ...newest.orphans, keys: newest.orphans.keys.filter((key) => still.has(key)), removing: true },
     };
   });
-  return begun.orphans?.removing === true ? finish(log, now, signal) : [];
+  return started.orphans?.removing === true ? finish(log, now, signal) : [];
 }
 
 /** Call this before a run becomes active again, so that no new blob counts as orphaned. */

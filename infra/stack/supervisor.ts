@@ -51,7 +51,7 @@ export class Supervisor {
   /**
    * False until the processes of the previous supervisor are adopted, so that an incomplete list is never published.
    */
-  #begun = false;
+  #started = false;
   /** stack.json is out of date, because the disk was full. */
   #unwritten = false;
   /** Changes of the set of children run one after the other. */
@@ -112,7 +112,7 @@ export class Supervisor {
     for (const [name, process] of adopted) {
       this.#children.get(name)?.adopt(process, previous?.children.find((child) => child.name === name)?.restarts ?? 0);
     }
-    this.#begun = true;
+    this.#started = true;
     this.#publish();
     const servers = [...this.#children.values()].filter(isServer);
     await startMissing(servers);
@@ -219,7 +219,7 @@ export class Supervisor {
   }
 
   #publish(): void {
-    if (!this.#begun || !this.hasFolder) return;
+    if (!this.#started || !this.hasFolder) return;
     const { temporalPort, natsPort, natsKey, natsSystemKey, payloadKey } = this.#endpoints;
     const info: StackInfo = {
       ...ownIdentity(),

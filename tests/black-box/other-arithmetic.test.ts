@@ -30,7 +30,7 @@ describe('a store whose deterministic runs have an arithmetic that no build has'
     const [rollouts, before] = [jobs('grpo-killed', 'rollout'), store.states('grpo-killed')];
     const said = await resume('grpo-killed');
     expect(said).toContain(
-      'goes on after iteration 2 in a new term and applies the batches of iterations 3 to 4 again',
+      'continues after iteration 2 in a new term and applies the batches of iterations 3 to 4 again',
     );
     expect(termOf('grpo-killed', 2)).toMatchObject({
       reason: 'engine',

@@ -6,7 +6,7 @@ import type { Context } from '@temporalio/activity';
 
 /**
  * A process may have been suspended between receiving an attempt and executing it, so the time counts from the
- * scheduling. An attempt that waited long for a poller is given up too early, and repeated.
+ * scheduling. An attempt that waited long for a poller counts as timed out too early, and is repeated.
  */
 export function givenUp({
   currentAttemptScheduledTimestampMs,

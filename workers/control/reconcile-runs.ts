@@ -99,7 +99,7 @@ class RunReconciler {
     }
     if (standing === 'over') return this.#forget(home, run.runId);
     await startRunWorkflow(client, { runId: run.runId, store: run.store }, run.kind);
-    if (standing === 'begun') say(run.runId, `${doubt}: restarted from the store`);
+    if (standing === 'started') say(run.runId, `${doubt}: restarted from the store`);
   }
 
   /** Signals the desired state when the workflow does not know it. */
@@ -122,13 +122,13 @@ class RunReconciler {
    * `over`: the run has ended, was removed, or belongs to another stack. `new`: it has no term yet, so its command is
    * starting it, or died before it could.
    */
-  async #standing({ runId, store }: DrivenRun): Promise<'over' | 'new' | 'begun'> {
+  async #standing({ runId, store }: DrivenRun): Promise<'over' | 'new' | 'started'> {
     const log = new RunLog(await this.#ports.openStore(store), runId);
     const status = await log.status();
     if (status === undefined) await log.ensureThere();
     if (status === undefined || !['queued', 'running', 'paused'].includes(status.state)) return 'over';
     const term = await log.newestTerm();
     if (term === undefined) return 'new';
-    return term.record.owner === this.#ports.stack ? 'begun' : 'over';
+    return term.record.owner === this.#ports.stack ? 'started' : 'over';
   }
 }

@@ -58,7 +58,7 @@ export class Generation {
   /** Samples in the order of prompts, samplesPerDraw of each. Rejects with PreemptedError when the weights change. */
   async run(job: GenerationJob): Promise<Completion[]> {
     const completions = job.prompts.flatMap((_, i) =>
-      Array.from({ length: job.samplesPerDraw }, (_, s) => begun(job, drawOf(job, i), job.firstSample + s)),
+      Array.from({ length: job.samplesPerDraw }, (_, s) => newCompletion(job, drawOf(job, i), job.firstSample + s)),
     );
     job.onBegin?.(completions);
     let left = completions.filter(({ stopReason }) => stopReason === 0).length;
@@ -197,7 +197,7 @@ function requestOf(
 }
 
 /** A sample before its first step. The tokens from which it continues may already complete it. */
-function begun(job: GenerationJob, draw: number, sample: number): Completion {
+function newCompletion(job: GenerationJob, draw: number, sample: number): Completion {
   const prefix = job.prefixOf?.(draw, sample);
   if (prefix === undefined) return { tokens: [], logProbs: [], samplingLogProbs: [], stopReason: 0 };
   return { ...prefix, stopReason: stopReasonOf(job, prefix.tokens) };
