@@ -68,7 +68,7 @@ describe('parseRecipe', () => {
       received: '2.5',
     });
     expect(onlyIssue({ ...minimal, trainer: { logger: ['consol'] } }).message).toMatch(
-      /^expected one of console, .* got "consol"$/,
+      /^expected one of console, .*, got \["consol"\]$/,
     );
   });
 
