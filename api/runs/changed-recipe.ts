@@ -146,6 +146,8 @@ interface NewInputs {
 }
 
 const rowKeys = [
+  'format',
+  'instruction',
   'prompt_key',
   'response_key',
   'reward_fn_key',

@@ -67,6 +67,9 @@ export async function* checkedRows(recipe: Recipe, part: RowsPart): AsyncGenerat
     promptKey: data.prompt_key,
     responseKey: data.response_key,
     rewardFnKey: data.reward_fn_key,
+    ...(data.format === 'gsm8k' && {
+      gsm8k: { instruction: data.instruction, asText: data.chat_template === 'none' },
+    }),
   };
   for await (const row of readRows(filesOf(recipe, part), columns)) {
     if (rowsChooseScorers(recipe)) checkScorerOf(row);

@@ -18,6 +18,14 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     change: 'ask',
     pointsTo: 'file',
   }),
+  format: key(z.enum(['verl', 'gsm8k']), 'verl', {
+    doc: "Form of the rows. gsm8k: question and answer ('… #### 42'), mapped as verl's preparation does.",
+    change: 'fixed',
+  }),
+  instruction: key(z.string(), 'Let\'s think step by step and output the final answer after "####".', {
+    doc: 'Put behind each question of data.format: gsm8k.',
+    change: 'fixed',
+  }),
   prompt_key: key(text, 'prompt', { doc: 'Column of the prompt: chat messages or text.', change: 'fixed' }),
   response_key: key(text, 'response', { doc: 'Column of the text to learn (kind: sft).', change: 'fixed' }),
   reward_fn_key: key(text, 'data_source', {

@@ -3,6 +3,7 @@ import { extname } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import { isObject, show } from '../fields.ts';
 import type { ChatMessage } from '../template.ts';
+import { type Gsm8kOptions, gsm8kRow } from './gsm8k.ts';
 import { readJsonl } from './jsonl.ts';
 import { readParquet } from './parquet.ts';
 import { type RawRow, type RowPlace, rowError } from './raw.ts';
@@ -25,6 +26,8 @@ export interface RowColumns {
   readonly promptKey: string;
   readonly responseKey: string;
   readonly rewardFnKey: string;
+  /** Rows of GSM8K, mapped to these columns: its instruction, and whether prompts are text. */
+  readonly gsm8k?: Pick<Gsm8kOptions, 'instruction' | 'asText'>;
 }
 
 export const verlColumns = { promptKey: 'prompt', responseKey: 'response', rewardFnKey: 'data_source' } as const;
@@ -38,7 +41,8 @@ export async function* readRows(files: readonly string[], columns: RowColumns): 
     let rows = 0;
     for await (const raw of rawRows(file)) {
       rows++;
-      yield* columns.kind === 'sft' ? sftRows(raw, columns) : [rlRow(raw, columns)];
+      const row = columns.gsm8k === undefined ? raw : gsm8kRow(raw, { ...columns, ...columns.gsm8k });
+      yield* columns.kind === 'sft' ? sftRows(row, columns) : [rlRow(row, columns)];
     }
     if (rows === 0) throw new InvalidInputError(`${file}: there are no rows`, { where: file });
   }
