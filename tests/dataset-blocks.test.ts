@@ -1,5 +1,14 @@
 /** Datasets of format 2, from rows to blocks in a store and back. */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -163,6 +172,18 @@ describe('a dataset in blocks', () => {
     const texts = (await (await open(digest)).facts([2, 1, 0])).map(({ extraInfo }) => extraInfo);
     expect(texts).toEqual([{ text: '' }, { text: large }, { text: '' }]);
     expect(existsSync(join(folder, 'scratch')) ? readdirSync(join(folder, 'scratch')) : []).toEqual([]);
+  });
+
+  it('deletes blocks that a killed process left a day ago, and no others', async () => {
+    const scratch = join(folder, 'scratch');
+    const [old, young, other] = ['rows-1-00000001', 'rows-1-00000002', 'models'].map((name) => join(scratch, name));
+    for (const path of [old, young, other]) mkdirSync(path ?? '', { recursive: true });
+    const dayAgo = Date.now() / 1000 - 25 * 60 * 60;
+    for (const path of [old, other]) utimesSync(path ?? '', dayAgo, dayAgo);
+    const rows = ['abc', 'defg'].map((one, i) => rowNamed(one, i + 1));
+    await pack(streamed(rows), { blockBytes: 50 });
+    expect(readdirSync(scratch).sort()).toEqual(['models', 'rows-1-00000002']);
+    rmSync(scratch, { recursive: true });
   });
 
   it('keeps what a template prints: 1.0, large integers, keys that look like numbers', async () => {

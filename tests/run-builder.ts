@@ -22,6 +22,7 @@ import type { RunState } from '../core/run-states.ts';
 import type { AdvantageOutput, ScoreTable } from '../core/wire/jobs.ts';
 import { putBlob, putJsonBlob } from '../infra/store/blobs.ts';
 import { storeDataset } from '../infra/store/datasets.ts';
+import { WaitingBlocks } from '../infra/store/waiting-blocks.ts';
 import { digestOf, stateDigests } from '../infra/store/digest.ts';
 import { storeModelFolder } from '../infra/store/model-facts.ts';
 import { decide } from '../infra/store/records.ts';
@@ -31,6 +32,9 @@ import { packageRoot } from '../infra/home.ts';
 import { encodeBatch } from '../models/batch-tensors.ts';
 import { encodeDatasetRows, encodeDatasetTokens, rowsFile, tokensFile } from '../models/dataset-fact.ts';
 import type { DatasetFact } from '../models/dataset-fact.ts';
+import { BlockWriter } from '../models/dataset/blocks.ts';
+import { encodeRow } from '../models/dataset/stored-row.ts';
+import type { StoredRow } from '../models/dataset/stored-row.ts';
 import { writeModelFiles } from '../models/safetensors.ts';
 import { openTokenizer } from '../models/tokenizer.ts';
 import type { Tokenizer } from '../models/tokenizer.ts';
@@ -52,6 +56,8 @@ export interface BuiltRunOptions {
   /** What the second sample of every draw says. */
   readonly wrongAnswer?: string;
   readonly status?: Partial<Pick<StatusEntry, 'wish' | 'state' | 'reason'>>;
+  /** Rows in blocks of this size (format 2) instead of in one piece; for kind rl. */
+  readonly blockBytes?: number;
 }
 
 /** Name of the stack that built runs belong to. */
@@ -92,7 +98,7 @@ export async function buildRun(store: Store, options: BuiltRunOptions = {}): Pro
   const { name = 'toy', kind = 'rl', createdAt = new Date('2026-01-02T03:04:05Z'), iterations = 4, done = 0 } = options;
   const runId = makeRunId(name, createdAt, digestOf([name, createdAt.toISOString(), kind]).slice(0, 4));
   const tokenizer = await openTokenizer(tokenizerFolder());
-  const run = new RunWriter(store, runId, createdAt, tokenizer, options.wrongAnswer ?? '7');
+  const run = new RunWriter(store, runId, createdAt, tokenizer, options);
   const evaluations = options.evaluations ?? [];
   await run.begin({ name, kind, iterations, evaluations }, options.owner ?? builtOwner);
   const checkpoints = options.checkpoints ?? [];
@@ -129,17 +135,25 @@ class RunWriter {
   readonly #createdAt: Date;
   readonly #tokenizer: Tokenizer;
   readonly #wrong: string;
+  readonly #blockBytes: number | undefined;
   #dataset: DatasetFact = { rows: [], promptTokens: new Int32Array(), promptOffsets: new Int32Array(1) };
   /** Digest of the last record of the log. */
   #parent: Digest = '';
 
-  constructor(store: Store, runId: RunId, createdAt: Date, tokenizer: Tokenizer, wrong: string) {
+  constructor(
+    store: Store,
+    runId: RunId,
+    createdAt: Date,
+    tokenizer: Tokenizer,
+    { wrongAnswer = '7', blockBytes }: BuiltRunOptions,
+  ) {
     this.log = new RunLog(store, runId);
     this.#store = store;
     this.#runId = runId;
     this.#createdAt = createdAt;
     this.#tokenizer = tokenizer;
-    this.#wrong = wrong;
+    this.#wrong = wrongAnswer;
+    this.#blockBytes = blockBytes;
   }
 
   async begin(
@@ -330,10 +344,7 @@ class RunWriter {
           responseOffsets: offsetsOf(responses),
         }),
       };
-      const dataset = await storeDataset(this.#store, {
-        [tokensFile]: encodeDatasetTokens(this.#dataset),
-        [rowsFile]: encodeDatasetRows(this.#dataset),
-      });
+      const dataset = await this.#storeRows();
       return {
         model: await storeModelFolder(this.#store, folder),
         train: dataset,
@@ -344,6 +355,25 @@ class RunWriter {
       };
     } finally {
       rmSync(folder, { recursive: true, force: true });
+    }
+  }
+
+  async #storeRows(): Promise<string> {
+    const blockBytes = this.#blockBytes;
+    if (blockBytes === undefined) {
+      return storeDataset(this.#store, {
+        [tokensFile]: encodeDatasetTokens(this.#dataset),
+        [rowsFile]: encodeDatasetRows(this.#dataset),
+      });
+    }
+    const blocks = new WaitingBlocks(tmpdir());
+    try {
+      const writer = new BlockWriter((bytes, rows) => blocks.add(bytes, rows), blockBytes);
+      for (const row of this.#dataset.rows) await writer.add(encodeRow(row as StoredRow));
+      await writer.end();
+      return await blocks.store(this.#store, { kind: 'rl', longest: 100 });
+    } finally {
+      await blocks.remove();
     }
   }
 

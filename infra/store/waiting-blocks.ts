@@ -3,7 +3,7 @@
  * lie in a folder of their own; a single block stays in memory.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Digest } from '../../core/ids.ts';
@@ -15,6 +15,7 @@ import { digestOfFiles, putChecked } from './datasets.ts';
 
 export class WaitingBlocks {
   readonly #blocks: DatasetBlock[] = [];
+  readonly #scratch: string;
   readonly #folder: string;
   /** The only block. */
   #single: Uint8Array | undefined;
@@ -22,6 +23,7 @@ export class WaitingBlocks {
 
   /** `scratch`: where the folder is made when it is needed. */
   constructor(scratch: string) {
+    this.#scratch = scratch;
     this.#folder = join(scratch, `rows-${process.pid}-${randomBytes(4).toString('hex')}`);
   }
 
@@ -30,7 +32,10 @@ export class WaitingBlocks {
     const [first] = this.#blocks;
     if (first === undefined) this.#single = bytes;
     else {
-      if (this.#single !== undefined) await this.#write(this.#single, first.sha256);
+      if (this.#single !== undefined) {
+        await removeAbandoned(this.#scratch);
+        await this.#write(this.#single, first.sha256);
+      }
       this.#single = undefined;
       await this.#write(bytes, block.sha256);
     }
@@ -62,6 +67,18 @@ export class WaitingBlocks {
   async #write(bytes: Uint8Array, sha256: Digest): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     await writeFile(join(this.#folder, sha256), bytes, { mode: 0o600 });
+  }
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+/** Deletes what a process that was killed left behind: folders into which nothing was written for a day. */
+async function removeAbandoned(scratch: string): Promise<void> {
+  const names = await readdir(scratch).catch(() => []); // it is made when it is needed
+  for (const name of names.filter((one) => /^rows-\d+-[0-9a-f]{8}$/.test(one))) {
+    const written = await stat(join(scratch, name)).catch(() => undefined);
+    if (written !== undefined && Date.now() - written.mtimeMs > dayMs)
+      await rm(join(scratch, name), { recursive: true, force: true });
   }
 }
 

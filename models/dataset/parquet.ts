@@ -1,4 +1,7 @@
-/** Parquet files in batches of rows: nested lists and structs; snappy, gzip, zstd, brotli, lz4. */
+/**
+ * Parquet files in batches of rows: nested lists and structs; snappy, gzip, zstd, brotli, lz4. The reader decodes a nested
+ * column of a whole row group for every batch of it, so batches are large and end with their group.
+ */
 import { type FileHandle, open } from 'node:fs/promises';
 import {
   type AsyncBuffer,
@@ -12,7 +15,9 @@ import { compressors } from 'hyparquet-compressors';
 import { InvalidInputError } from '../../core/errors.ts';
 import { type RawRow, rowError } from './raw.ts';
 
-const batchRows = 1024;
+/** A batch has about so many bytes, and never fewer rows than these. */
+const batchBytes = 8 * 1024 * 1024;
+const fewestRows = 1024;
 
 /** Throws InvalidInputError that names the file, and the row from which on it cannot be read. */
 export async function* readParquet(path: string): AsyncGenerator<RawRow> {
@@ -20,9 +25,7 @@ export async function* readParquet(path: string): AsyncGenerator<RawRow> {
   try {
     const file = await asyncBuffer(handle);
     const metadata = await readMetadata(file, path);
-    const total = Number(metadata.num_rows);
-    for (let start = 0; start < total; start += batchRows) {
-      const end = Math.min(start + batchRows, total);
+    for (const [start, end] of batchesOf(metadata)) {
       const rows = await readBatch(file, metadata, start, end, path);
       for (const [i, row] of rows.entries()) {
         yield { file: path, number: start + i + 1, exact: normalize(row, true), plain: normalize(row, false) };
@@ -30,6 +33,18 @@ export async function* readParquet(path: string): AsyncGenerator<RawRow> {
     }
   } finally {
     await handle.close();
+  }
+}
+
+/** First row of each batch, and the row after its last. */
+function* batchesOf({ row_groups: groups }: FileMetaData): Generator<readonly [number, number]> {
+  let start = 0;
+  for (const { num_rows: rows, total_byte_size: bytes } of groups) {
+    const groupEnd = start + Number(rows);
+    const fitting = Math.floor((batchBytes * Number(rows)) / Math.max(1, Number(bytes)));
+    for (const size = Math.max(fewestRows, fitting); start < groupEnd; start += size)
+      yield [start, Math.min(start + size, groupEnd)];
+    start = groupEnd;
   }
 }
 
