@@ -23,7 +23,10 @@ afterEach(async () => {
 describe('a scorer host', () => {
   test('scores with built-in scorers, by name and by data source', async () => {
     const named = host({ type: 'builtin', name: 'exact' });
-    expect(await named.score([input('a', 'a'), input('a', 'b')])).toEqual([good(1), good(0)]);
+    expect(await named.score([input('a', 'a'), input('a', 'b')])).toEqual([
+      good(1, { acc: true }),
+      good(0, { acc: false }),
+    ]);
     const routed = host({ type: 'builtin' });
     const outcomes = await routed.score([{ ...input('#### 5', '5'), dataSource: 'openai/gsm8k' }, input('x', 'x')]);
     expect(outcomes[0]).toEqual({ ...good(1), columns: { acc: true } });
