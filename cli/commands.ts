@@ -20,6 +20,19 @@ const overrides = '<recipe> [overrides...]';
 
 const RECIPE_COMMANDS: readonly CommandSpec[] = [
   {
+    name: 'init',
+    arguments: '[folder]',
+    doc: 'Write a commented recipe for your data, model and scorer. Overwrites nothing.',
+    group: 'Recipes and data',
+    options: [
+      { flags: '--data <file>', doc: "rows: verl's layout or GSM8K's; without it a few sums are written" },
+      { flags: '--model <model>', doc: 'a folder, or a name on the hub; without it the small base of example 01' },
+      { flags: '--reward <scorer>', doc: 'a file, or a built-in scorer; without it scorer.py is written' },
+    ],
+    examples: ['petrel init my-run', 'petrel init my-run --data rows.jsonl --model org/name --reward gsm8k'],
+    load: () => import('./commands/init.ts'),
+  },
+  {
     name: 'plan',
     arguments: overrides,
     doc: 'Check a recipe as run does, and show its keys, batch arithmetic, memory and disk. Starts nothing.',

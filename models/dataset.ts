@@ -9,3 +9,4 @@ export type { PutBlock } from './dataset/blocks.ts';
 export { tokenizeRows } from './dataset/tokenize.ts';
 export type { RowCounts, TokenizeOptions, TokenizedRows } from './dataset/tokenize.ts';
 export type { Truncation } from './dataset/truncate.ts';
+export { gsm8kInstruction } from './dataset/gsm8k.ts';
