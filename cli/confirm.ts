@@ -14,7 +14,9 @@ export async function confirmed(
 ): Promise<boolean> {
   if (flag(input, option)) return true;
   if (!printer.stderr.isTty || process.stdin.isTTY !== true) {
-    throw new InvalidInputError(`nobody can be asked here: ${question}`, { hint: `add --${option}` });
+    throw new InvalidInputError(`${question} This is not a terminal, so the answer must be on the command line`, {
+      hint: `confirm with --${option}`,
+    });
   }
   const asking = createInterface({ input: process.stdin, output: process.stderr });
   try {

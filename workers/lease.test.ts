@@ -32,7 +32,7 @@ describe('the lease of a trainer', () => {
     await lease.use(run('a'), job);
     for (let i = 0; i < 24; i++) {
       pass(hour);
-      expect(lease.refuse('b')).toBe('the trainer is leased to a');
+      expect(lease.refuse('b')).toBe('the trainer is busy with a');
       await turn();
     }
     expect([lease.runId, seen.freed]).toEqual(['a', []]);
@@ -43,7 +43,7 @@ describe('the lease of a trainer', () => {
     const { lease, seen } = leaseUnderTest({ isActive: async () => active });
     await lease.use(run('a'), job);
     active = false;
-    expect(lease.refuse('b')).toBe('the trainer is leased to a');
+    expect(lease.refuse('b')).toBe('the trainer is busy with a');
     await turn();
     expect(seen.freed).toEqual(['a']);
     expect(lease.refuse('b')).toBeUndefined();

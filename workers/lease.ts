@@ -28,7 +28,7 @@ export interface LeaseTimes {
   readonly waiterMs: number;
 }
 
-const leasedTo = ({ runId }: Leaseholder): string => `the trainer is leased to ${runId}`;
+const leasedTo = ({ runId }: Leaseholder): string => `the trainer is busy with ${runId}`;
 
 export class TrainerLease {
   readonly #ports: LeasePorts;

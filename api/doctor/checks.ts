@@ -139,7 +139,7 @@ async function runs(home: string): Promise<DoctorResult> {
       problems.push(errorToJson(error).message);
     }
   }
-  if (problems.length === 0) return green(`the newest ${ids.length} end as they should`);
+  if (problems.length === 0) return green(`the logs of the newest ${ids.length} are intact`);
   return {
     status: 'red',
     detail: problems.join('; '),

@@ -35,7 +35,7 @@ export interface RunProgress {
   readonly iteration: number;
   /** Of the whole run. */
   readonly iterations: number;
-  /** What it is doing now: `rollout 37 %`, `update waits: no worker with role trainer`. */
+  /** What it is doing now: `rollout 37 %`, `waiting: no worker with role trainer`. */
   readonly activity?: string;
   /** Why nothing can move, and what to do: the stack is down. */
   readonly stuck?: string;
@@ -174,8 +174,7 @@ class RunView {
   note({ stage, iteration, done, total, queued }: LiveMessage): void {
     // Notes and commits come by different ways: a note may be older than the commit of its iteration.
     if (madeOfIterations.has(stage) && iteration <= this.#position) return;
-    this.#activity =
-      queued === undefined ? activityText(stage, { done, total }) : `${activityText(stage)} waits: ${queued}`;
+    this.#activity = queued === undefined ? activityText(stage, { done, total }) : `waiting: ${queued}`;
     this.#show();
   }
 

@@ -80,7 +80,9 @@ export function waitsFor(
   if (able.every(({ state }) => state === 'starting')) return `the workers with role ${role} are starting`;
   if (able.every(({ state }) => state === 'draining')) return `the workers with role ${role} are leaving`;
   const leases = able.map(({ lease }) => lease).filter((lease) => lease !== undefined && lease !== run.runId);
-  return role === 'trainer' && leases.length === able.length ? `the trainer works for ${leases.join(', ')}` : undefined;
+  return role === 'trainer' && leases.length === able.length
+    ? `the trainer is busy with ${leases.join(', ')}`
+    : undefined;
 }
 
 /** `evaluate` samples first. Stages that no worker does have no role. */

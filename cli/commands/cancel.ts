@@ -18,7 +18,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
       : `its newest checkpoint is of iteration ${latestCheckpoint.iteration}`;
   if (
     !(await confirmed(
-      `Cancel ${found.runId} after ${iteration} iterations? It goes on only with resume --from; ${kept}.`,
+      `Cancel ${found.runId} after ${iteration} iterations? Only resume --from continues it; ${kept}.`,
       input,
       context,
     ))

@@ -62,7 +62,10 @@ describe('with the stack down', () => {
 
   it('cancel asks, and where nobody can be asked wants --yes', async () => {
     const { runId, log } = await fresh();
-    await expect(cli.petrel('cancel', runId)).rejects.toMatchObject({ code: 'InvalidInput', hint: 'add --yes' });
+    await expect(cli.petrel('cancel', runId)).rejects.toMatchObject({
+      code: 'InvalidInput',
+      hint: 'confirm with --yes',
+    });
     expect((await log.status())?.wish).toBe('run');
     expect((await cli.petrel('cancel', runId, '-y', '--json')).json()).toMatchObject({
       wish: 'cancel',
@@ -105,7 +108,7 @@ describe('with the stack down', () => {
     await expect(cli.petrel('resume', runId, '--from', '0')).rejects.toMatchObject({
       code: 'InvalidInput',
       message: expect.stringContaining('iteration 1 no longer counts'),
-      hint: 'add --accept',
+      hint: 'confirm with --accept',
     });
     expect((await log.head())?.term).toBe(1);
   });
@@ -114,7 +117,7 @@ describe('with the stack down', () => {
     await expect(cli.petrel('resume', (await fresh({}, 'laptop-3fa21c')).runId)).rejects.toMatchObject({
       code: 'InvalidInput',
       message: expect.stringContaining('laptop-3fa21c drives it (running'),
-      hint: 'add --accept',
+      hint: 'confirm with --accept',
     });
   });
 });
@@ -129,9 +132,9 @@ describe('of a run that another stack drives', () => {
 
   it('status tells who drives it', async () => {
     const { runId } = await fresh({}, 'laptop-3fa21c');
-    expect((await cli.petrel('status', runId)).out).toMatch(/driven by +laptop-3fa21c, another stack/);
+    expect((await cli.petrel('status', runId)).out).toMatch(/controlled +by another stack: laptop-3fa21c/);
     expect((await cli.petrel('status', runId, '--json')).json()).toMatchObject({ owner: 'laptop-3fa21c' });
-    expect((await cli.petrel('status', (await fresh()).runId)).out).toMatch(/driven by +this stack/);
+    expect((await cli.petrel('status', (await fresh()).runId)).out).toMatch(/controlled +from this machine/);
   });
 });
 

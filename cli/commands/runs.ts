@@ -130,7 +130,7 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
   {
     name: 'stop',
     arguments: RUN_WORD,
-    doc: 'Finish the update, write a checkpoint and end. resume goes on.',
+    doc: 'Finish the update, write a checkpoint and end. resume continues the run.',
     group: 'Runs',
     options: [wait],
     load: () => import('./stop.ts'),

@@ -26,5 +26,5 @@ export async function run(input: CommandInput, context: CommandContext): Promise
 
 function text(runId: string, met: Met): string {
   if (met === 'stack-down') return `noted: ${runId} stops when the local stack is up again (petrel up)`;
-  return `${runId} finishes a committed batch, writes a checkpoint and stops; petrel resume ${runId} goes on`;
+  return `${runId} finishes a committed batch, writes a checkpoint and stops; petrel resume ${runId} continues it`;
 }

@@ -29,8 +29,9 @@ function resultParts(frame: RunProgress, spark = false): (string | undefined)[] 
 }
 
 /** The time left while it runs and iterations are to come, else its state. */
-function timePart({ state, remainingS }: RunProgress): string | undefined {
+function timePart({ state, remainingS, stuck }: RunProgress): string | undefined {
   if (state !== 'running') return state;
+  if (stuck !== undefined) return 'waiting';
   return remainingS === undefined ? undefined : `${showDuration(remainingS)} left`;
 }
 

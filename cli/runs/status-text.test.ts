@@ -43,7 +43,11 @@ describe('what a run waits for', () => {
     ['a role', waitsFor(run, 'up', driven, [worker({ roles: ['reward'] })], 'evaluate'), 'no worker with role rollout'],
     ['health', waitsFor(run, 'up', driven, [worker({ state: 'unhealthy' })], 'rollout'), 'unhealthy'],
     ['somebody to come', waitsFor(run, 'up', driven, [worker({ state: 'draining' })], 'rollout'), 'are leaving'],
-    ['a lease', waitsFor(run, 'up', driven, [worker({ lease: 'other-1' })], 'update'), 'the trainer works for other-1'],
+    [
+      'a lease',
+      waitsFor(run, 'up', driven, [worker({ lease: 'other-1' })], 'update'),
+      'the trainer is busy with other-1',
+    ],
   ])('may be %s', (_what, reason, expected) => {
     expect(reason).toContain(expected);
   });

@@ -15,15 +15,15 @@ export function runStatusText(run: RunStatus, printer: Printer, now: Date): stri
     ['why', run.reason === undefined ? undefined : reasonText(run.reason)],
     ['iteration', iterationText(run)],
     [
-      'driven by',
+      'controlled',
       run.owner === null
         ? undefined
         : run.foreign === true
-          ? `${run.owner}, another stack`
-          : `this stack (${run.owner})`,
+          ? `by another stack: ${run.owner}`
+          : `from this machine (${run.owner})`,
     ],
     ['doing', doingText(run)],
-    ['waits', run.queued === undefined ? undefined : printer.style('yellow', run.queued)],
+    ['waiting', run.queued === undefined ? undefined : printer.style('yellow', run.queued)],
     ['reward', run.reward?.toFixed(3)],
     ['loss', run.loss === null ? undefined : showNumber(run.loss)],
     [

@@ -47,7 +47,7 @@ describe('resume with a changed recipe (seed 42)', () => {
     const run = await loop.completed(recipe);
     await expect(petrel('resume', run.runId, '--from', '2', 'actor.optim.lr=0.001')).rejects.toMatchObject({
       message: expect.stringMatching(/iterations 3 to 4 no longer count; actor.optim.lr changes the experiment/),
-      hint: 'add --accept',
+      hint: 'confirm with --accept',
     });
     expect((await run.log.newestTerm())?.record.term).toBe(1);
     const before = await loop.states(run);

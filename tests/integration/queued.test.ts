@@ -14,7 +14,7 @@ async function queuedBehind(holder: StartedRun, overrides = {}): Promise<Started
   const notes = loop.notes(run);
   await loop.drive(run);
   await loop.until(run, 'a note that says who holds the trainer', async () =>
-    notes.some(({ queued }) => queued === `the trainer is leased to ${holder.runId}`),
+    notes.some(({ queued }) => queued === `the trainer is busy with ${holder.runId}`),
   );
   return run;
 }

@@ -33,7 +33,7 @@ describe('resume --from (seed 42)', () => {
     const run = await loop.completed(recipe);
     await expect(petrel('resume', run.runId, '--from', '3')).rejects.toMatchObject({
       message: expect.stringContaining('iterations 4 to 6 no longer count'),
-      hint: 'add --accept',
+      hint: 'confirm with --accept',
     });
     const resumed = await petrel('resume', run.runId, '--from', '3', '--accept', '--wait', '--json');
     expect(resumed.err).toMatch(

@@ -84,7 +84,7 @@ describe('a run that another stack drives (seed 42)', () => {
     const store = run.log.store.url;
     await expect(there('resume', run.runId, '--store', store)).rejects.toMatchObject({
       message: expect.stringContaining(`${stackName(loop.home)} drives it (running`),
-      hint: 'add --accept',
+      hint: 'confirm with --accept',
     });
     await there('resume', run.runId, '--store', store, '--accept', '--wait');
     await expectProven(run);

@@ -93,7 +93,7 @@ describe('with the stack down', () => {
     expect(await log.record()).toMatchObject({ n: 3, state: 'active' });
     await expect(cli.petrel('schedule', 'rm', 'hourly')).rejects.toMatchObject({
       code: 'InvalidInput',
-      hint: 'add --yes',
+      hint: 'confirm with --yes',
     });
     await cli.petrel('schedule', 'rm', 'hourly', '-y');
     expect((await log.record())?.state).toBe('removed');
