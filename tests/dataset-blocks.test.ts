@@ -250,6 +250,14 @@ describe('prompts over the limit', () => {
     expect(tokenizer.decode(last?.prompt ?? [])).toBe('efgh');
   });
 
+  it('are refused by file and row before a run when they are far over it, in every block', async () => {
+    const late = [...rows.map((row) => ({ ...row, prompt: 'ab' })), rowNamed('a'.repeat(30), 901)];
+    const limited = { maxLength: 4, blockBytes: 3000 };
+    await expect(pack(streamed(late), limited)).rejects.toThrow(/rows.jsonl, row 901: the prompt has 30 tokens/);
+    const cut = await pack(streamed(late), { ...limited, truncation: 'right' });
+    expect(cut.packed.counts.rows).toBe(901);
+  });
+
   it('do not name the limit in the digest when no row is over it', async () => {
     const short = await pack(streamed(rows), { maxLength: 10 });
     expect((await pack(streamed(rows), { maxLength: 500, truncation: 'left' })).digest).toBe(short.digest);

@@ -28,6 +28,8 @@ export interface PackedRows {
 /** A batch is counted in one call of the library, on a thread of its own. */
 const batchRows = 256;
 const batchCharacters = 1 << 20;
+/** A text of more characters than these for every token of the limit is probably over it. */
+const fewestLongCharacters = 6;
 /** Batches being counted while the next one is read. */
 const batchesAtOnce = 4;
 
@@ -144,7 +146,17 @@ class RowPacker {
     }
     await this.#settle(0);
     this.#allCounted = false;
+    await this.#refuseLongest(rows);
     for (const { line } of rows) await this.#keep(line);
+  }
+
+  /** Of rows whose tokens decide nothing, those are counted that are so long that they would fail the run when drawn. */
+  async #refuseLongest(rows: readonly PendingRow[]): Promise<void> {
+    const { maxLength, truncation } = this.#options;
+    if (truncation !== 'error') return;
+    const long = rows.filter(({ row }) => charactersOf(row) > fewestLongCharacters * maxLength);
+    const counts = long.length === 0 ? [] : await this.#count(long);
+    for (const [i, count] of counts.entries()) if (long[i] !== undefined) this.#isKept(long[i].row, count);
   }
 
   async #count(rows: readonly PendingRow[]): Promise<TokenCount[]> {
@@ -188,4 +200,11 @@ class RowPacker {
     this.#rows++;
     await this.#writer.add(line);
   }
+}
+
+/** Of the prompt and the response. */
+function charactersOf({ prompt, response = '' }: Row): number {
+  const messages = [...(typeof prompt === 'string' ? [] : prompt), ...(typeof response === 'string' ? [] : [response])];
+  const texts = [prompt, response, ...messages.map(({ content }) => content)];
+  return texts.reduce<number>((sum, text) => sum + (typeof text === 'string' ? text.length : 0), 0);
 }
