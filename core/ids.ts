@@ -11,6 +11,17 @@ export const runNamePattern = /^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$/;
 export const runIdPattern = /^([a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?)-(\d{8}-\d{6})-([0-9a-f]{4})$/;
 export const digestPattern = /^[0-9a-f]{64}$/;
 
+/** The nearest name that a run may have: `My_Run 2` becomes `my-run-2`. undefined when nothing of the text is left. */
+export function nearestRunName(text: string): string | undefined {
+  const name = text
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+/, '')
+    .slice(0, 40)
+    .replace(/-+$/, '');
+  return name === '' ? undefined : name;
+}
+
 /** `when` in UTC; `nonce` is four hex digits. */
 export function makeRunId(name: string, when: Date, nonce: string): RunId {
   const iso = when.toISOString();

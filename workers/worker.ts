@@ -107,6 +107,7 @@ export class Worker {
   #state: Presence['state'] = 'starting';
   #failuresInARow = 0;
   #lastError: ErrorJson | undefined;
+  #lastErrorRun: string | undefined;
   #rewardTicks = 0;
 
   constructor(options: WorkerOptions, ports: WorkerPorts) {
@@ -422,6 +423,7 @@ export class Worker {
       `${message.stage} ${message.jobId}: ${text}`,
     );
     this.#lastError = errorToJson(error);
+    this.#lastErrorRun = message.runId;
     if (error instanceof UnfitError) this.#noteLack(message, error);
     if (error instanceof PetrelError) return;
     this.#failuresInARow += 1;
@@ -467,6 +469,9 @@ export class Worker {
       failuresInARow: this.#failuresInARow,
       loopDelayMs: this.#loopDelay.p999Ms(),
       ...(lastError === undefined ? {} : { lastError }),
+      ...(lastError === undefined || lacks.length > 0 || this.#lastErrorRun === undefined
+        ? {}
+        : { lastErrorRun: this.#lastErrorRun }),
       ...(lacks.length === 0 ? {} : { lacks: [...lacks] }),
       since: this.#since,
     };

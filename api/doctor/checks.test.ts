@@ -6,6 +6,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { floorVariable } from '../../infra/store/free-space.ts';
+import { RunLog } from '../../infra/store/run-log.ts';
+import { appendStatus } from '../../infra/store/status.ts';
 import { rememberStore } from '../../infra/store/places.ts';
 import { cliHome } from '../../tests/cli.ts';
 import type { CliHome } from '../../tests/cli.ts';
@@ -30,6 +32,17 @@ async function line(name: string): Promise<DoctorLine> {
 it('finds sound runs in order', async () => {
   await buildRun(await cli.store(), { done: 3, checkpoints: [2] });
   expect(await line('runs')).toEqual({ name: 'runs', status: 'green', detail: 'the logs of the newest 1 are intact' });
+});
+
+it('names the runs that failed', async () => {
+  const { runId } = await buildRun(await cli.store(), { done: 3, checkpoints: [2] });
+  await appendStatus(new RunLog(await cli.store(), runId), { wish: 'run', state: 'failed' }, new Date());
+  expect(await line('runs')).toEqual({
+    name: 'runs',
+    status: 'yellow',
+    detail: `the logs of the newest 1 are intact; 1 failed: ${runId}`,
+    fix: `petrel status ${runId} says why`,
+  });
 });
 
 it.each(['bit flip', 'truncation', 'loss'] as const)('finds the last batch of a log after a %s', async (how) => {

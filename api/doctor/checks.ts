@@ -124,11 +124,13 @@ async function store(home: string): Promise<DoctorResult> {
 async function runs(home: string): Promise<DoctorResult> {
   const ids = (await listRunIds(await openKnownStores(home, () => {}))).slice(0, NEWEST_RUNS);
   const problems: string[] = [];
+  const failed: string[] = [];
   for (const listed of ids) {
     try {
       const run = await openRun(listed);
       if (run === undefined) continue;
       const status = await run.log.status();
+      if (status?.state === 'failed') failed.push(run.runId);
       if (status?.reason?.code === 'DamagedRecord') problems.push(status.reason.message);
       await readModelManifest(run.log.store, (await run.log.revision()).inputs.model);
       const head = await run.log.head();
@@ -139,7 +141,14 @@ async function runs(home: string): Promise<DoctorResult> {
       problems.push(errorToJson(error).message);
     }
   }
-  if (problems.length === 0) return green(`the logs of the newest ${ids.length} are intact`);
+  const intact = `the logs of the newest ${ids.length} are intact`;
+  if (problems.length === 0 && failed.length > 0)
+    return {
+      status: 'yellow',
+      detail: `${intact}; ${failed.length} failed: ${failed.join(', ')}`,
+      fix: `petrel status ${failed[0]} says why`,
+    };
+  if (problems.length === 0) return green(intact);
   return {
     status: 'red',
     detail: problems.join('; '),

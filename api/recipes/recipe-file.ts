@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
+import { nearestRunName } from '../../core/ids.ts';
 import {
   checkRecipe,
   isTree,
@@ -96,11 +97,5 @@ function overrideLayer(override: Override, cwd: string): RecipeLayer {
 function defaultName(file: string): string {
   const stem = basename(file, extname(file));
   const name = stem === 'recipe' ? basename(dirname(file)) : stem;
-  return (
-    name
-      .toLowerCase()
-      .replace(/[^a-z0-9]+/g, '-')
-      .slice(0, 40)
-      .replace(/^-+|-+$/g, '') || 'run'
-  );
+  return nearestRunName(name) ?? 'run';
 }

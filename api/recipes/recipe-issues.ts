@@ -34,7 +34,7 @@ export function recipeErrors(issues: readonly RecipeIssue[], layers: readonly Re
 
 function locateIssue(issue: RecipeIssue, layers: readonly RecipeLayer[]): LocatedIssue {
   const { where, caret, rank } = place(issue, layers);
-  const hint = issueHint(issue);
+  const hint = where.startsWith('override name=') ? issue.hint?.replace(/^name: /, '--name ') : issueHint(issue);
   const lines = [`${where}: ${issueLine(issue)}`, caret, hint === undefined ? undefined : `  ${hint}`];
   return { issue, where, text: lines.filter((line) => line !== undefined).join('\n'), rank };
 }

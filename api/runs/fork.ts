@@ -4,9 +4,11 @@
  * it needs nothing of its origin later.
  */
 import { TerminalError } from '../../core/errors.ts';
+import { parseRecipe, totalIterations } from '../../core/recipe/index.ts';
+import type { Recipe } from '../../core/recipe/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
-import type { Pin, RevisionRecord, RunRecord, StatusEntry } from '../../core/records/schema.ts';
+import type { Pin, RevisionRecord, RunInputs, RunRecord, StatusEntry } from '../../core/records/schema.ts';
 import { mergeRanges } from '../../core/rl/draws.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { writeRun } from '../../infra/store/new-run.ts';
@@ -58,6 +60,7 @@ export async function forkRun(found: FoundRun, request: ForkRequest, context: Ap
   const words = { overrides, file: request.recipeFile, cwd };
   const changed = await changedRecipe(words, revision, inAFork, { store, home, env, now, say: notice });
   for (const change of changed?.changes ?? []) notice(`  ${changeText(change)}`);
+  sayNothingLeft(parseRecipe(changed?.recipe ?? revision.recipe), changed?.inputs ?? revision.inputs, origin, notice);
   await ensureFences(home, store);
   // Until the fork's own record of what it reads is there.
   const pin = { position: origin.position, why: 'a fork', forMs: pinnedMs };
@@ -75,6 +78,19 @@ export async function forkRun(found: FoundRun, request: ForkRequest, context: Ap
   } finally {
     await driver.close();
   }
+}
+
+/** A fork of the last iteration ends at once. */
+function sayNothingLeft(
+  recipe: Recipe,
+  { trainRows }: RunInputs,
+  { runId, position }: NonNullable<RunRecord['origin']>,
+  notice: ApiContext['notice'],
+): void {
+  const iterations = totalIterations(recipe, trainRows);
+  if (position < iterations) return;
+  const longer = `petrel fork ${runId} --from ${position} trainer.total_training_steps=${position + iterations}`;
+  notice(`nothing is left to do: the fork begins after iteration ${position} of ${iterations}. For more: ${longer}`);
 }
 
 /** Throws TerminalError `NotFound` for a position that is not committed. */

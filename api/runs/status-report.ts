@@ -35,7 +35,7 @@ export async function runStatus(found: FoundRun, live: LiveSource, here: string)
   const [{ summary, head }, workers] = await Promise.all([summaryAndHead(found), live.workers()]);
   const warnings = await runWarnings(found.log, head);
   const stack = live.stack === undefined ? 'down' : 'up';
-  const shown = workers.map(workerStatus);
+  const shown = workers.map(workerStatus).map((worker) => withoutOthersError(worker, found.runId));
   const foreign = summary.owner !== null && summary.owner !== here;
   // What another stack does at this moment only that one knows.
   if (foreign) return { ...summary, stack, warnings, foreign, workers: [] };
@@ -89,6 +89,12 @@ export function waitsFor(
 function roleFor(stage: string | undefined): Role | undefined {
   if (stage === 'evaluate') return 'rollout';
   return stage !== undefined && Object.hasOwn(roleOfStage, stage) ? roleOfStage[stage as Stage] : undefined;
+}
+
+/** A job of another run that failed says nothing of this run. */
+function withoutOthersError({ lastError, lastErrorRun, ...worker }: WorkerStatus, runId: string): WorkerStatus {
+  if (lastError === undefined) return worker;
+  return lastErrorRun === undefined || lastErrorRun === runId ? { ...worker, lastError } : worker;
 }
 
 export function workerStatus({

@@ -1,5 +1,6 @@
 /** Converts zod's issues to recipe issues. */
 import type { z } from 'zod';
+import { nearestRunName } from '../ids.ts';
 import { showValue } from './show-value.ts';
 import type { RecipeIssue } from './issues.ts';
 import { recipeKey, recipeSections } from './keys.ts';
@@ -18,7 +19,14 @@ export function fromZodIssue(issue: z.core.$ZodIssue, input: unknown): RecipeIss
   }
   const expected = expectation(path).expected ?? innerExpectation(issue);
   const message = issue.code === 'custom' || issue.code === 'invalid_format' ? issue.message : `expected ${expected}`;
-  return [{ path, message: `${message}, got ${received}`, expected, received }];
+  const hint = path === 'name' ? nameHint(found) : undefined;
+  return [{ path, message: `${message}, got ${received}`, expected, received, ...(hint !== undefined && { hint }) }];
+}
+
+/** A line of a recipe; `recipe-issues.ts` makes it an override where the name came from the command line. */
+function nameHint(found: unknown): string | undefined {
+  const name = nearestRunName(String(found));
+  return name === undefined ? undefined : `name: ${name}`;
 }
 
 /** For a place inside a key's value (an item of a list, a pool of the fleet), which is not in the table of keys. */

@@ -99,6 +99,8 @@ export const presence = z.object({
   /** Delay of the main thread's event loop since start-up, 99.9th percentile, in ms. */
   loopDelayMs: z.number(),
   lastError: errorJson.optional(),
+  /** The run whose job failed with it; absent when it says something about the worker. */
+  lastErrorRun: z.string().optional(),
   /** Unmet needs: the worker refuses the jobs with these needs, or all jobs while it is `unhealthy`. */
   lacks: z.array(z.object({ what: z.string(), error: errorJson })).optional(),
   since: z.string(),
