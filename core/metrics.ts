@@ -126,7 +126,7 @@ const OPERATIONAL: readonly Row[] = [
   ['actor/perf/cpu_memory_used_gb', 'GiB', 'down', 'Resident memory of the trainer process after the update.'],
   ['rollout/decoded_tokens', 'tokens', 'none', 'Response tokens decoded by the workers that finished the rollouts.'],
   ['rollout/resumed_tokens', 'tokens', 'none', 'Response tokens taken from the journal of a worker that went away.'],
-  ['rollout/resumed_samples', 'samples', 'none', 'Samples that went on from such tokens.'],
+  ['rollout/resumed_samples', 'samples', 'none', 'Samples that were continued from such tokens.'],
 ];
 
 /** Names that stand in records, and what shows the same under verl's name. They are read, and not listed beside it. */

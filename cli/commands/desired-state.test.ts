@@ -60,7 +60,7 @@ describe('with the stack down', () => {
     ).toBe(what);
   });
 
-  it('cancel asks, and where nobody can be asked wants --yes', async () => {
+  it('cancel asks for confirmation, and needs --yes without a terminal', async () => {
     const { runId, log } = await fresh();
     await expect(cli.petrel('cancel', runId)).rejects.toMatchObject({
       code: 'InvalidInput',
@@ -98,7 +98,7 @@ describe('with the stack down', () => {
     });
   });
 
-  it('resume --from names what is given up, and wants --accept where nobody can be asked', async () => {
+  it('resume --from lists the abandoned iterations, and needs --accept without a terminal', async () => {
     const { runId, log } = await fresh({ state: 'stopped' });
     await expect(cli.petrel('resume', runId, '--from', '2')).rejects.toMatchObject({
       code: 'NotFound',
