@@ -5,7 +5,7 @@ import type { CommandContext, CommandInput } from './command.ts';
 import { flag } from './options.ts';
 import { printable } from './printer/printable.ts';
 
-/** True with the option that says yes beforehand, or when the answer is yes. Throws InvalidInputError where nobody can be asked. */
+/** True with the option that says yes beforehand, or when the answer is yes. Throws InvalidInputError without a terminal. */
 export async function confirmed(
   question: string,
   input: CommandInput,

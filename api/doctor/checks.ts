@@ -86,7 +86,7 @@ function freeSpace(home: string): DoctorResult {
   const detail = `${home}: ${showBytes(free)} free`;
   return free >= LEAST_FREE_BYTES
     ? green(detail)
-    : { status: 'yellow', detail, fix: 'checkpoints need room: petrel rm old runs' };
+    : { status: 'yellow', detail, fix: 'checkpoints need room: delete old runs with petrel rm <run>' };
 }
 
 /** Where there is too little of it no run begins new work. */
@@ -117,7 +117,7 @@ async function store(home: string): Promise<DoctorResult> {
   const gone = urls.slice(1).filter((url) => !isInUse(url));
   if (gone.length > 0)
     return { status: 'yellow', detail: [`gone: ${gone.join(', ')}`, ...fences].join('; '), fix: awayHint(home) };
-  return green(fences[0] ?? 'none yet: the first run makes one');
+  return green(fences[0] ?? 'none yet: the first run creates one');
 }
 
 /** The ends of the logs of the newest runs, and what they begin with. What lies between is read by `ckpt verify`. */
@@ -178,10 +178,10 @@ async function workers(home: string): Promise<DoctorResult> {
       return {
         status: 'red',
         detail: names.join('; '),
-        fix: `see ${logFile(home, sick[0]?.worker ?? '')}; petrel down and petrel up start them afresh`,
+        fix: `see ${logFile(home, sick[0]?.worker ?? '')}; petrel down, then petrel up restarts the workers`,
       };
     }
-    if (present.length === 0) return { status: 'red', detail: 'no worker is there', fix: 'petrel up --workers 1' };
+    if (present.length === 0) return { status: 'red', detail: 'there is no worker', fix: 'petrel up --workers 1' };
     return green(present.map(({ worker, state, roles }) => `${worker} ${state} (${roles.join(', ')})`).join('; '));
   } finally {
     await live.close();

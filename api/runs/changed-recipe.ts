@@ -227,9 +227,12 @@ async function newRows(
   if (!isPath(part === 'train' ? recipe.data.train_files : recipe.data.val_files)) {
     const reread = changes.find(({ path }) => rowKeys.includes(path) || path === own);
     if (reread === undefined) return undefined;
-    throw new InvalidInputError(`${reread.path} decides how rows are read, and the run keeps only what was read`, {
-      hint: `name the files again: ${key}=<path>`,
-    });
+    throw new InvalidInputError(
+      `${reread.path} changes how rows are read, and the run keeps only the rows, not the files`,
+      {
+        hint: `name the files again: ${key}=<path>`,
+      },
+    );
   }
   const tokenizer = await openTokenizer(await modelFolder(ports.store, before.model, join(ports.home, 'cache')));
   return storeRowsLike(before, recipe, part, tokenizer, ports);
@@ -242,7 +245,7 @@ async function newScorer(recipe: Recipe, changes: readonly RecipeChange[], befor
   );
   if (path?.startsWith('/') || (touched !== undefined && path === null)) return scorerOf(recipe);
   if (touched === undefined || before.scorer === undefined) return undefined;
-  throw new InvalidInputError(`${touched.path} is read with the scorer's file, and the run keeps only its copy`, {
+  throw new InvalidInputError(`${touched.path} needs the scorer's file, and the run keeps only a copy of it`, {
     hint: 'name it again: reward.custom_reward_function.path=<path>',
   });
 }

@@ -79,7 +79,7 @@ export async function findRun(word: string, { home, notice }: ApiContext, store?
     if (one.runId === word) throw awayError(word, home) ?? (await wasDeleted(one));
   }
   if (named.length > 0)
-    throw new TerminalError('NotFound', `there is no run ${word} any more`, { hint: 'petrel ls lists the runs' });
+    throw new TerminalError('NotFound', `the run ${word} was deleted`, { hint: 'petrel ls lists the runs' });
   throw (
     awayError(word, home) ??
     notFound(

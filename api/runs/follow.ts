@@ -59,7 +59,7 @@ export interface RunProgress {
 export interface FollowOptions {
   /** Status entries up to this number are old news: the run was resumed or forked since. */
   readonly after?: number;
-  /** Ends the following; the run goes on. */
+  /** Ends the following; the run continues. */
   readonly signal: AbortSignal;
   /** Called whenever something may have changed, five times a second at least. */
   readonly onProgress: (progress: RunProgress) => void;

@@ -30,8 +30,8 @@ export async function refuseWhileForked({ runId, log: { store } }: FoundRun): Pr
     const by = pinnedBy(name);
     if ((await store.head(keys.term(by, 1))) !== undefined || (await store.head(keys.tombstone(by))) !== undefined)
       continue;
-    throw new TerminalError('Conflict', `${runId} is being forked: ${by} has not taken its state yet`, {
-      hint: `petrel status ${by}; a fork that is not wanted: petrel cancel ${by}, then petrel rm ${by}`,
+    throw new TerminalError('Conflict', `${runId} is being forked: ${by} still needs its state`, {
+      hint: `petrel status ${by}; to drop the fork: petrel cancel ${by}, then petrel rm ${by}`,
     });
   }
 }

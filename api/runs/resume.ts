@@ -100,7 +100,7 @@ async function termRequest(found: FoundRun, request: ResumeRequest, context: Api
       '--skip-draws belongs to --from: the draws of the abandoned iterations are not used again',
     );
   if (request.skipBatch === true && from !== undefined)
-    throw new InvalidInputError('--skip leaves out the batch that waits; --from gives it up anyway: one of them');
+    throw new InvalidInputError('expected --skip or --from, got both: --from discards the waiting batch, too');
   return { owner: stackName(context.home), from, skipDraws, changed: await changesOf(found, request, context) };
 }
 
@@ -113,7 +113,7 @@ async function changesOf(
   const words = { overrides, file: recipeFile, cwd };
   const ports = { store: log.store, home, env, now: new Date(), say: notice };
   const changed = await changedRecipe(words, await log.revision(), inTheSameRun, ports);
-  if (changed === undefined) notice('the recipe is the one that the run has');
+  if (changed === undefined) notice('the recipe is the same as before');
   for (const note of changed?.notes ?? []) notice(note);
   return changed;
 }
@@ -147,9 +147,13 @@ async function refuseRunning(
       { hint: `petrel stop ${runId} --wait, then resume it` },
     );
   if (status?.state !== 'running' || status.wish !== 'run') return;
-  throw new TerminalError('Conflict', `${runId} runs already: driven by ${owner}, iteration ${head?.position ?? 0}`, {
-    hint: `petrel status ${runId} --watch`,
-  });
+  throw new TerminalError(
+    'Conflict',
+    `${runId} is running already: controlled by ${owner}, iteration ${head?.position ?? 0}`,
+    {
+      hint: `petrel status ${runId} --watch`,
+    },
+  );
 }
 
 /** The arithmetic with which the run continues, when no trainer of this stack has its own. Reports the change. */

@@ -11,7 +11,7 @@ import { endedStates } from '../../core/run-states.ts';
 
 /**
  * Waits until a run ends or pauses. A stack that is down is brought up. `after`: its status entry when the waiting began;
- * older states do not count. `signal`: ends the waiting; the run goes on, and `running` is the answer.
+ * older states do not count. `signal`: ends the waiting; the run continues, and `running` is the answer.
  */
 export async function waitUntilEnd(
   run: FoundRun,

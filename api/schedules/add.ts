@@ -67,7 +67,7 @@ async function refuseTaken(name: string, store: Store, replace: boolean, context
 
 function taken(name: string): TerminalError {
   return new TerminalError('Conflict', `there is a schedule ${name} already`, {
-    hint: '--replace puts this one in its place; --name chooses another name',
+    hint: '--replace replaces it; --name chooses another name',
   });
 }
 

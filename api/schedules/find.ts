@@ -24,7 +24,7 @@ export async function findSchedule(name: string, context: ApiContext): Promise<F
   const removed = all.find(({ log }) => log.name === name);
   if (removed !== undefined)
     throw new TerminalError('NotFound', `the schedule ${name} was removed on ${removed.record.at.slice(0, 10)}`, {
-      hint: 'petrel schedule ls lists those that are there',
+      hint: 'petrel schedule ls lists the schedules',
     });
   const names = present(all).map(({ log }) => log.name);
   const meant = nearest(name, names);

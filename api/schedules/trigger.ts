@@ -18,7 +18,7 @@ const decidedMs = 30_000;
 export async function triggerSchedule({ log, record }: FoundSchedule, context: ApiContext): Promise<FiringRecord> {
   return withTemporalUp(context, async (ports) => {
     if ((await reconcileSchedule(ports, log, new Date())) === 'others') {
-      throw new TerminalError('Conflict', `${log.name} is fired by ${record.owner}, another stack`, {
+      throw new TerminalError('Conflict', `${log.name} belongs to another stack, ${record.owner}`, {
         hint: `petrel schedule unpause ${log.name} takes it over`,
       });
     }

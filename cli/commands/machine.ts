@@ -11,7 +11,7 @@ export const MACHINE_COMMANDS: readonly CommandSpec[] = [
   },
   {
     name: 'down',
-    doc: 'Stop the local stack. Runs go on at the next up.',
+    doc: 'Stop the local stack. Runs continue after the next up.',
     group: 'This machine',
     load: () => import('./down.ts'),
   },

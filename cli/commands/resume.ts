@@ -1,5 +1,5 @@
 /**
- * `petrel resume <run> [key=value...] [--from k] [--accept] [--wait]`: go on with a run that is paused, stopped or failed,
+ * `petrel resume <run> [key=value...] [--from k] [--accept] [--wait]`: continue a run that is paused, stopped or failed,
  * whose workflow is gone, or that another stack drives.
  */
 import { findRun } from '../../api/runs/find.ts';
@@ -61,7 +61,7 @@ async function accepted(
 ): Promise<boolean> {
   showPlan(found, plan, context.printer);
   if (plan.concerns.length === 0) return true;
-  if (await confirmed(`${plan.concerns.join('; ')}. Go on?`, input, context, 'accept')) return true;
+  if (await confirmed(`${plan.concerns.join('; ')}. Continue?`, input, context, 'accept')) return true;
   context.printer.notice('nothing was done');
   return false;
 }

@@ -8,7 +8,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const { printer } = context;
   const stack = await bringUp(context, integerOption(input, 'workers', 0, 64));
   printer.data(publicPart(stack), () => stackText(stack));
-  printer.notice('it stays up; petrel down stops it');
+  printer.notice('it keeps running; petrel down stops it');
   return undefined;
 }
 

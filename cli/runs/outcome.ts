@@ -41,7 +41,7 @@ function summaryText({ runId, state, iteration, checkpoint, accuracy, warnings }
     ...warnings.map((warning) => wrapText(warningText(warning, runId), columns)),
     'next:',
     ...nextCommands(state, warnings.length > 0).map((command) => `  ${command.replace('RUN', runId)}`),
-    'the local stack stays up; petrel down stops it',
+    'the local stack keeps running; petrel down stops it',
     ...(accuracy === null || state !== 'completed' ? [] : [accuracyLine(accuracy)]),
   ];
   return lines.join('\n');

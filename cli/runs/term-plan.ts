@@ -1,4 +1,4 @@
-/** What a person sees before a run goes on in a new term. */
+/** What a person sees before a run continues in a new term. */
 import type { AbandonedIteration } from '../../api/runs/abandoned.ts';
 import { changeText } from '../../api/runs/changed-recipe.ts';
 import type { FoundRun } from '../../api/runs/find.ts';
@@ -8,7 +8,7 @@ import type { Printer } from '../printer/printer.ts';
 import { renderTable } from '../printer/table.ts';
 import { validationText } from './words.ts';
 
-/** Shows where the run goes on, what changes and which iterations no longer count. */
+/** Shows where the run continues, what changes and which iterations no longer count. */
 export function showPlan(
   { runId }: FoundRun,
   { position, abandoned, reason, changes }: TermPlan,

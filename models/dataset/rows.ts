@@ -59,7 +59,9 @@ function rlRow(raw: RawRow, columns: RowColumns): Row {
   const { exact, plain } = objects(raw);
   const reward = plain['reward_model'];
   if (!isObject(reward) || !Object.hasOwn(reward, 'ground_truth')) {
-    throw rowError(raw, `expected reward_model.ground_truth, found reward_model ${show(reward)}`);
+    const found =
+      reward === undefined || reward === null ? 'reward_model is missing' : `found reward_model ${show(reward)}`;
+    throw rowError(raw, `expected reward_model.ground_truth; ${found}`);
   }
   return {
     ...common(raw, plain, columns, true),

@@ -121,7 +121,7 @@ describe('resume --from (seed 42)', () => {
     });
     await expect(petrel('resume', run.runId)).rejects.toMatchObject({
       code: 'Conflict',
-      message: expect.stringContaining('runs already: driven by'),
+      message: expect.stringContaining('is running already: controlled by'),
     });
     await loop.reaches(run, 'completed');
     expect(await provenStates(run)).toEqual(undisturbed);

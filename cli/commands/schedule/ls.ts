@@ -23,7 +23,7 @@ export async function run(_input: CommandInput, context: CommandContext): Promis
   );
   printer.data(summaries, () => (summaries.length === 0 ? 'no schedules' : scheduleTable(summaries, printer)));
   if (printer.json) return undefined;
-  if (summaries.length === 0) printer.notice('petrel schedule add <recipe> --every 6h makes one');
+  if (summaries.length === 0) printer.notice('petrel schedule add <recipe> --every 6h creates one');
   else if (live === undefined) printer.notice('the local stack is down: nothing starts until petrel up');
   return undefined;
 }

@@ -23,7 +23,7 @@ async function scheduled(name: string, request: ScheduleRequest): Promise<Schedu
 describe('with the stack down', () => {
   it('ls says when there is none', async () => {
     const { out, err } = await cli.petrel('schedule', 'ls');
-    expect([out.trim(), err.trim()]).toEqual(['no schedules', 'petrel schedule add <recipe> --every 6h makes one']);
+    expect([out.trim(), err.trim()]).toEqual(['no schedules', 'petrel schedule add <recipe> --every 6h creates one']);
   });
 
   it('ls and show tell next times, the last run and what blocks', async () => {

@@ -9,12 +9,12 @@ export const SCHEDULE_COMMANDS: readonly CommandSpec[] = [
   {
     name: 'schedule add',
     arguments: '<recipe> [overrides...]',
-    doc: 'Start a run of a recipe again and again. Model, rows and scorer are stored now: later changes of the files do not count.',
+    doc: 'Start runs of a recipe by the clock. Model, rows and scorer are stored now; later changes of the files have no effect.',
     group,
     options: [
       { flags: '--every <duration>', doc: 'at multiples of this since midnight 1970 UTC: 90s, 10m, 6h, 1d' },
       { flags: '--cron <fields>', doc: 'minute, hour, day of month, month, day of week' },
-      { flags: '--timezone <name>', doc: 'of --cron; UTC when left out' },
+      { flags: '--timezone <name>', doc: 'time zone of --cron; default: UTC' },
       {
         flags: '--overlap <policy>',
         doc: `when a run of it has not ended: ${overlapPolicies.map((policy) => `${policy} (${overlapDocs[policy]})`).join(', ')}`,
@@ -22,13 +22,13 @@ export const SCHEDULE_COMMANDS: readonly CommandSpec[] = [
       },
       { flags: '--jitter <duration>', doc: 'start up to this much later, at random' },
       { flags: '--until <when>', doc: 'a time, or a duration from now' },
-      { flags: '--backfill <range>', doc: 'FROM..TO: also for the times of the past, one after another' },
+      { flags: '--backfill <range>', doc: 'FROM..TO: also start runs for these times of the past, one after another' },
       {
         flags: '--catch-up <duration>',
-        doc: 'how late a time may still start after an outage; one interval when left out',
+        doc: 'how late a run may still start after an outage; default: one interval',
       },
-      { flags: '--name <name>', doc: 'name of the schedule and of its runs; that of the recipe when left out' },
-      { flags: '--replace', doc: 'put it in the place of the schedule of that name: new data, recipe or times' },
+      { flags: '--name <name>', doc: 'name of the schedule and of its runs; default: the name of the recipe' },
+      { flags: '--replace', doc: 'replace the schedule of that name: new data, recipe or times' },
     ],
     examples: [
       "petrel schedule add recipe.yaml --cron '0 3 * * *' --name nightly",
@@ -41,15 +41,15 @@ export const SCHEDULE_COMMANDS: readonly CommandSpec[] = [
   {
     name: 'schedule show',
     arguments: NAME_WORD,
-    doc: 'Show a schedule: next times, what blocks, what was skipped and why, the last runs.',
+    doc: 'Show a schedule: next times, the run that blocks it, skipped times with reasons, the last runs.',
     group,
-    options: [{ flags: '-n, --limit <n>', doc: 'newest times that have come', default: '10' }],
+    options: [{ flags: '-n, --limit <n>', doc: 'newest past times', default: '10' }],
     load: () => import('./show.ts'),
   },
   {
     name: 'schedule pause',
     arguments: NAME_WORD,
-    doc: 'Start no more runs. Those that are going go on.',
+    doc: 'Start no more runs. Runs that were started continue.',
     group,
     options: [{ flags: '--note <text>', doc: 'why' }],
     load: () => import('./pause.ts'),
@@ -64,7 +64,7 @@ export const SCHEDULE_COMMANDS: readonly CommandSpec[] = [
   {
     name: 'schedule trigger',
     arguments: NAME_WORD,
-    doc: 'Start a run now, under the overlap policy; a pause does not count.',
+    doc: 'Start a run now, under the overlap policy, also while the schedule is paused.',
     group,
     load: () => import('./trigger.ts'),
   },
