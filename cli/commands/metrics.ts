@@ -9,9 +9,9 @@ import type { CommandContext, CommandInput } from '../command.ts';
 import { untilInterrupted } from '../interrupt.ts';
 import { flag, integerOption, word } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
-import { renderTable, widthFor } from '../printer/table.ts';
+import { widthFor } from '../printer/table.ts';
 import { wrapText } from '../printer/wrap.ts';
-import { metricPlots, metricTable, onlyNames, RowPrinter, usualNames } from '../runs/metrics-text.ts';
+import { metricList, metricPlots, metricTable, onlyNames, RowPrinter, usualNames } from '../runs/metrics-text.ts';
 
 /** Shown before those that come. */
 const rowsBefore = 10;
@@ -39,17 +39,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
 
 function list(rows: readonly MetricRow[], printer: Printer): void {
   const listed = listedMetrics(metricNames(rows));
-  printer.data(listed, () =>
-    renderTable(
-      listed,
-      [
-        { head: 'metric', value: ({ name }) => name },
-        { head: 'unit', value: ({ unit }) => unit },
-        { head: 'what it is', value: ({ doc }) => doc, shrink: true },
-      ],
-      widthFor(printer.stdout),
-    ),
-  );
+  printer.data(listed, () => metricList(listed, widthFor(printer.stdout)));
 }
 
 /** `wanted`: none means the usual ones, all of them with --json. */

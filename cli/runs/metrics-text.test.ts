@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { MetricRow } from '../../api/runs/metric-rows.ts';
 import { displayWidth } from '../printer/width.ts';
-import { metricTable, usualNames } from './metrics-text.ts';
+import { metricList, metricTable, usualNames } from './metrics-text.ts';
 
 const names = [
   'critic/score/mean',
@@ -21,6 +21,21 @@ const row = (iteration: number, term = 1): MetricRow => ({
 });
 const rows = [row(1), row(2)];
 const widest = (text: string) => Math.max(...text.split('\n').map(displayWidth));
+
+describe('the list of metrics', () => {
+  const doc = 'Share of groups whose responses all have one score: a group estimator learns nothing from them.';
+  const listed = [{ name: 'training/groups_without_signal', unit: '', doc }];
+
+  it('keeps its docs whole in a narrow terminal', () => {
+    const text = metricList(listed, 80);
+    expect(widest(text)).toBeLessThanOrEqual(80);
+    expect(text.replaceAll(/\s+/g, ' ')).toContain(doc);
+  });
+
+  it('is a table where there is room', () => {
+    expect(metricList(listed, undefined).split('\n')).toHaveLength(2);
+  });
+});
 
 describe('a table of metrics', () => {
   it('leaves out the least important of the usual ones where a terminal is narrow', () => {

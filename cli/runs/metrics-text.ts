@@ -1,12 +1,13 @@
 /** Metrics as tables and curves. */
 import { namesMeant, metricNames, metricValue } from '../../api/runs/metric-rows.ts';
-import type { MetricRow } from '../../api/runs/metric-rows.ts';
+import type { ListedMetric, MetricRow } from '../../api/runs/metric-rows.ts';
 import { showNumber } from '../../core/quantities.ts';
 import { plot } from '../printer/plot.ts';
 import type { Printer } from '../printer/printer.ts';
 import { renderTable, widthFor } from '../printer/table.ts';
 import type { Column } from '../printer/table.ts';
 import { displayWidth } from '../printer/width.ts';
+import { wrapText } from '../printer/wrap.ts';
 
 /** Shown when no names are given, as far as the run has them, the most important first. */
 const usual = [
@@ -92,6 +93,19 @@ function parts(
     left -= wanted;
   }
   return lists;
+}
+
+/** A table of names, units and docs; where that is too wide, each doc below its name. */
+export function metricList(listed: readonly ListedMetric[], width: number | undefined): string {
+  const table = renderTable(listed, [
+    { head: 'metric', value: ({ name }) => name },
+    { head: 'unit', value: ({ unit }) => unit },
+    { head: 'what it is', value: ({ doc }) => doc },
+  ]);
+  if (width === undefined || table.split('\n').every((line) => displayWidth(line) <= width)) return table;
+  return listed
+    .map(({ name, unit, doc }) => `${name}${unit === '' ? '' : ` (${unit})`}\n${wrapText(doc, width, '    ')}`)
+    .join('\n');
 }
 
 /** One curve under the other. */
