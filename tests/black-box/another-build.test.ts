@@ -1,11 +1,11 @@
-/** A run goes on with another build of the engine that computes the same bits. */
+/** A run continues with another build of the engine that computes the same bits. */
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { KeptStore } from './kept-store.ts';
 import { PetrelUser, root } from './petrel.ts';
 
-/** The engine under test with another build hash in it, as a reformat of its sources would give it. */
+/** The engine under test with another build hash, as after a reformat of its sources. */
 function anotherBuild(folder: string): string {
   const built = join(root, 'build/native');
   const hash = /"([0-9a-f]{16})"/.exec(readFileSync(join(built, 'build_hash.h'), 'utf8'))?.[1];
@@ -25,7 +25,7 @@ describe('an engine that was built from reformatted sources', () => {
   const user = new PetrelUser();
   afterAll(() => user.remove());
 
-  it('goes on with a deterministic run of the build before, to the same weights', async () => {
+  it('continues a deterministic run of the previous build to the same weights', async () => {
     const store = new KeptStore(user, '5ad3543', 'another-stack');
     const env = { PETREL_NATIVE: anotherBuild(join(user.home, 'another-build')) };
     const resumed = await user.petrelWith({ env }, 'resume', 'grpo-stopped', '--wait');

@@ -1,11 +1,11 @@
-/** A cancelled run's jobs end at once wherever they are, and one run's scorers never keep another run waiting. */
+/** A cancelled run's jobs end at once in every stage, and one run's scorers never block another run. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PetrelUser } from './petrel.ts';
 import { seenRun, until } from './second-worker.ts';
 
-/** How soon the jobs of a cancelled run end, and what a loaded machine may add to the look of it. */
+/** How soon the jobs of a cancelled run end, and the extra time on a loaded machine. */
 const soonMs = 2_000;
 const lookMs = 3_000;
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => user.remove());
 
-/** A scorer that writes down its process and never answers. */
+/** A scorer that records its process id and never answers. */
 const hanging = `import { appendFileSync } from 'node:fs';
 export function computeScore() {
   appendFileSync(${JSON.stringify(join(user.folder, 'scorers'))}, process.pid + '\\n');
@@ -53,7 +53,7 @@ async function startHanging(): Promise<void> {
   );
 }
 
-/** Jobs that the workers say they have in hand. */
+/** The jobs in flight that the workers report. */
 async function jobsInFlight(): Promise<readonly string[]> {
   const status = (await user.petrel('status', '--json')).json<{
     readonly workers: readonly { readonly jobs: readonly string[] }[];
@@ -61,7 +61,7 @@ async function jobsInFlight(): Promise<readonly string[]> {
   return status.workers.flatMap(({ jobs }) => jobs);
 }
 
-/** What `ask` says once nothing is left, or when the time is over. */
+/** The answer of `ask` when nothing is left, or after the timeout. */
 async function leftAfter<T>(ms: number, ask: () => Promise<readonly T[]>): Promise<readonly T[]> {
   const since = performance.now();
   return until('an end', async () => {
@@ -78,7 +78,7 @@ describe.each([
     { data: { max_response_length: 900, train_batch_size: 32 }, rollout: { n: 8, temperature: 50 } },
   ],
 ] as const)('a run that %s', (name, stage, recipe) => {
-  it(`is off the worker soon after it was cancelled in ${stage}`, async () => {
+  it(`leaves the worker soon after its cancel in ${stage}`, async () => {
     user.recipe(`${name}.yaml`, { fleet, trainer: { total_training_steps: 10_000, save_freq: 1_000 }, ...recipe });
     const run = await user.petrel('run', `${name}.yaml`, '--name', name, '--detach');
     expect(run.code, run.err).toBe(0);
@@ -93,7 +93,7 @@ describe.each([
 describe('a run whose scorers hang and hold every reward slot', () => {
   beforeAll(startHanging, 180_000);
 
-  it('does not keep another run waiting', async () => {
+  it('does not block another run', async () => {
     user.recipe('goes-on.yaml', { fleet });
     expect((await user.petrel('run', 'goes-on.yaml', '--name', 'goes-on', '--detach')).code).toBe(0);
     const unended = await leftAfter(60_000, async () => {

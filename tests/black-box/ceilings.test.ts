@@ -1,4 +1,4 @@
-/** Numbers that no machine can bear are refused before anything is started. */
+/** Numbers beyond any machine are refused before anything is started. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -19,7 +19,7 @@ describe('a recipe', () => {
   });
 });
 
-it('a model that is larger than the disk is refused before a byte of it is fetched', async () => {
+it('a model that is larger than the disk is refused before its download starts', async () => {
   const fetched: string[] = [];
   const oid = 'a'.repeat(64);
   const files = [

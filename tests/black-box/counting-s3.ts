@@ -1,5 +1,5 @@
 /**
- * An S3 endpoint that serves objects from memory and notes every request. It has what petrel asks for when it reads runs and
+ * An S3 endpoint that serves objects from memory and records every request. It supports the requests with which petrel reads runs and
  * cleans up: HEAD, GET, conditional PUT, DELETE and listings of at most 1,000 names. That petrel agrees with real servers
  * is shown elsewhere (tests/contracts).
  */

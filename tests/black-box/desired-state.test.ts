@@ -1,9 +1,9 @@
 /**
- * pause, stop, resume and cancel, each said while something is down or dies. Once everything is up again, every run must
- * reach the state that its owner wants, without another command.
+ * pause, stop, resume and cancel, each given while something is down or dies. Once everything is up again, every run must
+ * reach the desired state without another command.
  *
  * One stack serves all rows. For each fault there is one run per row; the commands of all rows are given during the same
- * fault. Nothing is timed: `patienceMs` only bounds a test that would otherwise hang.
+ * fault. Nothing depends on time: `patienceMs` only ends a test that would hang.
  */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ const patienceMs = Number(process.env['PETREL_PATIENCE_MS'] || 60_000);
 type State = 'queued' | 'running' | 'paused' | 'stopped' | 'cancelled' | 'completed' | 'failed';
 type Command = 'pause' | 'stop' | 'resume' | 'cancel';
 
-/** What a run is when the command is given, and what it must become. Other pairs are refused: a stopped run cannot be paused. */
+/** The state of a run when the command is given, and the state that it must reach. Other pairs are refused: a stopped run cannot be paused. */
 const rows: readonly { readonly from: State; readonly command: Command; readonly to: State }[] = [
   { from: 'paused', command: 'resume', to: 'running' },
   { from: 'paused', command: 'stop', to: 'stopped' },
@@ -85,7 +85,7 @@ async function petrel(...words: readonly string[]): Promise<string> {
 
 const give = (command: Command, run: Run) => user.petrel(command, run.id, ...(command === 'cancel' ? ['--yes'] : []));
 
-/** A run of many iterations; each takes a moment, so that three side by side leave the processor to others. */
+/** A run of many iterations; each takes a short time, so that three in parallel do not use the whole processor. */
 async function startRun(): Promise<Run> {
   const run = new Run(JSON.parse(await petrel('run', 'recipe.yaml', '--detach', '--json')).runId);
   await run.becomes('running');
@@ -144,7 +144,7 @@ async function giveAll(runs: ReadonlyMap<Row, Run>, between: () => Promise<void>
   await Promise.all(resumes);
 }
 
-/** Gives a command that is killed once it has recorded the desired state, before it can tell anybody. */
+/** Gives a command that is killed once it has recorded the desired state, before it can signal the workflow. */
 async function giveAndKill(command: Command, run: Run): Promise<void> {
   const armed = { id: run.id, point: 'decide.after', facts: { kind: 'status', runId: run.id }, action: 'kill' };
   writeFileSync(join(faultsFolder, 'armed', `${run.id}.json`), JSON.stringify(armed));
@@ -164,7 +164,7 @@ function copyDatabase(from: string, to: string): void {
   }
 }
 
-/** What is down or dies, and how the commands are given meanwhile. */
+/** What is down or dies, and how the commands are given during that. */
 const faults: readonly { readonly name: string; readonly give: (runs: ReadonlyMap<Row, Run>) => Promise<void> }[] = [
   {
     name: 'the whole stack is down',
@@ -184,7 +184,7 @@ const faults: readonly { readonly name: string; readonly give: (runs: ReadonlyMa
     },
   },
   {
-    name: 'an older Temporal database is put back after the command',
+    name: 'an older Temporal database is restored after the command',
     give: async (runs) => {
       const copy = join(user.folder, 'older');
       await petrel('down');
@@ -234,7 +234,7 @@ afterAll(() => user.remove());
 
 describe.each(faults)('when $name', ({ name, give: giveDuring }) => {
   const runs = new Map<Row, Run>();
-  /** Updates of each run when everything was up again: a run that goes on makes more. */
+  /** Updates of each run when everything was up again: a running run makes more. */
   const before = new Map<Row, number>();
   const isThereYet = (row: Row): boolean => {
     const run = runs.get(row);

@@ -1,9 +1,9 @@
-/** Files of a model or of rows that somebody else wrote: each ends within seconds, with an error that names what is wrong. */
+/** Hostile model and dataset files: each is refused within seconds, with a clear error. */
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PetrelUser, type Ran } from './petrel.ts';
 
-/** Far above what a refusal takes, far below what the hostile file asks for. */
+/** Much longer than a refusal takes, and much shorter than the hostile file would need. */
 const limitMs = 60_000;
 
 describe('a run on hostile files is refused', () => {

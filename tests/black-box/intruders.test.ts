@@ -92,7 +92,7 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
     return { runId: String(runId), store: pathToFileURL(store).href };
   }
 
-  it('cannot have a run of their own, with their own scorer, done as the owner of the stack', async () => {
+  it('cannot let the stack of another user run their own scorer', async () => {
     const run = await runOfIntruder();
     const { ended } = await asIntruder<{ ended: string }>(
       `const handle = await client.workflow.start('trainRun', {
@@ -107,7 +107,7 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
     expect(ended).toBe('WorkflowFailedError');
   });
 
-  it('cannot wish anything of a run of the owner by a signal', async () => {
+  it('cannot change another user’s run with a signal', async () => {
     owner.recipe('recipe.yaml', { trainer: { total_training_steps: 40, save_freq: 100 } });
     const running = finish(
       owner.start(['run', 'recipe.yaml', '--name', 'mine', '--wait', '--json'], { stdio: ['ignore', 'pipe', 'pipe'] }),
@@ -130,7 +130,7 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
     expect(status.out).toContain('"completed"');
   });
 
-  it('gets no answer from an HTTP port to a request of the kind that any web page may send', async () => {
+  it('gets no answer from an HTTP port to a request that a web page may send', async () => {
     const answers = await Promise.all(portsOf(temporal.pid).map(crossOriginStart));
     expect(answers.filter(({ status }) => status === 200)).toEqual([]);
     expect(answers.map(({ status }) => status)).toContain(403); // the HTTP port was among them

@@ -68,9 +68,9 @@ describe('the store of 5ad3543', () => {
   describe('once petrel is up', () => {
     beforeAll(() => petrel('up'));
 
-    it('the run that was killed goes on to the same weights', async () => {
+    it('the killed run continues to the same weights', async () => {
       const { code, err } = await user.petrel('resume', 'grpo-killed');
-      expect([0, 5], err).toContain(code); // 5: a stack that is up may have gone on with it already
+      expect([0, 5], err).toContain(code); // 5: the running stack may have continued it already
       await store.reaches('grpo-killed', 'completed');
       expect(store.states('grpo-killed')).toEqual(store.states('grpo-completed'));
     });
@@ -90,7 +90,7 @@ describe('the store of 5ad3543', () => {
       expect(await store.status('sft-killed')).toMatchObject({ state: 'completed', iteration: 6, owner: 'kept-a' });
     });
 
-    it('a fork repeats the numbers of the fork that is there', async () => {
+    it('a fork repeats the numbers of the existing fork', async () => {
       await petrel(
         ...['fork', 'grpo-completed', '--from', '3', 'actor.optim.lr=0.001', '--name', 'grpo-again', '--wait'],
       );

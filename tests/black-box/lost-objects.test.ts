@@ -11,7 +11,7 @@ interface Verdict {
   readonly faults: readonly { readonly key: string }[];
 }
 
-describe('a run of which something is lost', () => {
+describe('a run with lost objects', () => {
   const user = new PetrelUser();
   let store: KeptStore;
   beforeAll(() => {
@@ -33,7 +33,7 @@ describe('a run of which something is lost', () => {
     return [tensors, ...digests.filter((digest) => typeof digest === 'string')];
   }
 
-  it('before its oldest checkpoint, where retention removed nothing, is not in order', async () => {
+  it('has faults when they are before its oldest checkpoint and retention removed nothing', async () => {
     const run = store.run('grpo-completed');
     for (const blob of blobsOf('grpo-completed', 1)) {
       const [there, away] = [join(run, 'blobs', blob), join(run, 'blobs', `${blob}-away`)];
@@ -44,7 +44,7 @@ describe('a run of which something is lost', () => {
     }
   });
 
-  it('is in order where retention removed it', async () => {
+  it('has no faults when retention removed them', async () => {
     const blobs = readdirSync(join(store.run('grpo-trimmed'), 'blobs'));
     expect(blobsOf('grpo-trimmed', 1).filter((blob) => blobs.includes(blob))).toEqual([]);
     const verdict = await verdictOf('grpo-trimmed');
@@ -52,7 +52,7 @@ describe('a run of which something is lost', () => {
     expect(verdict.retired).toBeGreaterThan(5);
   });
 
-  it('without a checkpoint that retention found whole is not in order', async () => {
+  it('has faults when retention verified no checkpoint', async () => {
     const checkpoints = join(store.run('grpo-trimmed'), 'checkpoints');
     const oldest = readdirSync(checkpoints).sort()[0] ?? '';
     renameSync(join(checkpoints, oldest), join(store.run('grpo-trimmed'), oldest));

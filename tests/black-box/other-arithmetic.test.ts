@@ -1,4 +1,4 @@
-/** Deterministic runs of an engine whose arithmetic no build has any more. */
+/** Deterministic runs with an arithmetic that no build has any more. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -81,7 +81,7 @@ describe('the same store on another stack', () => {
   const user = new PetrelUser();
   afterAll(() => user.remove());
 
-  it('a run is taken over and goes on with the arithmetic that is here', async () => {
+  it('a run is taken over and continues with this machine’s arithmetic', async () => {
     const store = new KeptStore(user, '5ad3543-other-arithmetic', 'another-stack');
     const resumed = await user.petrelWith({ limitMs: 90_000 }, 'resume', 'grpo-killed', '--accept', '--wait');
     expect(resumed.err).toContain('a new term: taken over from kept-a');

@@ -1,4 +1,4 @@
-/** What a user names with --out is never replaced. */
+/** Existing files at the path of --out are never replaced. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -45,7 +45,7 @@ describe.each(commands)('%s --out', (name, words) => {
   });
 });
 
-it('a folder that is filled while a model is written keeps what was put there', async () => {
+it('a folder that is filled while a model is written keeps those files', async () => {
   mkdirSync(at('filled'));
   // The command copies these two from pipes, one after the other, and waits at each until somebody opens it.
   mkdirSync(at('piped'));

@@ -1,5 +1,5 @@
 /**
- * A power cut at any call of a run: its ledger holds, nothing is lost that a user had been told, and the run goes on to the
+ * A power cut at any call of a run: its ledger is valid, nothing is lost that a user has seen, and the run continues to the
  * same weights. The calls are those of a real run, recorded while it goes on (tests/power-cut).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -52,7 +52,7 @@ describe(`a power cut at any call of a run (seed ${seed})`, () => {
     await user.remove();
   });
 
-  it('leaves a ledger without faults that has everything the user had been told', async () => {
+  it('leaves a ledger without faults that contains everything the user has seen', async () => {
     const broken = new Map<string, string[]>();
     for (const cut of cuts) {
       recorder.layOut(cut.state, after);
@@ -63,7 +63,7 @@ describe(`a power cut at any call of a run (seed ${seed})`, () => {
     expect(worst(broken), `cuts after which something is wrong, of ${cuts.length}`).toEqual([]);
   }, 900_000);
 
-  it(`lets the run go on to the same weights (${resumes} of the cuts)`, async () => {
+  it(`lets the run continue to the same weights (${resumes} of the cuts)`, async () => {
     const undisturbed = statesOf(join(disk, 'store'));
     const begun = cuts.filter(({ line }) => isAtWork(toldBefore(recording, line)));
     for (let n = 0; n < resumes; n++) {

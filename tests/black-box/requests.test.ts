@@ -1,4 +1,4 @@
-/** What a look at a long run asks of the store, counted at an S3 endpoint. */
+/** The number of requests that commands make for a long run, counted at an S3 endpoint. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -55,7 +55,7 @@ describe('a long run', { timeout: 900_000 }, () => {
     expect(await more((size) => requestsOf(`running-${size}`, 'status', runIds[size]))).toBeLessThanOrEqual(allowed);
   });
 
-  it('is shown by status as it stands', async () => {
+  it('is shown by status with its current state', async () => {
     writeFileSync(join(user.home, 'stores.json'), JSON.stringify({ format: 1, stores: [s3.url('running-long')] }));
     const ran = await user.petrelWith({ env: s3.env, limitMs: 600_000 }, 'status', runIds.long, '--json');
     expect(ran.json()).toMatchObject({
@@ -71,10 +71,13 @@ describe('a long run', { timeout: 900_000 }, () => {
     expect(await more((size) => requestsOf(`running-${size}`, 'ls'))).toBeLessThanOrEqual(allowed);
   });
 
-  it.each(['running', 'completed'])('that is %s is passed over by the janitor with at most ten more', async (state) => {
-    for (const size of ['short', 'long']) await requestsOf(`${state}-${size}`, 'gc', '--grace', '0s');
-    expect(await more((size) => requestsOf(`${state}-${size}`, 'gc', '--grace', '0s'))).toBeLessThanOrEqual(allowed);
-  });
+  it.each(['running', 'completed'])(
+    'that is %s is handled by the janitor with at most ten requests more',
+    async (state) => {
+      for (const size of ['short', 'long']) await requestsOf(`${state}-${size}`, 'gc', '--grace', '0s');
+      expect(await more((size) => requestsOf(`${state}-${size}`, 'gc', '--grace', '0s'))).toBeLessThanOrEqual(allowed);
+    },
+  );
 });
 
 describe('a run of 130,000 positions', { timeout: 900_000 }, () => {
@@ -101,7 +104,7 @@ describe('a run of 130,000 positions', { timeout: 900_000 }, () => {
     await s3.close();
   });
 
-  it('is shown by status as it stands', async () => {
+  it('is shown by status with its current state', async () => {
     const ran = await user.petrelWith({ env: s3.env, limitMs: 600_000 }, 'status', runId, '--json');
     expect(ran.err).toBe('');
     expect(ran.json()).toMatchObject({

@@ -1,4 +1,4 @@
-/** Scorers that go wrong, on purpose or by accident: what they may cost a run, and what they can see and say. */
+/** Faulty and hostile scorers: what they cost a run, what they can read, and what they can print. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PetrelUser, type Ran } from './petrel.ts';
@@ -81,7 +81,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
     time.sleep(86400)
 `;
 
-  it('costs its own samples, within the limits, and nothing of it is left', { timeout: testMs }, async () => {
+  it('costs only its own samples, within the limits, and leaves nothing behind', { timeout: testMs }, async () => {
     scoredBy('escapes.py', escapes, {
       timeout: 2,
       num_workers: 2,
@@ -101,7 +101,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   });
 });
 
-describe('what a scorer sees and says', () => {
+describe('the input and output of a scorer', () => {
   const key = 'sk-petrel-0123456789abcdefghijklmnop';
 
   it('has no variable of the worker that the recipe does not name', { timeout: testMs }, async () => {
@@ -174,7 +174,7 @@ describe('after a bug in a scorer', () => {
   const bug = (right: boolean) =>
     `export function computeScore({ solutionStr, groundTruth }) {\n  ${right ? '' : 'if (solutionStr !== groundTruth) null.length;\n  '}return solutionStr.length;\n}\n`;
 
-  it('the hint, pasted, goes on with the file as it was fixed', { timeout: testMs }, async () => {
+  it('the hint’s command continues with the fixed file', { timeout: testMs }, async () => {
     scoredBy('bug.js', bug(false));
     await petrel('run', 'recipe.yaml', '--name', 'buggy', '--detach', '--json');
     const status = await paused('buggy');

@@ -1,4 +1,4 @@
-/** Several runs on the same workers: who gets the trainer, and whether runs disturb each other's rollouts. */
+/** Several runs on the same workers: which one gets the trainer, and whether they disturb each other's rollouts. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -104,17 +104,17 @@ export function computeScore() {
     expect(inOrder).toEqual([1, 2, 3].flatMap((i) => [`run ${i} running`, `run ${i} completed`]));
   });
 
-  it('load their states once each: nobody takes the trainer away', async () => {
+  it('load their states once each, because no run takes the trainer away', async () => {
     const lines = (await Promise.all(runs.map((run) => linesOf(user, run)))).flat();
     expect(lines.filter((line) => /loaded checkpoint|replayed iteration/.test(line))).toEqual([]);
   });
 });
 
-describe('two runs on one base whose rollouts want different rooms', () => {
+describe('two runs on one base whose rollouts need different sizes', () => {
   const user = new PetrelUser();
   afterAll(() => user.remove());
 
-  it('share a rollout worker: the generation is made anew at most once', async () => {
+  it('share a rollout worker: the generation is replaced at most once', async () => {
     const rows = 256;
     const faults = join(user.folder, 'faults');
     // The rollout worker stops at its first token, so that the jobs of both runs are there when it goes on.

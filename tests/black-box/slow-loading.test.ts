@@ -1,4 +1,4 @@
-/** A worker that loads a model from a slow store is at work: it keeps its job, however long the loading takes. */
+/** A worker that loads a model from a slow store keeps its job, however long the loading takes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -45,7 +45,7 @@ function startSlowProxy(target: string): Server {
   }).listen(0, '127.0.0.1');
 }
 
-/** A worker with a short stall limit, which prints the id of each job that it has in hand. */
+/** A worker with a short stall limit, which prints the id of each job that it starts. */
 const program = `
 const [root, name, home, stallMs] = process.argv.slice(2);
 const load = (path) => import(root + '/dist/' + path);

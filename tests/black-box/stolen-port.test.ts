@@ -1,4 +1,4 @@
-/** A program that takes the port of the message queue while its server is down, and what it learns from those who come back. */
+/** A program that takes the port of the message queue while its server is down, and what it learns from reconnecting clients. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -27,7 +27,7 @@ afterAll(async () => {
   await user.remove();
 });
 
-it('the server of the message queue answers no request for its figures', async () => {
+it('the server of the message queue does not serve its metrics', async () => {
   const answers = await Promise.all(
     portsOf(natsPid(stack)).map((port) =>
       fetch(`http://127.0.0.1:${port}/connz?subs=1`).then(
@@ -39,7 +39,7 @@ it('the server of the message queue answers no request for its figures', async (
   expect(answers).not.toContain(200);
 });
 
-it('what a client says to a false server lets nobody into the true one', async () => {
+it('what a client sends to a false server gives no access to the real one', async () => {
   const { pid: supervisor } = JSON.parse(readFileSync(join(user.home, 'stack/stack.json'), 'utf8')) as { pid: number };
   const port = Number(new URL(stack.nats.url).port);
   process.kill(supervisor, 'SIGSTOP'); // it would start the server again

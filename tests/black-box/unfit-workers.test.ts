@@ -1,4 +1,4 @@
-/** A worker that cannot do some work, beside one that can: the run goes on, and `petrel status` says who lacks what. */
+/** A worker that cannot do some work, beside one that can: the run continues, and `petrel status` shows the unmet need. */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -131,7 +131,7 @@ describe.each(cases)('a worker $what beside a good one', ({ what, code, recipe, 
 });
 
 describe('a control process that is started again while the store refuses it', () => {
-  it('waits, says why, and the run goes on when it is let in', async () => {
+  it('waits with a reason, and the run continues when it gets access', async () => {
     user.recipe('refused.yaml', {
       store: 's3://petrel-tests/unfit',
       trainer: { total_training_steps: 200, save_freq: 50 },

@@ -1,5 +1,5 @@
 /**
- * What a user keeps in and around a store is never removed or changed. The clock of the janitor is given by the times in
+ * A user's files in and around a store are never removed or changed. The clock of the janitor is given by the times in
  * its own records, which are set back by a day.
  */
 import { execFileSync } from 'node:child_process';
@@ -114,7 +114,7 @@ describe('a store in a project folder', () => {
     expect(gone, 'petrel removed files of the user').toEqual([]);
   });
 
-  it('lets go of what petrel wrote there', async () => {
+  it('loses petrel’s own old files', async () => {
     const folder = project('emptied');
     await everyRemoval(folder);
     const left = Object.keys(treeOf(folder)).filter((path) => /^(runs|models|datasets)\//.test(path));
@@ -235,7 +235,7 @@ function isPlain(folder: string, path: string): boolean {
 
 describe('random files among a store', () => {
   const seeds = [1, 2, 3, 4];
-  it.each(seeds)('are there after every removal, byte for byte: seed %i', async (seed) => {
+  it.each(seeds)('stay after every removal, byte for byte: seed %i', async (seed) => {
     const outside = join(user.folder, 'outside');
     mkdirSync(outside, { recursive: true });
     writeFileSync(join(outside, hex), 'secret');

@@ -6,8 +6,8 @@ const loop = new LoopUnderTest();
 beforeAll(() => loop.up());
 afterAll(() => loop.remove());
 
-describe('an update that cannot be taken (seed 42)', () => {
-  it('is recorded as skipped and changes nothing; after three in a row the run pauses, and goes on when told to', async () => {
+describe('an update without an optimiser step (seed 42)', () => {
+  it('is recorded as skipped and changes nothing; after three in a row the run pauses, and continues after a resume', async () => {
     // Finite scores whose spread is not: advantages are not numbers.
     const huge = loop.scorer('huge', `return solutionStr.length % 2 === 0 ? 1e300 : -1e300;`);
     const run = await loop.start({
@@ -50,7 +50,7 @@ describe('an update that cannot be taken (seed 42)', () => {
     ]);
   });
 
-  it('and one whose groups all failed has nothing to learn from, which is not the end of the run', async () => {
+  it('and a batch whose groups all failed has no learning signal, which does not end the run', async () => {
     const run = await loop.start({
       deterministic: 'replay',
       trainer: { total_training_steps: 3, max_bad_steps: 9 },
@@ -68,7 +68,7 @@ describe('an update that cannot be taken (seed 42)', () => {
     expect(made.flatMap(({ batch }) => batch.draws).every(({ fate }) => fate === 'filtered')).toBe(true);
   });
 
-  it('by an absurd learning rate ends in a pause or in finite records, never in a broken one', async () => {
+  it('with an absurd learning rate leads to a pause or to finite records, never to a broken record', async () => {
     const run = await loop.start({
       actor: { optim: { lr: 1e30 } },
       trainer: { total_training_steps: 8, max_bad_steps: 2 },

@@ -1,4 +1,4 @@
-/** A run that goes on with another recipe: shown, accepted, in force from a new term on; what was before replays as it was. */
+/** A run that continues with another recipe: shown, accepted, and valid from a new term on. Earlier iterations replay unchanged. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -19,7 +19,7 @@ afterAll(() => loop.remove());
 const petrel = (...words: string[]) => runWords(loop.home, words);
 
 describe('resume with a changed recipe (seed 42)', () => {
-  it('goes on for longer without being asked', async () => {
+  it('gets more iterations without a question', async () => {
     const run = await loop.completed(recipe);
     const resumed = await petrel('resume', run.runId, 'trainer.total_training_steps=6', '--wait', '--json');
     expect(resumed.err).toContain('trainer.total_training_steps: 4 -> 6\n');
@@ -43,7 +43,7 @@ describe('resume with a changed recipe (seed 42)', () => {
     expect(await loop.states(run)).toEqual(await loop.states(whole));
   });
 
-  it('shows what changes the experiment and wants --accept; old batches replay under their own revision', async () => {
+  it('shows changes of the experiment and needs --accept; old batches replay with their own revision', async () => {
     const run = await loop.completed(recipe);
     await expect(petrel('resume', run.runId, '--from', '2', 'actor.optim.lr=0.001')).rejects.toMatchObject({
       message: expect.stringMatching(/iterations 3 to 4 no longer count; actor.optim.lr changes the experiment/),
@@ -61,7 +61,7 @@ describe('resume with a changed recipe (seed 42)', () => {
     expect((await verifyLedger(loop.store, run.runId, { deep: true })).faults).toEqual([]);
   });
 
-  it('refuses what would be another run, and what is no recipe', async () => {
+  it('refuses changes that would make it another run, and invalid recipes', async () => {
     const run = await loop.completed(recipe);
     await expect(petrel('resume', run.runId, 'seed=7', '--accept')).rejects.toMatchObject({
       code: 'InvalidInput',
@@ -77,7 +77,7 @@ describe('resume with a changed recipe (seed 42)', () => {
     });
   });
 
-  it('takes a scorer of its own, which a janitor is removing: an earlier try stored it and came to no revision', async () => {
+  it('accepts a user’s scorer that a janitor is removing, since an earlier attempt stored it without a revision', async () => {
     const run = await loop.completed(recipe);
     const file = join(loop.home, 'scorer.mjs');
     writeFileSync(file, 'export const half = () => 0.5;\n');
@@ -99,7 +99,7 @@ describe('resume with a changed recipe (seed 42)', () => {
     expect(await loop.store.head(blob)).toBe(readFileSync(file).byteLength);
   });
 
-  it('takes a validation that the run did not have', async () => {
+  it('accepts a validation that the run did not have', async () => {
     const run = await loop.completed(recipe);
     await petrel(
       'resume',

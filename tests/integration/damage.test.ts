@@ -136,8 +136,8 @@ describe('a damaged checkpoint (seed 42)', () => {
   });
 });
 
-describe('work whose results are lost before a batch is made of them (seed 42)', () => {
-  it('is recomputed, and makes the same: trajectories, scores, a result record', async () => {
+describe('results that are lost before the batch is made (seed 42)', () => {
+  it('are recomputed with the same bytes: trajectories, scores, a result record', async () => {
     const run = await loop.create({ ...recipe, rollout: { n: 4, max_num_seqs: 4 } });
     arm({
       id: `lost-${run.runId}`,
@@ -164,7 +164,7 @@ describe('work whose results are lost before a batch is made of them (seed 42)',
 });
 
 describe('a committed batch whose tensors are lost (seed 42)', () => {
-  it('is made again, since it comes out as its record names it', async () => {
+  it('is recomputed, because it matches its record', async () => {
     const run = await loop.create(recipe);
     arm({
       id: `batch-${run.runId}`,
@@ -240,8 +240,8 @@ describe('a hole in the log (seed 42)', () => {
   });
 });
 
-describe('a replay that comes out otherwise than its record says (seed 42)', () => {
-  it('pauses the run with its options, and --from goes on before it', async () => {
+describe('a replay with another result than the record (seed 42)', () => {
+  it('pauses the run with its options, and --from continues before it', async () => {
     const run = await heldAt(4);
     for (const { key } of await run.log.checkpointNames())
       if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
@@ -256,7 +256,7 @@ describe('a replay that comes out otherwise than its record says (seed 42)', () 
   });
 });
 
-describe('what a run reads besides its records (seed 42)', () => {
+describe('the inputs of a run (seed 42)', () => {
   it.each([
     [
       'the weights of the model',
@@ -292,7 +292,7 @@ describe('what a run reads besides its records (seed 42)', () => {
 });
 
 describe('weights for other processes that are damaged (seed 42)', () => {
-  it('are written anew by a trainer', async () => {
+  it('are written again by a trainer', async () => {
     await loop.up(separatePools);
     const run = await loop.create(recipe);
     arm({

@@ -34,7 +34,7 @@ async function begun(): Promise<StartedRun> {
 }
 
 describe('a running run (seed 42)', () => {
-  it('that is paused holds at a boundary, and goes on as if nothing had been', async () => {
+  it('that is paused stops at a boundary, and continues to the same weights', async () => {
     const run = await begun();
     await loop.tell(run, 'pause');
     expect(await loop.reaches(run, 'paused')).toMatchObject({ wish: 'pause' });
@@ -50,7 +50,7 @@ describe('a running run (seed 42)', () => {
     expect(await loop.states(run)).toEqual(undisturbed);
   });
 
-  it('that is stopped leaves a checkpoint of its last update, and goes on from there to the same weights', async () => {
+  it('that is stopped saves a checkpoint of its last update, and continues from it to the same weights', async () => {
     const run = await begun();
     await loop.tell(run, 'stop');
     await loop.reaches(run, 'stopped');
@@ -64,7 +64,7 @@ describe('a running run (seed 42)', () => {
     expect(await loop.states(run)).toEqual(undisturbed);
   });
 
-  it('that is resumed while its pause is written down goes on, even when the signal of it is lost', async () => {
+  it('that is resumed while its pause is recorded continues, even when the signal is lost', async () => {
     const run = await loop.start(recipe);
     injector.arm({
       id: 'pausing',
@@ -90,7 +90,7 @@ describe('a running run (seed 42)', () => {
     expect(await loop.ended(run)).toMatchObject({ state: 'stopped' });
   });
 
-  it('that is cancelled leaves its log as it is, and no checkpoint', async () => {
+  it('that is cancelled keeps its log and saves no checkpoint', async () => {
     const run = await begun();
     await loop.tell(run, 'cancel');
     await loop.reaches(run, 'cancelled');

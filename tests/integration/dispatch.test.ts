@@ -152,7 +152,7 @@ const patient = (onProgress?: WaitOptions['onProgress']): WaitOptions => ({
 const waits = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('a job over NATS', () => {
-  it('is published, claimed, done, and its result is the answer; an answer that is there is given without any worker', async () => {
+  it('is published, claimed and done, and returns its result; an existing result needs no worker', async () => {
     const request = job();
     const answer = dispatcher.run(request, patient());
     const { puller, began } = await work('w1', waits);
@@ -168,7 +168,7 @@ describe('a job over NATS', () => {
     expect(await poll(async () => (await queued()) === 0, bounded)).toBe(true); // acknowledged a moment after the answer
   });
 
-  it('is done once however many wait for it, and one that leaves disturbs no other', async () => {
+  it('is done once for any number of waiters, and a waiter that leaves does not affect the others', async () => {
     const request = job();
     const leaving = new AbortController();
     const left = dispatcher.run(request, { signal: leaving.signal });
@@ -180,7 +180,7 @@ describe('a job over NATS', () => {
     expect(began).toHaveLength(1);
   });
 
-  it('of two runs that want the same thing is two jobs, and neither hears of the other’s', async () => {
+  it('with the same input in two runs is two jobs, independent of each other', async () => {
     const [one, two] = [job({ same: true }), job({ same: true })];
     expect(jobIdOf('reward', one.input)).toBe(jobIdOf('reward', two.input));
     const failing = dispatcher.run(one, patient());
@@ -206,7 +206,7 @@ describe('a job over NATS', () => {
     expect((await answer).output.scores).toBe('w1');
   });
 
-  it('is not worked on when nobody waits for it, and leaves the queue in the end', async () => {
+  it('does not start without a waiter, and leaves the queue in the end', async () => {
     const request = job();
     const leaving = new AbortController();
     const left = dispatcher.run(request, { signal: leaving.signal });
@@ -218,7 +218,7 @@ describe('a job over NATS', () => {
     expect(began).toEqual([]);
   });
 
-  it('goes to another worker, alone, when its worker is silent: a wedged thread commits nothing', async () => {
+  it('goes to another worker, alone, when its worker makes no progress, such as one with a stuck thread', async () => {
     const request = job();
     const answer = dispatcher.run(request, patient());
     const wedged = await work('wedged', () => forEver, { ticks: () => 7, room: new Slots(1) });
@@ -229,7 +229,7 @@ describe('a job over NATS', () => {
     expect(wedged.began).toHaveLength(1);
   });
 
-  it('stays with a worker that pauses for less than the stall limit, and is never begun twice by one worker', async () => {
+  it('stays with a worker that pauses for less than the stall limit, and is never started twice by one worker', async () => {
     const request = job();
     const release = held();
     const answer = dispatcher.run(request, patient());
@@ -242,7 +242,7 @@ describe('a job over NATS', () => {
     expect(slow.aloneness).toEqual([false]);
   });
 
-  it('survives the loss of the queue: the server killed, its files deleted, and started anew on the same port', async () => {
+  it('survives the loss of the queue: the server is killed, its files are deleted, and it is restarted on the same port', async () => {
     const request = job();
     const reasons = new Set<string | undefined>();
     const answer = dispatcher.run(
@@ -261,7 +261,7 @@ describe('a job over NATS', () => {
     expect(began).toEqual([request.runId]);
   });
 
-  it('says why it waits: nobody there, or why they refuse', async () => {
+  it('shows why it waits: there is no worker, or all workers refuse', async () => {
     const request = job();
     const reasons: (string | undefined)[] = [];
     const answer = dispatcher.run(
@@ -281,7 +281,7 @@ describe('a job over NATS', () => {
     );
   });
 
-  it('reports progress to whoever waits', async () => {
+  it('reports progress to its waiters', async () => {
     const seen: number[] = [];
     const release = held();
     const answer = dispatcher.run(
@@ -296,7 +296,7 @@ describe('a job over NATS', () => {
 });
 
 describe('the jobs of a cancelled run', () => {
-  it('leave the queue, are not begun, and whoever works on one is told until it ends; they begin when the run goes on', async () => {
+  it('leave the queue, do not start, and end on their workers; they start again when the run is resumed', async () => {
     const [held1, waiting] = [job({ n: 1 }, 'cancelled'), job({ n: 2 }, 'cancelled')];
     const release = held();
     const notes: unknown[] = [];
@@ -319,8 +319,8 @@ describe('the jobs of a cancelled run', () => {
   });
 });
 
-describe('what is no message of this version', () => {
-  it.each(['', '{"v":1', '\u0000', 'null', '{"v":2}'])('%j disturbs nobody, wherever it is sent', async (text) => {
+describe('an invalid message', () => {
+  it.each(['', '{"v":1', '\u0000', 'null', '{"v":2}'])('%j disturbs no process on any subject', async (text) => {
     const request = job();
     const jobId = jobIdOf('reward', request.input);
     const release = held();
@@ -369,7 +369,7 @@ describe('a failure', () => {
     expect(await queued()).toBe(0);
   });
 
-  it('that nobody foresaw is tried three times, then a person must look', async () => {
+  it('of unknown kind is retried three times, then the run pauses', async () => {
     const answer = dispatcher.run(job(), patient());
     const { began } = await work('w1', () => Promise.reject(new TypeError('x is undefined')));
     await expect(answer).rejects.toMatchObject({
@@ -380,7 +380,7 @@ describe('a failure', () => {
     expect(began).toHaveLength(3);
   });
 
-  it('that may pass is tried until it has', async () => {
+  it('that is retryable is retried until it succeeds', async () => {
     let failures = 4;
     const answer = dispatcher.run(job(), patient());
     const { began } = await work('w1', () =>
@@ -392,7 +392,7 @@ describe('a failure', () => {
 });
 
 describe('a worker', () => {
-  it('takes no more jobs than it has slots', async () => {
+  it('runs no more jobs than it has slots', async () => {
     const requests = Array.from({ length: 5 }, () => job());
     const release = held();
     const answers = requests.map((request) => dispatcher.run(request, patient()));
@@ -405,7 +405,7 @@ describe('a worker', () => {
     expect(new Set(began).size).toBe(5);
   });
 
-  it('is seen while it lives and forgotten soon after it vanished', async () => {
+  it('is listed while it lives, and not soon after it died', async () => {
     const describeIt = (): Presence => ({
       v: 1,
       worker: 'p1',
@@ -435,7 +435,7 @@ describe('a worker', () => {
     await beacon.stop();
   });
 
-  it('stops pulling and shows itself as unhealthy after three failures in a row that nobody foresaw', async () => {
+  it('stops pulling and is unhealthy after three unknown failures in a row', async () => {
     const workerNc = await connectNats(server, 'sick');
     const worker = new Worker(
       { name: 'sick', roles: ['reward'], threads: 1 },
@@ -463,7 +463,7 @@ describe('a worker', () => {
     await workerNc.close();
   });
 
-  it('that cannot use the store leaves the job to another, says why, and goes on with other jobs', async () => {
+  it('that cannot use the store leaves the job to another, shows why, and continues with other jobs', async () => {
     await startedWorker('unable');
     const unusable: Store = new Proxy(store, {
       get: (target, name) => (name === 'url' ? 'file://elsewhere/store' : bound(target, name)),
@@ -486,7 +486,7 @@ describe('a worker', () => {
     expect((await answer).output.scores).toBe('able');
   });
 
-  it('of another build takes no job until its build is the stack’s', async () => {
+  it('of another build accepts no job until its build is the stack’s', async () => {
     let ofStack = 'new';
     await startedWorker('old', { build: { own: 'old', ofStack: () => ofStack } });
     const reasons: (string | undefined)[] = [];

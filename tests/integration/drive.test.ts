@@ -173,13 +173,13 @@ function stopAt(run: RunInMemory, stage: string, n = 1): { readonly reached: Pro
 }
 
 describe('the workflow of a run', () => {
-  it('goes through its iterations, validates when due, and ends with a checkpoint', async () => {
+  it('runs its iterations, validates when due, and ends with a checkpoint', async () => {
     const { run, outcome } = await drive(4);
     expect(await outcome).toEqual({ state: 'completed', position: 4 });
     expect(run).toMatchObject({ states: ['running', 'completed'], validated: [2, 4], checkpoints: [4], recoveries: 1 });
   });
 
-  it('goes on in a new history when the old one is long, from what the store says', async () => {
+  it('continues in a new history when the old one is long, from the position in the store', async () => {
     const { run, outcome, workflowId } = await drive(24);
     expect(await outcome).toEqual({ state: 'completed', position: 24 });
     expect(run.recoveries).toBeGreaterThan(2);
@@ -189,7 +189,7 @@ describe('the workflow of a run', () => {
     expect(historyLength).toBeLessThan(2 * suggestAfterEvents);
   });
 
-  it('leaves responses undone when it is to stop, but not a committed batch', async () => {
+  it('abandons responses when it must stop, but not a committed batch', async () => {
     let waiting: ReturnType<typeof stopAt> | undefined;
     const { run, outcome, tell } = await drive(9, (fresh) => (waiting = stopAt(fresh, 'rollout', 3)));
     await waiting?.reached;
@@ -199,7 +199,7 @@ describe('the workflow of a run', () => {
     waiting?.go();
   });
 
-  it('finishes the update under way when it is to stop, though the update read an older desired state', async () => {
+  it('finishes a running update when it must stop, although the update read an older desired state', async () => {
     let waiting: ReturnType<typeof stopAt> | undefined;
     const { outcome, tell } = await drive(9, (fresh) => (waiting = stopAt(fresh, 'update', 2)));
     await waiting?.reached;
@@ -208,7 +208,7 @@ describe('the workflow of a run', () => {
     expect(await outcome).toEqual({ state: 'stopped', position: 2 });
   });
 
-  it('obeys a signal that comes while it recovers, though the store was read before', async () => {
+  it('obeys a signal that arrives during recoverHead, although the store was read before', async () => {
     let waiting: ReturnType<typeof stopAt> | undefined;
     const { run, outcome, tell } = await drive(9, (fresh) => (waiting = stopAt(fresh, 'recover')));
     await waiting?.reached;
@@ -228,7 +228,7 @@ describe('the workflow of a run', () => {
     waiting?.go();
   });
 
-  it('pauses with the reason when a person must act, and recovers from the store when told to go on', async () => {
+  it('pauses with the reason when a person must act, and recovers from the store after a resume', async () => {
     let failures = 1;
     const { run, outcome, tell, workflowId } = await drive(3, (fresh) => {
       fresh.at = (stage) => {
@@ -241,7 +241,7 @@ describe('the workflow of a run', () => {
     expect(run).toMatchObject({ states: ['running', 'paused', 'running', 'completed'], recoveries: 2 });
   });
 
-  it('leaves nothing at work when one of two stages side by side pauses it', async () => {
+  it('stops both parallel stages when one of them pauses the run', async () => {
     let tries = 0;
     const { run, outcome, tell, workflowId } = await drive(3, (fresh) => {
       fresh.at = (stage) => {
@@ -260,7 +260,7 @@ describe('the workflow of a run', () => {
     expect(await outcome).toEqual({ state: 'cancelled', position: 0 });
   });
 
-  it('stays paused, and does nothing, when its workflow is begun anew', async () => {
+  it('stays paused when its workflow is started again', async () => {
     const { run, outcome, tell, workflowId } = await drive(3, (fresh) => {
       Object.assign(fresh, { term: 1, pending: true, wish: 'pause' });
     });
@@ -271,7 +271,7 @@ describe('the workflow of a run', () => {
     expect(run).toMatchObject({ states: ['paused', 'running', 'completed'], recoveries: 2 });
   });
 
-  it('tries to stop once for each time that it is told, when a person must act first', async () => {
+  it('tries to stop once per signal, when a person must act first', async () => {
     let [tries, full] = [0, true];
     const { run, outcome, tell, workflowId } = await drive(3, (fresh) => {
       Object.assign(fresh, { term: 1, wish: 'stop' });
@@ -293,7 +293,7 @@ describe('the workflow of a run', () => {
     expect([tries, run.states]).toEqual([2, ['paused', 'stopped']]);
   });
 
-  it('is cancelled though a person must act before it could go on', async () => {
+  it('can be cancelled although a person must act before it could continue', async () => {
     const { run, outcome } = await drive(3, (fresh) => {
       Object.assign(fresh, { term: 1, wish: 'cancel' });
       fresh.at = (stage) => {
@@ -306,7 +306,7 @@ describe('the workflow of a run', () => {
     expect(run.states.at(-1)).toBe('cancelled');
   });
 
-  it('goes on when it is resumed while it stops: the store refuses that it is stopped', async () => {
+  it('continues when it is resumed while it stops, because the store refuses the state stopped', async () => {
     const { run, outcome } = await drive(3, (fresh) => {
       Object.assign(fresh, { term: 1, position: 1, wish: 'stop' });
       fresh.at = (stage) => {
@@ -318,7 +318,7 @@ describe('the workflow of a run', () => {
     expect(run.states).toEqual(['running', 'completed']);
   });
 
-  it('fails with the error when nothing can help', async () => {
+  it('fails with the error when it is terminal', async () => {
     const { run, outcome } = await drive(3, (fresh) => {
       fresh.at = (stage) => {
         if (stage === 'update') throw new TerminalError('Damaged', 'a record is gone');
