@@ -26,7 +26,7 @@ async function outcomes(run: StartedRun) {
   return { draws, reasons };
 }
 
-describe('a scorer that goes wrong costs its own samples', () => {
+describe('a faulty scorer fails only its own samples', () => {
   it.each([
     ['throws', `if (globalThis.seen === 3) throw new Error('no digits here');`, {}, /no digits here/],
     ['gives no number', `if (globalThis.seen === 3) return NaN;`, {}, /finite number, got NaN/],
@@ -47,7 +47,7 @@ describe('a scorer that goes wrong costs its own samples', () => {
     );
   });
 
-  it('when it eats memory for one sample, twice (seed 42)', async () => {
+  it('when it uses too much memory for one sample, twice (seed 42)', async () => {
     const eats = `if (extraInfo.index === 2) { const all = []; for (;;) all.push(new Array(1e6).fill(1.5)); } return solutionStr.length;`;
     const run = await loop.start(
       scoredBy(
@@ -60,7 +60,7 @@ describe('a scorer that goes wrong costs its own samples', () => {
     await loop.reaches(run, 'completed');
     const { draws, reasons } = await outcomes(run);
     expect(reasons.length).toBeGreaterThan(0);
-    // All samples of such a row fail: its group says nothing and is left out.
+    // All samples of such a row fail, so its group has no advantage and is filtered.
     const left = draws.filter(({ fate }) => fate === 'filtered');
     expect(left.map(({ reason }) => reason)).toEqual(left.map(() => '0 of 4 samples are valid'));
     expect(left.length * 4).toBe(reasons.length);
@@ -68,7 +68,7 @@ describe('a scorer that goes wrong costs its own samples', () => {
   });
 });
 
-describe('a scorer that goes wrong too often', () => {
+describe('a scorer that fails too often', () => {
   it('is called again after what it needs was fixed and the run was resumed (seed 42)', async () => {
     const flag = join(loop.home, 'fixed');
     const flaky = `if (solutionStr !== groundTruth && !process.getBuiltinModule('node:fs').existsSync(${JSON.stringify(flag)})) throw new Error('the service is away'); return solutionStr.length;`;
@@ -91,7 +91,7 @@ describe('a scorer that goes wrong too often', () => {
     expect(draws).toHaveLength(8);
   });
 
-  it('pauses the run, which says why and what to do (seed 42)', async () => {
+  it('pauses the run with the reason and a hint (seed 42)', async () => {
     const run = await loop.start(
       scoredBy('often', `if (solutionStr !== groundTruth) throw new Error('never works'); return 1;`),
     );
@@ -108,7 +108,7 @@ describe('a scorer that goes wrong too often', () => {
     await loop.reaches(run, 'cancelled');
   });
 
-  it('pauses a deterministic run at the first accident that happens again: no verdict is made of it (seed 42)', async () => {
+  it('pauses a deterministic run when an accident happens twice for a sample (seed 42)', async () => {
     const hangs = loop.scorer('always-hangs', `if (extraInfo.index % 2 === 0) for (;;); return 1;`);
     const run = await loop.start({
       reward: { timeout: 0.3, custom_reward_function: { path: hangs, deterministic: true } },

@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 
 describe('a run of the stack', () => {
-  it('is begun anew from the store when its workflow has plain arguments, as one of an older build has', async () => {
+  it('is restarted from the store when its workflow has plain arguments, as in an older build', async () => {
     const run = await loop.start({ trainer: { total_training_steps: 30 } });
     await loop.passes(run, 2);
     const carry = { runId: run.runId, store: loop.store.url };
@@ -30,7 +30,7 @@ describe('a run of the stack', () => {
     await loop.reaches(run, 'completed');
   });
 
-  it('looks again where it stands when somebody else answers in the place of its activity', async () => {
+  it('reads its position again when another user answers in place of its activity', async () => {
     const run = await loop.start({ trainer: { total_training_steps: 30 } });
     let answered = 0;
     while (answered < 2 && (await run.log.head())?.position !== 30) {
@@ -41,14 +41,14 @@ describe('a run of the stack', () => {
           .then(
             () => 1,
             () => 0,
-          ); // it had ended by itself
+          ); // it has already ended
     }
     expect(answered).toBeGreaterThan(0);
     await loop.reaches(run, 'completed');
     expect((await run.log.head())?.position).toBe(30);
   });
 
-  it('drops a plain signal, and answers a query only to who has the key', async () => {
+  it('drops a plain signal, and answers only queries that have the key', async () => {
     const run = await loop.start({ trainer: { total_training_steps: 10 } });
     await foreign.workflow.getHandle(run.runId).signal(desiredStateSignal, 'cancel');
     await expect(foreign.workflow.getHandle(run.runId).query('live')).rejects.toThrow();
@@ -57,7 +57,7 @@ describe('a run of the stack', () => {
   });
 });
 
-describe('a workflow that somebody else starts', () => {
+describe('a workflow that another user starts', () => {
   it.each(['trainRun', 'sftRun', 'scheduledRun', 'janitor'])('ends without effect: %s', async (type) => {
     const { runId } = await loop.create();
     const args = [{ runId, store: loop.store.url, schedule: 's', generation: 1, time: '2026-01-01T00:00:00Z' }];

@@ -1,4 +1,4 @@
-/** A fork begins with a state of another run, repeats its numbers or does otherwise, and needs nothing of it later. */
+/** A fork starts from a state of another run, repeats its numbers or not, and needs nothing of it later. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyLedger } from '../../api/ledger/verify.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -71,7 +71,7 @@ describe('a fork (seed 42)', () => {
     expect(await loop.states(origin)).toEqual(before);
   });
 
-  it('goes past the draws that its origin skips', async () => {
+  it('skips the draws that its origin skips', async () => {
     const origin = await loop.completed(recipe);
     await petrel('resume', origin.runId, '--from', '2', '--skip-draws', '--accept', '--wait');
     const fork = await forked(origin.runId, '--from', '2');

@@ -102,7 +102,7 @@ function inside(folder: string): void {
     closeSync(file);
   }
 
-  /** Resumes a run that has paused for want of room, as the person does who made some. */
+  /** Resumes a run that a full disk has paused, after space was freed. */
   async function completes(loop: LoopUnderTest, run: StartedRun): Promise<void> {
     await loop.until(run, 'its end', async () => {
       const status = await run.log.status();
@@ -115,7 +115,7 @@ function inside(folder: string): void {
   }
 
   describe('a full folder store', () => {
-    it('keeps what it has, takes a small record by giving up its ballast, and leaves no half-written file', async () => {
+    it('keeps its objects, deletes its ballast for a small record, and leaves no partial file', async () => {
       const store = await openStore(join(folder, 'alone'));
       const { keepBallast } = await import('../../infra/store/ballast.ts');
       await store.put('runs/a', new Uint8Array(10));
@@ -163,14 +163,14 @@ function inside(folder: string): void {
       else process.env['TMPDIR'] = before;
     });
 
-    it('pauses with the reason, and goes on to the same weights when there is room', async () => {
+    it('pauses with the reason, and continues to the same weights when there is space', async () => {
       const run = await loop.start(recipe);
       await loop.passes(run, 2);
-      // Its worker stands still meanwhile: a fast one might be through before the disk is full.
+      // Its worker is stopped until the disk is full: a fast one might finish before that.
       const worker = loop.process('local-1');
       signalProcess(worker, 'SIGSTOP');
       fill();
-      // Where the servers' own files lie on the full disk nothing can be written down before there is a little room.
+      // With the servers' own files on the full disk, no record can be written before there is a little space.
       if (place !== 'the store') leave(6 * 2 ** 20);
       expect(signalProcess(worker, 'SIGCONT')).toBe(true);
       const { reason } = await loop.reaches(run, 'paused');

@@ -1,6 +1,6 @@
 /**
- * Workflows that run while petrel is replaced by a newer one go on with the new code: so the new code must make the
- * decisions that old histories hold. `npm run record:histories` records one of each kind of run as a new version; stored
+ * Workflows that run while petrel is upgraded continue with the new code. So the new code must make the
+ * decisions of the old histories. `npm run record:histories` records one of each kind of run as a new version; stored
  * ones are never changed.
  */
 import { readFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ describe.skipIf(version !== undefined)('workflow histories of every version', ()
 
   it('are there', () => expect(histories.length).toBeGreaterThanOrEqual(12));
 
-  it.each(histories)('$name is replayed by the workflows of today', async ({ name, history }) => {
+  it.each(histories)('$name is replayed by the current workflows', async ({ name, history }) => {
     Runtime.install({ logger: new DefaultLogger('ERROR') });
     const code = readFileSync(builtFile('workflow-bundle.js'), 'utf8');
     await Worker.runReplayHistory({ workflowBundle: { code } }, history, name).catch((cause: unknown) => {
@@ -41,7 +41,7 @@ describe.skipIf(version !== undefined)('workflow histories of every version', ()
     });
   });
 
-  it('would not be, had the workflow decided otherwise', async () => {
+  it('would fail if the workflow made other decisions', async () => {
     Runtime.install({ logger: new DefaultLogger('ERROR') });
     const code = readFileSync(builtFile('workflow-bundle.js'), 'utf8').replaceAll(
       'stages.advantage(',

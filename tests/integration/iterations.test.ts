@@ -37,7 +37,7 @@ describe('a run of four iterations (seed 42)', () => {
     expect(made).toHaveLength(iterations);
   });
 
-  it('is a chain: every record names the one before it by digest, and states follow each other', async () => {
+  it('is a chain: every record names its predecessor by digest, and the states match', async () => {
     const term = await run.log.newestTerm();
     let [parent, state] = [term?.digest, term?.record.startState];
     for (const { batch, batchDigest, update, updateDigest } of made) {
@@ -59,7 +59,7 @@ describe('a run of four iterations (seed 42)', () => {
       expect(batch.draws.flatMap(({ samples }) => samples)).toEqual(Array.from({ length: 16 }, (_, b) => b));
   });
 
-  it('moves its counters on, and hands them from record to record', () => {
+  it('advances its counters from record to record', () => {
     made.forEach(({ batch, update }, i) => {
       expect(batch.before).toMatchObject({ cursor: 4 * i, optimizerSteps: i, badSteps: 0 });
       expect(batch.after).toMatchObject({ cursor: 4 * (i + 1), optimizerSteps: i + 1 });
@@ -99,12 +99,12 @@ describe('a run of four iterations (seed 42)', () => {
     expect(made.every(({ update }) => Number(update.metrics['actor/grad_norm']) > 0)).toBe(true);
   });
 
-  it('learns: sevens become more', () => {
+  it('learns: the share of sevens rises', () => {
     const scores = made.map(({ batch }) => Number(batch.metrics['critic/score/mean']));
     expect(scores.at(-1)).toBeGreaterThan(scores[0] ?? 1);
   });
 
-  it('names results that are there, and a batch that can be read', async () => {
+  it('names existing results and a readable batch', async () => {
     for (const { batch } of made) {
       for (const jobId of batch.results)
         expect(await readRecord(loop.store, keys.result(run.runId, jobId), resultRecord)).toBeDefined();
@@ -122,7 +122,7 @@ describe('a run of four iterations (seed 42)', () => {
       ).toBeUndefined();
   });
 
-  it('leaves a log that tells its story', async () => {
+  it('writes its main events to the log', async () => {
     await loop.said(run, /completed/);
     expect(await loop.lines(run)).toEqual(
       expect.arrayContaining([
@@ -133,7 +133,7 @@ describe('a run of four iterations (seed 42)', () => {
     );
   });
 
-  it('replays from its history, with the workflow code as it is', async () => {
+  it('replays from its history with the current workflow code', async () => {
     const history = await loop.client.workflow.getHandle(run.runId).fetchHistory();
     Runtime.install({ logger: new DefaultLogger('ERROR') });
     await Worker.runReplayHistory(
@@ -146,7 +146,7 @@ describe('a run of four iterations (seed 42)', () => {
     );
   });
 
-  it('leaves event loops free: what is heavy is done elsewhere', async () => {
+  it('does not block event loops, because heavy work runs on other threads', async () => {
     const workers = await listWorkers(loop.nc, timings.local);
     for (const { worker, loopDelayMs } of workers) console.log(`${worker}: event loop delay p99.9 ${loopDelayMs} ms`);
     expect(workers.map(({ worker }) => worker)).toEqual(['local-1']);

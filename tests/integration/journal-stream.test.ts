@@ -23,7 +23,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The journal as one worker has it, and how often it was told that entries were lost. */
+/** The journal of one worker, and how often it learned that entries were lost. */
 async function worker(incarnation: string) {
   const nc = await connectNats(server, incarnation);
   connections.push(nc);
@@ -33,7 +33,7 @@ async function worker(incarnation: string) {
 }
 
 describe('the stream of the journal', () => {
-  it('gives a job what all workers wrote of it, in order, and nothing else, until the job is done', async () => {
+  it('returns all entries of a job, from all workers, in order, until the job is done', async () => {
     const [a, b] = [await worker('a'), await worker('b')];
     expect(await a.journal.read('run', 'job')).toEqual([]); // and the stream is declared
     expect(await b.journal.read('run', 'job')).toEqual([]);
@@ -51,14 +51,14 @@ describe('the stream of the journal', () => {
     expect(await b.journal.read('run', 'another')).toEqual(['other']);
   });
 
-  it('asks for it all again when it was not there yet', async () => {
+  it('asks for all tokens again when the stream did not exist yet', async () => {
     const a = await worker('a');
     a.journal.publish('run', 'early', 'first', 1);
     expect(await poll(async () => a.told.losses === 1, bounded)).toBe(true);
     expect(await a.journal.read('run', 'early')).toEqual([]);
   });
 
-  it('asks for it all again when the server lost it, or ended and came back', async () => {
+  it('asks for all tokens again when the server lost the stream or was restarted', async () => {
     const a = await worker('a');
     await a.journal.read('run', 'lost');
     await (await jetstreamManager(a.nc)).streams.delete(journalStream);
@@ -72,7 +72,7 @@ describe('the stream of the journal', () => {
     expect(await a.journal.read('run', 'lost')).toEqual(['again']);
   });
 
-  it('leaves entries out rather than keep them while there is no server', async () => {
+  it('drops entries instead of buffering them while there is no server', async () => {
     const a = await worker('a');
     await a.journal.read('run', 'offline');
     const cut = cutOff(a.nc);

@@ -89,7 +89,7 @@ function stands(id: string): Promise<Standing> {
   return inject.stands(id, AbortSignal.timeout(patienceMs));
 }
 
-/** What the journal has of the job that this draw belongs to. */
+/** The journal entries of this draw's job. */
 async function journalOf(runId: string, draw: unknown): Promise<JournalMessage[]> {
   const { state } = await (await jetstreamManager(loop.nc)).streams.info(journalStream, {
     subjects_filter: `journal.${runId}.>`,
@@ -134,7 +134,7 @@ describe('with responses of 512 tokens', () => {
     },
   );
 
-  it('a damaged or forked journal is dropped, not believed', async () => {
+  it('a damaged or forked journal is rejected', async () => {
     inject.arm({
       id: 'forged',
       point: 'sample.token',
@@ -159,7 +159,7 @@ describe('with responses of 512 tokens', () => {
     await loop.reaches(run, 'completed');
     const rollouts = await rolloutsOf(run);
     expect([rollouts.trajectories, rollouts.states]).toEqual([undisturbed.trajectories, undisturbed.states]);
-    // One sample was contradicted from its first token on: it alone starts anew.
+    // One sample was contradicted from its first token on: only this one starts from its first token.
     expect(await loop.said(run, /resumed 7 of 8 samples/)).toHaveLength(1);
     expect(
       await loop.said(
@@ -170,7 +170,7 @@ describe('with responses of 512 tokens', () => {
   });
 });
 
-/** Another story of the first sample, told as one tells a true one. */
+/** Other tokens for the first sample, in a valid form. */
 function forked({ runId, jobId, weights, arithmetic, segments }: JournalMessage): JournalMessage {
   const [segment] = segments;
   if (segment === undefined) throw new Error('the first message has segments');

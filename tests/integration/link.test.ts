@@ -6,7 +6,7 @@ import { connectNats } from '../../infra/nats/connection.ts';
 import { linkOf } from '../../infra/nats/link.ts';
 import { startNats } from '../servers.ts';
 
-it('who waits for an answer of a server that is killed learns it at once, and hears when it is back', async () => {
+it('a request to a server that is killed fails at once, and the link reports when the server is back', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-link-'));
   const server = await startNats(folder);
   const nc = await connectNats(server, 'link');

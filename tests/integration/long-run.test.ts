@@ -77,7 +77,7 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
     run = await loop.start(recipe(iterations));
   });
 
-  it('obeys every desired state, also one that is set while it continues', async () => {
+  it('obeys every desired state, also one that is set while it continues as new', async () => {
     const pump = signals();
     for (let boundary = 0; boundary < 4; boundary++) {
       const before = await execution();
@@ -116,7 +116,7 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
     expect((await run.log.checkpoints()).map(({ record }) => record.iteration).reverse()).toEqual(every(4, 1));
   });
 
-  it('is one run for whoever asks: its newest execution names the one before', async () => {
+  it('is one run for every client: its newest execution names the previous one', async () => {
     const history = await loop.client.workflow.getHandle(run.runId).fetchHistory();
     const started = history.events?.[0]?.workflowExecutionStartedEventAttributes;
     expect(started?.continuedExecutionRunId).toBeTruthy();

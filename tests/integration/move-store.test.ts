@@ -36,7 +36,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** The lines of the shell block that has this text, with real words for those in angle brackets. */
+/** The lines of the shell block that has this text, with values for the words in angle brackets. */
 function documented(sign: string, words: Readonly<Record<string, string>>): string[] {
   const blocks = [...readFileSync(join(packageRoot(), 'docs/operations.md'), 'utf8').matchAll(/```sh\n(.*?)```/gs)].map(
     ([, block]) => block ?? '',
@@ -92,7 +92,7 @@ async function expectMoved({ runId }: StartedRun, url: string): Promise<void> {
 }
 
 describe('a run that is stopped, copied and resumed (seed 42)', () => {
-  it('goes on in another folder to the same weights', async () => {
+  it('continues in another folder to the same weights', async () => {
     const run = await begun();
     const newStore = join(loop.home, 'new-store');
     const lines = documented('cp -r', { 'run id': run.runId, 'old store': oldStore, 'new store': newStore });
@@ -101,7 +101,7 @@ describe('a run that is stopped, copied and resumed (seed 42)', () => {
     await expectMoved(run, newStore);
   });
 
-  it('goes on in a bucket to the same weights', async () => {
+  it('continues in a bucket to the same weights', async () => {
     const run = await begun();
     const lines = documented('aws s3 sync', {
       'run id': run.runId,

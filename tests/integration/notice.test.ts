@@ -73,7 +73,7 @@ async function metadataService(): Promise<MetadataService> {
   return service;
 }
 
-/** The process comes to the armed point, is told to leave while it stands there, and goes on. */
+/** The process reaches the armed point, is told to leave while it is stopped there, and continues. */
 async function whenItStands(id: string, tell: (process: ProcessIdentity) => void): Promise<void> {
   tell(await standing(id));
   inject.disarmAll();
@@ -117,7 +117,7 @@ async function left(run: StartedRun, worker: string, restarts: number): Promise<
 
 const restartsOf = (worker: string) => inject.child(worker)?.restarts ?? 0;
 
-describe('a rollout worker that is told to leave in the midst of its samples', () => {
+describe('a rollout worker that is told to leave during its samples', () => {
   let undisturbed: string[];
   beforeAll(async () => {
     const run = await loop.start(longRecipe(model));
@@ -174,7 +174,7 @@ describe('with a small model', () => {
     undisturbed = await loop.states(run);
   });
 
-  it('a trainer that is told to leave in the midst of an update finishes it and saves: nothing is replayed', async () => {
+  it('a trainer that is told to leave during an update finishes it and saves, so nothing is replayed', async () => {
     const restarts = restartsOf('train-1');
     inject.arm({
       id: 'updating',
@@ -196,7 +196,7 @@ describe('with a small model', () => {
     );
   });
 
-  it('a trainer that is told to leave between updates saves what it has', async () => {
+  it('a trainer that is told to leave between updates saves its state', async () => {
     const restarts = restartsOf('train-1');
     inject.arm({ id: 'between', point: 'sample.token', facts: { draw: 9, sample: 0, position: 2 }, action: 'stand' });
     const run = await loop.start(recipe);
@@ -213,7 +213,7 @@ describe('with a small model', () => {
     expect((await loop.lines(run)).filter((line) => line.includes('replayed'))).toEqual([]);
   });
 
-  it('a reward worker that is told to leave finishes the samples in hand', async () => {
+  it('a reward worker that is told to leave finishes the samples in flight', async () => {
     const restarts = restartsOf('score-1');
     inject.arm({
       id: 'scoring',

@@ -1,4 +1,4 @@
-/** What `petrel plan` says of memory and disk, against what a run takes. */
+/** What `petrel plan` says of memory and disk, compared with a run. */
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -67,7 +67,7 @@ function bytesBelow(folder: string): number {
     .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
 }
 
-it('--measure gives seconds and tokens of an iteration, and leaves nothing', { timeout: 120_000 }, async () => {
+it('--measure gives seconds and tokens of an iteration, and leaves nothing behind', { timeout: 120_000 }, async () => {
   user.recipe('recipe.yaml', { trainer: { total_training_steps: 50 } });
   const temporary = join(user.folder, 'temporary');
   mkdirSync(temporary);

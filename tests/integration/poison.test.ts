@@ -51,7 +51,7 @@ describe('a sample that crashes every rollout engine (seed 42)', () => {
     await loop.said(run, /sample 2 of draw 6 \(row \d+\) is poison/);
   });
 
-  it('pauses a deterministic run, which goes on to the undisturbed weights when the poison is gone', async () => {
+  it('pauses a deterministic run, which continues to the undisturbed weights when the poison is removed', async () => {
     const recipe = { trainer: { total_training_steps: 3 } };
     const undisturbed = await loop.completed(recipe);
     injector.arm(poisoned);
@@ -69,7 +69,7 @@ describe('a sample that crashes every rollout engine (seed 42)', () => {
 });
 
 describe('a batch that crashes every trainer (seed 42)', () => {
-  it('pauses the run with the offer to skip it; skipped by record, it stays skipped when it is replayed', async () => {
+  it('pauses the run with the offer to skip it; a replay skips it too', async () => {
     injector.arm({ id: 'batch', point: 'write.step', facts: { iteration: 2 }, action: 'segv', always: true });
     const run = await loop.start({ trainer: { total_training_steps: 4 } });
     expect((await loop.reaches(run, 'paused')).reason).toMatchObject({
@@ -96,7 +96,7 @@ describe('a batch that crashes every trainer (seed 42)', () => {
     expect(stored?.record.steps).toEqual([]);
   });
 
-  it('cannot be skipped when none waits, nor while the run is at work', async () => {
+  it('cannot be skipped when no batch waits, nor while the run is running', async () => {
     const run = await loop.completed({ trainer: { total_training_steps: 2 } });
     await expect(
       skipBatch({ runId: run.runId, log: run.log } as Parameters<typeof skipBatch>[0]),
@@ -105,7 +105,7 @@ describe('a batch that crashes every trainer (seed 42)', () => {
 });
 
 describe('a worker that fails everything (seed 42)', () => {
-  it('stops pulling and shows unhealthy; the run goes on with the others, and a fresh process takes its place', async () => {
+  it('stops pulling and is unhealthy; the run continues with other workers, and a new process replaces it', async () => {
     const before = loop.process('sample-1');
     injector.arm({ id: 'broken', point: 'job.begin', process: 'sample-1', action: 'throw', always: true });
     const run = await loop.completed({ trainer: { total_training_steps: 6 } });

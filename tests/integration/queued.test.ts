@@ -6,7 +6,7 @@ const loop = new LoopUnderTest();
 beforeAll(() => loop.up());
 afterAll(() => loop.remove());
 
-/** A run that holds the trainer until it is told otherwise: paused, its lease would be given back. */
+/** A run that holds the trainer until the test releases it; a paused run would release its lease. */
 const long = { trainer: { total_training_steps: 100_000 } };
 
 async function queuedBehind(holder: StartedRun, overrides = {}): Promise<StartedRun> {
@@ -20,7 +20,7 @@ async function queuedBehind(holder: StartedRun, overrides = {}): Promise<Started
 }
 
 describe('two runs on one trainer (seed 42)', () => {
-  it('train one after the other, and the second says for whom it waits', async () => {
+  it('train one after the other, and the second shows for which run it waits', async () => {
     const first = await loop.start(long);
     await loop.passes(first, 3);
     const second = await queuedBehind(first);
@@ -38,7 +38,7 @@ describe('two runs on one trainer (seed 42)', () => {
     expect(await loop.states(second)).toEqual((await loop.states(first)).slice(0, 3));
   });
 
-  it('give it to those that wait in the order in which they came', async () => {
+  it('get it in the order of their first request', async () => {
     const first = await loop.start(long);
     await loop.passes(first, 1);
     const waiting = [await queuedBehind(first), await queuedBehind(first), await queuedBehind(first)];
@@ -49,7 +49,7 @@ describe('two runs on one trainer (seed 42)', () => {
     expect(new Set(begun).size).toBe(3);
   });
 
-  it('do so, too, when one is deterministic and the other is not', async () => {
+  it('do the same when one is deterministic and the other is not', async () => {
     const first = await loop.start(long);
     await loop.passes(first, 1);
     const second = await queuedBehind(first, { deterministic: false });
@@ -58,7 +58,7 @@ describe('two runs on one trainer (seed 42)', () => {
     expect((await second.log.newestTerm())?.record.profile).toMatchObject({ id: 'any', deterministic: false });
   });
 
-  it('can be told to end while they wait: nothing was made, nothing is saved', async () => {
+  it('can be stopped while they wait, and save nothing', async () => {
     const first = await loop.start(long);
     await loop.passes(first, 1);
     const [stopped, cancelled] = [await queuedBehind(first), await queuedBehind(first)];
@@ -68,7 +68,7 @@ describe('two runs on one trainer (seed 42)', () => {
     expect(await loop.ended(cancelled)).toEqual({ state: 'cancelled', position: 0 });
     await loop.tell(first, 'pause');
     await loop.reaches(first, 'paused');
-    // A paused run gives its trainer back, and one that was stopped while it waited starts from the beginning.
+    // A paused run releases its trainer, and a run that was stopped while it waited starts at iteration 1.
     await loop.resume(stopped);
     await loop.reaches(stopped, 'completed');
     await loop.tell(first, 'cancel');

@@ -11,7 +11,7 @@ const loop = new LoopUnderTest();
 beforeAll(() => loop.up());
 afterAll(() => loop.remove());
 
-/** The Temporal server loses its database while nobody watches over it. */
+/** The Temporal server loses its database while its supervisor is stopped. */
 async function loseDatabase(): Promise<void> {
   const { pid } = loop.supervisor();
   process.kill(pid, 'SIGSTOP');
@@ -26,7 +26,7 @@ async function loseDatabase(): Promise<void> {
 }
 
 describe('a run whose command ended before it started the workflow', () => {
-  it('is begun by the stack, and stays paused until it is resumed when its owner has paused it by then', async () => {
+  it('is started by the stack, and stays paused if its user has paused it before', async () => {
     const [run, held] = [await loop.create(), await loop.create()];
     expect((await runWords(loop.home, ['pause', held.runId])).out).toContain('is paused');
     const asked = (await held.log.status())?.n ?? 0;
@@ -45,7 +45,7 @@ describe('a run whose command ended before it started the workflow', () => {
 });
 
 describe('when the Temporal server loses its database (seed 42)', () => {
-  it('a running and a paused run get their workflows again by themselves, and end with the undisturbed weights', async () => {
+  it('a running and a paused run get new workflows by themselves, and end with the undisturbed weights', async () => {
     const recipe = { trainer: { total_training_steps: 6, save_freq: 2 } };
     const undisturbed = await loop.start(recipe);
     await loop.reaches(undisturbed, 'completed');
@@ -65,7 +65,7 @@ describe('when the Temporal server loses its database (seed 42)', () => {
     const wanted = await loop.states(undisturbed);
     expect(await loop.states(running)).toEqual(wanted);
     expect(await loop.states(paused)).toEqual(wanted);
-    // Runs that are over are forgotten.
+    // Ended runs are no longer registered.
     await loop.until(running, 'no driven run', async () => drivenRuns(loop.home).length === 0);
   });
 });

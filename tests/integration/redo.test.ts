@@ -1,4 +1,4 @@
-/** resume --from on the real stack: what is given up no longer counts, and a redo gives the same numbers or others, as asked. */
+/** resume --from on the real stack: later iterations are abandoned, and a redo gives the same or other numbers, as requested. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyLedger } from '../../api/ledger/verify.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -22,14 +22,14 @@ const petrel = (...words: string[]) => runWords(loop.home, words);
 const drawsOf = async (run: StartedRun) =>
   (await loop.iterations(run)).map(({ batch }) => batch.draws.map(({ draw }) => draw));
 
-/** The run's states, once the ledger has been proven. */
+/** The run's states, after its ledger was verified. */
 async function provenStates(run: StartedRun): Promise<string[]> {
   expect((await verifyLedger(loop.store, run.runId, { deep: true })).faults).toEqual([]);
   return loop.states(run);
 }
 
 describe('resume --from (seed 42)', () => {
-  it('lists what is given up, needs --accept, and repeats the numbers', async () => {
+  it('lists the abandoned iterations, needs --accept, and repeats the numbers', async () => {
     const run = await loop.completed(recipe);
     await expect(petrel('resume', run.runId, '--from', '3')).rejects.toMatchObject({
       message: expect.stringContaining('iterations 4 to 6 no longer count'),
@@ -69,7 +69,7 @@ describe('resume --from (seed 42)', () => {
     });
   });
 
-  it('begins with the base again, and a redo of a redo may go back further', async () => {
+  it('can start from the base again, and a redo of a redo may go back further', async () => {
     const run = await loop.completed(recipe);
     await petrel('resume', run.runId, '--from', '4', '--accept', '--wait');
     await petrel('resume', run.runId, '--from', '0', '--accept', '--wait');
@@ -77,7 +77,7 @@ describe('resume --from (seed 42)', () => {
     expect(await provenStates(run)).toEqual(undisturbed);
   });
 
-  it('with --skip-draws trains on others, and every draw has one outcome', async () => {
+  it('with --skip-draws uses other draws, and every draw has one outcome', async () => {
     const run = await loop.completed(recipe);
     await petrel('resume', run.runId, '--from', '2', '--skip-draws', '--accept', '--wait');
     const draws = await drawsOf(run);
@@ -92,7 +92,7 @@ describe('resume --from (seed 42)', () => {
     expect(states[2]).not.toBe(undisturbed[2]);
   });
 
-  it('is the only way on for a run that was cancelled', async () => {
+  it('is the only way to continue a cancelled run', async () => {
     const run = await loop.start(recipe);
     await loop.passes(run, 2);
     await loop.tell(run, 'cancel');
@@ -102,7 +102,7 @@ describe('resume --from (seed 42)', () => {
     expect(await provenStates(run)).toEqual(undisturbed);
   });
 
-  it('goes on in a paused run, whose workflow finds itself in the new term', async () => {
+  it('works in a paused run, whose workflow continues in the new term', async () => {
     const run = await loop.start(recipe);
     await loop.passes(run, 2);
     await loop.tell(run, 'pause');
@@ -112,7 +112,7 @@ describe('resume --from (seed 42)', () => {
     expect((await loop.iterations(run)).map(({ update }) => update.term)).toEqual([1, 2, 2, 2, 2, 2]);
   });
 
-  it('is refused while the run is at work, as a second resume is', async () => {
+  it('is refused while the run is running, and so is a second resume', async () => {
     const run = await loop.start(recipe);
     await loop.reaches(run, 'running');
     await expect(petrel('resume', run.runId, '--from', '0', '--accept')).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-/** Retention on a real run: the janitor takes what the floor frees, the run goes on from what is left, to the same weights. */
+/** Retention on a real run: the janitor removes what the floor frees, and the run continues to the same weights. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyBatches, verifyCheckpoints } from '../../api/checkpoints/verify.ts';
 import { trainingSamples } from '../../api/runs/samples.ts';
@@ -36,7 +36,7 @@ beforeAll(async () => {
 afterAll(() => loop.remove());
 
 describe('a run that keeps two checkpoints (one was asked for)', () => {
-  it('goes on while a janitor works, and after its trainer was killed: to the weights of a run that keeps all', async () => {
+  it('continues during a janitor’s passes, and after its trainer was killed, to the weights of a run that keeps everything', async () => {
     await loop.passes(run, 7);
     await sweepTwice();
     expect((await readRetention(run.log)).floor).toBeGreaterThanOrEqual(4);
@@ -48,7 +48,7 @@ describe('a run that keeps two checkpoints (one was asked for)', () => {
     expect(await loop.states(run)).toEqual(await loop.states(everything));
   });
 
-  it('has two checkpoints, the batches after the older one, and the weights of its end; all of them whole', async () => {
+  it('has two checkpoints, the batches after the older one, and the weights of its end, all intact', async () => {
     await sweepTwice();
     expect((await run.log.checkpoints()).map(({ record }) => record.iteration)).toEqual([12, 10]);
     const verdicts = [
@@ -68,21 +68,21 @@ describe('a run that keeps two checkpoints (one was asked for)', () => {
       for (const job of batch.results) expect(await loop.store.head(keys.result(run.runId, job))).toBeDefined();
   });
 
-  it('says of samples that are gone that retention took them', async () => {
+  it('reports removed samples as removed by retention', async () => {
     const ports = { log: run.log, cache: loop.home };
     const made = await loop.iterations(run);
     await expect(trainingSamples(made[2]!.batch, ports)).rejects.toMatchObject({ code: 'RemovedByRetention' });
     expect(await trainingSamples(made[11]!.batch, ports)).toHaveLength(16);
   });
 
-  it('has lost nothing of the run beside it, which keeps all', async () => {
+  it('has removed nothing of the other run, which keeps everything', async () => {
     expect((await everything.log.checkpoints()).map(({ record }) => record.iteration)).toEqual([12, 10, 8, 6, 4, 2]);
     expect((await verifyBatches(everything.log, 0, () => {})).every(({ ok }) => ok)).toBe(true);
   });
 });
 
 describe('the janitor of the stack', () => {
-  it('is a Schedule whose workflow goes over the store', async () => {
+  it('is a Schedule whose workflow cleans the store', async () => {
     const id = janitorId(loop.store.url);
     const schedule = loop.client.schedule.getHandle(id);
     await loop.until(

@@ -1,4 +1,4 @@
-/** Two stacks, each in its own home, and one run: by hand-over, by take-over, and when a stack comes back late. */
+/** Two stacks, each in its own home, and one run: moving it, taking it over, and a stack that comes back late. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync } from 'node:fs';
@@ -64,7 +64,7 @@ async function stopped(): Promise<StartedRun> {
 }
 
 describe('another machine (seed 42)', () => {
-  it('that has only the store goes on with a stopped run to the same numbers', async () => {
+  it('that has only the store continues a stopped run to the same numbers', async () => {
     const run = await copied(await stopped(), 'only-the-store');
     const { out } = await there('resume', run.runId, '--store', run.log.store.url, '--wait', '--json');
     expect(JSON.parse(out)).toMatchObject({
@@ -79,7 +79,7 @@ describe('another machine (seed 42)', () => {
 });
 
 describe('a run that another stack drives (seed 42)', () => {
-  it('is taken over with --accept; the first stack is told who has it, and leaves its state alone', async () => {
+  it('is taken over with --accept; the first stack learns which stack has it, and no longer writes its state', async () => {
     const run = await begun();
     const store = run.log.store.url;
     await expect(there('resume', run.runId, '--store', store)).rejects.toMatchObject({
@@ -96,7 +96,7 @@ describe('a run that another stack drives (seed 42)', () => {
     await loop.said(run, new RegExp(`${stackName(loop.home)} stops driving this run`));
   });
 
-  it('while the first stack is cut off: what it commits late is refused', async () => {
+  it('while the first stack is disconnected: its late commits are refused', async () => {
     const run = await begun();
     const control = loop.process('control');
     signalProcess(control, 'SIGSTOP');
@@ -125,14 +125,14 @@ describe('a run that another stack drives (seed 42)', () => {
 });
 
 describe('rivals', () => {
-  it('for one name get a run each; the name means the newest', async () => {
+  it('for one name get one run each; the name means the newest one', async () => {
     const runs = await Promise.all([loop.create({ name: 'same' }), loop.create({ name: 'same' })]);
     expect(new Set(runs.map(({ runId }) => runId)).size).toBe(2);
     const { runId } = (await here('status', 'same', '--json')).json<{ runId: string }>();
     expect(runs.map((run) => run.runId)).toContain(runId);
   });
 
-  it('for the first term of a run: one opens it, the other ends and names it', async () => {
+  it('for the first term of a run: one opens it, and the other ends with the winner’s name', async () => {
     const run = await loop.create(recipe);
     await Promise.all([loop.drive(run), there('resume', run.runId, '--store', run.log.store.url)]);
     await loop.reaches(run, 'completed');
@@ -144,7 +144,7 @@ describe('rivals', () => {
     ]);
   });
 
-  it('for one home: a second supervisor says that there is one, and leaves', async () => {
+  it('for one home: a second supervisor reports the first one and exits', async () => {
     const second = spawn(process.execPath, [builtFile('infra/stack/supervisor-main.js'), loop.home], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });

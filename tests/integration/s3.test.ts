@@ -43,7 +43,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
 });
 
-/** What two equal runs agree on, wherever their records lie. */
+/** The parts of the records on which two equal runs agree, in any store. */
 const essence = ({ batch, update }: Iteration) => ({
   tensors: batch.tensors,
   state: update.stateDigest,
@@ -52,7 +52,7 @@ const essence = ({ batch, update }: Iteration) => ({
 });
 
 describe('a deterministic run in a bucket, with every role in a process of its own and a trainer that is killed', () => {
-  it('gives the states, batches and metrics that it gives in a folder', async () => {
+  it('gives the same states, batches and metrics as in a folder', async () => {
     const wanted = (await onFolder.iterations(inFolder as StartedRun)).map(essence);
     expect(wanted).toHaveLength(4);
     expect((await onS3.iterations(inBucket as StartedRun)).map(essence)).toEqual(wanted);
@@ -75,13 +75,13 @@ describe('a deterministic run in a bucket, with every role in a process of its o
     }
   });
 
-  it('has a ledger in order', async () => {
+  it('has a ledger without faults', async () => {
     expect(await onS3.faults()).toEqual([]);
   });
 });
 
 describe('a run whose store refuses everything for longer than any request is repeated', () => {
-  it('waits for it, and goes on to the same weights', async () => {
+  it('waits for it, and continues to the same weights', async () => {
     const run = await onS3.start(recipe);
     await onS3.passes(run, 2);
     let down = true;

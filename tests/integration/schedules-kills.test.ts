@@ -37,7 +37,7 @@ async function everything(): Promise<void> {
   await injector.kill(await Promise.all(names.map((name) => injector.victim(name))));
 }
 
-describe('a schedule that fires every two seconds goes on by itself', () => {
+describe('a schedule that fires every two seconds continues by itself', () => {
   it('when the Temporal server, the control process or all of the stack is killed', async () => {
     const log = await schedules.add('clock', short, '--every', '2s');
     await continues(log);
@@ -60,7 +60,7 @@ describe('a schedule that fires every two seconds goes on by itself', () => {
 describe('when the control process dies at a time of the schedule', () => {
   it.each([
     [1, 'before it decides', { point: 'decide.before', facts: { kind: 'firing' } }],
-    [2, 'when it has decided and the run is not there', { point: 'decide.after', facts: { kind: 'firing' } }],
+    [2, 'when it has decided and the run does not exist', { point: 'decide.after', facts: { kind: 'firing' } }],
     [3, 'when the run is claimed and empty', { point: 'decide.after', facts: { kind: 'run' } }],
   ] as const)('(%i) %s, exactly one run comes of it', async (n, _when, place) => {
     const id = `control-${n}`;
@@ -80,7 +80,7 @@ describe('when the control process dies at a time of the schedule', () => {
 });
 
 describe('when Temporal’s database is lost', () => {
-  it('schedules come back as they were wanted, with what waited and what was paused', async () => {
+  it('schedules come back in their desired state, with waiting times and pauses', async () => {
     const waits = await schedules.add('waits', long, '--every', '1d', '--overlap', 'buffer');
     const first = await schedules.startedBy(waits, second(1));
     await schedules.send(waits, second(2));
@@ -115,7 +115,7 @@ describe('when Temporal’s database is lost', () => {
     expect(await outcomes(waits)).toEqual(['1 started', '2 waiting', '2 started']);
   });
 
-  it('and an older copy put back, what was wanted since counts', async () => {
+  it('and an older copy is restored, later desired states are kept', async () => {
     const older = join(loop.home, 'older');
     const changed = await schedules.add('changed', short, '--every', '1d');
     const gone = await schedules.add('gone', short, '--every', '1d');

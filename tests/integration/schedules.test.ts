@@ -45,7 +45,7 @@ describe('a schedule', () => {
     );
   });
 
-  it('makes one run of one time, whoever fires it and how often', async () => {
+  it('creates one run per time, however often it is fired', async () => {
     const log = await schedules.add('once', short, '--every', '1d', '--overlap', 'all');
     const answers = await Promise.all([1, 2, 3, 4].map(() => schedules.fire(log, second(5))));
     expect(new Set(answers.map(({ runId }) => runId)).size).toBe(1);
@@ -55,7 +55,7 @@ describe('a schedule', () => {
     expect(await schedules.runsNamed('once')).toHaveLength(1);
   });
 
-  it('is frozen when it is added: files may change or go, and --replace takes the new ones', async () => {
+  it('copies its inputs when it is added; --replace uses changed files', async () => {
     const scorer = loop.scorer('first', 'return 1;');
     const custom = { reward: { custom_reward_function: { path: scorer, deterministic: true } } };
     const log = await schedules.add('frozen', { ...short, ...custom }, '--every', '1d');
@@ -75,7 +75,7 @@ describe('a schedule', () => {
     expect((await schedules.show('frozen')).times).toEqual({ type: 'every', everyMs: 2 * 86_400_000 });
   });
 
-  it('shows what it was asked for', async () => {
+  it('shows its settings', async () => {
     await schedules.add(
       'options',
       short,
@@ -107,7 +107,7 @@ describe('a schedule', () => {
     );
   });
 
-  it('that is paused starts nothing by itself, but what a person triggers', async () => {
+  it('that is paused starts only triggered runs', async () => {
     const log = await schedules.add('paused', short, '--every', '1d');
     await schedules.petrel('schedule', 'pause', 'paused', '--note', 'no disk');
     expect((await describeSchedule(loop.client, temporalScheduleId(log)))?.paused).toBe(true);
@@ -120,7 +120,7 @@ describe('a schedule', () => {
     await loop.reaches(await schedules.startedBy(log, second(2)), 'completed');
   });
 
-  it('of another stack is left to it, until this one takes it over', async () => {
+  it('of another stack is fired by that stack until this one takes it over', async () => {
     const log = await schedules.add('moved', short, '--every', '1d');
     await changeSchedule(log, () => ({ state: 'active', owner: 'elsewhere-123456' }), new Date());
     await schedules.until(
@@ -202,14 +202,14 @@ describe('when a run of the schedule has not ended', () => {
     await schedules.end(third);
   });
 
-  it('all: they run side by side', async () => {
+  it('all: they run in parallel', async () => {
     const log = await schedules.add('all', long, '--every', '1d', '--overlap', 'all');
     const runs = [await schedules.startedBy(log, second(1)), await schedules.startedBy(log, second(2))];
     expect((await schedules.show('all')).active.map(({ runId }) => runId)).toEqual(runs.map(({ runId }) => runId));
     for (const run of runs) await schedules.end(run);
   });
 
-  it('a backfill starts run after run in order of time, and what the clock brings goes first', async () => {
+  it('a backfill starts its runs one after another in order of time, after regular times', async () => {
     const log = await schedules.add(
       'past',
       long,

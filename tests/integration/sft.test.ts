@@ -35,7 +35,7 @@ describe('a supervised run (seed 42)', () => {
     expect(losses.at(-1)).toBeLessThan(0.6 * (losses[0] ?? 0));
   });
 
-  it('learns responses only: every scored token is one of a response, and no prompt token is', async () => {
+  it('learns only responses: every scored token belongs to a response, none to a prompt', async () => {
     const { inputs } = await run.log.revision();
     const dataset = openDataset(await readDataset(loop.store, inputs.train), new BlockCache(1 << 20));
     const tokenizer = await openTokenizer(await modelFolder(loop.store, inputs.model, loop.home, 'text'));
@@ -70,7 +70,7 @@ describe('a supervised run (seed 42)', () => {
     }
   });
 
-  it('makes its batches from rows alone: no responses, no scores', () => {
+  it('makes its batches from rows alone, without sampling and scoring', () => {
     for (const { batch } of made) expect(batch.results.map((jobId) => jobId.split('-')[0])).toEqual(['advantage']);
   });
 });

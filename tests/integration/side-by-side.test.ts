@@ -21,7 +21,7 @@ async function statesOf(runs: readonly StartedRun[]): Promise<string[][]> {
 }
 
 describe('two runs side by side (seed 42)', () => {
-  it('share a rollout worker without dropping each other’s samples, and learn what they learn alone', async () => {
+  it('share a rollout worker without dropping each other’s samples, and get the same weights as alone', async () => {
     const together = await statesOf(await Promise.all(recipes.map((recipe) => loop.start(recipe))));
     const alone: string[][] = [];
     for (const recipe of recipes) alone.push(...(await statesOf([await loop.start(recipe)])));

@@ -1,4 +1,4 @@
-/** What all seeds share: one stack with the injector, the recipe, and what the undisturbed run gave. */
+/** What all seeds share: one stack with the injector, the recipe, and the results of the undisturbed run. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -12,7 +12,7 @@ import { LoopUnderTest, onePool } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { iterations } from './plan.ts';
 
-/** What two equal runs must agree on, iteration by iteration. */
+/** The values on which two equal runs must agree, per iteration. */
 export type Essence = readonly unknown[];
 
 export class Bed {
@@ -36,7 +36,7 @@ export class Bed {
     if (this.#scorer === '') this.#scorer = this.#writeScorer();
   }
 
-  /** The run that nobody disturbs: once for all, since layouts give the same bits. */
+  /** The undisturbed run. One run is enough, because all layouts give the same bits. */
   async reference(): Promise<Essence> {
     if (this.#reference !== undefined) return this.#reference;
     const run = await this.loop.start(this.recipe());

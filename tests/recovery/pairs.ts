@@ -1,7 +1,7 @@
 /**
- * The committed list of faults × stages: at which point of the code a process stands when the fault is done, and what is
- * done then. A pair counts only when a process came to the point, by its own log, while it held a job of that stage or
- * stood at that decision.
+ * The committed list of faults × stages: the point of the code that a process has reached when the fault happens, and the
+ * fault. A pair counts only when a process reached the point, by its own log, while it held a job of that stage or made
+ * that decision.
  */
 import type { FaultFacts, FaultPoint } from '../../infra/faults/index.ts';
 import type { StatefulServer } from '../inject.ts';
@@ -11,7 +11,7 @@ export type Victim = 'standing' | 'nats' | 'temporal' | 'control' | 'supervisor'
 
 export interface Fault {
   readonly kills: readonly Victim[];
-  /** A server that begins again without its files, or with those of some iterations before. */
+  /** A server that is restarted without its files, or with those of some iterations ago. */
   readonly replaces?: { readonly server: StatefulServer; readonly by: 'nothing' | 'older copy' };
 }
 

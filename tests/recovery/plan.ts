@@ -1,4 +1,4 @@
-/** What a seed does: which pairs of the list in one run, in which layout, in which iterations, at which visit. */
+/** The plan of a seed: the pairs of one run, the layout, the iterations, and the visits. */
 import type { ArmedFault, FaultFacts } from '../../infra/faults/index.ts';
 import { faults, pairName, pairs } from './pairs.ts';
 import type { FaultName, Layout, Pair, When } from './pairs.ts';
@@ -84,7 +84,7 @@ function draft(listed: readonly Pair[], random: Seeded): Draft[] {
   return ['one', 'apart'].flatMap((layout) => drafts.filter((one) => one.layout === layout));
 }
 
-/** One fault at a time, and none that takes away what another needs. */
+/** One fault at a time, and none that removes what another fault needs. */
 function hasRoom({ strikes }: Draft, pair: Pair, iteration: number): boolean {
   const fragile = (one: Pair): boolean => one.when === 'saved' || one.when === 'replayed';
   return (

@@ -1,4 +1,4 @@
-/** Seeds as tests, one after the other on one stack. After a seed that failed, the next gets a stack of its own. */
+/** Seeds as tests, one after the other on one stack. After a failed seed, the next one gets a new stack. */
 import { afterAll, expect, it } from 'vitest';
 import type { Bed } from './bed.ts';
 import { planTitle } from './plan.ts';

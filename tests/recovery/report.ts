@@ -1,4 +1,4 @@
-/** What many seeds gave, as a table: how often each fault was done in which stage, and what it cost. */
+/** The results of many seeds as a table: how often each fault happened in which stage, and its cost. */
 import { median } from '../../bench/clock.ts';
 import { faults } from './pairs.ts';
 import type { Layout } from './pairs.ts';

@@ -26,7 +26,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
 });
 
-describe('whatever is killed, a run whose store is a bucket goes on by itself to the same states and metrics', () => {
+describe('after any kill a run with its store in a bucket continues by itself to the same states and metrics', () => {
   playSeeds(plans, () => new Bed(server.use(`recovery-${++beds}`)));
 
   it('and these were eight seeds', () => expect(plans).toHaveLength(8));

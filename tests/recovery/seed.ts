@@ -1,4 +1,4 @@
-/** One seed: a run with the faults of its plan, and everything that must be true of it afterwards. */
+/** One seed: a run with the faults of its plan, and the checks after it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { median } from '../../bench/clock.ts';
 import { verifyLedger } from '../../api/ledger/verify.ts';
@@ -28,7 +28,7 @@ const restStates = ['completed', 'failed', 'cancelled', 'stopped', 'paused'];
 const lookMs = 100;
 const patienceMs = 60_000;
 
-/** Throws an error that names the seed and what was wrong. */
+/** Throws an error with the seed and the faults found. */
 export async function runSeed(bed: Bed, plan: Plan): Promise<SeedResult> {
   try {
     return await disturb(bed, plan);

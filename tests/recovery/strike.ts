@@ -1,4 +1,4 @@
-/** Doing one fault of a run: arm it, wait until a process stands at the point, act, see when the run is back. */
+/** Causes one fault of a run: arms it, waits until a process reaches the point, acts, and measures when the run is back. */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isAlive } from '../../infra/stack/process.ts';
@@ -15,7 +15,7 @@ import type { Fault, Victim } from './pairs.ts';
 import { armedFault, strikeTitle } from './plan.ts';
 import type { Strike } from './plan.ts';
 
-/** What a fault cost, in seconds from the moment it was done. */
+/** The cost of a fault, in seconds after it happened. */
 export interface Blow {
   readonly strike: Strike;
   /** The process that stood at the point. */

@@ -38,7 +38,7 @@ async function standing(fault: Pick<ArmedFault, 'point' | 'facts'>): Promise<{ r
   return { run, zombie: await injector.stands(run.runId, patience()) };
 }
 
-/** Lets the stopped process go on, and resolves when it has tried to write what others wrote long since. */
+/** Resumes the stopped process, and resolves when it has tried to write what others have written. */
 async function wake(
   run: StartedRun,
   zombie: Standing,
@@ -84,7 +84,7 @@ it('a rollout worker that wakes after the run has ended finds its result refused
   await sameAsUndisturbed(run);
 });
 
-it('a trainer that wakes in the midst of an update, when another has finished the run, changes nothing', async () => {
+it('a trainer that wakes during an update, after another has finished the run, changes nothing', async () => {
   await bed.up(twoTrainers);
   const { run, zombie } = await standing({ point: 'write.step', facts: { iteration: 4, step: 1 } });
   await loop.reaches(run, 'completed');
@@ -99,7 +99,7 @@ it('a trainer that wakes in the midst of an update, when another has finished th
   await sameAsUndisturbed(run);
 });
 
-it('a worker with all roles that wakes in the midst of an update goes on to serve the run, which stays the same', async () => {
+it('a worker with all roles that wakes during an update continues to serve the run, which stays the same', async () => {
   await bed.up(twoOfAll);
   const { run, zombie } = await standing({ point: 'write.step', facts: { iteration: 2, step: 0 } });
   await loop.passes(run, 3);
