@@ -99,14 +99,14 @@ describe('the folders', () => {
     expect(TOP_FOLDERS).toEqual(expect.arrayContaining(found));
   });
 
-  it('and files have no names that say nothing', () => {
+  it('and files have meaningful names', () => {
     const empty = files.filter(({ path }) => /(^|\/)(utils?|helpers?|common|misc|managers?)(\/|\.|$)/.test(path));
     expect(empty.map(({ path }) => path)).toEqual([]);
   });
 });
 
 describe('imports', () => {
-  it.each(Object.keys(RULES))('of %s keep to its rule', (folder) => {
+  it.each(Object.keys(RULES))('of %s follow its rule', (folder) => {
     const broken = files
       .filter(({ path }) => path.startsWith(`${folder}/`))
       .flatMap((file) => brokenImports(file, RULES[folder] as FolderRule));
@@ -176,7 +176,7 @@ describe('the code', () => {
     expect(offenders(/^export default\b|\bas default\b/m, (path) => path.endsWith('.config.ts'))).toEqual([]);
   });
 
-  it('spells the keys of a run, and reads them, in core/records only; the verifier does so again', () => {
+  it('builds and parses the keys of a run in core/records only; the verifier has its own copy', () => {
     const spelled = /[`']runs\/\$\{|\[0-9a-f\]\{64\}\)?\\\.json/;
     expect(['`runs/$', '{runId}/run.json`'].join('')).toMatch(spelled);
     expect(String(/^(\d+)-([0-9a-f]{64})\.json$/)).toMatch(spelled);
@@ -197,7 +197,7 @@ describe('the code', () => {
     ).toEqual([]);
   });
 
-  it('of core asks neither clock nor chance', () => {
+  it('of core uses neither clock nor randomness', () => {
     const impure = files.filter(
       ({ path, code }) =>
         path.startsWith('core/') &&
@@ -209,7 +209,7 @@ describe('the code', () => {
 });
 
 describe('this test', () => {
-  it('sees imports of every form, and tells types from values', () => {
+  it('finds imports of every form, and distinguishes types from values', () => {
     const text =
       "import type { A } from 'a';\nimport { type B, type C } from 'b';\nimport { type D, e } from 'c';\nexport * from './d.ts';\nconst f = await import('./f.ts');\nimport 'g';\nexport type { H } from 'h';";
     expect(
@@ -242,7 +242,7 @@ describe('this test', () => {
     ).toHaveLength(1);
   });
 
-  it('tells the type any from the word', () => {
+  it('distinguishes the type any from the word', () => {
     const types = [
       'let a: any;',
       'x as any)',
@@ -259,7 +259,7 @@ describe('this test', () => {
     expect(words.filter((text) => ANY.test(codeOf(text)))).toEqual([]);
   });
 
-  it('reads enough files to mean something', () => {
+  it('reads enough files', () => {
     expect(files.length).toBeGreaterThan(100);
   });
 });

@@ -24,7 +24,7 @@ interface Row {
 const folder = mkdtempSync(join(tmpdir(), 'petrel-bench-test-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs the built bench on tiny shapes: what it says of speed means nothing here. */
+/** Runs the built bench on tiny shapes; its speeds mean nothing. */
 async function bench(...words: string[]): Promise<{ readonly rows: Row[]; readonly text: string }> {
   const { stdout } = await promisify(execFile)(process.execPath, [builtFile('bench/main.js'), '--quick', ...words]);
   const lines = stdout.split('\n').filter((line) => line.startsWith('{'));
@@ -48,7 +48,7 @@ describe('the bench', () => {
     expect(text.trim().split('\n')).toHaveLength(rows.length);
   });
 
-  it('times a run and the bare loop together, on a stack of its own', async () => {
+  it('times a run and the bare loop together, on a separate stack', async () => {
     const { rows } = await bench('--json', '--only', 'iteration,orchestration,eventloop');
     expect(rows.map(({ name }) => name)).toEqual([
       'iteration.rollout',
@@ -69,14 +69,14 @@ describe('the bench', () => {
     expect(median?.ratio).toBeCloseTo((median?.value ?? 0) / (bare?.value ?? 0), 2);
   });
 
-  it('kills in runs of its own, whatever the recovery suite can', async () => {
+  it('measures the faults of the recovery suite in separate runs', async () => {
     expect(faultNames).toEqual(Object.keys(faults));
     const { rows } = await bench('--json', '--only', 'fault.trainer');
     expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual(['fault.trainer.back s', 'fault.trainer.longer s']);
     expect(rows[0]?.value).toBeGreaterThan(0);
   });
 
-  it('moves objects and records through the store, with and without syncs, beside cp', async () => {
+  it('measures objects and records in the store, with and without syncs, and cp', async () => {
     const { rows } = await bench('--json', '--only', 'store.folder');
     expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual([
       'store.folder.put MiB/s',
@@ -103,7 +103,7 @@ describe('the bench', () => {
     expect(written).toMatch(/^# Figures\n[\s\S]*\nafter\n$/);
   });
 
-  it('refuses what it does not know, with the names there are', async () => {
+  it('refuses unknown names with a list of the known ones', async () => {
     await expect(bench('--only', 'decode.XL')).rejects.toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/no such row; there are train\.S\.throughput/) as unknown,
@@ -113,12 +113,12 @@ describe('the bench', () => {
 });
 
 describe('rows', () => {
-  it('have names of their own', () => {
+  it('have unique names', () => {
     const names = namesOf([]);
     expect(new Set(names).size).toBe(names.length);
   });
 
-  it('are chosen by name, pattern or beginning', () => {
+  it('are selected by name, pattern or prefix', () => {
     expect(namesOf(['train.M.memory'])).toEqual(['train.M.memory']);
     expect(namesOf(['decode.*.ttft'])).toEqual(['decode.S.ttft', 'decode.M.ttft', 'decode.R.ttft']);
     expect(namesOf(['decode.R', 'orchestration.median'])).toEqual([

@@ -20,7 +20,7 @@ afterEach(() => {
   rmSync(place, { recursive: true });
 });
 
-/** A set-up that says `waiting` and `held`, and ends when its stdin does. */
+/** A set-up that prints `waiting` and `held`, and ends when its stdin ends. */
 const setUp = `const { withSetupLock } = await import(process.argv[1]);
 await withSetupLock([process.argv[2], process.argv[2]], () => console.log('waiting'), async () => {
   console.log('held');
@@ -37,7 +37,7 @@ function start() {
 }
 
 describe('set-up', () => {
-  it('waits for another one, and goes on when that ends', async () => {
+  it('waits for another one, and continues when that ends', async () => {
     const first = start();
     expect(await first.says()).toBe('held');
     const second = start();
@@ -59,7 +59,7 @@ describe('set-up', () => {
     await second.exited;
   });
 
-  it('refuses an option that it does not know', async () => {
+  it('refuses an unknown option', async () => {
     const child = spawn(process.execPath, [bootstrap('bootstrap.mjs'), '--fast'], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });

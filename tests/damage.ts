@@ -1,4 +1,4 @@
-/** Ways to damage an object of a folder store, as a disk does it. Each proves that it did. */
+/** Ways to damage an object of a folder store, as a disk does. Each checks that it worked. */
 import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import type { Store } from '../core/ports.ts';
 
@@ -20,7 +20,7 @@ export function harm(store: Store, key: string, how: Harm, at = 0.5): void {
   }
 }
 
-/** Puts back what `harm` took: the copy of the store that somebody had. */
+/** Restores what `harm` damaged, as from a copy of the store. */
 export function keepCopy(store: Store, key: string): () => void {
   const path = store.localPath(key) ?? '';
   const bytes = readFileSync(path);

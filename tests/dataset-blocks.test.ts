@@ -111,7 +111,7 @@ const someRows = fc
   .map((prompts) => prompts.map((one, i) => rowNamed(one, i + 1)));
 
 describe('a dataset in blocks', () => {
-  it('gives every row as tokenising all rows at once gives it, in any order (property)', async () => {
+  it('returns every row as if all rows were tokenised at once, in any order (property)', async () => {
     await fc.assert(
       fc.asyncProperty(
         someRows,
@@ -137,7 +137,7 @@ describe('a dataset in blocks', () => {
     );
   });
 
-  it('has a digest that rows alone decide: not how the file was cut while it was read', async () => {
+  it('has a digest that depends only on the rows, not on how the file was read', async () => {
     const rows = Array.from({ length: 300 }, (_, i) => rowNamed(`${'é'.repeat(i % 70)}${i}`, i + 1));
     const file = join(folder, 'cut.jsonl');
     const line = ({ prompt: own, groundTruth, extraInfo }: Row) =>
@@ -238,7 +238,7 @@ describe('prompts over the limit', () => {
     );
   });
 
-  it('are refused when they are drawn, beyond the first block, and cut where that is wanted', async () => {
+  it('are refused when they are drawn, beyond the first block, or cut if the recipe says so', async () => {
     const late = [...rows.map((row) => ({ ...row, prompt: 'ab' })), rowNamed('abcdefgh', 901)];
     const refusing = await open((await pack(streamed(late), { maxLength: 4, blockBytes: 3000 })).digest);
     expect(refusing.longestPrompt).toBe(4);
@@ -290,7 +290,7 @@ describe('a damaged dataset', () => {
     expect(await checkDataset(store, digest)).toBeGreaterThan(40 * 20);
   });
 
-  it('names an index that is not what its name says', async () => {
+  it('reports an index that does not match its name', async () => {
     const { digest } = await pack(streamed(rows));
     const key = keys.dataset(digest, 'index.json');
     await store.put(key, flipped((await store.get(key)) ?? new Uint8Array()));
@@ -299,8 +299,8 @@ describe('a damaged dataset', () => {
   });
 });
 
-describe('what else reads datasets', () => {
-  it('knows the files of both formats by what they hash to', async () => {
+describe('other readers of datasets', () => {
+  it('recognises the files of both formats by their digest', async () => {
     const rows = Array.from({ length: 40 }, (_, i) => rowNamed(`file ${i}`, i + 1));
     const { digest } = await pack(streamed(rows), { blockBytes: 1000 });
     await store.put(keys.dataset(digest, 'mine.txt'), new Uint8Array(3));

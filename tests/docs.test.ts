@@ -1,4 +1,4 @@
-/** The docs are true: links lead somewhere, commands exist, examples parse, their files come from the commands beside them. */
+/** Checks the docs: links work, commands exist, examples parse, and the commands next to their files generate them. */
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
@@ -37,7 +37,7 @@ const cli = cliHome();
 afterAll(() => cli.remove());
 
 describe('links', () => {
-  it.each(guides.map(({ path }) => path))('of %s lead to files and headings that are there', (path) => {
+  it.each(guides.map(({ path }) => path))('of %s lead to existing files and headings', (path) => {
     expect(linksOf(page(path)).filter((link) => !leadsSomewhere(path, link))).toEqual([]);
   });
 });
@@ -67,7 +67,7 @@ describe('commands in the docs', () => {
     expect(page('README.md')).toContain('npm test');
   });
 
-  it('are many enough to mean something', () => {
+  it('are not too few', () => {
     expect(commands.length).toBeGreaterThan(50);
   });
 });

@@ -9,7 +9,7 @@ import { packageRoot } from '../infra/home.ts';
 const variableIn = (path: string): RegExp =>
   /\.(?:cpp|h)$/.test(path) ? /getenv\("(PETREL_[A-Z0-9_]+)"/g : /\b(PETREL_[A-Z0-9_]+)\b/g;
 
-it('is complete: each variable of the code stands in a table, and each in a table is used', () => {
+it('is complete: each variable of the code is in a table, and each in a table is used', () => {
   const files = execFileSync('git', ['ls-files', '*.ts', '*.mjs', '*.cpp', '*.h', '*.py', 'package.json'], {
     cwd: packageRoot(),
     encoding: 'utf8',

@@ -1,5 +1,5 @@
 /**
- * An HTTP proxy before a real server, which does by rule what networks and overloaded servers do. Requests go through
+ * An HTTP proxy before a real server, with rules that simulate failures of networks and overloaded servers. Requests go through
  * unchanged, the Host header too, so that their signatures stay good. Each rule counts how often it fired.
  */
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { loopback } from '../infra/ports.ts';
 
 export type Fault =
-  /** Answers in the server's place; the request never gets there. */
+  /** Answers instead of the server, which does not get the request. */
   | { readonly type: 'answer'; readonly status: number; readonly code: string }
   /** The server does its work; the reply is lost and the connection with it. */
   | { readonly type: 'lose-reply' }
@@ -20,9 +20,9 @@ export type Fault =
   /** A bit of the body changes on the way. */
   | { readonly type: 'flip-upload' }
   | { readonly type: 'flip-download' }
-  /** The request waits for this before it goes on. */
+  /** The request waits for this before it continues. */
   | { readonly type: 'wait'; readonly for: () => Promise<unknown> }
-  /** The request gets no answer ever. */
+  /** The request never gets an answer. */
   | { readonly type: 'silence' }
   /** Something of the test's own: it answers, or says that the server may. */
   | {

@@ -1,6 +1,6 @@
 /**
- * Every parser of what comes from a disk or the wire, fed with real bytes that were mutated. It takes them or refuses them by
- * an error of petrel's own: no crash, no hang, and nothing that a digest covers is taken when it has changed.
+ * Feeds every parser of data from disks and networks with mutated real bytes. It must accept them or refuse them with
+ * an error of petrel's own, without a crash or a hang, and must refuse changed bytes that a digest covers.
  * PETREL_FUZZ_RUNS sets how many mutations each gets (200), PETREL_FUZZ_SEED which (1).
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
  * The one fault injector, from outside: arms points of the code (infra/faults), waits until a process stands at one, and
- * then kills, freezes or rolls back what it is told. Everything is done to processes by identity, and proven.
+ * then kills, freezes or rolls back what it is told. It acts on processes by identity, and checks the effect.
  */
 import { watch } from 'node:fs';
 import type { FSWatcher } from 'node:fs';
@@ -58,7 +58,7 @@ export class Injector {
     this.#watcher.close();
   }
 
-  /** Whoever comes to the point from now on meets the fault. */
+  /** The fault applies to every process that reaches the point from now on. */
   arm(fault: ArmedFault): void {
     const path = join(armedFolder(this.#folder), `${fault.id}.json`);
     writeFileSync(`${path}.new`, JSON.stringify(fault));
@@ -69,7 +69,7 @@ export class Injector {
     rmSync(join(armedFolder(this.#folder), `${id}.json`), { force: true });
   }
 
-  /** No fault is armed after it, and whoever still stands goes on. */
+  /** Disarms all faults and resumes all stopped processes. */
   disarmAll(): void {
     for (const name of readdirSync(armedFolder(this.#folder))) this.disarm(name.replace(/\.json$/, ''));
     for (const name of readdirSync(firedFolder(this.#folder))) {

@@ -1,10 +1,10 @@
-/** What servers do that do not fence: they look whether the object is there, and then write it. */
+/** The behaviour of servers that do not fence: they check whether the object exists, and then write it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import type { S3Connection } from '../../infra/store/s3/client.ts';
 import { answer } from '../fault-proxy.ts';
 
-/** Handles conditional creates in the proxy. Of those that race, the first two find nothing, and both write. */
+/** Handles conditional creates in the proxy. Of racing creates, the first two find no object, and both write. */
 export function carelessCreate({ client }: S3Connection) {
   let looked = 0;
   let go = (): void => {};

@@ -1,4 +1,4 @@
-/** Conditional creates over bare sockets: nothing between the test and the server decides when a byte goes out. */
+/** Conditional creates over bare sockets: so the test decides when each byte is sent. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';

@@ -1,4 +1,4 @@
-/** What an S3 server and our client of it must do together, through everything that a network does to requests. */
+/** The contract of an S3 server and petrel's client, under all kinds of network failures. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -68,13 +68,13 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       await proxy.close();
     });
 
-    it('lets one of 32 creates win that are sent over sockets of their own, to the last byte but one, and then together', async () => {
+    it('lets exactly one of 32 creates succeed whose last bytes are sent at the same time over separate sockets', async () => {
       const statuses = await raceRawCreates(direct, `${freshUrl()}/raw`, 32);
       expect(statuses.filter((status) => status === 200)).toHaveLength(1);
       expect(statuses.every((status) => [200, 409, 412].includes(status))).toBe(true);
     });
 
-    it('takes a create whose reply was lost for its own, and no other', async () => {
+    it('recognises its own create after a lost reply, and no other’s', async () => {
       const lost = proxy.add({ fault: { type: 'lose-reply' }, when: isPut('mine') });
       expect(await store.create('mine', bytes('mine'))).toBe('created');
       expect(lost.fired).toBe(1);
@@ -91,7 +91,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       ['409', conflict],
       ['a lost reply', { type: 'lose-reply' }],
     ];
-    it.each(refusals)('outlasts %s in every operation', async (_, fault) => {
+    it.each(refusals)('survives %s in every operation', async (_, fault) => {
       await witness.put('there', bytes('there'));
       const steps: readonly (readonly [() => Promise<unknown>, unknown])[] = [
         [() => store.create('new', bytes('new')), 'created'],
@@ -111,7 +111,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       }
     });
 
-    it('says so when refusals outlast its patience, and goes on when they are over', async () => {
+    it('fails when refusals last too long, and works again after them', async () => {
       const fired = proxy.add({ fault: slowDown, times: shortPatience.attempts });
       await expect(store.create('key', bytes('x'))).rejects.toMatchObject({
         kind: 'retryable',
@@ -122,7 +122,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       expect(await store.create('key', bytes('x'))).toBe('created');
     });
 
-    it('waits for a slow store, and gives up a connection that falls silent', async () => {
+    it('waits for a slow store, and closes a connection that falls silent', async () => {
       let release = (): void => {};
       const held = new Promise<void>((resolve) => (release = resolve));
       const waiting = proxy.add({ fault: { type: 'wait', for: () => held }, when: isPut('slow') });
@@ -140,7 +140,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       impatient.client.destroy();
     });
 
-    it('sends an upload again whose connection is cut in mid-body, alone or as one part of many', async () => {
+    it('repeats an upload whose connection breaks in the middle, for whole objects and for parts', async () => {
       const alone = proxy.add({ fault: { type: 'cut-upload', afterBytes: 100_000 }, when: isPut('alone'), times: 2 });
       await store.put('alone', large.subarray(0, 500_000));
       const part = proxy.add({
@@ -154,7 +154,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       expect(sha256((await witness.get('parts')) ?? '')).toBe(sha256(large));
     });
 
-    it('asks again for the rest of a download that is cut in mid-body', async () => {
+    it('continues a download that breaks in the middle', async () => {
       await witness.put('small', large.subarray(0, 500_000));
       await witness.put('large', large);
       const small = proxy.add({ fault: { type: 'cut-download', afterBytes: 100_000 }, times: 2 });
@@ -174,7 +174,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       expect([small.fired, ranges.fired, streamed.fired]).toEqual([2, 3, 3]);
     });
 
-    it('notices a bit that changes on the way, up and down', async () => {
+    it('notices a flipped bit in uploads and downloads', async () => {
       const up = proxy.add({ fault: { type: 'flip-upload' }, when: isPut('record') });
       expect(await store.create('record', bytes('a record'))).toBe('created');
       const part = proxy.add({ fault: { type: 'flip-upload' }, when: ({ url = '' }) => url.includes('partNumber=1') });
@@ -185,7 +185,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       expect([up.fired, part.fired, down.fired]).toEqual([1, 1, 1]);
     });
 
-    it('ends an upload once, although the replies to its end are lost', async () => {
+    it('completes an upload once, although the replies are lost', async () => {
       const end = proxy.add({
         fault: { type: 'lose-reply' },
         when: ({ method, url = '' }) => method === 'POST' && url.includes('uploadId='),
@@ -209,7 +209,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       expect(Uploads).toEqual([]);
     });
 
-    it('reads nothing as whole that is removed or replaced meanwhile', async () => {
+    it('does not return an object that is removed or replaced during the read', async () => {
       await witness.put('large', large);
       let replaced: Promise<void> | undefined;
       const replace = () =>
@@ -226,7 +226,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       await expect(read).rejects.toMatchObject({ kind: 'retryable', code: 'ObjectChanged' });
     });
 
-    it('holds no more of a stream than the ranges that are under way', async () => {
+    it('keeps no more of a stream in memory than the ranges in flight', async () => {
       await witness.put('large', Buffer.concat(Array.from({ length: 6 }, () => large)));
       proxy.seen();
       const stream = (await store.stream('large'))?.[Symbol.asyncIterator]();
@@ -236,7 +236,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       await stream?.return?.();
     });
 
-    it('is refused when its server checks and then acts', async () => {
+    it('is refused when its server checks first and then writes', async () => {
       proxy.add({ fault: { type: 'own', handle: carelessCreate(direct) }, when: isConditional, times: Infinity });
       await expect(probeStore(store, witness)).rejects.toMatchObject({ kind: 'terminal', code: 'StoreDoesNotFence' });
     });
@@ -253,7 +253,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       });
     });
 
-    it('is found by the usual places of the SDK, and probed once', async () => {
+    it('is configured by the SDK’s usual sources, and probed once', async () => {
       const proxy = await startFaultProxy(server.endpoint);
       Object.assign(process.env, server.env, { AWS_ENDPOINT_URL: proxy.endpoint });
       const home = mkdtempSync(join(folder, 'home-'));
@@ -268,7 +268,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       await proxy.close();
     });
 
-    it('tells who must do what', async () => {
+    it('says in its errors what to do', async () => {
       const url = freshUrl();
       const denied = await withEnv({ AWS_SECRET_ACCESS_KEY: 'wrong' }, () => server.connect());
       await expect(openS3Store(url, denied)).rejects.toMatchObject({
@@ -290,7 +290,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       await expect(store.get('../../other')).rejects.toMatchObject({ code: 'InvalidInput' });
     });
 
-    it('gives up the uploads of writers that died, and nobody else’s in the bucket', async () => {
+    it('aborts the uploads of dead writers, and no other uploads in the bucket', async () => {
       const url = freshUrl();
       const store = await openS3Store(url, direct);
       const [, Bucket = '', prefix = ''] = /^s3:\/\/([^/]+)\/(.*)$/.exec(url) ?? [];
@@ -303,7 +303,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       await direct.client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId })); // it was there still
     });
 
-    it('lists and removes more than a page', async () => {
+    it('lists and removes more than one page', async () => {
       const store = await openS3Store(freshUrl(), direct);
       const names = Array.from({ length: 1_030 }, (_, i) => `many/${i}`);
       for (let at = 0; at < names.length; at += 103)

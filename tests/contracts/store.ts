@@ -1,4 +1,4 @@
-/** What every store must do, whatever it is made of. Each adapter's test calls this with a way to open a fresh one. */
+/** The contract of every store. Each adapter's test calls this with a function that opens a new store. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../core/ports.ts';
@@ -15,7 +15,7 @@ export function storeContract(
   open: () => Promise<{ readonly store: Store; readonly again: () => Promise<Store> }>,
 ): void {
   describe(`${name} as a store`, () => {
-    it('gives back what was put, whole, in ranges and as a stream', async () => {
+    it('returns an object whole, in ranges and as a stream', async () => {
       const { store } = await open();
       await store.put('a/b/c', bytes('0123456789'));
       expect(text(await store.get('a/b/c'))).toBe('0123456789');
@@ -24,7 +24,7 @@ export function storeContract(
       expect(text(Buffer.concat(await collect(await store.stream('a/b/c'))))).toBe('0123456789');
     });
 
-    it('says undefined of what is absent, and removing it is no error', async () => {
+    it('returns undefined for an absent object, and removes it without an error', async () => {
       const { store } = await open();
       expect(await store.get('nothing')).toBeUndefined();
       expect(await store.get('nothing/below')).toBeUndefined();
@@ -44,7 +44,7 @@ export function storeContract(
       expect((await store.get('big', [63 << 16, (63 << 16) + 2]))?.[0]).toBe(63);
     });
 
-    it('keeps large objects whole, in one piece and as streams', async () => {
+    it('stores large objects correctly, from one buffer and from streams', async () => {
       const { store } = await open();
       const large = new Uint8Array(21 * 1024 * 1024 + 5).map((_, i) => (i * 31 + (i >> 13)) & 255);
       async function* pieces() {
@@ -73,7 +73,7 @@ export function storeContract(
       expect(await store.list('broken/')).toEqual([]);
     });
 
-    it('lets exactly one of 32 creates win that are held before what decides and let go together', async () => {
+    it('lets exactly one of 32 simultaneous creates succeed', async () => {
       const { store, again } = await open();
       const bodies = Array.from({ length: 32 }, (_, i) => bytes(`writer ${i}`));
       const outcomes = await raceCreates(store, 'decision', bodies);
@@ -85,7 +85,7 @@ export function storeContract(
       expect(text(await store.get('decision'))).toBe(`writer ${winner}`);
     });
 
-    it('removes all that lies under a prefix, and nothing beside it', async () => {
+    it('removes everything under a prefix, and nothing else', async () => {
       const { store } = await open();
       await Promise.all(['x/1', 'x/2/3', 'x1', 'y/1'].map((key) => store.put(key, bytes(key))));
       await store.remove('x/');
@@ -94,7 +94,7 @@ export function storeContract(
       expect(await store.list('y/')).toEqual(['y/1']);
     });
 
-    it('removes of a prefix only what is wanted', async () => {
+    it('removes only the selected objects of a prefix', async () => {
       const { store } = await open();
       await Promise.all(['x/1', 'x/2/3', 'x/2/4', 'y/1'].map((key) => store.put(key, bytes(key))));
       await store.remove('x/', (key) => key === 'x/1' || key === 'x/2/4' || key === 'y/1');
@@ -102,7 +102,7 @@ export function storeContract(
       expect(await store.list('y/')).toEqual(['y/1']);
     });
 
-    it('answers any sequence of operations as a table of keys and bytes does', async () => {
+    it('behaves like a table of keys and bytes for any sequence of operations', async () => {
       const { store } = await open();
       let round = 0;
       await fc.assert(
@@ -114,7 +114,7 @@ export function storeContract(
       );
     });
 
-    it('lists keys ascending and shows no half-written ones', async () => {
+    it('lists keys ascending, without partly written objects', async () => {
       const { store } = await open();
       await Promise.all(['r/2', 'r/10', 'r/x/1', 's/1'].map((key) => store.put(key, bytes(key))));
       expect(await store.list('r/')).toEqual(['r/10', 'r/2', 'r/x/1']);
