@@ -179,7 +179,7 @@ describe('after a bug in a scorer', () => {
     await petrel('run', 'recipe.yaml', '--name', 'buggy', '--detach', '--json');
     const status = await paused('buggy');
     expect(status).toMatch(/\(\.\/bug\.js:2:41\)/);
-    const command = /petrel (resume \S+ reward\.custom_reward_function\.path=\.\/bug\.js --accept)/.exec(status)?.[1];
+    const command = /\b(resume \S+ reward\.custom_reward_function\.path=\.\/bug\.js --accept)/.exec(status)?.[1];
     expect(command).toBeDefined();
     user.write('bug.js', bug(true));
     const resumed = await petrel(...(command ?? '').split(' '), '--wait', '--json');
