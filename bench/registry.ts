@@ -1,6 +1,7 @@
 /** Everything that is measured, in the order it is printed. One file and one line each. */
 import type { Measurement } from './measurement.ts';
 import { checkpointCost } from './measurements/checkpoint.ts';
+import { millionRows } from './measurements/dataset.ts';
 import { decodeBatches, decodeThroughput } from './measurements/decode.ts';
 import { faultCost, faultNames } from './measurements/faults.ts';
 import { journalCost } from './measurements/journal.ts';
@@ -26,5 +27,6 @@ export const MEASUREMENTS: readonly Measurement[] = [
   ...faultNames.map(faultCost),
   folderStore,
   requestsOfLooks,
+  millionRows,
   ...(bucket === undefined ? [] : [bucketStore(bucket)]),
 ];

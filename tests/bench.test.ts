@@ -69,6 +69,18 @@ describe('the bench', () => {
     expect(median?.ratio).toBeCloseTo((median?.value ?? 0) / (bare?.value ?? 0), 2);
   });
 
+  it('times the start of runs with many rows, and watches every process of their stacks', async () => {
+    const { rows } = await bench('--json', '--only', 'dataset.million');
+    expect(rows.map(({ name }) => name)).toEqual(namesOf(['dataset.million']));
+    for (const { name, value } of rows) {
+      if (/start|tokenizer|memory/.test(name)) expect(value, name).toBeGreaterThan(0);
+      expect(value, name).toBeGreaterThanOrEqual(0);
+    }
+    expect(rows.find(({ name }) => name === 'dataset.million.start.on')).toMatchObject({
+      peer: 'dataset.million.tokenizer',
+    });
+  });
+
   it('measures the faults of the recovery suite in separate runs', async () => {
     expect(faultNames).toEqual(Object.keys(faults));
     const { rows } = await bench('--json', '--only', 'fault.trainer');
