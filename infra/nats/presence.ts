@@ -5,7 +5,7 @@ import { presence, presenceSubject } from '../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
 import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
-import { openPresence } from './streams.ts';
+import { openPresence, presenceNames } from './streams.ts';
 
 /** Changes within this time are combined into one write. */
 const writeAfterMs = 100;
@@ -76,8 +76,7 @@ export function listWorkers(nc: NatsConnection, timing: Timing): Promise<Presenc
 
 async function readEntries(nc: NatsConnection, timing: Timing): Promise<Presence[]> {
   const bucket = await openPresence(nc, timing);
-  const names: string[] = [];
-  for await (const name of await bucket.keys()) names.push(name);
+  const names = await presenceNames(nc);
   const entries = await Promise.all(names.sort().map((name) => bucket.get(name)));
   return entries.flatMap((entry) => {
     if (entry === null || entry.operation !== 'PUT') return [];

@@ -102,3 +102,14 @@ export async function openPresence(nc: NatsConnection, timing: Timing): Promise<
     max_bytes: maxPresenceBytes,
   });
 }
+
+/**
+ * Names of the workers that have an entry, expired markers of deletion among them. The bucket's own list of keys would
+ * leave a consumer behind for five minutes with each call.
+ */
+export async function presenceNames(nc: NatsConnection): Promise<string[]> {
+  const prefix = `$KV.${presenceBucket}.`;
+  const jsm = await jetstreamManager(nc);
+  const { state } = await jsm.streams.info(`KV_${presenceBucket}`, { subjects_filter: `${prefix}>` });
+  return Object.keys(state.subjects ?? {}).map((subject) => subject.slice(prefix.length));
+}

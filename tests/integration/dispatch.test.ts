@@ -1,14 +1,21 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { jetstream } from '@nats-io/jetstream';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
-import { claimSubject, eventSubject, jobStream, leaseSubject, presenceSubject } from '../../core/wire/messages.ts';
+import {
+  claimSubject,
+  eventSubject,
+  jobStream,
+  leaseSubject,
+  presenceBucket,
+  presenceSubject,
+} from '../../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
@@ -428,6 +435,9 @@ describe('a worker', () => {
     expect(await poll(async () => (await listWorkers(nc, timing)).some(({ worker }) => worker === 'p1'), bounded)).toBe(
       true,
     );
+    for (let i = 0; i < 20; i++) await listWorkers(nc, timing);
+    const { state } = await (await jetstreamManager(nc)).streams.info(`KV_${presenceBucket}`);
+    expect(state.consumer_count, 'consumers that reading leaves behind').toBe(0);
     await connection.close(); // as a machine that vanishes: no goodbye
     expect(
       await poll(async () => (await listWorkers(nc, timing)).every(({ worker }) => worker !== 'p1'), bounded),
