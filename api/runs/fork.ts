@@ -15,6 +15,7 @@ import { writeRun } from '../../infra/store/new-run.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
+import { replaceOtherBuild } from '../../infra/stack/index.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
 import { pinPosition } from '../../infra/store/retention-log.ts';
@@ -67,6 +68,7 @@ export async function forkRun(found: FoundRun, request: ForkRequest, context: Ap
   const unpin = await pinPosition(found.log, pin, () => new Date());
   const run = await createFork(found, origin, revision, changed, now);
   await unpin();
+  await replaceOtherBuild({ home, onProgress: notice });
   rememberStore(home, store.url);
   noteDrivenRun(home, { runId: run.runId, store: store.url, kind: run.record.kind });
   await beginMetricsFile(run.log, context);

@@ -53,6 +53,15 @@ export async function ensureStack(options: EnsureStackOptions): Promise<StackInf
 }
 
 /**
+ * Replaces a running stack of another build; does nothing when none is up. Called before a run is noted as driven: the
+ * control process of the other build would begin the run with its own code as soon as it reads the note.
+ */
+export async function replaceOtherBuild({ home, onProgress }: EnsureStackOptions): Promise<void> {
+  const stack = readStack(home);
+  if (stack !== undefined && stack.build !== buildId()) await ensureStack({ home, ...(onProgress && { onProgress }) });
+}
+
+/**
  * Changes the local fleet of a running stack. Resolves when the new workers are ready and the unwanted ones are gone.
  */
 export async function setPools(home: string, workers: readonly WorkerPool[]): Promise<StackInfo> {

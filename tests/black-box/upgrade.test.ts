@@ -39,3 +39,21 @@ it('its up replaces the processes of the older build, however often these start 
     expect(stackBuild(), `after takeover ${time}`).toBe(build);
   }
 });
+
+it('its run and fork are never begun by the processes of the older build', async () => {
+  user.recipe('two.yaml', { trainer: { total_training_steps: 2 } });
+  for (const words of [
+    ['run', 'two.yaml', '--name', 'two'],
+    ['fork', 'two', '--from', '1'],
+  ]) {
+    const before = await olderPetrel('up', '--json');
+    expect(before.code, before.err).toBe(0);
+    const ran = await user.petrel(...words, '--wait');
+    expect(ran.code, ran.err).toBe(0);
+    const lines = ran.err.split('\n');
+    const replaced = lines.findIndex((line) => line.startsWith('control'));
+    const written = lines.findIndex((line) => /^run two-|^two-\S+ begins/.test(line));
+    expect(replaced, ran.err).toBeGreaterThanOrEqual(0);
+    expect(replaced, ran.err).toBeLessThan(written);
+  }
+});

@@ -263,8 +263,8 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       proxy.seen();
       await ensureFences(home, store);
       expect(proxy.seen().filter((line) => line.startsWith('PUT'))).toHaveLength(32);
-      await ensureFences(home, store);
-      expect(proxy.seen()).toEqual([]);
+      await ensureFences(home, store); // a known store is only tried: one object is written, read and removed
+      expect(proxy.seen().map((line) => line.split(' ')[0])).toEqual(['HEAD', 'PUT', 'GET', 'DELETE']);
       await proxy.close();
     });
 
