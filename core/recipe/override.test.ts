@@ -46,7 +46,8 @@ describe('parseOverride', () => {
 
   it('parses any JSON value that was written in override syntax', () => {
     const leaf = fc.oneof(
-      fc.double({ noNaN: true, noDefaultInfinity: true }),
+      // An override has no minus zero.
+      fc.double({ noNaN: true, noDefaultInfinity: true }).map((x) => (x === 0 ? 0 : x)),
       fc.boolean(),
       fc.constant(null),
       fc.string(),
@@ -61,7 +62,7 @@ describe('parseOverride', () => {
     }));
     fc.assert(
       fc.property(value, (wanted) => {
-        expect(valueOf(`a.b=${written(wanted)}`)).toEqual(wanted === 0 ? 0 : wanted);
+        expect(valueOf(`a.b=${written(wanted)}`)).toEqual(wanted);
       }),
     );
   });
@@ -76,7 +77,7 @@ function written(value: unknown): string {
       .map(([name, item]) => `${written(name)}: ${written(item)}`)
       .join(', ')}}`;
   }
-  return String(value === 0 ? 0 : value);
+  return String(value);
 }
 
 describe('applyOverrides', () => {

@@ -52,7 +52,10 @@ describe('a run of the stack', () => {
     const run = await loop.start({ trainer: { total_training_steps: 10 } });
     await foreign.workflow.getHandle(run.runId).signal(desiredStateSignal, 'cancel');
     await expect(foreign.workflow.getHandle(run.runId).query('live')).rejects.toThrow();
-    expect(await loop.client.workflow.getHandle(run.runId).query('live')).toMatchObject({ iterations: 10 });
+    // The workflow knows its iterations once it has read the store.
+    await expect
+      .poll(() => loop.client.workflow.getHandle(run.runId).query('live'), { timeout: 20_000 })
+      .toMatchObject({ iterations: 10 });
     await loop.reaches(run, 'completed');
   });
 });
