@@ -1,6 +1,6 @@
 /** What another user of the machine can reach of a running stack: the ports of its servers on the loopback interface. */
 import { spawn } from 'node:child_process';
-import { existsSync, lchownSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, lchownSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -89,6 +89,7 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
     }
     const store = join(intruder.folder, 'store');
     const [runId] = readdirSync(join(store, 'runs'));
+    rmSync(loot, { force: true }); // `run` has tried the scorer once, for the intruder
     return { runId: String(runId), store: pathToFileURL(store).href };
   }
 

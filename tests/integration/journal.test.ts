@@ -164,7 +164,7 @@ describe('with responses of 512 tokens', () => {
     expect(
       await loop.said(
         run,
-        /not believed: (?=.*1 unreadable)(?=.*1 of other arithmetic)(?=.*1 damaged)(?=.*1 forked)(?=.*8 without what comes before)/,
+        /journal entries rejected: (?=.*1 unreadable)(?=.*1 of other arithmetic)(?=.*1 damaged)(?=.*1 forked)(?=.*8 without what comes before)/,
       ),
     ).toHaveLength(1);
   });
