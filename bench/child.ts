@@ -1,6 +1,6 @@
 /**
- * A measurement in a process of its own: `child.js <measurement> <settings as JSON>`. Says `{"ready", "about"}` when warm,
- * then answers every line on stdin with the figures of one turn, and leaves when stdin ends.
+ * A measurement in a separate process: `child.js <measurement> <settings as JSON>`. Prints `{"ready", "about"}` when
+ * warm, then answers each line on stdin with the figures of one turn, and exits when stdin ends.
  */
 import { createInterface } from 'node:readline';
 import type { BenchSettings } from './measurement.ts';

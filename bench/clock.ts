@@ -1,11 +1,11 @@
-/** Seconds that `work` takes. */
+/** The seconds that `work` takes. */
 export function secondsOf(work: () => void): number {
   const start = performance.now();
   work();
   return (performance.now() - start) / 1000;
 }
 
-/** The middle value, or the mean of the middle two. NaN of nothing. */
+/** The middle value, or the mean of the two middle values. NaN for an empty list. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;

@@ -1,11 +1,11 @@
-/** The measured table inside a document, between two marker lines; all else of the document is for people to write. */
+/** Writes the measured table into a document, between two marker lines. The rest of the document is written by hand. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { InvalidInputError } from '../core/errors.ts';
 
 const begin = '<!-- bench:begin -->';
 const end = '<!-- bench:end -->';
 
-/** Replaces what stands between the markers. Throws InvalidInputError when the file has none. */
+/** Replaces the text between the markers. Throws InvalidInputError when the file has none. */
 export function writeDocument(path: string, machine: string, command: string, table: string): void {
   const text = readFileSync(path, 'utf8');
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];

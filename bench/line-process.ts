@@ -1,27 +1,27 @@
-/** A process that answers a line with a line: our own measurement, or the peer's. */
+/** A process that answers each line with a line: a measurement of petrel or of the peer. */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 export interface LineProcess {
-  /** Its first line. */
+  /** The first line that it printed. */
   readonly greeting: Readonly<Record<string, unknown>>;
-  /** Asks for one turn. Throws with the end of its stderr when it dies instead. */
+  /** Runs one turn. Throws an error with the end of its stderr when the process dies. */
   ask(): Promise<Readonly<Record<string, unknown>>>;
-  /** Resolves when it has left. */
+  /** Resolves when the process has exited. */
   close(): Promise<void>;
 }
 
 const keptErrorBytes = 4_000;
 
-/** Resolves when the process has said its first line: it is warm. */
+/** Resolves when the process has printed its first line: then it is warm. */
 export async function startLineProcess(
   command: string,
   args: readonly string[],
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<LineProcess> {
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'], env });
-  child.stdin.on('error', () => {}); // it died: its answer will say so
+  child.stdin.on('error', () => {}); // the process died: its answer reports it
   let errors = '';
   child.stderr.on('data', (text: Buffer) => (errors = (errors + text.toString()).slice(-keptErrorBytes)));
   const ended = exitOf(child);

@@ -1,11 +1,24 @@
-/** What the figures were measured on. */
+/** Describes the machine on which the figures were measured. */
 import { cpus, totalmem } from 'node:os';
-import { engineInfo } from '../native/index.ts';
+import { peakClass } from '../native/index.ts';
+import { describeLowering } from './lowering.ts';
 import type { BenchSettings } from './measurement.ts';
+import { bestClass, readProcessor } from './processor.ts';
 
-/** One line: processor, cores, memory, instruction set, precision, Node. */
-export function describeMachine({ precision, threads }: BenchSettings): string {
-  const model = cpus()[0]?.model.trim() ?? 'unknown processor';
-  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
-  return `${model}, ${cpus().length} cores, ${memory}; ${engineInfo().isa}, ${precision}, ${threads} threads; Node ${process.version}`;
+/** One line: processor, cores, memory, class of instructions, precision, Node, and whether a side is lowered. */
+export function describeMachine({ precision, threads }: BenchSettings, env: NodeJS.ProcessEnv): string {
+  const processor = readProcessor();
+  const name = cpus()[0]?.model.trim() ?? 'unknown processor';
+  const numbers =
+    processor === undefined
+      ? ''
+      : `, family ${processor.family}, model ${processor.model}, stepping ${processor.stepping} (${processor.flags.join(' ')})`;
+  const lowered = processor === undefined ? undefined : describeLowering(env, bestClass(processor));
+  return [
+    `${name}${numbers}`,
+    `${cpus().length} cores, ${Math.round(totalmem() / 2 ** 30)} GiB`,
+    `class ${peakClass(precision)}, ${precision}, ${threads} threads`,
+    `Node ${process.version}`,
+    ...(lowered === undefined ? [] : [lowered]),
+  ].join('; ');
 }

@@ -6,24 +6,27 @@ import { measure } from './measure.ts';
 import type { Measurement, RowResult } from './measurement.ts';
 import { chooseRows, readOptions } from './options.ts';
 import { MEASUREMENTS } from './registry.ts';
+import { withShare } from './share.ts';
 import { renderTable } from './table.ts';
 
 async function main(words: readonly string[]): Promise<void> {
   const { json, only, python, settings, write } = readOptions(words, process.env);
   const results: RowResult[] = [];
-  if (!json) console.error(`${describeMachine(settings)}${settings.quick ? '; tiny shapes, no measurement' : ''}`);
+  const machine = describeMachine(settings, process.env);
+  if (!json) console.error(`${machine}${settings.quick ? '; tiny shapes, no measurement' : ''}`);
   for (const measurement of chooseRows(MEASUREMENTS, only)) {
-    for (const row of await measureRows(measurement)) {
+    for (const measured of await measureRows(measurement)) {
+      const info = measurement.rows.find(({ name }) => name === measured.name);
+      const row = withShare(measured, info?.limits?.(settings) ?? [], results);
       results.push(row);
       console.log(JSON.stringify(row));
     }
-    // After every measurement: a long bench that is cut off has not measured for nothing.
-    if (write !== undefined)
-      writeDocument(write, describeMachine(settings), `npm run bench -- ${words.join(' ')}`, renderTable(results));
+    // The table is written after every measurement, so that an interrupted bench keeps its results.
+    if (write !== undefined) writeDocument(write, machine, `npm run bench -- ${words.join(' ')}`, renderTable(results));
   }
   if (!json) console.log(`\n${renderTable(results)}`);
 
-  /** One that fails leaves the others alone, and the exit code tells. */
+  /** A failed measurement does not stop the others; the exit code reports it. */
   async function measureRows(measurement: Measurement): Promise<RowResult[]> {
     return measure(measurement, settings, python).catch((error: unknown) => {
       console.error(`${measurement.name}: ${errorToJson(error).message}`);

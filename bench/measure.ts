@@ -1,4 +1,4 @@
-/** Runs one measurement: ours and the peer's turns one after the other, so that a machine that slows down hits both. */
+/** Runs one measurement. Turns of petrel and of the peer alternate, so that a machine that slows down affects both. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { builtFile, packageRoot } from '../infra/home.ts';
@@ -6,10 +6,10 @@ import { median } from './clock.ts';
 import { startLineProcess } from './line-process.ts';
 import type { BenchSettings, Measurement, RowResult, Values } from './measurement.ts';
 
-/** Threads of either side may spin for a while after their work. */
+/** Threads of both sides may spin for a while after their work. */
 const pauseMs = 300;
 
-/** `python`: run the peer too, by this interpreter. */
+/** `python`: the interpreter that runs the peer, if the peer is measured. */
 export async function measure(
   measurement: Measurement,
   settings: BenchSettings,
@@ -25,7 +25,7 @@ export async function measure(
   const peer =
     work === undefined || python === undefined
       ? undefined
-      : await startPeer(python, { ...work, ...settings }).catch((error: unknown) =>
+      : await startPeer(python, { ...settings, ...work }).catch((error: unknown) =>
           ours.close().then(() => Promise.reject(error)),
         );
   const values: Values[] = [];
@@ -41,7 +41,7 @@ export async function measure(
   } finally {
     await Promise.all([ours.close(), peer?.close()]);
   }
-  return rowsOf(measurement, values, peer && { name: String(peer.greeting['about']), value: median(peerValues) });
+  return resultRows(measurement, values, peer && { name: String(peer.greeting['about']), value: median(peerValues) });
 }
 
 function startPeer(python: string, work: object) {
@@ -51,7 +51,7 @@ function startPeer(python: string, work: object) {
   });
 }
 
-function rowsOf(
+function resultRows(
   measurement: Measurement,
   values: readonly Values[],
   peer: { readonly name: string; readonly value: number } | undefined,
@@ -70,7 +70,7 @@ function rowsOf(
   });
 }
 
-/** Four digits say all that a measurement knows; bytes stay whole. */
-function rounded(value: number): number {
+/** Four digits are as precise as a measurement; bytes stay whole. */
+export function rounded(value: number): number {
   return Math.abs(value) >= 1000 ? Math.round(value) : Number(value.toPrecision(4));
 }

@@ -1,4 +1,4 @@
-/** What a measurement is. Adding one: a file under measurements/ and a line in registry.ts. */
+/** The type of a measurement. To add one, write a file under measurements/ and a line in registry.ts. */
 import type { ComputeType } from '../core/ports.ts';
 
 /** Figures by row name. */
@@ -7,37 +7,48 @@ export type Values = Readonly<Record<string, number>>;
 export interface RowInfo {
   /** `group.size.what`, as `--only` names it. */
   readonly name: string;
-  readonly unit: 'tokens/s' | 'MiB/s' | 'records/s' | 'requests' | 'bytes' | 'ms' | 's';
+  readonly unit: 'tokens/s' | 'GFLOP/s' | 'bytes/s' | 'MiB/s' | 'records/s' | 'requests' | 'bytes' | 'ms' | 's';
+  /** What the machine allows this row at most. Absent where nothing simple bounds it. */
+  readonly limits?: (settings: BenchSettings) => readonly Limit[];
+}
+
+/** A row of the machine's own peak, and how much of it one unit of the bounded row needs. */
+export interface Limit {
+  readonly peak: string;
+  readonly need: number;
 }
 
 export interface BenchSettings {
   readonly precision: ComputeType;
   readonly threads: number;
-  /** Tiny shapes and few repetitions: shows that everything works, says nothing about speed. */
+  /** Tiny shapes and few repetitions: tests that everything works, and says nothing about speed. */
   readonly quick: boolean;
 }
 
-/** A measurement that is set up and warm, in a process of its own. */
+/** A measurement that is set up and warm, in a separate process. */
 export interface Session {
-  /** What it was measured on, for the reader. */
+  /** A text about the measured setting, for the reader. */
   readonly about: string;
   /** Measures once. */
   turn(): Promise<Values>;
   close(): Promise<void>;
 }
 
-/** What the peer does for the same row: one object as torch_peer.py takes it. Shapes come from here, so both sides have the same. */
+/**
+ * What the peer does for the same row, as one object in the form that torch_peer.py reads. It contains the shapes, so
+ * both sides use the same ones.
+ */
 export type PeerWork = Readonly<Record<string, unknown>>;
 
 export interface Measurement {
   readonly name: string;
   readonly rows: readonly RowInfo[];
-  /** Turns measured; the figure is their median. */
+  /** Number of measured turns; the figure is their median. */
   readonly turns: number;
   open(settings: BenchSettings): Promise<Session>;
-  /** Absent: there is nothing to compare with in torch. */
+  /** Absent when torch has nothing to compare with. */
   peer?(settings: BenchSettings): PeerWork;
-  /** Pairs of rows that were timed together: the first is compared with the second, peer or not. */
+  /** Pairs of rows that were timed together: the first is compared with the second, with or without a peer. */
   readonly compare?: Readonly<Record<string, string>>;
 }
 
@@ -50,4 +61,8 @@ export interface RowResult {
   readonly peerValue?: number;
   /** value / peerValue. */
   readonly ratio?: number;
+  /** The peak row that bounds this row most, the value that it allows, and value / bound. */
+  readonly limit?: string;
+  readonly bound?: number;
+  readonly share?: number;
 }

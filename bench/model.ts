@@ -1,4 +1,4 @@
-/** A model of a size with random weights, made in place: a second copy would show in the memory rows. */
+/** A model of a size with random weights, created in place, because a second copy would show in the memory rows. */
 import { readDecoderConfig } from '../models/config.ts';
 import { createTrainer } from '../native/index.ts';
 import type { NativeTrainer } from '../native/index.ts';
@@ -22,7 +22,7 @@ export function openModel(size: Size, { precision, threads }: BenchSettings, tra
   return trainer;
 }
 
-/** Xorshift32 (G. Marsaglia): quick, and good enough for weights that learn nothing. In [0, 1). */
+/** Xorshift32 (G. Marsaglia): fast, and good enough for weights that learn nothing. In [0, 1). */
 export function uniform(seed: number): () => number {
   let state = seed;
   return () => {

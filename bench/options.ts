@@ -2,30 +2,34 @@
 import { parseArgs } from 'node:util';
 import { InvalidInputError } from '../core/errors.ts';
 import { engineInfo } from '../native/index.ts';
+import { lowerBothSides } from './lowering.ts';
 import type { BenchSettings, Measurement } from './measurement.ts';
 
-export const usage = `usage: npm run bench -- [--json] [--only a,b.*] [--peer torch] [--precision fp32|bf16] [--threads N] [--quick] [--write FILE]
+export const usage = `usage: npm run bench -- [--json] [--only a,b.*] [--peer torch] [--precision fp32|bf16] [--threads N] [--class C]
+                            [--quick] [--write FILE]
   --only    rows by name, by a pattern with *, or by the beginning of a name (train, decode.S)
   --peer    run torch on the same work in turn with petrel; PETREL_PYTHON is its Python
+  --class   avx2, avx512 or avx512_bf16: lower both sides to this class of processor
   --quick   tiny shapes: shows that it works, measures nothing
   --write   put the table between the markers of a document, such as docs/benchmarks.md`;
 
 export interface BenchOptions {
   readonly json: boolean;
   readonly only: readonly string[];
-  /** Interpreter of the peer; absent: no peer. */
+  /** Interpreter of the peer; absent when there is no peer. */
   readonly python: string | undefined;
   readonly write: string | undefined;
   readonly settings: BenchSettings;
 }
 
-/** Throws InvalidInputError for what makes no sense. */
+/** With `--class`, sets variables in `env`, before the engine is loaded. Throws InvalidInputError for invalid options. */
 export function readOptions(words: readonly string[], env: NodeJS.ProcessEnv): BenchOptions {
   const values = parse(words);
   if (values.peer !== undefined && values.peer !== 'torch') throw bad(`--peer ${values.peer}: the only peer is torch`);
   const python = env['PETREL_PYTHON'];
   if (values.peer !== undefined && !python)
     throw bad('--peer torch needs PETREL_PYTHON: a Python that has torch and transformers');
+  if (values.class !== undefined) lowerBothSides(values.class, env);
   const { bf16, threads } = engineInfo();
   const precision = values.precision ?? (bf16 ? 'bf16' : 'fp32');
   if (precision !== 'bf16' && precision !== 'fp32') throw bad(`--precision ${precision}: expected fp32 or bf16`);
@@ -51,6 +55,7 @@ function parse(words: readonly string[]) {
     peer: text,
     precision: text,
     threads: text,
+    class: text,
     write: text,
   } as const;
   try {
@@ -64,7 +69,7 @@ function bad(message: string): InvalidInputError {
   return new InvalidInputError(message, { hint: usage });
 }
 
-/** Measurements with only the rows that are asked for. Throws InvalidInputError for a pattern that names none. */
+/** The measurements, reduced to the requested rows. Throws InvalidInputError for a pattern that matches none. */
 export function chooseRows(measurements: readonly Measurement[], only: readonly string[]): Measurement[] {
   if (only.length === 0) return [...measurements];
   const matches = (pattern: string, name: string) => patternOf(pattern).test(name) || name.startsWith(`${pattern}.`);

@@ -1,4 +1,4 @@
-/** Most memory that this process ever held, bytes. */
+/** Peak memory of this process, in bytes. */
 import { readFileSync } from 'node:fs';
 
 /** Linux' own high-water mark; `getrusage` would count the parent's memory from before exec. */

@@ -1,24 +1,36 @@
-/** Everything that is measured, in the order it is printed. One file and one line each. */
+/** All measurements, in the order of printing. Each is one file and one line here. */
 import type { Measurement } from './measurement.ts';
 import { checkpointCost } from './measurements/checkpoint.ts';
 import { millionRows } from './measurements/dataset.ts';
-import { decodeBatches, decodeThroughput } from './measurements/decode.ts';
+import { decodeThroughput } from './measurements/decode.ts';
 import { faultCost, faultNames } from './measurements/faults.ts';
+import { groupsThroughput } from './measurements/groups.ts';
 import { journalCost } from './measurements/journal.ts';
 import { trainMemory } from './measurements/memory.ts';
+import { peakOfSize, peakRate, peakRead } from './measurements/peak.ts';
+import { prefillThroughput } from './measurements/prefill.ts';
 import { requestsOfLooks } from './measurements/requests.ts';
 import { arithmeticRun } from './measurements/run.ts';
 import { bucketStore, folderStore } from './measurements/store.ts';
-import { trainThroughput } from './measurements/train.ts';
+import { trainOnOneThread, trainThroughput } from './measurements/train.ts';
 import { timeToFirstToken } from './measurements/ttft.ts';
-import { sizeNames } from './sizes.ts';
+import { wholeUpdate } from './measurements/update.ts';
+import { decodeBatches, sizeNames } from './sizes.ts';
 
-/** Where to measure S3: its rows are there when this names a place in a bucket. */
+/** The variable with the bucket to measure; the rows of S3 exist only when it is set. */
 const bucket = process.env['PETREL_BENCH_S3'];
 
 export const MEASUREMENTS: readonly Measurement[] = [
+  // Peaks come first: other rows are shown as a share of them.
+  peakRate,
+  peakRead,
+  ...sizeNames.map(peakOfSize),
   ...sizeNames.map(trainThroughput),
+  ...sizeNames.map(groupsThroughput),
+  ...sizeNames.map(trainOnOneThread),
   ...sizeNames.map(trainMemory),
+  ...sizeNames.map(wholeUpdate),
+  ...sizeNames.map(prefillThroughput),
   ...sizeNames.flatMap((size) => decodeBatches.map((batch) => decodeThroughput(size, batch))),
   ...sizeNames.map(timeToFirstToken),
   checkpointCost('M'),

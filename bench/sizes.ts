@@ -1,4 +1,4 @@
-/** The models and batches that are compared, in one place for both sides. */
+/** The models and batches that are compared, defined once for both sides. */
 import { InvalidInputError } from '../core/errors.ts';
 
 export interface Size {
@@ -22,6 +22,12 @@ export interface Size {
 /** New tokens of every decoded sample. */
 export const newTokens = 64;
 
+/** Samples that decode together, one row each. */
+export const decodeBatches = [1, 16, 64, 256] as const;
+
+/** Prompts of a prefill row. */
+export const prefillPrompts = 16;
+
 export const sizeNames = ['S', 'M', 'R'] as const;
 export type SizeName = (typeof sizeNames)[number];
 
@@ -32,7 +38,24 @@ const sizes: Readonly<Record<SizeName, Size>> = {
   R: { shape: shape(30, 576, 9, 3, 1536, 49_152, true), batch: 16, length: 256, prompt: 64 },
 };
 
-/** Stands in for every size with `--quick`. */
+/** A training step of prompts with several responses each. */
+export interface Groups {
+  readonly prompts: number;
+  readonly responses: number;
+  /** Tokens of each. Only responses are scored. */
+  readonly promptTokens: number;
+  readonly responseTokens: number;
+  /** Sequences of one forward and backward pass, on both sides. */
+  readonly sequencesPerPass: number;
+}
+
+export function groupsOf(quick: boolean): Groups {
+  return quick
+    ? { prompts: 2, responses: 2, promptTokens: 8, responseTokens: 8, sequencesPerPass: 2 }
+    : { prompts: 8, responses: 4, promptTokens: 256, responseTokens: 256, sequencesPerPass: 8 };
+}
+
+/** Used instead of every size with `--quick`. */
 const tiny: Size = { shape: shape(2, 64, 1, 1, 64, 64, true), batch: 4, length: 16, prompt: 8 };
 
 export function sizeOf(name: SizeName, quick: boolean): Size {

@@ -1,7 +1,7 @@
 /** Rows as Markdown, for the terminal and for the docs. */
 import type { RowResult } from './measurement.ts';
 
-const heads = ['row', 'value', 'unit', 'peer', 'peer value', 'ratio'];
+const heads = ['row', 'value', 'unit', 'of peak', 'peer', 'peer value', 'ratio'];
 
 export function renderTable(rows: readonly RowResult[]): string {
   const lines = [heads, ...rows.map(cellsOf)];
@@ -15,11 +15,12 @@ export function renderTable(rows: readonly RowResult[]): string {
 
 const isNumber = (column: number) => heads[column]?.endsWith('value') === true || heads[column] === 'ratio';
 
-function cellsOf({ name, value, unit, peer, peerValue, ratio }: RowResult): string[] {
+function cellsOf({ name, value, unit, limit, share, peer, peerValue, ratio }: RowResult): string[] {
   return [
     name,
     show(value, unit),
-    unit === 'bytes' ? 'MiB' : unit,
+    unit.replace('bytes', 'MiB'),
+    share === undefined ? '' : `${Math.round(100 * share)} % of ${limit?.split('.')[1]}`,
     peer ?? '',
     peerValue === undefined ? '' : show(peerValue, unit),
     ratio === undefined ? '' : ratio.toFixed(2),
@@ -27,6 +28,6 @@ function cellsOf({ name, value, unit, peer, peerValue, ratio }: RowResult): stri
 }
 
 function show(value: number, unit: RowResult['unit']): string {
-  const shown = unit === 'bytes' ? value / 2 ** 20 : value;
+  const shown = unit.startsWith('bytes') ? value / 2 ** 20 : value;
   return Math.abs(shown) >= 100 ? Math.round(shown).toLocaleString('en-US') : String(Number(shown.toPrecision(3)));
 }

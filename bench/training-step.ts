@@ -1,5 +1,5 @@
 /**
- * One optimiser step as the trainer makes it: forward, clipped policy loss with an importance ratio on every token,
+ * One optimiser step as the trainer does it: forward, clipped policy loss with an importance ratio on every scored token,
  * backward, gradient clipping, AdamW. Old log-probs are those of the first step.
  */
 import type { AdamW, PackedBatch } from '../core/ports.ts';
@@ -7,43 +7,73 @@ import { actorTotal } from '../core/rl/actor-total.ts';
 import type { NativeTrainer } from '../native/index.ts';
 import type { BenchSettings } from './measurement.ts';
 import { openModel, randomTokens, uniform } from './model.ts';
-import type { Size } from './sizes.ts';
+import type { Groups, Size } from './sizes.ts';
 
-/** torch's defaults, but for the learning rate. */
+/** torch's defaults, except for the learning rate. */
 const adamw: AdamW = { lr: 1e-5, beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01, maxGradNorm: 1 };
 
+/** The sequences of a step. They are equally long. */
+export interface StepSequences {
+  readonly sequences: number;
+  readonly length: number;
+  /** Tokens at the start of a sequence that are not scored, at least 1. */
+  readonly promptTokens: number;
+  /** Consecutive sequences that have the same prompt. */
+  readonly responses: number;
+  /** Sequences of one forward and backward pass. */
+  readonly sequencesPerPass: number;
+}
+
+/** Every token but the first of a sequence is scored, in one pass. */
+const plainStep = ({ batch, length }: Size): StepSequences => ({
+  sequences: batch,
+  length,
+  promptTokens: 1,
+  responses: 1,
+  sequencesPerPass: batch,
+});
+
+/** Prompts with several responses each; only responses are scored. */
+export const stepOfGroups = (groups: Groups): StepSequences => ({
+  ...groups,
+  sequences: groups.prompts * groups.responses,
+  length: groups.promptTokens + groups.responseTokens,
+});
+
 export class TrainingStep {
-  /** Tokens of a step. */
+  /** Tokens of a step; a prompt counts once for each of its responses. */
   readonly tokens: number;
   readonly trainer: NativeTrainer;
-  readonly #batch: PackedBatch;
-  readonly #rows: { readonly offsets_S1: Int32Array; readonly mask_T: Float32Array };
-  readonly #advantages_T: Float32Array;
-  #old_T: Float32Array | undefined;
+  readonly #step: StepSequences;
+  readonly #passes: readonly Pass[];
 
-  constructor(size: Size, settings: BenchSettings) {
-    const { batch, length } = size;
-    this.tokens = batch * length;
+  constructor(size: Size, settings: BenchSettings, step = plainStep(size)) {
+    this.tokens = step.sequences * step.length;
     this.trainer = openModel(size, settings, true);
-    this.#batch = packedRows(randomTokens(this.tokens, size.shape.vocab_size, 2), batch, length);
-    const scored = batch * (length - 1);
-    this.#rows = {
-      offsets_S1: Int32Array.from({ length: batch + 1 }, (_, s) => s * (length - 1)),
-      mask_T: new Float32Array(scored).fill(1),
-    };
-    const random = uniform(3);
-    this.#advantages_T = Float32Array.from({ length: scored }, () => (random() - 0.5) * Math.sqrt(12));
+    this.#step = step;
+    this.#passes = passesOf(step, size.shape.vocab_size);
   }
 
   take(): void {
-    const { handle, logProbs_P } = this.trainer.forward(this.#batch, { temperature: 1, entropy: false, keep: true });
-    this.#old_T ??= logProbs_P.slice();
+    for (const pass of this.#passes) this.#accumulate(pass);
+    const { taken } = this.trainer.step(adamw);
+    if (!taken) throw new Error('the bench step gave a gradient that is not finite');
+  }
+
+  close(): void {
+    this.trainer.close();
+  }
+
+  #accumulate(pass: Pass): void {
+    const { sequences, length, promptTokens } = this.#step;
+    const { handle, logProbs_P } = this.trainer.forward(pass.batch, { temperature: 1, entropy: false, keep: true });
+    pass.old_T ??= logProbs_P.slice();
     const { dLogProb_T } = actorTotal(
-      { rows: this.#rows, logProb_T: logProbs_P, oldLogProb_T: this.#old_T, advantages_T: this.#advantages_T },
+      { rows: pass.rows, logProb_T: logProbs_P, oldLogProb_T: pass.old_T, advantages_T: pass.advantages_T },
       {
         lossMode: 'vanilla',
         lossAggMode: 'token-mean',
-        totals: { dpSize: 1, batchNumTokens: logProbs_P.length, globalBatchSize: this.#rows.offsets_S1.length - 1 },
+        totals: { dpSize: 1, batchNumTokens: sequences * (length - promptTokens), globalBatchSize: sequences },
         clipRatio: 0.2,
         clipRatioLow: 0.2,
         clipRatioHigh: 0.2,
@@ -52,24 +82,57 @@ export class TrainingStep {
       },
     );
     this.trainer.backward(handle, Float32Array.from(dLogProb_T));
-    const { taken } = this.trainer.step(adamw);
-    if (!taken) throw new Error('the bench step gave a gradient that is not finite');
-  }
-
-  close(): void {
-    this.trainer.close();
   }
 }
 
-/** Rows of equal length side by side; every token but the first of a row is scored. */
-function packedRows(tokens_N: Int32Array, batch: number, length: number): PackedBatch {
+/** One forward and backward pass; `old_T` is filled by the first step. */
+interface Pass {
+  readonly batch: PackedBatch;
+  readonly rows: { readonly offsets_S1: Int32Array; readonly mask_T: Float32Array };
+  readonly advantages_T: Float32Array;
+  old_T?: Float32Array;
+}
+
+function passesOf(step: StepSequences, vocab: number): readonly Pass[] {
+  const { sequences, sequencesPerPass, length, promptTokens } = step;
+  const scoredEach = length - promptTokens;
+  const random = uniform(3);
+  return Array.from({ length: Math.ceil(sequences / sequencesPerPass) }, (_, i) => {
+    const first = i * sequencesPerPass;
+    const count = Math.min(sequencesPerPass, sequences - first);
+    const scored = count * scoredEach;
+    return {
+      batch: packedSequences(step, first, count, vocab),
+      rows: {
+        offsets_S1: Int32Array.from({ length: count + 1 }, (_, s) => s * scoredEach),
+        mask_T: new Float32Array(scored).fill(1),
+      },
+      advantages_T: Float32Array.from({ length: scored }, () => (random() - 0.5) * Math.sqrt(12)),
+    };
+  });
+}
+
+/** Sequences `first` … `first + count` one after the other. A token is scored at the position before it. */
+function packedSequences(
+  { length, promptTokens, responses }: StepSequences,
+  first: number,
+  count: number,
+  vocab: number,
+): PackedBatch {
+  const tokens_N = new Int32Array(count * length);
+  for (let s = 0; s < count; s++) {
+    const prompt = Math.floor((first + s) / responses);
+    tokens_N.set(randomTokens(promptTokens, vocab, 1 + prompt), s * length);
+    tokens_N.set(randomTokens(length - promptTokens, vocab, 1_000_000 + first + s), s * length + promptTokens);
+  }
+  const scoredEach = length - promptTokens;
   const positions_P = Int32Array.from(
-    { length: batch * (length - 1) },
-    (_, p) => Math.floor(p / (length - 1)) * length + (p % (length - 1)),
+    { length: count * scoredEach },
+    (_, p) => Math.floor(p / scoredEach) * length + promptTokens - 1 + (p % scoredEach),
   );
   return {
     tokens_N,
-    cuSeqlens: Int32Array.from({ length: batch + 1 }, (_, s) => s * length),
+    cuSeqlens: Int32Array.from({ length: count + 1 }, (_, s) => s * length),
     positions_P,
     targets_P: positions_P.map((at) => tokens_N[at + 1] ?? 0),
   };

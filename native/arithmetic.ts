@@ -1,17 +1,18 @@
-/** The name of the engine's arithmetic: what makes two builds give the same bits for the same inputs. */
+/** The name of the engine's arithmetic: two builds with the same name give the same bits for the same inputs. */
 import type { EngineOptions } from '../core/ports.ts';
 import type { EngineInfo } from './engine-info.ts';
 
 /**
- * Raise it by one, by hand, with every change of native/ that changes a bit of any result, and record the bits again with
- * `npm run record:arithmetic`. arithmetic.test.ts fails when the bits changed and the version did not. A change of
- * layout, threads or names that keeps the bits keeps the version, so deterministic runs continue with the new build.
+ * Raise it by one, by hand, with every change of native/ that changes a bit of any result, and record the bits again
+ * with `npm run record:arithmetic`. arithmetic.test.ts fails when the bits changed and the version did not. A change of
+ * layout, threads or names that keeps the bits keeps the version, so that deterministic runs continue with the new
+ * build.
  */
 export const arithmeticVersion = 1;
 
 /**
- * Everything that decides the bits of a result besides its inputs. Deterministic results depend on neither the instruction
- * set nor the threads. oneDNN counts only where it computes.
+ * Everything that decides the bits of a result, apart from its inputs. Deterministic results depend neither on the
+ * instruction set nor on the threads. oneDNN is part of the name only where it computes.
  */
 export function arithmeticOf(
   options: Pick<EngineOptions, 'compute' | 'deterministic'>,

@@ -8,7 +8,7 @@ export function convertBf16(src: Uint8Array, dst: Float32Array): void {
   native().convertBf16(src, dst);
 }
 
-/** fp32 to bf16 bits, nearest even. */
+/** fp32 to bf16 bits, rounded to nearest even. */
 export function roundBf16(src: Float32Array): Uint16Array {
   return native().roundBf16(src);
 }
@@ -19,17 +19,23 @@ export function convertFp16(src: Uint8Array, dst: Float32Array): void {
   native().convertFp16(src, dst);
 }
 
-/** fp32 to fp16 bits, nearest even; beyond the range ±Infinity. */
+/** fp32 to fp16 bits, rounded to nearest even; ±Infinity beyond the range. */
 export function roundFp16(src: Float32Array): Uint16Array {
   return native().roundFp16(src);
 }
 
-/** The bytes of a file, mapped and not read: pages come in as they are touched. Writes to the array never reach the file. */
+/**
+ * The bytes of a file, mapped instead of read: pages are loaded when they are touched. Writes to the array never reach
+ * the file.
+ */
 export function mapFile(path: string): Uint8Array {
   return native().mapFile(path);
 }
 
-/** One step of the engine's AdamW over plain arrays (in place; grads become 0). `step` is t, from 1. With `vMax`: AMSGrad. */
+/**
+ * One step of the engine's AdamW over plain arrays, in place; it sets grads to 0. `step` is t, from 1. With `vMax`:
+ * AMSGrad.
+ */
 export function adamw(
   params: Float32Array,
   grads: Float32Array,
@@ -62,7 +68,10 @@ export function adamw(
   return { gradNorm, taken };
 }
 
-/** Scales gradients by min(1, maxNorm / (norm + 1e-6)) in place, as torch does (0 or NaN when the norm is not finite); gives the norm before. */
+/**
+ * Scales gradients in place by min(1, maxNorm / (norm + 1e-6)), as torch does (0 or NaN when the norm is not finite).
+ * Returns the norm before scaling.
+ */
 export function clipGradients(grads: Float32Array, maxNorm: number): number {
   return native().clipGradients(grads, maxNorm);
 }

@@ -4,10 +4,13 @@ import { createRequire } from 'node:module';
 import { InvalidInputError, TerminalError } from '../core/errors.ts';
 import { addonFile } from './addon-file.ts';
 
-/** A model inside the addon. Bound to the thread that made it. */
+/** A model inside the addon. Only the thread that created it may use it. */
 export type NativeHandle = { readonly __nativeModel: never };
 
-/** The addon's flat functions, as this folder calls them. Arguments are validated before they get here. */
+/**
+ * The addon's flat functions, as this folder calls them. This folder validates the arguments in the user's words; the
+ * addon validates them again, so that no caller can make it touch memory that is not its own.
+ */
 export interface NativeFunctions {
   engineInfo(): { isa: string; bf16: boolean; onednn: string; matmul: string; build: string; threads: number };
   ticks(): number;
@@ -44,7 +47,8 @@ export interface NativeFunctions {
     step: number,
   ): [number, boolean];
   trainerMemory(handle: NativeHandle): number;
-  trainerClose(handle: NativeHandle, views: readonly Float32Array[]): void;
+  /** Empties the buffers of the trainer. */
+  trainerClose(handle: NativeHandle): void;
   convertBf16(src: Uint8Array, dst: Float32Array): void;
   roundBf16(src: Float32Array): Uint16Array;
   convertFp16(src: Uint8Array, dst: Float32Array): void;
@@ -73,7 +77,7 @@ export function rememberHandle(trainer: object, handle: NativeHandle): void {
   handles.set(trainer, handle);
 }
 
-/** The addon's handle behind a trainer made by `createTrainer`, for engines that read the same weights. */
+/** The addon's handle of a trainer created by `createTrainer`, for engines that read the same weights. */
 export function trainerHandle(trainer: object): NativeHandle {
   const handle = handles.get(trainer);
   if (handle === undefined)
@@ -83,7 +87,7 @@ export function trainerHandle(trainer: object): NativeHandle {
 
 let loaded: unknown;
 
-/** The addon, loaded at the first call. Throws when it was not built or the processor is too old for it. */
+/** The addon, loaded at the first call. Throws when it was not built or the processor lacks an instruction set. */
 export function native<Functions = NativeFunctions>(): Functions {
   loaded ??= load(addonFile());
   return loaded as Functions;
@@ -91,7 +95,7 @@ export function native<Functions = NativeFunctions>(): Functions {
 
 function load(path: string): unknown {
   if (!existsSync(path)) {
-    throw new TerminalError('EngineMissing', `the native engine is not built: ${path} is not there`, {
+    throw new TerminalError('EngineMissing', `the native engine is not built: ${path} is missing`, {
       hint: 'npm run setup',
     });
   }

@@ -1,7 +1,7 @@
-/** What the addon says about itself and this machine. */
+/** What the addon reports about itself and this machine. */
 import { native } from './binding.ts';
 
-/** What this build is and what this machine gives it. */
+/** Properties of this build and of this machine. */
 export interface EngineInfo {
   /** Instruction-set path in use. */
   readonly isa: 'avx2' | 'avx512' | 'avx512_bf16';
@@ -11,7 +11,7 @@ export interface EngineInfo {
   readonly onednn: string;
   /** Which library computes large bf16 products: oneDNN where the processor has AMX, else the engine's own kernels. */
   readonly matmul: 'onednn' | 'own';
-  /** Hash over the native sources and the compiler's version: tells people which build it is. No profile depends on it. */
+  /** Hash over the native sources and the compiler's version: shows which build this is. No profile depends on it. */
   readonly build: string;
   /** Processors that this process may use. */
   readonly threads: number;

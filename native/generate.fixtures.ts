@@ -1,4 +1,4 @@
-/** Tiny random models and a driver that runs a generator until it is idle. For tests. */
+/** Tiny random models, and a driver that runs a generator until it is idle. For tests. */
 import type {
   DecoderConfig,
   EngineOptions,
@@ -24,7 +24,7 @@ export function randomInteger(random: () => number, from: number, to: number): n
   return from + Math.floor(random() * (to - from + 1));
 }
 
-/** A decoder of odd sizes: vocab from 7, head width from 2, groups of any size, windows on some layers. */
+/** A decoder with unusual sizes: a vocabulary from 7, head width from 2, groups of any size, windows on some layers. */
 export function randomConfig(random: () => number): DecoderConfig {
   const integer = (from: number, to: number) => randomInteger(random, from, to);
   const kvHeads = integer(1, 3);
@@ -75,7 +75,7 @@ export interface Response {
   finish: number;
 }
 
-/** One step; its results are added to the collected ones. */
+/** Runs one step and adds its results to the collected ones. */
 export function stepInto(responses: Map<number, Response>, engine: RolloutEngine): number {
   const step = engine.step();
   step.keys.forEach((key, i) => {

@@ -3,6 +3,7 @@
  * request, sampling with counter-based random bits. The work is native (src/generate*.cpp); here arguments are checked.
  */
 import { totalmem } from 'node:os';
+import { at } from '../core/at.ts';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
 import { modelLimits } from '../core/model-limits.ts';
 import type {
@@ -23,7 +24,7 @@ type Handle = { readonly __nativeGenerator: never };
 /** The addon's functions of src/generate_binding.cpp. */
 interface GeneratorFunctions {
   generatorOpen(trainer: NativeHandle, maxSeqs: number, maxModelLen: number, kvPages: number): Handle;
-  /** Empty, or why the request can't be served. */
+  /** Empty, or the reason why the request cannot be served. */
   generatorSubmit(
     handle: Handle,
     prompt: Int32Array,
@@ -45,13 +46,13 @@ interface GeneratorFunctions {
 const addon = native<GeneratorFunctions>;
 
 export interface GeneratorOptions {
-  /** Slots: samples that decode together. */
+  /** Slots: the number of samples that decode together. */
   readonly maxSeqs: number;
-  /** Longest prompt + response. */
+  /** Maximum length of prompt plus response. */
   readonly maxModelLen: number;
   /**
-   * Pages of 16 positions; by default enough for every slot at full length, or what a quarter of the machine's memory holds.
-   * With fewer pages samples wait longer; what a sample gives does not change.
+   * Pages of 16 positions. Default: enough for every slot at full length, or as many as a quarter of the machine's
+   * memory holds. With fewer pages samples wait longer; their results are the same.
    */
   readonly kvPages?: number;
 }
@@ -60,8 +61,9 @@ export interface GeneratorOptions {
 const PAGE_POSITIONS = 16;
 
 /**
- * A rollout engine that reads the weights of a trainer made by `createTrainer`, in place: after they changed, `reset`.
- * With `deterministic` a sample's tokens and log-probs are a function of weights, prompt, settings and random counter alone.
+ * A rollout engine that reads the weights of a trainer created by `createTrainer`, in place. Call `reset` after they
+ * changed. With `deterministic`, the tokens and log-probs of a sample depend only on weights, prompt, settings and
+ * random counter.
  */
 export function createGenerator(trainer: TrainerEngine, options: GeneratorOptions): RolloutEngine {
   const maxSeqs = positive(options.maxSeqs, 'maxSeqs');
@@ -74,7 +76,7 @@ export function createGenerator(trainer: TrainerEngine, options: GeneratorOption
 }
 
 function defaultPages(config: DecoderConfig, maxSeqs: number, maxModelLen: number): number {
-  // One page beyond a full sequence: a prompt's last page exists twice while its samples start.
+  // One page more than a full sequence, because a prompt's last page exists twice while its samples start.
   const perSequence = Math.ceil(maxModelLen / PAGE_POSITIONS) + 1;
   const pageBytes = config.layers * config.kvHeads * 2 * PAGE_POSITIONS * config.headDim * 4;
   const memory = Math.min(totalmem(), process.constrainedMemory() || Infinity);
@@ -90,7 +92,7 @@ class NativeGenerator implements RolloutEngine {
     this.#vocab = vocab;
   }
 
-  /** @throws InvalidInputError when the request is malformed or can never fit. */
+  /** @throws InvalidInputError when the request is malformed or can never fit into the cache. */
   submit(request: GenerateRequest): void {
     checkRequest(request, this.#vocab);
     const prefixes = request.samples.map((sample) => sample.prefix ?? new Int32Array(0));
@@ -157,7 +159,7 @@ function checkTokens(tokens: Int32Array, vocab: number, what: string): void {
   if (bad !== undefined) throw new InvalidInputError(`the ${what} contains token ${bad}; the vocabulary has ${vocab}`);
 }
 
-/** `max`: what the engine's 32-bit integers hold, with room for its sums. */
+/** `max`: the largest value whose sums still fit into the engine's 32-bit integers. */
 function positive(value: number, name: string, max = 0x7fffffff): number {
   if (Number.isInteger(value) && value > 0 && value <= max) return value;
   throw new InvalidInputError(`${name} must be an integer from 1 to ${max}, got ${value}`);
@@ -165,13 +167,13 @@ function positive(value: number, name: string, max = 0x7fffffff): number {
 
 function concatenate(parts: readonly Int32Array[]): Int32Array {
   const offsets = offsetsOf(parts);
-  const whole = new Int32Array(offsets[parts.length] ?? 0);
+  const whole = new Int32Array(at(offsets, -1));
   parts.forEach((part, i) => whole.set(part, offsets[i]));
   return whole;
 }
 
 function offsetsOf(parts: readonly Int32Array[]): Int32Array {
   const offsets = new Int32Array(parts.length + 1);
-  parts.forEach((part, i) => (offsets[i + 1] = (offsets[i] ?? 0) + part.length));
+  parts.forEach((part, i) => (offsets[i + 1] = at(offsets, i) + part.length));
   return offsets;
 }

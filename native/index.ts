@@ -2,5 +2,13 @@ export { arithmeticOf, arithmeticVersion } from './arithmetic.ts';
 export { adamw, clipGradients, convertBf16, convertFp16, mapFile, roundBf16, roundFp16 } from './arrays.ts';
 export { engineInfo, type EngineInfo } from './engine-info.ts';
 export { createGenerator, type GeneratorOptions } from './generate.ts';
+export {
+  instructionClasses,
+  peakClass,
+  peakProductSeconds,
+  readSeconds,
+  type InstructionClass,
+  type PeakProduct,
+} from './peak.ts';
 export { engineTicks } from './ticks.ts';
 export { createTrainer, NativeTrainer, type TrainerOptions } from './trainer.ts';

@@ -1,4 +1,4 @@
-/** Where the package lies: native/ may not import infra/home.ts. */
+/** The root folder of the package. native/ may not import infra/home.ts. */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,7 @@
 /**
- * The generator's treatment of one row of logits, on plain arrays. Order of the filters: repetition penalty, temperature,
- * top-k, top-p, min-p, as in Hugging Face's `generate()`. The draw is an inverse CDF in token order (src/sampling.h).
+ * How the generator samples from one row of logits, on plain arrays. Order of the filters: repetition penalty,
+ * temperature, top-k, top-p, min-p, as in Hugging Face's `generate()`. The draw is an inverse CDF in token order
+ * (src/sampling.h).
  */
 import { InvalidInputError, PauseError } from '../core/errors.ts';
 import type { GenerateSample, SamplingSettings } from '../core/ports.ts';
@@ -8,7 +9,7 @@ import { native } from './binding.ts';
 
 /** The addon's functions of src/sampling_binding.cpp. */
 interface SamplingFunctions {
-  /** undefined when the logits are not finite. */
+  /** Undefined when the logits are not finite. */
   processLogits(logits_V: Float32Array, sampling_5: Float64Array, seen_T: Int32Array): Float32Array | undefined;
   /** random_6: both words of the seed, draw, sample, turn, position. */
   sampleToken(
@@ -25,9 +26,9 @@ const addon = native<SamplingFunctions>;
 
 export interface SampledToken {
   readonly token: number;
-  /** Under softmax(logits / temperature); greedy: temperature 1. */
+  /** Log-prob under softmax(logits / temperature); greedy uses temperature 1. */
   readonly logProb: number;
-  /** Under the filtered distribution; greedy: 0. */
+  /** Log-prob under the filtered distribution; 0 when greedy. */
   readonly samplingLogProb: number;
 }
 
@@ -39,7 +40,9 @@ export interface RowStatistics {
   readonly greedy: number;
 }
 
-/** Logits after penalty, temperature and filters, −Infinity where dropped. `seen_T`: prompt and response so far. */
+/**
+ * Logits after penalty, temperature and filters; −Infinity for dropped tokens. `seen_T`: prompt and response so far.
+ */
 export function processLogits(
   logits_V: Float32Array,
   settings: SamplingSettings,
@@ -52,7 +55,9 @@ export function processLogits(
   return addon().processLogits(logits_V, packSampling(settings), seen_T) ?? refuseLogits();
 }
 
-/** The token that the generator takes at `position` of a response, given the logits and the sample's random counter. */
+/**
+ * The token that the generator chooses at `position` of a response, given the logits and the sample's random counter.
+ */
 export function sampleToken(
   logits_V: Float32Array,
   settings: SamplingSettings,
@@ -81,7 +86,7 @@ export function philox(counter_4: Uint32Array, key_2: Uint32Array): Uint32Array 
   return addon().philox(counter_4, key_2);
 }
 
-/** @throws InvalidInputError naming the setting, what it may be, and what came. */
+/** @throws InvalidInputError that names the setting, the allowed values and the given one. */
 export function checkSampling(settings: SamplingSettings): void {
   const { temperature, topK, topP, minP, repetitionPenalty } = settings;
   demand(temperature >= 0 && Number.isFinite(temperature), 'temperature', '0 (greedy) or above', temperature);
@@ -96,7 +101,7 @@ export function checkSampling(settings: SamplingSettings): void {
   );
 }
 
-/** As the addon takes them. */
+/** Settings in the form that the addon takes. */
 export function packSampling(s: SamplingSettings): Float64Array {
   return Float64Array.of(s.temperature, s.topK, s.topP, s.minP, s.repetitionPenalty);
 }

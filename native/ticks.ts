@@ -1,9 +1,11 @@
-/** Progress of the engines of this process, for threads that do not compute: loading this loads the addon and nothing else. */
+/**
+ * Progress of the engines of this process, for threads that do not compute: importing this file loads only the addon.
+ */
 import { native } from './binding.ts';
 
 /**
- * Rises with every piece of work of every engine in this process (each product, norm, attention …). Never blocks, whatever other
- * threads compute: a main thread follows its engine thread's progress by it.
+ * Increases with each operation of any engine in this process (each product, norm, attention …). It never blocks, so a
+ * main thread can follow the progress of its engine thread.
  */
 export function engineTicks(): number {
   return native().ticks();

@@ -12,14 +12,14 @@ import type {
 import { native, rememberHandle, type NativeHandle } from './binding.ts';
 import { check, checkBatch, checkConfig, checkForward, checkOptions } from './validate.ts';
 
-/** Options of a model: `trainable` false leaves out gradients and moments (a reference model). */
+/** Options of a model. `trainable: false` leaves out gradients and moments (a reference model). */
 export interface TrainerOptions extends EngineOptions {
   readonly trainable: boolean;
 }
 
 /**
- * A model in this process with all weights 0; the caller fills `weights` and calls `weightsChanged`.
- * Throws InvalidInputError for a config or options that cannot work.
+ * Creates a model in this process with all weights 0. The caller fills `weights` and calls `weightsChanged`. Throws
+ * InvalidInputError for an invalid config or options.
  */
 export function createTrainer(config: DecoderConfig, options: TrainerOptions): NativeTrainer {
   checkConfig(config);
@@ -114,14 +114,14 @@ export class NativeTrainer implements TrainerEngine {
     this.grads.fill(0);
   }
 
-  /** Bytes of activation memory mapped so far. */
+  /** Bytes of memory mapped for activations so far. */
   get activationBytes(): number {
     return native().trainerMemory(this.#handle);
   }
 
-  /** Frees all memory at once; the buffers become empty. Engines that generate from this model must be closed before. */
+  /** Frees all memory at once; the buffers become empty. Engines that generate from this model must be closed first. */
   close(): void {
     this.#scoredOf.clear();
-    native().trainerClose(this.#handle, [this.weights, this.grads, this.m, this.v]);
+    native().trainerClose(this.#handle);
   }
 }

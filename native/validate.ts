@@ -3,12 +3,12 @@ import { InvalidInputError } from '../core/errors.ts';
 import { modelLimits } from '../core/model-limits.ts';
 import type { DecoderConfig, EngineOptions, ForwardOptions, PackedBatch } from '../core/ports.ts';
 
-/** Refuses with `message` unless the condition holds. */
+/** Throws InvalidInputError with `message` unless the condition holds. */
 export function check(condition: boolean, message: string): asserts condition {
   if (!condition) throw new InvalidInputError(message);
 }
 
-/** Throws InvalidInputError when a config cannot be a decoder of this engine. */
+/** Throws InvalidInputError for a config that this engine cannot run as a decoder. */
 export function checkConfig(config: DecoderConfig): void {
   for (const key of ['layers', 'hidden', 'heads', 'kvHeads', 'headDim', 'ffn', 'vocab'] as const)
     checkSize(key, config[key], modelLimits[key]);
@@ -40,7 +40,7 @@ function checkSize(name: string, value: number, max: number): void {
   );
 }
 
-/** Throws InvalidInputError for options that no engine, or not this processor's, can meet. */
+/** Throws InvalidInputError for options that no engine supports, or that this processor does not support. */
 export function checkOptions(options: EngineOptions, bf16: boolean): void {
   const { compute, deterministic, threads } = options;
   check(compute === 'fp32' || compute === 'bf16', `compute must be fp32 or bf16, it is ${String(compute)}`);
@@ -52,7 +52,7 @@ export function checkOptions(options: EngineOptions, bf16: boolean): void {
   check(Number.isInteger(threads) && threads >= 1 && threads <= 1024, `threads must be 1 … 1024, it is ${threads}`);
 }
 
-/** Throws InvalidInputError when a packed batch does not fit together or names tokens that the model lacks. */
+/** Throws InvalidInputError when the arrays of a packed batch do not fit together, or when the model lacks a token. */
 export function checkBatch(batch: PackedBatch, vocab: number): void {
   const { tokens_N, cuSeqlens, positions_P, targets_P } = batch;
   for (const [name, array] of Object.entries({ tokens_N, cuSeqlens, positions_P, targets_P })) {

@@ -5,10 +5,16 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { median } from '../bench/clock.ts';
+import { describeLowering, lowerBothSides } from '../bench/lowering.ts';
+import { operationsOf, trainingProducts, weightBytes } from '../bench/matrix-products.ts';
 import { faultNames } from '../bench/measurements/faults.ts';
 import { chooseRows } from '../bench/options.ts';
+import { bestClass, parseProcessor } from '../bench/processor.ts';
 import { MEASUREMENTS } from '../bench/registry.ts';
 import { coveredMs } from '../bench/run/intervals.ts';
+import { withShare } from '../bench/share.ts';
+import { sizeNames, sizeOf } from '../bench/sizes.ts';
+import { renderTable } from '../bench/table.ts';
 import { builtFile } from '../infra/home.ts';
 import { faults } from './recovery/pairs.ts';
 
@@ -19,16 +25,20 @@ interface Row {
   readonly peer?: string;
   readonly peerValue?: number;
   readonly ratio?: number;
+  readonly limit?: string;
+  readonly bound?: number;
+  readonly share?: number;
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'petrel-bench-test-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Runs the built bench on tiny shapes; its speeds mean nothing. */
-async function bench(...words: string[]): Promise<{ readonly rows: Row[]; readonly text: string }> {
-  const { stdout } = await promisify(execFile)(process.execPath, [builtFile('bench/main.js'), '--quick', ...words]);
+async function bench(...words: string[]): Promise<{ rows: Row[]; text: string; errors: string }> {
+  const args = [builtFile('bench/main.js'), '--quick', ...words];
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, args);
   const lines = stdout.split('\n').filter((line) => line.startsWith('{'));
-  return { rows: lines.map((line) => JSON.parse(line) as Row), text: stdout };
+  return { rows: lines.map((line) => JSON.parse(line) as Row), text: stdout, errors: stderr };
 }
 
 const namesOf = (only: readonly string[]) =>
@@ -39,6 +49,8 @@ describe('the bench', () => {
     const { rows, text } = await bench('--json', '--only', 'train.S,decode.S.b1,decode.S.b16,decode.S.ttft');
     expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual([
       'train.S.throughput tokens/s',
+      'train.S.groups tokens/s',
+      'train.S.oneThread tokens/s',
       'train.S.memory bytes',
       'decode.S.b1 tokens/s',
       'decode.S.b16 tokens/s',
@@ -46,6 +58,60 @@ describe('the bench', () => {
     ]);
     for (const { value } of rows) expect(value).toBeGreaterThan(0);
     expect(text.trim().split('\n')).toHaveLength(rows.length);
+  });
+
+  it("prints the machine's own peak, and other rows as a share of it", async () => {
+    const { rows } = await bench(
+      '--json',
+      '--only',
+      'peak.rate,peak.read,peak.gemm.S,train.S.throughput,prefill.S,decode.S.b16',
+    );
+    expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual([
+      'peak.rate GFLOP/s',
+      'peak.read bytes/s',
+      'peak.gemm.S.train tokens/s',
+      'peak.gemm.S.prefill tokens/s',
+      'peak.gemm.S.b1 tokens/s',
+      'peak.gemm.S.b16 tokens/s',
+      'peak.gemm.S.b64 tokens/s',
+      'peak.gemm.S.b256 tokens/s',
+      'train.S.throughput tokens/s',
+      'prefill.S tokens/s',
+      'decode.S.b16 tokens/s',
+    ]);
+    for (const { value } of rows) expect(value).toBeGreaterThan(0);
+    const named = (name: string) => rows.find((row) => row.name === name);
+    expect(named('train.S.throughput')).toMatchObject({
+      limit: 'peak.gemm.S.train',
+      bound: named('peak.gemm.S.train')?.value,
+    });
+    expect(named('prefill.S')?.limit).toBe('peak.gemm.S.prefill');
+    expect(named('decode.S.b16')?.limit).toMatch(/^peak\.(read|gemm\.S\.b16)$/);
+    for (const { value, bound, share } of rows.slice(-3)) expect(share).toBeCloseTo(value / (bound ?? 0), 2);
+    for (const { share } of rows.slice(0, -3)) expect(share).toBeUndefined();
+  });
+
+  it('times a whole update and the digest in it', async () => {
+    const { rows } = await bench('--json', '--only', 'update.S');
+    const [total, digest] = rows;
+    expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual(['update.S.total s', 'update.S.digest s']);
+    expect(digest).toMatchObject({ peer: 'update.S.total', peerValue: total?.value });
+    expect(digest?.value).toBeGreaterThan(0);
+    expect(total?.value).toBeGreaterThan(digest?.value ?? 0);
+  });
+
+  it('lowers the engine and its peak with --class, and says so above the table', async () => {
+    const { errors, rows } = await bench('--class', 'avx2', '--only', 'peak.rate,train.S.throughput');
+    expect(rows).toHaveLength(2);
+    expect(errors).toContain('class avx2, fp32');
+    const processor = parseProcessor(readFileSync('/proc/cpuinfo', 'utf8'));
+    expect(errors).toContain(`family ${processor?.family}, model ${processor?.model}, stepping ${processor?.stepping}`);
+    const lower = processor !== undefined && bestClass(processor) !== 'avx2';
+    expect(errors.includes('lowered: both sides (PETREL_ISA=avx2, ONEDNN_MAX_CPU_ISA=AVX2')).toBe(lower);
+    await expect(bench('--class', 'sse4', '--only', 'peak.rate')).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/--class sse4: expected avx2, avx512 or avx512_bf16/) as unknown,
+    });
   });
 
   it('times a run and the bare loop together, on a separate stack', async () => {
@@ -118,7 +184,7 @@ describe('the bench', () => {
   it('refuses unknown names with a list of the known ones', async () => {
     await expect(bench('--only', 'decode.XL')).rejects.toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/no such row; there are train\.S\.throughput/) as unknown,
+      stderr: expect.stringMatching(/no such row; there are peak\.rate/) as unknown,
     });
     await expect(bench('--peer', 'jax')).rejects.toMatchObject({ code: 2 });
   });
@@ -141,6 +207,87 @@ describe('rows', () => {
       'decode.R.ttft',
       'orchestration.median',
     ]);
+  });
+});
+
+describe('the machine', () => {
+  const cpuinfo = [
+    'processor\t: 0',
+    'vendor_id\t: GenuineIntel',
+    'cpu family\t: 6',
+    'model\t\t: 143',
+    'model name\t: Intel Xeon',
+    'stepping\t: 8',
+    'flags\t\t: fpu avx2 avx512f avx512_bf16 amx_bf16 avx512_fp16 amx_tile',
+    '',
+    'processor\t: 1',
+  ].join('\n');
+
+  it('is described by family, model, stepping and the flags that matter', () => {
+    const processor = parseProcessor(cpuinfo);
+    expect(processor).toEqual({
+      family: 6,
+      model: 143,
+      stepping: 8,
+      flags: ['avx2', 'avx512f', 'avx512_bf16', 'amx_tile', 'amx_bf16'],
+    });
+    expect(processor && bestClass(processor)).toBe('amx');
+    expect(bestClass({ family: 26, model: 2, stepping: 1, flags: ['avx2', 'avx512f', 'avx512_bf16'] })).toBe(
+      'avx512_bf16',
+    );
+    expect(parseProcessor('processor\t: 0\nBogoMIPS\t: 50.00\n')).toBeUndefined();
+  });
+
+  it.each([
+    [{}, undefined],
+    [{ ATEN_CPU_CAPABILITY: 'avx512', ONEDNN_MAX_CPU_ISA: 'ALL' }, undefined],
+    [{ PETREL_ISA: 'avx512_bf16' }, 'lowered: petrel only (PETREL_ISA=avx512_bf16)'],
+    [{ ONEDNN_MAX_CPU_ISA: 'AVX512_CORE_BF16' }, 'lowered: the peer only (ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16)'],
+    [{ MKL_ENABLE_INSTRUCTIONS: 'AVX2' }, 'lowered: the peer only (MKL_ENABLE_INSTRUCTIONS=AVX2)'],
+    [{ ATEN_CPU_CAPABILITY: 'default' }, 'lowered: the peer only (ATEN_CPU_CAPABILITY=default)'],
+    [
+      { PETREL_ISA: 'avx2', ATEN_CPU_CAPABILITY: 'avx2' },
+      'lowered: both sides (PETREL_ISA=avx2, ATEN_CPU_CAPABILITY=avx2)',
+    ],
+  ])('with AMX and %j is described as %s', (env: NodeJS.ProcessEnv, text: string | undefined) => {
+    expect(describeLowering(env, 'amx')).toBe(text);
+  });
+
+  it('is not lowered by a variable that names what it has', () => {
+    const env: NodeJS.ProcessEnv = {};
+    lowerBothSides('avx512_bf16', env);
+    expect(describeLowering(env, 'avx512_bf16')).toBeUndefined();
+    expect(describeLowering(env, 'amx')).toMatch(/^lowered: both sides \(PETREL_ISA=avx512_bf16, ONEDNN_MAX_CPU_ISA=/);
+  });
+});
+
+describe('the bound of a row', () => {
+  const row = { name: 'decode.S.b16', value: 300, unit: 'tokens/s' } as const;
+  const gemm = { name: 'peak.gemm.S.b16', value: 1000, unit: 'tokens/s' } as const;
+  const read = { name: 'peak.read', value: 6000, unit: 'bytes/s' } as const;
+  const limits = [
+    { peak: gemm.name, need: 1 },
+    { peak: read.name, need: 10 },
+  ];
+
+  it('is the smallest that its limits allow, and the table says which', () => {
+    const bounded = withShare(row, limits, [gemm, read]);
+    expect(bounded).toEqual({ ...row, limit: 'peak.read', bound: 600, share: 0.5 });
+    expect(renderTable([bounded])).toMatch(/\| 50 % of read +\|/);
+  });
+
+  it('is left out when a limit was not measured', () => {
+    expect(withShare(row, limits, [gemm])).toEqual(row);
+    expect(withShare(row, [], [gemm])).toEqual(row);
+  });
+
+  it('counts six operations per weight and token of a training step', () => {
+    for (const name of sizeNames) {
+      const size = sizeOf(name, false);
+      const { tokens, products } = trainingProducts(size);
+      const operations = products.reduce((sum, product) => sum + operationsOf(product), 0);
+      expect(operations).toBe(6 * tokens * (weightBytes(size, 'bf16') / 2));
+    }
   });
 });
 

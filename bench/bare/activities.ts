@@ -1,4 +1,6 @@
-/** Activities that do nothing but what every iteration must: a job there and back, durable creates. */
+/**
+ * Activities that do only what every iteration must do: send a job and wait for its result, and create durable files.
+ */
 import { jetstream } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { durableCreate } from './creates.ts';

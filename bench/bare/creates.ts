@@ -1,4 +1,4 @@
-/** A file that is there for good when this returns: written, synced, and its folder synced. */
+/** A file that survives a power cut when this returns: written, synced, and its folder synced. */
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 

@@ -1,5 +1,5 @@
 /**
- * The least that an iteration of this architecture costs: four no-op Temporal activities, three no-op JetStream jobs to
+ * The minimal cost of an iteration in this architecture: four no-op Temporal activities, three no-op JetStream jobs to
  * another process, and six fsynced creates, on the stack that the run used.
  */
 import { fork } from 'node:child_process';
@@ -15,16 +15,16 @@ import type { HasTemporal } from '../../infra/temporal/connection.ts';
 import { bareActivities } from './activities.ts';
 import { activitiesPerIteration, bareTaskQueue } from './names.ts';
 
-/** Iterations whose time does not count: connections and caches warm up. */
+/** Iterations whose time does not count, because connections and caches warm up. */
 const warmUp = 5;
 
-/** Milliseconds of each iteration. `folder`: on the file system of the run's store. */
+/** Milliseconds per iteration. `folder`: on the file system of the run's store. */
 export async function bareLoopMs(stack: HasNats & HasTemporal, folder: string, iterations: number): Promise<number[]> {
   mkdirSync(folder, { recursive: true });
   Runtime.install({ logger: new DefaultLogger('WARN') });
   const responder = await startResponder(stack);
   const nc = await connectNats(stack, 'bench-bare');
-  const plain = { temporal: { address: stack.temporal.address } }; // without petrel's encryption: that is no part of the least
+  const plain = { temporal: { address: stack.temporal.address } }; // no encryption: it is not part of the minimum
   const client = await connectTemporalClient(plain);
   const connection = await connectTemporalWorker(plain);
   const clock = { startsMs: [] as number[] };

@@ -5,7 +5,7 @@ export const bareConsumer = 'responder';
 export const bareSubject = 'bench.bare.job';
 export const doneSubject = (job: string): string => `bench.bare.done.${job}`;
 
-/** What one iteration of the real loop needs at the least. */
+/** The minimum that one iteration of the real loop needs. */
 export const activitiesPerIteration = 4;
 export const jobsPerIteration = 3;
 export const createsPerIteration = 6;

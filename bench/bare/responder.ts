@@ -1,4 +1,7 @@
-/** The bare loop's worker, a process as petrel's workers are: pulls a job, says that it is done, acks. Told where NATS is by its parent. */
+/**
+ * The bare loop's worker, a separate process like petrel's workers: pulls a job, reports that it is done, acks. Its
+ * parent passes the address of NATS.
+ */
 import { AckPolicy, jetstream, jetstreamManager, RetentionPolicy, StorageType } from '@nats-io/jetstream';
 import { connectNats } from '../../infra/nats/connection.ts';
 import type { HasNats } from '../../infra/nats/connection.ts';

@@ -1,4 +1,4 @@
-/** The bare loop's workflow: activities one after the other, nothing else. Runs in Temporal's sandbox. */
+/** The bare loop's workflow: it only runs activities one after the other. It runs in Temporal's sandbox. */
 import { proxyActivities } from '@temporalio/workflow';
 import type { BareActivities } from './activities.ts';
 

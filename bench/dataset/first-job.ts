@@ -1,4 +1,7 @@
-/** A run on a private stack, until its first rollout has ended: how soon it began, and what its processes took. */
+/**
+ * Starts a run on a private stack and stops after its first rollout: how soon the rollout started, and what the
+ * processes needed.
+ */
 import { execFile } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -19,13 +22,13 @@ import type { WatchedProcess } from './watch-process.ts';
 const limitMs = 30 * 60 * 1000;
 
 export interface FirstJob {
-  /** From the command to the moment at which a worker has the first job. */
+  /** Seconds from the command until a worker has the first job. */
   readonly seconds: number;
-  /** Of the stack's Node processes and the command. */
+  /** Figures of the stack's Node processes and of the command. */
   readonly processes: readonly (WatchedProcess & { readonly name: string })[];
 }
 
-/** `words`: of `petrel run`, after the recipe. */
+/** `words`: arguments of `petrel run` after the recipe. */
 export async function timeFirstJob(recipe: string, words: readonly string[]): Promise<FirstJob> {
   const { home, remove } = privateHome();
   const watched = join(home, 'watched');
@@ -34,7 +37,7 @@ export async function timeFirstJob(recipe: string, words: readonly string[]): Pr
     const began = Date.now();
     const runId = await startRun(home, watched, recipe, words);
     const seconds = ((await firstRolloutBegan(home, runId)) - began) / 1000;
-    await stopStack(home); // what it watched is written when a process leaves
+    await stopStack(home); // each process writes its figures when it exits
     return { seconds, processes: readWatched(watched) };
   } finally {
     await remove();
@@ -59,7 +62,7 @@ async function startRun(home: string, watched: string, recipe: string, words: re
   return (JSON.parse(stdout) as { readonly runId: RunId }).runId;
 }
 
-/** A result is written when its job has ended, with the seconds it took. */
+/** A result record is written when its job ends, and contains the job's seconds. */
 async function firstRolloutBegan(home: string, runId: RunId): Promise<number> {
   const store = await openStore(defaultStore(home));
   const jobs = async () =>

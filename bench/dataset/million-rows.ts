@@ -1,4 +1,4 @@
-/** A file of many rows in verl's layout, written as a stream: it is never in memory at once. */
+/** Writes a file of many rows in verl's layout as a stream, so that it is never in memory as a whole. */
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { uniform } from '../model.ts';
@@ -8,10 +8,10 @@ const words =
     ' ',
   );
 
-/** Every tenth row is longer: about one and a half times the others. */
+/** Every tenth row is about one and a half times as long as the others. */
 const longEvery = 10;
 
-/** `bytes`: size of a usual row. The same seed writes the same file. */
+/** `bytes`: size of a normal row. The same seed writes the same file. */
 export async function writeRows(path: string, rows: number, bytes: number): Promise<void> {
   await pipeline(linesOf(rows, bytes), createWriteStream(path));
 }

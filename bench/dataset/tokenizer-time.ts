@@ -1,9 +1,11 @@
-/** What the tokenizer alone takes for the prompts of a file, in processor time: as if one thread did it, and nothing else ran. */
+/**
+ * The processor time that the tokenizer alone needs for the prompts of a file, as if a single thread did nothing else.
+ */
 import { readRows, verlColumns } from '../../models/dataset.ts';
 import { RowRenderer, templateOf } from '../../models/dataset/render.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
 
-/** One prompt of so many is tokenised, and its time counts for all of them. */
+/** One prompt in this many is tokenised; its time counts for all of them. */
 const oneOf = 10;
 const batchRows = 256;
 

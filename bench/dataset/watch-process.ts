@@ -1,20 +1,20 @@
 /**
- * Preloaded into every process of a measured stack (`node --import`): writes down the process's peak memory and the longest
- * turns of its main thread, in processor time: other work on the same cores does not count. Nor do those of the first seconds,
- * in which the process loads its modules.
+ * Preloaded into every process of a measured stack (`node --import`). Records the process's peak memory and the longest
+ * turns of its main thread. Turns are measured in processor time, so that other work on the same cores does not count.
+ * The turns of the first seconds do not count, because the process loads its modules then.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import { peakResidentBytes } from '../peak-memory.ts';
 
-/** What is known of one process. */
+/** The figures of one process. */
 export interface WatchedProcess {
   readonly words: readonly string[];
   readonly peakBytes: number;
-  /** Of all its threads. */
+  /** Processor time of all its threads. */
   readonly processorSeconds: number;
-  /** Longest first: when, in ms since the process began, and how long. */
+  /** Longest first: start, in ms since the process began, and duration. */
   readonly turns: readonly { readonly atMs: number; readonly ms: number }[];
 }
 
@@ -23,13 +23,13 @@ const writtenEveryMs = 500;
 const keptTurns = 20;
 const loadingMs = 3_000;
 
-/** Names the folder into which processes write. */
+/** The variable with the folder into which processes write. */
 export const watchFolder = 'BENCH_WATCH_FOLDER';
 
 const folder = process.env[watchFolder];
 if (isMainThread && folder !== undefined) watch(join(folder, `${process.pid}.json`));
 
-/** Of the main thread, which has the process's own id. */
+/** Of the main thread, whose id is the id of the process. */
 function processorMs(): number {
   return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
 }

@@ -1,7 +1,7 @@
-/** A store in memory that counts the requests which an object store would be asked for the same calls. */
+/** A store in memory that counts the requests which the same calls would send to an object store. */
 import type { Store } from '../../core/ports.ts';
 
-/** Keys that one listing request of S3 returns at most. */
+/** Maximum number of keys that one listing request of S3 returns. */
 const pageSize = 1000;
 
 export class CountedObjects implements Store {
@@ -14,7 +14,7 @@ export class CountedObjects implements Store {
     this.objects = objects;
   }
 
-  /** Requests since the last call, as `head runs/…`; a listing stands there once for each page. */
+  /** Requests since the last call, as `head runs/…`. A listing has one entry per page. */
   requests(): readonly string[] {
     const seen = this.#requests;
     this.#requests = [];

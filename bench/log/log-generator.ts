@@ -1,6 +1,7 @@
 /**
- * Makes the records of a run of any length: positions, terms, checkpoints, validations, status and retention entries.
- * Records are linked and digested as real ones; blobs and job results are left out. 10,000 positions take about two seconds.
+ * Generates the records of a run of any length: positions, terms, checkpoints, validations, status and retention
+ * entries. Records have links and digests like real ones; blobs and job results are left out. 10,000 positions take
+ * about two seconds.
  */
 import { makeRunId } from '../../core/ids.ts';
 import { parseRecipe } from '../../core/recipe/index.ts';
@@ -25,14 +26,14 @@ import { encodeRecord } from '../../infra/store/records.ts';
 export interface LogSize {
   readonly positions: number;
   readonly terms: number;
-  /** A checkpoint every so many positions. */
+  /** Positions between checkpoints. */
   readonly checkpointEvery: number;
-  /** A validation every so many positions. */
+  /** Positions between validations. */
   readonly validationEvery: number;
   readonly state: RunState;
-  /** Terms name the terms before them, as new ones do; false: only their parents, as 5ad3543 wrote them. */
+  /** Terms contain their lineage, as new ones do. False: they name only their parents, as 5ad3543 wrote them. */
   readonly lineage?: boolean;
-  /** Checkpoints that retention keeps; left out: all. */
+  /** Checkpoints that retention keeps; default: all. */
   readonly keep?: number;
 }
 
@@ -44,9 +45,9 @@ export interface GeneratedLog {
 const at = '2026-01-02T03:04:05.000Z';
 const writer = { process: 'generator', at };
 const owner = 'generator';
-/** A janitor's entry every so many positions. */
+/** Positions between entries of the janitor. */
 const retentionEvery = 50;
-/** Iterations that each new term gives up. */
+/** Iterations that each new term abandons. */
 const givenUp = 2;
 
 /** All objects of the run, by key. The first half of the positions is spread over all terms but the last. */
@@ -69,7 +70,7 @@ class LogWriter {
   readonly objects = new Map<string, Uint8Array>();
   readonly #size: LogSize;
   readonly #states = [digestOf('base')];
-  /** The record that ends at each position of the log, and the term that holds it. */
+  /** The record that ends at each position of the log, and the term that contains it. */
   readonly #records: { readonly digest: string; readonly term: number }[] = [];
   #lineage: [number, number, number][] = [];
   #term = 0;

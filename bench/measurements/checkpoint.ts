@@ -1,4 +1,4 @@
-/** What a checkpoint costs training: an update alone beside one that has a checkpoint written beside it. */
+/** What a checkpoint costs training: an update alone, compared with an update during which a checkpoint is written. */
 import { rmSync } from 'node:fs';
 import { mkdir, mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,10 @@ import { sizeOf } from '../sizes.ts';
 import type { SizeName } from '../sizes.ts';
 import { TrainingStep } from '../training-step.ts';
 
-/** An update is an optimiser step and the digest of what it made. The one with a checkpoint: the copy, then an update while it is written. */
+/**
+ * An update is an optimiser step and the digest of the new state. With a checkpoint: the copy, then an update while it
+ * is written.
+ */
 export function checkpointCost(size: SizeName): Measurement {
   const name = `checkpoint.${size}`;
   return {
@@ -29,7 +32,7 @@ export function checkpointCost(size: SizeName): Measurement {
     compare: { [`${name}.updateBeside`]: `${name}.update`, [`${name}.blocked`]: `${name}.update` },
     async open(settings) {
       const folder = await mkdtemp(join(tmpdir(), 'petrel-bench-checkpoint-'));
-      await mkdir(join(folder, keys.runs)); // an empty folder is no store to those who serve runs
+      await mkdir(join(folder, keys.runs)); // processes that serve runs do not accept an empty folder as a store
       const bench = new CheckpointBench(name, folder, new TrainingStep(sizeOf(size, settings.quick), settings));
       const { blocked } = await bench.saveBeside(() => {});
       return {
@@ -76,7 +79,7 @@ class CheckpointBench {
     };
   }
 
-  /** Seconds of the copy, of the work beside the writing, and of the writing itself. */
+  /** Seconds of the copy, of the update during the writing, and of the writing itself. */
   async saveBeside(
     work: () => void,
   ): Promise<{ readonly blocked: number; readonly beside: number; readonly save: number }> {

@@ -1,6 +1,7 @@
 /**
- * A million rows: how soon after `petrel run` a worker has the first job, with and without leaving out long prompts, beside
- * what the tokenizer alone takes for the same prompts on one thread; and what each process needs for it.
+ * A million rows: how soon after `petrel run` a worker has the first job, with and without filtering of long prompts,
+ * compared with the time that the tokenizer alone needs for the same prompts on one thread; also the memory and the
+ * longest turns of each process.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -55,7 +56,7 @@ async function open(rows: number): Promise<Session> {
   };
 }
 
-/** The largest of each kind of process. */
+/** The largest figures of each kind of process. */
 function valuesOf(filter: (typeof filters)[number], { seconds, processes: found }: FirstJob): Values {
   const values = processes.flatMap((name) => {
     const own = found.filter((one) => one.name === name);
@@ -91,7 +92,7 @@ trainer:
   save_freq: -1
 `;
 
-/** A model that says nothing, with a vocabulary that is somebody's. */
+/** A model whose output does not matter, with the vocabulary of a real tokenizer. */
 async function saveTinyModel(folder: string): Promise<void> {
   const config = {
     architectures: ['LlamaForCausalLM'],

@@ -1,28 +1,34 @@
-/** Tokens per second of generating 64 tokens for a batch of prompts, prefill included. */
-import { secondsOf } from '../clock.ts';
+/** Tokens per second of decoding a batch whose prompts are in the cache. */
 import { Decoding } from '../decoding.ts';
+import { weightBytes } from '../matrix-products.ts';
 import type { Measurement } from '../measurement.ts';
 import { newTokens, sizeOf } from '../sizes.ts';
 import type { SizeName } from '../sizes.ts';
 
-export const decodeBatches = [1, 16, 64, 256] as const;
+/** The first token of a sample belongs to its prefill. */
+const steps = newTokens - 1;
 
 export function decodeThroughput(size: SizeName, batch: number): Measurement {
   const name = `decode.${size}.b${batch}`;
   return {
     name,
-    rows: [{ name, unit: 'tokens/s' }],
+    rows: [
+      {
+        name,
+        unit: 'tokens/s',
+        limits: ({ precision, quick }) => [
+          { peak: `peak.gemm.${size}.b${batch}`, need: 1 },
+          { peak: 'peak.read', need: weightBytes(sizeOf(size, quick), precision) / batch },
+        ],
+      },
+    ],
     turns: 3,
     async open(settings) {
       const decoding = new Decoding(sizeOf(size, settings.quick), batch, settings);
-      decoding.make(2);
+      decoding.decodeSeconds(2);
       return {
         about: `${batch} prompts, ${newTokens} new tokens`,
-        async turn() {
-          let made = 0;
-          const seconds = secondsOf(() => (made = decoding.make(newTokens)));
-          return { [name]: made / seconds };
-        },
+        turn: async () => ({ [name]: (batch * steps) / decoding.decodeSeconds(steps) }),
         close: async () => decoding.close(),
       };
     },

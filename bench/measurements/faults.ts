@@ -1,6 +1,6 @@
 /**
- * What a fault costs: `npm run test:recovery -- --alone` kills and wipes in runs of a tiny model, once in each. `back`: until
- * the run's next commit. `longer`: by how much the run took longer than one that nobody disturbs.
+ * What a fault costs: `npm run test:recovery -- --alone` kills and wipes in runs of a tiny model, one fault per run.
+ * `back`: time until the run's next commit. `longer`: how much longer the run took than an undisturbed one.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { builtFile } from '../../infra/home.ts';
 import type { BenchSettings, Measurement, Session, Values } from '../measurement.ts';
 
-/** As the recovery suite calls them. */
+/** Their names in the recovery suite. */
 export const faultNames = [
   'trainer',
   'rollout worker',
@@ -30,7 +30,7 @@ export const faultNames = [
   'everything',
 ] as const;
 
-/** Runs with the fault, at places of the code that their seeds choose. */
+/** Runs with the fault, at points of the code that their seeds choose. */
 const runs = 3;
 
 export function faultCost(fault: (typeof faultNames)[number]): Measurement {

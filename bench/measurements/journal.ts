@@ -1,6 +1,6 @@
 /**
- * What the journal of partial samples costs: tokens per second of long responses with it and without it, in turns. Writing
- * and publishing happen on the decoding thread here; a worker's main thread does the publishing.
+ * What the journal of partial samples costs: tokens per second of long responses with and without it, in turns. Here
+ * the decoding thread publishes; in a worker the main thread does.
  */
 import { ensureStack } from '../../infra/stack/index.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
@@ -38,11 +38,11 @@ async function open(settings: BenchSettings): Promise<Session> {
   const trainer = openModel(size, settings, false);
   const generation = new Generation(createGenerator(trainer, { maxSeqs: samples, maxModelLen: size.prompt + length }));
   const journal = new Journal(nc, 'bench', { lost: () => {} });
-  await journal.read('bench', 'bench'); // declares the stream
+  await journal.read('bench', 'bench'); // this declares the stream
   let draw = 0;
   let onFirst = false;
 
-  /** Seconds of one job. */
+  /** The seconds of one job. */
   async function job(journalled: boolean): Promise<number> {
     draw += samples;
     const draws = Array.from({ length: samples }, (_, i) => draw + i);
@@ -79,7 +79,7 @@ async function open(settings: BenchSettings): Promise<Session> {
     about: `${samples} samples of ${length} tokens, a tick every ${timings.local.journalMs} ms`,
     async turn(): Promise<Values> {
       const tokens = samples * length;
-      // Whichever goes first, in turn: neither has the warmer machine.
+      // The two cases alternate in who goes first, so that none always has the warmer machine.
       onFirst = !onFirst;
       const first = await job(onFirst);
       const second = await job(!onFirst);

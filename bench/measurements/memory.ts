@@ -1,4 +1,4 @@
-/** Most memory that a fresh process holds over two training steps. */
+/** Peak memory of a fresh process over two training steps. */
 import type { Measurement } from '../measurement.ts';
 import { peakResidentBytes } from '../peak-memory.ts';
 import { sizeOf } from '../sizes.ts';

@@ -1,7 +1,7 @@
 /**
- * What a look at a run asks of an object store, for a short run and a long one. Rows: `head`, where the log ends; `status`,
- * as `petrel status` and `petrel ls` show it; `watch`, one of the looks of an attached `petrel run` after its first;
- * `janitor`, a pass over a run that an earlier pass has seen.
+ * The requests to an object store for a look at a run, short or long. Rows: `head`, where the log ends; `status`, as
+ * `petrel status` and `petrel ls` show it; `watch`, one of the looks of an attached `petrel run` after its first;
+ * `janitor`, a pass over a run that an earlier pass has read.
  */
 import { summaryOf } from '../../api/runs/summary.ts';
 import { passOver } from '../../infra/retention/pass.ts';
@@ -15,7 +15,7 @@ const sizes = [
   { name: 'long', positions: 10_000, terms: 200 },
 ] as const;
 
-/** `keep`: as `trainer.max_actor_ckpt_to_keep`, so that the janitor has something to do. */
+/** `keep`: as `trainer.max_actor_ckpt_to_keep`, so that the janitor has work. */
 const shape = { checkpointEvery: 20, validationEvery: 10, state: 'running', keep: 2 } as const;
 
 const looks = {
@@ -48,7 +48,7 @@ async function measure({ name, ...size }: (typeof sizes)[number]): Promise<Value
   const values: Record<string, number> = {};
   for (const [look, ask] of Object.entries(looks)) {
     const log = new RunLog(store, runId);
-    // A janitor's first pass reads what it has never seen, and a watcher's first look where the log ends.
+    // A janitor's first pass reads every record that is new to it, and a watcher's first look finds the end of the log.
     if (look === 'janitor') for (let pass = 0; pass < 3; pass++) await ask(new RunLog(store, runId));
     if (look === 'watch') await ask(log);
     store.requests();

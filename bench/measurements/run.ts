@@ -1,6 +1,6 @@
 /**
- * A short run of the quickstart on a private stack: what the stages of an iteration take, what is left for orchestration,
- * what the least possible loop takes on the same servers, and how long event loops were blocked.
+ * A short run of the quickstart on a private stack: how long the stages of an iteration take, how much time is left for
+ * orchestration, how long the minimal loop takes on the same servers, and how long event loops were blocked.
  */
 import { join } from 'node:path';
 import { bareLoopMs } from '../bare/loop.ts';
@@ -13,7 +13,7 @@ import { controlLoopDelay, workerLoopDelay } from '../run/loop-delays.ts';
 import { privateHome } from '../run/private-home.ts';
 import { runArithmetic } from '../run/start.ts';
 
-/** Iterations at the start that do not count: engines are made and caches filled. */
+/** Iterations at the start that do not count, because engines are created and caches filled. */
 const warmUp = 3;
 
 export const arithmeticRun: Measurement = {

@@ -1,4 +1,6 @@
-/** What the stores move: large objects in MiB/s beside `cp` and beside a single stream, and records per second. */
+/**
+ * How fast the stores are: large objects in MiB/s compared with `cp` and with a single stream, and records per second.
+ */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
@@ -20,7 +22,7 @@ const records = 512;
 /** Samples, scores and tensors of a small batch. */
 const blobBytes = 64 * 2 ** 10;
 const blobs = 64;
-/** Creates under way at once: a busy control process and its workers. */
+/** Creates in parallel: a busy control process and its workers. */
 const atOnce = 16;
 
 export const folderStore: Measurement = {
@@ -62,7 +64,7 @@ export const folderStore: Measurement = {
   },
 };
 
-/** `url`: a place in a bucket, whose server and credentials are in the usual places of the SDK. */
+/** `url`: a prefix in a bucket, whose server and credentials the SDK finds by itself. */
 export function bucketStore(url: string): Measurement {
   return {
     name: 'store.s3',
@@ -102,7 +104,7 @@ async function transfers(name: string, store: Store, bytes: Uint8Array): Promise
   return { [`${name}.put`]: put, [`${name}.get`]: get };
 }
 
-/** Into one buffer, as the store's own get does. */
+/** Reads into one buffer, like the store's own get. */
 async function readSingle(bucket: S3Bucket, size: number): Promise<void> {
   const { Body } = await bucket.client.send(new GetObjectCommand(bucket.at('single')));
   const target = new Uint8Array(size);
@@ -126,13 +128,13 @@ async function creates(store: Store, quick: boolean): Promise<number> {
   return count / ((performance.now() - start) / 1000);
 }
 
-/** What a put would be if its object did not have to survive a power cut. */
+/** The time of a put whose object would not have to survive a power cut. */
 async function writeUnsynced(path: string, bytes: Uint8Array): Promise<void> {
   await writeFile(`${path}.tmp`, bytes, { flag: 'wx' });
   await rename(`${path}.tmp`, path);
 }
 
-/** One after the other, as a worker writes them. */
+/** Records are created one after the other, as a worker writes them. */
 async function millisecondsEach(write: (n: number, blob: Uint8Array) => Promise<void>): Promise<number> {
   const blob = randomBytes(blobBytes);
   const start = performance.now();
@@ -146,7 +148,7 @@ async function rate(bytes: Uint8Array, work: () => Promise<unknown>): Promise<nu
   return bytes.length / 2 ** 20 / ((performance.now() - start) / 1000);
 }
 
-/** Noise: nothing on the way can make it smaller. */
+/** Random bytes, so that no layer can compress them. */
 function objectOf(quick: boolean): Uint8Array {
   return randomBytes(quick ? 2 ** 20 : objectBytes);
 }

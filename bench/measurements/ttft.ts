@@ -13,7 +13,7 @@ export function timeToFirstToken(size: SizeName): Measurement {
     turns: 9,
     async open(settings) {
       const decoding = new Decoding(sizeOf(size, settings.quick), 1, settings);
-      decoding.make(2);
+      decoding.make(1);
       return {
         about: 'one prompt',
         turn: async () => ({ [name]: 1000 * secondsOf(() => decoding.make(1)) }),

@@ -5,8 +5,9 @@ usage: torch_peer.py '<work as JSON>'
 Says {"ready", "about"} when the model is warm, then answers every line on stdin with {"value": …} of one turn. The work
 names its shapes itself (bench/sizes.ts), so that both sides always have the same.
 
-Training: forward, log-prob of every next token, clipped policy loss with an importance ratio, backward, gradient clipping,
-fused AdamW on fp32 weights; bf16 is autocast. Decoding: generate() with sampling at temperature 1, in bf16 weights.
+Training: forward, log-prob of every scored token, clipped policy loss with an importance ratio, backward, gradient clipping,
+fused AdamW on fp32 weights; bf16 is autocast. Logits are computed for scored tokens only. Decoding: generate() with sampling
+at temperature 1, in bf16 weights; the time of its first token belongs to the prefill and not to the decoding.
 """
 import json
 import sys
@@ -33,32 +34,59 @@ def random_ids(rows, columns):
     return torch.randint(3, WORK["shape"]["vocab_size"], (rows, columns))
 
 
+def sequences():
+    """[batch, length]; `responses` neighbours have the same prompt."""
+    ids = random_ids(WORK["batch"], WORK["length"])
+    prompts, responses = WORK.get("prompt_tokens", 0), WORK.get("responses", 1)
+    for first in range(0, len(ids), responses):
+        ids[first : first + responses, :prompts] = ids[first, :prompts].clone()
+    return ids
+
+
 class TrainingStep:
     def __init__(self):
         self.model = new_model(torch.float32).train()
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-5, weight_decay=0.01, fused=True)
-        self.ids = random_ids(WORK["batch"], WORK["length"])
-        self.advantages = torch.randn(WORK["batch"], WORK["length"] - 1)
-        self.old = None
+        self.ids = sequences()
+        self.scored = WORK["length"] - WORK.get("prompt_tokens", 1)
+        self.advantages = torch.randn(WORK["batch"], self.scored)
+        self.passes = torch.arange(WORK["batch"]).split(WORK.get("sequences_per_pass", WORK["batch"]))
+        self.old = {}
         self.take()
 
-    def log_probs(self):
+    def log_probs(self, ids):
         with torch.autocast("cpu", torch.bfloat16, enabled=BF16):
-            logits = self.model(self.ids, use_cache=False).logits[:, :-1]
-        chosen = self.ids[:, 1:].unsqueeze(-1)
+            logits = self.model(ids, use_cache=False, logits_to_keep=self.scored + 1).logits[:, :-1]
+        chosen = ids[:, -self.scored :].unsqueeze(-1)
         return logits.float().log_softmax(-1).gather(-1, chosen).squeeze(-1)
 
-    def take(self):
-        now = self.log_probs()
-        if self.old is None:
-            self.old = now.detach().clone()
-        ratio = torch.exp(now - self.old)
+    def accumulate(self, index, rows):
+        now = self.log_probs(self.ids[rows])
+        old = self.old.setdefault(index, now.detach().clone())
+        advantages = self.advantages[rows]
+        ratio = torch.exp(now - old)
         clipped = ratio.clamp(0.8, 1.2)
-        loss = -torch.minimum(self.advantages * ratio, self.advantages * clipped).mean()
+        loss = -torch.minimum(advantages * ratio, advantages * clipped).sum() / self.advantages.numel()
         loss.backward()
+
+    def take(self):
+        for index, rows in enumerate(self.passes):
+            self.accumulate(index, rows)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+
+
+class FirstToken(transformers.StoppingCriteria):
+    """Notes when the first token of the batch was drawn. Never stops."""
+
+    def __init__(self):
+        self.at = None
+
+    def __call__(self, input_ids, scores, **kwargs):
+        if self.at is None:
+            self.at = time.perf_counter()
+        return torch.zeros(input_ids.shape[0], dtype=torch.bool)
 
 
 class Decoding:
@@ -69,22 +97,25 @@ class Decoding:
 
     @torch.inference_mode()
     def make(self, tokens):
+        """Tokens after the first, and the seconds that they took."""
+        first = FirstToken()
         made = self.model.generate(
             self.ids, attention_mask=torch.ones_like(self.ids), do_sample=True, temperature=1.0, top_k=0, top_p=1.0,
             min_new_tokens=tokens, max_new_tokens=tokens, eos_token_id=None, pad_token_id=0,
+            stopping_criteria=[first],
         )
-        return made.shape[0] * (made.shape[1] - self.ids.shape[1])
+        return made.shape[0] * (made.shape[1] - self.ids.shape[1] - 1), time.perf_counter() - first.at
 
 
 def timed(work):
     start = time.perf_counter()
-    result = work()
-    return time.perf_counter() - start, result
+    work()
+    return time.perf_counter() - start
 
 
 def train():
     step = TrainingStep()
-    return lambda: WORK["batch"] * WORK["length"] / timed(step.take)[0]
+    return lambda: WORK["batch"] * WORK["length"] / timed(step.take)
 
 
 def peak_bytes():
@@ -107,7 +138,7 @@ def decode():
     decoding = Decoding()
 
     def turn():
-        seconds, made = timed(lambda: decoding.make(WORK["new_tokens"]))
+        made, seconds = decoding.make(WORK["new_tokens"])
         return made / seconds
 
     return turn
@@ -115,13 +146,18 @@ def decode():
 
 def ttft():
     decoding = Decoding()
-    return lambda: 1000 * timed(lambda: decoding.make(1))[0]
+    return lambda: 1000 * timed(lambda: decoding.make(1))
+
+
+def prefill():
+    decoding = Decoding()
+    return lambda: decoding.ids.numel() / timed(lambda: decoding.make(1))
 
 
 def main():
     torch.set_num_threads(WORK["threads"])
     transformers.logging.set_verbosity_error()
-    turn = {"train": train, "memory": memory, "decode": decode, "ttft": ttft}[WORK["work"]]()
+    turn = {"train": train, "memory": memory, "decode": decode, "prefill": prefill, "ttft": ttft}[WORK["work"]]()
     say(ready=True, about=f"torch {torch.__version__}, transformers {transformers.__version__}")
     for _ in sys.stdin:
         say(value=turn())

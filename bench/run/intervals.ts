@@ -1,9 +1,12 @@
-/** Spans of time, possibly side by side: jobs of one iteration run at once on one engine, and must not count twice. */
+/**
+ * Spans of time that may overlap: jobs of one iteration run in parallel on one engine, and their common time must count
+ * once.
+ */
 
 /** [start, end) in ms of the clock. */
 export type Interval = readonly [start: number, end: number];
 
-/** How much time is inside at least one of them. */
+/** How much time at least one of them covers. */
 export function coveredMs(intervals: readonly Interval[]): number {
   let covered = 0;
   let reached = Number.NEGATIVE_INFINITY;

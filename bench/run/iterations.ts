@@ -1,4 +1,4 @@
-/** What each iteration of a finished run took, from its records and the results of its jobs. */
+/** How long each iteration of a finished run took, from its records and the results of its jobs. */
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import { needRecord } from '../../infra/store/records.ts';
@@ -10,7 +10,7 @@ export const stages = ['rollout', 'reward', 'advantage', 'update'] as const;
 export type BenchStage = (typeof stages)[number];
 
 export interface IterationTimes {
-  /** From the commit before to this one. */
+  /** From the previous commit to this one. */
   readonly wallMs: number;
   /** Engine and scorer time by stage. */
   readonly stageMs: Readonly<Record<BenchStage, number>>;
@@ -18,7 +18,7 @@ export interface IterationTimes {
   readonly idleMs: number;
 }
 
-/** Iterations in order; the first `warmUp` are left out (at least one: its start is not known). */
+/** Iterations in order, without the first `warmUp` (at least one, because its start is not known). */
 export async function iterationTimes(log: RunLog, warmUp: number): Promise<IterationTimes[]> {
   const times: IterationTimes[] = [];
   let before: number | undefined;
@@ -51,7 +51,7 @@ interface Job {
   readonly interval: Interval;
 }
 
-/** A result is written when its job ends, with the seconds it took. */
+/** A result record is written when its job ends, and contains the job's seconds. */
 function jobsOf(log: RunLog, ids: readonly string[]): Promise<Job[]> {
   return Promise.all(
     ids.map(async (id) => {

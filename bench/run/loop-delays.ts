@@ -1,4 +1,4 @@
-/** Event-loop delay of the stack's own processes since their start-up, as they tell it. */
+/** Event-loop delay of the stack's own processes since their start, as they report it. */
 import { readFileSync } from 'node:fs';
 import { timings } from '../../core/wire/messages.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
@@ -7,7 +7,7 @@ import { stopStack } from '../../infra/stack/index.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
 import { logFile } from '../../infra/stack/logs.ts';
 
-/** 99.9th percentile, ms; the worst worker's. The stack must be up. */
+/** The 99.9th percentile in ms, of the worst worker. The stack must be up. */
 export async function workerLoopDelay(stack: StackInfo): Promise<number> {
   const nc = await connectNats(stack, 'bench');
   try {
@@ -17,7 +17,7 @@ export async function workerLoopDelay(stack: StackInfo): Promise<number> {
   }
 }
 
-/** The control process tells it when it leaves, so this ends the stack. */
+/** The control process reports it when it exits, so this stops the stack. */
 export async function controlLoopDelay(home: string): Promise<number> {
   await stopStack(home);
   const told = [...readFileSync(logFile(home, 'control'), 'utf8').matchAll(/event loop delay p99\.9: ([\d.]+) ms/g)];

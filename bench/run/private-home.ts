@@ -1,4 +1,4 @@
-/** A PETREL_HOME of the bench's own, with the tools of the real one: its stack meets nobody else's. */
+/** A separate PETREL_HOME for the bench, with the tools of the real one, so that its stack meets no other stack. */
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { stopStack } from '../../infra/stack/index.ts';
 
 export interface PrivateHome {
   readonly home: string;
-  /** Ends its stack and deletes it. */
+  /** Stops its stack and deletes the home. */
   remove(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** A short run of the quickstart's recipe by the command line, as a user would make it. */
+/** Starts a short run of the quickstart's recipe by the command line, as a user would do it. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -14,7 +14,10 @@ const limitMs = 10 * 60 * 1000;
 const lookMs = 500;
 const over: ReadonlySet<RunState | undefined> = new Set(['completed', 'failed', 'paused', 'stopped', 'cancelled']);
 
-/** Without validations and checkpoints between iterations, so that each is rollout, reward, advantage and update only. */
+/**
+ * Without validations and checkpoints between iterations, so that each iteration is only rollout, reward, advantage and
+ * update.
+ */
 const plain = ['data.val_files=null', 'trainer.test_freq=-1', 'trainer.save_freq=-1'];
 
 /** Resolves when the run has completed; the stack of `home` stays up. Throws when it ends in any other way. */

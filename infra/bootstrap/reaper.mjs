@@ -8,7 +8,7 @@ import { runProgram } from './programs.mjs';
 import { SetupError } from './report.mjs';
 
 const source = 'native/reaper/reaper.c';
-const flags = ['-x', 'c', '-std=c11', '-O2', '-Wall', '-Wextra'];
+const flags = ['-x', 'c', '-std=c11', '-O2', '-Wall', '-Wextra', '-Werror'];
 
 export function reaperStep({ root, force }) {
   const stamp = checkoutStamp(root, 'reaper');

@@ -1,5 +1,7 @@
 #include "addon.h"
 
+#include <new>
+#include <stdexcept>
 #include <vector>
 
 #include "isa.h"
@@ -15,6 +17,20 @@ std::vector<RegisterFunction>& registered() {
 }  // namespace
 
 Register::Register(RegisterFunction function) { registered().push_back(function); }
+
+std::string textOfException(const char* function) {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return std::string(function) + ": out of memory";
+  } catch (const std::length_error&) {
+    return std::string(function) + ": out of memory: more elements than any memory holds";
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return std::string(function) + ": failed for an unknown reason";
+  }
+}
 
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   try {

@@ -15,23 +15,31 @@
 namespace petrel {
 namespace {
 
+/** Two bytes per value of `dst`, wherever in a mapped file they begin. */
+struct Widening {
+  const uint8_t* from;
+  View<float> to;
+};
+
+Widening wideningOf(const Napi::CallbackInfo& info) {
+  const Argument src(info, 0, "src"), dst(info, 1, "dst");
+  const View<float> to = floatsOf(dst);
+  return {ofLength(src, bytesOf(src), 2 * to.length).data, to};
+}
+
 /** (src: Uint8Array of bf16, dst: Float32Array) */
 void convertBf16(const Napi::CallbackInfo& info) {
-  const auto src = info[0].As<Napi::Uint8Array>();
-  auto dst = info[1].As<Napi::Float32Array>();
-  // The source may begin at an odd byte of a mapped file.
-  const uint8_t* from = src.Data();
-  float* to = dst.Data();
-  for (size_t i = 0; i < dst.ElementLength(); ++i) {
+  const auto [from, to] = wideningOf(info);
+  for (size_t i = 0; i < to.length; ++i) {
     const uint32_t bits = static_cast<uint32_t>(from[2 * i]) << 16 | static_cast<uint32_t>(from[2 * i + 1]) << 24;
-    std::memcpy(to + i, &bits, sizeof bits);
+    std::memcpy(to.data + i, &bits, sizeof bits);
   }
 }
 
 Napi::Value roundBf16(const Napi::CallbackInfo& info) {
-  const auto src = info[0].As<Napi::Float32Array>();
-  auto dst = Napi::Uint16Array::New(info.Env(), src.ElementLength());
-  kernels().toBf16(src.Data(), static_cast<int64_t>(src.ElementLength()), dst.Data());
+  const View<float> src = floatsOf({info, 0, "src"});
+  auto dst = Napi::Uint16Array::New(info.Env(), src.length);
+  kernels().toBf16(src.data, static_cast<int64_t>(src.length), dst.Data());
   return dst;
 }
 
@@ -58,33 +66,39 @@ uint16_t toHalf(float value) {
   const int last = size < 6.103515625e-5f ? -24 : exponent - 11;
   const float units = std::nearbyint(std::ldexp(size, -last));
   const uint32_t base = size < 6.103515625e-5f ? 0 : static_cast<uint32_t>(exponent + 14) << 10;
-  return static_cast<uint16_t>(sign | (base == 0 ? static_cast<uint32_t>(units) : base + static_cast<uint32_t>(units) - 1024));
+  return static_cast<uint16_t>(sign |
+                               (base == 0 ? static_cast<uint32_t>(units) : base + static_cast<uint32_t>(units) - 1024));
 }
 
 void convertFp16(const Napi::CallbackInfo& info) {
-  const uint8_t* from = info[0].As<Napi::Uint8Array>().Data();
-  auto dst = info[1].As<Napi::Float32Array>();
-  for (size_t i = 0; i < dst.ElementLength(); ++i) {
-    dst.Data()[i] = fromHalf(static_cast<uint16_t>(from[2 * i] | from[2 * i + 1] << 8));
-  }
+  const auto [from, to] = wideningOf(info);
+  for (size_t i = 0; i < to.length; ++i)
+    to.data[i] = fromHalf(static_cast<uint16_t>(from[2 * i] | from[2 * i + 1] << 8));
 }
 
 Napi::Value roundFp16(const Napi::CallbackInfo& info) {
-  const auto src = info[0].As<Napi::Float32Array>();
-  auto dst = Napi::Uint16Array::New(info.Env(), src.ElementLength());
-  for (size_t i = 0; i < src.ElementLength(); ++i) dst.Data()[i] = toHalf(src.Data()[i]);
+  const View<float> src = floatsOf({info, 0, "src"});
+  auto dst = Napi::Uint16Array::New(info.Env(), src.length);
+  for (size_t i = 0; i < src.length; ++i) dst.Data()[i] = toHalf(src.data[i]);
   return dst;
 }
 
 /** (path) → Uint8Array over a private read-only mapping, unmapped when collected. An empty file gives an empty array. */
 Napi::Value mapFile(const Napi::CallbackInfo& info) {
-  const std::string path = info[0].As<Napi::String>();
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const Argument argument(info, 0, "path");
+  const std::string path = textOf(argument);
+  if (path.find('\0') != std::string::npos) refuseRange(argument, "a path without a zero byte", "one with it");
+  // Without O_NONBLOCK a pipe would wait for its writer.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status;
   if (file < 0 || fstat(file, &status) != 0) {
     const std::string reason = std::strerror(errno);
     if (file >= 0) close(file);
     throw Napi::Error::New(info.Env(), "cannot open " + path + ": " + reason);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    close(file);
+    throw Napi::Error::New(info.Env(), "cannot map " + path + ": it is not a regular file");
   }
   const size_t bytes = static_cast<size_t>(status.st_size);
   if (bytes == 0) {
@@ -96,15 +110,17 @@ Napi::Value mapFile(const Napi::CallbackInfo& info) {
   const std::string reason = std::strerror(errno);
   close(file);
   if (data == MAP_FAILED) throw Napi::Error::New(info.Env(), "cannot map " + path + ": " + reason);
-  auto buffer = Napi::ArrayBuffer::New(info.Env(), data, bytes,
-                                       [](Napi::Env, void* mapped, void* size) { munmap(mapped, reinterpret_cast<size_t>(size)); },
-                                       reinterpret_cast<void*>(bytes));
+  auto buffer = Napi::ArrayBuffer::New(
+      info.Env(), data, bytes,
+      [](Napi::Env, void* mapped, void* size) { munmap(mapped, reinterpret_cast<size_t>(size)); },
+      reinterpret_cast<void*>(bytes));
   return Napi::Uint8Array::New(info.Env(), bytes, buffer, 0);
 }
 
 /** AMSGrad: the largest second moment so far in place of the present one. One plain loop: only small experiments use it. */
 void amsgradStep(const StepSettings& s, float* p, float* g, float* m, float* v, float* vMax, int64_t n, double norm) {
-  const double c1 = 1 - std::pow(s.beta1, s.step), c2 = 1 - std::pow(s.beta2, s.step), clip = clipCoefficient(norm, s.maxGradNorm);
+  const double c1 = 1 - std::pow(s.beta1, s.step), c2 = 1 - std::pow(s.beta2, s.step),
+               clip = clipCoefficient(norm, s.maxGradNorm);
   for (int64_t i = 0; i < n; ++i) {
     const double grad = g[i] * clip;
     m[i] = static_cast<float>(s.beta1 * m[i] + (1 - s.beta1) * grad);
@@ -118,18 +134,29 @@ void amsgradStep(const StepSettings& s, float* p, float* g, float* m, float* v, 
 
 /** (params, grads, m, v, lr, beta1, beta2, eps, weightDecay, maxGradNorm, t, vMax or undefined) → [norm, taken] */
 Napi::Value adamwOnArrays(const Napi::CallbackInfo& info) {
-  auto array = [&](int i) { return info[i].As<Napi::Float32Array>().Data(); };
-  auto number = [&](int i) { return info[i].As<Napi::Number>().DoubleValue(); };
+  const View<float> params = floatsOf({info, 0, "params"});
+  const auto array = [&](size_t i, const char* name) {
+    const Argument a(info, i, name);
+    return ofLength(a, floatsOf(a), params.length).data;
+  };
+  float *const grads = array(1, "grads"), *const m = array(2, "m"), *const v = array(3, "v");
+  float* const vMax = Argument(info, 11, "vMax").isMissing() ? nullptr : array(11, "vMax");
+  const StepSettings settings{numberOf({info, 4, "lr"}),
+                              numberOf({info, 5, "beta1"}),
+                              numberOf({info, 6, "beta2"}),
+                              numberOf({info, 7, "eps"}),
+                              numberOf({info, 8, "weightDecay"}),
+                              numberOf({info, 9, "maxGradNorm"}),
+                              integerOf({info, 10, "step"}, 1, int64_t(1) << 53)};
+  const int64_t n = static_cast<int64_t>(params.length);
   bool taken = false;
-  const StepSettings settings{number(4), number(5), number(6), number(7), number(8), number(9), static_cast<int64_t>(number(10))};
-  const int64_t n = static_cast<int64_t>(info[0].As<Napi::Float32Array>().ElementLength());
   useThreads(1);
-  double norm = gradientNorm(array(1), n);
-  if (info[11].IsTypedArray() && std::isfinite(norm)) {
-    amsgradStep(settings, array(0), array(1), array(2), array(3), array(11), n, norm);
+  double norm = gradientNorm(grads, n);
+  if (vMax != nullptr && std::isfinite(norm)) {
+    amsgradStep(settings, params.data, grads, m, v, vMax, n, norm);
     taken = true;
   } else {
-    norm = adamStep(settings, array(0), array(1), array(2), array(3), n, &taken);
+    norm = adamStep(settings, params.data, grads, m, v, n, &taken);
   }
   Napi::Array result = Napi::Array::New(info.Env(), 2);
   result.Set(0u, norm);
@@ -139,24 +166,25 @@ Napi::Value adamwOnArrays(const Napi::CallbackInfo& info) {
 
 /** (grads, maxNorm) → norm; multiplies grads by min(1, maxNorm / (norm + 1e-6)), which is 0 or NaN for a norm that is not finite. */
 Napi::Value clipGradients(const Napi::CallbackInfo& info) {
-  auto grads = info[0].As<Napi::Float32Array>();
-  const int64_t n = static_cast<int64_t>(grads.ElementLength());
+  const View<float> grads = floatsOf({info, 0, "grads"});
+  const double maxNorm = numberOf({info, 1, "maxNorm"});
+  const int64_t n = static_cast<int64_t>(grads.length);
   useThreads(1);
-  const double norm = gradientNorm(grads.Data(), n);
-  const double coefficient = info[1].As<Napi::Number>().DoubleValue() / (norm + 1e-6);
+  const double norm = gradientNorm(grads.data, n);
+  const double coefficient = maxNorm / (norm + 1e-6);
   const float scale = static_cast<float>(coefficient >= 1 ? 1.0 : coefficient);
-  for (int64_t i = 0; i < n; ++i) grads.Data()[i] *= scale;
+  for (int64_t i = 0; i < n; ++i) grads.data[i] *= scale;
   return Napi::Number::New(info.Env(), norm);
 }
 
 const Register registration([](Napi::Env env, Napi::Object exports) {
-  exports.Set("convertBf16", Napi::Function::New(env, convertBf16));
-  exports.Set("roundBf16", Napi::Function::New(env, roundBf16));
-  exports.Set("convertFp16", Napi::Function::New(env, convertFp16));
-  exports.Set("roundFp16", Napi::Function::New(env, roundFp16));
-  exports.Set("mapFile", Napi::Function::New(env, mapFile));
-  exports.Set("adamw", Napi::Function::New(env, adamwOnArrays));
-  exports.Set("clipGradients", Napi::Function::New(env, clipGradients));
+  expose<convertBf16>(env, exports, "convertBf16");
+  expose<roundBf16>(env, exports, "roundBf16");
+  expose<convertFp16>(env, exports, "convertFp16");
+  expose<roundFp16>(env, exports, "roundFp16");
+  expose<mapFile>(env, exports, "mapFile");
+  expose<adamwOnArrays>(env, exports, "adamw");
+  expose<clipGradients>(env, exports, "clipGradients");
 });
 
 }  // namespace

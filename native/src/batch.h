@@ -7,11 +7,11 @@ namespace petrel {
 
 struct Batch {
   int64_t n = 0, sequences = 0, scored = 0;
-  std::vector<int32_t> tokens;      // [n]
-  std::vector<int32_t> starts;      // [sequences + 1]
-  std::vector<int32_t> position;    // [n], from 0 in each sequence
-  std::vector<int32_t> scoredAt;    // [scored] packed indices, ascending
-  std::vector<int32_t> targets;     // [scored]
+  std::vector<int32_t> tokens;    // [n]
+  std::vector<int32_t> starts;    // [sequences + 1]
+  std::vector<int32_t> position;  // [n], from 0 in each sequence
+  std::vector<int32_t> scoredAt;  // [scored] packed indices, ascending
+  std::vector<int32_t> targets;   // [scored]
   int64_t longest = 0;
 
   int64_t length(int64_t s) const { return starts[s + 1] - starts[s]; }

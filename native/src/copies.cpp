@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "kernels.h"
-#include "team.h"
 #include "kernels_bf16.h"
+#include "team.h"
 
 namespace petrel {
 namespace {

@@ -10,7 +10,11 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <exception>
 #include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -28,14 +32,17 @@ using Clock = std::chrono::steady_clock;
 class Crew {
  public:
   explicit Crew(int threads) {
-    for (int worker = 1; worker < threads; ++worker) helpers_.emplace_back([this, worker] { help(worker); });
+    helpers_.reserve(static_cast<size_t>(threads));
+    try {
+      for (int worker = 1; worker < threads; ++worker) helpers_.emplace_back([this, worker] { help(worker); });
+    } catch (const std::system_error& error) {
+      const size_t started = helpers_.size() + 1;
+      dismiss();  // a thread that is destroyed before it is joined ends the process
+      throw std::runtime_error("cannot start thread " + std::to_string(started + 1) + " of " + std::to_string(threads) +
+                               ": " + error.code().message());
+    }
   }
-  ~Crew() {
-    stopping_.store(true);
-    ticket_.fetch_add(kItems + 1);  // a new call, of nothing
-    wake();
-    for (std::thread& helper : helpers_) helper.join();
-  }
+  ~Crew() { dismiss(); }
   int size() const { return static_cast<int>(helpers_.size()) + 1; }
 
   void run(int64_t n, int64_t chunk, crew::Function function, const void* context) {
@@ -54,6 +61,14 @@ class Crew {
   }
 
  private:
+  void dismiss() {
+    stopping_.store(true);
+    ticket_.fetch_add(kItems + 1);  // a new call, of nothing
+    wake();
+    for (std::thread& helper : helpers_) helper.join();
+    helpers_.clear();
+  }
+
   /**
    * Claims and does one chunk of the current call; false when there is none left. The ticket holds the call's number and the
    * next item. When the exchange succeeds, the ticket has not moved since it was read: the call is not over, and what was
@@ -72,7 +87,9 @@ class Crew {
         ticket = again;
         continue;
       }
-      if (!ticket_.compare_exchange_weak(ticket, (ticket & ~kItems) | static_cast<uint64_t>(to), std::memory_order_acq_rel)) continue;
+      if (!ticket_.compare_exchange_weak(ticket, (ticket & ~kItems) | static_cast<uint64_t>(to),
+                                         std::memory_order_acq_rel))
+        continue;
       function(context, from, to, worker);
       done_.fetch_add(to - from, std::memory_order_release);
       return true;
@@ -107,7 +124,8 @@ class Crew {
   void sleepUntilAfter(uint64_t call) {
     const uint32_t before = bell_.load();
     sleeping_.fetch_add(1);
-    if (ticket_.load() >> 32 == call && !stopping_.load()) syscall(SYS_futex, &bell_, FUTEX_WAIT_PRIVATE, before, nullptr, nullptr, 0);
+    if (ticket_.load() >> 32 == call && !stopping_.load())
+      syscall(SYS_futex, &bell_, FUTEX_WAIT_PRIVATE, before, nullptr, nullptr, 0);
     sleeping_.fetch_sub(1);
   }
 
@@ -158,6 +176,21 @@ namespace crew {
 struct Call {
   Function function;
   const void* context;
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;  // of the first item that failed
+
+  Call(Function f, const void* c) : function(f), context(c) {}
+
+  /** An exception that left a helper's thread would end the process; one that left the caller's would free what helpers use. */
+  void doItems(int64_t from, int64_t to, int worker) {
+    if (failed.load(std::memory_order_relaxed)) return;
+    const Inside inside(worker);
+    try {
+      function(context, from, to, worker);
+    } catch (...) {
+      if (!failed.exchange(true)) error = std::current_exception();
+    }
+  }
 };
 
 void run(int64_t n, int64_t chunk, Function function, const void* context) {
@@ -167,14 +200,14 @@ void run(int64_t n, int64_t chunk, Function function, const void* context) {
     function(context, 0, n, workerInside < 0 ? 0 : workerInside);
     return;
   }
-  const Call call{function, context};
-  crewOfThread->run(n, chunk,
-                    [](const void* data, int64_t from, int64_t to, int worker) {
-                      const Inside inside(worker);
-                      const Call& c = *static_cast<const Call*>(data);
-                      c.function(c.context, from, to, worker);
-                    },
-                    &call);
+  Call call(function, context);
+  crewOfThread->run(
+      n, chunk,
+      [](const void* data, int64_t from, int64_t to, int worker) {
+        static_cast<Call*>(const_cast<void*>(data))->doItems(from, to, worker);
+      },
+      &call);
+  if (call.error) std::rethrow_exception(call.error);
 }
 
 }  // namespace crew

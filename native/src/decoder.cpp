@@ -19,8 +19,17 @@ struct Pass {  // What both directions of a layer need at hand, for n rows
   int64_t n, hidden, q, qkv, ffn;
   int window;
   Pass(Trainer& t, int i, const Batch& b, int64_t n)
-      : t(t), model(*t.model), c(model.config), layer(model.layers[i]), b(b), n(n), hidden(c.hidden), q(c.queryWidth()),
-        qkv(q + 2 * c.kvWidth()), ffn(c.ffn), window(c.windows[i]) {}
+      : t(t),
+        model(*t.model),
+        c(model.config),
+        layer(model.layers[i]),
+        b(b),
+        n(n),
+        hidden(c.hidden),
+        q(c.queryWidth()),
+        qkv(q + 2 * c.kvWidth()),
+        ffn(c.ffn),
+        window(c.windows[i]) {}
   Loan<float> rows(int64_t width) const { return Loan<float>(t.arena, n * width); }
   Loan<float> normed(const float* x, int64_t weight) const {
     Loan<float> h = rows(hidden);
@@ -33,18 +42,22 @@ struct Pass {  // What both directions of a layer need at hand, for n rows
 };
 
 /** The rows that go on after attention: all, but in the last layer those of scored positions. */
-Pass afterAttention(Trainer& t, int i, const Batch& b) { return {t, i, b, i + 1 < t.model->config.layers ? b.n : b.scored}; }
+Pass afterAttention(Trainer& t, int i, const Batch& b) {
+  return {t, i, b, i + 1 < t.model->config.layers ? b.n : b.scored};
+}
 
 /** Rows of the scored positions, side by side. */
 void gather(const Batch& b, const float* x, int64_t width, float* rows) {
-  forEachRow(b.scored, [&](int64_t i) { std::memcpy(rows + i * width, x + b.scoredAt[i] * width, width * sizeof(float)); });
+  forEachRow(b.scored,
+             [&](int64_t i) { std::memcpy(rows + i * width, x + b.scoredAt[i] * width, width * sizeof(float)); });
 }
 
 /** The other way; rows of positions that are not scored are 0. */
 Loan<float> scattered(Arena& arena, const Batch& b, const float* rows, int64_t width) {
   Loan<float> x(arena, b.n * width);
   forEachRow(b.n, [&](int64_t i) { std::memset(x + i * width, 0, width * sizeof(float)); });
-  forEachRow(b.scored, [&](int64_t i) { std::memcpy(x + b.scoredAt[i] * width, rows + i * width, width * sizeof(float)); });
+  forEachRow(b.scored,
+             [&](int64_t i) { std::memcpy(x + b.scoredAt[i] * width, rows + i * width, width * sizeof(float)); });
   return x;
 }
 
@@ -79,7 +92,9 @@ void gatedBlock(const Pass& p, SavedLayer& s, float* output) {
   }
   Loan<float> act = p.rows(p.ffn);
   const float* gu = s.gateUp;
-  forEachRow(p.n, [&](int64_t i) { kernels().swiglu(gu + i * 2 * p.ffn, gu + i * 2 * p.ffn + p.ffn, p.ffn, act + i * p.ffn); });
+  forEachRow(p.n, [&](int64_t i) {
+    kernels().swiglu(gu + i * 2 * p.ffn, gu + i * 2 * p.ffn + p.ffn, p.ffn, act + i * p.ffn);
+  });
   p.copyRows(output, s.middle, p.hidden);
   linearForward(p.model, p.t.arena, p.layer.down, act, p.ffn, p.n, output, p.hidden, true);
 }
@@ -98,11 +113,13 @@ void gatedBackward(const Pass& p, SavedLayer& s, float* dx, float* grads) {
   Loan<float> h = p.normed(s.middle, p.layer.postNorm);
   linearBackwardWeight(p.model, arena, p.layer.gateUp, s.gateUp, 2 * p.ffn, h, p.hidden, p.n, grads);
   linearBackwardInput(p.model, arena, p.layer.gateUp, s.gateUp, 2 * p.ffn, p.n, h, p.hidden, false);
-  normBackward(arena, s.middle, p.model.at(p.layer.postNorm), p.n, p.hidden, p.c.normEps, h, dx, grads + p.layer.postNorm);
+  normBackward(arena, s.middle, p.model.at(p.layer.postNorm), p.n, p.hidden, p.c.normEps, h, dx,
+               grads + p.layer.postNorm);
 }
 
 /** Gradient of attention's output [n][query] from dx, which on return has all n rows too. */
-Loan<float> attentionOutputBackward(const Pass& p, const Pass& after, const SavedLayer& s, Loan<float>& dx, float* grads) {
+Loan<float> attentionOutputBackward(const Pass& p, const Pass& after, const SavedLayer& s, Loan<float>& dx,
+                                    float* grads) {
   Arena& arena = p.t.arena;
   Loan<float> dAtt = after.rows(p.q), some;
   if (after.n < p.n) {

@@ -35,6 +35,15 @@ std::string Generator::submit(RequestSpec request) {
 }
 
 DecodedTokens Generator::step() {
+  try {
+    return decode();
+  } catch (...) {
+    schedule_.clear();
+    throw;
+  }
+}
+
+DecodedTokens Generator::decode() {
   useThreads(model_->options.threads);
   schedule_.admit();
   std::vector<Draw> draws = advance(schedule_.plan(kPrefillPerStep));

@@ -25,11 +25,12 @@ class Generator {
 
   // Empty when the request was taken; otherwise why it can't be served.
   std::string submit(RequestSpec request);
-  // Throws std::runtime_error when logits are not finite; nothing is live after that.
+  // Throws std::runtime_error when logits are not finite. Nothing is live after any exception.
   DecodedTokens step();
   void abort(int key) { schedule_.abort(key); }
   void reset() { schedule_.reset(); }
 
+  int vocab() const { return model_->config.vocab; }
   const Schedule& schedule() const { return schedule_; }
   int64_t decodedTokens() const { return decoded_; }
   int64_t prefilledTokens() const { return prefilled_; }
@@ -41,6 +42,7 @@ class Generator {
     int64_t row;
   };
 
+  DecodedTokens decode();
   std::vector<Draw> advance(const std::vector<Span>& spans);
   void startSamples(std::vector<Draw>& draws);
   void sampleRows(const std::vector<Draw>& draws, std::vector<SampledToken>& results);
@@ -51,8 +53,8 @@ class Generator {
   Schedule schedule_;
   SpanForward forward_;
   std::vector<RowSampler> samplers_;  // one per thread
-  std::vector<float> hidden_;         // rows that give logits in this step
-  std::vector<float> logits_;
+  KernelVector<float> hidden_;        // rows that give logits in this step
+  KernelVector<float> logits_;
   int64_t decoded_ = 0, prefilled_ = 0;
 };
 

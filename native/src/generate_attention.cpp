@@ -53,19 +53,19 @@ int64_t pagedAttentionScratch(const DecoderConfig& c, int longest) {
   return std::max(attentionScratch(c.headDim, longest), pageAttentionScratch(c.headDim, longest));
 }
 
-void writePage(const DecoderConfig& c, const PagePool& pool, int layer, int page, int slot, const float* k, const float* v) {
+void writePage(const DecoderConfig& c, const PagePool& pool, int layer, int page, int slot, const float* k,
+               const float* v) {
   for (int h = 0; h < c.kvHeads; h++, k += c.headDim, v += c.headDim) {
     std::byte* keys = pool.keys(page, layer, h);
     std::byte* values = pool.values(page, layer, h);
     if (pool.shape().elementBytes == kBf16Bytes)
       writePairs(c.headDim, slot, k, v, reinterpret_cast<uint16_t*>(keys), reinterpret_cast<uint16_t*>(values));
-    else
-      writeFloats(c.headDim, slot, k, v, reinterpret_cast<float*>(keys), reinterpret_cast<float*>(values));
+    else writeFloats(c.headDim, slot, k, v, reinterpret_cast<float*>(keys), reinterpret_cast<float*>(values));
   }
 }
 
-void attendPages(const DecoderConfig& c, const PagePool& pool, int layer, int kvHead, const QueryRows& rows, const float* qkv,
-                 float* out, float* scratch, std::vector<const void*>& pages) {
+void attendPages(const DecoderConfig& c, const PagePool& pool, int layer, int kvHead, const QueryRows& rows,
+                 const float* qkv, float* out, float* scratch, std::vector<const void*>& pages) {
   const int group = c.heads / c.kvHeads;
   const int64_t query = c.queryWidth(), stride = query + 2 * c.kvWidth();
   const size_t count = size_t((rows.position + rows.count - 1) / kPagePositions) + 1;
@@ -95,8 +95,7 @@ void attendPages(const DecoderConfig& c, const PagePool& pool, int layer, int kv
   };
   if (pool.shape().elementBytes == kBf16Bytes)
     run(tileOf<PageAttentionTile, uint16_t>(c, layer, pages, count, scratch), avx512_bf16::pageAttention);
-  else
-    run(tileOf<AttentionTile, float>(c, layer, pages, count, scratch), kernels().attention);
+  else run(tileOf<AttentionTile, float>(c, layer, pages, count, scratch), kernels().attention);
 }
 
 }  // namespace petrel

@@ -22,10 +22,11 @@ int positionsPerTile(const DecoderConfig& config);
 int64_t pagedAttentionScratch(const DecoderConfig& config, int longest);
 
 // k and v: [kvHeads][headDim] of one position, rope applied.
-void writePage(const DecoderConfig& config, const PagePool& pool, int layer, int page, int slot, const float* k, const float* v);
+void writePage(const DecoderConfig& config, const PagePool& pool, int layer, int page, int slot, const float* k,
+               const float* v);
 
 // One group of query heads (those of kvHead). qkv: rows [q | k | v]; out: rows [queryWidth]. At most positionsPerTile.
-void attendPages(const DecoderConfig& config, const PagePool& pool, int layer, int kvHead, const QueryRows& rows, const float* qkv,
-                 float* out, float* scratch, std::vector<const void*>& pages);
+void attendPages(const DecoderConfig& config, const PagePool& pool, int layer, int kvHead, const QueryRows& rows,
+                 const float* qkv, float* out, float* scratch, std::vector<const void*>& pages);
 
 }  // namespace petrel

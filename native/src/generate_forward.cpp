@@ -16,7 +16,9 @@ constexpr int64_t kWorthSharing = 16384;
 
 }  // namespace
 
-SpanForward::SpanForward(const Model& model, int maxModelLen) : model_(model) { rope_.reserve(model.config, maxModelLen); }
+SpanForward::SpanForward(const Model& model, int maxModelLen) : model_(model) {
+  rope_.reserve(model.config, maxModelLen);
+}
 
 void SpanForward::layOut(const std::vector<Span>& spans) {
   rows_.clear();
@@ -28,10 +30,11 @@ void SpanForward::layOut(const std::vector<Span>& spans) {
     for (int i = 0; i < span.count; i++) rows_.push_back({&span, span.start + i});
   }
   // The dearest first, so that the threads end together.
-  std::stable_sort(tiles_.begin(), tiles_.end(), [](const QueryRows& a, const QueryRows& b) { return a.position > b.position; });
+  std::stable_sort(tiles_.begin(), tiles_.end(),
+                   [](const QueryRows& a, const QueryRows& b) { return a.position > b.position; });
 }
 
-void SpanForward::run(const std::vector<Span>& spans, const PagePool& pool, std::vector<float>& hidden) {
+void SpanForward::run(const std::vector<Span>& spans, const PagePool& pool, KernelVector<float>& hidden) {
   layOut(spans);
   const DecoderConfig& c = model_.config;
   const int64_t n = int64_t(rows_.size()), width = c.hidden, query = c.queryWidth(), qkvWidth = query + 2 * c.kvWidth();
@@ -106,8 +109,8 @@ void SpanForward::attend(int layer, const PagePool& pool, float* qkv, float* out
   });
   const int64_t perJob = std::max<int64_t>(1, keys * c.queryWidth() / jobs);
   shareOut(jobs, std::max<int64_t>(1, kWorthSharing / perJob), [&](int64_t job, int worker) {
-    attendPages(c, pool, layer, int(job % c.kvHeads), tiles_[size_t(job / c.kvHeads)], qkv, out, scratch + scratchSize * worker,
-                pages_[size_t(worker)]);
+    attendPages(c, pool, layer, int(job % c.kvHeads), tiles_[size_t(job / c.kvHeads)], qkv, out,
+                scratch + scratchSize * worker, pages_[size_t(worker)]);
   });
 }
 

@@ -17,7 +17,7 @@ class SpanForward {
 
   // Writes the spans' keys and values into their pages and the final hidden state (after the last norm) of the last
   // position of each span with `last` set into rows of hidden, in order: [number of such spans][hidden].
-  void run(const std::vector<Span>& spans, const PagePool& pool, std::vector<float>& hidden);
+  void run(const std::vector<Span>& spans, const PagePool& pool, KernelVector<float>& hidden);
   // logits[n][vocab] of n hidden states.
   void head(const float* hidden, int64_t n, float* logits);
 

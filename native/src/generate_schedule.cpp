@@ -36,7 +36,7 @@ Schedule::~Schedule() = default;
 std::string Schedule::refuse(const RequestSpec& request) const {
   const int prompt = int(request.prompt.size());
   const auto number = [](int value) { return std::to_string(value); };
-  if (prompt + request.maxNewTokens > maxModelLen_)
+  if (int64_t(prompt) + request.maxNewTokens > maxModelLen_)
     return "prompt of " + number(prompt) + " tokens + maxNewTokens " + number(request.maxNewTokens) +
            " exceeds maxModelLen " + number(maxModelLen_);
   const int pages = ceilPages(prompt) + samplePages(prompt, request.maxNewTokens);
@@ -193,6 +193,14 @@ void Schedule::reset() {
   for (const auto& sample : live_) sample->ended = true;
   sweep();
   while (!trunks_.empty()) settle(*trunks_.back());
+}
+
+void Schedule::clear() noexcept {
+  live_.clear();
+  queue_.clear();
+  trunks_.clear();
+  keys_.clear();
+  pool_.releaseAll();
 }
 
 int Schedule::waiting() const {

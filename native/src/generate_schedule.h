@@ -73,7 +73,7 @@ struct Span {
   Trunk* trunk;        // either a trunk …
   LiveSample* sample;  // … or a sample
   int start, count;
-  bool last;           // reaches the end of what is known: its last hidden state gives logits
+  bool last;  // reaches the end of what is known: its last hidden state gives logits
 
   const std::vector<int>& pages() const { return sample ? sample->pages : trunk->pages; }
   int token(int position) const { return sample ? sample->token(position) : trunk->prompt[size_t(position)]; }
@@ -89,6 +89,8 @@ class Schedule {
   void submit(RequestSpec request);
   void abort(int key);
   void reset();
+  // As reset, from any state that an exception left behind. Does not throw.
+  void clear() noexcept;
 
   // Moves waiting samples into free slots while pages last.
   void admit();
@@ -116,10 +118,10 @@ class Schedule {
 
   PagePool pool_;
   int maxSeqs_, maxModelLen_;
-  std::unordered_set<int> keys_;                      // of waiting and live samples
-  std::deque<std::shared_ptr<Trunk>> queue_;          // requests with waiting samples, oldest first
-  std::vector<std::shared_ptr<Trunk>> trunks_;        // requests with pages, oldest first
-  std::vector<std::unique_ptr<LiveSample>> live_;     // in order of admission
+  std::unordered_set<int> keys_;                   // of waiting and live samples
+  std::deque<std::shared_ptr<Trunk>> queue_;       // requests with waiting samples, oldest first
+  std::vector<std::shared_ptr<Trunk>> trunks_;     // requests with pages, oldest first
+  std::vector<std::unique_ptr<LiveSample>> live_;  // in order of admission
 };
 
 }  // namespace petrel

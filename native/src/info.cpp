@@ -23,11 +23,13 @@ Napi::Value engineInfo(const Napi::CallbackInfo& info) {
   return result;
 }
 
-Napi::Value ticks(const Napi::CallbackInfo& info) { return Napi::Number::New(info.Env(), static_cast<double>(workTicks())); }
+Napi::Value ticks(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), static_cast<double>(workTicks()));
+}
 
 const Register registration([](Napi::Env env, Napi::Object exports) {
-  exports.Set("engineInfo", Napi::Function::New(env, engineInfo));
-  exports.Set("ticks", Napi::Function::New(env, ticks));
+  expose<engineInfo>(env, exports, "engineInfo");
+  expose<ticks>(env, exports, "ticks");
 });
 
 }  // namespace

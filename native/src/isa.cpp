@@ -9,7 +9,8 @@ namespace {
 Isa probe() {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c")) {
-    throw std::runtime_error("the native engine needs a processor with AVX2, FMA and F16C (x86-64-v3); this one lacks them");
+    throw std::runtime_error(
+        "the native engine needs a processor with AVX2, FMA and F16C (x86-64-v3); this one lacks them");
   }
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

@@ -6,8 +6,12 @@
 #include "isa.h"
 
 namespace petrel {
-namespace avx2 { extern const Kernels table; }
-namespace avx512 { extern const Kernels table; }
+namespace avx2 {
+extern const Kernels table;
+}
+namespace avx512 {
+extern const Kernels table;
+}
 
 const Kernels& kernels() { return pick(avx2::table, avx512::table); }
 

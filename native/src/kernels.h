@@ -6,8 +6,8 @@
 
 namespace petrel {
 
-constexpr int kPanel = 16;           // columns of a packed panel, positions of a K/V page
-constexpr int kAttentionRows = 12;   // most query rows of one attention tile
+constexpr int kPanel = 16;          // columns of a packed panel, positions of a K/V page
+constexpr int kAttentionRows = 12;  // most query rows of one attention tile
 
 /**
  * C[m,n] = A·B, or C += A·B: per element one accumulator per block of 128 k, fma over k ascending, blocks added in order.
@@ -58,7 +58,8 @@ struct SoftmaxSums {
 
 /** Scalars of one AdamW step; the caller has folded the bias corrections in. */
 struct AdamScalars {
-  float beta1, beta2, oneMinusBeta1, oneMinusBeta2 /* rounded from double */, eps, decay /* 1 − lr·wd */, stepSize /* lr / (1 − β1^t) */, rootCorrection /* 1 / sqrt(1 − β2^t) */, gradScale;
+  float beta1, beta2, oneMinusBeta1, oneMinusBeta2 /* rounded from double */, eps, decay /* 1 − lr·wd */,
+      stepSize /* lr / (1 − β1^t) */, rootCorrection /* 1 / sqrt(1 − β2^t) */, gradScale;
 };
 
 struct Kernels {
@@ -81,12 +82,13 @@ struct Kernels {
   /** y = silu(gate)·up. */
   void (*swiglu)(const float* gate, const float* up, int64_t n, float* y);
   /** dGate and dUp from dY; they may overwrite gate and up. Writes y too when it is not null. */
-  void (*swigluBackward)(const float* gate, const float* up, const float* dy, int64_t n, float* dGate, float* dUp, float* y);
+  void (*swigluBackward)(const float* gate, const float* up, const float* dy, int64_t n, float* dGate, float* dUp,
+                         float* y);
 
-  void (*addInto)(float* y, const float* x, int64_t n);                 // y += x
-  void (*axpy)(float* y, float a, const float* x, int64_t n);           // y = fma(a, x, y)
-  float (*dot)(const float* x, const float* y, int64_t n);              // by lane i % 16, then the tree
-  void (*toBf16)(const float* src, int64_t n, uint16_t* dst);           // nearest even
+  void (*addInto)(float* y, const float* x, int64_t n);        // y += x
+  void (*axpy)(float* y, float a, const float* x, int64_t n);  // y = fma(a, x, y)
+  float (*dot)(const float* x, const float* y, int64_t n);     // by lane i % 16, then the tree
+  void (*toBf16)(const float* src, int64_t n, uint16_t* dst);  // nearest even
   void (*fromBf16)(const uint16_t* src, int64_t n, float* dst);
 
   SoftmaxSums (*softmaxSums)(const float* z, int64_t n, float scale);

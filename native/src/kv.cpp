@@ -4,12 +4,34 @@
 
 #include <cstring>
 #include <stdexcept>
+#include <string>
 
 namespace petrel {
 
+namespace {
+
+size_t bytesOf(size_t pageBytes, int pages) {
+  size_t bytes;
+  if (__builtin_mul_overflow(pageBytes, size_t(pages), &bytes))
+    throw std::runtime_error(std::to_string(pages) + " KV pages of " + std::to_string(pageBytes) +
+                             " bytes exceed any memory");
+  return bytes;
+}
+
+}  // namespace
+
 PagePool::PagePool(KvShape shape, int pages)
-    : shape_(shape), pageBytes_(shape.pageBytes()), memory_(pageBytes_ * size_t(pages)), references_(size_t(pages), 0) {
-  for (int page = pages - 1; page >= 0; page--) free_.push_back(page);
+    : shape_(shape), pageBytes_(shape.pageBytes()), memory_(bytesOf(pageBytes_, pages)), references_(size_t(pages), 0) {
+  free_.reserve(size_t(pages));
+  releaseAll();
+}
+
+void PagePool::releaseAll() noexcept {
+  free_.clear();
+  for (int page = total() - 1; page >= 0; page--) {
+    references_[size_t(page)] = 0;
+    free_.push_back(page);  // within the reserved capacity
+  }
 }
 
 int PagePool::take() {

@@ -40,6 +40,8 @@ class PagePool {
   int take();
   void retain(int page);
   void release(int page);
+  // Takes back every page, whatever holds it. Does not throw.
+  void releaseAll() noexcept;
   void copy(int from, int to);
   // Makes all memory zero again, whatever was in it.
   void wipe();

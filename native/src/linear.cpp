@@ -30,23 +30,23 @@ void biasGradient(const Linear& linear, Arena& arena, const float* dy, int64_t l
 
 }  // namespace
 
-void linearForward(const Model& model, Arena& arena, const Linear& linear, const float* x, int64_t ldx, int64_t n, float* y,
-                   int64_t ldy, bool accumulate) {
+void linearForward(const Model& model, Arena& arena, const Linear& linear, const float* x, int64_t ldx, int64_t n,
+                   float* y, int64_t ldy, bool accumulate) {
   if (n == 0) return;
   if (isBf16(model)) bf16Forward(arena, linear, x, ldx, n, y, ldy, accumulate);
   else fixedForward(linear, x, ldx, n, y, ldy, accumulate);
   if (linear.hasBias) addBias(model, linear, n, y, ldy);
 }
 
-void linearBackwardInput(const Model& model, Arena& arena, const Linear& linear, const float* dy, int64_t ldy, int64_t n,
-                         float* dx, int64_t ldx, bool accumulate) {
+void linearBackwardInput(const Model& model, Arena& arena, const Linear& linear, const float* dy, int64_t ldy,
+                         int64_t n, float* dx, int64_t ldx, bool accumulate) {
   if (n == 0) return;
   if (isBf16(model)) bf16BackwardInput(model, arena, linear, dy, ldy, n, dx, ldx, accumulate);
   else fixedBackwardInput(model, arena, linear, dy, ldy, n, dx, ldx, accumulate);
 }
 
-void linearBackwardWeight(const Model& model, Arena& arena, const Linear& linear, const float* dy, int64_t ldy, const float* x,
-                          int64_t ldx, int64_t n, float* grads) {
+void linearBackwardWeight(const Model& model, Arena& arena, const Linear& linear, const float* dy, int64_t ldy,
+                          const float* x, int64_t ldx, int64_t n, float* grads) {
   if (n == 0) return;
   if (isBf16(model)) bf16BackwardWeight(arena, linear, dy, ldy, x, ldx, n, grads);
   else fixedBackwardWeight(arena, linear, dy, ldy, x, ldx, n, grads);

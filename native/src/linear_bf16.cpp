@@ -47,22 +47,23 @@ Loan<uint32_t> panelsOfRows(const Model& model, Arena& arena, const Linear& l) {
 
 }  // namespace
 
-void bf16Forward(Arena& arena, const Linear& l, const float* x, int64_t ldx, int64_t n, float* y, int64_t ldy, bool accumulate) {
+void bf16Forward(Arena& arena, const Linear& l, const float* x, int64_t ldx, int64_t n, float* y, int64_t ldy,
+                 bool accumulate) {
   const int64_t pairs = half(l.in);
   Loan<uint32_t> a = pairsOfRows(arena, x, ldx, n, l.in);
   pairsProduct({n, l.out, pairs, a, pairs, 1, l.pairs.as<uint32_t>(), y, ldy, accumulate});
 }
 
-void bf16BackwardInput(const Model& model, Arena& arena, const Linear& l, const float* dy, int64_t ldy, int64_t n, float* dx,
-                       int64_t ldx, bool accumulate) {
+void bf16BackwardInput(const Model& model, Arena& arena, const Linear& l, const float* dy, int64_t ldy, int64_t n,
+                       float* dx, int64_t ldx, bool accumulate) {
   const int64_t pairs = half(l.out);
   Loan<uint32_t> a = pairsOfRows(arena, dy, ldy, n, l.out), b = panelsOfRows(model, arena, l);
   pairsProduct({n, l.in, pairs, a, pairs, 1, b, dx, ldx, accumulate});
 }
 
 /** Blocks of 512 tokens; a block of 48 rows of the weight belongs to one thread, which pairs its columns of dy by itself. */
-void bf16BackwardWeight(Arena& arena, const Linear& l, const float* dy, int64_t ldy, const float* x, int64_t ldx, int64_t n,
-                        float* grads) {
+void bf16BackwardWeight(Arena& arena, const Linear& l, const float* dy, int64_t ldy, const float* x, int64_t ldx,
+                        int64_t n, float* grads) {
   constexpr int64_t kTokens = 512, kRows = 48;
   const int64_t panels = (l.in + kPanel - 1) / kPanel, longest = half(std::min(n, kTokens));
   Loan<uint32_t> packed(arena, panels * kPanel * longest), blocks(arena, teamSize() * kRows * longest);
@@ -78,7 +79,8 @@ void bf16BackwardWeight(Arena& arena, const Linear& l, const float* dy, int64_t 
         uint32_t* a = blocks + worker * kRows * longest;
         const float* from = dy + t * ldy + part.column + r;
         for (int64_t q = 0; q < pairs; ++q) {
-          bf16Kernels().interleave(from + 2 * q * ldy, 2 * q + 1 < tokens ? from + (2 * q + 1) * ldy : nullptr, rows, a + q * kRows);
+          bf16Kernels().interleave(from + 2 * q * ldy, 2 * q + 1 < tokens ? from + (2 * q + 1) * ldy : nullptr, rows,
+                                   a + q * kRows);
         }
         bf16Kernels().gemm({rows, l.in, pairs, a, 1, kRows, packed, grads + part.weight + r * l.in, l.in, true});
       });

@@ -6,9 +6,9 @@
 namespace petrel {
 
 void fixedForward(const Linear& linear, const float* x, int64_t ldx, int64_t n, float* y, int64_t ldy, bool accumulate);
-void fixedBackwardInput(const Model& model, Arena& arena, const Linear& linear, const float* dy, int64_t ldy, int64_t n, float* dx,
-                        int64_t ldx, bool accumulate);
-void fixedBackwardWeight(Arena& arena, const Linear& linear, const float* dy, int64_t ldy, const float* x, int64_t ldx, int64_t n,
-                         float* grads);
+void fixedBackwardInput(const Model& model, Arena& arena, const Linear& linear, const float* dy, int64_t ldy, int64_t n,
+                        float* dx, int64_t ldx, bool accumulate);
+void fixedBackwardWeight(Arena& arena, const Linear& linear, const float* dy, int64_t ldy, const float* x, int64_t ldx,
+                         int64_t n, float* grads);
 
 }  // namespace petrel

@@ -2,24 +2,62 @@
 
 #include <sys/mman.h>
 
+#include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <string>
 
 namespace petrel {
 namespace {
 
-size_t roundToPages(size_t bytes) {
-  constexpr size_t page = 4096;
-  return bytes == 0 ? page : (bytes + page - 1) / page * page;
+constexpr size_t kPage = 4096;
+
+size_t roundToPages(size_t bytes) { return bytes == 0 ? kPage : (bytes + kPage - 1) / kPage * kPage; }
+
+/** Throws std::runtime_error. */
+void* map(size_t bytes) {
+  void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) throw std::runtime_error("cannot map " + std::to_string(bytes >> 20) + " MiB of memory");
+  return p;
+}
+
+/** The block's last byte lies before a page without access. */
+void* mapBeforeGuard(size_t bytes) {
+  const size_t usable = roundToPages(bytes);
+  char* const base = static_cast<char*>(map(usable + kPage));
+  if (mprotect(base + usable, kPage, PROT_NONE) != 0) {
+    munmap(base, usable + kPage);
+    throw std::runtime_error("cannot protect a guard page");
+  }
+  return base + usable - bytes;
+}
+
+void unmapWithGuard(void* data, size_t bytes) {
+  const size_t usable = roundToPages(bytes);
+  munmap(static_cast<char*>(data) + bytes - usable, usable + kPage);
 }
 
 }  // namespace
 
-Mapping::Mapping(size_t bytes) : bytes_(roundToPages(bytes)) {
-  void* p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) throw std::runtime_error("cannot map " + std::to_string(bytes_ >> 20) + " MiB of memory");
-  if (bytes_ >= (size_t(4) << 20)) madvise(p, bytes_, MADV_HUGEPAGE);  // A hint; a refusal costs only speed.
-  data_ = p;
+bool guardPages() {
+  static const bool on = [] {
+    const char* wanted = std::getenv("PETREL_GUARD_PAGES");
+    return wanted != nullptr && std::string(wanted) == "1";
+  }();
+  return on;
+}
+
+Mapping::Mapping(size_t bytes) {
+  if (bytes > (size_t(1) << 62))
+    throw std::runtime_error("cannot map " + std::to_string(bytes >> 20) + " MiB of memory");
+  if (guardPages()) {
+    data_ = mapBeforeGuard(bytes);
+    bytes_ = bytes;
+    return;
+  }
+  bytes_ = roundToPages(bytes);
+  data_ = map(bytes_);
+  if (bytes_ >= (size_t(4) << 20)) madvise(data_, bytes_, MADV_HUGEPAGE);  // A hint; a refusal costs only speed.
 }
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
@@ -34,15 +72,24 @@ Mapping& Mapping::operator=(Mapping&& other) noexcept {
 }
 
 void Mapping::release() {
-  if (data_ != nullptr) munmap(data_, bytes_);
+  if (data_ != nullptr && guardPages()) unmapWithGuard(data_, bytes_);
+  else if (data_ != nullptr) munmap(data_, bytes_);
   data_ = nullptr;
   bytes_ = 0;
+}
+
+void* takeKernelMemory(size_t bytes) { return guardPages() ? mapBeforeGuard(bytes) : ::operator new(bytes); }
+
+void giveKernelMemory(void* data, size_t bytes) noexcept {
+  if (guardPages()) unmapWithGuard(data, bytes);
+  else ::operator delete(data);
 }
 
 void* Arena::take(size_t bytes) {
   Block* best = nullptr;
   for (Block& block : blocks_) {
-    if (block.used || block.memory.bytes() < bytes || block.memory.bytes() > 2 * bytes + 65536) continue;
+    const size_t most = guardPages() ? bytes : 2 * bytes + 65536;
+    if (block.used || block.memory.bytes() < bytes || block.memory.bytes() > most) continue;
     if (best == nullptr || block.memory.bytes() < best->memory.bytes()) best = &block;
   }
   if (best == nullptr) {

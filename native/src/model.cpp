@@ -36,7 +36,8 @@ Layer layer(const DecoderConfig& c, const Names& names, int index) {
   l.qkv = linear(c.hidden, {part(names, at + "self_attn.q_proj", q, 0), part(names, at + "self_attn.k_proj", kv, q),
                             part(names, at + "self_attn.v_proj", kv, q + kv)});
   l.out = linear(q, {part(names, at + "self_attn.o_proj", c.hidden, 0)});
-  l.gateUp = linear(c.hidden, {part(names, at + "mlp.gate_proj", c.ffn, 0), part(names, at + "mlp.up_proj", c.ffn, c.ffn)});
+  l.gateUp =
+      linear(c.hidden, {part(names, at + "mlp.gate_proj", c.ffn, 0), part(names, at + "mlp.up_proj", c.ffn, c.ffn)});
   l.down = linear(c.ffn, {part(names, at + "mlp.down_proj", c.hidden, 0)});
   return l;
 }

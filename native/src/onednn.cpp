@@ -55,13 +55,15 @@ Product& cached(const Shape& shape) {
   return cache.emplace(shape, make(shape)).first->second;
 }
 
+bool hasTiles() { return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_amx; }
+
 bool choose() {
   const char* wanted = std::getenv("PETREL_MATMUL");
   const std::string name = wanted == nullptr ? "" : wanted;
   if (name == "onednn") return isa() == Isa::avx512_bf16;
   if (name == "own") return false;
   if (!name.empty()) throw std::runtime_error("PETREL_MATMUL=" + name + " is unknown; it may be onednn or own");
-  return isa() == Isa::avx512_bf16 && dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_amx;
+  return isa() == Isa::avx512_bf16 && hasTiles();
 }
 
 }  // namespace
@@ -71,8 +73,10 @@ bool oneDnnWanted() {
   return wanted;
 }
 
-bool oneDnnProduct(int64_t m, int64_t n, int64_t k, const uint16_t* a, int64_t aRow, int64_t aK, const uint32_t* b, float* c, int64_t ldc,
-                   bool accumulate) {
+bool oneDnnUsesAmx() { return oneDnnWanted() && hasTiles(); }
+
+bool oneDnnProduct(int64_t m, int64_t n, int64_t k, const uint16_t* a, int64_t aRow, int64_t aK, const uint32_t* b,
+                   float* c, int64_t ldc, bool accumulate) {
   static thread_local dnnl::stream stream(engine());
   Product& p = cached({m, n, k, aRow, aK, ldc, accumulate});
   if (!p.usable) return false;
@@ -87,8 +91,8 @@ void pairsProduct(const GemmPairs& g) {
   GemmPairs rest = g;
   if (oneDnnWanted() && g.pairs % 16 == 0 && g.aK == 1) {
     for (int64_t rows = 4096; rows >= 64; rows /= 2) {
-      while (rest.m >= rows && oneDnnProduct(rows, g.n, 2 * g.pairs, reinterpret_cast<const uint16_t*>(rest.a), 2 * g.aRow, 1, g.b,
-                                             rest.c, g.ldc, g.accumulate)) {
+      while (rest.m >= rows && oneDnnProduct(rows, g.n, 2 * g.pairs, reinterpret_cast<const uint16_t*>(rest.a),
+                                             2 * g.aRow, 1, g.b, rest.c, g.ldc, g.accumulate)) {
         rest.m -= rows;
         rest.a += rows * g.aRow;
         rest.c += rows * g.ldc;

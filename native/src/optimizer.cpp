@@ -36,7 +36,9 @@ double gradientNorm(const float* g, int64_t n) {
   return std::sqrt(total);
 }
 
-double clipCoefficient(double norm, double maxNorm) { return maxNorm > 0 ? std::min(1.0, maxNorm / (norm + 1e-6)) : 1.0; }
+double clipCoefficient(double norm, double maxNorm) {
+  return maxNorm > 0 ? std::min(1.0, maxNorm / (norm + 1e-6)) : 1.0;
+}
 
 double adamStep(const StepSettings& s, float* p, float* g, float* m, float* v, int64_t n, bool* taken) {
   const double norm = gradientNorm(g, n);
@@ -56,7 +58,8 @@ double adamStep(const StepSettings& s, float* p, float* g, float* m, float* v, i
   k.stepSize = static_cast<float>(s.lr / c1);
   k.rootCorrection = static_cast<float>(1 / std::sqrt(c2));
   k.gradScale = static_cast<float>(clipCoefficient(norm, s.maxGradNorm));
-  forEachBlock(n, [&](int64_t, int64_t at, int64_t count) { kernels().adamw(p + at, g + at, m + at, v + at, count, k); });
+  forEachBlock(n,
+               [&](int64_t, int64_t at, int64_t count) { kernels().adamw(p + at, g + at, m + at, v + at, count, k); });
   return norm;
 }
 

@@ -65,7 +65,8 @@ bool RowSampler::process(const float* logits, int vocab, const SamplingSettings&
   if (!std::isfinite(total_) || !(total_ > 0)) return false;
   if (settings.topK > 0 && settings.topK < vocab) keepTopK(settings.topK);
   if (settings.topP < 1) keepTopP(settings.topP);
-  if (settings.minP > 0) passes().dropBelow(weights_.data(), float(settings.minP), scores_.data(), weights_.data(), padded_);
+  if (settings.minP > 0)
+    passes().dropBelow(weights_.data(), float(settings.minP), scores_.data(), weights_.data(), padded_);
   return true;
 }
 
@@ -95,7 +96,8 @@ RowSampler::Bracket RowSampler::bracket(MayDrop mayDrop) {
   const auto copyTogether = [&] {
     Candidates& to = candidates_[spare];
     to.reserve(size);
-    const int count = passes().select(scores, weights, ids, size, low, high, to.scores.data(), to.weights.data(), to.ids.data());
+    const int count =
+        passes().select(scores, weights, ids, size, low, high, to.scores.data(), to.weights.data(), to.ids.data());
     scores = to.scores.data(), weights = to.weights.data(), ids = to.ids.data();
     size = (count + 15) / 16 * 16;
     spare = 1 - spare;
@@ -136,7 +138,8 @@ void RowSampler::keepTopK(int k) {
 }
 
 void RowSampler::keepTopP(double p) {
-  const double total = passes().below(scores_.data(), weights_.data(), padded_, std::numeric_limits<float>::infinity()).mass;
+  const double total =
+      passes().below(scores_.data(), weights_.data(), padded_, std::numeric_limits<float>::infinity()).mass;
   const double budget = (1 - p) * total;
   // When even all of it may go, only the last of the greatest is left: a border just below the greatest score.
   const bool all = budget >= total;

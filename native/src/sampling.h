@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "memory.h"
+
 namespace petrel {
 
 struct SamplingSettings {
@@ -38,8 +40,8 @@ RowStatistics rowStatistics(const float* logits, int vocab, double temperature, 
 class RowSampler {
  public:
   // seen: prompt and response so far, for the repetition penalty. u in [0, 1).
-  SampledToken sample(const float* logits, int vocab, const SamplingSettings& settings, const int* seen, size_t seenCount,
-                      double u);
+  SampledToken sample(const float* logits, int vocab, const SamplingSettings& settings, const int* seen,
+                      size_t seenCount, double u);
   // Fills scores() with the processed logits (−∞ = dropped). Temperature > 0. False: the logits are not finite.
   bool process(const float* logits, int vocab, const SamplingSettings& settings, const int* seen, size_t seenCount);
   const float* scores() const { return scores_.data(); }
@@ -62,16 +64,16 @@ class RowSampler {
 
   // Entries of the row, copied together.
   struct Candidates {
-    std::vector<float> scores, weights;
-    std::vector<int> ids;
+    KernelVector<float> scores, weights;
+    KernelVector<int> ids;
     void reserve(int padded);
   };
 
   int padded_ = 0;
   float max_ = 0;
   double total_ = 0;
-  std::vector<float> scores_, weights_, penalized_;
-  std::vector<double> blocks_;
+  KernelVector<float> scores_, weights_, penalized_;
+  KernelVector<double> blocks_;
   Candidates candidates_[2];
 };
 

@@ -72,9 +72,11 @@ void Trainer::backward(int64_t handle, const float* dLogProbs, const float* dEnt
   Loan<float> dx(arena, n * hidden);
   {
     Loan<float> h = finalNormed(*this, s.last, n), dh(arena, n * hidden);
-    headScoresBackward(*model, arena, h, n, s.batch.targets.data(), s.scale, s.scored.data(), dLogProbs, dEntropy, dh, g);
+    headScoresBackward(*model, arena, h, n, s.batch.targets.data(), s.scale, s.scored.data(), dLogProbs, dEntropy, dh,
+                       g);
     forEachRow(n, [&](int64_t i) { std::memset(dx + i * hidden, 0, hidden * sizeof(float)); });
-    normBackward(arena, s.last, model->at(model->finalNorm), n, hidden, model->config.normEps, dh, dx, g + model->finalNorm);
+    normBackward(arena, s.last, model->at(model->finalNorm), n, hidden, model->config.normEps, dh, dx,
+                 g + model->finalNorm);
   }
   for (int i = model->config.layers - 1; i >= 0; --i) {
     layerBackward(*this, i, s.batch, s.layers[i], dx);
@@ -92,7 +94,8 @@ void Trainer::close() {
 
 double Trainer::step(const StepSettings& settings, bool* taken) {
   useThreads(model->options.threads);
-  const double norm = adamStep(settings, model->weights.as<float>(), grads.as<float>(), m.as<float>(), v.as<float>(), model->size, taken);
+  const double norm = adamStep(settings, model->weights.as<float>(), grads.as<float>(), m.as<float>(), v.as<float>(),
+                               model->size, taken);
   if (*taken) model->refresh();
   return norm;
 }

@@ -24,7 +24,7 @@ struct Saved {
   Batch batch;
   float scale;  // 1 / temperature
   std::vector<SavedLayer> layers;
-  Loan<float> last;        // [scored][hidden] residual rows of the scored positions
+  Loan<float> last;  // [scored][hidden] residual rows of the scored positions
   std::vector<Scored> scored;
 };
 

@@ -13,10 +13,14 @@ constexpr int kLanes = 16;
 
 #if defined(__AVX512F__)
 
-struct v16 { __m512 x; };
+struct v16 {
+  __m512 x;
+};
 
 /** The first n lanes; none for n <= 0. */
-static inline __mmask16 firstLanes(int n) { return n >= 16 ? (__mmask16)0xffff : n <= 0 ? (__mmask16)0 : (__mmask16)((1u << n) - 1); }
+static inline __mmask16 firstLanes(int n) {
+  return n >= 16 ? (__mmask16)0xffff : n <= 0 ? (__mmask16)0 : (__mmask16)((1u << n) - 1);
+}
 static inline v16 zero() { return {_mm512_setzero_ps()}; }
 static inline v16 set1(float a) { return {_mm512_set1_ps(a)}; }
 static inline v16 load(const float* p) { return {_mm512_loadu_ps(p)}; }
@@ -39,7 +43,8 @@ static inline v16 min(v16 a, v16 b) { return {_mm512_min_ps(a.x, b.x)}; }
 static inline v16 round(v16 a) { return {_mm512_roundscale_ps(a.x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
 /** 2^n for integral n in [−126, 127]. */
 static inline v16 exp2i(v16 n) {
-  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n.x), _mm512_set1_epi32(127)), 23))};
+  return {
+      _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_cvtps_epi32(n.x), _mm512_set1_epi32(127)), 23))};
 }
 /** a where the lane index is in [from, to), fill elsewhere. */
 static inline v16 keepLanes(v16 a, int from, int to, v16 fill) {
@@ -67,7 +72,9 @@ static inline void storeBf16(uint16_t* p, v16 a) {
 
 #else
 
-struct v16 { __m256 a, b; };
+struct v16 {
+  __m256 a, b;
+};
 
 alignas(32) static const int32_t kFirstLanes[32] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
 static inline __m256i firstLanes(int n, int half) {
@@ -75,12 +82,18 @@ static inline __m256i firstLanes(int n, int half) {
   return _mm256_loadu_si256((const __m256i*)(kFirstLanes + 16 - k + 8 * half));
 }
 static inline v16 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
-static inline v16 set1(float a) { __m256 v = _mm256_set1_ps(a); return {v, v}; }
+static inline v16 set1(float a) {
+  __m256 v = _mm256_set1_ps(a);
+  return {v, v};
+}
 static inline v16 load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
 static inline v16 loadN(const float* p, int n) {
   return {_mm256_maskload_ps(p, firstLanes(n, 0)), _mm256_maskload_ps(p + 8, firstLanes(n, 1))};
 }
-static inline void store(float* p, v16 v) { _mm256_storeu_ps(p, v.a); _mm256_storeu_ps(p + 8, v.b); }
+static inline void store(float* p, v16 v) {
+  _mm256_storeu_ps(p, v.a);
+  _mm256_storeu_ps(p + 8, v.b);
+}
 static inline void storeN(float* p, v16 v, int n) {
   _mm256_maskstore_ps(p, firstLanes(n, 0), v.a);
   _mm256_maskstore_ps(p + 8, firstLanes(n, 1), v.b);
@@ -91,7 +104,9 @@ static inline v16 mul(v16 x, v16 y) { return {_mm256_mul_ps(x.a, y.a), _mm256_mu
 static inline v16 div(v16 x, v16 y) { return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
 static inline v16 sqrt(v16 x) { return {_mm256_sqrt_ps(x.a), _mm256_sqrt_ps(x.b)}; }
 static inline v16 fma(v16 x, v16 y, v16 z) { return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
-static inline v16 fnma(v16 x, v16 y, v16 z) { return {_mm256_fnmadd_ps(x.a, y.a, z.a), _mm256_fnmadd_ps(x.b, y.b, z.b)}; }
+static inline v16 fnma(v16 x, v16 y, v16 z) {
+  return {_mm256_fnmadd_ps(x.a, y.a, z.a), _mm256_fnmadd_ps(x.b, y.b, z.b)};
+}
 static inline v16 max(v16 x, v16 y) { return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
 static inline v16 min(v16 x, v16 y) { return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
 static inline v16 round(v16 x) {

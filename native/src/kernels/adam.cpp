@@ -1,6 +1,6 @@
 // The optimiser's kernels.
-#include "declare.h"
 #include "../vec.h"
+#include "declare.h"
 
 namespace petrel::PETREL_ISA_NAMESPACE {
 
@@ -19,7 +19,8 @@ double sumSquares(const float* g, int64_t n) {
 
 void adamw(float* p, float* g, float* m, float* v, int64_t n, const AdamScalars& s) {
   const v16 b1 = set1(s.beta1), b2 = set1(s.beta2), eps = set1(s.eps), decay = set1(s.decay), step = set1(s.stepSize),
-            root = set1(s.rootCorrection), scale = set1(s.gradScale), c1 = set1(s.oneMinusBeta1), c2 = set1(s.oneMinusBeta2);
+            root = set1(s.rootCorrection), scale = set1(s.gradScale), c1 = set1(s.oneMinusBeta1),
+            c2 = set1(s.oneMinusBeta2);
   for (int64_t i = 0; i < n; i += 16) {
     const int k = n - i < 16 ? static_cast<int>(n - i) : 16;
     const v16 grad = mul(loadN(g + i, k), scale);

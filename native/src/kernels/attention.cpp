@@ -5,7 +5,9 @@
 namespace petrel::PETREL_ISA_NAMESPACE {
 namespace {
 
-struct Range { int64_t from, to; };  // Positions [from, to) that a row sees.
+struct Range {
+  int64_t from, to;
+};  // Positions [from, to) that a row sees.
 
 Range visible(const AttentionTile& t, int r) {
   const int64_t to = static_cast<int64_t>(t.position[r]) + 1;
@@ -17,8 +19,8 @@ void softmaxRow(float* s, Range all, Range row, float scale, float* highest, flo
   const v16 lowest = set1(-__builtin_inff());
   v16 high = lowest;
   for (int64_t j = row.from / 16 * 16; j < row.to; j += 16) {
-    high = max(
-        high, keepLanes(load(s + j), static_cast<int>(row.from > j ? row.from - j : 0), static_cast<int>(row.to - j < 16 ? row.to - j : 16), lowest));
+    high = max(high, keepLanes(load(s + j), static_cast<int>(row.from > j ? row.from - j : 0),
+                               static_cast<int>(row.to - j < 16 ? row.to - j : 16), lowest));
   }
   const float m = reduceMax(high);
   const v16 mv = set1(m), sv = set1(scale);
@@ -27,7 +29,8 @@ void softmaxRow(float* s, Range all, Range row, float scale, float* highest, flo
     v16 w = zero();
     if (j + 16 > row.from && j < row.to) {
       w = exp(mul(sub(load(s + j), mv), sv));
-      w = keepLanes(w, static_cast<int>(row.from > j ? row.from - j : 0), static_cast<int>(row.to - j < 16 ? row.to - j : 16), zero());
+      w = keepLanes(w, static_cast<int>(row.from > j ? row.from - j : 0),
+                    static_cast<int>(row.to - j < 16 ? row.to - j : 16), zero());
       total = add(total, w);
     }
     store(s + j, w);
@@ -40,13 +43,16 @@ template <int R>
 void scores(const AttentionTile& t, const float* packedQ, int64_t firstPage, int64_t pages, float* s, int64_t lds) {
   constexpr int P = tilePanels(R);
   int64_t p = firstPage;
-  for (; p + P <= pages; p += P) tile<R, P, false>(t.headDim, packedQ, 1, kAttentionRows, t.kPages + p, 16, 16, s + 16 * p, lds, Into::replace);
-  for (; p < pages; ++p) tile<R, 1, false>(t.headDim, packedQ, 1, kAttentionRows, t.kPages + p, 16, 16, s + 16 * p, lds, Into::replace);
+  for (; p + P <= pages; p += P)
+    tile<R, P, false>(t.headDim, packedQ, 1, kAttentionRows, t.kPages + p, 16, 16, s + 16 * p, lds, Into::replace);
+  for (; p < pages; ++p)
+    tile<R, 1, false>(t.headDim, packedQ, 1, kAttentionRows, t.kPages + p, 16, 16, s + 16 * p, lds, Into::replace);
 }
 
 /** out(r, 16p + j) = Σ s(r, i)·V(i, 16p + j) over runs of adjacent pages; accumulators are stored and loaded between runs. */
 template <int R, int P, bool Masked>
-void values(const AttentionTile& t, Range all, const float* s, int64_t lds, int64_t column, int columns, float* out, int64_t ldo) {
+void values(const AttentionTile& t, Range all, const float* s, int64_t lds, int64_t column, int columns, float* out,
+            int64_t ldo) {
   Into into = Into::replace;
   for (int64_t i = all.from; i < all.to;) {
     const int64_t page = i / 16;

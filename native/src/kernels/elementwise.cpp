@@ -1,6 +1,6 @@
 // Norms, rope, the gated unit and small vector helpers: one row at a time.
-#include "declare.h"
 #include "../vec.h"
+#include "declare.h"
 
 namespace petrel::PETREL_ISA_NAMESPACE {
 namespace {
@@ -52,7 +52,8 @@ void rope(float* head, int64_t headDim, const float* cosine, const float* sine, 
   const v16 s = set1(sign);
   for (int64_t i = 0; i < half; i += 16) {
     const int k = lanesAt(i, half);
-    const v16 a = loadN(head + i, k), b = loadN(head + half + i, k), c = loadN(cosine + i, k), t = mul(loadN(sine + i, k), s);
+    const v16 a = loadN(head + i, k), b = loadN(head + half + i, k), c = loadN(cosine + i, k),
+              t = mul(loadN(sine + i, k), s);
     storeN(head + i, fnma(b, t, mul(a, c)), k);
     storeN(head + half + i, fma(a, t, mul(b, c)), k);
   }
@@ -66,7 +67,8 @@ void swiglu(const float* gate, const float* up, int64_t n, float* y) {
   }
 }
 
-void swigluBackward(const float* gate, const float* up, const float* dy, int64_t n, float* dGate, float* dUp, float* y) {
+void swigluBackward(const float* gate, const float* up, const float* dy, int64_t n, float* dGate, float* dUp,
+                    float* y) {
   const v16 one = set1(1.0f);
   for (int64_t i = 0; i < n; i += 16) {
     const int k = lanesAt(i, n);

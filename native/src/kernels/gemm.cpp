@@ -36,7 +36,10 @@ void transpose8(const float* from, int64_t ld, int rows, int depth, float* to) {
   const __m256i inside = _mm256_cmpgt_epi32(_mm256_set1_epi32(depth), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   __m256 r[8], s[8];
 #pragma GCC unroll 8
-  for (int j = 0; j < 8; ++j) r[j] = j >= rows ? _mm256_setzero_ps() : depth < 8 ? _mm256_maskload_ps(from + j * ld, inside) : _mm256_loadu_ps(from + j * ld);
+  for (int j = 0; j < 8; ++j)
+    r[j] = j >= rows   ? _mm256_setzero_ps()
+           : depth < 8 ? _mm256_maskload_ps(from + j * ld, inside)
+                       : _mm256_loadu_ps(from + j * ld);
 #pragma GCC unroll 4
   for (int j = 0; j < 8; j += 2) {
     s[j] = _mm256_unpacklo_ps(r[j], r[j + 1]);
@@ -105,7 +108,8 @@ void packColumns(const float* src, int64_t ld, int64_t k, int64_t n, float* dst)
     const int columns = n - p < 16 ? static_cast<int>(n - p) : 16;
     for (int64_t i = 0; i < k; i += 8) {
       const int depth = k - i < 8 ? static_cast<int>(k - i) : 8;
-      for (int half = 0; half < 16; half += 8) transpose8(src + (p + half) * ld + i, ld, columns - half, depth, dst + i * 16 + half);
+      for (int half = 0; half < 16; half += 8)
+        transpose8(src + (p + half) * ld + i, ld, columns - half, depth, dst + i * 16 + half);
     }
   }
 }

@@ -8,8 +8,8 @@ namespace {
 /** Pairs (first[j], second[j]), rounded to nearest even. The instruction makes denormals 0, as the dot product does anyway. */
 __m512i paired(v16 first, v16 second) {
   const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(second.x, first.x);  // first in the lower 16 places
-  const __m512i zipped = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4,
-                                          19, 3, 18, 2, 17, 1, 16, 0);
+  const __m512i zipped = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                                          21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
   return _mm512_permutexvar_epi16(zipped, halves);
 }
 
@@ -56,8 +56,9 @@ void pairStripe(const GemmPairs& g, int64_t i, int64_t p, int64_t end) {
 }
 
 using Stripe = void (*)(const GemmPairs&, int64_t, int64_t, int64_t);
-constexpr Stripe kStripes[] = {pairStripe<1>, pairStripe<2>, pairStripe<3>, pairStripe<4>,  pairStripe<5>,  pairStripe<6>,
-                               pairStripe<7>, pairStripe<8>, pairStripe<9>, pairStripe<10>, pairStripe<11>, pairStripe<12>};
+constexpr Stripe kStripes[] = {pairStripe<1>, pairStripe<2>,  pairStripe<3>,  pairStripe<4>,
+                               pairStripe<5>, pairStripe<6>,  pairStripe<7>,  pairStripe<8>,
+                               pairStripe<9>, pairStripe<10>, pairStripe<11>, pairStripe<12>};
 
 void gemm(const GemmPairs& g) {
   const int64_t panels = (g.n + 15) / 16, tiles = (g.m + 11) / 12, group = g.m < 12 ? panels : 2;
@@ -81,11 +82,13 @@ void interleave(const float* first, const float* second, int64_t n, uint32_t* ds
 
 void pairsOfRow(const float* src, int64_t n, uint32_t* dst) {
   int64_t i = 0;
-  for (; i + 32 <= n; i += 32) _mm512_storeu_si512(dst + i / 2, (__m512i)_mm512_cvtne2ps_pbh(load(src + i + 16).x, load(src + i).x));
+  for (; i + 32 <= n; i += 32)
+    _mm512_storeu_si512(dst + i / 2, (__m512i)_mm512_cvtne2ps_pbh(load(src + i + 16).x, load(src + i).x));
   if (i == n) return;
   const int rest = static_cast<int>(n - i);
   const v16 second = rest > 16 ? loadN(src + i + 16, rest - 16) : zero();
-  _mm512_mask_storeu_epi32(dst + i / 2, firstLanes((rest + 1) / 2), (__m512i)_mm512_cvtne2ps_pbh(second.x, loadN(src + i, rest).x));
+  _mm512_mask_storeu_epi32(dst + i / 2, firstLanes((rest + 1) / 2),
+                           (__m512i)_mm512_cvtne2ps_pbh(second.x, loadN(src + i, rest).x));
 }
 
 void panelsFromRows(const float* src, int64_t ld, int64_t k, int64_t n, uint32_t* dst) {

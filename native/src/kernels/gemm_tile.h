@@ -34,8 +34,8 @@ enum class Into { replace, resume, add };
  * only `columns` columns (P = 1).
  */
 template <int R, int P, bool Masked>
-static inline void tile(int64_t k, const float* a, int64_t aRow, int64_t aK, const float* const* b, int64_t bRow, int columns,
-                        float* c, int64_t ldc, Into into) {
+static inline void tile(int64_t k, const float* a, int64_t aRow, int64_t aK, const float* const* b, int64_t bRow,
+                        int columns, float* c, int64_t ldc, Into into) {
   v16 acc[R][P];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {

@@ -13,12 +13,12 @@ struct PageAttentionTile {
   int headDim;
   int window;
   float scale;
-  const float* const* q;     // per row: headDim floats, rope applied
-  const int32_t* position;   // per row
-  float* const* out;         // per row: headDim floats
+  const float* const* q;    // per row: headDim floats, rope applied
+  const int32_t* position;  // per row
+  float* const* out;        // per row: headDim floats
   const uint16_t* const* kPages;
   const uint16_t* const* vPages;
-  float* scratch;            // pageAttentionScratch(...) floats
+  float* scratch;  // pageAttentionScratch(...) floats
 };
 
 /** Queries as bf16, scores, and weights as bf16. */
@@ -27,6 +27,8 @@ inline int64_t pageAttentionScratch(int headDim, int64_t longest) {
   return kPageAttentionRows * (padded + padded / 2 + headDim);
 }
 
-namespace avx512_bf16 { void pageAttention(const PageAttentionTile& tile); }
+namespace avx512_bf16 {
+void pageAttention(const PageAttentionTile& tile);
+}
 
 }  // namespace petrel

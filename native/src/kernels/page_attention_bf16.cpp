@@ -7,7 +7,9 @@ namespace {
 
 constexpr int kPairs = 8;  // pairs of positions in a page
 
-struct Range { int64_t from, to; };  // Positions [from, to) that a row sees.
+struct Range {
+  int64_t from, to;
+};  // Positions [from, to) that a row sees.
 
 Range visible(const PageAttentionTile& t, int r) {
   const int64_t to = static_cast<int64_t>(t.position[r]) + 1;
@@ -48,7 +50,8 @@ void scoreBlock(int headDim, const uint16_t* q, const uint16_t* const* k, float*
 float softmaxRow(const float* s, uint16_t* weights, Range all, Range row, float scale) {
   const v16 lowest = set1(-__builtin_inff());
   v16 high = lowest;
-  for (int64_t j = row.from / 16 * 16; j < row.to; j += 16) high = max(high, keepLanes(load(s + j), int(row.from - j), int(row.to - j), lowest));
+  for (int64_t j = row.from / 16 * 16; j < row.to; j += 16)
+    high = max(high, keepLanes(load(s + j), int(row.from - j), int(row.to - j), lowest));
   const v16 highest = set1(reduceMax(high)), factor = set1(scale);
   v16 total = zero();
   for (int64_t j = all.from / 16 * 16; j < all.to; j += 16) {
@@ -64,7 +67,8 @@ float softmaxRow(const float* s, uint16_t* weights, Range all, Range row, float 
 
 /** out(r, column + i) = Σ weights(r, position)·V(position, column + i) / sum(r), for R rows and C·16 columns. */
 template <int R, int C>
-void valueBlock(const PageAttentionTile& t, int first, Range all, const uint16_t* weights, int64_t ldw, const float* sum, int column) {
+void valueBlock(const PageAttentionTile& t, int first, Range all, const uint16_t* weights, int64_t ldw,
+                const float* sum, int column) {
   constexpr int kChains = R * C < 8 ? 2 : 1;  // even and odd pairs apart where there are few sums
   __m512 acc[kChains][R][C];
   for (int chain = 0; chain < kChains; ++chain) {

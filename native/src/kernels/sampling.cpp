@@ -67,9 +67,11 @@ Below below(const float* s, const float* w, int padded, float limit) {
 
 // Appends the lanes of s[j…j+15] with low ≤ s < high; returns how many.
 #if defined(__AVX512F__)
-int append16(const float* s, const float* w, const int* ids, int j, float low, float high, float* toS, float* toW, int* toIds) {
+int append16(const float* s, const float* w, const int* ids, int j, float low, float high, float* toS, float* toW,
+             int* toIds) {
   const __m512 value = _mm512_loadu_ps(s + j);
-  const __mmask16 inside = _mm512_cmp_ps_mask(value, _mm512_set1_ps(low), _CMP_GE_OQ) & _mm512_cmp_ps_mask(value, _mm512_set1_ps(high), _CMP_LT_OQ);
+  const __mmask16 inside = _mm512_cmp_ps_mask(value, _mm512_set1_ps(low), _CMP_GE_OQ) &
+                           _mm512_cmp_ps_mask(value, _mm512_set1_ps(high), _CMP_LT_OQ);
   if (inside == 0) return 0;
   const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const __m512i id = ids == nullptr ? _mm512_add_epi32(lane, _mm512_set1_epi32(j)) : _mm512_loadu_si512(ids + j);
@@ -80,7 +82,8 @@ int append16(const float* s, const float* w, const int* ids, int j, float low, f
   return __builtin_popcount(inside);
 }
 #else
-int append16(const float* s, const float* w, const int* ids, int j, float low, float high, float* toS, float* toW, int* toIds) {
+int append16(const float* s, const float* w, const int* ids, int j, float low, float high, float* toS, float* toW,
+             int* toIds) {
   const f8 l = f8{} + low, h = f8{} + high, a = *(const f8*)(s + j), b = *(const f8*)(s + j + 8);
   const i8 inside = ((i8)(a >= l) & (i8)(a < h)) | ((i8)(b >= l) & (i8)(b < h));
   if (_mm256_testz_si256((__m256i)inside, (__m256i)inside)) return 0;
@@ -95,9 +98,11 @@ int append16(const float* s, const float* w, const int* ids, int j, float low, f
 }
 #endif
 
-int select(const float* s, const float* w, const int* ids, int padded, float low, float high, float* toS, float* toW, int* toIds) {
+int select(const float* s, const float* w, const int* ids, int padded, float low, float high, float* toS, float* toW,
+           int* toIds) {
   int count = 0;
-  for (int j = 0; j < padded; j += 16) count += append16(s, w, ids, j, low, high, toS + count, toW + count, toIds + count);
+  for (int j = 0; j < padded; j += 16)
+    count += append16(s, w, ids, j, low, high, toS + count, toW + count, toIds + count);
   for (int j = count; j % 16 != 0; j++) {
     toS[j] = kMinusInfinity;
     toW[j] = 0;

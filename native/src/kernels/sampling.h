@@ -26,14 +26,19 @@ struct SamplingKernels {
    * Copies the entries with low ≤ s[j] < high, in order, and their ids (j itself where ids is null); returns how many. The
    * copies are padded like a row; they have room for `padded` entries.
    */
-  int (*select)(const float* s, const float* w, const int* ids, int padded, float low, float high, float* toS, float* toW, int* toIds);
+  int (*select)(const float* s, const float* w, const int* ids, int padded, float low, float high, float* toS,
+                float* toW, int* toIds);
   /** s[j] = −∞ and w[j] = 0 where by[j] < limit; `by` is s or w. */
   void (*dropBelow)(const float* by, float limit, float* s, float* w, int padded);
   /** Lowest j with x[j] == value, −1 when there is none. */
   int (*indexOf)(const float* x, int n, float value);
 };
 
-namespace avx2 { extern const SamplingKernels samplingKernels; }
-namespace avx512 { extern const SamplingKernels samplingKernels; }
+namespace avx2 {
+extern const SamplingKernels samplingKernels;
+}
+namespace avx512 {
+extern const SamplingKernels samplingKernels;
+}
 
 }  // namespace petrel

@@ -1,6 +1,6 @@
 // Softmax over a row of logits, its backward, and the backward of attention's softmax.
-#include "declare.h"
 #include "../vec.h"
+#include "declare.h"
 
 namespace petrel::PETREL_ISA_NAMESPACE {
 namespace {
@@ -30,7 +30,8 @@ SoftmaxSums softmaxSums(const float* z, int64_t n, float scale) {
 }
 
 void softmaxBackward(float* z, int64_t n, float scale, float max, float logSum, float entropy, float c, float e) {
-  const v16 s = set1(scale), mv = set1(max), ls = set1(logSum), h = set1(entropy), cv = set1(c), ev = set1(e), neg = set1(-scale);
+  const v16 s = set1(scale), mv = set1(max), ls = set1(logSum), h = set1(entropy), cv = set1(c), ev = set1(e),
+            neg = set1(-scale);
   for (int64_t i = 0; i < n; i += 16) {
     const int k = lanesAt(i, n);
     const v16 logp = sub(sub(mul(loadN(z + i, k), s), mv), ls);

@@ -27,7 +27,11 @@ struct Pages {
   }
 };
 
-struct Item { int64_t s; int h; int64_t row; };  // Rows (position·group + head of the group) of one key head
+struct Item {
+  int64_t s;
+  int h;
+  int64_t row;
+};  // Rows (position·group + head of the group) of one key head
 
 constexpr int64_t kRowsPerItem = 4 * kAttentionRows;
 
@@ -42,10 +46,12 @@ std::vector<Item> itemsOf(const Batch& b, const DecoderConfig& c) {
   return items;
 }
 
-void packPages(const DecoderConfig& c, const Batch& b, const Pages& pages, const float* qk, const float* qkv, float* k, float* v) {
+void packPages(const DecoderConfig& c, const Batch& b, const Pages& pages, const float* qk, const float* qkv, float* k,
+               float* v) {
   const int64_t ldk = c.queryWidth() + c.kvWidth(), ldv = ldk + c.kvWidth(), hd = c.headDim;
   forEachRow(b.sequences * c.kvHeads, [&](int64_t i) {
-    const int64_t s = i / c.kvHeads, start = b.starts[s], length = b.length(s), at = pages.offset(b, c, s, static_cast<int>(i % c.kvHeads));
+    const int64_t s = i / c.kvHeads, start = b.starts[s], length = b.length(s),
+                  at = pages.offset(b, c, s, static_cast<int>(i % c.kvHeads));
     const int64_t head = i % c.kvHeads * hd;
     kernels().packColumns(qk + start * ldk + c.queryWidth() + head, ldk, hd, length, k + at);
     for (int64_t t = 0; t < length; ++t) {
@@ -56,15 +62,16 @@ void packPages(const DecoderConfig& c, const Batch& b, const Pages& pages, const
 
 }  // namespace
 
-void attentionForward(const Model& model, Arena& arena, int window, const Batch& b, const float* qk, const float* qkv, float* out,
-                      float* lse) {
+void attentionForward(const Model& model, Arena& arena, int window, const Batch& b, const float* qk, const float* qkv,
+                      float* out, float* lse) {
   const DecoderConfig& c = model.config;
   const Pages pages(b);
   const int group = c.heads / c.kvHeads;
   const int64_t hd = c.headDim, ldk = c.queryWidth() + c.kvWidth(), pageFloats = kPanel * hd;
   Loan<float> k(arena, pages.total * c.kvHeads * pageFloats), v(arena, pages.total * c.kvHeads * pageFloats);
   packPages(c, b, pages, qk, qkv, k, v);
-  const int64_t scratchFloats = attentionScratch(c.headDim, b.longest), longestPages = (b.longest + kPanel - 1) / kPanel;
+  const int64_t scratchFloats = attentionScratch(c.headDim, b.longest),
+                longestPages = (b.longest + kPanel - 1) / kPanel;
   Loan<float> scratch(arena, teamSize() * scratchFloats);
   const std::vector<Item> items = itemsOf(b, c);
   std::vector<const float*> pointers(2 * longestPages * teamSize());
@@ -89,10 +96,11 @@ void attentionForward(const Model& model, Arena& arena, int window, const Batch&
         q[r] = qk + (start + position[r]) * ldk + head * hd;
         o[r] = out + (start + position[r]) * c.queryWidth() + head * hd;
       }
-      AttentionTile tile{count, c.headDim, window, 1.0f / std::sqrt(static_cast<float>(hd)), q, position, o, sums,
-                         kPages, vPages, scratch + worker * scratchFloats};
+      AttentionTile tile{count, c.headDim, window, 1.0f / std::sqrt(static_cast<float>(hd)), q, position, o,
+                         sums,  kPages,    vPages, scratch + worker * scratchFloats};
       kernels().attention(tile);
-      for (int r = 0; r < count; ++r) lse[(start + position[r]) * c.heads + item.h * group + (row + r) % group] = sums[r];
+      for (int r = 0; r < count; ++r)
+        lse[(start + position[r]) * c.heads + item.h * group + (row + r) % group] = sums[r];
     }
   });
 }

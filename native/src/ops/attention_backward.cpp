@@ -19,7 +19,8 @@ struct Scratch {
   static int64_t floats(int64_t hd, int64_t longest) { return padded(longest) * (4 * hd + 2 * kQueries); }
   Scratch(float* at, int64_t hd, int64_t longest) {
     const int64_t n = padded(longest);
-    kPanels = at, vPanels = kPanels + n * hd, dk = vPanels + n * hd, dv = dk + n * hd, s = dv + n * hd, dp = s + kQueries * n;
+    kPanels = at, vPanels = kPanels + n * hd, dk = vPanels + n * hd, dv = dk + n * hd, s = dv + n * hd,
+    dp = s + kQueries * n;
   }
 };
 
@@ -27,27 +28,29 @@ struct Head {  // One key head of one sequence
   const DecoderConfig& c;
   int window;
   int64_t length, ldk, ldv;
-  const float *k, *v;   // [length], leading dimensions ldk, ldv
+  const float *k, *v;  // [length], leading dimensions ldk, ldv
   float scale;
 };
 
-void product(int64_t m, int64_t n, int64_t k, const float* a, int64_t aRow, int64_t aK, const float* b, int64_t bPanel, int64_t bRow,
-             float* c, int64_t ldc, bool accumulate) {
+void product(int64_t m, int64_t n, int64_t k, const float* a, int64_t aRow, int64_t aK, const float* b, int64_t bPanel,
+             int64_t bRow, float* c, int64_t ldc, bool accumulate) {
   kernels().gemm({m, n, k, a, aRow, aK, b, bPanel, bRow, nullptr, c, ldc, accumulate});
 }
 
 /** One block of queries [from, to) of one query head. */
-void queryBlock(const Head& h, const Scratch& x, int64_t from, int64_t to, const float* q, const float* dOut, const float* out,
-                const float* lse, float* dq) {
+void queryBlock(const Head& h, const Scratch& x, int64_t from, int64_t to, const float* q, const float* dOut,
+                const float* out, const float* lse, float* dq) {
   const int64_t hd = h.c.headDim, m = to - from, ldo = h.c.queryWidth(), ldd = h.ldv;
-  const int64_t first = (h.window > 0 && from + 1 > h.window ? from + 1 - h.window : 0) / kPanel * kPanel, keys = to - first;
+  const int64_t first = (h.window > 0 && from + 1 > h.window ? from + 1 - h.window : 0) / kPanel * kPanel,
+                keys = to - first;
   const int64_t lds = (keys + kPanel - 1) / kPanel * kPanel;
   product(m, keys, hd, q + from * h.ldk, h.ldk, 1, x.kPanels + first * hd, hd * kPanel, kPanel, x.s, lds, false);
   product(m, keys, hd, dOut + from * ldo, ldo, 1, x.vPanels + first * hd, hd * kPanel, kPanel, x.dp, lds, false);
   for (int64_t i = 0; i < m; ++i) {
     const int64_t p = from + i, begin = h.window > 0 && p + 1 > h.window ? p + 1 - h.window : 0;
     const float delta = kernels().dot(dOut + p * ldo, out + p * ldo, hd);
-    kernels().attentionGrad(x.s + i * lds, x.dp + i * lds, keys, begin - first, p + 1 - first, h.scale, lse[p * h.c.heads], delta);
+    kernels().attentionGrad(x.s + i * lds, x.dp + i * lds, keys, begin - first, p + 1 - first, h.scale,
+                            lse[p * h.c.heads], delta);
   }
   product(m, hd, keys, x.dp, lds, 1, h.k + first * h.ldk, kPanel, h.ldk, dq + from * ldd, ldd, false);
   product(keys, hd, m, x.dp, 1, lds, q + from * h.ldk, kPanel, h.ldk, x.dk + first * hd, hd, true);
@@ -66,7 +69,13 @@ void attentionBackward(const Model& model, Arena& arena, int window, const Batch
   shareOut(b.sequences * c.kvHeads, 1, [&](int64_t item, int worker) {
     const int64_t s = item / c.kvHeads, kvHead = item % c.kvHeads, start = b.starts[s], length = b.length(s);
     const Scratch x(scratch + worker * scratchFloats, hd, b.longest);
-    const Head h{c, window, length, ldk, ldv, qk + start * ldk + c.queryWidth() + kvHead * hd, qkv + start * ldv + ldk + kvHead * hd,
+    const Head h{c,
+                 window,
+                 length,
+                 ldk,
+                 ldv,
+                 qk + start * ldk + c.queryWidth() + kvHead * hd,
+                 qkv + start * ldv + ldk + kvHead * hd,
                  1.0f / std::sqrt(static_cast<float>(hd))};
     kernels().packColumns(h.k, ldk, hd, length, x.kPanels);
     kernels().packColumns(h.v, ldv, hd, length, x.vPanels);

@@ -8,7 +8,8 @@
 namespace petrel {
 
 inline void embeddingForward(const Batch& batch, const float* table, int64_t width, float* x) {
-  forEachRow(batch.n, [&](int64_t i) { std::memcpy(x + i * width, table + batch.tokens[i] * width, width * sizeof(float)); });
+  forEachRow(batch.n,
+             [&](int64_t i) { std::memcpy(x + i * width, table + batch.tokens[i] * width, width * sizeof(float)); });
 }
 
 /** dE[token[i]] += dx[i], tokens in order; threads own columns, so the order is the same for every team. */
@@ -16,7 +17,8 @@ inline void embeddingBackward(const Batch& batch, const float* dx, int64_t width
   const int64_t chunk = 64, chunks = (width + chunk - 1) / chunk;
   forEachRow(chunks, [&](int64_t c) {
     const int64_t from = c * chunk, count = width - from < chunk ? width - from : chunk;
-    for (int64_t i = 0; i < batch.n; ++i) kernels().addInto(dTable + batch.tokens[i] * width + from, dx + i * width + from, count);
+    for (int64_t i = 0; i < batch.n; ++i)
+      kernels().addInto(dTable + batch.tokens[i] * width + from, dx + i * width + from, count);
   });
 }
 

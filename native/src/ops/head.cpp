@@ -25,8 +25,8 @@ void forEachChunk(const Model& model, Arena& arena, const float* h, int64_t n, F
 
 }  // namespace
 
-void headScores(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale, float* logProbs,
-                Scored* scored) {
+void headScores(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
+                float* logProbs, Scored* scored) {
   const int64_t vocab = model.config.vocab;
   forEachChunk(model, arena, h, n, [&](int64_t first, int64_t count, float* logits) {
     forEachRow(count, [&](int64_t i) {
@@ -39,15 +39,16 @@ void headScores(const Model& model, Arena& arena, const float* h, int64_t n, con
   });
 }
 
-void headScoresBackward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
-                        const Scored* scored, const float* c, const float* e, float* dh, float* grads) {
+void headScoresBackward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets,
+                        float scale, const Scored* scored, const float* c, const float* e, float* dh, float* grads) {
   const int64_t vocab = model.config.vocab, hidden = model.config.hidden;
   forEachChunk(model, arena, h, n, [&](int64_t first, int64_t count, float* logits) {
     forEachRow(count, [&](int64_t i) {
       float* z = logits + i * vocab;
       const Scored& s = scored[first + i];
       const float coefficient = c[first + i];
-      kernels().softmaxBackward(z, vocab, scale, s.max, s.logSum, s.entropy, coefficient, e == nullptr ? 0.0f : e[first + i]);
+      kernels().softmaxBackward(z, vocab, scale, s.max, s.logSum, s.entropy, coefficient,
+                                e == nullptr ? 0.0f : e[first + i]);
       z[targets[first + i]] += coefficient * scale;
     });
     linearBackwardInput(model, arena, model.head, logits, vocab, count, dh + first * hidden, hidden, false);

@@ -12,14 +12,14 @@ struct Scored {
 };
 
 /** h[n][hidden] (normed) → logProbs[n], scored[n]. */
-void headScores(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale, float* logProbs,
-                Scored* scored);
+void headScores(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
+                float* logProbs, Scored* scored);
 
 /**
  * dh[n][hidden] = d/dh of Σ c_i·logProb_i + e_i·entropy_i (e may be null), and the head's weight gradient into grads:
  * d/dlogits = (c·(onehot − p) − e·p·(log p + entropy))·scale.
  */
-void headScoresBackward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
-                        const Scored* scored, const float* c, const float* e, float* dh, float* grads);
+void headScoresBackward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets,
+                        float scale, const Scored* scored, const float* c, const float* e, float* dh, float* grads);
 
 }  // namespace petrel

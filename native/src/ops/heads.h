@@ -8,17 +8,18 @@
 namespace petrel {
 
 /** One head: `from` [hd] normed (when norm is not null) and rotated into `to` [hd]. */
-void headForward(const DecoderConfig& config, const float* norm, const RopeTable& rope, int64_t position, const float* from,
-                 float* to);
+void headForward(const DecoderConfig& config, const float* norm, const RopeTable& rope, int64_t position,
+                 const float* from, float* to);
 
 /** q and k of all rows, rotated: dst[n][queryWidth + kvWidth]. */
-void headsForward(const Model& model, const Layer& layer, const RopeTable& rope, const Batch& batch, const float* qkv, float* dst);
+void headsForward(const Model& model, const Layer& layer, const RopeTable& rope, const Batch& batch, const float* qkv,
+                  float* dst);
 
 /**
  * dqkv holds the gradients of the rotated q and k (and of v, which passes through); turns them in place into those of the
  * projection's output, and adds the gradients of the norms' weights into grads.
  */
-void headsBackward(const Model& model, Arena& arena, const Layer& layer, const RopeTable& rope, const Batch& batch, const float* qkv,
-                   float* dqkv, float* grads);
+void headsBackward(const Model& model, Arena& arena, const Layer& layer, const RopeTable& rope, const Batch& batch,
+                   const float* qkv, float* dqkv, float* grads);
 
 }  // namespace petrel

@@ -10,8 +10,8 @@ inline void normForward(const float* x, const float* w, int64_t n, int64_t width
 }
 
 /** dx += …, dw += …; see Kernels::rmsNormBackward. */
-inline void normBackward(Arena& arena, const float* x, const float* w, int64_t n, int64_t width, float eps, const float* dy,
-                         float* dx, float* dw) {
+inline void normBackward(Arena& arena, const float* x, const float* w, int64_t n, int64_t width, float eps,
+                         const float* dy, float* dx, float* dw) {
   Loan<float> partials(arena, 32 * width);
   sumOverRows(n, width, partials, dw, [&](int64_t i, float* partial) {
     const float* row = x + i * width;

@@ -1,0 +1,17 @@
+/** `node infra/format-native.mjs [--check]`: formats the native sources as native/.clang-format says, or checks them. */
+import { spawnSync } from 'node:child_process';
+import { clangFormatIn } from './bootstrap/clang-format.mjs';
+import { checkoutRoot, filesBelow, petrelHome } from './bootstrap/places.mjs';
+
+const check = process.argv.includes('--check');
+const files = filesBelow(checkoutRoot, ['native/src', 'native/reaper'], (path) => /\.(c|cpp|h)$/.test(path));
+const { status, error } = spawnSync(
+  clangFormatIn(petrelHome()),
+  [...(check ? ['--dry-run', '--Werror'] : ['-i']), ...files],
+  { cwd: checkoutRoot, stdio: 'inherit' },
+);
+if (error !== undefined) throw error;
+console.log(
+  `clang-format: ${files.length} files ${status === 0 ? 'in order' : 'checked; `npm run format` formats them'}`,
+);
+process.exitCode = status ?? 1;
