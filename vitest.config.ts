@@ -1,28 +1,39 @@
 /**
- * Tests by what they cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with
- * processes. `contract`: suites that every implementation of a port passes. `integration`: real servers and processes, two
- * files at a time, each in a home of its own. `alone`: files that need the machine for themselves.
+ * Tests by their cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with processes.
+ * `contract`: suites that every implementation of a port passes. `integration`: real servers and processes, three files at
+ * a time, each in a separate home. `recovery`: runs under faults, two files at a time. `alone`: files that need the whole
+ * machine.
  */
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer } from 'vitest/node';
+import type { TestSpecification } from 'vitest/node';
 
 const always = ['node_modules/**', 'dist/**', 'build/**'];
 const withEngineOrProcesses = ['native/**/*.test.ts', 'rewards/host/**/*.test.ts', 'workers/engine/**/*.test.ts'];
 const withServers = ['infra/stack/**/*.test.ts', 'tests/**/*.test.ts'];
 const contracts = ['**/contracts/**/*.test.ts'];
-const alone = [
-  'tests/bench.test.ts',
-  'tests/recovery/**/*.test.ts',
-  'tests/threads.test.ts',
-  'tests/integration/full-disk.test.ts',
-];
+const recovery = ['tests/recovery/**/*.test.ts', 'tests/integration/full-disk.test.ts'];
+const alone = ['tests/bench.test.ts', 'tests/threads.test.ts'];
 
-/** Two processes share the two cores of the smallest machine. */
-const workers = 2;
+/** Files at the same time, on the two cores of the smallest machine. A file with servers often waits for them. */
+const [filesAtOnce, filesWithServersAtOnce] = [2, 3];
+
+/** Files of several minutes. They begin first, so that at the end no core waits for one of them. */
+const longest = ['kill-anything.test.ts', 'black-box/desired-state.test.ts', 'recovery/s3.test.ts'];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification) => longest.some((name) => moduleId.endsWith(name));
+    const sorted = await super.sort(files);
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
+  }
+}
 
 export default defineConfig({
   test: {
     pool: 'forks',
-    maxWorkers: workers,
+    sequence: { sequencer: LongestFirst },
+    maxWorkers: filesAtOnce,
     testTimeout: 120_000,
     hookTimeout: 120_000,
     projects: [
@@ -32,6 +43,8 @@ export default defineConfig({
           name: 'unit',
           include: ['**/*.test.ts'],
           exclude: [...always, ...withEngineOrProcesses, ...withServers, ...contracts],
+          // One load of the modules for all files takes half the processor time. They share nothing else.
+          isolate: false,
           sequence: { groupOrder: 0 },
         },
       },
@@ -50,13 +63,15 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: withServers,
-          exclude: [...always, ...contracts, ...alone],
+          exclude: [...always, ...contracts, ...recovery, ...alone],
+          maxWorkers: filesWithServersAtOnce,
           sequence: { groupOrder: 3 },
         },
       },
+      { extends: true, test: { name: 'recovery', include: recovery, exclude: always, sequence: { groupOrder: 4 } } },
       {
         extends: true,
-        test: { name: 'alone', include: alone, exclude: always, fileParallelism: false, sequence: { groupOrder: 4 } },
+        test: { name: 'alone', include: alone, exclude: always, fileParallelism: false, sequence: { groupOrder: 5 } },
       },
     ],
   },

@@ -1,9 +1,10 @@
 /** The record of a validation, from the scores of its samples. */
+import { at } from '../core/at.ts';
 import { PauseError } from '../core/errors.ts';
 import { recordFormat } from '../core/records/schema.ts';
 import type { EvalRecord } from '../core/records/schema.ts';
 import { measureMetric } from '../core/validation-measure.ts';
-import type { ScoreTable } from '../core/wire/jobs.ts';
+import type { ScoreTable } from '../core/wire/score-table.ts';
 import type { Head } from '../infra/store/run-log.ts';
 import type { RunRef } from './run-context.ts';
 import type { ScoredRollout } from './sampling/scored-rollouts.ts';
@@ -26,7 +27,7 @@ export function evaluation(
   if (scores.length === 0)
     throw new PauseError('NothingValidated', 'the validation has no questions', { where: ref.runId });
   const columns = columnsOf(tables);
-  const values = (columns.get('acc') ?? []).map((value, b) => value ?? scores[b] ?? null);
+  const values = (columns.get('acc') ?? []).map((value, b) => value ?? at(scores, b));
   const judged = values.length === 0 ? scores : values;
   const accuracy = mean(judged);
   const hasAcc = columns.has('acc');

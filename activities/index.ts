@@ -1,14 +1,18 @@
 /** All activities of a control process, made from its ports. */
-import { headActivities } from './head.ts';
 import { janitorActivities } from './janitor.ts';
+import { openTerm } from './open-term.ts';
 import type { ActivityPorts } from './ports.ts';
+import { recordState } from './record-state.ts';
+import type { StateToRecord } from './record-state.ts';
+import { recoverHead } from './recover-head.ts';
 import { Recompute } from './recompute.ts';
 import { RunContexts } from './run-context.ts';
+import type { RunRef } from './run-context.ts';
 import { scheduleActivities } from './schedules.ts';
 import { stageActivities } from './stages/index.ts';
 
 export type { ActivityPorts, LiveNote } from './ports.ts';
-export type { RecoveredHead } from './head.ts';
+export type { RecoveredHead } from './recover-head.ts';
 export type { RunRef } from './run-context.ts';
 export type { UpdateSummary } from './stages/index.ts';
 
@@ -16,7 +20,9 @@ export function createActivities(ports: ActivityPorts) {
   const contexts = new RunContexts(ports);
   const recompute = new Recompute(ports);
   return {
-    ...headActivities(ports, contexts, recompute),
+    recoverHead: (ref: RunRef) => recoverHead(ports, contexts, ref),
+    openTerm: (ref: RunRef) => openTerm(ports, contexts, ref),
+    recordState: (input: StateToRecord) => recordState({ ports, contexts, recompute }, input),
     ...stageActivities(ports, contexts, recompute),
     ...scheduleActivities(ports),
     ...janitorActivities(ports),

@@ -3,6 +3,7 @@
  * its worker, until the one sample at fault is found. The other samples get the same responses, to the bit. When a batch
  * crashes every trainer, the run pauses and its user decides.
  */
+import { at } from '../core/at.ts';
 import { PauseError, PetrelError } from '../core/errors.ts';
 import type { RolloutInput } from '../core/wire/jobs.ts';
 import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
@@ -110,8 +111,8 @@ async function poisonSample(
     {
       weightsDigest: input.weights,
       samplesPerDraw: 1,
-      draw_S: Int32Array.of(input.draws[0]?.draw ?? -1),
-      row_S: Int32Array.of(input.draws[0]?.row ?? -1),
+      draw_S: Int32Array.of(at(input.draws, 0).draw),
+      row_S: Int32Array.of(at(input.draws, 0).row),
       promptTokens: none,
       promptOffsets_G1: Int32Array.of(0, 0),
       responseTokens_T: none,

@@ -4,6 +4,7 @@ import { keys } from '../core/records/keys.ts';
 import type { Stage, StageTypes } from '../core/wire/jobs.ts';
 import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
 import { MemoryStore } from '../tests/memory-store.ts';
+import type { ActivityPorts } from './ports.ts';
 import { Recompute } from './recompute.ts';
 
 const jobIdOf = (stage: Stage, input: { readonly generation?: number }) => `${stage}-${input.generation ?? 0}`;
@@ -28,16 +29,9 @@ function request(of: string, store = new MemoryStore()): JobRequest<'checkpoint'
   };
 }
 
-/** A disk that damages every result until it is repaired. */
-function onDyingDisk() {
-  const disk = { dying: true, asked: [] as (number | undefined)[] };
-  const run = async <S extends Stage>({ stage, runId: of, input }: JobRequest<S>): Promise<JobResult<S>> => {
-    disk.asked.push(input.generation);
-    const jobId = jobIdOf(stage, input);
-    if (disk.dying) throw damage('DamagedRecord', keys.result(of, jobId), 'a bit has flipped');
-    return { jobId, output: { manifest: 'm' } as StageTypes[S]['output'], timings: {} };
-  };
-  const recompute = new Recompute({
+/** Recomputes by this function; every other call of the dispatcher has no effect. */
+const recomputeBy = (run: ActivityPorts['dispatcher']['run']) =>
+  new Recompute({
     dispatcher: {
       run,
       settle: () => Promise.reject(new Error('not here')),
@@ -48,6 +42,17 @@ function onDyingDisk() {
     say: () => {},
     jobIdOf,
   });
+
+/** A disk that damages every result until it is repaired. */
+function onDyingDisk() {
+  const disk = { dying: true, asked: [] as (number | undefined)[] };
+  const run = async <S extends Stage>({ stage, runId: of, input }: JobRequest<S>): Promise<JobResult<S>> => {
+    disk.asked.push(input.generation);
+    const jobId = jobIdOf(stage, input);
+    if (disk.dying) throw damage('DamagedRecord', keys.result(of, jobId), 'a bit has flipped');
+    return { jobId, output: { manifest: 'm' } as StageTypes[S]['output'], timings: {} };
+  };
+  const recompute = recomputeBy(run);
   return {
     disk,
     again: (of: string) => recompute.run(request(of), { signal: new AbortController().signal }),
@@ -83,17 +88,7 @@ it('does not count damage from before this process asked: on a repaired disk it 
       throw damage('DamagedRecord', keys.result(runId, jobId), 'a bit had flipped');
     return { jobId, output: { manifest: 'm' } as StageTypes[S]['output'], timings: {} };
   };
-  const recompute = new Recompute({
-    dispatcher: {
-      run,
-      settle: () => Promise.reject(new Error('not here')),
-      releaseLease: () => {},
-      cancelJobs: async () => {},
-      runResumed: () => {},
-    },
-    say: () => {},
-    jobIdOf,
-  });
+  const recompute = recomputeBy(run);
   expect(await recompute.run(request(runId, store), { signal: new AbortController().signal })).toMatchObject({
     jobId: 'checkpoint-4',
   });

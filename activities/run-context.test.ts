@@ -2,15 +2,15 @@ import { afterAll, expect, it } from 'vitest';
 import { buildRun } from '../tests/run-builder.ts';
 import { keys } from '../core/records/keys.ts';
 import { cliHome } from '../tests/cli.ts';
-import { headActivities } from './head.ts';
 import type { ActivityPorts } from './ports.ts';
 import { Recompute } from './recompute.ts';
+import { recordState } from './record-state.ts';
 import { RunContexts } from './run-context.ts';
 
 const home = cliHome();
 afterAll(() => home.remove());
 
-it('a run without any record is not started anew: another folder is in the place of its store', async () => {
+it('a run without any record is not started again: another folder is at the path of its store', async () => {
   const store = await home.store();
   const { log, runId } = await buildRun(store);
   await store.remove(keys.all(runId));
@@ -24,8 +24,8 @@ it('a run without any record is not started anew: another folder is in the place
   const notThere = { kind: 'retryable', code: 'StoreGone', message: `${runId} is not in the store ${store.url}` };
   await expect(contexts.head({ runId, store: store.url })).rejects.toMatchObject(notThere);
   const ports = { stack: 'test', beginAttempt: () => () => false } as Partial<ActivityPorts> as ActivityPorts;
-  const { recordState } = headActivities(ports, contexts, new Recompute(ports));
-  await expect(recordState({ runId, store: store.url, state: 'paused' })).rejects.toMatchObject(notThere);
+  const services = { ports, contexts, recompute: new Recompute(ports) };
+  await expect(recordState(services, { runId, store: store.url, state: 'paused' })).rejects.toMatchObject(notThere);
   expect(await store.list(keys.all(runId))).toEqual([]);
 });
 

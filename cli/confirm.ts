@@ -1,11 +1,13 @@
-/** Asking before something is lost. */
+/** Asks the user to confirm before something is lost. */
 import { createInterface } from 'node:readline/promises';
+import type { ReadLineOptions } from 'node:readline/promises';
 import { InvalidInputError } from '../core/errors.ts';
 import type { CommandContext, CommandInput } from './command.ts';
 import { flag } from './options.ts';
 import { printable } from './printer/printable.ts';
+import { wrapLongLines } from './printer/wrap.ts';
 
-/** True with the option that says yes beforehand, or when the answer is yes. Throws InvalidInputError without a terminal. */
+/** True when the option was given or the user answers yes. Throws InvalidInputError without a terminal. */
 export async function confirmed(
   question: string,
   input: CommandInput,
@@ -18,9 +20,19 @@ export async function confirmed(
       hint: `confirm with --${option}`,
     });
   }
-  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  const text = wrapLongLines(`${question} [y/N]`, printer.stderr);
+  return saysYes(`${printer.stderr.typed(text)} `, { input: process.stdin, output: process.stderr });
+}
+
+/** Ctrl-C means no. */
+export async function saysYes(question: string, streams: ReadLineOptions): Promise<boolean> {
+  const asking = createInterface(streams);
   try {
-    return /^y(es)?$/i.test((await asking.question(printable(`${question} [y/N] `))).trim());
+    return /^y(es)?$/i.test((await asking.question(printable(question))).trim());
+  } catch (error) {
+    if (!(error instanceof Error && error.name === 'AbortError')) throw error;
+    streams.output?.write('\n');
+    return false;
   } finally {
     asking.close();
   }

@@ -1,45 +1,47 @@
 /** The command line: words in, exit code out. */
 import { readFileSync } from 'node:fs';
-import { namingFullDisk } from '../api/stack.ts';
 import { COMMANDS, NOUNS } from './commands.ts';
 import { homeOf } from '../api/home.ts';
 import { commandContext } from './context.ts';
 import { EXIT, exitCodeOf } from './exit-codes.ts';
 import { createPrinter } from './printer/printer.ts';
-import { ownCommand, pasteableStream } from './own-command.ts';
+import { ownCommand, pasteable } from './own-command.ts';
 import { runProgram } from './program.ts';
 
 /** Sets `process.exitCode`; never throws. */
 export async function main(words: readonly string[]): Promise<void> {
   endQuietlyOnClosedPipe();
-  const printer = (json: boolean) => createPrinter({ json, ...streamsFor(words, json), env: process.env });
+  const { stdout, stderr, env } = process;
+  const typed = typedHere();
+  const printer = (json: boolean) => createPrinter({ json, stdout, stderr, env, typed, quotes: isQuoting(words) });
   try {
     process.exitCode = await runProgram(COMMANDS, words, {
       version: packageVersion(),
       nouns: NOUNS,
-      context: (json) => commandContext(printer(json), process.env, process.cwd()),
-      stdout: process.stdout,
+      context: (json) => commandContext(printer(json), env, process.cwd()),
+      stdout: { write: (help) => stdout.write(typed(help)) },
     });
   } catch (error) {
-    const told = await namingFullDisk(error, homeOf(process.env));
+    // Loaded only here: a short command does not need the clients of the stack's servers.
+    const { namingFullDisk } = await import('../api/stack.ts');
+    const told = await namingFullDisk(error, homeOf(env));
     printer(words.includes('--json')).error(told);
     process.exitCode = exitCodeOf(told);
   }
 }
 
-/** Commands are printed as they can be typed here. JSON is for programs; logs and samples are not petrel's own words. */
-function streamsFor(words: readonly string[], json: boolean) {
-  const { stdout, stderr } = process;
+/** Puts commands as they can be typed here. */
+function typedHere(): (text: string) => string {
   const script = process.argv[1];
-  if (json || script === undefined) return { stdout, stderr };
+  if (script === undefined) return (text) => text;
   const command = ownCommand(script, process.env, process.cwd());
   const names = new Set(COMMANDS.map(({ name }) => name.split(' ')[0] ?? name));
-  const isQuoting = words[0] === 'logs' || words[0] === 'samples';
-  return {
-    stdout: isQuoting ? stdout : pasteableStream(stdout, command, names),
-    stderr: pasteableStream(stderr, command, names),
-  };
+  return (text) => pasteable(text, command, names);
 }
+
+/** Logs and samples are not petrel's own text, and the reference of recipe keys is a page of the docs. */
+const isQuoting = ([first = '', second]: readonly string[]): boolean =>
+  ['logs', 'samples'].includes(first) || (first === 'recipe' && second === 'reference');
 
 /** `petrel ls | head` is no error. */
 function endQuietlyOnClosedPipe(): void {

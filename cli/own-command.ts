@@ -26,13 +26,3 @@ export function pasteable(text: string, command: string, names: ReadonlySet<stri
     names.has(name) ? `${command} ` : all,
   );
 }
-
-/** The stream, with such texts. What it says of the terminal is the stream's own. */
-export function pasteableStream<S extends NodeJS.WriteStream>(
-  stream: S,
-  command: string,
-  names: ReadonlySet<string>,
-): S {
-  const write = (text: string): boolean => stream.write(pasteable(text, command, names));
-  return Object.create(stream, { write: { value: write } }) as S;
-}

@@ -123,3 +123,27 @@ export function errorToJson(error: unknown): ErrorJson {
   }
   return { code: 'Internal', message: error instanceof Error ? error.message : String(error) };
 }
+
+/** Anything thrown, in the form in which one thread tells another. */
+export interface ThrownJson {
+  readonly kind: PetrelErrorKind | 'unknown';
+  readonly error: ErrorJson;
+  readonly stack: string;
+}
+
+export function thrownToJson(thrown: unknown): ThrownJson {
+  return {
+    kind: thrown instanceof PetrelError ? thrown.kind : 'unknown',
+    error: errorToJson(thrown),
+    stack: thrown instanceof Error ? (thrown.stack ?? '') : '',
+  };
+}
+
+/** The error again. One that is not petrel's own keeps its stack. */
+export function thrownFromJson({ kind, error, stack }: ThrownJson): Error {
+  const { code, message, ...detail } = error;
+  if (kind !== 'unknown') return errorOfKind(kind, code, message, detail);
+  const unknown = new Error(message);
+  unknown.stack = stack;
+  return unknown;
+}

@@ -1,4 +1,5 @@
 /** The nearest known word to a misspelled one. */
+import { at } from './at.ts';
 
 /** Edit distance in which a swap of adjacent letters counts once (Damerau–Levenshtein, restricted form). */
 export function editDistance(a: string, b: string): number {
@@ -37,8 +38,4 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
 /** Case and separators are ignored: `maxResponseLength` is near `max_response_length`. */
 function fold(word: string): string {
   return word.toLowerCase().replace(/[-_]/g, '');
-}
-
-function at(row: readonly number[], index: number): number {
-  return row[index] ?? Number.MAX_SAFE_INTEGER;
 }

@@ -1,5 +1,8 @@
 /** Quantities in a readable form. */
 
+/** `1 iteration`, `2 iterations`; `many` where it is not made with an s. */
+export const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
+
 /** `850 ms`, `12 s`, `3 m 05 s`, `2 h 07 m`, `3 d 04 h`. */
 export function showDuration(seconds: number): string {
   if (!Number.isFinite(seconds) || seconds < 0) return '-';

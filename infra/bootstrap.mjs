@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * Sets petrel up: `node infra/bootstrap.mjs [--quiet] [--build] [--tests]`. Every npm script runs it first, and so does the
+ * Sets petrel up: `node infra/bootstrap.mjs [--quiet] [--build] [--tests] [--lint]`. Every npm script runs it first, and so does the
  * command line of an installed package.
  *
  * Plain JavaScript without dependencies, since it is what fetches them. Each step knows whether it is pending (a stamp
@@ -9,9 +9,11 @@
  *   --quiet   show only the steps that had work to do, on stderr (stdout belongs to the command that follows)
  *   --build   run the build steps even when nothing changed
  *   --tests   fetch the servers, too, that only tests need
+ *   --lint    fetch clang-format, too
  */
 
 import { availableParallelism } from 'node:os';
+import { clangFormatStep } from './bootstrap/clang-format.mjs';
 import { withSetupLock } from './bootstrap/lock.mjs';
 import { nativeStep } from './bootstrap/native.mjs';
 import { npmStep } from './bootstrap/npm.mjs';
@@ -25,17 +27,18 @@ import { checkoutRoot, isCheckout, petrelHome } from './bootstrap/places.mjs';
 import { installedEngineStep } from './bootstrap/installed.mjs';
 
 const flags = new Set(process.argv.slice(2));
-const unknown = [...flags].filter((flag) => !['--quiet', '--build', '--tests'].includes(flag));
+const unknown = [...flags].filter((flag) => !['--quiet', '--build', '--tests', '--lint'].includes(flag));
 const report = new Reporter({ quiet: flags.has('--quiet') });
 
 try {
   if (unknown.length > 0)
-    throw new SetupError(`unknown option ${unknown.join(', ')}`, 'known: --quiet, --build, --tests');
+    throw new SetupError(`unknown option ${unknown.join(', ')}`, 'known: --quiet, --build, --tests, --lint');
   await setUp({
     root: checkoutRoot,
     home: petrelHome(),
     force: flags.has('--build'),
     tests: flags.has('--tests'),
+    lint: flags.has('--lint'),
     cores: availableParallelism(),
   });
 } catch (error) {
@@ -73,6 +76,7 @@ function checkoutSteps(context) {
     oneDnnStep(context),
     ...serverSteps(context),
     ...(context.tests ? testServerSteps(context) : []),
+    ...(context.lint ? [clangFormatStep(context)] : []),
     nativeStep(context),
     reaperStep(context),
     typescriptStep(context),

@@ -7,7 +7,6 @@ export const loopback = '127.0.0.1';
 
 // Below the range from which Linux takes the source ports of outgoing connections (32768 and up). A client could take a
 // server's port inside that range while the server restarts, even a client that is trying to reach it.
-// it could be taken by any client while the server restarts, even by one that is trying to reach that very port.
 const lowestPort = 15_000;
 const highestPort = 32_000;
 

@@ -3,6 +3,7 @@
  * format 2 holds blocks of rows that are rendered and tokenised when they are asked for, with the same outcome.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { at } from '../core/at.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import type { DatasetBlock, DatasetIndex } from '../core/records/dataset-index.ts';
 import type { DatasetFact } from './dataset-fact.ts';
@@ -15,7 +16,7 @@ import type { RowFault, RowTexts } from './dataset/render.ts';
 import { decodeRow } from './dataset/stored-row.ts';
 import type { StoredRow } from './dataset/stored-row.ts';
 import { misshapen } from './shape-check.ts';
-import type { Tokenizer } from './tokenizer.ts';
+import type { BatchTokenizer } from './tokenizer.ts';
 
 export { BlockCache } from './dataset/blocks.ts';
 export type { Sequence } from './dataset/limit.ts';
@@ -31,9 +32,9 @@ export interface Dataset {
   /** In the order of `rows`. */
   facts(rows: readonly number[]): Promise<ScorerRow[]>;
   /** Prompts as rendered by the chat template, before tokenisation. */
-  prompts(rows: readonly number[], tokenizer: Tokenizer): Promise<string[]>;
+  prompts(rows: readonly number[], tokenizer: BatchTokenizer): Promise<string[]>;
   /** Rows as tokens, cut at the limit. */
-  sequences(rows: readonly number[], tokenizer: Tokenizer): Promise<Sequence[]>;
+  sequences(rows: readonly number[], tokenizer: BatchTokenizer): Promise<Sequence[]>;
 }
 
 /** A dataset's objects in a store. Every reader checks the bytes against the dataset's name. */
@@ -62,7 +63,7 @@ class WholeDataset implements Dataset {
     this.#fact = fact;
     this.count = fact.rows.length;
     this.longestPrompt = fact.promptOffsets.reduce(
-      (longest, end, i, ends) => Math.max(longest, end - (ends[i - 1] ?? 0)),
+      (longest, end, i, ends) => (i === 0 ? longest : Math.max(longest, end - at(ends, i - 1))),
       0,
     );
   }
@@ -103,35 +104,38 @@ class BlockDataset implements Dataset {
     this.#stored = stored;
     this.#cache = cache;
     const { rows, longest, limit } = stored.index;
+    const longestPrompt = longest ?? limit?.maxLength;
+    if (longestPrompt === undefined)
+      throw misshapen(stored.name, 'the index says neither the longest prompt nor the limit');
     this.count = rows;
-    this.longestPrompt = longest ?? limit?.maxLength ?? 0;
+    this.longestPrompt = longestPrompt;
   }
 
   facts(rows: readonly number[]): Promise<ScorerRow[]> {
     return this.#read(rows, (stored) => stored);
   }
 
-  async prompts(rows: readonly number[], tokenizer: Tokenizer): Promise<string[]> {
+  async prompts(rows: readonly number[], tokenizer: BatchTokenizer): Promise<string[]> {
     return (await this.#texts(rows, tokenizer)).map(({ prompt }) => prompt);
   }
 
-  async sequences(rows: readonly number[], tokenizer: Tokenizer): Promise<Sequence[]> {
+  async sequences(rows: readonly number[], tokenizer: BatchTokenizer): Promise<Sequence[]> {
     const texts = await this.#texts(rows, tokenizer);
     const sequences: Sequence[] = [];
-    for (let at = 0; at < texts.length; at += batchRows) {
-      const batch = texts.slice(at, at + batchRows);
+    for (let start = 0; start < texts.length; start += batchRows) {
+      const batch = texts.slice(start, start + batchRows);
       const prompts = await tokenizer.encodeBatch(batch.map(({ prompt }) => prompt));
       const responses =
         this.#stored.index.kind === 'sft' ? await tokenizer.encodeBatch(batch.map(({ response }) => response)) : [];
       prompts.forEach((prompt, i) => {
-        const response = responses[i];
-        sequences.push(this.#limited(rows[at + i] ?? -1, { prompt, ...(response && { response }) }));
+        const response = this.#stored.index.kind === 'sft' ? at(responses, i) : undefined;
+        sequences.push(this.#limited(at(rows, start + i), { prompt, ...(response && { response }) }));
       });
     }
     return sequences;
   }
 
-  #texts(rows: readonly number[], tokenizer: Tokenizer): Promise<RowTexts[]> {
+  #texts(rows: readonly number[], tokenizer: BatchTokenizer): Promise<RowTexts[]> {
     const { kind, template, templateKwargs, now } = this.#stored.index;
     const renderer = new RowRenderer(tokenizer, {
       kind,
@@ -172,7 +176,7 @@ class BlockDataset implements Dataset {
     let [low, high] = [0, blocks.length - 1];
     while (low < high) {
       const middle = Math.ceil((low + high) / 2);
-      if ((blocks[middle]?.firstRow ?? 0) <= row) low = middle;
+      if (at(blocks, middle).firstRow <= row) low = middle;
       else high = middle - 1;
     }
     return low;

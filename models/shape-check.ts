@@ -1,4 +1,5 @@
 /** Checks of decoded tensors before they are used as indices: matching lengths, offsets and indices in range. */
+import { at } from '../core/at.ts';
 import { damage } from '../core/damage.ts';
 import type { PauseError } from '../core/errors.ts';
 
@@ -23,8 +24,7 @@ export function checkOffsets(where: string, name: string, offsets: Int32Array, p
   if (offsets[0] !== 0 || offsets[parts] !== total)
     throw misshapen(where, `tensor ${name}: expected offsets from 0 to ${total}`);
   for (let i = 0; i < parts; i++)
-    if ((offsets[i] ?? 0) > (offsets[i + 1] ?? 0))
-      throw misshapen(where, `tensor ${name}: range ${i} ends before it starts`);
+    if (at(offsets, i) > at(offsets, i + 1)) throw misshapen(where, `tensor ${name}: range ${i} ends before it starts`);
 }
 
 /** Throws PauseError `DamagedRecord` unless all values are indices below `count`. */

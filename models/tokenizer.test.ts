@@ -1,8 +1,14 @@
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import type { InvalidInputError } from '../core/errors.ts';
+import { openTokenizerThread } from './tokenizer-thread.ts';
 import { openTokenizer } from './tokenizer.ts';
+
+const builtTokenizerThread = join(import.meta.dirname, '../dist/models/tokenizer-thread.js');
 
 /** Byte fallback and a few words: enough to see pieces of characters. */
 const vocabulary = { a: 0, b: 1, '▁': 2, '<0xF0>': 3, '<0x9F>': 4, '<0x98>': 5, '<0x80>': 6, ab: 7 };
@@ -93,3 +99,49 @@ describe('openTokenizer', () => {
     await rm(broken, { recursive: true });
   });
 });
+
+describe('openTokenizerThread', () => {
+  const texts = ['aba<end>', '', 'ab<tool>b'];
+
+  it.each([{}, { addSpecial: true }])('encodes and counts as on the main thread: %o', async (options) => {
+    const [here, there] = [await openTokenizer(folder), await openTokenizerThread(folder)];
+    const encoded = await here.encodeBatch(texts, options);
+    expect(await there.encodeBatch(texts, options)).toEqual(encoded);
+    expect(await there.lengths(texts, options)).toEqual(encoded.map((ids) => ids.length));
+    expect(await there.decodeBatch(encoded, { skipSpecial: true })).toEqual(
+      encoded.map((ids) => here.decode(ids, { skipSpecial: true })),
+    );
+    const { specialTokens, chatTemplate } = here;
+    expect({ ...there }).toEqual({ specialTokens, chatTemplate });
+  });
+
+  it('says what is wrong as on the main thread, and goes on with other folders', async () => {
+    const nowhere = join(folder, 'nowhere');
+    const { code, message, hint, where } = await rejectionOf<InvalidInputError>(openTokenizer(nowhere));
+    expect(await rejectionOf(openTokenizerThread(nowhere))).toMatchObject({ code, message, hint, where });
+    expect(await (await openTokenizerThread(folder)).lengths(texts)).toEqual([3, 0, 3]);
+  });
+
+  it('reads a folder again whose files have changed', async () => {
+    const changed = await mkdtemp(join(tmpdir(), 'tokenizer-'));
+    onTestFinished(() => rm(changed, { recursive: true, force: true }));
+    await writeFile(join(changed, 'tokenizer.json'), JSON.stringify(tokenizerJson));
+    expect((await openTokenizerThread(changed)).chatTemplate).toBeUndefined();
+    await writeFile(join(changed, 'chat_template.jinja'), 'new');
+    expect((await openTokenizerThread(changed)).chatTemplate).toBe('new');
+  });
+
+  it('lets its process end', async () => {
+    const program = `import { openTokenizerThread } from ${JSON.stringify(builtTokenizerThread)};
+      console.log((await (await openTokenizerThread(${JSON.stringify(folder)})).lengths(['ab'])).join());`;
+    const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program]);
+    expect(stdout).toBe('1\n');
+  });
+});
+
+async function rejectionOf<E extends Error>(promise: Promise<unknown>): Promise<E> {
+  return promise.then(
+    () => expect.fail('expected a rejection'),
+    (error: E) => error,
+  );
+}

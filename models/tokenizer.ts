@@ -21,10 +21,21 @@ export interface DecodeOptions {
 /** Special tokens by their names in Hugging Face files: `bos_token`, `eos_token`, `pad_token`, … */
 export type SpecialTokens = Readonly<Record<string, string>>;
 
-export interface Tokenizer {
+/** What can be asked of a tokenizer on another thread too. */
+export interface BatchTokenizer {
+  readonly specialTokens: SpecialTokens;
+  /** The chat template of the folder, if it has one. */
+  readonly chatTemplate: string | undefined;
+  encodeBatch(texts: readonly string[], options?: EncodeOptions): Promise<Int32Array[]>;
+  /** Tokens of each text, counted on other threads. */
+  lengths(texts: readonly string[], options?: EncodeOptions): Promise<number[]>;
+  /** Unknown ids are ignored. */
+  decodeBatch(sequences: readonly Int32Array[], options?: DecodeOptions): Promise<string[]>;
+}
+
+export interface Tokenizer extends BatchTokenizer {
   /** Ids go from 0 to vocabSize − 1, added tokens included. */
   readonly vocabSize: number;
-  readonly specialTokens: SpecialTokens;
   readonly bosId: number | undefined;
   readonly eosId: number | undefined;
   /** Without a pad token: the end token, else undefined. */
@@ -34,12 +45,7 @@ export interface Tokenizer {
    * Ascending.
    */
   readonly stopTokens: readonly number[];
-  /** The chat template of the folder, if it has one. */
-  readonly chatTemplate: string | undefined;
   encode(text: string, options?: EncodeOptions): Promise<Int32Array>;
-  encodeBatch(texts: readonly string[], options?: EncodeOptions): Promise<Int32Array[]>;
-  /** Tokens of each text, counted on other threads. */
-  lengths(texts: readonly string[], options?: EncodeOptions): Promise<number[]>;
   encodePair(text: string, pair: string, options?: EncodeOptions): Promise<Int32Array>;
   /** Unknown ids are ignored. */
   decode(ids: ArrayLike<number>, options?: DecodeOptions): string;
@@ -174,6 +180,10 @@ class FolderTokenizer implements Tokenizer {
       if (token !== undefined && !(skipSpecial && this.#special.has(token))) tokens.push(token);
     }
     return this.#decoder === null ? tokens.join(' ') : this.#decoder.decode(tokens);
+  }
+
+  async decodeBatch(sequences: readonly Int32Array[], options: DecodeOptions = {}): Promise<string[]> {
+    return sequences.map((ids) => this.decode(ids, options));
   }
 
   stream(options: DecodeOptions = {}): TextStream {

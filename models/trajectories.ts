@@ -1,4 +1,5 @@
 /** The tensors of a rollout's trajectories: core/records/FORMAT.md, "Trajectory tensors". */
+import { at } from '../core/at.ts';
 import type { PauseError } from '../core/errors.ts';
 import { checkLengths, checkOffsets, misshapen } from './shape-check.ts';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
@@ -32,10 +33,10 @@ export function joinTrajectories(parts: readonly Trajectories[], samplesPerDraw:
   for (const { draw, tokens } of parts.flatMap(promptsOf))
     if ((prompts.get(draw)?.length ?? 0) === 0) prompts.set(draw, tokens);
   const lengths = parts.flatMap(({ responseOffsets_S1: offsets }) =>
-    [...offsets.subarray(1)].map((end, b) => end - (offsets[b] ?? 0)),
+    [...offsets.subarray(1)].map((end, b) => end - at(offsets, b)),
   );
   return {
-    weightsDigest: parts[0]?.weightsDigest ?? '',
+    weightsDigest: at(parts, 0).weightsDigest,
     samplesPerDraw,
     draw_S: Int32Array.from(parts.flatMap((part) => [...part.draw_S])),
     row_S: Int32Array.from(parts.flatMap((part) => [...part.row_S])),
@@ -51,14 +52,14 @@ export function joinTrajectories(parts: readonly Trajectories[], samplesPerDraw:
 
 function promptsOf({ promptTokens, promptOffsets_G1: offsets, draw_S, samplesPerDraw }: Trajectories) {
   return Array.from({ length: offsets.length - 1 }, (_, d) => ({
-    draw: draw_S[d * samplesPerDraw] ?? -1,
+    draw: at(draw_S, d * samplesPerDraw),
     tokens: promptTokens.subarray(offsets[d], offsets[d + 1]),
   }));
 }
 
 export function offsetsOf(lengths: readonly number[]): Int32Array {
   const offsets = new Int32Array(lengths.length + 1);
-  lengths.forEach((length, i) => (offsets[i + 1] = (offsets[i] ?? 0) + length));
+  lengths.forEach((length, i) => (offsets[i + 1] = at(offsets, i) + length));
   return offsets;
 }
 

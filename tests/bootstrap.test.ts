@@ -20,7 +20,7 @@ afterEach(() => {
   rmSync(place, { recursive: true });
 });
 
-/** A set-up that prints `waiting` and `held`, and ends when its stdin ends. */
+/** A set-up that prints `waiting` and `held`, and ends when its stdin closes. */
 const setUp = `const { withSetupLock } = await import(process.argv[1]);
 await withSetupLock([process.argv[2], process.argv[2]], () => console.log('waiting'), async () => {
   console.log('held');

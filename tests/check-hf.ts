@@ -1,6 +1,7 @@
 /**
- * `npm run check:hf -- [<run or folder>]`: does the real transformers read what petrel exports, and give the same log-probs?
- * A run's newest checkpoint is exported first; without a word the arithmetic example's base is checked. Exit 1 beyond 2e-4.
+ * `npm run check:hf -- [<run or folder>]`: checks that transformers can read what petrel exports, and that it computes
+ * the same log-probs. For a run, the newest checkpoint is exported first. Without an argument the base of the
+ * arithmetic example is checked. Exit code 1 when a difference is above 2e-4.
  */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
@@ -45,7 +46,7 @@ async function main([
   }
 }
 
-/** Throws InvalidInputError that says what to set when there is no Python, or not the right one. */
+/** Throws InvalidInputError that says what to set when Python or one of its packages is missing. */
 async function checkedPython(python: string | undefined): Promise<string> {
   const hint =
     'Set PETREL_PYTHON to a Python that has them, for instance: python3 -m venv env && env/bin/pip install torch transformers';
@@ -63,10 +64,10 @@ async function checkedPython(python: string | undefined): Promise<string> {
   return python;
 }
 
-/** A folder as it is; a run's newest checkpoint through `petrel ckpt export`. */
+/** Returns a folder as it is, and exports a run's newest checkpoint by `petrel ckpt export`. */
 async function folderOf(word: string): Promise<{ readonly folder: string; remove(): void }> {
   if (existsSync(join(word, 'config.json'))) return { folder: resolve(word), remove: () => {} };
-  if (existsSync(word)) throw new InvalidInputError(`${word} has no config.json: it is no Hugging Face folder`);
+  if (existsSync(word)) throw new InvalidInputError(`${word} has no config.json: it is not a Hugging Face folder`);
   const place = mkdtempSync(join(tmpdir(), 'petrel-check-hf-'));
   const remove = () => rmSync(place, { recursive: true, force: true });
   const folder = join(place, 'export');
@@ -89,7 +90,7 @@ async function folderOf(word: string): Promise<{ readonly folder: string; remove
   return { folder, remove };
 }
 
-/** Ids of the texts; a tokenizer that makes too little of a text gives none. */
+/** Token ids of the texts. Texts that the tokenizer cannot encode give no ids. */
 async function tokensOf(folder: string): Promise<number[][]> {
   const tokenizer = await openTokenizer(folder);
   const ids = await tokenizer.encodeBatch(texts);
@@ -108,7 +109,7 @@ async function askTransformers(python: string, folder: string, tokens: readonly 
   try {
     return (await json(child.stdout)) as Reference;
   } catch (cause) {
-    throw new InvalidInputError(`transformers could not load ${folder}; what it says is above`, { cause });
+    throw new InvalidInputError(`transformers could not load ${folder}; its output is above`, { cause });
   }
 }
 
@@ -121,7 +122,7 @@ async function compare(folder: string, tokens: readonly number[][], reference: R
   const differences = tokens.map((ids, i) => largestDifference(logProbsOf(trainer, ids), reference.logProbs[i] ?? []));
   trainer.close();
   const largest = Math.max(...differences);
-  const agrees = largest <= tolerance; // a NaN does not
+  const agrees = largest <= tolerance; // a NaN does not agree
   const count = tokens.reduce((sum, ids) => sum + ids.length - 1, 0);
   console.log(
     `largest difference of ${count} log-probs: ${largest.toExponential(2)} (limit ${tolerance}): ${agrees ? 'ok' : 'FAILED'}`,

@@ -1,4 +1,4 @@
-/** Commands run in a test: a home of their own, what they print, and how they end. */
+/** Runs commands in tests: each has a separate home, and returns its output and its exit code. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ export interface CliHome {
   readonly home: string;
   /** The default store. */
   store(): Promise<Store>;
-  /** Rejects with what the command throws. */
+  /** Rejects with the error of the command. */
   petrel(...words: string[]): Promise<CommandResult>;
   remove(): void;
 }
@@ -31,7 +31,7 @@ export interface CliHome {
 /** A PETREL_HOME without a stack. */
 export function cliHome(): CliHome {
   const home = mkdtempSync(join(tmpdir(), 'petrel-cli-'));
-  writeFileSync(join(home, 'stack-name'), `${builtOwner}\n`); // what buildRun makes is this stack's
+  writeFileSync(join(home, 'stack-name'), `${builtOwner}\n`); // runs made by buildRun belong to this stack
   return {
     home,
     store: () => openStore(defaultStore(home)),
@@ -40,7 +40,7 @@ export function cliHome(): CliHome {
   };
 }
 
-/** Runs a command in this home, in this process. */
+/** Runs a command with this home, in the process of the test. */
 export async function runWords(home: string, words: readonly string[]): Promise<CommandResult> {
   const texts = { out: '', err: '' };
   const stdout = { columns: 80, write: (text: string) => void (texts.out += text) };

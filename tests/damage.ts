@@ -1,11 +1,11 @@
-/** Ways to damage an object of a folder store, as a disk does. Each checks that it worked. */
+/** Damages an object of a folder store, as a disk may do. Each function checks that it had an effect. */
 import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import type { Store } from '../core/ports.ts';
 
 export type Harm = 'bit flip' | 'truncation' | 'loss';
 export const harms: readonly Harm[] = ['bit flip', 'truncation', 'loss'];
 
-/** `at`: which part of the file, from 0 to 1. */
+/** `at`: the position in the file, from 0 to 1. */
 export function harm(store: Store, key: string, how: Harm, at = 0.5): void {
   const path = store.localPath(key);
   if (path === undefined) throw new Error('only the objects of a folder can be damaged');

@@ -26,7 +26,7 @@ const pages: readonly Page[] = markdownUnder(ROOT).map((file) => ({
   path: relative(ROOT, file),
   text: readFileSync(file, 'utf8'),
 }));
-/** Those that tell a user what to type; the reference files' own pages speak of other programs. */
+/** Pages for users. The pages beside reference files describe other programs. */
 const guides = pages.filter(({ path }) => !path.startsWith('tests/'));
 const page = (path: string): string => pages.find((one) => one.path === path)?.text ?? '';
 const examples = readdirSync(join(ROOT, 'examples'), { withFileTypes: true })
@@ -96,7 +96,7 @@ describe('an example', () => {
     const file = words[words.indexOf('--out') + 1] ?? '';
     await cli.petrel(...words);
     const rows = readFileSync(join(cli.home, file));
-    rmSync(join(cli.home, file)); // the next example has a file of this name too
+    rmSync(join(cli.home, file)); // the next example also has a file with this name
     expect(rows.equals(readFileSync(join(ROOT, 'examples', name, file)))).toBe(true);
   });
 
@@ -167,7 +167,7 @@ function markdownUnder(folder: string): string[] {
   });
 }
 
-/** Targets of links, outside of code. */
+/** Targets of links outside of code. */
 function linksOf(text: string): string[] {
   const prose = text.replace(/^```[\s\S]*?^```/gm, '').replace(/`[^`\n]*`/g, '');
   return [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map((match) => String(match[1]));
@@ -181,7 +181,7 @@ function leadsSomewhere(from: string, link: string): boolean {
   return heading === undefined || headingsOf(readFileSync(target, 'utf8')).includes(heading);
 }
 
-/** As GitHub makes anchors of headings. */
+/** Anchors of headings, as GitHub builds them. */
 function headingsOf(text: string): string[] {
   return [...text.matchAll(/^#+ (.+)$/gm)].map((match) =>
     String(match[1])
@@ -198,7 +198,7 @@ function blocks(text: string, language: string): string[] {
     .map((match) => String(match[2]));
 }
 
-/** What stands in code and begins with `petrel `: lines of shell blocks and inline code. */
+/** Text in code that starts with `petrel `: lines of shell blocks, and inline code. */
 function petrelLines(text: string): string[] {
   const lines = blocks(text, 'sh').flatMap((block) => block.split('\n'));
   const inline = [...text.replace(/^```[\s\S]*?^```/gm, '').matchAll(/`([^`\n]+)`/g)].map((match) => String(match[1]));

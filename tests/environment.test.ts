@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { packageRoot } from '../infra/home.ts';
 
-/** Macros of the C++ code and of its build are no variables. */
+/** Macros of the C++ code and of its build are not variables. */
 const variableIn = (path: string): RegExp =>
   /\.(?:cpp|h)$/.test(path) ? /getenv\("(PETREL_[A-Z0-9_]+)"/g : /\b(PETREL_[A-Z0-9_]+)\b/g;
 

@@ -1,6 +1,7 @@
 /**
- * An HTTP proxy before a real server, with rules that simulate failures of networks and overloaded servers. Requests go through
- * unchanged, the Host header too, so that their signatures stay good. Each rule counts how often it fired.
+ * An HTTP proxy in front of a real server, with rules that simulate failures of networks and overloaded servers.
+ * Requests pass unchanged, including the Host header, so that their signatures stay valid. Each rule counts how often
+ * it fired.
  */
 import { once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
@@ -9,22 +10,22 @@ import type { AddressInfo } from 'node:net';
 import { loopback } from '../infra/ports.ts';
 
 export type Fault =
-  /** Answers instead of the server, which does not get the request. */
+  /** Answers in place of the server, which does not get the request. */
   | { readonly type: 'answer'; readonly status: number; readonly code: string }
-  /** The server does its work; the reply is lost and the connection with it. */
+  /** The server handles the request, but the reply and the connection are lost. */
   | { readonly type: 'lose-reply' }
-  /** The connection ends when this much of the request's body has passed. */
+  /** The connection ends after this many bytes of the request's body. */
   | { readonly type: 'cut-upload'; readonly afterBytes: number }
-  /** The connection ends when this much of the reply's body has passed. */
+  /** The connection ends after this many bytes of the reply's body. */
   | { readonly type: 'cut-download'; readonly afterBytes: number }
-  /** A bit of the body changes on the way. */
+  /** One bit of the body is flipped. */
   | { readonly type: 'flip-upload' }
   | { readonly type: 'flip-download' }
   /** The request waits for this before it continues. */
   | { readonly type: 'wait'; readonly for: () => Promise<unknown> }
   /** The request never gets an answer. */
   | { readonly type: 'silence' }
-  /** Something of the test's own: it answers, or says that the server may. */
+  /** A function of the test: it answers, or lets the request pass to the server. */
   | {
       readonly type: 'own';
       readonly handle: (request: IncomingMessage, reply: ServerResponse) => Promise<'answered' | 'go on'>;
@@ -32,15 +33,15 @@ export type Fault =
 
 export interface Rule {
   readonly fault: Fault;
-  /** Which requests; all when absent. */
+  /** Which requests match; without it all do. */
   readonly when?: (request: IncomingMessage) => boolean;
-  /** How often it fires. Once when absent. */
+  /** How often the rule fires; default: once. */
   readonly times?: number;
 }
 
 export interface FaultProxy {
   readonly endpoint: string;
-  /** From now on the next requests that match are treated so. Rules that are spent are passed over. */
+  /** Adds a rule for the next matching requests. Rules that have fired often enough are skipped. */
   add(rule: Rule): FiredRule;
   /** All requests since the last call, as `PUT /bucket/key?query`. */
   seen(): string[];
@@ -51,7 +52,7 @@ export interface FiredRule {
   readonly fired: number;
 }
 
-/** Answers like `<Error><Code>SlowDown</Code>…`, as S3 does. */
+/** Answers with `<Error><Code>SlowDown</Code>…`, as S3 does. */
 export const slowDown: Fault = { type: 'answer', status: 503, code: 'SlowDown' };
 export const unavailable: Fault = { type: 'answer', status: 503, code: 'ServiceUnavailable' };
 export const conflict: Fault = { type: 'answer', status: 409, code: 'ConditionalRequestConflict' };
@@ -71,7 +72,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     reply.writeContinue();
     server.emit('request', request, reply);
   });
-  server.keepAliveTimeout = 0; // the client closes: no race between its next request and our time limit
+  server.keepAliveTimeout = 0; // the client closes, so its next request does not race with this proxy's timeout
   server.listen(0, loopback);
   await once(server, 'listening');
   return {
@@ -149,7 +150,7 @@ export function answer(reply: ServerResponse, status: number, code: string): voi
   );
 }
 
-/** Copies a body, perhaps only its beginning, perhaps with a bit that is wrong. */
+/** Copies a body, possibly only its beginning, possibly with a flipped bit. */
 async function pass(
   from: IncomingMessage,
   to: NodeJS.WritableStream & { destroy(): unknown },

@@ -1,7 +1,7 @@
 /**
  * Feeds every parser of data from disks and networks with mutated real bytes. It must accept them or refuse them with
- * an error of petrel's own, without a crash or a hang, and must refuse changed bytes that a digest covers.
- * PETREL_FUZZ_RUNS sets how many mutations each gets (200), PETREL_FUZZ_SEED which (1).
+ * one of petrel's errors, without a crash or a hang. Changed bytes that a digest covers must be refused.
+ * PETREL_FUZZ_RUNS sets the number of mutations for each (200), PETREL_FUZZ_SEED the seed (1).
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -60,7 +60,7 @@ beforeAll(async () => {
   run = await buildRun(store, { done: 2, checkpoints: [2], evaluations: [2] });
 });
 
-/** Bytes with a few flips, cuts, doublings, and sizes that no memory holds. */
+/** Bytes with some flipped bits, cuts, repeated parts, and sizes that exceed any memory. */
 const mutation = fc.record({
   flips: fc.array(fc.tuple(fc.double({ min: 0, max: 0.9999, noNaN: true }), fc.integer({ min: 1, max: 255 })), {
     maxLength: 4,
@@ -88,7 +88,7 @@ function mutate(bytes: Uint8Array, { flips, cut, insert }: Mutation): Uint8Array
   return cut === null ? out : out.subarray(0, Math.floor(cut * out.length));
 }
 
-/** `accepts` gets the bytes and says whether it took them; only errors of petrel's own may come out. */
+/** `accepts` gets the bytes and returns whether it accepted them. It may throw only petrel's own errors. */
 function fuzz(
   name: string,
   sample: () => Uint8Array | Promise<Uint8Array>,
@@ -123,7 +123,7 @@ const json = (bytes: Uint8Array): unknown => {
     return undefined;
   }
 };
-/** A parser of a file at a fixed place. */
+/** A parser of a file with a fixed path. */
 const viaFile = (name: string, parse: (path: string) => unknown) => async (bytes: Uint8Array) => {
   const path = join(folder, name);
   mkdirSync(join(path, '..'), { recursive: true });
@@ -142,7 +142,7 @@ describe('records', () => {
       async (bytes) => {
         await store.put('fuzz/record', bytes);
         const { record: found } = (await readRecord(store, 'fuzz/record', schema)) ?? {};
-        // What is taken says what it said: only the spelling of its check or of blanks may differ.
+        // An accepted record must equal the original: only its checksum's spelling and white space may differ.
         const original = await readRecord(store, await keyOf(), schema);
         if ('check' in Object(json(bytes))) expect(found).toEqual(original?.record);
       },

@@ -1,4 +1,4 @@
-/** Workflow histories as files: plain JSON, a line for each event, with bytes in base64. */
+/** Workflow histories as files: plain JSON, one line per event, bytes in base64. */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Payload, PayloadCodec } from '@temporalio/common';
@@ -8,7 +8,7 @@ import { packageRoot } from '../infra/home.ts';
 const root = join(packageRoot(), 'tests/histories');
 
 export interface StoredHistory {
-  /** `1/rl-with-validation`: the version of the workflows, and what happens in it. */
+  /** `1/rl-with-validation`: the version of the workflows, and the scenario. */
   readonly name: string;
   readonly history: { readonly events: readonly object[] };
 }
@@ -23,7 +23,10 @@ export function storedHistories(): StoredHistory[] {
     }));
 }
 
-/** `events`: as a client fetches them, with payloads that `codec` encrypted. They are stored decrypted: nobody keeps the key. */
+/**
+ * `events`: as a client fetches them, with payloads that `codec` encrypted. They are stored decrypted, because the key
+ * is not kept.
+ */
 export async function storeHistory(
   version: string,
   name: string,
@@ -36,7 +39,7 @@ export async function storeHistory(
   writeFileSync(join(root, version, `${name}.json`), `{"events":[\n${lines.join(',\n')}\n]}\n`);
 }
 
-/** The same value with every payload in it decrypted. */
+/** The same value with all payloads decrypted. */
 async function withoutEncryption(value: unknown, codec: PayloadCodec): Promise<unknown> {
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array || 'toNumber' in value) return value;
   if (Array.isArray(value)) return Promise.all(value.map((one) => withoutEncryption(one, codec)));

@@ -1,17 +1,17 @@
-/** How large a workflow's history is, as Temporal counts it against its limits and as people read it (JSON). */
+/** The size of a workflow's history, as Temporal counts it for its limits, and as JSON. */
 import type { Client } from '@temporalio/client';
 
-/** Of an iteration: the mean over those after the first, without what happens once in a run. */
+/** Size of an iteration: the mean over all after the first, without events that happen once per run. */
 export interface HistorySize {
   readonly events: number;
-  /** Encoded, by the server's own count. */
+  /** Encoded size, as the server counts it. */
   readonly encodedBytes: number;
   readonly jsonBytes: number;
   /** As JSON. */
   readonly largestEvent: number;
 }
 
-/** Of the newest execution. */
+/** History of the newest execution. */
 export async function historyPerIteration(client: Client, runId: string): Promise<HistorySize> {
   const events = (await client.workflow.getHandle(runId).fetchHistory()).events ?? [];
   const updates = new Set(
@@ -24,7 +24,7 @@ export async function historyPerIteration(client: Client, runId: string): Promis
   );
   const [first = 0, last = 0] = [committed[0], committed.at(-1)];
   const between = events.slice(first + 1, last + 1).map((event) => JSON.stringify(event).length);
-  // The workflow task that answers an update knows how long the history was before it.
+  // A workflow task that answers an update contains the length of the history before it.
   const sizeAfter = (i: number) =>
     Number(
       events.slice(i).find((event) => event.workflowTaskStartedEventAttributes)?.workflowTaskStartedEventAttributes

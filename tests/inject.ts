@@ -1,6 +1,6 @@
 /**
- * The one fault injector, from outside: arms points of the code (infra/faults), waits until a process stands at one, and
- * then kills, freezes or rolls back what it is told. It acts on processes by identity, and checks the effect.
+ * The fault injector: arms points of the code (infra/faults), waits until a process stops at one, and then kills,
+ * freezes or rolls back the given processes. It identifies processes by pid and start time, and checks the effect.
  */
 import { watch } from 'node:fs';
 import type { FSWatcher } from 'node:fs';
@@ -25,19 +25,19 @@ import { lockFolder, readStackFile, stackFile, stackFolder } from '../infra/stac
 import type { ChildState } from '../infra/stack/state.ts';
 import { poll } from '../infra/poll.ts';
 
-/** A process that stands at a point, or stood there. */
+/** A process that is stopped at a point, or was. */
 export interface Standing extends FiredFault {
-  /** Undefined when it is gone already: another fault of the same moment took it. */
+  /** Undefined when it is gone: another fault of the same moment killed it. */
   readonly identity: ProcessIdentity | undefined;
-  /** When it came there, by the clock of the file system. */
+  /** When it reached the point, by the clock of the file system. */
   readonly atMs: number;
 }
 
-/** The servers that keep state on disk, and the files of each under PETREL_HOME/stack. */
+/** The servers that keep state on disk, with the files of each under PETREL_HOME/stack. */
 const stateFiles = { nats: ['nats'], temporal: ['temporal.db', 'temporal.db-wal', 'temporal.db-shm'] } as const;
 export type StatefulServer = keyof typeof stateFiles;
 
-/** Dying takes a moment: the kernel gives memory back first. */
+/** A killed process ends a moment later, because the kernel frees its memory first. */
 const deathMs = 10_000;
 
 export class Injector {
@@ -46,7 +46,7 @@ export class Injector {
   readonly #watcher: FSWatcher;
   readonly #changed = new Set<() => void>();
 
-  /** `folder` must be what PETREL_FAULTS said when the stack of `home` was started. */
+  /** `folder` must be the value of PETREL_FAULTS when the stack of `home` was started. */
   constructor(home: string, folder: string) {
     this.#home = home;
     this.#folder = folder;
@@ -78,7 +78,7 @@ export class Injector {
     }
   }
 
-  /** Resolves when a process has come to the armed point. Rejects when `signal` is aborted before. */
+  /** Resolves when a process has reached the armed point. Rejects when `signal` is aborted before that. */
   fired(id: string, signal: AbortSignal): Promise<Standing> {
     return new Promise((resolve, reject) => {
       const end = (): void => {
@@ -102,7 +102,7 @@ export class Injector {
     });
   }
 
-  /** As `fired`, and resolves only when the process is stopped by the kernel: not an instruction of it runs any more. */
+  /** Like `fired`, but resolves only when the kernel has stopped the process, so that it executes nothing more. */
   async stands(id: string, signal: AbortSignal): Promise<Standing> {
     const fired = await this.fired(id, signal);
     const { identity } = fired;
@@ -112,19 +112,19 @@ export class Injector {
     return fired;
   }
 
-  /** What `stack.json` says of a process of the stack. */
+  /** The entry of a process in `stack.json`. */
   child(name: string): ChildState | undefined {
     return readStackFile(stackFile(this.#home))?.children.find((child) => child.name === name);
   }
 
-  /** The living process of this name; `supervisor` is one too. */
+  /** The living process of this name; it may be `supervisor`. */
   process(name: string): ProcessIdentity | undefined {
     if (name === 'supervisor') return lockHolder(lockFolder(this.#home));
     const { pid, startTime } = this.child(name) ?? {};
     return pid !== undefined && startTime !== undefined && isAlive({ pid, startTime }) ? { pid, startTime } : undefined;
   }
 
-  /** Every living process of the stack but the supervisor, by `stack.json`, whether a supervisor stands behind it or not. */
+  /** Every living process of the stack in `stack.json`, except the supervisor. The supervisor may be dead. */
   #living(): { readonly name: string; readonly identity: ProcessIdentity }[] {
     return (readStackFile(stackFile(this.#home))?.children ?? []).flatMap(({ name }) => {
       const identity = this.process(name);
@@ -132,7 +132,7 @@ export class Injector {
     });
   }
 
-  /** SIGKILL to all of them at once, and proof that each was alive and is gone. */
+  /** Sends SIGKILL to all of them at once, and checks that each was alive and is gone. */
   async kill(victims: readonly { readonly name: string; readonly identity: ProcessIdentity }[]): Promise<void> {
     const missed = victims.filter(({ identity }) => !signalProcess(identity, 'SIGKILL'));
     if (missed.length > 0)
@@ -142,14 +142,14 @@ export class Injector {
     }
   }
 
-  /** The supervisor is stopped first and dies with the others: it brings nobody back. */
+  /** The supervisor is stopped first and killed with the others, so that it starts no process again. */
   async killEverything(): Promise<void> {
     const supervisor = await this.victim('supervisor');
     this.freeze(supervisor.identity);
     await this.kill([...this.#living(), supervisor]);
   }
 
-  /** A living process by the name of `stack.json`. A server that is being restarted is waited for. */
+  /** A living process by its name in `stack.json`. Waits for a server that is being restarted. */
   async victim(name: string): Promise<{ readonly name: string; readonly identity: ProcessIdentity }> {
     const identity = await poll(() => this.process(name), { everyMs: 5, timeoutMs: deathMs });
     if (identity === undefined) throw new Error(`there is no living process ${name} to be killed`);
@@ -160,12 +160,12 @@ export class Injector {
     if (!signalProcess(identity, 'SIGSTOP')) throw new Error(`process ${identity.pid} is gone, it cannot be stopped`);
   }
 
-  /** Lets a stopped process go on. Returns whether there is one. */
+  /** Resumes a stopped process. Returns whether it exists. */
   thaw(identity: ProcessIdentity): boolean {
     return signalProcess(identity, 'SIGCONT');
   }
 
-  /** Copies a server's files as they are now, while it stands still: what a disk holds that is cut off at this moment. */
+  /** Copies a server's files while the server is stopped: the state of the disk if it were cut off at this moment. */
   async copyState(server: StatefulServer, to: string): Promise<void> {
     const { identity } = await this.victim(server);
     this.freeze(identity);
@@ -181,8 +181,8 @@ export class Injector {
   }
 
   /**
-   * Kills a server and lets it begin again with other files: the older copy in `from`, or none. The supervisor stands still
-   * meanwhile, so that it does not start the server in between.
+   * Kills a server and starts it with other files: the older copy in `from`, or none. The supervisor is stopped during
+   * this, so that it does not start the server in between.
    */
   async replaceState(server: StatefulServer, from: string | undefined): Promise<void> {
     const supervisor = (await this.victim('supervisor')).identity;
@@ -199,7 +199,7 @@ export class Injector {
     }
   }
 
-  /** Undefined while the file is not there, or not whole: its writer's next step is another event. */
+  /** Undefined while the file is missing or incomplete: then another event follows. */
   #read(id: string): Standing | undefined {
     const path = join(firedFolder(this.#folder), `${id}.json`);
     try {

@@ -1,4 +1,4 @@
-/** The checkpoint at the end of a run against a store that has lost it since a worker wrote it. */
+/** A store loses the last checkpoint of a run after a worker has written it. */
 import { expect, it } from 'vitest';
 import type { ActivityPorts } from '../activities/ports.ts';
 import { Recompute } from '../activities/recompute.ts';
@@ -11,7 +11,7 @@ import { RunLog } from '../infra/store/run-log.ts';
 import { MemoryStore } from './memory-store.ts';
 import { buildRun, builtOwner } from './run-builder.ts';
 
-/** `worker`: does a checkpoint job. */
+/** `worker`: carries out a checkpoint job. */
 async function endedRun(worker: (request: JobRequest<'checkpoint'>, restore: () => void) => void) {
   const store = new MemoryStore();
   const { runId, log } = await buildRun(store, { done: 4, checkpoints: [4] });
@@ -57,7 +57,7 @@ it('is written again when its job is done and its manifest is gone', async () =>
   expect(asked).toEqual([undefined, undefined, 1]);
 });
 
-it('ends no run that has none: the run pauses, and says which object is missing', async () => {
+it('does not end a run without it: the run pauses, and names the missing object', async () => {
   const { key, store, save } = await endedRun(() => {});
   store.objects.delete(key);
   await expect(save()).rejects.toMatchObject({ kind: 'pause', code: 'MissingRecord', where: key });

@@ -1,6 +1,7 @@
 /**
- * Every object of a real run is hidden from the verifier in turn, and the verifier must miss it. The runs are those of the
- * kept store, so no server is needed. What a redo gave up is in no log any more and is not looked for: runs with one term.
+ * Hides each object of a real run from the verifier in turn; the verifier must report it as missing. The runs are those
+ * of the kept store, so no server is needed. Only runs with one term are used, because no log names the objects that a
+ * redo abandoned.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -12,7 +13,7 @@ import type { Store } from '../core/ports.ts';
 import { packageRoot } from '../infra/home.ts';
 import { openStore } from '../infra/store/open.ts';
 
-/** Objects whose loss nothing can prove, and which nothing needs again. */
+/** Objects that nothing needs again, so that nothing proves their loss. */
 const unprovable: Readonly<Record<string, RegExp>> = {
   'lines for people': /\/logs\//,
   'results of jobs whose outcome is a record': /\/results\/(open|update|weights|checkpoint)-/,
@@ -20,17 +21,20 @@ const unprovable: Readonly<Record<string, RegExp>> = {
   'pins of forks that have begun': /\/pins\//,
 };
 
-/** The last entry of a dense sequence: without it the sequence ends with the one before. */
+/** The last entry of a dense sequence: without it, the sequence ends one entry earlier. */
 function lastOf(keys: readonly string[], folder: string): string | undefined {
   const number = (key: string) => Number(/(\d+)\.json$/.exec(key)?.[1]);
   return keys.filter((key) => key.includes(folder)).sort((a, b) => number(b) - number(a))[0];
 }
 
-/** A writer that dies before the manifest leaves the same objects, and the run replays. Retention names those that it has read. */
+/**
+ * A writer that dies before the manifest leaves the same objects, and the run replays. Retention records the ones that
+ * it has verified.
+ */
 const isEarlyCheckpoint = (key: string, run: string): boolean =>
   /\/checkpoints\/[1-5]-/.test(key) && run !== 'grpo-trimmed';
 
-/** A store without one object. */
+/** A store that hides one object. */
 function without(store: Store, hidden: string): Store {
   const folder = hidden.slice(0, hidden.lastIndexOf('/') + 1);
   return new Proxy(store, {

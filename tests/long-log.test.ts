@@ -1,4 +1,4 @@
-/** What reading a run asks of its store: as much of a long run as of a short one. */
+/** The number of requests for reading a run: a long run needs as many as a short one. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { passOver } from '../infra/retention/pass.ts';
 import { CountedObjects } from '../bench/log/counted-objects.ts';
@@ -25,7 +25,7 @@ async function costOf({ store }: Opened, look: () => Promise<unknown>): Promise<
   return store.requests().length;
 }
 
-/** What an attached `petrel run` asks for, five times a second. */
+/** The requests of an attached `petrel run`, which it makes five times a second. */
 async function watch({ log }: Opened): Promise<void> {
   await log.status();
   const head = await log.head();

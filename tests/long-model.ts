@@ -1,12 +1,12 @@
-/** A model whose responses are long, and that takes its time over them: workers can be hit in the midst of one. */
+/** A model with long responses that take some time, so that a worker can be killed in the middle of one. */
 import { join } from 'node:path';
 import { saveRandomModel } from './random-model.ts';
 import type { ModelSizes } from './random-model.ts';
 
-/** Tokens of a response at most. */
+/** Maximum number of tokens in a response. */
 export const longResponse = 512;
 
-/** One token in `vocab_size` ends a response: four in five get to 512 tokens. */
+/** One token in `vocab_size` ends a response: four of five responses reach 512 tokens. */
 const longSizes: ModelSizes = {
   hidden_size: 256,
   intermediate_size: 704,
@@ -24,7 +24,7 @@ export async function makeLongModel(folder: string): Promise<string> {
   return path;
 }
 
-/** A run of it: 4 prompts × 4 responses in two rollout jobs, rewarded by the parity of the tokens. */
+/** A run of it: 4 prompts × 4 responses in two rollout jobs; the reward is the parity of the tokens. */
 export const longRecipe = (model: string) => ({
   model: { path: model },
   data: { max_response_length: longResponse },

@@ -1,6 +1,6 @@
 /**
- * What the tests of the run loop share: the real stack with the real engine in a temporary home, a tiny model made on
- * the spot, and recipes that run in seconds.
+ * Shared by the tests of the run loop: the real stack with the real engine in a temporary home, a tiny model created on
+ * the spot, and recipes that take seconds.
  */
 import { deepStrictEqual } from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -41,14 +41,14 @@ import type { ModelSizes } from './random-model.ts';
 import { processOf } from './stack-under-test.ts';
 import { temporaryHome } from './servers.ts';
 
-/** How long anything may take on a loaded machine before a test calls it stuck. */
+/** Time limit of every wait, long enough for a loaded machine. */
 export const patienceMs = 60_000;
 
 /** One worker that does everything, as on a laptop. */
 export const onePool: readonly WorkerPool[] = [
   { name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'], threads: 1 },
 ];
-/** A process for every role: weights travel through the store. */
+/** One process per role, so that weights are transferred through the store. */
 export const separatePools: readonly WorkerPool[] = [
   { name: 'train', count: 1, roles: ['trainer'], threads: 1 },
   { name: 'sample', count: 2, roles: ['rollout'], threads: 1 },
@@ -60,7 +60,7 @@ export interface StartedRun {
   readonly log: RunLog;
 }
 
-/** An iteration as its two records tell it. */
+/** An iteration, from its two records. */
 export interface Iteration {
   readonly batch: BatchRecord;
   readonly batchDigest: string;
@@ -72,19 +72,19 @@ export class LoopUnderTest {
   readonly #temporary = temporaryHome();
   readonly home = this.#temporary.home;
   readonly #files = join(this.home, 'inputs');
-  /** Those whose ledgers must be in order at the end; a test that damages a run takes it out. */
+  /** Runs whose ledgers must be valid at the end. A test that damages a run removes it from this list. */
   readonly runs = new Set<StartedRun>();
   #client: Client | undefined;
   #nc: NatsConnection | undefined;
   readonly #storeUrl: string;
   #store: Store | undefined;
 
-  /** `store`: URL or folder; one in the temporary home when absent. */
+  /** `store`: URL or folder; default: a folder in the temporary home. */
   constructor(store?: string) {
     this.#storeUrl = store ?? join(this.home, 'store');
   }
 
-  /** The stack with these workers, and a model and rows to run with. */
+  /** The stack with these workers, a model and rows. */
   async up(pools: readonly WorkerPool[] = onePool): Promise<StackInfo> {
     if (this.#store === undefined) {
       await this.#makeInputs();
@@ -98,7 +98,7 @@ export class LoopUnderTest {
     return stack;
   }
 
-  /** The faults of every run's ledger, found from the objects alone; a run that was deleted has none. */
+  /** The faults of every run's ledger, from the objects alone. A deleted run has none. */
   async faults(): Promise<readonly Fault[]> {
     const verdicts: Verdict[] = [];
     const tokenise = tokenisedBy(this.store, join(this.home, 'cache'));
@@ -109,7 +109,7 @@ export class LoopUnderTest {
     return verdicts.flatMap(({ faults }) => faults);
   }
 
-  /** Ends it all, proves every ledger and that nothing is left. */
+  /** Stops everything, verifies every ledger, and checks that no process is left. */
   async remove(): Promise<void> {
     await this.#client?.connection.close();
     await this.#nc?.close();
@@ -133,7 +133,7 @@ export class LoopUnderTest {
     return present(this.#store);
   }
 
-  /** Makes a scorer out of the body of `computeScore({ dataSource, solutionStr, groundTruth, extraInfo })`. */
+  /** Creates a scorer from the body of `computeScore({ dataSource, solutionStr, groundTruth, extraInfo })`. */
   scorer(name: string, body: string): string {
     const path = join(this.#files, `${name}.mjs`);
     writeFileSync(
@@ -143,28 +143,28 @@ export class LoopUnderTest {
     return path;
   }
 
-  /** Starts a small run: 4 prompts × 4 responses of up to 5 tokens, rewarded by the share of sevens. */
+  /** Starts a small run: 4 prompts × 4 responses of up to 5 tokens; the reward is the share of sevens. */
   async start(overrides: Tree = {}): Promise<StartedRun> {
     const run = await this.create(overrides);
     await this.drive(run, overrides['kind'] === 'sft' ? 'sft' : 'rl');
     return run;
   }
 
-  /** As `start`, and resolves when it is complete. */
+  /** Like `start`, but resolves when the run has completed. */
   async completed(overrides: Tree = {}): Promise<StartedRun> {
     const run = await this.start(overrides);
     await this.reaches(run, 'completed');
     return run;
   }
 
-  /** The recipe of the small run as a file, for commands. */
+  /** Writes the recipe of the small run to a file, for commands. */
   recipeFile(name: string, overrides: Tree = {}): string {
     const path = join(this.#files, `${name}.json`);
     writeFileSync(path, JSON.stringify(mergeTrees(this.#recipe(overrides['kind'] === 'sft'), { ...overrides, name })));
     return path;
   }
 
-  /** Writes a run down without starting its workflow. */
+  /** Creates the records of a run without starting its workflow. */
   async create(overrides: Tree = {}): Promise<StartedRun> {
     const recipe = parseRecipe(mergeTrees(this.#recipe(overrides['kind'] === 'sft'), overrides));
     const ports = { store: this.store, home: this.home, env: process.env, now: new Date(), say: () => {} };
@@ -183,13 +183,16 @@ export class LoopUnderTest {
     return this.client.workflow.getHandle(runId).result() as Promise<RunOutcome>;
   }
 
-  /** What the commands pause, stop and cancel do: record the desired state in the store, then signal the workflow. */
+  /**
+   * Does what the commands pause, stop and cancel do: records the desired state in the store, then signals the
+   * workflow.
+   */
   async tell({ runId, log }: StartedRun, desired: DesiredState): Promise<void> {
     await appendStatus(log, { wish: desired }, new Date());
     await this.client.workflow.getHandle(runId).signal(desiredStateSignal, desired);
   }
 
-  /** What the command resume does. */
+  /** Does what the command resume does. */
   async resume(run: StartedRun, kind: 'rl' | 'sft' = 'rl'): Promise<void> {
     const paused = (await run.log.status())?.state === 'paused';
     if (!paused) await this.ended(run);
@@ -198,7 +201,9 @@ export class LoopUnderTest {
     await this.client.workflow.getHandle(run.runId).signal(desiredStateSignal, 'run');
   }
 
-  /** Resolves when the run is in this state. Fails with what the run said when it is not in time, or has failed instead. */
+  /**
+   * Resolves when the run has this state. Fails with the run's reason on a timeout, or when the run has failed instead.
+   */
   async reaches(run: StartedRun, state: RunState): Promise<StatusEntry> {
     return this.until(run, `state ${state}`, async () => {
       const status = await run.log.status();
@@ -228,7 +233,7 @@ export class LoopUnderTest {
     );
   }
 
-  /** Live notes of a run from now on. */
+  /** Live notes of a run, from this call on. */
   notes({ runId }: StartedRun): LiveMessage[] {
     const notes: LiveMessage[] = [];
     this.nc.subscribe(liveSubject(runId), {
@@ -240,7 +245,7 @@ export class LoopUnderTest {
     return notes;
   }
 
-  /** All status entries of a run as `state, desired state`; the desired state `run` is left out. */
+  /** All status entries of a run as `state, desired state`. The desired state `run` is left out. */
   async statuses({ runId, log }: StartedRun): Promise<string[]> {
     const newest = (await log.status())?.n ?? 0;
     const entries = await Promise.all(
@@ -269,14 +274,14 @@ export class LoopUnderTest {
     return found;
   }
 
-  /** Stored log lines, as people read them. */
+  /** Stored log lines, in the form that users see. */
   async lines({ runId }: StartedRun): Promise<string[]> {
     const chunks = await this.store.children(keys.logs(runId));
     const lines = await Promise.all(chunks.map((chunk) => readLogChunk(this.store, runId, chunk)));
     return lines.flat().map(({ level, source, text }) => `${level} ${source}: ${text}`);
   }
 
-  /** Resolves with the lines that match, once there are any: lines are stored within a second. */
+  /** Resolves with the matching lines when there are any: lines are stored within a second. */
   said(run: StartedRun, pattern: RegExp): Promise<string[]> {
     return this.until(run, `a line that matches ${pattern}`, async () => {
       const found = (await this.lines(run)).filter((line) => pattern.test(line));
@@ -293,7 +298,7 @@ export class LoopUnderTest {
     return processOf(present(readStack(this.home)), name);
   }
 
-  /** undefined while it is being started again. */
+  /** Undefined while it is being restarted. */
   processIfThere(name: string): ReturnType<typeof processOf> | undefined {
     const child = readStack(this.home)?.children.find((one) => one.name === name);
     return child?.pid === undefined ? undefined : this.process(name);
@@ -342,7 +347,7 @@ export class LoopUnderTest {
   }
 }
 
-/** Something a policy with random weights learns at once. */
+/** A reward that a policy with random weights learns at once. */
 const sevens = `return [...solutionStr].filter((c) => c === '7').length / Math.max(1, solutionStr.length);`;
 
 const tinySizes: ModelSizes = {

@@ -1,16 +1,16 @@
-/** A store in memory, for tests of many interleavings; its listings may be held back, as an object store's may. */
+/** A store in memory, for tests of many interleavings. Its listings can lag, as those of an object store may. */
 import type { Store } from '../core/ports.ts';
 
 export class MemoryStore implements Store {
   readonly url = 'memory:';
   readonly place = 'memory:';
   readonly objects = new Map<string, Uint8Array>();
-  /** What listings show; undefined: what is there. */
+  /** The keys that listings show; undefined: all. */
   #listed: readonly string[] | undefined;
-  /** Called before every change. Throwing is a writer that dies there. */
+  /** Called before every change. When it throws, the writer dies at this point. */
   beforeChange: (key: string) => void = () => {};
 
-  /** Listings stay as they are now, until `refresh`. */
+  /** Listings do not change until `refresh`. */
   holdListings(): void {
     this.#listed ??= [...this.objects.keys()];
   }

@@ -1,4 +1,4 @@
-/** What the help and the docs say of metrics is in the table of metrics. */
+/** The help and the docs about metrics agree with the table of metrics. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

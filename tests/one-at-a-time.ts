@@ -1,4 +1,4 @@
-/** One piece of work after another, in the order in which they were asked for. One that fails does not keep the next from its turn. */
+/** Runs pieces of work one after another, in the order of the calls. The next one runs even when one fails. */
 export type Alone = <T>(work: () => Promise<T>) => Promise<T>;
 
 export function oneAtATime(): Alone {

@@ -1,4 +1,7 @@
-/** The package as npm installs it: no sources, every dependency inside, and nothing written outside PETREL_HOME. */
+/**
+ * The package as npm installs it: without sources, with every dependency inside, and nothing is written outside
+ * PETREL_HOME.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
@@ -11,7 +14,7 @@ const nobody = 65534;
 const place = mkdtempSync(join(tmpdir(), 'petrel-package-'));
 const [installed, home] = [join(place, 'petrel'), join(place, 'home')];
 
-/** As another user than the one who installed, where this test may change users. */
+/** As another user than the one who installed it, if this test may change users. */
 function petrel(...words: string[]) {
   return spawnSync(process.execPath, [join(installed, 'cli/bin.mjs'), ...words], {
     cwd: home,
@@ -26,7 +29,7 @@ describe('an installed package', () => {
     execFileSync(process.execPath, [join(packageRoot(), 'infra/pack.mjs'), '--stage', installed]);
     mkdirSync(home);
     const machineHome = process.env['PETREL_HOME'] || join(homedir(), '.petrel');
-    // The toolchain is copied, since another user may not be able to read the machine's own home.
+    // The toolchain is copied, because another user may not be able to read the machine's own home.
     if (isRoot) execFileSync('cp', ['-r', join(machineHome, 'toolchain'), join(home, 'toolchain')]);
     else symlinkSync(join(machineHome, 'toolchain'), join(home, 'toolchain'));
     if (!isRoot) return;

@@ -1,4 +1,4 @@
-/** Small models with random weights, made on the spot: nobody can know what they say, and they learn at once. */
+/** Small models with random weights, created on the spot. They are not trained, so they learn quickly. */
 import { join } from 'node:path';
 import { packageRoot } from '../infra/home.ts';
 import { readDecoderConfig } from '../models/config.ts';
@@ -31,7 +31,7 @@ const llama = {
   torch_dtype: 'float32',
 };
 
-/** `spread` of the weights: with a small one the distribution over tokens stays flat. */
+/** `spread` of the weights: with a small value the distribution over tokens stays flat. */
 export async function saveRandomModel(folder: string, sizes: ModelSizes, spread: number): Promise<void> {
   const config = { ...llama, ...sizes };
   const tensors = initialTensors(readDecoderConfig(config), 1, spread);

@@ -1,6 +1,7 @@
 /**
- * A real model against float64 results of transformers. It runs where both are: the model's folder (PETREL_SMOLLM2, or what
- * examples/02-smollm2-addition/make-model.py made) and the reference file (PETREL_SMOLLM2_EXPECTED, or the shared one).
+ * Compares a real model with float64 results of transformers. It runs only where both exist: the model's folder
+ * (PETREL_SMOLLM2, or the one that examples/02-smollm2-addition/make-model.py creates) and the reference file
+ * (PETREL_SMOLLM2_EXPECTED, or the shared one).
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +39,7 @@ if (missing.length > 0)
   );
 
 const { bf16, threads } = engineInfo();
-/** fp32 sums in another order than float64: rounding alone moves a logit by about this. */
+/** fp32 sums have another order than float64 sums: rounding alone changes a logit by about this much. */
 const fp32Rounding = 2e-4;
 /** bf16 weights and activations through 30 layers. Measured: 0.13 and 0.010. */
 const bf16Rounding = { largest: 0.3, mean: 3e-2 };
@@ -128,7 +129,7 @@ function spread(pairs: readonly (readonly [got: ArrayLike<number>, want: readonl
   return { largest, mean: all.reduce((sum, x) => sum + x, 0) / all.length };
 }
 
-/** Compares up to the first step whose runner-up is so near that rounding may choose it. */
+/** Compares up to the first step whose second-best token is so close that rounding may choose it. */
 function greedyAgreement(
   trainer: NativeTrainer,
   { greedy }: Expected,

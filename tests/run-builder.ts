@@ -1,4 +1,7 @@
-/** Writes a run into a store as control and workers would, with a state of ten numbers: for tests that read runs. */
+/**
+ * Writes a run into a store as control process and workers would, with a state of ten numbers: for tests that read
+ * runs.
+ */
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +22,8 @@ import {
 } from '../core/records/schema.ts';
 import type { BatchRecord, Counters, NumericProfile, RunInputs, StatusEntry } from '../core/records/schema.ts';
 import type { RunState } from '../core/run-states.ts';
-import type { AdvantageOutput, ScoreTable } from '../core/wire/jobs.ts';
+import type { AdvantageOutput } from '../core/wire/jobs.ts';
+import type { ScoreTable } from '../core/wire/score-table.ts';
 import { putBlob, putJsonBlob } from '../infra/store/blobs.ts';
 import { storeDataset } from '../infra/store/datasets.ts';
 import { WaitingBlocks } from '../infra/store/waiting-blocks.ts';
@@ -45,22 +49,22 @@ export interface BuiltRunOptions {
   readonly name?: string;
   readonly kind?: 'rl' | 'sft';
   readonly createdAt?: Date;
-  /** Iterations of the recipe. */
+  /** Iterations that the recipe asks for. */
   readonly iterations?: number;
-  /** Committed updates. */
+  /** Number of committed updates. */
   readonly done?: number;
   readonly checkpoints?: readonly number[];
   readonly evaluations?: readonly number[];
-  /** The stack that drives it; that of `cliHome` when left out. */
+  /** The stack that drives it; default: that of `cliHome`. */
   readonly owner?: string;
-  /** What the second sample of every draw says. */
+  /** The response of the second sample of every draw. */
   readonly wrongAnswer?: string;
   readonly status?: Partial<Pick<StatusEntry, 'wish' | 'state' | 'reason'>>;
-  /** Rows in blocks of this size (format 2) instead of in one piece; for kind rl. */
+  /** Rows in blocks of this size (format 2); default: in one piece. Only for kind rl. */
   readonly blockBytes?: number;
 }
 
-/** Name of the stack that built runs belong to. */
+/** Name of the stack to which built runs belong. */
 export const builtOwner = 'test';
 
 export interface BuiltRun {

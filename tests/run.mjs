@@ -21,7 +21,7 @@ if (count.passed + count.failed === 0) console.log('no test ran');
 const summary = `${count.passed} passed, ${count.failed} failed${count.skipped > 0 ? `, ${count.skipped} skipped` : ''}`;
 process.stdout.write(`\n${summary}\n`, () => process.exit(count.failed > 0 || count.passed === 0 ? 1 : 0));
 
-/** A test that is still pending was cut off: that is no success. */
+/** A test that is still pending was interrupted, which is not a success. */
 function outcome(state) {
   return state === 'passed' ? 'passed' : state === 'skipped' ? 'skipped' : 'failed';
 }

@@ -12,7 +12,7 @@ import { poll } from '../infra/poll.ts';
 import { startServer } from './servers.ts';
 import type { TestServer } from './servers.ts';
 
-/** What the SDK's usual places say on this server. */
+/** Environment variables of the SDK for this server. */
 export interface S3Env extends Readonly<Record<string, string>> {
   readonly AWS_ENDPOINT_URL: string;
   readonly AWS_REGION: string;
@@ -23,11 +23,11 @@ export interface S3Env extends Readonly<Record<string, string>> {
 export interface S3Server extends TestServer {
   readonly endpoint: string;
   readonly env: S3Env;
-  /** From now on this process, and the stacks that it starts, find this server in the usual places. Returns `url(prefix)`. */
+  /** After this call, this process and the stacks that it starts use this server by default. Returns `url(prefix)`. */
   use(prefix: string): string;
-  /** A store in the bucket that is there: `s3://petrel-tests/<prefix>`. */
+  /** A store in the bucket that exists: `s3://petrel-tests/<prefix>`. */
   url(prefix: string): string;
-  /** A client of this server, or of a proxy before it. */
+  /** A client of this server, or of a proxy in front of it. */
   connect(options?: { readonly endpoint?: string; readonly patience?: Patience }): Promise<S3Connection>;
 }
 
@@ -35,7 +35,7 @@ export const testBucket = 'petrel-tests';
 const accessKey = 'petrel';
 const secretKey = 'petrel-secret';
 
-/** Short pauses; its time limits leave room for a loaded machine. */
+/** Short pauses, with time limits for a loaded machine. */
 export const shortPatience: Patience = {
   ...usualPatience,
   firstPauseMs: 5,
@@ -44,7 +44,7 @@ export const shortPatience: Patience = {
   replyMs: 60_000,
 };
 
-/** SeaweedFS with its data under `folder`. It takes half a GiB of memory: one per test file. */
+/** SeaweedFS with its data under `folder`. It needs half a GiB of memory, so start one per test file. */
 export async function startSeaweed(folder: string): Promise<S3Server> {
   const [master, volume, filer, s3, ...grpc] = (await freePorts(8)) as [
     number,
@@ -87,7 +87,7 @@ export async function startSeaweed(folder: string): Promise<S3Server> {
   return serve('seaweedfs', folder, args, s3);
 }
 
-/** Why versitygw cannot be had here; undefined when it can. */
+/** Why versitygw is not available here; undefined when it is. */
 export function versityMissing(): string | undefined {
   return toolPath('versitygw') === undefined
     ? 'versitygw is not built: it needs Go and the network (node infra/bootstrap.mjs --tests)'
@@ -118,7 +118,7 @@ export async function startVersity(folder: string): Promise<S3Server> {
 
 async function serve(name: string, folder: string, args: readonly string[], port: number): Promise<S3Server> {
   const command = toolPath(name);
-  if (command === undefined) throw new Error(`${name} is not there: node infra/bootstrap.mjs --tests`);
+  if (command === undefined) throw new Error(`${name} is missing: node infra/bootstrap.mjs --tests`);
   const endpoint = `http://${loopback}:${port}`;
   const env: S3Env = {
     AWS_ENDPOINT_URL: endpoint,
@@ -142,7 +142,10 @@ async function serve(name: string, folder: string, args: readonly string[], port
   return Object.assign(server, { endpoint, env, url, use, connect });
 }
 
-/** The port is open before the server serves: an answer of its S3 side counts, be it a refusal. */
+/**
+ * The port opens before the server is ready, so this waits for an answer of its S3 interface; a refusal counts as an
+ * answer.
+ */
 async function answers(endpoint: string): Promise<boolean> {
   return fetch(endpoint).then(
     (reply) => reply.status < 500,
@@ -153,7 +156,7 @@ async function answers(endpoint: string): Promise<boolean> {
 async function makeBucket({ client }: S3Connection): Promise<void> {
   const made = await poll(
     async () => {
-      await client.send(new CreateBucketCommand({ Bucket: testBucket })).catch(() => {}); // not ready yet, or there already: the next line tells
+      await client.send(new CreateBucketCommand({ Bucket: testBucket })).catch(() => {}); // not ready, or it exists
       return client.send(new HeadBucketCommand({ Bucket: testBucket })).then(
         () => true,
         () => false,

@@ -1,4 +1,4 @@
-/** What a time of a schedule may start; the whole of it on real servers is in tests/integration/schedules.test.ts. */
+/** What a time of a schedule may start. tests/integration/schedules.test.ts tests all of it on real servers. */
 import { expect, it } from 'vitest';
 import { keys } from '../core/records/keys.ts';
 import type { ScheduleDefinition } from '../core/records/schema.ts';
@@ -65,7 +65,7 @@ it('begins a run that was decided before its schedule went, and keeps the janito
   await pass(0);
   const { fireSchedule } = scheduleActivities(portsOf(log));
   const carry = { schedule: 'nightly', store: store.url, generation: 1, time };
-  // What the janitor has made up its mind to remove at this moment stays: somebody has asked for it.
+  // The janitor is about to remove an input that a run has requested now, so it keeps it.
   const change = store.beforeChange;
   store.beforeChange = (key) => {
     if (key.endsWith('/revisions/1.json'))

@@ -1,4 +1,7 @@
-/** What the tests of schedules share: commands in the loop's home, times fired by hand, and waiting for what they lead to. */
+/**
+ * Shared by the tests of schedules: commands with the loop's home, times that are fired by hand, and waiting for their
+ * effects.
+ */
 import { expect } from 'vitest';
 import type { ScheduleSummary } from '../api/schedules/summary.ts';
 import type { Tree } from '../core/recipe/index.ts';
@@ -16,9 +19,9 @@ import type { CommandResult } from './cli.ts';
 import { LoopUnderTest, patienceMs } from './loop-under-test.ts';
 import type { StartedRun } from './loop-under-test.ts';
 
-/** Over in a moment. */
+/** A run that ends at once. */
 export const short: Tree = { trainer: { total_training_steps: 1 } };
-/** Goes on until somebody ends it. */
+/** A run that continues until it is ended. */
 export const long: Tree = { trainer: { total_training_steps: 100_000 } };
 
 /** The n-th second of 2026. */
@@ -44,14 +47,14 @@ export class SchedulesUnderTest {
     return (await this.petrel('schedule', 'show', name, '--json')).json();
   }
 
-  /** Starts the workflow of a time, whoever else does. */
+  /** Starts the workflow of a time; other starts of it do not matter. */
   async send(log: ScheduleLog, time: string, triggered = true): Promise<string> {
     const generation = (await log.record())?.generation ?? 0;
     await startFiring(this.loop.client, log, { generation, time, triggered });
     return actionWorkflowId(`${temporalScheduleId(log)}-g${generation}`, new Date(time));
   }
 
-  /** As `send`, with the workflow's answer. */
+  /** Like `send`, but returns the workflow's answer. */
   async fire(log: ScheduleLog, time: string, triggered = true): Promise<FiringOutcome> {
     return this.loop.client.workflow
       .getHandle(await this.send(log, time, triggered))
@@ -69,14 +72,14 @@ export class SchedulesUnderTest {
     return { runId, log: new RunLog(this.loop.store, runId) };
   }
 
-  /** Cancels it, once it is there, and waits for the end. Its time is decided before it is written down. */
+  /** Cancels the run, once it exists, and waits for its end. The decision for its time is written before the run. */
   async end(run: StartedRun): Promise<void> {
     await this.until(`${run.runId} written down`, async () => (await run.log.status()) !== undefined);
     await this.petrel('cancel', run.runId, '-y');
     await this.loop.reaches(run, 'cancelled');
   }
 
-  /** The time's newest entry, once there is one of this outcome. */
+  /** The newest entry of the time, once an entry has this outcome. */
   async decided(log: ScheduleLog, time: string, outcome: FiringRecord['outcome']): Promise<FiringRecord> {
     return this.until(`${log.name} of ${time} ${outcome}`, async () =>
       (await log.view()).firings.find((one) => one.time === time && one.outcome === outcome),

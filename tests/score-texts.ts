@@ -1,4 +1,7 @@
-/** Log-probs of whole texts under a model, by the engine: what check:hf and the real-model test compare with transformers. */
+/**
+ * Log-probs of whole texts under a model, computed by the engine. check:hf and the real-model test compare them with
+ * transformers.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EngineOptions, PackedBatch } from '../core/ports.ts';
@@ -7,7 +10,7 @@ import { loadWeights } from '../models/weights.ts';
 import { createTrainer } from '../native/index.ts';
 import type { NativeTrainer } from '../native/index.ts';
 
-/** A model of a Hugging Face folder. */
+/** The model of a Hugging Face folder. */
 export async function openFolder(folder: string, options: EngineOptions, trainable: boolean): Promise<NativeTrainer> {
   const config = readDecoderConfig(JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')));
   const trainer = createTrainer(config, { ...options, trainable });
@@ -31,7 +34,7 @@ export function logProbsOf(trainer: NativeTrainer, ids: readonly number[]): Floa
   return trainer.forward(oneSequence(ids), { temperature: 1, entropy: false, keep: false }).logProbs_P;
 }
 
-/** Largest absolute difference. A NaN anywhere is NaN; lists of unequal length are infinitely far apart. */
+/** Largest absolute difference. NaN when any value is NaN; infinity for lists of unequal length. */
 export function largestDifference(got: ArrayLike<number>, want: ArrayLike<number>): number {
   if (got.length !== want.length) return Number.POSITIVE_INFINITY;
   let largest = 0;

@@ -1,4 +1,4 @@
-/** Real servers for tests, each in a temporary PETREL_HOME, on free ports, ended by process identity. */
+/** Real servers for tests, each with a temporary PETREL_HOME and free ports. They are stopped by process identity. */
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,14 +32,17 @@ export function temporaryHome(): TemporaryHome {
 
 export interface TestServer {
   readonly process: ProcessIdentity;
-  /** The same server on the same ports and files, after `kill` or `stop`. */
+  /** Starts the same server on the same ports and files, after `kill` or `stop`. */
   restart(): Promise<void>;
-  /** SIGKILL, as a machine that vanishes. Resolves when it is gone. */
+  /** Sends SIGKILL, like a machine that vanishes. Resolves when the process is gone. */
   kill(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Temporal with its database under `folder`; give it to `connectTemporalClient` and `connectTemporalWorker`. `settings`: dynamic ones, `name=value`. */
+/**
+ * Temporal with its database under `folder`, for `connectTemporalClient` and `connectTemporalWorker`. `settings`:
+ * dynamic ones, `name=value`.
+ */
 export async function startTemporal(
   folder: string,
   settings: readonly string[] = [],
@@ -54,7 +57,7 @@ export async function startTemporal(
   return Object.assign(server, { temporal: { address: `${loopback}:${port}` } });
 }
 
-/** NATS with JetStream under `folder`; give it to `connectNats`. */
+/** NATS with JetStream under `folder`, for `connectNats`. */
 export async function startNats(folder: string): Promise<TestServer & HasNats> {
   const [port] = (await freePorts(1)) as [number];
   const url = `nats://${loopback}:${port}`;
@@ -78,7 +81,7 @@ export async function startNats(folder: string): Promise<TestServer & HasNats> {
   return Object.assign(server, { nats: { url, key: options.key } });
 }
 
-/** Any server of ours; `isReady` is asked until it says yes. */
+/** Starts any server; repeats `isReady` until it returns true. */
 export async function startServer(
   name: string,
   folder: string,
@@ -89,7 +92,7 @@ export async function startServer(
 ): Promise<TestServer> {
   const logPath = join(folder, `${name}.log`);
   let current = await launch();
-  process.once('exit', () => signalProcess(current, 'SIGKILL')); // a test that ends without its clean-up
+  process.once('exit', () => signalProcess(current, 'SIGKILL')); // for a test that ends without its clean-up
   return {
     get process() {
       return current;

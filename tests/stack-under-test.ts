@@ -1,4 +1,6 @@
-/** What the tests of the stack share: a stack in a temporary home whose control and worker processes are small scripts. */
+/**
+ * Shared by the tests of the stack: a stack in a temporary home whose control and worker processes are small scripts.
+ */
 import { deepStrictEqual, ok } from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +15,7 @@ import { temporaryHome } from './servers.ts';
 
 export const bounded = { everyMs: 25, timeoutMs: 30_000 };
 
-/** Stands in for the control and worker processes: says that it is ready and leaves on SIGTERM. */
+/** Replaces the control and worker processes: reports that it is ready, and exits on SIGTERM. */
 const childProgram = `
 import { renameSync, writeFileSync } from 'node:fs';
 import { spawn } from 'node:child_process';
@@ -24,7 +26,7 @@ process.on('SIGTERM', () => clearInterval(stop));
 writeFileSync(ready + '.tmp', String(process.pid));
 renameSync(ready + '.tmp', ready);
 `;
-/** Starts a helper in a group of its own, which would outlive it. */
+/** Starts a helper in a separate process group, which would survive its parent. */
 export const parentProgram = `${childProgram}
 spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore', detached: true }).unref();
 `;
@@ -35,7 +37,7 @@ export class StackUnderTest {
   readonly home = this.#temporary.home;
   programs = { control: this.#program('control', childProgram), worker: this.#program('worker', childProgram) };
 
-  /** Gives the workers another script. */
+  /** Makes the workers run another script. */
   useWorker(text: string): void {
     this.programs = { ...this.programs, worker: this.#program('other-worker', text) };
   }
@@ -44,14 +46,14 @@ export class StackUnderTest {
     return ensureStack({ home: this.home, programs: this.programs, ...(workers ? { workers } : {}) });
   }
 
-  /** Ends it all and proves that nothing is left. */
+  /** Stops everything, and checks that no process is left. */
   async remove(): Promise<void> {
     await stopStack(this.home);
     deepStrictEqual(strangers(this.home, []), []);
     this.#temporary.remove();
   }
 
-  /** The stack once it is whole again and `name` is another process than before. */
+  /** The stack when all processes run again and `name` is another process than before. */
   async replaced(name: string, before: ProcessIdentity): Promise<StackInfo> {
     const stack = await poll(() => {
       const now = readStack(this.home);
@@ -87,7 +89,7 @@ export const without = (stack: StackInfo, name: string): StackInfo => ({
   children: stack.children.filter((child) => child.name !== name),
 });
 
-/** SIGKILL, and proof that it hit. */
+/** Sends SIGKILL, and checks that the process was alive and is gone. */
 export async function kill(process: ProcessIdentity): Promise<void> {
   ok(signalProcess(process, 'SIGKILL'), `process ${process.pid} was gone already`);
   ok(await waitForExit(process, 5_000), `process ${process.pid} lives on after SIGKILL`);

@@ -1,4 +1,4 @@
-/** What rollout and reward tell advantage, on a real store. */
+/** How the stages rollout and reward pass facts to advantage, on a real store. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { RunLog } from '../infra/store/run-log.ts';
 import { getJsonBlob, putJsonBlob } from '../infra/store/blobs.ts';
@@ -67,7 +67,7 @@ it('facts of different attempts are not joined', async () => {
   }
 });
 
-it('facts that are missing, damaged, or were never made are not read', async () => {
+it('facts that are missing, damaged, or were never written are not used', async () => {
   const scored = [scoredRollout(4)];
   const facts = { rollouts: await rolloutsOf(scored), rewards: await putRewards(ports, log, scored) };
   expect(await readFacts(ports, log, {})).toBe(undefined);

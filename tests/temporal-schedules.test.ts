@@ -46,14 +46,14 @@ async function started(id: string): Promise<string[]> {
 }
 
 describe('a Temporal Schedule', () => {
-  it('is made once, whoever asks and how often', async () => {
+  it('is created once, for any number of callers and calls', async () => {
     const answers = await Promise.all(Array.from({ length: 4 }, () => ensureSchedule(client, wanted('once'))));
     expect(answers.filter((answer) => answer === 'made')).toHaveLength(1);
     expect(answers.filter((answer) => answer === 'there')).toHaveLength(3);
     expect(await ensureSchedule(client, wanted('once'))).toBe('there');
   });
 
-  it('is changed when something else is wanted, or when somebody changed it behind our back', async () => {
+  it('is updated when its definition changes, or when another program has changed it', async () => {
     await ensureSchedule(client, wanted('changed'));
     const paused = wanted('changed', {
       paused: true,
@@ -75,13 +75,13 @@ describe('a Temporal Schedule', () => {
     expect((await describeSchedule(client, 'changed'))?.paused).toBe(true);
   });
 
-  it('that is gone is told as gone', async () => {
+  it('that does not exist is reported as missing', async () => {
     await ensureSchedule(client, wanted('gone'));
     expect([await removeSchedule(client, 'gone'), await removeSchedule(client, 'gone')]).toEqual([true, false]);
     expect(await describeSchedule(client, 'gone')).toBeUndefined();
   });
 
-  it('that has to be made again takes what it missed, once, within its window', async () => {
+  it('that is created again fires once for the times that it missed within its window', async () => {
     const hour = 3_600_000;
     const now = new Date('2026-11-20T12:30:00Z');
     const again = wanted('again', { catchUpMs: 2 * hour });
@@ -93,7 +93,7 @@ describe('a Temporal Schedule', () => {
     expect(await started('again')).toEqual(expected);
   });
 
-  it('that is paused, or was wanted later, misses nothing', async () => {
+  it('that is paused, or is newer than the missed times, does not fire for them', async () => {
     const now = new Date();
     await ensureSchedule(client, wanted('paused', { paused: true }), { from: new Date(0), now });
     await ensureSchedule(client, wanted('new'), { from: now, now });
@@ -110,7 +110,7 @@ describe('a Temporal Schedule', () => {
     { type: 'cron', cron: '15 */5 1,15 jan,jul *', timezone: 'America/St_Johns' },
     { type: 'cron', cron: '0 6 * * 7', timezone: 'Asia/Kathmandu' },
   ];
-  it.each(times)('comes when petrel says: $cron $everyMs $timezone', async (when) => {
+  it.each(times)('fires at the times that petrel prints: $cron $everyMs $timezone', async (when) => {
     const id = `times-${times.indexOf(when)}`;
     await ensureSchedule(client, wanted(id, { times: when }));
     const next = (await describeSchedule(client, id))?.nextTimes ?? [];

@@ -1,10 +1,13 @@
-/** What may run on a main thread: only what transports. Arithmetic belongs to the engine's own thread. */
+/** Main threads may only transport data. The engine's own thread does all arithmetic. */
 import { readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageRoot } from '../infra/home.ts';
 
-/** Modules that are loaded together with a file, by its imports of values; threads and programs it starts are not among them. */
+/**
+ * Modules that are loaded together with a file because it imports values from them. Threads and programs that it starts
+ * are not included.
+ */
 function loadedBy(entry: string): Set<string> {
   const seen = new Set<string>();
   const visit = (path: string) => {
@@ -22,7 +25,10 @@ function loadedBy(entry: string): Set<string> {
   return seen;
 }
 
-/** Losses, advantages, log-probs, digests of states, and the engine itself; not its progress counter and its version, which only read a number. */
+/**
+ * Losses, advantages, log-probs, digests of states, and the engine itself. Its progress counter and its version are
+ * allowed, because they only read a number.
+ */
 const heavy =
   /^(native\/(?!ticks\.ts|binding\.ts|addon-file\.ts|package-root\.ts|arithmetic\.ts)|core\/rl\/(actor-total|aggregate|kl|policy-loss\/|advantages\/|sft-loss|balance\/)|workers\/engine\/(update|loss|advantage|host|recover|checkpoint|generation|micro-batch)\.ts)/;
 

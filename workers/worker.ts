@@ -217,6 +217,7 @@ export class Worker {
         ticks: () => (this.#engine === undefined ? 0 : this.#engine.ticks + engineTicks()) + this.#rewardTicks,
         onSuccess: (message) => this.#succeeded(message),
         onFailure: (message, error) => this.#failed(message, error),
+        onTrouble: (error) => this.#cannotPull(role, error),
       });
       this.#pullers.push(puller);
       this.#running.push(puller.run());
@@ -433,6 +434,15 @@ export class Worker {
     this.#beacon.tell();
     console.error(`unhealthy: ${failuresToUnhealthy} jobs in a row failed; last: ${errorToJson(error).message}`);
     void Promise.all(this.#running).then(() => setTimeout(() => this.#ports.renew(), unhealthyMs));
+  }
+
+  /** The worker would look ready and take no job; it keeps trying. */
+  #cannotPull(role: Role, error: unknown): void {
+    const { message, ...rest } = errorToJson(error);
+    this.#lastError = { ...rest, message: `the queue of ${role} jobs refuses to hand them out: ${message}` };
+    this.#lastErrorRun = undefined;
+    console.error(this.#lastError.message);
+    this.#beacon.tell();
   }
 
   #noteLack(message: JobMessage, error: UnfitError): void {

@@ -1,4 +1,5 @@
 /** The rollout jobs of a position. */
+import { at } from '../../core/at.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
 import type { Head } from '../../infra/store/run-log.ts';
@@ -46,7 +47,7 @@ export function runRollout(
   const options: WaitOptions = {
     signal: AbortSignal.any([signal, failed.signal]),
     onProgress: (progress, queued) => {
-      onProgress(job.input.draws[0]?.draw.toString() ?? '', progress?.done ?? 0, progress?.total ?? 0, queued);
+      onProgress(String(at(job.input.draws, 0).draw), progress?.done ?? 0, progress?.total ?? 0, queued);
       publishIfLacking(queued);
     },
   };

@@ -6,7 +6,7 @@ import type { BatchRecord } from '../../core/records/schema.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
 import { advantageJob } from '../advantage-job.ts';
-import { liveNote } from '../head.ts';
+import { liveNote } from '../live-note.ts';
 import type { At } from '../sampling/rollouts.ts';
 import { withScoredRollouts, type ScoredRollout } from '../sampling/scored-rollouts.ts';
 import type { StageServices } from './services.ts';

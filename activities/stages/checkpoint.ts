@@ -2,7 +2,7 @@ import { damage } from '../../core/damage.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import type { WaitOptions } from '../../infra/nats/wait-session.ts';
-import { liveNote } from '../head.ts';
+import { liveNote } from '../live-note.ts';
 import type { RunRef } from '../run-context.ts';
 import type { At } from '../sampling/rollouts.ts';
 import { headOf } from './head-of.ts';

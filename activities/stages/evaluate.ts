@@ -1,7 +1,8 @@
 import { keys } from '../../core/records/keys.ts';
 import { evalRecord } from '../../core/records/schema.ts';
 import { measureOf } from '../../core/validation-measure.ts';
-import type { ScoreTable } from '../../core/wire/jobs.ts';
+import { parseScoreTable } from '../../core/wire/score-table.ts';
+import type { ScoreTable } from '../../core/wire/score-table.ts';
 import { evaluation } from '../evaluation.ts';
 import { recordWriter } from '../run-context.ts';
 import type { RunRef } from '../run-context.ts';
@@ -44,7 +45,7 @@ export async function evaluate(services: StageServices, ref: RunRef): Promise<{ 
 function scoredTables(services: StageServices, at: At): Promise<Scored> {
   const { store, runId } = at.context.log;
   const table = async ({ scores }: ScoredRollout) =>
-    (await services.ports.getJsonBlob(store, runId, scores)) as ScoreTable;
+    parseScoreTable(await services.ports.getJsonBlob(store, runId, scores), scores);
   return withScoredRollouts(services, at, 'validate', async (scored) => ({
     scored,
     tables: await Promise.all(scored.map((one) => table(one))),

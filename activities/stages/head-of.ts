@@ -1,8 +1,9 @@
 /** The head that a stage works on. */
+import { damage } from '../../core/damage.ts';
 import { TerminalError } from '../../core/errors.ts';
+import { keys } from '../../core/records/keys.ts';
 import { outOfDateType } from '../../core/wire/workflow.ts';
 import type { Head } from '../../infra/store/run-log.ts';
-import { needHead } from '../head.ts';
 import type { RunContext, RunContexts, RunRef } from '../run-context.ts';
 
 /**
@@ -24,4 +25,11 @@ export async function headOf(
     `the log ends at position ${head.position}, the workflow is at ${ref.position}`,
     { where: ref.runId },
   );
+}
+
+/** Stages come after openTerm, so a missing term record was lost. It never means a new run. */
+function needHead<T>(head: T | undefined, runId: string): T {
+  if (head === undefined)
+    throw damage('MissingRecord', keys.term(runId, 1), 'expected the record of the first term, found nothing');
+  return head;
 }

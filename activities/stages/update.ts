@@ -1,11 +1,12 @@
 import { isDue, isValidationDue } from '../../core/recipe/index.ts';
+import { PauseError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, updateRecord } from '../../core/records/schema.ts';
 import type { BatchRecord, UpdateRecord } from '../../core/records/schema.ts';
 import type { DesiredState } from '../../core/run-states.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
-import { badStepsPause, liveNote } from '../head.ts';
+import { liveNote } from '../live-note.ts';
 import { poisonBatch } from '../poison.ts';
 import type { ActivityPorts } from '../ports.ts';
 import { updateTimings } from '../stage-timings.ts';
@@ -115,5 +116,16 @@ function sayIteration(ports: ActivityPorts, update: UpdateRecord, batch: BatchRe
     update.runId,
     update.outcome === 'skipped' ? 'warn' : 'info',
     parts.filter((part) => part !== undefined).join(', '),
+  );
+}
+
+function badStepsPause(runId: string, badSteps: number, reason: string | undefined): PauseError {
+  return new PauseError(
+    'TooManyBadSteps',
+    `${badSteps} updates in a row took no optimiser step; last: ${reason ?? 'unknown'}`,
+    {
+      hint: 'Lower actor.optim.lr or fix the data, then run petrel resume',
+      where: runId,
+    },
   );
 }

@@ -31,7 +31,7 @@ async function line(name: string): Promise<DoctorLine> {
 
 it('finds sound runs in order', async () => {
   await buildRun(await cli.store(), { done: 3, checkpoints: [2] });
-  expect(await line('runs')).toEqual({ name: 'runs', status: 'green', detail: 'the logs of the newest 1 are intact' });
+  expect(await line('runs')).toEqual({ name: 'runs', status: 'green', detail: 'the log of the only run is intact' });
 });
 
 it('names the runs that failed', async () => {
@@ -40,7 +40,7 @@ it('names the runs that failed', async () => {
   expect(await line('runs')).toEqual({
     name: 'runs',
     status: 'yellow',
-    detail: `the logs of the newest 1 are intact; 1 failed: ${runId}`,
+    detail: `the log of the only run is intact; 1 failed: ${runId}`,
     fix: `petrel status ${runId} says why`,
   });
 });

@@ -141,7 +141,8 @@ async function runs(home: string): Promise<DoctorResult> {
       problems.push(errorToJson(error).message);
     }
   }
-  const intact = `the logs of the newest ${ids.length} are intact`;
+  const intact =
+    ids.length === 1 ? 'the log of the only run is intact' : `the logs of the newest ${ids.length} are intact`;
   if (problems.length === 0 && failed.length > 0)
     return {
       status: 'yellow',
@@ -158,7 +159,8 @@ async function runs(home: string): Promise<DoctorResult> {
 
 async function stack(home: string): Promise<DoctorResult> {
   const { state, children, problems } = await stackHealth(home);
-  if (state === 'down') return { status: 'yellow', detail: 'down', fix: 'petrel up, or any petrel run, starts it' };
+  if (state === 'down')
+    return { status: 'yellow', detail: 'down', fix: 'petrel up starts it, and so does the next run' };
   if (state === 'up') return green(`up, ${children.length} processes`);
   return { status: 'red', detail: problems.join('; ') };
 }

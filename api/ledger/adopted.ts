@@ -1,6 +1,6 @@
 /**
- * Batches that a term with another arithmetic applies again: each repeats, field by field, the batch that the log behind
- * the term it adopts from has at the same iteration.
+ * Batches that a term with another arithmetic applies again. Each must repeat, field by field, the batch of the same
+ * iteration in the log of the term that it adopts from.
  */
 import { canonicalText } from './canonical.ts';
 import type { Objects } from './objects.ts';
@@ -10,12 +10,12 @@ import { either } from './shape.ts';
 import { beginOf } from './terms.ts';
 import { show } from './verdict.ts';
 
-/** The batch as it was made: with the term that holds it and the weights that its samples were drawn from. */
+/** The batch that is repeated, with the term that holds it and the weights that its samples were drawn from. */
 export interface Origin {
   readonly batch: Batch;
   readonly key: string;
   readonly term: Term;
-  /** Undefined when the record that says it cannot be read. */
+  /** Undefined when the record that contains it cannot be read. */
   readonly weights: string | undefined;
 }
 
@@ -23,7 +23,10 @@ type Terms = ReadonlyMap<number, Term>;
 
 const batchOrSeal = either(batchSealShape, batchShape);
 
-/** Undefined for a batch that is not adopted, and when what it repeats is damaged or missing, which is a fault. */
+/**
+ * Undefined for a batch that is not adopted. Also undefined when the repeated batch is damaged or missing, which is a
+ * fault.
+ */
 export async function originOf(
   objects: Objects,
   terms: Terms,
@@ -60,7 +63,10 @@ export async function originOf(
   return { batch: origin, key: found.key, term: holder, weights: await weightsBefore(objects, holder, k) };
 }
 
-/** The terms that may hold iteration k for a term that adopts it: of each log behind it the one whose part k is. */
+/**
+ * The terms that may hold iteration k for a term that adopts it: in each log that it may adopt from, the term to which
+ * iteration k belongs.
+ */
 function holdersOf(terms: Terms, term: Term, k: number): Term[] {
   const holders: Term[] = [];
   for (let at: Term | undefined = term; at !== undefined && adopts(at, k); ) {
@@ -75,7 +81,7 @@ function holdersOf(terms: Terms, term: Term, k: number): Term[] {
 const adopts = (term: Term, k: number): boolean =>
   term.adopts !== undefined && term.adopts.term < term.term && k > beginOf(term) && k <= term.adopts.until;
 
-/** A parent that is not older is a fault of its term, found there. */
+/** A parent that is not older is reported as a fault of its term. */
 function olderOf(terms: Terms, { term, parent }: Term): Term | undefined {
   return parent !== undefined && parent.term < term ? terms.get(parent.term) : undefined;
 }
@@ -100,14 +106,14 @@ function checkCopy({ faults }: Objects, origin: Batch, copy: Batch, key: string)
   for (const field of repeated) {
     const [expected, found] = [canonicalText(origin[field]), canonicalText(copy[field])];
     if (expected !== found)
-      faults.add(key, `${field} as the batch that it repeats has it: ${show(expected)}`, show(found));
+      faults.add(key, `${field}, as in the batch that it repeats: ${show(expected)}`, show(found));
   }
   for (const side of ['before', 'after'] as const)
     for (const counter of counters)
       faults.equal(key, `${side}.${counter} of the batch that it repeats:`, origin[side][counter], copy[side][counter]);
 }
 
-/** Where the term stood when iteration k was sampled. */
+/** The weights that iteration k was sampled with. */
 async function weightsBefore(objects: Objects, term: Term, k: number): Promise<string | undefined> {
   if (k - 1 === beginOf(term)) return term.startWeights;
   const update = await objects.find(objects.keys.update(term.term, k - 1), updateShape);

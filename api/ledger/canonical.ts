@@ -1,4 +1,4 @@
-/** The one text of a JSON value (RFC 8785): no blanks, keys ascending by code units. */
+/** The canonical text of a JSON value (RFC 8785): no white space, keys ascending by code units. */
 export function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

@@ -1,21 +1,23 @@
-/** The links of the log: each record names the one before it, and the state and counters that it left. */
+/**
+ * Checks the links of the log: each record names the record before it, and the state and counters after that record.
+ */
 import type { Iteration } from './iterations.ts';
 import type { Found, Objects } from './objects.ts';
 import type { Batch, LedgerCounters, Update } from './records.ts';
 import type { Branch } from './terms.ts';
 import { show } from './verdict.ts';
 
-/** What is known at a position; undefined parts are hidden by damage. */
+/** What is known at a position. A part is undefined when damage hides it. */
 export interface Standing {
   readonly position: number;
-  /** Of the record that ends here. */
+  /** Digest of the record that ends at this position. */
   readonly digest: string | undefined;
   readonly state: string | undefined;
   readonly weights: string | undefined;
   readonly counters: LedgerCounters | undefined;
 }
 
-/** Before the first term: a fork takes over the counters of its origin. */
+/** The position before the first term: a fork takes over the counters of its origin. */
 export function beforeFirst(first: Branch | undefined): Standing {
   const base = first?.term.base;
   return base === undefined ? beforeAll : { ...beforeAll, ...base };
@@ -41,7 +43,7 @@ export function beginTerm({ faults }: Objects, { term, key, digest, from }: Bran
   return { position: from, digest, state: term.startState, weights: term.startWeights, counters: before.counters };
 }
 
-/** Checks an iteration against what came before it, and says what it leaves. */
+/** Checks an iteration against the position before it. Returns what is known after it. */
 export function follow(
   objects: Objects,
   runId: string,
@@ -107,23 +109,23 @@ function checkUpdate(
   if (!allowed.includes(badSteps)) faults.add(key, `after.badSteps ${allowed.join(' or ')}`, String(badSteps));
 }
 
-/** Only what was applied moves the state. */
+/** Only an applied batch changes the state. */
 function checkOutcome({ faults }: Pick<Objects, 'faults'>, before: Standing, update: Update, key: string): void {
   const taken = update.steps.some((step) => step.taken);
   faults.equal(key, 'outcome', taken ? 'applied' : 'skipped', update.outcome);
   if (update.outcome === 'skipped') {
-    faults.equal(key, 'the state that it leaves as it was:', update.parentState, update.stateDigest);
+    faults.equal(key, 'the state before it, unchanged:', update.parentState, update.stateDigest);
     if (before.weights !== undefined)
-      faults.equal(key, 'the weights that it leaves as they were:', before.weights, update.weightsDigest);
+      faults.equal(key, 'the weights before it, unchanged:', before.weights, update.weightsDigest);
     if (update.reason === undefined) faults.add(key, 'a reason why it was skipped', 'none');
   } else if (update.stateDigest === update.parentState)
-    faults.add(key, 'another state than its parent: a step was taken', show(update.stateDigest));
+    faults.add(key, 'a state other than that of its parent: a step was taken', show(update.stateDigest));
 }
 
-/** One step for each learning rate, or none at all when the owner left the batch out. */
+/** There is one step for each learning rate, or none at all when the user skipped the batch. */
 function checkSteps({ faults }: Pick<Objects, 'faults'>, batch: Batch, update: Update, key: string): void {
   if (batch.decision === 'skip')
-    faults.equal(key, 'outcome of a batch that is to be skipped:', 'skipped', update.outcome);
+    faults.equal(key, 'outcome of a batch that must be skipped:', 'skipped', update.outcome);
   const leftOut = update.outcome === 'skipped' && update.steps.length === 0;
   if (!leftOut) faults.equal(key, 'optimiser steps', batch.learningRates.length, update.steps.length);
   update.steps.forEach(({ lr, gradNorm, taken }, s) => {

@@ -1,4 +1,8 @@
-/** What a batch is made of: its results, its tensors, and, when all is read, that both are the same samples. */
+/**
+ * Checks what a batch consists of: its results, its tensors, and, when everything is read, that both hold the same
+ * samples.
+ */
+import { at } from './at.ts';
 import type { InputFacts } from './inputs.ts';
 import type { Objects } from './objects.ts';
 import { packed } from './packing.ts';
@@ -14,11 +18,11 @@ export interface CompositionPorts {
   readonly results: Results;
   readonly inputs: InputFacts;
   readonly deep: boolean;
-  /** An object that retention may have taken. */
+  /** Accepts a missing object when retention may have removed it. */
   readonly absent: (k: number, key: string, why: string) => void;
 }
 
-/** `weights`: those at the position before. Returns how many samples were compared with their source. */
+/** `weights`: the weights at the position before. Returns how many samples were compared with their source. */
 export async function checkComposition(
   ports: CompositionPorts,
   batch: Batch,
@@ -46,7 +50,7 @@ export async function checkComposition(
   );
 }
 
-/** Every draw of the batch was sampled by the results it names, and by no others. */
+/** The results that a batch names must contain exactly the draws of the batch. */
 function checkCounts({ faults }: Objects, batch: Batch, key: string, parts: readonly Part[]): void {
   if (parts.length * 2 !== batch.results.length - 1) return;
   const [sampled, named] = [
@@ -67,7 +71,7 @@ async function neededTensors(
   return objects.tensors(blobKey, digest, deep);
 }
 
-/** undefined when a part is absent or damaged, or nothing was read. */
+/** Undefined when a part is missing or damaged, or when the data was not read. */
 async function sampledSources(
   ports: CompositionPorts,
   batch: Batch,
@@ -102,7 +106,7 @@ async function sampledSources(
   return whole && deep ? withPrompts(ports, batch, revision, all) : undefined;
 }
 
-/** Prompts must be those of the rows; a draw all of whose samples failed may have none. */
+/** Prompts must be the prompts of the rows. A draw whose samples all failed may have no prompt. */
 async function withPrompts(
   { objects, inputs }: CompositionPorts,
   batch: Batch,
@@ -131,7 +135,7 @@ async function withPrompts(
   return sources;
 }
 
-/** What is learnt are the rows themselves. */
+/** Supervised training learns the rows themselves, so the sequences are compared with the rows. */
 async function rowSources(
   { inputs, deep }: CompositionPorts,
   batch: Batch,
@@ -146,7 +150,7 @@ async function rowSources(
     tokens &&
     new Map(
       batch.draws.map(({ draw, row }, i) => {
-        const { prompt = new Int32Array(), response = new Int32Array() } = tokens[i] ?? {};
+        const { prompt, response = new Int32Array() } = at(tokens, i);
         return [sourceName(draw, 0), { row, prompt, response }];
       }),
     )

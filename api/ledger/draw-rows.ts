@@ -1,7 +1,8 @@
 /**
- * Which row a draw reads, implemented a second time from the description of `feistel-v1`: a balanced Feistel network of 8 rounds
- * over the least even number of bits that holds the rows, walked until it lands inside; keyed by (seed, pass). In
- * BigInt, where the writer of the records uses 32-bit numbers.
+ * Which row a draw reads: a second implementation of `feistel-v1`, written from its description. It is a balanced
+ * Feistel network of 8 rounds, keyed by (seed, pass), over the least even number of bits that can number all rows. It
+ * is applied again until the result is a row number. It uses BigInt; the code that writes the records uses 32-bit
+ * numbers.
  */
 const bits32 = 0xffff_ffffn;
 const golden = 0x9e37_79b9n;

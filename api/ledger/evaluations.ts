@@ -1,4 +1,4 @@
-/** Validations: of the weights at their position, and the accuracy that their scores give. */
+/** Checks validations: which weights they used, and whether their accuracy follows from their scores. */
 import type { InputFacts } from './inputs.ts';
 import type { Objects } from './objects.ts';
 import { evaluationShape, scoreTableShape } from './records.ts';
@@ -14,7 +14,7 @@ export interface EvaluationPorts {
   readonly inputs: InputFacts;
   readonly runId: string;
   readonly deep: boolean;
-  /** An object that retention may have taken. */
+  /** Accepts a missing object when retention may have removed it. */
   readonly absent: (k: number, key: string, why: string) => void;
 }
 
@@ -38,7 +38,10 @@ export async function checkEvaluations(
   return [...found].sort((a, b) => a - b);
 }
 
-/** Every policy inside a term that was due to be validated has its record; the last one of a term may not have got there. */
+/**
+ * Every policy that was due for validation inside a term must have a record. The last policy of a term may have none
+ * yet.
+ */
 export async function checkValidations(
   { objects }: Pick<EvaluationPorts, 'objects'>,
   path: readonly Branch[],
@@ -50,7 +53,7 @@ export async function checkValidations(
     if (revision?.inputs.validation === undefined) continue;
     const { test_freq: every, val_before_train: base } = revision.recipe.trainer;
     const isDue = (k: number) => (k === 0 ? base : every > 0 && k % every === 0);
-    // Where a later term begins the policy was validated in the term before, or in neither.
+    // The policy at the start of a later term was validated in the term before it, or in neither of the two.
     const first = branch.term.parent === undefined ? branch.from : branch.from + 1;
     for (let k = first; k < (branch.until ?? end); k++) {
       const key = objects.keys.evaluation(branch.term.term, k);

@@ -1,4 +1,4 @@
-/** Each thing that may be wrong with a run is found and named, even where all digests were made to agree with the lie. */
+/** Each possible fault of a run is found and named, even when all digests agree with the forged record. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -195,7 +195,7 @@ describe('what is missing or damaged', () => {
     flip(keys.dataset(inputs.train, 'rows.jsonl'));
     expect(await faults()).toEqual([
       toTell(keys.model(inputs.model, 'config.json'), /digest/),
-      toTell(`datasets/${inputs.train}`, /files that its name is the digest of/),
+      toTell(`datasets/${inputs.train}`, /files whose digest names the dataset/),
     ]);
   });
 });
@@ -205,7 +205,7 @@ describe('a lie that all digests agree with', () => {
   const tellsOnly = async (key: string, ...told: readonly (readonly [expected: RegExp, found?: RegExp])[]) =>
     expect(await faults()).toEqual(told.map(([expected, found]) => toTell(key, expected, found)));
 
-  it('a draw that comes twice', async () => {
+  it('a draw that occurs twice', async () => {
     await forger.batch(3, ({ draws }) => void (draws[0] = { ...draws[0]!, draw: 1 }));
     expect(await faults()).toContainEqual(toTell(forger.key.batch(3), /draw 4/, /draw 1 a second time/));
   });
@@ -279,7 +279,7 @@ describe('a lie that all digests agree with', () => {
     await forger.tensors(2, (tensors) => ({ ...tensors, microSamples: Int32Array.of(0, 1, 1) }));
     await tellsOnly(
       await blobOf(2, 'tensors'),
-      [/each sample once in step 0/, /1 come twice/],
+      [/each sample once in step 0/, /1 occur twice/],
       [/sample 1 trained once/, /2 times/],
       [/sample 2 trained once/, /0 times/],
     );
@@ -320,7 +320,7 @@ describe('a lie that all digests agree with', () => {
       forger.key.result(made),
       ({ output }) => void ((output as { metrics: object }).metrics = {}),
     );
-    await tellsOnly(forger.key.batch(2), [/metrics as its result has it: {}/]);
+    await tellsOnly(forger.key.batch(2), [/metrics, as in its result: {}/]);
   });
 
   it('an update of another batch', async () => {
@@ -337,11 +337,11 @@ describe('a lie that all digests agree with', () => {
 
   it('an update that left the state as it was, and a skipped one that did not', async () => {
     await forger.update(4, (update) => void (update.stateDigest = update.parentState));
-    expect(await faults()).toContainEqual(toTell(forger.key.update(4), /another state than its parent/));
+    expect(await faults()).toContainEqual(toTell(forger.key.update(4), /a state other than that of its parent/));
     await forger.update(4, (update) =>
       Object.assign(update, { outcome: 'skipped', reason: 'so', stateDigest: stateAt(4), steps: [] }),
     );
-    expect(await faults()).toContainEqual(toTell(forger.key.update(4), /the state that it leaves as it was/));
+    expect(await faults()).toContainEqual(toTell(forger.key.update(4), /the state before it, unchanged/));
   });
 
   it.each(['cursor', 'optimizerSteps', 'badSteps', 'klCoef'] as const)('a wrong %s after an update', async (name) => {
@@ -484,7 +484,7 @@ describe('terms', () => {
   it('may skip only draws that have no other outcome', async () => {
     await redone(true, (term) => void (term.skippedDraws = [[4, 6]]));
     expect(await faults(false)).toContainEqual(
-      toTell(forger.key.batch(3, 2), /nothing of draw 4: a term skips it/, /outcome trained/),
+      toTell(forger.key.batch(3, 2), /no outcome for draw 4: a term skips it/, /outcome trained/),
     );
     await forger.change<{ skippedDraws: number[][] }>(
       forger.key.term(2),

@@ -1,4 +1,4 @@
-/** What a run reads besides its records: model, rows and scorer, all by digest. */
+/** What a run reads besides its records: model, rows and scorer, each identified by its digest. */
 import { createHash } from 'node:crypto';
 import { canonicalText } from './canonical.ts';
 import { digestOfBytes, pieceBytes } from './objects.ts';
@@ -10,13 +10,13 @@ import { integers, offsets } from './tensors.ts';
 /** Tokens of a row. */
 export interface RowTokens {
   readonly prompt: Int32Array;
-  /** Of rows to learn. */
+  /** Tokens of a row in supervised training. */
   readonly response?: Int32Array;
 }
 
 export interface Rows {
   readonly count: number;
-  /** In the order of `rows`. undefined: they could not be made; when rows cannot be read, that is a fault. */
+  /** In the order of `rows`. Undefined when they could not be made. A row that cannot be read is a fault. */
   tokens(rows: readonly number[], model: string): Promise<readonly RowTokens[] | undefined>;
 }
 
@@ -51,14 +51,16 @@ export class InputFacts {
     else faults.equal(keys.blob(module), 'digest', module, digestOfBytes(bytes));
   }
 
-  /** Rows by dataset digest, checked. undefined when damaged or absent. */
+  /** Rows by dataset digest, checked. Undefined when they are damaged or missing. */
   rows(dataset: string): Promise<Rows | undefined> {
     const known = this.#rows.get(dataset) ?? this.#readRows(dataset);
     this.#rows.set(dataset, known);
     return known;
   }
 
-  /** The files of a dataset are there. Of format 2, blocks whose bytes are read anyway are looked at then. */
+  /**
+   * Checks that the files of a dataset exist. For format 2, blocks that are read anyway are checked when they are read.
+   */
   async #sizes(dataset: string, revisionKey: string, withBlocks: boolean): Promise<void> {
     const { faults } = this.#objects;
     const why = `rows: ${revisionKey} names them`;
@@ -78,7 +80,7 @@ export class InputFacts {
     }
   }
 
-  /** What a dataset without an index must have. Beside blocks that is the index. */
+  /** The files that a dataset without an index must have. A dataset in blocks must have an index. */
   async #wholeNames(dataset: string): Promise<readonly string[]> {
     const names = await this.#objects.store.children(`datasets/${dataset}/`);
     return names.some((name) => /^[0-9a-f]{64}\.jsonl$/.test(name))
@@ -86,7 +88,7 @@ export class InputFacts {
       : ['tokens.safetensors', 'rows.jsonl'];
   }
 
-  /** The index of format 2; undefined when there is none. */
+  /** The index of format 2; undefined when the dataset has none. */
   #index(dataset: string): Promise<DatasetIndex | 'damaged' | undefined> {
     const known = this.#indices.get(dataset) ?? this.#readIndex(dataset);
     this.#indices.set(dataset, known);
@@ -100,7 +102,7 @@ export class InputFacts {
     const files = { 'index.json': digestOfBytes(bytes) };
     const found = digestOfBytes(canonicalText({ format: 2, files }));
     if (found !== dataset) {
-      this.#objects.faults.add(`datasets/${dataset}`, 'an index that its name is the digest of', `one of ${found}`);
+      this.#objects.faults.add(`datasets/${dataset}`, 'an index whose digest names the dataset', `one of ${found}`);
       return 'damaged';
     }
     const index = this.#objects.tried(key, 'an index of blocks', () =>
@@ -115,7 +117,7 @@ export class InputFacts {
     return index === undefined ? this.#readWhole(dataset) : this.#readBlocks(dataset, index);
   }
 
-  /** Every block by its digest; one of them is in memory. */
+  /** Checks every block against its digest. Only one block is in memory at a time. */
   async #readBlocks(dataset: string, index: DatasetIndex): Promise<Rows | undefined> {
     const { faults } = this.#objects;
     let next = 0;
@@ -157,7 +159,7 @@ export class InputFacts {
     }
     const found = digestOfBytes(canonicalText({ format: 1, files }));
     if (found !== dataset) {
-      this.#objects.faults.add(`datasets/${dataset}`, 'files that its name is the digest of', `files of ${found}`);
+      this.#objects.faults.add(`datasets/${dataset}`, 'files whose digest names the dataset', `files of ${found}`);
       return undefined;
     }
     const key = `datasets/${dataset}/${names[0]}`;
@@ -209,7 +211,7 @@ function linesOf(bytes: Uint8Array): number {
   return lines;
 }
 
-/** Never a whole model in memory. */
+/** Hashes a model in pieces: a whole model may not fit in memory. */
 export async function digestInPieces(objects: Objects, key: string, size: number): Promise<string> {
   const hash = createHash('sha256');
   for (let at = 0; at < size; at += pieceBytes) {

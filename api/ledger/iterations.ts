@@ -1,4 +1,6 @@
-/** The batch and update records of a branch, one position at a time; holes and what follows a seal are faults. */
+/**
+ * Reads the batch and update records of a branch, one position at a time. Holes, and records after a seal, are faults.
+ */
 import { digestOfBytes } from './objects.ts';
 import type { Found, Objects } from './objects.ts';
 import { batchSealShape, batchShape, updateSealShape, updateShape } from './records.ts';
@@ -14,7 +16,7 @@ export interface Iteration {
   readonly update: Found<Update>;
 }
 
-/** What lies at a position: an iteration, or the end of the term. */
+/** What is at a position: an iteration, or the end of the term. */
 interface Position {
   readonly k: number;
   readonly batch: Found<Of<typeof batchSealShape> | Batch>;
@@ -26,7 +28,7 @@ const updateOrSeal = either(updateSealShape, updateShape);
 
 export async function* iterationsOf(objects: Objects, branch: Branch): AsyncGenerator<Iteration> {
   const t = branch.term.term;
-  // Read before the walk: a running run appends during the walk, and new records are no fault.
+  // This is read before the walk, because a running run appends during the walk. Its new records are no fault.
   const listed = await positionsOf(objects, t);
   for (let k = branch.from + 1; k <= (branch.until ?? Number.POSITIVE_INFINITY); k++) {
     const iteration = await readIteration(objects, t, k);
@@ -50,7 +52,10 @@ export async function* iterationsOf(objects: Objects, branch: Branch): AsyncGene
   }
 }
 
-/** What older terms hold beyond the position that is built on. They must be sealed, so that nothing is appended any more. */
+/**
+ * Iterations of older terms after the position that a later term builds on. Such a term must be sealed, so that nothing
+ * can be appended to it.
+ */
 export async function abandonedAfter(objects: Objects, { term, from, until }: OlderTerm): Promise<AbandonedBranch> {
   let iterations = 0;
   for (let k = until + 1; ; k++) {
@@ -71,12 +76,12 @@ export async function abandonedAfter(objects: Objects, { term, from, until }: Ol
 async function readIteration(objects: Objects, t: number, k: number): Promise<Position> {
   const batch = await objects.find(objects.keys.batch(t, k), batchOrSeal);
   const update = await objects.find(objects.keys.update(t, k), updateOrSeal);
-  // Both may have been written between the two reads.
+  // Both records may have been written between the two reads.
   const again = batch.type === 'absent' && update.type !== 'absent';
   return { k, batch: again ? await objects.find(batch.key, batchOrSeal) : batch, update };
 }
 
-/** Not closed by a seal here. */
+/** No seal closes the term at this position. */
 function isOpen(position: Position): position is Iteration {
   const { batch, update } = position;
   return (
@@ -97,7 +102,10 @@ const isThere = async (objects: Objects, t: number, k: number) =>
   (await objects.size(objects.keys.batch(t, k))) !== undefined ||
   (await objects.size(objects.keys.update(t, k))) !== undefined;
 
-/** The next position that holds a decision although k has none, or no update: a hole. undefined where the branch ends. */
+/**
+ * The next position that holds a decision although position k has no batch or no update, which is a hole. Undefined
+ * where the branch ends.
+ */
 async function jumpTo(
   objects: Objects,
   { term: { term: t }, until }: Branch,
@@ -115,7 +123,9 @@ async function jumpTo(
   return undefined;
 }
 
-/** Its parent is what it closes: the batch that waits, or the update before it, or the term itself. */
+/**
+ * The parent of a seal is the record that it closes: the batch that waits, the update before it, or the term itself.
+ */
 async function checkSeal(objects: Objects, t: number, from: number, { k, batch, update }: Position): Promise<void> {
   const [seal, closed] =
     batch.type === 'read' && 'owner' in batch.record

@@ -1,4 +1,7 @@
-/** Where the objects of a run lie, from core/records/FORMAT.md. Spelled again: a verifier shares nothing with the writers. */
+/**
+ * The keys of a run's objects, from core/records/FORMAT.md. They are written a second time here, because the verifier
+ * shares no code with the writers.
+ */
 
 export interface LedgerKeys {
   readonly run: string;

@@ -1,4 +1,7 @@
-/** Reading a run's objects: bytes as stored, by own digest. What cannot be read is a fault, never an exception. */
+/**
+ * Reads a run's objects: their bytes as stored, checked by digest. An object that cannot be read is a fault, never an
+ * exception.
+ */
 import { createHash } from 'node:crypto';
 import type { Store } from '../../core/ports.ts';
 import { canonicalText } from './canonical.ts';
@@ -10,7 +13,7 @@ import { DamagedTensors, headerOf, readTensors } from './tensors.ts';
 import type { Tensors } from './tensors.ts';
 import { Faults, show } from './verdict.ts';
 
-/** A record with the digest of its bytes. `damaged`: it is there, and says nothing. */
+/** A record with the digest of its bytes. `damaged`: it exists but cannot be read. */
 export type Found<T> =
   | { readonly type: 'absent'; readonly key: string }
   | { readonly type: 'damaged'; readonly key: string; readonly digest: string }
@@ -18,7 +21,7 @@ export type Found<T> =
 
 export const digestOfBytes = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Pieces in which large objects are read. */
+/** Large objects are read in pieces of this size. */
 export const pieceBytes = 8 * 1024 * 1024;
 
 export class Objects {
@@ -27,7 +30,7 @@ export class Objects {
   readonly faults = new Faults();
   objects = 0;
   bytes = 0;
-  /** Records carry a digest of themselves, since the last one of a log is named by no other. */
+  /** Each record contains a checksum of its own content, because no other record names the last record of a log. */
   #checked = 0;
   readonly #unchecked: string[] = [];
 
@@ -36,7 +39,7 @@ export class Objects {
     this.keys = ledgerKeys(runId);
   }
 
-  /** A record that may be absent. */
+  /** A record that may be missing. */
   async find<T>(key: string, shape: Shape<T>): Promise<Found<T>> {
     const bytes = await this.get(key);
     if (bytes === undefined) return { type: 'absent', key };
@@ -49,14 +52,14 @@ export class Objects {
     }
   }
 
-  /** As `find`; that it is absent is a fault. */
+  /** Like `find`, but a missing record is a fault. */
   async need<T>(key: string, shape: Shape<T>, why: string): Promise<T | undefined> {
     const found = await this.find(key, shape);
     if (found.type === 'absent') this.faults.add(key, `an object: ${why}`, 'nothing');
     return found.type === 'read' ? found.record : undefined;
   }
 
-  /** Bytes whose digest is known. undefined when absent or damaged; the latter is a fault. */
+  /** Bytes whose digest is known. Undefined when they are missing or damaged; damage is a fault. */
   async fact(key: string, digest: string): Promise<Uint8Array | undefined> {
     const bytes = await this.get(key);
     if (bytes === undefined) return undefined;
@@ -74,7 +77,10 @@ export class Objects {
     return this.tried(key, 'a JSON object', () => shape(JSON.parse(utf8(bytes)), 'value'));
   }
 
-  /** Tensors with their data, checked by digest; without data when not `deep`. undefined when absent or damaged. */
+  /**
+   * Tensors with their data, checked by digest; without data when not `deep`. Undefined when they are missing or
+   * damaged.
+   */
   async tensors(key: string, digest: string | undefined, deep: boolean): Promise<Tensors | undefined> {
     if (!deep) return this.#header(key);
     const bytes = digest === undefined ? await this.get(key) : await this.fact(key, digest);
@@ -95,7 +101,7 @@ export class Objects {
     return bytes;
   }
 
-  /** The answer, or undefined and a fault. */
+  /** The value of `answer`. When it throws, a fault is added and the result is undefined. */
   tried<T>(key: string, expected: string, answer: () => T): T | undefined {
     try {
       return answer();
@@ -105,17 +111,16 @@ export class Objects {
     }
   }
 
-  /** Every record of a run has a check, or none has: then it is older than checks. */
+  /** Either every record of a run has a checksum or none has: runs of older petrel versions have none. */
   tellUnchecked(): void {
     if (this.#checked === 0) return;
-    for (const key of this.#unchecked)
-      this.faults.add(key, 'a record with a check of its content', 'a record without one');
+    for (const key of this.#unchecked) this.faults.add(key, 'a record with a checksum', 'a record without a checksum');
   }
 
   async #header(key: string): Promise<Tensors | undefined> {
     const size = await this.size(key);
     if (size === undefined) return undefined;
-    const first = size < 8 ? new Uint8Array() : await this.get(key, [0, 8]); // an empty range is refused by some stores
+    const first = size < 8 ? new Uint8Array() : await this.get(key, [0, 8]); // some stores refuse an empty range
     const length = this.tried(key, 'safetensors', () => headerOf(first ?? new Uint8Array(), size));
     if (length === undefined) return undefined;
     const json = await this.get(key, [8, 8 + length]);

@@ -1,6 +1,7 @@
 /**
- * Checks that every draw has exactly one outcome. Draws are numbered from 0 to the cursor: each number is in one batch,
- * in order, or is skipped by a term, and has the dataset row that the seed gives. One sample uses each place in a batch.
+ * Checks that every draw has exactly one outcome. Draws are numbered from 0 up to the cursor. Each draw is in exactly
+ * one batch, in ascending order, or is skipped by a term. Each reads the dataset row that the seed gives. Each place in
+ * a batch is used by one sample.
  */
 import { DrawRows } from './draw-rows.ts';
 import type { Objects } from './objects.ts';
@@ -12,23 +13,23 @@ export class DrawOutcomes {
   readonly #objects: Objects;
   readonly counts: OutcomeCounts = { trained: 0, filtered: 0, failed: 0, surplus: 0, stale: 0, skipped: 0 };
   samplesTrained = 0;
-  /** Draws that a term skips: half-open ranges, inherited ones again. */
+  /** Draws that a term skips, as half-open ranges. Inherited ranges are repeated. */
   readonly #skipped: { readonly start: number; readonly end: number }[] = [];
   #first = 0;
   #next = 0;
-  /** Rows by revision: the newest one that was asked for. */
+  /** Rows by revision; only the revision of the last request is kept. */
   #rows: { readonly revision: Revision; readonly of: DrawRows } | undefined;
 
   constructor(objects: Objects) {
     this.#objects = objects;
   }
 
-  /** Draws that have an outcome so far. */
+  /** The number of draws that have an outcome so far. */
   get draws(): number {
     return this.#next - this.#first;
   }
 
-  /** A fork checks only its own draws: those before its start belong to the run it was forked from. */
+  /** A fork checks only its own draws: the earlier ones belong to the run it was forked from. */
   startAt(cursor: number): void {
     this.#first = this.#next = cursor;
   }
@@ -46,7 +47,7 @@ export class DrawOutcomes {
     }
   }
 
-  /** A batch and its update, which may be missing or damaged. */
+  /** Checks a batch and its update, which may be missing or damaged. */
   add(batch: Batch, update: Update | undefined, revision: Revision | undefined, key: string): void {
     const { faults } = this.#objects;
     if (batch.before.cursor !== this.#next) {
@@ -71,7 +72,7 @@ export class DrawOutcomes {
     if (draw.draw < this.#next) faults.add(key, `draw ${this.#next}`, `draw ${draw.draw} a second time`);
     else if (draw.draw > this.#next) faults.add(key, `an outcome for draw ${this.#next}`, `draw ${draw.draw} next`);
     if (this.#rangeOf(draw.draw) !== undefined)
-      faults.add(key, `nothing of draw ${draw.draw}: a term skips it`, `outcome ${draw.fate}`);
+      faults.add(key, `no outcome for draw ${draw.draw}: a term skips it`, `outcome ${draw.fate}`);
     this.#next = Math.max(this.#next, draw.draw + 1);
     if (revision === undefined) return;
     faults.equal(key, `row of draw ${draw.draw}`, this.#rowOf(draw.draw, revision), draw.row);
@@ -79,7 +80,7 @@ export class DrawOutcomes {
     faults.equal(key, `samples of draw ${draw.draw}:`, kind === 'sft' ? 1 : rollout.n, draw.samples.length);
   }
 
-  /** Advances over draws below `limit` that terms skip. */
+  /** Moves past the draws below `limit` that terms skip. */
   #skipUpTo(limit: number): void {
     for (
       let range = this.#rangeOf(this.#next);
@@ -96,7 +97,7 @@ export class DrawOutcomes {
     return this.#skipped.find(({ start, end }) => start <= draw && draw < end);
   }
 
-  /** Samples take the places 0, 1, 2 … of the batch, each once; only draws that are trained on have any. */
+  /** Samples use the places 0, 1, 2 … of the batch, each once. Only draws that are trained on have samples. */
   #places({ draws }: Batch, key: string): void {
     const { faults } = this.#objects;
     const used = new Set<number>();

@@ -1,4 +1,5 @@
-/** How a batch is walked over: every sample once in every epoch, and in no step twice. */
+/** Checks how a batch is split into steps: every epoch uses every sample once, and no step uses a sample twice. */
+import { at } from './at.ts';
 import type { Objects } from './objects.ts';
 import type { Batch, Revision } from './records.ts';
 import { integers, lengthOf, offsets } from './tensors.ts';
@@ -27,7 +28,7 @@ export function packed(
   });
 }
 
-/** Sizes that its header tells. */
+/** Checks the sizes that the header gives. */
 function checkSizes(
   { faults }: Objects,
   key: string,
@@ -56,14 +57,14 @@ function checkWalk({ faults }: Objects, key: string, tensors: Tensors, samples: 
   const steps = offsets(tensors, 'step_offsets', micros.length - 1);
   const times = new Int32Array(samples);
   for (let s = 0; s + 1 < steps.length; s++) {
-    const inStep = members.subarray(micros[steps[s] ?? 0], micros[steps[s + 1] ?? 0]);
+    const inStep = members.subarray(at(micros, at(steps, s)), at(micros, at(steps, s + 1)));
     const distinct = new Set(inStep);
     if (distinct.size !== inStep.length)
-      faults.add(key, `each sample once in step ${s}`, `${inStep.length - distinct.size} come twice`);
+      faults.add(key, `each sample once in step ${s}`, `${inStep.length - distinct.size} occur twice`);
     for (const sample of inStep) {
       if (sample < 0 || sample >= samples)
         faults.add(key, `samples 0 to ${samples - 1}`, `sample ${sample} in step ${s}`);
-      else times[sample] = (times[sample] ?? 0) + 1;
+      else times[sample] = at(times, sample) + 1;
     }
   }
   times.forEach((found, sample) => {

@@ -1,17 +1,14 @@
-/**
- * The learning rate that a recipe gives an optimiser step, implemented a second time from docs/recipe-keys.md,
- * "actor.optim".
- */
+/** The learning rate of an optimiser step: a second implementation, written from docs/recipe-keys.md, "actor.optim". */
 import type { Objects } from './objects.ts';
 import type { Batch, LedgerRecipe, RateSettings, Revision } from './records.ts';
 
-/** Iterations that a recipe wants. */
+/** The number of iterations that a recipe asks for. */
 export function wantedIterations({ recipe, inputs }: Pick<Revision, 'recipe' | 'inputs'>): number {
   const { total_training_steps: steps, total_epochs: epochs } = recipe.trainer;
   return steps ?? Math.max(1, Math.floor((inputs.trainRows * epochs) / recipe.data.train_batch_size));
 }
 
-/** Every learning rate of a batch is the one of its optimiser step, but for rounding. */
+/** Every learning rate of a batch must be the rate of its optimiser step, except for rounding. */
 export function checkRates({ faults }: Objects, batch: Batch, revision: Revision, key: string): void {
   batch.learningRates.forEach((found, s) => {
     const step = batch.before.optimizerSteps + s;
@@ -21,7 +18,7 @@ export function checkRates({ faults }: Objects, batch: Batch, revision: Revision
   });
 }
 
-/** Rate of an optimiser step, counted from 0. */
+/** The rate of an optimiser step; steps count from 0. */
 export function rateOf(revision: Pick<Revision, 'recipe' | 'inputs'>, step: number): number {
   const { optim } = revision.recipe.actor;
   const length = optim.total_training_steps ?? wantedIterations(revision) * stepsOfIteration(revision.recipe);
@@ -32,7 +29,7 @@ function stepsOfIteration({ kind, data, actor }: LedgerRecipe): number {
   return kind === 'sft' ? 1 : Math.ceil(data.train_batch_size / actor.ppo_mini_batch_size) * actor.ppo_epochs;
 }
 
-/** Share of the peak rate at a step: up in a line, then as the schedule says. */
+/** Share of the peak rate at a step: it rises linearly during the warm-up, then follows the schedule. */
 function share(optim: RateSettings, at: number, length: number): number {
   const { lr_scheduler_type: type, lr_warmup_steps: steps, min_lr_ratio: least, num_cycles: cycles } = optim;
   const warmup = steps > 0 ? steps : Math.floor(optim.lr_warmup_steps_ratio * length);

@@ -49,7 +49,7 @@ const rate = object({
 });
 export type RateSettings = Of<typeof rate>;
 
-/** What of the recipe decides which samples an iteration has, and its steps. */
+/** The recipe keys that decide which samples and steps an iteration has. */
 const recipe = object({
   kind: oneOf('rl', 'sft'),
   seed: integer,
@@ -78,13 +78,13 @@ export const termShape = object({
   term: positive,
   parent: optional(object({ term: positive, position: count, record: digest })),
   base: optional(object({ position: count, counters: countersShape })),
-  /** Triples: term, position where it begins, revision. */
+  /** Triples: term, the position where it begins, and its revision. */
   lineage: optional(list(list(count))),
   revision: optional(positive),
   startState: digest,
   startWeights: digest,
   profile: object({ id: text }),
-  /** Iterations up to `until` repeat the batches of the log behind `term`. */
+  /** The iterations up to `until` repeat the batches of the log that `term` belongs to. */
   adopts: optional(object({ term: positive, until: count })),
   /** Half-open ranges. */
   skippedDraws: list(list(count)),
@@ -124,7 +124,7 @@ export const batchShape = object({
 });
 export type Batch = Of<typeof batchShape>;
 
-/** In place of a batch or an update: nothing can be appended to the term. */
+/** Takes the place of a batch or an update: nothing can be appended to the term after it. */
 const sealFields = {
   format,
   runId: text,

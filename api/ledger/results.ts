@@ -1,4 +1,8 @@
-/** The job results that a batch or a validation names: they exist, are what they claim, and serve one iteration only. */
+/**
+ * The job results that a batch or a validation names. They must exist and match their digests, and only one iteration
+ * may use each of them.
+ */
+import { at } from './at.ts';
 import { canonicalText } from './canonical.ts';
 import type { Objects } from './objects.ts';
 import { resultShape, rewardOutputShape, rolloutOutputShape } from './records.ts';
@@ -17,14 +21,16 @@ type Output = Readonly<Record<string, unknown>>;
 
 export class Results {
   readonly #objects: Objects;
-  /** Which batch was made of a result. */
+  /** The batch that uses each result. */
   readonly #owners = new Map<string, string>();
 
   constructor(objects: Objects) {
     this.#objects = objects;
   }
 
-  /** Rollouts with their rewards, in order of draws. The last result of a batch is the job that made it. */
+  /**
+   * Rollouts with their rewards, in order of draws. The last result of a batch belongs to the job that made the batch.
+   */
   async ofBatch(batch: Batch, key: string): Promise<Part[]> {
     for (const jobId of batch.results) {
       const owner = this.#owners.get(jobId);
@@ -39,14 +45,14 @@ export class Results {
     return this.parts(batch.results.slice(0, -1), key);
   }
 
-  /** A rollout and its reward, one pair behind the other. */
+  /** Pairs of a rollout and its reward, one after the other. */
   async parts(jobIds: readonly string[], key: string): Promise<Part[]> {
     const outputs = await this.#outputs(jobIds, ['rollout', 'reward'], key);
     const parts: Part[] = [];
     for (let i = 0; i + 1 < outputs.length; i += 2) {
       const [rollout, reward] = [outputs[i], outputs[i + 1]];
       if (rollout === undefined || reward === undefined) continue;
-      const where = this.#objects.keys.result(jobIds[i] ?? '');
+      const where = this.#objects.keys.result(at(jobIds, i));
       const part = this.#objects.tried(where, 'outputs of a rollout and its reward', () => ({
         ...rolloutOutputShape(rollout, 'rollout'),
         ...rewardOutputShape(reward, 'reward'),
@@ -58,12 +64,12 @@ export class Results {
     return parts;
   }
 
-  /** Outputs in order; undefined where one is damaged or absent. `stages` come in turn. */
+  /** Outputs in order; undefined where one is damaged or missing. The jobs have the `stages` in turn. */
   async #outputs(jobIds: readonly string[], stages: readonly string[], key: string): Promise<(Output | undefined)[]> {
     const { faults, keys } = this.#objects;
     const outputs: (Output | undefined)[] = [];
     for (const [i, jobId] of jobIds.entries()) {
-      const stage = stages[i % stages.length] ?? '';
+      const stage = at(stages, i % stages.length);
       if (!new RegExp(`^${stage}-[0-9a-f]{32}$`).test(jobId)) {
         faults.add(key, `the result of a ${stage} job`, show(jobId));
         outputs.push(undefined);
@@ -78,7 +84,7 @@ export class Results {
     return outputs;
   }
 
-  /** The batch record decides what the job proposed. */
+  /** The job proposes values, and the batch record decides: both must be equal. */
   #compare(batch: Batch, made: Output, key: string): void {
     for (const field of [
       'tensors',
@@ -94,7 +100,7 @@ export class Results {
         value === undefined ? 'nothing' : canonicalText(value),
       );
       if (proposed !== decided)
-        this.#objects.faults.add(key, `${field} as its result has it: ${show(proposed)}`, show(decided));
+        this.#objects.faults.add(key, `${field}, as in its result: ${show(proposed)}`, show(decided));
     }
   }
 }

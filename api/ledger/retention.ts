@@ -1,17 +1,20 @@
-/** What retention has decided about a run: read from its entries, since nothing else may excuse an object that is gone. */
+/** What retention has decided about a run, read from its entries: only these entries excuse a missing object. */
 import type { Objects } from './objects.ts';
 import { retentionShape } from './records.ts';
 
 export interface Retention {
-  /** No run goes back before this position. */
+  /** No resume or fork can start before this position. */
   readonly floor: number;
-  /** Every key that an entry marked for removal. */
+  /** Every key that an entry has marked for removal. */
   readonly marked: ReadonlySet<string>;
-  /** Checkpoints that were found whole and are kept. */
+  /** Checkpoints that retention verified and keeps. */
   readonly verified: readonly string[];
 }
 
-/** Entries are dense from 1. Read after everything else: a janitor at work only adds to them. */
+/**
+ * Entries are numbered from 1 without gaps. They are read after everything else, because a running janitor only adds
+ * entries.
+ */
 export async function readRetention(objects: Objects, runId: string): Promise<Retention> {
   const marked = new Set<string>();
   const highest = await highestOf(objects);
@@ -30,7 +33,7 @@ export async function readRetention(objects: Objects, runId: string): Promise<Re
   }
 }
 
-/** The listing only says where a hole hides more. */
+/** The listing only shows that later entries exist after a hole. */
 async function highestOf({ store, keys }: Objects): Promise<number> {
   const numbers = (await store.children(keys.retentions)).map((name) => Number(name.replace('.json', '')));
   return numbers.filter(Number.isSafeInteger).reduce((highest, n) => Math.max(highest, n), 0);

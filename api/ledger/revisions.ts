@@ -1,4 +1,4 @@
-/** The recipe revisions of a run: dense from 1, in force in the terms that name them. */
+/** The recipe revisions of a run: numbered from 1 without gaps, and used by the terms that name them. */
 import type { Objects } from './objects.ts';
 import { revisionShape } from './records.ts';
 import type { Batch, Revision, Term } from './records.ts';
@@ -30,7 +30,7 @@ export class Revisions {
     }
   }
 
-  /** What the newest term goes by: one that nobody took up is a newer number, and means nothing. */
+  /** The revision of the newest term. A newer revision that no term names has no effect. */
   inForce(newest: Branch | undefined): Revision | undefined {
     return this.#all.get(newest?.term.revision ?? 1);
   }
@@ -39,7 +39,7 @@ export class Revisions {
     return [...this.#all.values()].filter((one) => one !== undefined);
   }
 
-  /** The revision that a batch names: its term's. Along the log they only go up. */
+  /** The revision that a batch names must be its term's. Along the log the number never falls. */
   of(batch: Batch, term: Term, key: string): Revision | undefined {
     const { faults } = this.#objects;
     faults.equal(key, 'revision of its term:', term.revision ?? 1, batch.revision);

@@ -83,7 +83,7 @@ describe('rows in blocks', () => {
   it('have an index that their name is the digest of', async () => {
     flip(keys.dataset(dataset, 'index.json'));
     expect(await faultsOf(false)).toEqual([
-      expect.stringMatching(`^datasets/${dataset}: expected an index that its name is the digest of`),
+      expect.stringMatching(`^datasets/${dataset}: expected an index whose digest names the dataset`),
     ]);
     await store.remove(keys.dataset(dataset, 'index.json'));
     expect(await faultsOf(false)).toEqual([

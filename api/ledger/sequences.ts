@@ -1,20 +1,21 @@
 /**
- * What a batch trains on is what was sampled: token by token and bit by bit, every place of the batch against the
- * trajectory of its draw and sample, or, where rows are learnt, against the row.
+ * Checks that a batch trains on what was sampled: each place of the batch is compared, token by token and bit by bit,
+ * with the trajectory of its draw and sample. In supervised training it is compared with the row.
  */
+import { at } from './at.ts';
 import type { Objects } from './objects.ts';
 import type { Batch, Scores } from './records.ts';
 import { DamagedTensors, floatBits, integers, octets, offsets } from './tensors.ts';
 import type { Tensors } from './tensors.ts';
 
-/** One sequence as its source has it. */
+/** One sequence as its source stores it. */
 export interface Source {
   readonly row: number;
   readonly prompt: Int32Array;
   readonly response: Int32Array;
-  /** As bits; of rows there are none. */
+  /** As bits. Rows have no log-probs. */
   readonly logProbs?: Int32Array;
-  /** null: could not be scored, for this reason. */
+  /** null: the response could not be scored, for this reason. */
   readonly score?: number | null;
   readonly reason?: string | null;
 }
@@ -55,12 +56,12 @@ export function sourcesOf(trajectories: Tensors, table: Scores): Map<string, Sou
       throw new DamagedTensors(`sample ${b} is a second one of draw ${draw}`);
     const [start, end] = [responses[b], responses[b + 1]];
     found.set(name, {
-      row: rows[b] ?? -1,
+      row: at(rows, b),
       prompt: promptTokens.subarray(prompts[d], prompts[d + 1]),
       response: responseTokens.subarray(start, end),
       logProbs: logProbs.subarray(start, end),
-      score: table.scores[b] ?? null,
-      reason: table.reasons[b] ?? null,
+      score: at(table.scores, b),
+      reason: at(table.reasons, b),
     });
   });
   return found;
@@ -125,15 +126,16 @@ function layoutOf(tensors: Tensors): Layout {
   };
 }
 
-/** What differs, in a few words. */
+/** A short text about what differs. */
 function differenceOf(layout: Layout, place: number, source: Source): string | undefined {
-  const [start, end] = [layout.offsets[place] ?? 0, layout.offsets[place + 1] ?? 0];
-  const [scoredStart, scoredEnd] = [layout.scoredOffsets[place] ?? 0, layout.scoredOffsets[place + 1] ?? 0];
+  if (place < 0 || place + 1 >= layout.offsets.length) return `a batch of ${layout.offsets.length - 1} samples`;
+  const [start, end] = [at(layout.offsets, place), at(layout.offsets, place + 1)];
+  const [scoredStart, scoredEnd] = [at(layout.scoredOffsets, place), at(layout.scoredOffsets, place + 1)];
   const responseAt = start + source.prompt.length;
   if (!same(layout.tokens.subarray(start, responseAt), source.prompt)) return 'another prompt';
   if (!same(layout.tokens.subarray(responseAt, end), source.response)) return 'another response';
   const scored = layout.scored.subarray(scoredStart, scoredEnd);
-  if (scored.length !== source.response.length || scored.some((at, t) => at !== responseAt + t))
+  if (scored.length !== source.response.length || scored.some((place, t) => place !== responseAt + t))
     return 'other tokens are scored';
   if (layout.mask.subarray(scoredStart, scoredEnd).some((one) => one !== 1)) return 'response tokens are masked';
   if (source.logProbs === undefined) return undefined;
@@ -145,4 +147,4 @@ function differenceOf(layout: Layout, place: number, source: Source): string | u
 
 const same = (a: Int32Array, b: Int32Array): boolean => a.length === b.length && a.every((value, i) => value === b[i]);
 
-const bitsOf = (value: number): number => new Int32Array(Float32Array.of(value).buffer)[0] ?? 0;
+const bitsOf = (value: number): number => at(new Int32Array(Float32Array.of(value).buffer), 0);

@@ -1,9 +1,12 @@
-/** A small strict reader of JSON values: what a field must be, said once, read once. Unknown fields are allowed. */
+/**
+ * A small strict reader of JSON values: a shape both declares what a field must be and reads it. Unknown fields are
+ * allowed.
+ */
 
 export type Shape<T> = (value: unknown, at: string) => T;
 export type Of<S> = S extends Shape<infer T> ? T : never;
 
-/** Says where the value is not what it must be. */
+/** The error says which field differs from its shape. */
 export class NotOfShape extends Error {}
 
 function shape<T>(expected: string, is: (value: unknown) => value is T): Shape<T> {
@@ -32,7 +35,7 @@ export const digest = shape(
   'a SHA-256 digest',
   (value): value is string => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value),
 );
-/** Numbers that JSON cannot hold are texts. */
+/** Values that JSON numbers cannot hold are stored as text. */
 export const anyNumber = shape(
   'a number',
   (value): value is number | string =>

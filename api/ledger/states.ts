@@ -1,4 +1,7 @@
-/** Checkpoints and published weights: what they claim, that their shards are there, and with `deep` that these hash to it. */
+/**
+ * Checks checkpoints and published weights: their manifests match the log, their shards exist, and with `deep` the
+ * shards have the digests of the manifest.
+ */
 import { createHash } from 'node:crypto';
 import type { Hash } from 'node:crypto';
 import { canonicalText } from './canonical.ts';
@@ -16,7 +19,7 @@ export interface Committed {
 }
 
 export interface StatesFound {
-  /** Positions with a whole checkpoint of the committed log, ascending. */
+  /** Positions of the committed log that have a complete checkpoint, ascending. */
   readonly checkpoints: readonly number[];
   /** Manifests of states and weights that no record names. */
   readonly unnamed: number;
@@ -59,10 +62,10 @@ export async function checkStates(
   return { checkpoints: checkpoints.sort((a, b) => a - b), unnamed };
 }
 
-/** Manifests that a job has stored or retention has read are there until retention marks them for removal. */
+/** A manifest must exist when a job stored it or retention verified it, until retention marks it for removal. */
 export async function checkManifests(objects: Objects, { marked, verified }: Retention): Promise<void> {
   const stored = await storedCheckpoints(objects);
-  for (const [key, why] of [...stored, ...verified.map((one) => [one, 'retention found it whole'] as const)]) {
+  for (const [key, why] of [...stored, ...verified.map((one) => [one, 'retention verified it'] as const)]) {
     if (!marked.has(key) && (await objects.size(key)) === undefined)
       objects.faults.add(key, `a checkpoint: ${why}`, 'nothing');
   }
@@ -134,7 +137,10 @@ async function checkWeights(objects: Objects, digest: string, key: string, deep:
   if (root !== undefined) faults.equal(key, 'digest of its shards', digest, root);
 }
 
-/** The shards of one part, without gap or overlap. With `deep` the root of its tree of digests. */
+/**
+ * The shards of one part must follow each other without gap or overlap. With `deep` it also computes the root of their
+ * digests.
+ */
 async function checkPart(
   objects: Objects,
   key: string,
@@ -161,7 +167,7 @@ async function checkPart(
   return deep && whole && tree.complete ? tree.root() : undefined;
 }
 
-/** Feeds the tree with the data of the part, and the digest with all bytes. */
+/** Adds the part's data to the tree, and all bytes to the digest. */
 async function checkShard(
   objects: Objects,
   manifest: string,

@@ -1,11 +1,15 @@
-/** Reading safetensors: eight bytes of length, a JSON header, then the data, which the tensors must tile. */
+/**
+ * Reads safetensors: eight bytes of length, a JSON header, then the data, which the tensors must cover without gap or
+ * overlap.
+ */
+import { at } from './at.ts';
 
 export class DamagedTensors extends Error {}
 
 export interface Tensor {
   readonly dtype: string;
   readonly shape: readonly number[];
-  /** Bytes after the header. */
+  /** Counted from the end of the header. */
   readonly begin: number;
   readonly end: number;
 }
@@ -13,16 +17,16 @@ export interface Tensor {
 export interface Tensors {
   readonly entries: ReadonlyMap<string, Tensor>;
   readonly metadata: Readonly<Record<string, string>>;
-  /** Where the data begins. */
+  /** Offset where the data begins. */
   readonly start: number;
-  /** The whole object; empty when only its header was read. */
+  /** The whole object; empty when only the header was read. */
   readonly bytes: Uint8Array;
 }
 
 const widths: Readonly<Record<string, number>> = { U8: 1, I32: 4, F32: 4 };
 const maxHeader = 100_000_000;
 
-/** Bytes of the header, from the first eight and the size of the object. */
+/** Size of the header, from the first eight bytes and the size of the object. */
 export function headerOf(first: Uint8Array, size: number): number {
   if (first.byteLength < 8) throw new DamagedTensors(`${size} bytes: too short`);
   const length = new DataView(first.buffer, first.byteOffset, 8).getBigUint64(0, true);
@@ -31,14 +35,14 @@ export function headerOf(first: Uint8Array, size: number): number {
   return Number(length);
 }
 
-/** From a whole object, or, with `only`, from the bytes of the header alone. */
+/** Reads a whole object, or, with `only`, just the bytes of its header. */
 export function readTensors(bytes: Uint8Array, only?: { readonly length: number; readonly size: number }): Tensors {
   const size = only?.size ?? bytes.byteLength;
   const length = only?.length ?? headerOf(bytes.subarray(0, 8), size);
   const json = only === undefined ? bytes.subarray(8, 8 + length) : bytes;
   const header: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(json));
   if (typeof header !== 'object' || header === null || Array.isArray(header))
-    throw new DamagedTensors('its header is no object');
+    throw new DamagedTensors('its header is not an object');
   const { __metadata__: metadata = {}, ...named } = header as Record<string, unknown>;
   const entries = new Map(Object.entries(named).map(([name, value]) => [name, entryOf(name, value)]));
   checkTiling([...entries.values()], size - 8 - length);
@@ -87,7 +91,7 @@ export function integers(tensors: Tensors, name: string): Int32Array {
   return new Int32Array(dataOf(tensors, name, 'I32'));
 }
 
-/** As bits: equality of log-probs is equality of bits. */
+/** As bits, because log-probs must be equal bit by bit. */
 export function floatBits(tensors: Tensors, name: string): Int32Array {
   return new Int32Array(dataOf(tensors, name, 'F32'));
 }
@@ -96,10 +100,10 @@ export function octets(tensors: Tensors, name: string): Uint8Array {
   return new Uint8Array(dataOf(tensors, name, 'U8'));
 }
 
-/** Offsets of consecutive ranges: from 0, ascending, up to `end`. */
+/** Offsets of consecutive ranges: they start at 0, never fall, and end at `end`. */
 export function offsets(tensors: Tensors, name: string, end: number): Int32Array {
   const found = integers(tensors, name);
-  const rises = found.every((value, i) => i === 0 || value >= (found[i - 1] ?? 0));
+  const rises = found.every((value, i) => i === 0 || value >= at(found, i - 1));
   if (found[0] !== 0 || !rises || found.at(-1) !== end)
     throw new DamagedTensors(`${name}: expected offsets from 0 to ${end}, found ${found[0]} to ${found.at(-1)}`);
   return found;
@@ -113,6 +117,6 @@ function dataOf(tensors: Tensors, name: string, dtype: string): ArrayBuffer {
 
 function needed(tensors: Tensors, name: string): Tensor {
   const tensor = tensors.entries.get(name);
-  if (tensor === undefined) throw new DamagedTensors(`tensor ${name} is not there`);
+  if (tensor === undefined) throw new DamagedTensors(`tensor ${name} is missing`);
   return tensor;
 }

@@ -1,9 +1,9 @@
-/** The terms of a run, and which part of each the newest one builds on. */
+/** Reads the terms of a run, and finds the part of each term that belongs to the newest term's log. */
 import type { Objects } from './objects.ts';
 import { termShape } from './records.ts';
 import type { Term } from './records.ts';
 
-/** Positions after `from` up to `until` belong to this term; the newest has no end. */
+/** The positions after `from` up to `until` belong to this term. The newest term has no end. */
 export interface Branch {
   readonly term: Term;
   readonly key: string;
@@ -12,7 +12,10 @@ export interface Branch {
   readonly until: number | undefined;
 }
 
-/** A term that could be read and is not the newest: it begins after `from` and counts up to `until`. */
+/**
+ * A readable term that is not the newest. It begins after `from`; its iterations up to `until` belong to the committed
+ * log.
+ */
 export interface OlderTerm {
   readonly term: number;
   readonly from: number;
@@ -48,7 +51,7 @@ export async function readTerms(objects: Objects, runId: string): Promise<Terms>
   return { path, older, newest, all: new Map([...all].map(([t, { term }]) => [t, term])) };
 }
 
-/** Terms are dense from 1; the listing only says where a hole hides more. */
+/** Terms are numbered from 1 without gaps. The listing only shows that later terms exist after a hole. */
 async function readAll(objects: Objects, runId: string): Promise<Map<number, StoredTerm>> {
   const found = new Map<number, StoredTerm>();
   for (let t = 1; ; t++) {
@@ -66,7 +69,10 @@ async function readAll(objects: Objects, runId: string): Promise<Map<number, Sto
   }
 }
 
-/** Terms from `first` on that hold something, ascending. A folder is made before the term's record, so the last one may be empty. */
+/**
+ * Numbers of the terms from `first` on that hold something, ascending. A folder is made before the term's record, so
+ * the last one may be empty.
+ */
 async function termsWithRecords({ store, keys }: Objects, first: number): Promise<number[]> {
   const listed = (await store.children(keys.terms))
     .map((name) => Number(name.replace('/', '')))
@@ -96,7 +102,10 @@ function checkTerm({ faults }: Objects, runId: string, t: number, term: Term, ke
     faults.add(key, 'an older term as parent', String(term.parent?.term));
 }
 
-/** Readers that find a lineage do not read the parents: it must say what they say. Older terms have none. */
+/**
+ * Readers of the log trust the lineage of a term and do not read its parents, so both must agree. Older terms have no
+ * lineage.
+ */
 function checkLineage({ faults }: Objects, all: ReadonlyMap<number, StoredTerm>, { term, key }: StoredTerm): void {
   if (term.lineage === undefined) return;
   const expected: number[][] = [];
@@ -108,10 +117,13 @@ function checkLineage({ faults }: Objects, all: ReadonlyMap<number, StoredTerm>,
   faults.equal(key, 'lineage', JSON.stringify(expected), JSON.stringify(term.lineage));
 }
 
-/** A fork counts on from its origin. */
+/** A fork starts at its origin's position. */
 export const beginOf = ({ parent, base }: Term): number => parent?.position ?? base?.position ?? 0;
 
-/** From the newest term back along the parents: a parent counts up to the position that is built on. */
+/**
+ * Walks from the newest term back along the parents. A parent belongs to the log up to the position that its child
+ * builds on.
+ */
 function pathTo(objects: Objects, all: ReadonlyMap<number, StoredTerm>, newest: number): Branch[] {
   const path: Branch[] = [];
   let stored = all.get(newest);

@@ -1,7 +1,7 @@
 /**
- * Proves a run's ledger from its objects alone: one chain of records, one outcome for every draw, no sample trained twice,
- * every digest what it claims. It shares no code with what writes the records; the formats are those of
- * core/records/FORMAT.md, implemented a second time.
+ * Verifies a run's ledger from its objects alone: one chain of records, one outcome for every draw, no sample trained
+ * twice, every object equal to its digest. It shares no code with the writers of the records: it implements the formats
+ * of core/records/FORMAT.md a second time.
  */
 import type { Store } from '../../core/ports.ts';
 import { originOf } from './adopted.ts';
@@ -32,12 +32,14 @@ import type { AbandonedBranch, Verdict } from './verdict.ts';
 export type { Fault, Verdict } from './verdict.ts';
 
 export interface VerifyOptions {
-  /** Reads every blob, compares samples token by token and hashes all states; otherwise records, headers and sizes. */
+  /**
+   * True: reads every blob, compares samples token by token and hashes all states. False: reads only records, headers
+   * and sizes.
+   */
   readonly deep?: boolean;
   readonly say?: (text: string) => void;
   /**
-   * For rows that are stored as text: their tokens are compared when this tokenises them again. Their bytes are always
-   * checked.
+   * Tokenises rows that are stored as text, so that their tokens are compared. Without it only their bytes are checked.
    */
   readonly tokenise?: Tokenise;
 }
@@ -55,7 +57,7 @@ class Verification {
   readonly #results: Results;
   readonly #inputs: InputFacts;
   readonly #committed = new Map<number, Committed>();
-  /** Blobs that are not there, by the iteration that was made of them. */
+  /** Missing blobs, by the iteration that produced them. */
   readonly #absent: { readonly k: number; readonly key: string; readonly why: string }[] = [];
   #samplesCompared = 0;
   #pending = false;
@@ -72,7 +74,7 @@ class Verification {
 
   async run(): Promise<Verdict> {
     const objects = this.#objects;
-    // First of all: a run at work gets further while it is read, never back.
+    // The state is read first: a running run moves forward during the check, never back.
     const state = await readState(objects, this.#runId);
     const run = await objects.need(objects.keys.run, runShape, 'the claim of the id');
     if (run !== undefined) objects.faults.equal(objects.keys.run, 'runId', this.#runId, run.runId);
@@ -131,7 +133,7 @@ class Verification {
     };
   }
 
-  /** The committed log from its beginning; where it stands at its end. */
+  /** Walks over the committed log from its beginning. Returns what is known at its end. */
   async #walk({ path, all }: Terms, revisions: Revisions): Promise<Standing> {
     let standing = beforeFirst(path[0]);
     this.#outcomes.startAt(standing.counters?.cursor ?? 0);
@@ -163,7 +165,7 @@ class Verification {
     const revision = revisions.of(batch.record, origin?.term ?? branch.term, batch.key);
     this.#outcomes.add(batch.record, update.type === 'read' ? update.record : undefined, revision, batch.key);
     if (revision !== undefined) checkRates(this.#objects, batch.record, revision, batch.key);
-    // What an adopted batch was made of is what the batch that it repeats was made of.
+    // An adopted batch was produced from the same objects as the batch that it repeats.
     const made = origin ?? { batch: batch.record, key: batch.key, weights: before.weights };
     this.#samplesCompared += await checkComposition(this.#ports(), made.batch, made.key, revision, made.weights);
     return after;
@@ -179,7 +181,10 @@ class Verification {
     return branches.filter(({ iterations }) => iterations > 0);
   }
 
-  /** Only what retention marked for removal, at or below its floor, may be absent. Returns how many objects it took. */
+  /**
+   * A missing object is excused only when retention marked it for removal, at or below its floor. Returns how many
+   * objects are excused.
+   */
   #retire({ floor, marked }: Retention): number {
     const retired = new Set<string>();
     for (const { k, key, why } of this.#absent) {
@@ -190,8 +195,8 @@ class Verification {
   }
 
   /**
-   * A completed run that is resumed opens a term first, and has another state after that. While the new term holds nothing
-   * but its record, the iterations that its predecessor wanted are enough.
+   * Resuming a completed run first opens a term, and only then changes the state. While the new term holds only its own
+   * record, the number of iterations of its parent's recipe is enough.
    */
   async #wantedBefore({ path }: Terms, revisions: Revisions, end: Standing): Promise<number[]> {
     const [before, newest] = path.slice(-2);

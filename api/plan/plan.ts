@@ -2,7 +2,6 @@
 import type { ApiContext } from '../context.ts';
 import type { LoadedRecipe } from '../recipes/recipe-file.ts';
 import { runChecks } from './checks.ts';
-import { measure } from './measure.ts';
 import { planChecks } from './plan-checks.ts';
 import { RecipeInputs } from './recipe-inputs.ts';
 import { planReport } from './report.ts';
@@ -28,7 +27,10 @@ export async function planRun(
   const resources = await resourcesOf(inputs, report.run.checkpoints);
   const checks = [...report.checks, ...(resources === undefined ? [] : resourceWarnings(resources))];
   const isReady = report.problems.length === 0 && checks.every(({ status }) => status !== 'failed');
-  const measured = wanted && isReady ? await measure(recipe, report.run.iterations, context, signal) : undefined;
+  const measured =
+    wanted && isReady
+      ? await (await import('./measure.ts')).measure(recipe, report.run.iterations, context, signal)
+      : undefined;
   return {
     ...report,
     ...resources,

@@ -5,8 +5,8 @@ import type { Recipe } from '../../core/recipe/index.ts';
 import { readDecoderConfig } from '../../models/config.ts';
 import { readConfigJson } from '../../models/weights.ts';
 import type { PutBlock } from '../../models/dataset.ts';
-import { openTokenizer } from '../../models/tokenizer.ts';
-import type { Tokenizer } from '../../models/tokenizer.ts';
+import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
+import type { BatchTokenizer } from '../../models/tokenizer.ts';
 import { locateModel } from '../runs/locate-model.ts';
 import type { LocatedModel, LocateOptions } from '../runs/locate-model.ts';
 import type { PreparePorts } from '../runs/prepare-ports.ts';
@@ -24,7 +24,7 @@ export class RecipeInputs {
   readonly #rows = new Map<RowsPart, Promise<RunRows>>();
   #model: Promise<LocatedModel> | undefined;
   #config: Promise<DecoderConfig> | undefined;
-  #tokenizer: Promise<Tokenizer> | undefined;
+  #tokenizer: Promise<BatchTokenizer> | undefined;
 
   /** `blocks`: takes the rows as they are read. Without it they are only checked. */
   constructor(
@@ -58,8 +58,8 @@ export class RecipeInputs {
   }
 
   /** Throws InvalidInputError. */
-  tokenizer(): Promise<Tokenizer> {
-    return (this.#tokenizer ??= this.model().then(({ tokenizerFolder }) => openTokenizer(tokenizerFolder)));
+  tokenizer(): Promise<BatchTokenizer> {
+    return (this.#tokenizer ??= this.model().then(({ tokenizerFolder }) => openTokenizerThread(tokenizerFolder)));
   }
 
   /** Throws InvalidInputError with file and row number. */

@@ -1,4 +1,5 @@
 /** Every row of the data files is read and its columns checked; the first ones, or all, are tokenised. Nothing is stored. */
+import { counted } from '../../core/quantities.ts';
 import { checkedRows, filesOf } from '../runs/rows.ts';
 import type { RowsPart } from '../runs/rows.ts';
 import type { Check, Finding } from './checks.ts';
@@ -19,8 +20,12 @@ export const validationRowsCheck: Check = {
 async function lookAtRows(inputs: RecipeInputs, part: RowsPart): Promise<Finding> {
   const files = filesOf(inputs.recipe, part).join(', ');
   if (!(await hasTokenizer(inputs))) return withoutTokens(inputs, part, files);
-  const { count, notes } = await inputs.rows(part);
-  return { detail: [`${files}: ${count} rows`, ...notes].join('; '), rows: count };
+  const { count, notes, warnings } = await inputs.rows(part);
+  return {
+    ...(warnings.length > 0 && { status: 'warning' as const }),
+    detail: [`${files}: ${counted(count, 'row')}`, ...notes, ...warnings].join('; '),
+    rows: count,
+  };
 }
 
 /** A model that cannot be read is refused by its own check; the rows are read all the same. */
@@ -33,7 +38,7 @@ async function withoutTokens(inputs: RecipeInputs, part: RowsPart, files: string
   }
   return {
     status: 'later',
-    detail: `${files}: ${rows} rows; their tokens are counted when the model can be read`,
+    detail: `${files}: ${counted(rows, 'row')}; their tokens are counted when the model can be read`,
     rows,
   };
 }

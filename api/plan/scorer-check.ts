@@ -69,18 +69,26 @@ async function withHost(spec: ScorerSpec, recipe: Recipe, { env }: InputPorts, w
 
 async function trial(host: ScorerHost, row: Row, recipe: Recipe, what: string): Promise<Finding> {
   const { dataSource, groundTruth, extraInfo } = row;
-  const solutionStr = typeof groundTruth === 'string' ? groundTruth : JSON.stringify(groundTruth);
+  const { name, solutionStr } = trialResponse(row, recipe);
   const [outcome] = await host.score([
     { dataSource, solutionStr, groundTruth, ...(extraInfo !== undefined && { extraInfo }) },
   ]);
   if (outcome?.ok === true)
-    return { detail: `${what}; it scores the ground truth of the first row ${showNumber(outcome.score)}` };
-  return refuse(outcome, recipe);
+    return { detail: `${what}: the ${name} of the first row scores ${showNumber(outcome.score)}` };
+  return refuse(outcome, name, recipe);
+}
+
+/** A response that should be right. GSM8K's scorer wants the number after "####", which its ground truth lacks and its answer has. */
+function trialResponse({ groundTruth, extraInfo }: Row, { data }: Recipe): { name: string; solutionStr: string } {
+  const { answer } = (extraInfo ?? {}) as { readonly answer?: unknown };
+  if (data.format === 'gsm8k' && typeof answer === 'string') return { name: 'answer', solutionStr: answer };
+  const solutionStr = typeof groundTruth === 'string' ? groundTruth : JSON.stringify(groundTruth);
+  return { name: 'ground truth', solutionStr };
 }
 
 /** An error of the scorer's own refuses the recipe, unless it allows every sample to fail. A slow answer does not. */
-function refuse(outcome: Extract<ScoreOutcome, { ok: false }> | undefined, { reward }: Recipe): Finding {
-  const detail = `the scorer fails on the first row, with its ground truth as the response: ${outcome?.reason ?? 'no score'}`;
+function refuse(outcome: Extract<ScoreOutcome, { ok: false }> | undefined, name: string, { reward }: Recipe): Finding {
+  const detail = `the scorer fails on the first row, with its ${name} as the response: ${outcome?.reason ?? 'no score'}`;
   const isError = outcome?.code === 'threw' || outcome?.code === 'bad-result';
   if (!isError || reward.max_failed_fraction >= 1) return { status: 'warning', detail };
   const { path } = reward.custom_reward_function;

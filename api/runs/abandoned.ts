@@ -10,9 +10,9 @@ export interface AbandonedIteration {
   readonly loss: number | null;
   readonly accuracy: number | null;
   readonly validationMeasure: ValidationMeasure | null;
-  /** It had a checkpoint that nothing reaches any more. */
+  /** True: it had a checkpoint, which can no longer be reached. */
   readonly checkpoint: boolean;
-  /** False: its batch is there, and was not applied. */
+  /** False: its batch is committed and was not applied. */
   readonly applied: boolean;
 }
 

@@ -1,6 +1,6 @@
 /** What a run is doing, in words for people. */
 
-/** Stages whose names say too little. */
+/** Plain words for stages whose names do not explain themselves. */
 const words: Readonly<Record<string, string>> = {
   open: 'loading the model',
   reward: 'scoring',
@@ -8,7 +8,7 @@ const words: Readonly<Record<string, string>> = {
   checkpoint: 'saving the checkpoint',
 };
 
-/** `rollout 37 %`. A stage that has done all its parts still has something to finish: its result is not there yet. */
+/** Such as `rollout 37 %`. A stage that has finished all its parts still has to write its result. */
 export function activityText(
   stage: string,
   { done, total }: { readonly done: number; readonly total: number } = { done: 0, total: 0 },

@@ -1,6 +1,6 @@
 /**
- * The recipe of a run with some keys changed, for a resume or a fork: what differs, what that means for its history, and
- * new inputs for files that were named again. All other inputs stay the same, by digest.
+ * The recipe of a run with some keys changed, for a resume or a fork: the differences, what they mean for the run's
+ * history, and new inputs for files that the user named again. All other inputs keep their digests.
  */
 import { join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
@@ -29,13 +29,13 @@ import { withoutPaths } from './start.ts';
 import { userHome } from '../../infra/home.ts';
 
 export interface ChangedRecipe {
-  /** As records hold it: without paths. */
+  /** As stored in records: without paths. */
   readonly recipe: Recipe;
   readonly inputs: RunInputs;
-  /** The user's scorer module when it is new. */
+  /** The user's scorer module, if it is new. */
   readonly module?: Uint8Array;
   readonly changes: readonly RecipeChange[];
-  /** Those that change the experiment. */
+  /** The changes that change the experiment. */
   readonly asks: readonly RecipeChange[];
   readonly notes: readonly string[];
 }
@@ -48,12 +48,12 @@ export interface RecipeWords {
   readonly cwd: string;
 }
 
-/** Says of a key that cannot be changed in a resumed run whether it may be changed here. */
+/** Explains whether a key that a resumed run cannot change may be changed by this command. */
 export type MayChange = (change: RecipeChange) => boolean;
 
-/** A resumed run stays the run that it is. */
+/** A resume keeps the identity of the run. */
 export const inTheSameRun: MayChange = ({ change }) => change !== 'fixed';
-/** A fork has its own name, rows and seed; the state that it begins with is of the same model. */
+/** A fork has a name, rows and a seed of its own. Its model must have the same shape as its first state. */
 export const inAFork: MayChange = ({ path, change }) =>
   change !== 'fixed' ||
   path === 'name' ||
@@ -62,7 +62,9 @@ export const inAFork: MayChange = ({ path, change }) =>
   path.startsWith('data.') ||
   path.startsWith('reward.');
 
-/** undefined when nothing differs. Throws InvalidInputError for a recipe that is none, and for a key that must stay. */
+/**
+ * Undefined when nothing differs. Throws InvalidInputError for an invalid recipe, and for a key that cannot be changed.
+ */
 export async function changedRecipe(
   words: RecipeWords,
   before: RevisionRecord,
@@ -95,7 +97,7 @@ export function changeText({ path, from, to, change }: RecipeChange): string {
   return `${path}: ${showValue(from)} -> ${showValue(to)}${change === 'free' || path === 'name' ? '' : '   (changes the experiment)'}`;
 }
 
-/** The length of a run bends the learning rate when the schedule reaches to its end. */
+/** The number of iterations changes the learning rates when the schedule depends on the last iteration. */
 function isHistory({ path, change }: RecipeChange, { actor: { optim } }: Recipe): boolean {
   if (path === 'trainer.total_training_steps' || path === 'trainer.total_epochs')
     return optim.lr_scheduler_type !== 'constant' && optim.total_training_steps === null;
@@ -110,7 +112,7 @@ function overridden(
   const layers = parsed.map(
     (override): RecipeLayer => ({ type: 'override', override, apply: (tree) => applyOverrides(tree, [override]) }),
   );
-  // Only what is named here is a path of this machine; the run's own file names are no paths any more.
+  // Only the files named here are paths on this machine. The file names in the run's own recipe are no longer paths.
   const own = absolutePaths(applyOverrides({}, parsed), cwd, userHome());
   const removed = applyOverrides(
     old as unknown as Tree,
@@ -124,7 +126,7 @@ function overridden(
   return { recipe: result.recipe, layers };
 }
 
-/** A recipe file does not say what the run is called, and where it is stored. */
+/** A recipe file does not decide the run's name and store. */
 function namedAs(
   old: Recipe,
   file: string,
@@ -140,7 +142,7 @@ function namedAs(
 interface NewInputs {
   readonly inputs: RunInputs;
   readonly module?: Uint8Array;
-  /** Files whose names are the same and whose content is not. */
+  /** Files that have the same name and another content. */
   readonly changes: readonly RecipeChange[];
   readonly notes: readonly string[];
 }
@@ -162,7 +164,7 @@ const rowKeys = [
 const isPath = (files: string | readonly string[] | null): boolean =>
   (typeof files === 'string' ? [files] : (files ?? [])).some((file) => file.startsWith('/'));
 
-/** Stored, and kept from the janitor until a revision names them. */
+/** Stores the inputs, and pins them so that the janitor keeps them until a revision names them. */
 async function keptInputs(...of: Parameters<typeof newInputs>): Promise<NewInputs> {
   for (;;) {
     const found = await newInputs(...of);
@@ -213,7 +215,10 @@ async function newInputs(
   };
 }
 
-/** Rows are read again when their files are named again. A key that decides how they are read needs the files. */
+/**
+ * Rows are read again when the user names their files again. A changed key that decides how rows are read needs the
+ * files.
+ */
 async function newRows(
   recipe: Recipe,
   part: 'train' | 'validation',

@@ -14,12 +14,12 @@ export interface Curve {
   readonly points: readonly CurvePoint[];
 }
 
-/** Of a longer run so many iterations are read, evenly spread. */
+/** Of a longer run, this many evenly spaced iterations are read. */
 const mostPoints = 120;
-/** Of a longer run the validations are not read. */
+/** The validations of a longer run are not read. */
 const mostValidated = 2_000;
 
-/** Curves with at least two points. */
+/** Omits curves with fewer than two points. */
 export async function curvesOf(log: RunLog): Promise<Curve[]> {
   const head = await log.head();
   if (head === undefined) return [];

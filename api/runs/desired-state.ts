@@ -14,10 +14,10 @@ import type { FoundRun } from './find.ts';
 import type { TermRequest } from './next-term.ts';
 import { endedStates } from '../../core/run-states.ts';
 
-/** What came of telling a run's workflow the desired state. */
+/** The result of telling a run's workflow the desired state. */
 export interface Told {
   readonly met: Met;
-  /** The other stack, when it is `elsewhere`. */
+  /** The name of the other stack, for `elsewhere`. */
   readonly owner?: string;
 }
 
@@ -40,8 +40,8 @@ export interface Requested extends Told {
 }
 
 /**
- * Asks a run to pause, stop or cancel. From then on it is certain to: also when the stack is down, or another stack drives
- * the run. Throws TerminalError `Conflict` for a run that has ended.
+ * Asks a run to pause, stop or cancel. When this returns, the run will do so, even if the stack is down or another
+ * stack drives it. Throws TerminalError `Conflict` for a run that has ended.
  */
 export async function requestState(
   run: FoundRun,
@@ -53,7 +53,7 @@ export async function requestState(
   try {
     const told = await tellWorkflow(run, desired, driver, stackName(home));
     if (told.met === 'nobody') {
-      // Only a workflow can write the checkpoint of a stop: it reads where the run is, and that it is to stop.
+      // Only a workflow can write the checkpoint of a stop. It reads the position and the desired state from the store.
       if (desired === 'stop') await driver?.start(false);
       else await recordReached(run, desired, new Date());
     }
@@ -63,7 +63,10 @@ export async function requestState(
   }
 }
 
-/** Records the desired state in the store. From then on it is certain to be reached. Throws TerminalError `Conflict` for a run that has ended. */
+/**
+ * Records the desired state in the store. When this returns, the run will reach that state. Throws TerminalError
+ * `Conflict` for a run that has ended.
+ */
 export async function recordDesiredState(
   run: FoundRun,
   desired: Exclude<DesiredState, 'run'>,
@@ -73,7 +76,10 @@ export async function recordDesiredState(
   return appendStatus(run.log, { wish: desired }, now);
 }
 
-/** Tells the workflow the recorded desired state, so that it need not find it in the store. `here`: the name of this stack. */
+/**
+ * Tells the workflow the recorded desired state, so that it does not have to find it in the store. `here`: the name of
+ * this stack.
+ */
 export async function tellWorkflow(
   run: FoundRun,
   desired: Exclude<DesiredState, 'run'>,
@@ -91,15 +97,15 @@ export async function tellWorkflow(
   }
 }
 
-/** Records that a run without a workflow is cancelled or paused: nothing needs to be computed for that. */
+/** Records that a run without a workflow is cancelled or paused. Nothing needs to be computed for that. */
 export async function recordReached(run: FoundRun, desired: 'cancel' | 'pause', now: Date): Promise<StatusEntry> {
   return appendStatus(run.log, { state: desired === 'cancel' ? 'cancelled' : 'paused' }, now);
 }
 
 /**
- * Starts or joins the workflow of a run. A run that had ended is queued again, so that nobody takes the old end for the
- * new one; the note comes first, so that the run starts even when this process dies between the two. Call `refuseResume`
- * first.
+ * Starts the workflow of a run, or joins the running one. A run that had ended is queued again first, so that its old
+ * end is not taken for a new one. The note is written before that, so that the run starts even when this process dies
+ * in between. Call `refuseResume` first.
  */
 export async function resume(run: FoundRun, driver: RunDriver, now: Date): Promise<StatusEntry> {
   const before = await run.log.status();

@@ -1,4 +1,4 @@
-/** The control plane of a run: its workflow, by the run's id. */
+/** Starts, tells, ends and watches the workflow of a run, by the run's id. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { errorToJson, RetryableError } from '../../core/errors.ts';
@@ -12,7 +12,7 @@ import { poll } from '../../infra/poll.ts';
 import type { ApiContext } from '../context.ts';
 import type { FoundRun } from './find.ts';
 
-/** `running`: a workflow drives the run. `ended`: none does (any more). */
+/** `running`: a workflow drives the run. `ended`: no workflow drives it. */
 export type WorkflowState = 'running' | 'ended';
 
 export interface RunDriver {
@@ -25,19 +25,19 @@ export interface RunDriver {
   signal(desired: DesiredState): Promise<boolean>;
   /** Notes that this process is about to queue the run and start its workflow. */
   noteToStart(): void;
-  /** Starts the workflow, or joins the one that runs. One that is about to end is waited for first. */
+  /** Starts the workflow, or joins the running one. A workflow that is about to end is waited for first. */
   start(ending: boolean): Promise<void>;
-  /** Ends the workflow, whatever it waits for; nothing happens when none runs. */
+  /** Terminates the workflow, whatever it waits for. Does nothing when none runs. */
   end(why: string): Promise<void>;
-  /** Resolves when the workflow ends, however it ends; a server that is away is waited for. */
+  /** Resolves when the workflow has ended, with success or not. Waits while the server cannot be reached. */
   ended(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** How long a command waits for a Temporal server that does not answer, when it can do without. */
+/** How long a command that can do without Temporal waits for its answer. */
 const answerMs = 3_000;
 
-/** undefined when the stack is down, or its Temporal server does not answer. */
+/** Undefined when the stack is down, or when its Temporal server does not answer. */
 export async function driverIfUp(run: FoundRun, home: string): Promise<RunDriver | undefined> {
   const stack = readStack(home);
   if (stack === undefined) return undefined;
@@ -49,7 +49,7 @@ export async function driverIfUp(run: FoundRun, home: string): Promise<RunDriver
   }
 }
 
-/** Brings the stack up when it is down. */
+/** Starts the stack when it is down. */
 export async function driverAfterUp(run: FoundRun, { home, notice }: ApiContext): Promise<RunDriver> {
   return connectDriver(run, home, await ensureStack({ home, onProgress: notice }));
 }
@@ -61,9 +61,12 @@ async function connectDriver(run: FoundRun, home: string, stack: StackInfo, time
 
 /** A workflow that has recorded its last state ends within this time. */
 const endingMs = 15_000;
-/** How often a wait asks whether the workflow has ended. */
+/** How often the driver asks whether the workflow has ended. */
 const endedMs = 250;
-/** One that was stuck, or is gone with the server's database, is started again soon: only what stays ended has ended. */
+/**
+ * A stuck workflow, or one that was lost with the server's database, is started again soon. Only a workflow that stays
+ * ended for this many looks counts as ended.
+ */
 const endedLooks = 8;
 
 class WorkflowDriver implements RunDriver {
@@ -120,7 +123,7 @@ class WorkflowDriver implements RunDriver {
     if (running !== undefined) await endRunWorkflow(this.#client, this.#run.runId, running.execution, why);
   }
 
-  /** Short questions instead of one long wait: a connection with a call in flight does not close in peace. */
+  /** Short queries instead of one long wait, because a connection cannot close cleanly while a call is in flight. */
   async ended(): Promise<void> {
     await untilEnded(
       () => this.workflow(),
@@ -135,7 +138,7 @@ class WorkflowDriver implements RunDriver {
   }
 }
 
-/** Resolves when the workflow stays ended, or when nobody wants to know any more. */
+/** Resolves when the workflow stays ended, or on the signal. */
 export async function untilEnded(
   workflow: () => Promise<WorkflowState>,
   givenUp: () => boolean,
@@ -146,7 +149,7 @@ export async function untilEnded(
       looks = (await workflow()) === 'ended' ? looks + 1 : 0;
     } catch (error) {
       if (!(error instanceof Error)) throw error;
-      // The server is away or being replaced: the run waits for it too.
+      // The server cannot be reached or is being replaced. The run waits for it too.
       looks = 0;
     }
     await delay(everyMs);

@@ -1,6 +1,7 @@
 /**
- * A deterministic run whose arithmetic no trainer here has. Its later iterations cannot be replayed to the same bits, so it
- * continues from its newest checkpoint in a new term, and applies the batches that were committed after it again.
+ * Resuming a deterministic run whose arithmetic no trainer of this stack has. Its iterations after the newest
+ * checkpoint cannot be replayed to the same bits. So the run continues from that checkpoint in a new term, which
+ * applies the committed batches of those iterations again.
  */
 import { damage } from '../../core/damage.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -13,12 +14,12 @@ import type { Head, RunLog } from '../../infra/store/run-log.ts';
 import { verifyCheckpoints } from '../checkpoints/verify.ts';
 import type { TermPlan } from './next-term.ts';
 
-/** The reason of such a term; others may follow it. */
+/** The reason that such a term records; other reasons may follow it. */
 export const engineReason = 'engine';
 
 /**
- * The arithmetic of the trainers, when none of them has the run's; undefined when one has it, when the run asks for no
- * bits, or when there is no trainer to go by: then the run waits for one, visibly.
+ * The arithmetic of the trainers, when none of them has the run's. Undefined when a trainer has it, when the run is not
+ * deterministic, or when there is no trainer: then the run waits for one, and `status` shows this.
  */
 export function otherArithmetic(profile: NumericProfile, trainers: readonly Presence[]): NumericProfile | undefined {
   const trainer = trainers.find(({ profiles }) => profiles.some(isDeterministic));
@@ -31,7 +32,10 @@ export function otherArithmetic(profile: NumericProfile, trainers: readonly Pres
 
 const isDeterministic = (id: string): boolean => id !== 'any';
 
-/** Reads checkpoints until one is whole. `position`: the last iteration that still counts; left out: all do. */
+/**
+ * Reads checkpoints, newest first, until one is complete. `position`: the last iteration that remains valid; without it
+ * all remain.
+ */
 export async function engineChange(
   log: RunLog,
   profile: NumericProfile,
@@ -47,13 +51,13 @@ export async function engineChange(
   throw damage('MissingRecord', keys.checkpoints(log.runId), 'no checkpoint can be used, and a fork has no other base');
 }
 
-/** The plan of the new term: the one that was made for other reasons, or none. */
+/** The plan of the new term: the given plan, changed, or a new one. */
 export function engineTermPlan(plan: TermPlan | undefined, head: Head): TermPlan {
   const others = { head, position: head.position, abandoned: [], rival: undefined, concerns: [], changes: [] };
   return { ...(plan ?? others), reason: plan === undefined ? engineReason : `${engineReason}; ${plan.reason}` };
 }
 
-/** One line for people. `redone`: the last iteration that still counts, when it is not the end of the log. */
+/** One line for people. `redone`: the last iteration that remains valid, when it is not the end of the log. */
 export function engineText(head: Head, { profile, checkpoint }: EngineChange, redone: number | undefined): string {
   const until = redone ?? adoptableUntil(head);
   const again =

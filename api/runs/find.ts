@@ -1,4 +1,4 @@
-/** From the word that names a run to the run: in every store that this machine has used. */
+/** Finds the run that a word of the command line names, in every store that this machine has used. */
 import { errorToJson, TerminalError } from '../../core/errors.ts';
 import { runIdPattern, runNameOf } from '../../core/ids.ts';
 import type { RunId } from '../../core/ids.ts';
@@ -28,7 +28,10 @@ export interface ListedRun {
   readonly store: Store;
 }
 
-/** The stores of this machine that are there. One that is gone is skipped with a notice; the default one is made by the first run. */
+/**
+ * The existing stores of this machine. A store that is gone is skipped with a notice. The default store is skipped
+ * silently, because the first run creates it.
+ */
 export async function openKnownStores(home: string, notice: (text: string) => void): Promise<Store[]> {
   const stores: Store[] = [];
   const away = runsAway(home);
@@ -58,14 +61,17 @@ export async function listRunIds(stores: readonly Store[]): Promise<ListedRun[]>
     .sort((a, b) => (momentOf(a.runId) < momentOf(b.runId) ? 1 : -1));
 }
 
-/** The run of a claimed id; undefined when it was deleted or is being claimed at this moment. */
+/** The run of a claimed id. Undefined when it was deleted, or when its id is just being claimed. */
 export async function openRun({ runId, store }: ListedRun): Promise<FoundRun | undefined> {
   if ((await store.head(keys.tombstone(runId))) !== undefined) return undefined;
   const stored = await readRecord(store, keys.run(runId), runRecord);
   return stored && { runId, log: new RunLog(store, runId), record: stored.record };
 }
 
-/** A full run id, or a name: then its newest run. `store`: look in this one only. Throws TerminalError `NotFound` with the nearest word. */
+/**
+ * The run with this full id, or the newest run with this name. `store`: search only this store. Throws TerminalError
+ * `NotFound` with the nearest word.
+ */
 export async function findRun(word: string, { home, notice }: ApiContext, store?: string): Promise<FoundRun> {
   const stores = store === undefined ? await openKnownStores(home, notice) : [await openExistingStore(store)];
   const listed = await listRunIds(stores);
@@ -107,7 +113,7 @@ async function wasDeleted({ runId, store }: ListedRun): Promise<TerminalError> {
   return new TerminalError('NotFound', `${runId} was deleted${when}`, { hint: 'petrel ls lists the runs' });
 }
 
-/** Ids of one second are told apart by the rest. */
+/** The random part orders ids of the same second. */
 function momentOf(runId: RunId): string {
   const match = runIdPattern.exec(runId);
   return `${match?.[2] ?? ''} ${runId}`;

@@ -3,13 +3,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isValidationDue, parseRecipe, totalIterations } from '../../core/recipe/index.ts';
 import { endedStates } from '../../core/run-states.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
-import { metricRows } from './metric-rows.ts';
-import type { MetricRow } from './metric-rows.ts';
+import { metricRowsFrom } from '../../infra/store/metric-rows.ts';
+import type { MetricRow } from '../../infra/store/metric-rows.ts';
 
 const lookMs = 500;
 
 export interface FollowMetricsOptions {
-  /** So many iterations that are there already. */
+  /** First report this many iterations that exist already. */
   readonly last: number;
   /** Ends the following. */
   readonly signal: AbortSignal;
@@ -17,17 +17,16 @@ export interface FollowMetricsOptions {
   readonly take: (row: MetricRow) => void;
 }
 
-/** Resolves when the run has ended, or on the signal. A row comes when its validation is there, where one is due. */
+/** Resolves when the run has ended, or on the signal. Where a validation is due, the row is reported only with it. */
 export async function followMetrics(log: RunLog, { last, signal, take }: FollowMetricsOptions): Promise<void> {
   const isDue = await validations(log);
   let taken: number | undefined;
   while (!signal.aborted) {
     const ended = endedStates.has((await log.status())?.state ?? 'queued');
-    const position = (await log.head())?.position ?? 0;
-    const wanted = taken === undefined ? last : position - taken + 1;
-    for (const row of wanted > 0 ? await metricRows(log, wanted) : []) {
-      if (taken !== undefined && row.iteration <= taken) continue;
-      const waits = row.iteration === position && isDue(position) && !hasValidation(row);
+    const head = await log.head();
+    const from: number = taken === undefined ? (head?.position ?? 0) - last + 1 : taken + 1;
+    for (const row of head === undefined ? [] : await metricRowsFrom(from, head, log)) {
+      const waits = row.iteration === head?.position && isDue(row.iteration) && !hasValidation(row);
       if (waits && !ended) break;
       take(row);
       taken = row.iteration;

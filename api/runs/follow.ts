@@ -1,4 +1,4 @@
-/** Following a run: the store tells what is committed, notes of the control process tell what is being done. */
+/** Follows a run: the store shows what is committed, notes of the control process show what is being done. */
 import type { NatsConnection } from '@nats-io/nats-core';
 import type { RunId } from '../../core/ids.ts';
 import { warningsOf, warningWindow } from '../../core/run-warnings.ts';
@@ -20,11 +20,11 @@ import { activityText } from './activity.ts';
 import { readableIteration } from './readable-iteration.ts';
 
 const refreshMs = 200;
-/** The time left is judged by so many iterations, the last ones. */
+/** The time left is estimated from this many newest iterations. */
 const iterationsForTimeLeft = 9;
-/** A stack that went down, or came up elsewhere, is noticed after so many looks. */
+/** After this many looks it checks whether the stack went down or came up again elsewhere. */
 const looksPerStack = 10;
-/** The stages before the commit of the iteration that they name. */
+/** The stages that come before the commit of their iteration. */
 const madeOfIterations: ReadonlySet<string> = new Set(['rollout', 'reward', 'advantage', 'update']);
 
 /** What is known of a run at a moment. */
@@ -33,31 +33,31 @@ export interface RunProgress {
   readonly state: RunState;
   /** Committed iterations. */
   readonly iteration: number;
-  /** Of the whole run. */
+  /** Iterations of the whole run. */
   readonly iterations: number;
-  /** What it is doing now: `rollout 37 %`, `waiting: no worker with role trainer`. */
+  /** What the run is doing now: `rollout 37 %`, `waiting: no worker with role trainer`. */
   readonly activity?: string;
-  /** Why nothing can move, and what to do: the stack is down. */
+  /** Why the run cannot continue, and what to do: the stack is down. */
   readonly stuck?: string;
   /** Mean score of the newest iteration. */
   readonly reward?: number;
-  /** Those of the newest iterations, ascending. */
+  /** Mean scores of the newest iterations, oldest first. */
   readonly rewards?: readonly number[];
-  /** What the newest iterations say against the run. */
+  /** Warnings about the newest iterations. */
   readonly warnings?: readonly RunWarning[];
-  /** The number of the newest validation, and what it is. */
+  /** The value of the newest validation, and which metric it is. */
   readonly accuracy?: number;
   readonly validationMeasure?: ValidationMeasure;
   readonly loss?: number;
-  /** Response tokens of the newest iteration by its wall time: the metric perf/response_throughput. */
+  /** The metric perf/response_throughput: response tokens of the newest iteration per second of its wall time. */
   readonly tokensPerSecond?: number;
-  /** Since the following began. */
+  /** Time since the following began. */
   readonly elapsedS: number;
   readonly remainingS?: number;
 }
 
 export interface FollowOptions {
-  /** Status entries up to this number are old news: the run was resumed or forked since. */
+  /** Status entries up to this number are ignored: the run was resumed or forked after them. */
   readonly after?: number;
   /** Ends the following; the run continues. */
   readonly signal: AbortSignal;
@@ -88,7 +88,7 @@ export async function followRun(
   }
 }
 
-/** Notes of the control process. Without a stack there are none; the store tells the rest. */
+/** Notes of the control process. Without a stack there are none; the rest comes from the store. */
 class Notes {
   readonly #home: string;
   readonly #runId: RunId;
@@ -101,7 +101,7 @@ class Notes {
     this.#take = take;
   }
 
-  /** Connects to the stack that is up now, if it is another one than before. Does not wait for it. */
+  /** Connects to the running stack when it is another one than before. Does not wait for the connection. */
   connect(): 'up' | 'down' {
     const stack = readStack(this.#home);
     if (stack === undefined) return 'down';
@@ -117,7 +117,7 @@ class Notes {
     await (await before?.nc)?.close();
   }
 
-  /** undefined when the server does not answer. The next look tries again. */
+  /** Undefined when the server does not answer. The next look tries again. */
   async #open(stack: StackInfo): Promise<NatsConnection | undefined> {
     const { connectNats } = await import('../../infra/nats/connection.ts');
     const nc = await connectNats(stack, 'follow').catch(() => undefined);
@@ -172,7 +172,7 @@ class RunView {
   }
 
   note({ stage, iteration, done, total, queued }: LiveMessage): void {
-    // Notes and commits come by different ways: a note may be older than the commit of its iteration.
+    // Notes and commits arrive independently: a note may be older than the commit of its iteration.
     if (madeOfIterations.has(stage) && iteration <= this.#position) return;
     this.#activity = queued === undefined ? activityText(stage, { done, total }) : `waiting: ${queued}`;
     this.#show();
@@ -193,7 +193,10 @@ class RunView {
     return this.#state;
   }
 
-  /** Takes in what was committed since the last look; of a long run that is followed from now on, its last iterations. */
+  /**
+   * Reads what was committed since the last look. When the following of a long run begins, reads only its newest
+   * iterations.
+   */
   async #follow(head: Head): Promise<void> {
     const seen = Math.max(this.#position, await this.#log.first(), head.position - warningWindow);
     if (head.position > this.#position) this.#activity = undefined; // it was about an iteration that is committed now
@@ -223,7 +226,7 @@ class RunView {
     this.#tokensPerSecond = finite(update.record.timings['perf/response_throughput']);
   }
 
-  /** What another stack drives does not need this one. */
+  /** A run that another stack drives does not need this stack. */
   #isStuck(): boolean {
     const isOurs = this.#owner === undefined || this.#owner === this.#stack?.here;
     return this.#stack?.state === 'down' && isOurs && this.#state !== 'paused' && !endedStates.has(this.#state);
@@ -259,7 +262,10 @@ class RunView {
 
 const stackDown = 'the local stack is down; petrel up brings it up, and the run continues';
 
-/** Seconds left: the median of the last iterations, times those to come. undefined before the first and after the last. */
+/**
+ * Seconds left: the median duration of the newest iterations, times the number of remaining ones. Undefined before the
+ * first and after the last.
+ */
 export function timeLeft(iterationSeconds: readonly number[], iterationsLeft: number): number | undefined {
   const last = iterationSeconds.slice(-iterationsForTimeLeft).sort((a, b) => a - b);
   const median = last[Math.floor(last.length / 2)];

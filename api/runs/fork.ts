@@ -1,7 +1,7 @@
 /**
- * Another run that begins with a committed state of this one: weights, moments, steps, counters and the draws still to be
- * skipped. It counts on from there, and takes the state into objects of its own before its first iteration, so that
- * it needs nothing of its origin later.
+ * Starts another run from a committed state of this one: weights, moments, steps, counters and the draws that it must
+ * still skip. The fork's positions continue from there. Before its first iteration it copies the state into objects of
+ * its own, so that it does not need its origin later.
  */
 import { TerminalError } from '../../core/errors.ts';
 import { parseRecipe, totalIterations } from '../../core/recipe/index.ts';
@@ -27,11 +27,11 @@ import { driverAfterUp } from './driver.ts';
 import type { FoundRun } from './find.ts';
 import { claimNewId } from './start.ts';
 
-/** Writing a fork down takes no longer. */
+/** Preparing a fork takes less than this time. */
 const pinnedMs = 600_000;
 
 export interface ForkRequest {
-  /** The last iteration that the fork shares; left out: the newest. */
+  /** The last iteration that the fork shares; default: the newest. */
   readonly from?: number | undefined;
   readonly name?: string | undefined;
   /** `key=value`, over the recipe of the run or of `recipeFile`. */
@@ -41,15 +41,15 @@ export interface ForkRequest {
 
 export interface Fork {
   readonly run: FoundRun;
-  /** The iteration whose state it begins with. */
+  /** The iteration whose state the fork begins with. */
   readonly position: number;
-  /** Its entry when it was started; for `waitForEnd`. */
+  /** The fork's status entry when it was started; for `waitForEnd`. */
   readonly entry: StatusEntry | undefined;
 }
 
 /**
- * Starts another run that begins with a state of this one. Throws TerminalError `NotFound` for a position that is not
- * committed, InvalidInputError for a recipe that cannot begin there.
+ * Starts another run from a state of this one. Throws TerminalError `NotFound` for a position that is not committed,
+ * InvalidInputError for a recipe that cannot begin there.
  */
 export async function forkRun(found: FoundRun, request: ForkRequest, context: ApiContext): Promise<Fork> {
   const { home, env, cwd, notice } = context;
@@ -63,7 +63,7 @@ export async function forkRun(found: FoundRun, request: ForkRequest, context: Ap
   for (const change of changed?.changes ?? []) notice(`  ${changeText(change)}`);
   sayNothingLeft(parseRecipe(changed?.recipe ?? revision.recipe), changed?.inputs ?? revision.inputs, origin, notice);
   await ensureFences(home, store);
-  // Until the fork's own record of what it reads is there.
+  // The pins stay until the fork has recorded what it reads.
   const pin = { position: origin.position, why: 'a fork', forMs: pinnedMs };
   const unpin = await pinPosition(found.log, pin, () => new Date());
   const run = await createFork(found, origin, revision, changed, now);
@@ -120,7 +120,7 @@ export async function originAt(
   return { runId, position, stateDigest, counters, skippedDraws };
 }
 
-/** The recipe that the run went on with from there, so that a fork without changes repeats its numbers. */
+/** The recipe with which the run continued from that position, so that a fork without changes repeats its numbers. */
 export async function revisionAfter(log: RunLog, position: number): Promise<RevisionRecord> {
   const head = await log.head();
   return log.revision(
@@ -130,7 +130,10 @@ export async function revisionAfter(log: RunLog, position: number): Promise<Revi
   );
 }
 
-/** Writes the new run down; nothing runs yet. What its origin has at that position is pinned until it is taken over. */
+/**
+ * Writes the records of the new run and starts nothing. The origin's objects of that position are pinned until the fork
+ * has copied them.
+ */
 export async function createFork(
   found: FoundRun,
   origin: NonNullable<RunRecord['origin']>,

@@ -1,4 +1,4 @@
-/** What only a running stack knows: its workers, and the current stage of a run. Never throws and never waits long. */
+/** What only a running stack knows: its workers, and the current stage of a run. Nothing here throws or waits long. */
 import { EventEmitter, once } from 'node:events';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { liveNote, liveSubject, timings } from '../../core/wire/messages.ts';
@@ -10,17 +10,17 @@ import { readStack } from '../../infra/stack/index.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
 
 const answerMs = 1_500;
-/** A query costs the control process a task. So watchers query seldom, and use notes in between. */
+/** A query costs the control process a task, so watchers query rarely and use notes in between. */
 const drivenMs = 2_000;
-/** A stage that moves says so twice a second. */
+/** A running stage sends a note about its progress twice a second. */
 const noteMs = 600;
 
-/** Whether a workflow drives the run, as far as could be learnt. */
+/** Whether a workflow drives the run, if that is known. */
 export type Driven =
   | {
       readonly type: 'driven';
       readonly stage: string;
-      /** Why the control process tries the same step again and again. */
+      /** The error that makes the control process repeat the same step. */
       readonly failing?: string;
     }
   | { readonly type: 'nobody' }
@@ -30,7 +30,10 @@ export interface LiveSource {
   readonly stack: StackInfo | undefined;
   workers(): Promise<readonly Presence[]>;
   driven(runId: string): Promise<Driven>;
-  /** A note of the last seconds of a run that is listened to, or the next one when it comes soon. */
+  /**
+   * The last note of a run that is listened to, if it is a few seconds old at most; else the next note, if it comes
+   * soon.
+   */
   note(runId: string): Promise<LiveMessage | undefined>;
   /** Listens to a run's notes from now on. */
   listen(runId: string): void;

@@ -1,4 +1,4 @@
-/** Where a recipe's model and tokenizer are on this machine: a folder, or a copy from the hub. */
+/** Finds a recipe's model and tokenizer on this machine: a folder, or a copy from the hub. */
 import { join } from 'node:path';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { LocalModel } from '../../models/hub.ts';
@@ -8,14 +8,14 @@ import type { PreparePorts } from './prepare-ports.ts';
 type LocatePorts = Omit<PreparePorts, 'store'>;
 
 export interface LocateOptions {
-  /** Leave the weights of a model on the hub for later; what describes it is fetched. */
+  /** Do not fetch the weights of a model on the hub; fetch only the files that describe it. */
   readonly withoutWeights?: boolean;
 }
 
 export interface LocatedModel {
   readonly folder: string;
   readonly tokenizerFolder: string;
-  /** Bytes of weights that are left for later. */
+  /** Size of the weights that were not fetched. */
   readonly missingBytes?: number;
 }
 

@@ -1,4 +1,4 @@
-/** Log lines of a run: those that are stored, and those that come, each once. */
+/** Log lines of a run, stored and live, each returned once. */
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
 import { logSubject } from '../../core/wire/messages.ts';
@@ -6,14 +6,14 @@ import type { LogLine } from '../../core/wire/messages.ts';
 import { readStack } from '../../infra/stack/index.ts';
 import { parseLogLine, readLogChunk } from '../../infra/telemetry/run-log-lines.ts';
 
-/** Reads what is stored, chunk by chunk, and tells apart what was given out before. */
+/** Reads the stored lines, chunk by chunk, and leaves out those that were returned before. */
 export class LogReader {
   readonly #store: Store;
   readonly #runId: string;
   readonly #seenChunks = new Set<string>();
-  /** Lines given out live that the store will show again: how often. */
+  /** Lines that were returned live and will also appear in the store: how often. */
   readonly #early = new Map<string, number>();
-  /** Lines read from the store that may yet arrive live. */
+  /** Lines that were read from the store and may still arrive live. */
   readonly #late = new Map<string, number>();
 
   constructor(store: Store, runId: string) {
@@ -21,7 +21,7 @@ export class LogReader {
     this.#runId = runId;
   }
 
-  /** The newest stored lines, in order of time; everything older counts as read. */
+  /** The newest stored lines, ordered by time. All older lines count as read. */
   async newest(count: number): Promise<LogLine[]> {
     const chunks = await this.#store.children(keys.logs(this.#runId));
     let lines: LogLine[] = [];
@@ -32,7 +32,7 @@ export class LogReader {
     return inOrder(lines).slice(-count);
   }
 
-  /** Stored lines that were not given out yet. */
+  /** Stored lines that were not returned yet. */
   async more(): Promise<LogLine[]> {
     const lines: LogLine[] = [];
     for (const chunk of await this.#store.children(keys.logs(this.#runId))) {
@@ -43,7 +43,7 @@ export class LogReader {
     return inOrder(lines);
   }
 
-  /** A line that came live: undefined when the store showed it already. */
+  /** A line that arrived live; undefined when it was already read from the store. */
   live(line: LogLine): LogLine | undefined {
     if (take(this.#late, keyOf(line))) return undefined;
     add(this.#early, keyOf(line));
@@ -60,7 +60,7 @@ export class LogReader {
   }
 }
 
-/** A live line is late by seconds at most; what was read long ago need not be remembered. */
+/** A live line is at most seconds late, so older lines can be forgotten. */
 const remembered = 10_000;
 
 function add(counts: Map<string, number>, key: string): void {
@@ -81,7 +81,7 @@ const keyOf = ({ at, level, source, text }: LogLine): string => JSON.stringify([
 
 const inOrder = (lines: LogLine[]): LogLine[] => lines.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
 
-/** Calls `onLine` with each line as it is written, while the stack is up; without one it never does. Resolves with a function that ends it. */
+/** Calls `onLine` with each line when it is written, while the stack is up. Resolves with a function that ends this. */
 export async function listenToLog(
   home: string,
   runId: string,

@@ -8,18 +8,18 @@ export type { MetricRow };
 
 type Values = MetricRow['metrics'];
 
-/** The name in the table of metrics: what a validation reports of its rollouts has `val_` before it. */
+/** The name in the table of metrics. A metric of a validation's rollouts starts with `val_`. */
 export const inTable = (name: string): string => name.replace(/^val_(?=timing_s\/|rollout\/)/, '');
 
-/** Every name that the rows have, ascending; of two names for the same thing only the present one. */
+/** Every name that the rows have, ascending. A metric with an old and a new name is listed under the new one only. */
 export function metricNames(rows: readonly MetricRow[]): string[] {
   const all = [...new Set(rows.flatMap(({ metrics, timings }) => [...Object.keys(metrics), ...Object.keys(timings)]))];
   return all.filter((name) => presentNames(inTable(name), all).length === 0).sort();
 }
 
 /**
- * The metrics that a word of the command line means: a name, a pattern with * and ?, or a name of an older petrel. Empty when
- * the rows have none.
+ * The metrics that a word of the command line selects: a name, a pattern with * and ?, or a name from an older petrel
+ * version. Empty when the rows have none of them.
  */
 export function namesMeant(word: string, rows: readonly MetricRow[]): string[] {
   const names = metricNames(rows);
@@ -27,7 +27,7 @@ export function namesMeant(word: string, rows: readonly MetricRow[]): string[] {
   return rows.some((row) => metricValue(row, word) !== undefined) ? [word] : presentNames(word, names);
 }
 
-/** `*` stands for anything, slashes too; `?` for one character. */
+/** `*` matches any text, slashes too; `?` matches one character. */
 function globPattern(glob: string): RegExp {
   const source = glob
     .replace(/[.+^${}()|[\]\\]/g, '\\$&')
@@ -42,7 +42,7 @@ export function metricValue({ metrics, timings }: MetricRow, name: string): Valu
 
 export type ListedMetric = Pick<MetricInfo, 'name' | 'unit' | 'doc'> & Partial<Pick<MetricInfo, 'direction' | 'kind'>>;
 
-/** What the table of metrics says of the names; those that are not in it stand with empty texts. */
+/** The table entries of these metrics; a name that is not in the table has empty texts. */
 export function listedMetrics(names: readonly string[]): ListedMetric[] {
   return names.map((name) => ({
     ...(metricInfo(inTable(name)) ?? { unit: '', doc: '' }),

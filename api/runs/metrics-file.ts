@@ -4,7 +4,7 @@ import type { RunLog } from '../../infra/store/run-log.ts';
 import { noteMetricsFile } from '../../infra/telemetry/metrics-notes.ts';
 import type { ApiContext } from '../context.ts';
 
-/** Has the control process write the file, and says where it is. */
+/** Makes the control process write the file, and tells the user its path. */
 export async function beginMetricsFile(log: RunLog, { home, cwd, notice }: ApiContext): Promise<void> {
   const recipe = parseRecipe((await log.revision()).recipe);
   const path = noteMetricsFile(home, { runId: log.runId, store: log.store.url }, recipe, cwd);

@@ -1,4 +1,7 @@
-/** The store of a new run: made when it is not there, found to take and list objects, and to fence. */
+/**
+ * The store of a new run: created if necessary, and tested. It must accept and list objects, and let only one writer
+ * create an object.
+ */
 import { fileURLToPath } from 'node:url';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -16,7 +19,7 @@ export async function storeForNewRun(where: string | null, home: string): Promis
   return store;
 }
 
-/** As `storeForNewRun`, and leaves nothing in the store. Returns where it is. */
+/** Does the same checks as `storeForNewRun`, but leaves nothing in the store. Returns where the store is. */
 export async function tryStoreForNewRun(where: string | null, home: string): Promise<{ readonly url: string }> {
   const url = storeUrl(where ?? defaultStore(home));
   const open = async () => ({ url: (await storeForNewRun(where, home)).url });

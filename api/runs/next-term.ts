@@ -1,6 +1,7 @@
 /**
- * What a `resume` needs besides a workflow: a new term, when it continues from an earlier iteration, with another recipe, or
- * on another stack than before. Planned from the store, shown, accepted, and only then opened.
+ * The plan of the new term that a `resume` needs when it continues from an earlier iteration, changes the recipe, or
+ * takes the run over from another stack. The plan is made from the store and shown; the term is opened only after the
+ * user accepts it.
  */
 import { TerminalError } from '../../core/errors.ts';
 import type { RecipeChange } from '../../core/recipe/index.ts';
@@ -15,7 +16,7 @@ import { endedStates } from '../../core/run-states.ts';
 export interface TermRequest {
   /** This stack. */
   readonly owner: string;
-  /** The last iteration that still counts; left out: all do. */
+  /** The last iteration that remains valid; default: all remain. */
   readonly from: number | undefined;
   readonly skipDraws: boolean;
   readonly changed: ChangedRecipe | undefined;
@@ -27,14 +28,14 @@ export interface TermPlan {
   readonly position: number;
   readonly reason: string;
   readonly abandoned: readonly AbandonedIteration[];
-  /** The stack that drives the run until then, when it is another. */
+  /** The other stack that drives the run until then, if any. */
   readonly rival: string | undefined;
-  /** Sentences about what is lost or changed by it; none: nobody needs to be asked. */
+  /** Sentences about what the new term discards or changes. When there are none, no confirmation is needed. */
   readonly concerns: readonly string[];
   readonly changes: readonly RecipeChange[];
 }
 
-/** undefined: the run continues in its present term. */
+/** Undefined when the run continues in its present term. */
 export async function planTerm(
   { runId, log }: FoundRun,
   status: StatusEntry | undefined,

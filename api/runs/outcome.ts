@@ -1,4 +1,4 @@
-/** What a run has come to: where its weights are, and what it learnt. */
+/** The result of a run: where its weights are, and what it learnt. */
 import type { RunWarning } from '../../core/run-warnings.ts';
 import type { RunState } from '../../core/run-states.ts';
 import { measureOf } from '../../core/validation-measure.ts';
@@ -12,9 +12,9 @@ export interface Outcome {
   readonly iteration: number;
   /** Path or URL of the newest checkpoint's manifest. */
   readonly checkpoint: string | null;
-  /** What its last iterations say against it. */
+  /** Warnings about its last iterations. */
   readonly warnings: readonly RunWarning[];
-  /** The number of the first and the last validation, the seconds between them, and what the number is. */
+  /** The first and the last validation, the seconds between them, and which metric it is. */
   readonly accuracy: {
     readonly before: number;
     readonly after: number;

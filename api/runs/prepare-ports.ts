@@ -1,6 +1,6 @@
 import type { Store } from '../../core/ports.ts';
 
-/** What preparing a run needs from outside. */
+/** External functions that preparing a run needs. */
 export interface PreparePorts {
   readonly store: Store;
   readonly home: string;

@@ -1,6 +1,6 @@
 /**
- * From a recipe to everything a run needs, in the store and by digest: model, tokenised rows, the user's scorer. After
- * this the run sees no machine path and no changed file.
+ * Stores everything that a run needs, by digest: model, rows and the user's scorer. After this the run depends on no
+ * path of this machine and no file that may change.
  */
 import { basename, join } from 'node:path';
 import type { Recipe } from '../../core/recipe/index.ts';
@@ -13,19 +13,20 @@ import { RecipeInputs } from '../plan/recipe-inputs.ts';
 import { startChecks } from '../plan/start-checks.ts';
 import type { PreparePorts } from './prepare-ports.ts';
 import { readScorer } from './read-scorer.ts';
+import { linesOf } from './rows.ts';
 import type { RowsPart } from './rows.ts';
 
-/** Revision of the built-in scorers: a change of any verdict raises it. */
+/** Revision of the built-in scorers. Raise it when any of their results changes. */
 const builtinScorers = '1';
 
 export interface Prepared {
   readonly inputs: RunInputs;
-  /** The user's scorer module, to be written as a blob of the run. */
+  /** The user's scorer module, to be stored as a blob of the run. */
   readonly module?: Uint8Array;
   readonly notes: readonly string[];
 }
 
-/** Checks what `petrel plan` checks, then stores it. Throws the error of the first check that refuses. */
+/** Makes the checks of `petrel plan`, then stores everything. Throws the error of the first check that fails. */
 export async function prepareRun(recipe: Recipe, ports: PreparePorts): Promise<Prepared> {
   const scratch = join(ports.home, 'cache');
   const blocks = { train: new WaitingBlocks(scratch), validation: new WaitingBlocks(scratch) };
@@ -62,7 +63,7 @@ async function storeInputs(
       ...(scorer && { scorer: scorer.input }),
     },
     ...(scorer?.module && { module: scorer.module }),
-    notes: [...train.notes, ...(validation?.notes ?? [])],
+    notes: [...linesOf(train), ...(validation ? linesOf(validation) : [])],
   };
 }
 

@@ -1,8 +1,8 @@
-/** An iteration for people who look at a run: a damaged one is passed over, and `ledger verify` says what it lacks. */
+/** Reads an iteration for display. A damaged one is skipped here; `ledger verify` reports the damage. */
 import { isDamage } from '../../core/damage.ts';
 import type { Head, RunLog } from '../../infra/store/run-log.ts';
 
-/** undefined when a record of it is lost or damaged. */
+/** Undefined when a record of it is missing or damaged. */
 export async function readableIteration(log: RunLog, k: number, { termRecord }: Head) {
   try {
     return await log.iteration(k, termRecord);

@@ -1,4 +1,4 @@
-/** Deleting a run: its tombstone first, so that a deletion that is cut off is still one. */
+/** Deletes a run. Its tombstone is written first, so that the deletion is completed later if it is interrupted. */
 import { TerminalError } from '../../core/errors.ts';
 import { keys, pinnedBy } from '../../core/records/keys.ts';
 import { isOwnKey } from '../../core/records/own-keys.ts';
@@ -9,14 +9,14 @@ import type { FoundRun } from './find.ts';
 import { endedStates } from '../../core/run-states.ts';
 import type { RunSummary } from './summary.ts';
 
-/** What is lost. */
+/** What the deletion would remove. */
 export interface Loss {
   readonly objects: number;
   readonly bytes: number;
   readonly checkpoints: number;
 }
 
-/** Throws TerminalError `Conflict` while the run may continue by itself. */
+/** Throws TerminalError `Conflict` while the run can still continue without a resume. */
 export function refuseUnlessEnded({ runId, state }: Pick<RunSummary, 'runId' | 'state'>): void {
   if (endedStates.has(state)) return;
   throw new TerminalError('Conflict', `${runId} is ${state}: only a run that has ended can be deleted`, {
@@ -24,7 +24,9 @@ export function refuseUnlessEnded({ runId, state }: Pick<RunSummary, 'runId' | '
   });
 }
 
-/** Throws TerminalError `Conflict` while a fork is being made of it: that still reads what would be deleted. */
+/**
+ * Throws TerminalError `Conflict` while a fork of the run is being created, because the fork still reads its objects.
+ */
 export async function refuseWhileForked({ runId, log: { store } }: FoundRun): Promise<void> {
   for (const name of await store.children(keys.pins(runId))) {
     const by = pinnedBy(name);
@@ -46,7 +48,9 @@ export async function lossOf({ runId, log: { store } }: FoundRun): Promise<Loss>
   };
 }
 
-/** Everything goes but the run record and the tombstone. Models and datasets are other runs' too, and stay. */
+/**
+ * Removes everything except the run record and the tombstone. Models and datasets are shared with other runs, and stay.
+ */
 export async function removeRun(
   { runId, log: { store } }: FoundRun,
   { state, iteration }: Pick<RunSummary, 'state' | 'iteration'>,
@@ -67,7 +71,7 @@ async function removable({
   return (await store.list(keys.all(runId))).filter((key) => isRemovable(key, runId));
 }
 
-/** A file that its user put into the folder of a run stays. */
+/** A user's own file in the folder of a run stays. */
 function isRemovable(key: string, runId: string): boolean {
   return isOwnKey(key) && key !== keys.run(runId) && key !== keys.tombstone(runId);
 }

@@ -1,6 +1,6 @@
 /**
- * Continuing a run that is paused, stopped or failed, whose workflow is gone, or that another stack drives: from its end or
- * from an earlier iteration, with its own recipe or a changed one.
+ * Continues a run that is paused, stopped or failed, that lost its workflow, or that another stack drives. It continues
+ * from its end or from an earlier iteration, with its own recipe or a changed one.
  */
 import { InvalidInputError, TerminalError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -32,11 +32,11 @@ import type { TermPlan, TermRequest } from './next-term.ts';
 import { skipBatch } from './skip.ts';
 import { readyTrainers } from './trainers.ts';
 
-/** Opening a term takes no longer. */
+/** Opening a term takes less than this time. */
 const pinnedMs = 600_000;
 
 export interface ResumeRequest {
-  /** The last iteration that still counts; left out: all do. */
+  /** The last iteration that remains valid; default: all remain. */
   readonly from?: number | undefined;
   /** With `from`: the new iterations use none of the abandoned iterations' draws. */
   readonly skipDraws?: boolean;
@@ -45,20 +45,20 @@ export interface ResumeRequest {
   /** `key=value`, over the recipe of the run or of `recipeFile`. */
   readonly overrides?: readonly string[];
   readonly recipeFile?: string | undefined;
-  /** The store that the run was found in when it is new to this machine: remembered from now on. */
+  /** The store that the run was found in, if it is new to this machine: the machine remembers it. */
   readonly newStore?: boolean;
-  /** Asked before a new term is opened. False: nothing is done. Left out: yes. */
+  /** Called before a new term is opened. False: nothing is done. Default: accept. */
   readonly accept?: (plan: TermPlan) => Promise<boolean>;
 }
 
 export interface Resumed {
   /** The new term, when one was opened. */
   readonly plan: TermPlan | undefined;
-  /** The run's entry when it was resumed; for `waitUntilEnd`. */
+  /** The run's status entry when it was resumed; for `waitUntilEnd`. */
   readonly entry: StatusEntry;
 }
 
-/** Resolves with undefined when `accept` refused. Throws TerminalError `Conflict` for a run that is at work. */
+/** Resolves with undefined when `accept` returned false. Throws TerminalError `Conflict` for a run that is active. */
 export async function resumeRun(
   found: FoundRun,
   request: ResumeRequest,
@@ -83,7 +83,7 @@ export async function resumeRun(
     if (engine === undefined || plan !== undefined) await refuseRunning(found, plan, wish, driver);
     const opened = engine === undefined ? plan : engineTermPlan(plan, engine.head);
     if (opened !== undefined) await openTerm(found, opened, wish, engine?.change);
-    // A workflow that waits for a trainer with the old arithmetic would wait for good.
+    // A workflow that waits for a trainer with the old arithmetic would wait for ever.
     if (engine !== undefined) await driver.end('its term has another arithmetic');
     const entry = await resume(found, driver, new Date());
     await beginMetricsFile(found.log, context);
@@ -118,7 +118,9 @@ async function changesOf(
   return changed;
 }
 
-/** Before the plan is shown and anybody is asked. With the stack down it is asked once it is up. */
+/**
+ * Checks this before the plan is shown and the user is asked. With the stack down it is checked once the stack is up.
+ */
 async function refuseIfAtWork(found: FoundRun, plan: TermPlan, wish: TermRequest, home: string): Promise<void> {
   const driver = await driverIfUp(found, home);
   try {
@@ -128,7 +130,7 @@ async function refuseIfAtWork(found: FoundRun, plan: TermPlan, wish: TermRequest
   }
 }
 
-/** A new term is opened only for a run at rest. A user who wants one for a running run stops it first. */
+/** A new term is opened only for a run that is not running. The user must stop a running run first. */
 async function refuseRunning(
   { runId, log }: FoundRun,
   plan: TermPlan | undefined,
@@ -137,13 +139,13 @@ async function refuseRunning(
 ): Promise<void> {
   const [status, head] = [await log.status(), await log.head()];
   const here = head === undefined || head.termRecord.owner === owner;
-  // A workflow that has told its last state is about to end; the new one is started after it.
+  // A workflow that has recorded its last state is about to end. The new one is started after that.
   const atRest = status !== undefined && (status.state === 'paused' || endedStates.has(status.state));
   if (!here || atRest || (await driver.workflow()) === 'ended') return;
   if (plan !== undefined)
     throw new TerminalError(
       'Conflict',
-      `${runId} is at work here (${status?.state ?? 'queued'}, iteration ${head?.position ?? 0})`,
+      `${runId} is running on this stack (${status?.state ?? 'queued'}, iteration ${head?.position ?? 0})`,
       { hint: `petrel stop ${runId} --wait, then resume it` },
     );
   if (status?.state !== 'running' || status.wish !== 'run') return;
@@ -156,7 +158,7 @@ async function refuseRunning(
   );
 }
 
-/** The arithmetic with which the run continues, when no trainer of this stack has its own. Reports the change. */
+/** The arithmetic with which the run continues, when no trainer of this stack has the run's own. Reports the change. */
 async function engineOf(
   { log }: FoundRun,
   { from }: TermRequest,
@@ -179,7 +181,7 @@ async function openTerm(
   engine: EngineChange | undefined,
 ): Promise<void> {
   const now = new Date().toISOString();
-  // What leads to the position stays until the log ends there.
+  // The objects that lead to the position are pinned until the new term is the end of the log.
   const unpin =
     from === undefined
       ? undefined
@@ -201,14 +203,14 @@ async function openTerm(
   await unpin?.();
 }
 
-/** A revision counts once a term names it: two that are written at once do not hurt each other. */
+/** A revision has an effect only when a term names it, so two revisions that are written at once do no harm. */
 async function writeRevision(
   { runId, log }: FoundRun,
   { recipe, inputs, module }: ChangedRecipe,
   fromPosition: number,
   createdAt: string,
 ): Promise<number> {
-  // A janitor may have taken the module of an earlier try, which no record names yet, for an orphaned blob.
+  // The janitor may have removed the module of an earlier attempt as an orphaned blob, because no record names it yet.
   await endSweep(log, new Date());
   if (module !== undefined) await putBlob(log.store, runId, module);
   for (let n = (await log.newestRevision()) + 1; ; n++) {

@@ -1,4 +1,4 @@
-/** Tokens of rows that a store keeps as text, for the verifier: it compares them with what was sampled. */
+/** Tokens of rows that a store keeps as text. The verifier compares them with the sampled ones. */
 import type { Store } from '../../core/ports.ts';
 import { readDataset } from '../../infra/store/datasets.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';

@@ -1,4 +1,4 @@
-/** Reads a run's files again, in the row format that the run has: the same files give the same digest. */
+/** Reads a run's files again, in the row format of the run: the same files give the same digest. */
 import { join } from 'node:path';
 import type { Digest } from '../../core/ids.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
@@ -7,9 +7,9 @@ import { WaitingBlocks } from '../../infra/store/waiting-blocks.ts';
 import type { RunInputs } from '../../core/records/schema.ts';
 import { encodeDatasetRows, encodeDatasetTokens, rowsFile, tokensFile } from '../../models/dataset-fact.ts';
 import { tokenizeRows } from '../../models/dataset.ts';
-import type { Tokenizer } from '../../models/tokenizer.ts';
+import type { BatchTokenizer } from '../../models/tokenizer.ts';
 import type { PreparePorts } from './prepare-ports.ts';
-import { checkedRows, loadRows, notesOf, tokenizeOptionsOf } from './rows.ts';
+import { checkedRows, linesOf, loadRows, notesOf, tokenizeOptionsOf } from './rows.ts';
 import type { RowsPart } from './rows.ts';
 
 export interface StoredRows {
@@ -23,7 +23,7 @@ export async function storeRowsLike(
   before: RunInputs,
   recipe: Recipe,
   part: RowsPart,
-  tokenizer: Tokenizer,
+  tokenizer: BatchTokenizer,
   ports: PreparePorts,
 ): Promise<StoredRows> {
   const known = part === 'train' ? before.train : (before.validation ?? before.train);
@@ -35,24 +35,24 @@ export async function storeRowsLike(
 async function storeInBlocks(
   recipe: Recipe,
   part: RowsPart,
-  tokenizer: Tokenizer,
+  tokenizer: BatchTokenizer,
   { store, home, now }: PreparePorts,
 ): Promise<StoredRows> {
   const blocks = new WaitingBlocks(join(home, 'cache'));
   try {
     const put = (bytes: Uint8Array, rows: number) => blocks.add(bytes, rows);
-    const { count, rules, notes } = await loadRows(recipe, part, tokenizer, now, put);
-    return { digest: await blocks.store(store, rules), count, notes };
+    const rows = await loadRows(recipe, part, tokenizer, now, put);
+    return { digest: await blocks.store(store, rows.rules), count: rows.count, notes: linesOf(rows) };
   } finally {
     await blocks.remove();
   }
 }
 
-/** In format 1. */
+/** Rows in format 1. */
 async function storeWhole(
   recipe: Recipe,
   part: RowsPart,
-  tokenizer: Tokenizer,
+  tokenizer: BatchTokenizer,
   { store, now }: PreparePorts,
 ): Promise<StoredRows> {
   const options = tokenizeOptionsOf(recipe, part, now);

@@ -1,10 +1,12 @@
-/** Samples of an iteration or a validation, put together from result records, trajectories, scores and the batch. */
+/** Samples of an iteration or a validation, combined from result records, trajectories, scores and the batch. */
+import { at } from '../../core/at.ts';
 import { PetrelError, TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord, revisionRecord } from '../../core/records/schema.ts';
 import type { BatchRecord, DrawRecord } from '../../core/records/schema.ts';
-import type { RewardOutput, RolloutOutput, ScoreTable } from '../../core/wire/jobs.ts';
+import type { RewardOutput, RolloutOutput } from '../../core/wire/jobs.ts';
+import { parseScoreTable } from '../../core/wire/score-table.ts';
 import { readRetention, removedByRetention } from '../../infra/store/retention-log.ts';
 import { getBlob, getJsonBlob } from '../../infra/store/blobs.ts';
 import { readDataset } from '../../infra/store/datasets.ts';
@@ -21,13 +23,13 @@ import { decodeTrajectories, stopReasons } from '../../models/trajectories.ts';
 
 /** One response. */
 export interface SampleView {
-  /** Policy version for a validation. */
+  /** In a validation: the policy version. */
   readonly iteration: number;
   readonly draw: number;
   readonly row: number;
-  /** Of the draw, from 0. */
+  /** Number within the draw, from 0. */
   readonly sample: number;
-  /** As rendered by the chat template. */
+  /** The prompt as rendered by the chat template. */
   readonly prompt: string;
   readonly response: string;
   readonly responseTokens: number;
@@ -36,10 +38,10 @@ export interface SampleView {
   readonly reason?: string;
   /** Further columns of the scorer. */
   readonly columns: Readonly<Record<string, number | null>>;
-  /** Mean over the response's tokens; absent in validations and for samples outside the batch. */
+  /** Mean over the response's tokens. Absent in validations and for samples outside the batch. */
   readonly advantage?: number;
   readonly stopReason: 'stop' | 'length' | 'convicted' | 'unknown';
-  /** What became of its draw; absent in validations. */
+  /** The outcome of its draw; absent in validations. */
   readonly fate?: DrawRecord['fate'];
   readonly groundTruth?: unknown;
   readonly dataSource?: string;
@@ -51,7 +53,7 @@ export interface SamplePorts {
   readonly cache: string;
 }
 
-/** Samples of what iteration k trains on, in draw order; of kind sft, the rows that it learns. */
+/** Samples that iteration k trains on, in draw order; in supervised training, its rows. */
 export async function trainingSamples(batch: BatchRecord, { log, cache }: SamplePorts): Promise<SampleView[]> {
   const { inputs, recipe } = (await needRecord(log.store, keys.revision(log.runId, batch.revision), revisionRecord))
     .record;
@@ -94,7 +96,9 @@ export async function validationSamples(
   );
 }
 
-/** What is absent at or before the floor was removed on purpose. Throws TerminalError `RemovedByRetention` then. */
+/**
+ * Throws TerminalError `RemovedByRetention` for a missing object at or before the floor, because retention removed it.
+ */
 async function kept<T>(log: RunLog, iteration: number, reading: Promise<T>): Promise<T> {
   try {
     return await reading;
@@ -105,7 +109,7 @@ async function kept<T>(log: RunLog, iteration: number, reading: Promise<T>): Pro
   }
 }
 
-/** Result records stand in pairs, rollout then reward; those of other stages are passed over. */
+/** Result records come in pairs, a rollout and then its reward. Records of other stages are skipped. */
 async function scoredSamples(
   jobIds: readonly string[],
   iteration: number,
@@ -135,11 +139,11 @@ async function partSamples(
   { store, runId }: RunLog,
 ): Promise<SampleView[]> {
   const t = decodeTrajectories(await getBlob(store, runId, trajectories), trajectories);
-  const table = (await getJsonBlob(store, runId, scores)) as ScoreTable;
+  const table = parseScoreTable(await getJsonBlob(store, runId, scores), scores);
   const rows = await shownRows(dataset, [...t.row_S], tokenizer);
   return Array.from(t.draw_S, (draw, b): SampleView => {
     const d = Math.floor(b / t.samplesPerDraw);
-    const row = t.row_S[b] ?? -1;
+    const row = at(t.row_S, b);
     const response = t.responseTokens_T.subarray(t.responseOffsets_S1[b], t.responseOffsets_S1[b + 1]);
     return {
       iteration,
@@ -151,9 +155,9 @@ async function partSamples(
         tokenizer.decode(t.promptTokens.subarray(t.promptOffsets_G1[d], t.promptOffsets_G1[d + 1])),
       response: tokenizer.decode(response, { skipSpecial: true }),
       responseTokens: response.length,
-      reward: table.scores[b] ?? null,
+      reward: at(table.scores, b),
       ...(typeof table.reasons[b] === 'string' ? { reason: table.reasons[b] } : {}),
-      columns: Object.fromEntries(Object.entries(table.columns).map(([name, values]) => [name, values[b] ?? null])),
+      columns: Object.fromEntries(Object.entries(table.columns).map(([name, values]) => [name, at(values, b)])),
       stopReason: nameOfStop(t.stopReason_S[b]),
       ...factsOf(rows.get(row)),
     };
@@ -179,8 +183,10 @@ async function learntRows(
     samples
       .filter((index) => typeof index === 'number')
       .map((index, sample): SampleView => {
-        const end = tensors.offsets_S1[index + 1] ?? 0;
-        const first = tensors.scored_T[tensors.scoredOffsets_S1[index] ?? 0] ?? end;
+        const end = at(tensors.offsets_S1, index + 1);
+        // A row without a response has no scored token.
+        const scored = at(tensors.scoredOffsets_S1, index);
+        const first = scored === at(tensors.scoredOffsets_S1, index + 1) ? end : at(tensors.scored_T, scored);
         return {
           iteration: batch.iteration,
           draw,
@@ -212,7 +218,7 @@ function factsOf(row: ScorerRow | undefined): Pick<SampleView, 'groundTruth' | '
 
 type ShownRow = ScorerRow & { readonly prompt: string };
 
-/** By their numbers. A number outside the dataset names none. */
+/** Rows by their numbers. A number outside the dataset has no row. */
 async function shownRows(
   dataset: Dataset,
   drawn: readonly number[],
@@ -221,7 +227,7 @@ async function shownRows(
   const rows = [...new Set(drawn)].filter((row) => row >= 0 && row < dataset.count);
   const prompts = await dataset.prompts(rows, tokenizer);
   const facts = await dataset.facts(rows);
-  return new Map(facts.map((fact, i) => [rows[i] ?? -1, { ...fact, prompt: prompts[i] ?? '' }]));
+  return new Map(facts.map((fact, i) => [at(rows, i), { ...fact, prompt: at(prompts, i) }]));
 }
 
 const cacheBytes = 64 * 1024 * 1024;
@@ -230,7 +236,7 @@ async function openRows(store: Store, digest: string): Promise<Dataset> {
   return openDataset(await readDataset(store, digest), new BlockCache(cacheBytes));
 }
 
-/** Throws TerminalError `NotFound` that says which ones there are. */
+/** Throws TerminalError `NotFound` with the existing numbers. */
 export function noSuchIteration(what: string, wanted: number | undefined, there: readonly number[]): TerminalError {
   const missing = wanted === undefined ? `there is no ${what} yet` : `there is no ${what} ${wanted}`;
   const range = there.length === 0 ? undefined : there.length > 8 ? `${there[0]} … ${there.at(-1)}` : there.join(', ');

@@ -4,7 +4,10 @@ import { skipPendingBatch } from '../../infra/store/skip.ts';
 import type { FoundRun } from './find.ts';
 import { endedStates } from '../../core/run-states.ts';
 
-/** Says what was left out. Throws TerminalError `Conflict` while the run is at work, `NothingToSkip` when no batch waits. */
+/**
+ * Returns what was skipped. Throws TerminalError `Conflict` while the run is running, `NothingToSkip` when no batch
+ * waits.
+ */
 export async function skipBatch({ runId, log }: FoundRun): Promise<string> {
   const status = await log.status();
   if (status !== undefined && status.state !== 'paused' && !endedStates.has(status.state)) {

@@ -1,4 +1,4 @@
-/** Starting a run: facts in the store, the id claimed, the stack up, the workflow started. */
+/** Starts a run: stores its inputs, claims its id, brings the stack up and starts the workflow. */
 import { randomBytes } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import { TerminalError } from '../../core/errors.ts';
@@ -36,8 +36,8 @@ export interface StartedRun extends Started {
 }
 
 /**
- * Starts a run: its model, rows and scorer go into the store, its id is claimed, the stack comes up and the workflow begins.
- * Once it is written down the stack begins it even when this process dies. Throws InvalidInputError before anything is
+ * Starts a run: stores its model, rows and scorer, claims its id, brings the stack up and starts the workflow. Once its
+ * records are written, the stack starts it even when this process dies. Throws InvalidInputError before anything is
  * claimed.
  */
 export async function startRun(recipe: Recipe, context: ApiContext): Promise<StartedRun> {
@@ -60,7 +60,10 @@ export async function startRun(recipe: Recipe, context: ApiContext): Promise<Sta
   }
 }
 
-/** Brings the stack up and starts the workflow, unless the stack has done so by its note: such a run may have ended by now. */
+/**
+ * Brings the stack up and starts the workflow, unless the control process has done so after it read the note. Such a
+ * run may even have ended by now.
+ */
 async function begin({ runId, log }: Started, recipe: Recipe, { home, notice }: ApiContext): Promise<StackInfo> {
   const pools = poolsOf(recipe);
   const stack = await ensureStack({ home, ...(pools && { workers: pools }), onProgress: notice });
@@ -74,7 +77,7 @@ async function begin({ runId, log }: Started, recipe: Recipe, { home, notice }: 
   return stack;
 }
 
-/** Writes everything down; nothing runs yet. Throws InvalidInputError before anything is claimed. */
+/** Writes all records and starts nothing. Throws InvalidInputError before anything is claimed. */
 export async function createRun(recipe: Recipe, ports: PreparePorts): Promise<Started> {
   const prepared = await storedInputs(recipe, ports);
   const log = await claimNewId(ports.store, { name: recipe.name, kind: recipe.kind }, ports.now);
@@ -82,7 +85,7 @@ export async function createRun(recipe: Recipe, ports: PreparePorts): Promise<St
   return { runId: log.runId, log, notes: prepared.notes };
 }
 
-/** Stored, and kept from the janitor until a run or a schedule names them. */
+/** Stores the inputs, and pins them so that the janitor keeps them until a run or a schedule names them. */
 export async function storedInputs(recipe: Recipe, ports: PreparePorts): Promise<Prepared> {
   for (;;) {
     const prepared = await prepareRun(recipe, ports);
@@ -90,7 +93,7 @@ export async function storedInputs(recipe: Recipe, ports: PreparePorts): Promise
   }
 }
 
-/** One attempt per nonce: an id that is taken is not ours. */
+/** Each attempt uses a new nonce, because an existing id belongs to another run. */
 export async function claimNewId(
   store: Store,
   { name, kind, origin }: Pick<RunRecord, 'name' | 'kind' | 'origin'>,
@@ -103,7 +106,7 @@ export async function claimNewId(
   throw new TerminalError('Conflict', `could not claim an id for ${name}`);
 }
 
-/** Records hold digests, never machine paths: what lay where is replaced by its file names. */
+/** Records hold digests and never paths of this machine: each path is replaced by its file name. */
 export function withoutPaths(recipe: Recipe): Record<string, unknown> {
   const name = (path: string) => (path.startsWith('/') ? `./${path.slice(path.lastIndexOf('/') + 1)}` : path);
   const names = (files: string | readonly string[]) => (typeof files === 'string' ? name(files) : files.map(name));
@@ -125,7 +128,10 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
   };
 }
 
-/** Starts the run's workflow, or joins the one that runs, and notes that this stack drives the run. A server that dies just then is asked again. */
+/**
+ * Notes that this stack drives the run, then starts its workflow or joins the running one. The call is repeated when
+ * the Temporal server dies during it.
+ */
 export async function startWorkflow(client: Client, home: string, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
   noteDrivenRun(home, { ...carry, kind });
   const deadline = Date.now() + startTimeoutMs;
@@ -135,10 +141,10 @@ export async function startWorkflow(client: Client, home: string, carry: RunCarr
   );
 }
 
-/** After it the control process starts the workflow by the note, whenever the server is back. */
+/** Once the note exists, the control process starts the workflow as soon as the server is back. */
 const startTimeoutMs = 20_000;
 
-/** The pools that a recipe asks for; undefined when it asks for nothing special, so that the stack's stay. */
+/** The pools that a recipe asks for. Undefined when it asks for none: the stack keeps its own. */
 export function poolsOf(recipe: Recipe): WorkerPool[] | undefined {
   const pools = Object.entries(recipe.fleet.pools).map(([name, { roles, workers, threads }]) => ({
     name,

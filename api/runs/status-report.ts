@@ -1,4 +1,7 @@
-/** The store's truth about a run, joined with what is live. Pure but for the questions it asks its ports. */
+/**
+ * The report of `petrel status`: the records of a run combined with what is known live. It does no input or output
+ * except through its ports.
+ */
 import type { Presence } from '../../core/wire/messages.ts';
 import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { Stage } from '../../core/wire/jobs.ts';
@@ -11,21 +14,21 @@ import { endedStates } from '../../core/run-states.ts';
 import type { RunSummary } from './summary.ts';
 import { runWarnings } from './warnings.ts';
 
-/** A worker process as people see it. */
+/** A worker process, as shown to users. */
 export type WorkerStatus = Omit<Presence, 'v' | 'incarnation' | 'profiles'>;
 
 export interface RunStatus extends RunSummary {
   readonly stack: 'up' | 'down';
-  /** Another stack drives it. */
+  /** True when another stack drives the run. */
   readonly foreign?: boolean;
-  /** What it does now; absent when it has ended or nothing is known. */
+  /** What the run does now; absent when it has ended or when this is unknown. */
   readonly stage?: string;
   readonly progress?: { readonly done: number; readonly total: number; readonly note: string };
-  /** Why nothing moves. */
+  /** Why the run makes no progress. */
   readonly queued?: string;
-  /** What its last iterations say against it. */
+  /** Warnings about its last iterations. */
   readonly warnings: readonly RunWarning[];
-  /** All workers of the stack: pools belong to it, not to a run. */
+  /** All workers of the stack: pools belong to the stack, not to a run. */
   readonly workers: readonly WorkerStatus[];
 }
 
@@ -37,11 +40,11 @@ export async function runStatus(found: FoundRun, live: LiveSource, here: string)
   const stack = live.stack === undefined ? 'down' : 'up';
   const shown = workers.map(workerStatus).map((worker) => withoutOthersError(worker, found.runId));
   const foreign = summary.owner !== null && summary.owner !== here;
-  // What another stack does at this moment only that one knows.
+  // Only the other stack knows what it does at this moment.
   if (foreign) return { ...summary, stack, warnings, foreign, workers: [] };
   if (endedStates.has(summary.state) || summary.state === 'paused')
     return { ...summary, stack, warnings, workers: shown };
-  // With a note, the workflow need not be queried; loading Temporal's client takes half a second.
+  // After a note, the workflow need not be queried. Loading Temporal's client takes half a second.
   const note = await live.note(found.runId);
   const driven: Driven = note === undefined ? await live.driven(found.runId) : { type: 'driven', stage: note.stage };
   const stage = driven.type === 'driven' ? driven.stage : undefined;
@@ -59,7 +62,7 @@ export async function runStatus(found: FoundRun, live: LiveSource, here: string)
   };
 }
 
-/** The reason in words that nothing will happen, or undefined: it is being worked on. */
+/** Why nothing will happen, in words; undefined when the run is being worked on. */
 export function waitsFor(
   run: Pick<RunSummary, 'runId' | 'state' | 'wish'>,
   stack: RunStatus['stack'],
@@ -85,13 +88,13 @@ export function waitsFor(
     : undefined;
 }
 
-/** `evaluate` samples first. Stages that no worker does have no role. */
+/** `evaluate` samples first. Stages without a worker have no role. */
 function roleFor(stage: string | undefined): Role | undefined {
   if (stage === 'evaluate') return 'rollout';
   return stage !== undefined && Object.hasOwn(roleOfStage, stage) ? roleOfStage[stage as Stage] : undefined;
 }
 
-/** A job of another run that failed says nothing of this run. */
+/** A failed job of another run says nothing about this run. */
 function withoutOthersError({ lastError, lastErrorRun, ...worker }: WorkerStatus, runId: string): WorkerStatus {
   if (lastError === undefined) return worker;
   return lastErrorRun === undefined || lastErrorRun === runId ? { ...worker, lastError } : worker;

@@ -1,4 +1,7 @@
-/** Runs that this stack drives and whose store is not there: its folder is gone, or holds nothing of them: the place of a disk that is not mounted. */
+/**
+ * Runs that this stack drives and whose store is missing. Its folder is gone, or has none of them: it may be the mount
+ * point of a disk that is not mounted.
+ */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,14 +14,14 @@ import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
 import { openStore, storeUrl } from '../../infra/store/open.ts';
 import { defaultStore, isInUse, isPaidByRequest } from '../../infra/store/places.ts';
 
-/** A run's first record stays even when the run is deleted. A bucket tells by itself. */
+/** A run's first record remains even when the run is deleted. A bucket reports by itself that it is gone. */
 export function runsAway(home: string): DrivenRun[] {
   return drivenRuns(home).filter(
     ({ runId, store }) => !isPaidByRequest(store) && !existsSync(join(fileURLToPath(store), keys.run(runId))),
   );
 }
 
-/** `the store file:///… is gone; a-1, a-2 wait until it is back`; one line for each store. */
+/** `the store file:///… is gone; a-1, a-2 wait until it is back`: one line for each store. */
 export function awayTexts(away: readonly DrivenRun[]): string[] {
   return [...new Set(away.map(({ store }) => store))].map((store) => {
     const runs = away.filter((run) => run.store === store).map(({ runId }) => runId);
@@ -28,7 +31,7 @@ export function awayTexts(away: readonly DrivenRun[]): string[] {
   });
 }
 
-/** What to say of a word that names such a run. */
+/** The error text for a word that names such a run. */
 export function awayError(word: string, home: string): TerminalError | undefined {
   const away = runsAway(home).find(({ runId }) => runId === word || runNameOf(runId) === word);
   return (
@@ -42,8 +45,9 @@ export function awayError(word: string, home: string): TerminalError | undefined
 }
 
 /**
- * The store of a recipe, made by its first run. Throws TerminalError `StoreGone` for one that is missing: it would be created again,
- * empty, and a run in the place of its disk would make that the store to all who wait for it.
+ * The store of a recipe, which its first run creates. Throws TerminalError `StoreGone` when it existed before and is
+ * missing: creating it again, empty, at the mount point of its disk would make all other runs of that store take the
+ * new folder for it.
  */
 export async function openStoreForNew(where: string | null, home: string): Promise<Store> {
   const url = storeUrl(where ?? defaultStore(home));

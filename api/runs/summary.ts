@@ -1,4 +1,4 @@
-/** Where a run stands, from the store alone: works whether or not anything is up. */
+/** The state of a run, from the store alone. It needs no running stack. */
 import { parseRecipe, totalIterations } from '../../core/recipe/index.ts';
 import type { NumericProfile, StatusEntry } from '../../core/records/schema.ts';
 import type { RunState, DesiredState } from '../../core/run-states.ts';
@@ -16,28 +16,28 @@ export interface RunSummary {
   readonly wish: DesiredState;
   /** Committed iterations. */
   readonly iteration: number;
-  /** Of the whole run; null when its recipe cannot be read. */
+  /** Iterations of the whole run; null when its recipe cannot be read. */
   readonly iterations: number | null;
   readonly policyVersion: number;
   readonly term: number;
   /** The stack that drives it; null before its first term. */
   readonly owner: string | null;
-  /** Newest validation accuracy, and the policy version it belongs to. */
+  /** Newest validation accuracy, and its policy version. */
   readonly accuracy: number | null;
   readonly accuracyVersion: number | null;
-  /** What `accuracy` is: a score where the scorer gives no acc. null without a validation. */
+  /** Which metric `accuracy` is: a score when the scorer gives no acc. null without a validation. */
   readonly validationMeasure: ValidationMeasure | null;
   /** Mean score of the newest iteration. */
   readonly reward: number | null;
-  /** Of the newest iteration, for kind: sft. */
+  /** The loss of the newest iteration, for kind: sft. */
   readonly loss: number | null;
   readonly reason?: NonNullable<StatusEntry['reason']>;
   readonly createdAt: string;
-  /** When the state was last written down, or an update committed. */
+  /** When the newest status entry was written or the newest update was committed. */
   readonly changedAt: string;
   readonly profile: NumericProfile | null;
   readonly latestCheckpoint: { readonly iteration: number; readonly stateDigest: string } | null;
-  /** What only iterations up to here had may have been removed; 0: nothing was. */
+  /** Objects that only iterations up to this one need may have been removed; 0: none were. */
   readonly retentionFloor: number;
   readonly store: string;
 }
@@ -46,7 +46,7 @@ export async function summaryOf(found: FoundRun): Promise<RunSummary> {
   return (await summaryAndHead(found)).summary;
 }
 
-/** The summary, and the head of the log that it was made from: a head costs requests. */
+/** The summary, and the head of the log that it was made from, because reading a head costs requests. */
 export async function summaryAndHead({
   runId,
   log,
@@ -95,7 +95,7 @@ export async function summaryAndHead({
   return { summary, head };
 }
 
-/** A recipe of a newer petrel may not parse: the run is shown nevertheless. */
+/** The recipe of a newer petrel version may not parse. The run is shown nevertheless. */
 async function iterationsOf(log: FoundRun['log']): Promise<number | null> {
   try {
     const { recipe, inputs } = await log.revision();

@@ -1,4 +1,4 @@
-/** The trainers of a stack, as they tell of themselves. */
+/** The trainers of a stack, as they describe themselves. */
 import { timings } from '../../core/wire/messages.ts';
 import type { Presence } from '../../core/wire/messages.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
@@ -6,10 +6,10 @@ import { listWorkers } from '../../infra/nats/presence.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
 import { poll } from '../../infra/poll.ts';
 
-/** Workers that are ready say so within this time. */
+/** Ready workers announce themselves within this time. */
 const presenceMs = 10_000;
 
-/** Resolves when a trainer is ready, and with none when that takes too long. */
+/** Resolves when a trainer is ready, or with an empty list when that takes too long. */
 export async function readyTrainers(stack: StackInfo): Promise<readonly Presence[]> {
   const nc = await connectNats(stack, 'cli');
   const look = async () => {

@@ -1,4 +1,4 @@
-/** Waiting for the end of a run: the store says how it ended, the workflow says when to look. */
+/** Waits for the end of a run. The store tells how it ended; the end of the workflow tells when to look. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { StatusEntry } from '../../core/records/schema.ts';
 import type { RunState } from '../../core/run-states.ts';
@@ -10,8 +10,8 @@ import type { FoundRun } from './find.ts';
 import { endedStates } from '../../core/run-states.ts';
 
 /**
- * Waits until a run ends or pauses. A stack that is down is brought up. `after`: its status entry when the waiting began;
- * older states do not count. `signal`: ends the waiting; the run continues, and `running` is the answer.
+ * Waits until a run ends or pauses. A stack that is down is brought up. `after`: the status entry when the waiting
+ * began; older entries are ignored. `signal`: ends the waiting, with the answer `running`; the run continues.
  */
 export async function waitUntilEnd(
   run: FoundRun,
@@ -20,7 +20,7 @@ export async function waitUntilEnd(
   signal?: AbortSignal,
 ): Promise<RunState> {
   const owner = (await run.log.newestTerm())?.record.owner ?? stackName(context.home);
-  // The workflow of another stack cannot be asked from here. Only the store tells.
+  // A stack cannot query the workflow of another stack, so only the store tells.
   if (owner !== stackName(context.home))
     return (await waitForEnd(run.log, after, new Promise(() => {}), signal)) ?? 'running';
   const driver = await driverAfterUp(run, context);
@@ -32,12 +32,12 @@ export async function waitUntilEnd(
 }
 
 const lookMs = 500;
-/** A workflow that ended without a word, such as one that was terminated, is given this many looks. */
+/** A workflow that ended without a last entry, for instance because it was terminated, is looked at this many times. */
 const lastLooks = 4;
 
 /**
- * Resolves with the state in which the run ended or paused; undefined when its workflow ended and left none. `after`: entries up to this one are old news.
- * `workflowEnded`: settles when it is worth looking at once.
+ * Resolves with the state in which the run ended or paused. Undefined when its workflow ended and recorded none.
+ * `after`: entries up to this one are ignored. `workflowEnded`: look at once when it resolves.
  */
 export async function waitForEnd(
   log: RunLog,
@@ -51,7 +51,7 @@ export async function waitForEnd(
   for (;;) {
     const status = await log.status();
     if (status !== undefined && status.n > after.n && (endedStates.has(status.state) || status.state === 'paused')) {
-      await log.store.settle(); // who is told that the run has ended finds it ended after a power cut too
+      await log.store.settle(); // a reported end must survive a power cut
       return status.state;
     }
     if (signal?.aborted === true || (woken && ++looks === lastLooks)) return undefined;

@@ -5,12 +5,12 @@ import type { Head, RunLog } from '../../infra/store/run-log.ts';
 import { readableIteration } from './readable-iteration.ts';
 
 interface Known {
-  /** The record that the warnings are about. */
+  /** The status record that the warnings are shown with. */
   readonly parent: string;
   readonly warnings: readonly RunWarning[];
 }
 
-/** A status is looked at again and again; iterations are read once. */
+/** Status is queried again and again, so each iteration is read once. */
 const known = new WeakMap<RunLog, Known>();
 
 export async function runWarnings(log: RunLog, head: Head | undefined): Promise<readonly RunWarning[]> {
@@ -22,7 +22,7 @@ export async function runWarnings(log: RunLog, head: Head | undefined): Promise<
   return warnings;
 }
 
-/** Only the records of iterations: validations are looked for in every term. */
+/** Only records of iterations are read, because finding validations means a search in every term. */
 async function newestMetrics(log: RunLog, head: Head): Promise<WarnedIteration[]> {
   const from = Math.max((await log.first()) + 1, head.position - warningWindow + 1);
   const positions = Array.from({ length: Math.max(0, head.position - from + 1) }, (_, i) => from + i);

@@ -4,6 +4,7 @@ import { findRun } from '../../api/runs/find.ts';
 import { summaryOf } from '../../api/runs/summary.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { confirmed } from '../confirm.ts';
+import { counted } from '../../core/quantities.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { word } from '../options.ts';
 
@@ -18,7 +19,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
       : `its newest checkpoint is of iteration ${latestCheckpoint.iteration}`;
   if (
     !(await confirmed(
-      `Cancel ${found.runId} after ${iteration} iterations? Only resume --from continues it; ${kept}.`,
+      `Cancel ${found.runId} after ${counted(iteration, 'iteration')}? Only resume --from continues it; ${kept}.`,
       input,
       context,
     ))

@@ -223,7 +223,7 @@ describe('rm', () => {
     const { runId, log } = await fresh({ state: 'stopped' });
     await expect(cli.petrel('rm', runId)).rejects.toMatchObject({ code: 'InvalidInput' });
     const { out } = await cli.petrel('rm', runId, '-y');
-    expect(out).toMatch(/deleted .*: 1 checkpoint, 1 iterations, [\d.]+ KiB/);
+    expect(out).toMatch(/deleted .*: 1 checkpoint, 1 iteration, [\d.]+ KiB/);
     expect(await log.store.list(keys.all(runId))).toEqual([keys.tombstone(runId), keys.run(runId)]);
     expect(await log.store.children(keys.all(runId))).toEqual(['removed.json', 'run.json']);
     await expect(cli.petrel('status', runId)).rejects.toMatchObject({

@@ -2,7 +2,7 @@ import type { CommandContext, CommandInput } from '../command.ts';
 import { doctorChecks, type DoctorLine } from '../../api/doctor/checks.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Printer } from '../printer/printer.ts';
-import { renderTable } from '../printer/table.ts';
+import { renderFields } from '../printer/table.ts';
 
 /** `petrel doctor`: one line per check; every red one says what to do. Exit 8 when one is red. */
 export async function run(_input: CommandInput, { printer, home }: CommandContext): Promise<ExitCode> {
@@ -14,9 +14,18 @@ export async function run(_input: CommandInput, { printer, home }: CommandContex
 
 function table(lines: readonly DoctorLine[], printer: Printer): string {
   const words = { green: 'ok', yellow: 'note', red: 'FAILED' } as const;
-  return renderTable(lines, [
-    { head: 'check', value: ({ name }) => name },
-    { head: 'result', value: ({ status }) => printer.style(status, words[status]) },
-    { head: 'detail', value: ({ detail, fix }) => (fix === undefined ? detail : `${detail}; ${fix}`) },
-  ]);
+  const nameWidth = Math.max(...lines.map(({ name }) => name.length));
+  return renderFields(
+    [
+      [`${'CHECK'.padEnd(nameWidth)}  RESULT`, 'DETAIL'],
+      ...lines.map(
+        ({ name, status, detail, fix }) =>
+          [
+            `${name.padEnd(nameWidth)}  ${printer.style(status, words[status])}`,
+            fix === undefined ? detail : `${detail}; ${fix}`,
+          ] as const,
+      ),
+    ],
+    printer.stdout,
+  );
 }

@@ -7,7 +7,7 @@ export async function run(_input: CommandInput, { printer, home }: CommandContex
   printer.data(result, () =>
     result.stopped.length === 0
       ? 'nothing was running'
-      : `stopped ${result.stopped.join(', ')}; runs continue after the next petrel up`,
+      : `stopped ${result.stopped.join(', ')}; petrel up starts them again, and runs continue`,
   );
   return undefined;
 }

@@ -2,6 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LogLine } from '../../core/wire/messages.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
+import { EXIT } from '../exit-codes.ts';
+import type { ExitCode } from '../exit-codes.ts';
 import { flag, integerOption, word } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
 import { printable } from '../printer/printable.ts';
@@ -15,20 +17,17 @@ const lookMs = 500;
 /** Lines of the last second are stored a second later. */
 const lastLinesMs = 1_500;
 
-export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
+export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer } = context;
   const count = integerOption(input, 'lines', 0) ?? 100;
   const found = await findRun(word(input, 0), context);
   const reader = new LogReader(found.log.store, found.runId);
-  if (flag(input, 'follow')) {
-    await follow(found, reader, count, context.home, printer);
-    return undefined;
-  }
+  if (flag(input, 'follow')) return follow(found, reader, count, context.home, printer);
   const stored = await reader.newest(count);
   const lines = stored.filter((line) => isShown(line, printer));
   printer.data(stored, () => lines.map((line) => lineText(line, printer)).join('\n'));
   if (lines.length === 0 && !printer.json) printer.notice(`${found.runId} has no log lines yet`);
-  return undefined;
+  return EXIT.ok;
 }
 
 /** With --json one line of JSON each: a stream has no end to close an array with. */
@@ -38,7 +37,7 @@ async function follow(
   count: number,
   home: string,
   printer: Printer,
-): Promise<void> {
+): Promise<ExitCode> {
   const show = (lines: readonly LogLine[]) =>
     lines.filter((line) => isShown(line, printer)).forEach((line) => printer.item(line, () => lineText(line, printer)));
   const early: LogLine[] = [];
@@ -55,9 +54,10 @@ async function follow(
       await delay(lookMs, undefined, { signal: leave.signal }).catch(() => {});
       show(await reader.more());
     }
-    if (leave.signal.aborted) return;
+    if (leave.signal.aborted) return EXIT.interrupted;
     await delay(lastLinesMs, undefined, { signal: leave.signal }).catch(() => {});
     show(await reader.more());
+    return EXIT.ok;
   } finally {
     process.removeListener('SIGINT', onInterrupt);
     await close();

@@ -1,22 +1,24 @@
 /** `petrel metrics <run> [names...] [--follow] [--plot]`: a table by iteration, or curves. */
 import { InvalidInputError } from '../../core/errors.ts';
 import { nearest } from '../../core/nearest.ts';
+import { counted } from '../../core/quantities.ts';
 import { findRun } from '../../api/runs/find.ts';
 import { followMetrics } from '../../api/runs/follow-metrics.ts';
 import { listedMetrics, metricNames, metricRows, namesMeant } from '../../api/runs/metric-rows.ts';
 import type { MetricRow } from '../../api/runs/metric-rows.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { untilInterrupted } from '../interrupt.ts';
+import { EXIT } from '../exit-codes.ts';
+import type { ExitCode } from '../exit-codes.ts';
 import { flag, integerOption, word } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
 import { widthFor } from '../printer/table.ts';
-import { wrapText } from '../printer/wrap.ts';
 import { metricList, metricPlots, metricTable, onlyNames, RowPrinter, usualNames } from '../runs/metrics-text.ts';
 
 /** Shown before those that come. */
 const rowsBefore = 10;
 
-export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
+export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer } = context;
   const [follow, plotted] = [flag(input, 'follow'), flag(input, 'plot')];
   if (follow && plotted)
@@ -26,15 +28,15 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const words = input.words.slice(1);
   if (follow) {
     const rows = new RowPrinter(words, await metricRows(found.log, last ?? rowsBefore), printer);
-    await untilInterrupted((signal) =>
+    const { interrupted } = await untilInterrupted((signal) =>
       followMetrics(found.log, { last: last ?? rowsBefore, signal, take: (row) => rows.show(row) }),
     );
-    return undefined;
+    return interrupted ? EXIT.interrupted : EXIT.ok;
   }
   const rows = await metricRows(found.log, last);
   if (flag(input, 'list')) list(rows, printer);
   else show(rows, rows.length === 0 ? [] : meant(words, rows, found.runId), found.runId, plotted, printer);
-  return undefined;
+  return EXIT.ok;
 }
 
 function list(rows: readonly MetricRow[], printer: Printer): void {
@@ -57,9 +59,7 @@ function show(
     return metricTable(rows, shown, { width: widthFor(printer.stdout), dropColumns: wanted.length === 0 });
   });
   if (wanted.length === 0 && rows.length > 0 && !printer.json)
-    printer.notice(
-      wrapText(`All ${metricNames(rows).length} names: petrel metrics ${runId} --list`, printer.stderr.columns),
-    );
+    printer.notice(`All ${counted(metricNames(rows).length, 'name')}: petrel metrics ${runId} --list`);
 }
 
 /** The metrics that the words mean, each once. Throws InvalidInputError for a word that means none. */

@@ -56,7 +56,24 @@ async function plan(...words: string[]): Promise<{ readonly exitCode: number; re
   return { exitCode, report: JSON.parse(out) as PlanReport };
 }
 
+/** What a person sees on a terminal of 80 columns. */
+async function screen(...words: string[]): Promise<string> {
+  let out = '';
+  const stream = { isTTY: true, columns: 80, write: (text: string) => void (out += text) };
+  const printer = createPrinter({ json: false, stdout: stream, stderr: stream, env: { NO_COLOR: '1' } });
+  await run({ words: ['toy.yaml', ...words], options: {} }, commandContext(printer, { PETREL_HOME: home.home }, cwd));
+  return out;
+}
+
 describe('petrel plan', () => {
+  it('fits a terminal of 80 columns, and says one where there is one', async () => {
+    const text = await screen('data.train_batch_size=10', 'trainer.total_training_steps=1', 'trainer.save_freq=1');
+    const long = text.split('\n').filter((line) => line.length > 80);
+    expect(long.filter((line) => !/^petrel run|\S{40}/.test(line))).toEqual([]); // commands and paths stay whole
+    expect(text).toContain('1 mini-batch x 1 epoch = 1 per iteration');
+    expect(text).toMatch(/run +1 iteration, 40 responses, 1 optimiser step, 1 checkpoint, 0\s+validations/);
+  });
+
   it('says how long the run is from the rows it counted, and what the model is', async () => {
     const { exitCode, report } = await plan();
     expect(exitCode).toBe(0);
@@ -99,6 +116,18 @@ describe('petrel plan', () => {
         detail: expect.stringContaining('row 1: question: expected text'),
       }),
     ]);
+  });
+
+  it("tries GSM8K's scorer with an answer, which has its number after ####", async () => {
+    writeFileSync(
+      join(cwd, 'gsm8k.jsonl'),
+      `${JSON.stringify({ question: 'One and one?', answer: 'Two.\n#### 2' })}\n`,
+    );
+    const { report } = await plan('data.train_files=gsm8k.jsonl', 'data.format=gsm8k', 'reward.scorer=gsm8k');
+    expect(report.checks.find(({ name }) => name === 'scorer')).toMatchObject({
+      status: 'ok',
+      detail: 'gsm8k: the answer of the first row scores 1',
+    });
   });
 
   it('does not try a scorer whose secret is not set here', async () => {

@@ -18,7 +18,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   );
   if (interrupted) return EXIT.interrupted;
   const all = recipeKeys.map(({ path }) => [path, showValue(valueOf(recipe, path))] as const);
-  printer.data(report, () => planText(report, flag(input, 'all') ? all : undefined));
+  printer.data(report, () => planText(report, flag(input, 'all') ? all : undefined, printer.stdout));
   if (report.problems.length > 0) {
     if (!printer.json) printer.error(recipeErrors(report.problems, loaded.layers));
     return EXIT.usage;

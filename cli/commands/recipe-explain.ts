@@ -2,6 +2,10 @@ import { explain, type RecipeKey, recipeKeys, showValue } from '../../core/recip
 import type { CommandContext, CommandInput } from '../command.ts';
 import type { Printer } from '../printer/printer.ts';
 import { renderFields, renderTable, widthFor } from '../printer/table.ts';
+import type { Column } from '../printer/table.ts';
+import type { Terminal } from '../printer/terminal.ts';
+import { displayWidth } from '../printer/width.ts';
+import { wrapText } from '../printer/wrap.ts';
 
 const CHANGE_TEXT = {
   free: 'free: takes effect',
@@ -17,36 +21,49 @@ export async function run(input: CommandInput, { printer }: CommandContext): Pro
     return undefined;
   }
   const found = explain(path);
-  if (found.type === 'key') printer.data(found.key, () => keyText(found.key));
-  else printer.data(found.keys, () => `${found.section.doc}\n\n${keyTable(found.keys, printer)}`);
+  if (found.type === 'key') printer.data(found.key, () => keyText(found.key, printer));
+  else printer.data(found.keys, () => `${found.section.doc}\n\n${sectionText(found.keys, printer.stdout)}`);
   return undefined;
 }
 
-function keyText(key: RecipeKey): string {
-  return renderFields([
-    [key.path, key.doc],
-    ['type', key.type],
-    ['unit', key.unit],
-    ['default', defaultText(key)],
-    ['sft', key.sftDefault === undefined ? undefined : `${showValue(key.sftDefault)} with kind: sft`],
-    ['resume', CHANGE_TEXT[key.change]],
-    ['verl', key.verl],
-  ]);
+function keyText(key: RecipeKey, printer: Printer): string {
+  return renderFields(
+    [
+      [key.path, key.doc],
+      ['type', key.type],
+      ['unit', key.unit],
+      ['default', defaultText(key)],
+      ['sft', key.sftDefault === undefined ? undefined : `${showValue(key.sftDefault)} with kind: sft`],
+      ['resume', CHANGE_TEXT[key.change]],
+      ['verl', key.verl],
+    ],
+    printer.stdout,
+  );
+}
+
+/** A table; on a terminal that is too narrow for it each key with its doc below. */
+export function sectionText(keys: readonly RecipeKey[], terminal: Terminal): string {
+  const columns = keyColumns.map(({ shrink: _, ...column }) => column);
+  const table = renderTable(keys, columns);
+  const width = widthFor(terminal);
+  if (width === undefined || table.split('\n').every((line) => displayWidth(line) <= width)) return table;
+  return keys
+    .map((key) => `${key.path}: ${defaultText(key)} (${key.change})\n${wrapText(docText(key), width, '    ')}`)
+    .join('\n');
 }
 
 function keyTable(keys: readonly RecipeKey[], printer: Printer): string {
-  const columns = [
-    { head: 'key', value: (key: RecipeKey) => key.path },
-    { head: 'default', value: (key: RecipeKey) => defaultText(key) },
-    { head: 'resume', value: (key: RecipeKey) => key.change },
-    {
-      head: 'what it is',
-      value: (key: RecipeKey) => (key.unit === undefined ? key.doc : `${key.doc} [${key.unit}]`),
-      shrink: true,
-    },
-  ];
-  return renderTable(keys, columns, widthFor(printer.stdout));
+  return renderTable(keys, keyColumns, widthFor(printer.stdout));
 }
+
+const docText = ({ doc, unit }: RecipeKey): string => (unit === undefined ? doc : `${doc} [${unit}]`);
+
+const keyColumns: readonly Column<RecipeKey>[] = [
+  { head: 'key', value: ({ path }) => path },
+  { head: 'default', value: (key) => defaultText(key) },
+  { head: 'resume', value: ({ change }) => change },
+  { head: 'what it is', value: docText, shrink: true },
+];
 
 function defaultText(key: RecipeKey): string {
   return key.required ? 'required' : showValue(key.default);

@@ -52,7 +52,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   return exitCodeOfState(state);
 }
 
-/** Shows what the new term means. True when nobody needs to be asked, or the answer is yes. */
+/** Shows what the new term means. True when no confirmation is needed, or when the user confirms. */
 async function accepted(
   found: FoundRun,
   plan: TermPlan,

@@ -3,7 +3,7 @@ import type { CommandContext, CommandInput } from '../command.ts';
 import { confirmed } from '../confirm.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { word } from '../options.ts';
-import { showBytes } from '../../core/quantities.ts';
+import { counted, showBytes } from '../../core/quantities.ts';
 import { findRun } from '../../api/runs/find.ts';
 import { lossOf, refuseUnlessEnded, refuseWhileForked, removeRun } from '../../api/runs/removal.ts';
 import { summaryOf } from '../../api/runs/summary.ts';
@@ -15,7 +15,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   refuseUnlessEnded(summary);
   await refuseWhileForked(found);
   const loss = await lossOf(found);
-  const what = `${loss.checkpoints} ${loss.checkpoints === 1 ? 'checkpoint' : 'checkpoints'}, ${summary.iteration} iterations, ${showBytes(loss.bytes)}`;
+  const what = `${counted(loss.checkpoints, 'checkpoint')}, ${counted(summary.iteration, 'iteration')}, ${showBytes(loss.bytes)}`;
   if (!(await confirmed(`Delete ${found.runId} (${summary.state}): ${what}?`, input, context))) {
     printer.notice('nothing was deleted');
     return EXIT.interrupted;

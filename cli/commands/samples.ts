@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { BatchRecord } from '../../core/records/schema.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag, integerOption, word } from '../options.ts';
+import { counted } from '../../core/quantities.ts';
 import { findRun } from '../../api/runs/find.ts';
 import type { FoundRun } from '../../api/runs/find.ts';
 import { noSuchIteration, trainingSamples, validationSamples } from '../../api/runs/samples.ts';
@@ -68,5 +69,5 @@ function summary({ runId }: FoundRun, chosen: readonly SampleView[], shown: numb
   const which = validation ? ['--validation'] : [];
   const same = [runId, ...which, `--iteration ${chosen[0]?.iteration ?? 0}`].join(' ');
   const more = shown < chosen.length ? `; more: petrel samples ${same} --limit ${chosen.length}` : '';
-  return `\n${what}: ${shown} of ${chosen.length} samples${mean}${more}`;
+  return `\n${what}: ${shown} of ${counted(chosen.length, 'sample')}${mean}${more}`;
 }

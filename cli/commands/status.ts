@@ -1,6 +1,8 @@
 /** `petrel status [run] [--watch]`. */
 import { fullDisks, stackName } from '../../api/stack.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
+import { EXIT } from '../exit-codes.ts';
+import type { ExitCode } from '../exit-codes.ts';
 import { flag } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
 import { findRun } from '../../api/runs/find.ts';
@@ -15,7 +17,7 @@ import { endedStates } from '../../core/run-states.ts';
 import { keepShowing } from '../runs/keep-showing.ts';
 import type { Shown } from '../runs/keep-showing.ts';
 
-export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
+export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer } = context;
   const [word] = input.words;
   const { home } = context;
@@ -25,15 +27,13 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const look = () =>
     found === undefined ? lookAtMachine(home, live, printer) : lookAtRun(found, live, stackName(home), printer);
   try {
-    if (flag(input, 'watch')) await keepShowing(look, printer);
-    else {
-      const { value, text } = await look();
-      printer.data(value, () => text);
-    }
+    if (flag(input, 'watch')) return (await keepShowing(look, printer)) === 'interrupted' ? EXIT.interrupted : EXIT.ok;
+    const { value, text } = await look();
+    printer.data(value, () => text);
+    return EXIT.ok;
   } finally {
     await live.close();
   }
-  return undefined;
 }
 
 async function lookAtRun(found: FoundRun, live: LiveSource, here: string, printer: Printer): Promise<Shown> {

@@ -1,6 +1,6 @@
 /** A verdict for people: a summary, then every fault. */
 import type { Printer } from '../printer/printer.ts';
-import { showBytes } from '../../core/quantities.ts';
+import { counted, showBytes } from '../../core/quantities.ts';
 import { renderFields } from '../printer/table.ts';
 import type { Verdict } from '../../api/ledger/verdict.ts';
 
@@ -13,16 +13,18 @@ export function ledgerText(verdict: Verdict, printer: Printer): string {
   const sum =
     faults.length === 0
       ? 'every sampled prompt was used exactly once or is listed as dropped; no sample was trained twice; every record is in its place'
-      : `${faults.length} ${faults.length === 1 ? 'fault' : 'faults'}`;
-  return [summary(verdict), ...told, sum].join('\n\n');
+      : counted(faults.length, 'fault');
+  return [summary(verdict, printer), ...told, sum].join('\n\n');
 }
 
-function summary(verdict: Verdict): string {
+type Field = readonly [name: string, value: string | number | undefined];
+
+function summary(verdict: Verdict, printer: Printer): string {
   const { fates, abandoned, checkpoints, evaluations } = verdict;
   const outcomes = Object.entries(fates)
     .filter(([name, count]) => count > 0 || name === 'trained')
     .map(([name, count]) => `${count} ${name}`);
-  return renderFields([
+  const fields: readonly Field[] = [
     ['run', `${verdict.runId}, ${verdict.state}`],
     [
       'iterations',
@@ -39,18 +41,19 @@ function summary(verdict: Verdict): string {
       abandoned.length === 0
         ? undefined
         : abandoned
-            .map(({ term, from, iterations }) => `${iterations} iterations of term ${term} from ${from} on`)
+            .map(({ term, from, iterations }) => `${counted(iterations, 'iteration')} of term ${term} from ${from} on`)
             .join('\n'),
     ],
     ['checkpoints', listed(checkpoints)],
     ['validations', listed(evaluations)],
-    ['retired', verdict.retired === 0 ? undefined : `${verdict.retired} objects that no recovery needs`],
-    ['unnamed', verdict.unnamed === 0 ? undefined : `${verdict.unnamed} manifests that no record names`],
+    ['retired', verdict.retired === 0 ? undefined : `${counted(verdict.retired, 'object')} that no recovery needs`],
+    ['unnamed', verdict.unnamed === 0 ? undefined : `${counted(verdict.unnamed, 'manifest')} that no record names`],
     [
       'read',
       `${verdict.objects} objects, ${showBytes(verdict.bytes)}${verdict.deep ? '' : '; --deep reads every byte'}`,
     ],
-  ]);
+  ];
+  return renderFields(fields, printer.stdout);
 }
 
 /** A long run has hundreds: the first ones and the last. `--json` has all. */

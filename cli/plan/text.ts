@@ -1,52 +1,55 @@
 /** The report of `plan` for people. */
 import { showValue } from '../../core/recipe/index.ts';
-import { showBytes, showCount, showDuration, showNumber } from '../../core/quantities.ts';
+import { counted, showBytes, showCount, showDuration } from '../../core/quantities.ts';
 import { renderFields } from '../printer/table.ts';
+import type { Terminal } from '../printer/terminal.ts';
 import type { PlanReport } from '../../api/plan/report.ts';
 
 type Field = readonly [name: string, value: string | undefined];
 
-export function planText(report: PlanReport, all: readonly Field[] | undefined): string {
+/** `terminal`: long lines are wrapped to its width. */
+export function planText(report: PlanReport, all: readonly Field[] | undefined, terminal: Terminal): string {
+  const section = (title: string, fields: readonly Field[]) => {
+    const body = renderFields(fields, terminal, '  ');
+    return body === '' ? '' : `${title}\n${body}`;
+  };
   const keys = all ?? report.set.map(({ path, value }): Field => [path, showValue(value)]);
   const parts = [
     `${report.name} (${report.kind}) from ${report.file}`,
-    heading(all === undefined ? 'Keys that differ from their default' : 'All keys', renderFields(keys)),
-    heading('Arithmetic', renderFields(arithmeticFields(report))),
-    heading('Memory and disk, estimated', renderFields(resourceFields(report))),
-    heading('Measured', renderFields(measuredFields(report))),
-    heading('Promises', renderFields(promiseFields(report))),
-    heading(
-      'Checks',
-      renderFields(
-        report.checks.map(
-          ({ name, status, detail, hint }): Field => [
-            name,
-            `${status}  ${detail}${hint === undefined ? '' : `\n${hint}`}`,
-          ],
-        ),
-      ),
-    ),
+    section(all === undefined ? 'Keys that differ from their default' : 'All keys', keys),
+    section('Arithmetic', arithmeticFields(report)),
+    section('Memory and disk, estimated', resourceFields(report)),
+    section('Measured', measuredFields(report)),
+    section('Promises', promiseFields(report)),
+    section('Checks', checkFields(report)),
   ];
   return parts.filter((part) => part !== '').join('\n\n');
 }
 
-function heading(title: string, body: string): string {
-  return body === '' ? '' : `${title}\n${body.replace(/^/gm, '  ')}`;
+function checkFields({ checks }: PlanReport): Field[] {
+  const widest = Math.max(0, ...checks.map(({ status }) => status.length));
+  return checks.map(({ name, status, detail, hint }) => [
+    name,
+    `${status.padEnd(widest)}  ${detail}${hint === undefined ? '' : `\n${hint}`}`,
+  ]);
 }
 
 function arithmeticFields({ batch, run, kind }: PlanReport): Field[] {
-  const mini = `${batch.miniBatchPrompts} prompts${kind === 'rl' ? ` = ${batch.miniBatchResponses} responses` : ''}`;
+  const mini = [
+    counted(batch.miniBatchPrompts, kind === 'rl' ? 'prompt' : 'row'),
+    ...(kind === 'rl' ? [counted(batch.miniBatchResponses, 'response')] : []),
+  ].join(' = ');
   return [
     [
       'iteration',
       kind === 'rl'
-        ? `${batch.prompts} prompts x ${batch.responsesPerPrompt} responses = ${batch.responses} responses`
-        : `${batch.prompts} rows`,
+        ? `${counted(batch.prompts, 'prompt')} x ${counted(batch.responsesPerPrompt, 'response')} = ${counted(batch.responses, 'response')}`
+        : counted(batch.prompts, 'row'),
     ],
     ['mini-batches', `${batch.miniBatches} of ${mini}`],
     [
       'optimiser steps',
-      `${batch.miniBatches} mini-batches x ${batch.epochs} epochs = ${batch.optimizerSteps} per iteration`,
+      `${counted(batch.miniBatches, 'mini-batch', 'mini-batches')} x ${counted(batch.epochs, 'epoch')} = ${batch.optimizerSteps} per iteration`,
     ],
     ['tokens', `at most ${showCount(batch.mostTokens)} per iteration (${batch.longestSequence} per sequence)`],
     ['run', run.iterations === null ? 'its length depends on the number of rows' : lengthText(run)],
@@ -55,11 +58,11 @@ function arithmeticFields({ batch, run, kind }: PlanReport): Field[] {
 
 function lengthText(run: PlanReport['run']): string {
   return [
-    `${run.iterations} iterations`,
-    `${showCount(run.responses ?? 0)} responses`,
-    `${run.optimizerSteps} optimiser steps`,
-    `${run.checkpoints} checkpoints`,
-    `${run.validations} validations`,
+    counted(run.iterations ?? 0, 'iteration'),
+    `${showCount(run.responses ?? 0)} ${run.responses === 1 ? 'response' : 'responses'}`,
+    counted(run.optimizerSteps ?? 0, 'optimiser step'),
+    counted(run.checkpoints ?? 0, 'checkpoint'),
+    counted(run.validations ?? 0, 'validation'),
   ].join(', ');
 }
 
@@ -107,13 +110,13 @@ function measuredFields({ measured, run, batch }: PlanReport): Field[] {
   const whole =
     responses === batch.responses ? '' : `; ${batch.responses} take about ${showDuration(iterationSeconds)}`;
   return [
-    ['iteration', `${responses} responses in ${showNumber(seconds)} s${whole}`],
+    ['iteration', `${counted(responses, 'response')} in ${showDuration(seconds)}${whole}`],
     ['throughput', `${showCount(tokensPerSecond)} tokens/s`],
     [
       'whole run',
       runSeconds === null
         ? 'its length depends on the number of rows'
-        : `about ${showDuration(runSeconds)} for ${run.iterations} iterations, without checkpoints and validations`,
+        : `about ${showDuration(runSeconds)} for ${counted(run.iterations ?? 0, 'iteration')}, without checkpoints and validations`,
     ],
   ];
 }

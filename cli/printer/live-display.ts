@@ -24,9 +24,12 @@ function createRegion(printer: Printer): LiveDisplay {
   let drawn = 0;
   let last: RunProgress | undefined;
   const draw = (above: string) => {
+    if (above !== '') {
+      printer.live(drawn, above);
+      drawn = 0;
+    }
     const lines = last === undefined ? [] : liveRegion(last, printer.stderr.columns - 1);
-    printer.live(drawn, above + lines.map((line) => `${line}\n`).join(''));
-    drawn = lines.length;
+    drawn = printer.live(drawn, lines.map((line) => `${line}\n`).join(''));
   };
   return {
     update(frame) {

@@ -3,15 +3,16 @@ import { describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../core/errors.ts';
 import { createLiveDisplay } from './live-display.ts';
 import { createPrinter } from './printer.ts';
+import type { PrinterOptions } from './printer.ts';
 import { type RunProgress, timeLeft } from '../../api/runs/follow.ts';
 import { liveRegion, progressBar, progressLine } from './progress.ts';
-import { showBytes, showCount, showDuration, showMoment, showNumber } from '../../core/quantities.ts';
+import { counted, showBytes, showCount, showDuration, showMoment, showNumber } from '../../core/quantities.ts';
 import { renderFields, renderTable } from './table.ts';
 import { printable } from './printable.ts';
 import { displayWidth, fit } from './width.ts';
 
 function capture(
-  options: { readonly json?: boolean; readonly isTTY?: boolean; readonly env?: NodeJS.ProcessEnv } = {},
+  options: Partial<Pick<PrinterOptions, 'json' | 'env' | 'typed' | 'quotes'>> & { readonly isTTY?: boolean } = {},
 ) {
   const texts = { out: '', err: '' };
   const stream = (name: 'out' | 'err') => ({
@@ -19,12 +20,8 @@ function capture(
     columns: 80,
     write: (text: string) => void (texts[name] += text),
   });
-  const printer = createPrinter({
-    json: options.json ?? false,
-    stdout: stream('out'),
-    stderr: stream('err'),
-    env: options.env ?? {},
-  });
+  const { isTTY: _, ...given } = options;
+  const printer = createPrinter({ json: false, env: {}, stdout: stream('out'), stderr: stream('err'), ...given });
   return { printer, texts };
 }
 
@@ -105,6 +102,45 @@ describe('the printer', () => {
   });
 });
 
+describe('on a terminal', () => {
+  const typed = (text: string) => text.replaceAll('petrel ', 'node cli/bin.mjs ');
+  const long = `${'it ends where it is, '.repeat(5)}and petrel resume toy continues it`;
+
+  it('long lines are wrapped, in a pipe and in JSON they are not', () => {
+    for (const say of ['notice', 'data', 'error'] as const) {
+      const text = ({ out, err }: { readonly out: string; readonly err: string }) => out + err;
+      const tell = ({ printer, texts }: ReturnType<typeof capture>) => {
+        if (say === 'data') printer.data({ long }, () => long);
+        else if (say === 'notice') printer.notice(long);
+        else printer.error(new InvalidInputError('no', { hint: long }));
+        return text(texts).trimEnd().split('\n');
+      };
+      const lines = tell(capture({ isTTY: true, typed }));
+      expect(lines.length).toBeGreaterThan(1);
+      expect(lines.filter((line) => displayWidth(line) > 80)).toEqual([]);
+      expect(lines.join(' ')).toContain('node cli/bin.mjs resume toy continues it');
+      expect(tell(capture({ typed })).join('\n')).toContain(typed(long));
+    }
+    const json = capture({ json: true, isTTY: true, typed });
+    json.printer.data({ long }, () => '');
+    expect(JSON.parse(json.texts.out)).toEqual({ long });
+  });
+
+  it('a text that is quoted is printed as it is', () => {
+    const { printer, texts } = capture({ isTTY: true, typed, quotes: true });
+    printer.data({}, () => long);
+    expect(texts.out).toBe(`${long}\n`);
+  });
+
+  it('the live region counts the rows of the screen that it takes', () => {
+    const { printer } = capture({ isTTY: true, typed });
+    expect(printer.live(0, '')).toBe(0);
+    expect(printer.live(0, 'a\n\nb\n')).toBe(3);
+    expect(printer.live(0, `${'x'.repeat(80)}\n`)).toBe(1);
+    expect(printer.live(0, `petrel resume ${'x'.repeat(60)}\n`)).toBe(2);
+  });
+});
+
 describe('tables', () => {
   const columns = [
     { head: 'name', value: (row: readonly [string, number | undefined]) => row[0], shrink: true },
@@ -158,6 +194,15 @@ describe('tables', () => {
       ]),
     ).toBe('a    x\n     y\nbc   1');
   });
+
+  it('of fields wrap long values below themselves on a terminal', () => {
+    const { printer } = capture({ isTTY: true });
+    const text = renderFields([['why', 'word '.repeat(30)]], printer.stdout, '  ');
+    const lines = text.split('\n');
+    expect(lines[1]).toMatch(/^ {7}word/);
+    expect(lines.filter((line) => displayWidth(line) > 80)).toEqual([]);
+    expect(renderFields([['why', 'word '.repeat(30)]], capture().printer.stdout)).not.toContain('\n');
+  });
 });
 
 describe('widths', () => {
@@ -206,6 +251,14 @@ describe('quantities', () => {
     ]);
     expect(showMoment(new Date(0), new Date(185_000))).toBe('3 m ago');
     expect(showMoment(new Date(0), new Date(5), 'iso')).toBe('1970-01-01T00:00:00.000Z');
+  });
+
+  it('count one thing as one', () => {
+    expect([counted(1, 'iteration'), counted(0, 'iteration'), counted(2, 'batch', 'batches')]).toEqual([
+      '1 iteration',
+      '0 iterations',
+      '2 batches',
+    ]);
   });
 
   it('roll over at 60 instead of showing 60', () => {
@@ -265,6 +318,8 @@ describe('progress', () => {
       advice: 'Read some responses: petrel samples RUN.',
     });
     const lines = liveRegion({ ...frame, warnings: [warning(12)] }, 60);
+    const long = 'a-run-with-a-long-name-20260101-000000-abcd'.repeat(2);
+    expect(liveRegion({ ...frame, runId: long, warnings: [warning(12)] }, 60).at(-1)).toContain(long);
     expect(lines.slice(3).join(' ')).toMatch(/warning: 94 % .* in iterations 9 to 12 what to do: petrel status toy-/);
     expect(lines.every((line) => displayWidth(line) <= 60)).toBe(true);
     const { printer, texts } = capture();

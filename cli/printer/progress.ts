@@ -37,7 +37,8 @@ function timePart({ state, remainingS, stuck }: RunProgress): string | undefined
 
 /**
  * The live region of a terminal: how far it is, what the newest iteration gave, what is being done, what speaks against it. The
- * time left stands in the first line, so that a narrow terminal shows it.
+ * time left stands in the first line, so that a narrow terminal shows it. Only a line with a command may be longer than
+ * `columns`: a command that is cut cannot be typed.
  */
 export function liveRegion(frame: RunProgress, columns: number): string[] {
   const bar = progressBar(frame.iteration / frame.iterations, barWidth);
@@ -48,7 +49,7 @@ export function liveRegion(frame: RunProgress, columns: number): string[] {
     ...(results.length === 0 ? [] : [results.join('  ')]),
     ...doingLines(frame, columns),
     ...warningLines(frame, columns),
-  ].map((line) => fit(line, columns));
+  ].map((line) => (line.includes('petrel ') ? line : fit(line, columns)));
 }
 
 /** What was seen; what to do takes too many lines. */

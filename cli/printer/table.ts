@@ -2,6 +2,7 @@
 import { printableStyled } from './printable.ts';
 import type { Terminal } from './terminal.ts';
 import { displayWidth, fit } from './width.ts';
+import { wrapOwnText } from './wrap.ts';
 
 export interface Column<Row> {
   readonly head: string;
@@ -33,7 +34,10 @@ export function renderTable<Row>(
     columns.map(({ head, verbatim }) => (verbatim === true ? head : head.toUpperCase())),
     ...cells.map((line) => line.map((value) => cellText(value).replaceAll('\n', ' '))),
   ];
-  const wanted = columns.map((_, index) => Math.max(...texts.map((line) => displayWidth(line[index] ?? ''))));
+  const wanted = columns.map((_, index) =>
+    // A call has room for about 125,000 arguments, so no Math.max(...texts).
+    texts.reduce((widest, line) => Math.max(widest, displayWidth(line[index] ?? '')), 0),
+  );
   const left = leastWanted(width, columns, wanted);
   if (left !== undefined)
     return renderTable(
@@ -55,15 +59,31 @@ export function renderTable<Row>(
     .join('\n');
 }
 
-/** Two columns, names on the left: for one thing's details. A value may have several lines. */
-export function renderFields(fields: readonly (readonly [name: string, value: string | number | undefined])[]): string {
+/**
+ * Two columns, names on the left: for one thing's details. A value may have several lines; `terminal`: longer ones are wrapped.
+ * `indent`: of the whole.
+ */
+export function renderFields(
+  fields: readonly (readonly [name: string, value: string | number | undefined])[],
+  terminal?: Terminal,
+  indent = '',
+): string {
   const width = Math.max(0, ...fields.map(([name]) => displayWidth(name)));
+  const hanging = `\n${indent}${' '.repeat(width)}${GAP}`;
+  const room = terminal?.isTty === true ? terminal.columns - (hanging.length - 1) : undefined;
   return fields
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) =>
-      `${pad(name, width, false)}${GAP}${cellText(value).replaceAll('\n', `\n${' '.repeat(width)}${GAP}`)}`.trimEnd(),
-    )
+    .map(([name, value]) => {
+      const text = wrapped(cellText(value), room, terminal);
+      return `${indent}${pad(name, width, false)}${GAP}${text.replaceAll('\n', hanging)}`.trimEnd();
+    })
     .join('\n');
+}
+
+/** Coloured texts are short. */
+function wrapped(text: string, room: number | undefined, terminal: Terminal | undefined): string {
+  if (room === undefined || terminal === undefined || text.includes('\u001b')) return text;
+  return wrapOwnText(text, room, terminal.typed);
 }
 
 function cellText(value: string | number | undefined): string {

@@ -26,7 +26,7 @@ export async function attach(log: RunLog, context: CommandContext, stay: boolean
   );
   if (interrupted) {
     sayLeft(log, context.printer);
-    return stay ? EXIT.interrupted : EXIT.ok;
+    return EXIT.interrupted;
   }
   const { state } = await sayOutcome({ log }, context.printer);
   return stay || state !== 'completed' ? exitCodeOfState(state) : EXIT.ok;
@@ -75,7 +75,8 @@ async function showProgress(
 }
 
 function sayLeft({ runId }: RunLog, printer: Printer): void {
-  printer.notice(`${runId} continues. Follow it: petrel status ${runId} --watch; stop it: petrel stop ${runId}`);
+  const next = [`petrel status ${runId} --watch`, `petrel stop ${runId}`];
+  printer.notice([`${runId} continues`, 'next:', ...next.map((command) => `  ${command}`)].join('\n'));
 }
 
 const stateLine = (runId: string, state: RunState, reason: string): string =>

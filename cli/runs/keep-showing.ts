@@ -1,6 +1,9 @@
 /** Shows something again and again: in place on a terminal, whenever it changes elsewhere. */
+import { counted } from '../../core/quantities.ts';
 import type { Printer } from '../printer/printer.ts';
-import { fit } from '../printer/width.ts';
+import type { Terminal } from '../printer/terminal.ts';
+import { displayWidth } from '../printer/width.ts';
+import { wrapLongLines } from '../printer/wrap.ts';
 
 const everyMs = 500;
 
@@ -11,8 +14,8 @@ export interface Shown {
   readonly ended: boolean;
 }
 
-/** Resolves when it has ended, or on Ctrl-C. */
-export async function keepShowing(look: () => Promise<Shown>, printer: Printer): Promise<void> {
+/** Resolves when it has ended, or on Ctrl-C: then with `interrupted`. */
+export async function keepShowing(look: () => Promise<Shown>, printer: Printer): Promise<'ended' | 'interrupted'> {
   const leave = new AbortController();
   const onInterrupt = () => leave.abort();
   process.once('SIGINT', onInterrupt);
@@ -23,24 +26,30 @@ export async function keepShowing(look: () => Promise<Shown>, printer: Printer):
     while (!leave.signal.aborted) {
       const shown = await look();
       const key = JSON.stringify(shown.value, withoutNoise);
-      if (inPlace) drawn = redraw(shown.text, drawn, printer);
+      if (inPlace) drawn = printer.live(drawn, `${onScreen(shown.text, printer.stderr)}\n`);
       else if (key !== last) printer.item(shown.value, () => `${shown.text}\n`);
       last = key;
-      if (shown.ended) return;
+      if (shown.ended) return 'ended';
       await pause(leave.signal);
     }
+    return 'interrupted';
   } finally {
     process.removeListener('SIGINT', onInterrupt);
   }
 }
 
-function redraw(text: string, drawn: number, printer: Printer): number {
-  const lines = text
-    .split('\n')
-    .map((line) => (line.includes('\u001b') ? line : fit(line, printer.stderr.columns - 1)));
-  printer.live(drawn, `${lines.join('\n')}\n`);
-  return lines.length;
+/** As many lines as the screen has room for: what has left it at the top cannot be erased. */
+export function onScreen(text: string, terminal: Terminal): string {
+  const { columns, rows, typed } = terminal;
+  const lines = wrapLongLines(text, terminal).split('\n');
+  const taken = lines.map((line) => Math.max(1, Math.ceil(displayWidth(typed(line)) / columns)));
+  if (sum(taken) < rows) return lines.join('\n');
+  let shown = lines.length;
+  while (shown > 0 && sum(taken.slice(0, shown)) + 1 >= rows) shown -= 1;
+  return [...lines.slice(0, shown), `… ${counted(lines.length - shown, 'more line')}`].join('\n');
 }
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
 /** What changes all the time without being news. */
 function withoutNoise(key: string, value: unknown): unknown {

@@ -32,7 +32,7 @@ export function machineStatusText({ stack, workers, runs }: MachineStatus, print
 function stackLine(stack: MachineStatus['stack'], printer: Printer): string {
   switch (stack.state) {
     case 'down':
-      return 'the local stack is down; petrel up, or any petrel run, starts it';
+      return 'the local stack is down; petrel up starts it, and so does the next run';
     case 'degraded':
       return printer.style('yellow', 'the local stack is up, but not all of it is well');
     case 'up':

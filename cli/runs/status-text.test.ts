@@ -4,6 +4,7 @@ import { createPrinter } from '../printer/printer.ts';
 import type { Driven } from '../../api/runs/live-source.ts';
 import { waitsFor, workerStatus } from '../../api/runs/status-report.ts';
 import { doingText, workerTable } from './status-text.ts';
+import { nextCommand } from './words.ts';
 
 const run = { runId: 'toy-1', state: 'running', wish: 'run' } as const;
 const driven: Driven = { type: 'driven', stage: 'update' };
@@ -42,7 +43,11 @@ describe('what a run waits for', () => {
     ['a worker', waitsFor(run, 'up', driven, [], 'update'), 'no worker with role trainer'],
     ['a role', waitsFor(run, 'up', driven, [worker({ roles: ['reward'] })], 'evaluate'), 'no worker with role rollout'],
     ['health', waitsFor(run, 'up', driven, [worker({ state: 'unhealthy' })], 'rollout'), 'unhealthy'],
-    ['somebody to come', waitsFor(run, 'up', driven, [worker({ state: 'draining' })], 'rollout'), 'are leaving'],
+    [
+      'leaving workers to be replaced',
+      waitsFor(run, 'up', driven, [worker({ state: 'draining' })], 'rollout'),
+      'are leaving',
+    ],
     [
       'a lease',
       waitsFor(run, 'up', driven, [worker({ lease: 'other-1' })], 'update'),
@@ -52,10 +57,18 @@ describe('what a run waits for', () => {
     expect(reason).toContain(expected);
   });
 
-  it('is nothing while somebody works, or while it is paused', () => {
+  it('is nothing while a worker works, or while the run is paused', () => {
     expect(waitsFor(run, 'up', driven, [worker({ lease: 'toy-1' })], 'update')).toBeUndefined();
     expect(waitsFor(run, 'up', driven, [worker({ lease: 'other-1' }), worker()], 'update')).toBeUndefined();
     expect(waitsFor({ ...run, state: 'paused' }, 'up', driven, [], 'paused')).toBeUndefined();
+  });
+});
+
+describe('what to type next', () => {
+  it('is petrel up while the stack of a running run is down, and not for the run of another stack', () => {
+    expect(nextCommand({ ...run, stack: 'down' })).toBe('petrel up');
+    expect(nextCommand({ ...run, stack: 'down', foreign: true })).toBe('petrel status toy-1 --watch');
+    expect(nextCommand({ ...run, stack: 'up' })).toBe('petrel status toy-1 --watch');
   });
 });
 

@@ -3,13 +3,25 @@ import type { Printer } from '../printer/printer.ts';
 import { showMoment, showNumber } from '../../core/quantities.ts';
 import { warningText } from '../../core/run-warnings.ts';
 import { activityText } from '../../api/runs/activity.ts';
-import { wrapText } from '../printer/wrap.ts';
+import { wrapOwnText } from '../printer/wrap.ts';
 import { renderFields, renderTable, widthFor } from '../printer/table.ts';
 import type { RunStatus, WorkerStatus } from '../../api/runs/status-report.ts';
 import { iterationText, nextCommand, styledState } from './words.ts';
 
+type Field = readonly [name: string, value: string | number | undefined];
+
 export function runStatusText(run: RunStatus, printer: Printer, now: Date): string {
-  const fields = renderFields([
+  const fields = renderFields(fieldsOf(run, printer, now), printer.stdout);
+  const workers = run.workers.length === 0 ? [] : [workerTable(run.workers, printer)];
+  const { columns, typed } = printer.stdout;
+  const warnings = run.warnings.map((warning) =>
+    printer.style('yellow', wrapOwnText(warningText(warning, run.runId), columns, typed)),
+  );
+  return [fields, ...warnings, ...workers, `next: ${nextCommand(run)}`].join('\n\n');
+}
+
+function fieldsOf(run: RunStatus, printer: Printer, now: Date): Field[] {
+  return [
     ['run', run.runId],
     ['state', styledState(run, printer)],
     ['why', run.reason === undefined ? undefined : reasonText(run.reason)],
@@ -34,12 +46,7 @@ export function runStatusText(run: RunStatus, printer: Printer, now: Date): stri
     ['numerics', profileText(run)],
     ['changed', showMoment(new Date(run.changedAt), now)],
     ['store', run.store],
-  ]);
-  const workers = run.workers.length === 0 ? [] : [workerTable(run.workers, printer)];
-  const warnings = run.warnings.map((warning) =>
-    printer.style('yellow', wrapText(warningText(warning, run.runId), printer.stdout.columns)),
-  );
-  return [fields, ...warnings, ...workers, `next: ${nextCommand(run)}`].join('\n\n');
+  ];
 }
 
 /** Code, text, and what to do: a poison job or a faulty worker is named here. */

@@ -42,7 +42,9 @@ export function nextCommand({
   runId,
   state,
   warnings = [],
-}: Pick<RunSummary, 'runId' | 'state'> & Partial<Pick<RunStatus, 'warnings'>>): string {
+  stack,
+  foreign,
+}: Pick<RunSummary, 'runId' | 'state'> & Partial<Pick<RunStatus, 'warnings' | 'stack' | 'foreign'>>): string {
   switch (state) {
     case 'completed':
       if (warnings.length > 0) return `petrel samples ${runId}`;
@@ -56,6 +58,7 @@ export function nextCommand({
       return `petrel resume ${runId} --from <k>, or petrel rm ${runId}`;
     case 'queued':
     case 'running':
+      if (stack === 'down' && foreign !== true) return 'petrel up';
       return `petrel status ${runId} --watch`;
   }
 }

@@ -36,7 +36,7 @@ export function scheduleTable(schedules: readonly ScheduleSummary[], printer: Pr
 
 export function scheduleText(schedule: ScheduleSummary, printer: Printer): string {
   return [
-    renderFields(fieldsOf(schedule)),
+    renderFields(fieldsOf(schedule), printer.stdout),
     ...(schedule.firings.length === 0 ? [] : ['', firingTable(schedule.firings, printer)]),
   ].join('\n');
 }

@@ -22,43 +22,49 @@ export const POLICY_LOSSES = [
 /** `actor`: the policy and its update. */
 export const actorSection = section('The policy: its loss, mini-batches and optimiser.', {
   ppo_mini_batch_size: key(count, 256, {
-    doc: 'Prompts of one optimiser step (times rollout.n = responses); divides data.train_batch_size.',
+    doc: 'Prompts per optimiser step; each has rollout.n responses. Must divide data.train_batch_size.',
     unit: 'prompts',
     change: 'ask',
   }),
   ppo_micro_batch_size_per_gpu: key(count.nullable(), null, {
-    doc: 'Sequences of one forward pass when use_dynamic_bsz is false; null: only the token limit counts.',
+    doc: 'Sequences per forward pass when use_dynamic_bsz is false; null: only the token limit applies.',
     unit: 'sequences',
     change: 'ask',
   }),
   use_dynamic_bsz: key(z.boolean(), true, {
-    doc: 'Micro-batches of about equal tokens. Sequences are packed either way.',
+    doc: 'Form micro-batches with about equal numbers of tokens. Sequences are packed in both cases.',
     change: 'ask',
   }),
   ppo_max_token_len_per_gpu: key(count, 16384, {
-    doc: 'Most tokens of one forward pass, prompts included.',
+    doc: 'Maximum number of tokens in one forward pass, prompts included.',
     unit: 'tokens',
     change: 'ask',
   }),
-  ppo_epochs: key(count, 1, { doc: 'Passes over each batch.', change: 'ask' }),
-  shuffle: key(z.boolean(), false, { doc: 'Mini-batches in a seeded random order.', change: 'ask' }),
-  data_loader_seed: key(z.int(), 42, { doc: 'Seed of that order.', change: 'ask' }),
+  ppo_epochs: key(count, 1, { doc: 'Number of passes over each batch.', change: 'ask' }),
+  shuffle: key(z.boolean(), false, {
+    doc: 'Shuffle the mini-batches, in an order that follows from data_loader_seed.',
+    change: 'ask',
+  }),
+  data_loader_seed: key(z.int(), 42, { doc: 'Seed of the order of the mini-batches.', change: 'ask' }),
   clip_ratio: key(z.number().nonnegative(), 0.2, { doc: 'Clip range of the probability ratio.', change: 'ask' }),
   clip_ratio_low: key(z.number().nonnegative().nullable(), null, {
-    doc: 'Lower clip range: 1 - this; null: clip_ratio.',
+    doc: 'The ratio is clipped below at 1 minus this value; null: clip_ratio.',
     change: 'ask',
   }),
   clip_ratio_high: key(z.number().nonnegative().nullable(), null, {
-    doc: 'Upper clip range: 1 + this; null: clip_ratio.',
+    doc: 'The ratio is clipped above at 1 plus this value; null: clip_ratio.',
     change: 'ask',
   }),
   clip_ratio_c: key(z.number().gt(1), 3, {
-    doc: 'Bound of the loss for negative advantages (dual clip).',
+    doc: 'Upper bound of the ratio for negative advantages (dual clip).',
     change: 'ask',
   }),
-  loss_agg_mode: key(z.enum(LOSS_AGG_MODES), 'token-mean', { doc: 'From token losses to one number.', change: 'ask' }),
+  loss_agg_mode: key(z.enum(LOSS_AGG_MODES), 'token-mean', {
+    doc: 'How the losses of tokens are combined into one number.',
+    change: 'ask',
+  }),
   loss_scale_factor: key(z.number().positive().nullable(), null, {
-    doc: 'Divisor of seq-mean-token-sum-norm; null: the padded width of the batch.',
+    doc: 'The divisor that seq-mean-token-sum-norm uses; null: the padded width of the batch.',
     change: 'ask',
   }),
   entropy_coeff: key(z.number(), 0, { doc: 'Weight of the entropy bonus.', change: 'ask' }),
@@ -66,14 +72,17 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
     doc: 'Report the entropy even when it is not in the loss.',
     change: 'free',
   }),
-  use_kl_loss: key(z.boolean(), false, { doc: 'Add the distance to the reference policy to the loss.', change: 'ask' }),
-  kl_loss_coef: key(z.number().nonnegative(), 0.001, { doc: 'Weight of that distance.', change: 'ask' }),
-  kl_loss_type: key(z.enum(KL_TYPES), 'low_var_kl', {
-    doc: 'Its estimator: k1 = kl, k2 = mse, k3 = low_var_kl; "+": gradient of k2.',
+  use_kl_loss: key(z.boolean(), false, {
+    doc: 'Add the KL divergence from the reference policy to the loss.',
     change: 'ask',
   }),
-  grad_clip: key(z.number().nonnegative(), 1, { doc: 'Largest norm of the gradient; 0: no clipping.', change: 'ask' }),
-  policy_loss: section('Which policy loss, and its constants.', {
+  kl_loss_coef: key(z.number().nonnegative(), 0.001, { doc: 'Weight of the KL term in the loss.', change: 'ask' }),
+  kl_loss_type: key(z.enum(KL_TYPES), 'low_var_kl', {
+    doc: 'Estimator of the KL divergence: k1 = kl, k2 = mse, k3 = low_var_kl; a "+" takes the gradient from k2.',
+    change: 'ask',
+  }),
+  grad_clip: key(z.number().nonnegative(), 1, { doc: 'Maximum norm of the gradient; 0: no clipping.', change: 'ask' }),
+  policy_loss: section('The choice of policy loss, and its constants.', {
     loss_mode: key(z.enum(POLICY_LOSSES), 'vanilla', { doc: 'The policy loss; vanilla: clipped PPO.', change: 'ask' }),
     clip_cov_ratio: key(fraction, 0.0002, { doc: 'clip_cov: share of tokens whose loss is dropped.', change: 'ask' }),
     clip_cov_lb: key(z.number(), 1, { doc: 'clip_cov: lower bound of the covariance.', change: 'ask' }),

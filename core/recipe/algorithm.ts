@@ -19,18 +19,34 @@ export const ADV_ESTIMATORS = [
 ] as const;
 
 const klCtrlSection = section('The coefficient of the KL penalty in the reward.', {
-  type: key(z.enum(['fixed', 'adaptive']), 'fixed', { doc: 'adaptive: steered towards target_kl.', change: 'ask' }),
-  kl_coef: key(z.number().nonnegative(), 0.001, { doc: 'The coefficient, or its start.', change: 'ask' }),
-  horizon: key(z.number().positive(), 10000, { doc: 'adaptive: how slowly it moves.', unit: 'samples', change: 'ask' }),
-  target_kl: key(z.number().positive(), 0.1, { doc: 'adaptive: the KL to hold.', change: 'ask' }),
+  type: key(z.enum(['fixed', 'adaptive']), 'fixed', {
+    doc: 'fixed: constant; adaptive: adjusted so that the KL approaches target_kl.',
+    change: 'ask',
+  }),
+  kl_coef: key(z.number().nonnegative(), 0.001, {
+    doc: 'The coefficient; with adaptive its initial value.',
+    change: 'ask',
+  }),
+  horizon: key(z.number().positive(), 10000, {
+    doc: 'adaptive: a larger value changes the coefficient more slowly.',
+    unit: 'samples',
+    change: 'ask',
+  }),
+  target_kl: key(z.number().positive(), 0.1, { doc: 'adaptive: the desired KL.', change: 'ask' }),
 });
 
 const filterGroupsSection = section(
-  'Leave out groups whose rewards are all equal, and sample others (dynamic sampling).',
+  'Discard groups whose rewards are all equal, and sample other prompts instead (dynamic sampling).',
   {
-    enable: key(z.boolean(), false, { doc: 'Filter and refill.', change: 'ask' }),
-    metric: key(text.nullable(), null, { doc: 'Column that must differ: score, acc, seq_reward …', change: 'ask' }),
-    max_num_gen_batches: key(countOrZero, 0, { doc: 'Most waves of refill; 0: no limit.', change: 'ask' }),
+    enable: key(z.boolean(), false, { doc: 'Discard groups and sample others.', change: 'ask' }),
+    metric: key(text.nullable(), null, {
+      doc: 'The values of this column must differ within a group: score, acc, seq_reward …',
+      change: 'ask',
+    }),
+    max_num_gen_batches: key(countOrZero, 0, {
+      doc: 'Maximum number of times that other prompts are sampled; 0: no limit.',
+      change: 'ask',
+    }),
   },
 );
 
@@ -38,33 +54,36 @@ const threshold = z.union([z.number(), text]).nullable();
 
 const rolloutCorrectionSection = section('Correction of the difference between the sampling and the training policy.', {
   rollout_is: key(z.enum(['token', 'sequence']).nullable(), null, {
-    doc: 'Importance weights per token or sequence; null: off.',
+    doc: 'Level of the importance weights; null: off.',
     change: 'ask',
   }),
   rollout_is_threshold: key(threshold, 2, {
-    doc: 'Where the weights are cut; "low_high" sets both ends.',
+    doc: 'Upper bound of the weights; "low_high" sets both bounds.',
     change: 'ask',
   }),
-  rollout_is_batch_normalize: key(z.boolean(), false, { doc: 'Weights are divided by their mean.', change: 'ask' }),
-  rollout_rs: key(text.nullable(), null, { doc: 'Rejection by this statistic; null: off.', change: 'ask' }),
-  rollout_rs_threshold: key(threshold, null, { doc: 'Bounds of the statistic.', change: 'ask' }),
-  bypass_mode: key(z.boolean(), false, { doc: 'The rollout’s log-probs serve as the old ones.', change: 'ask' }),
+  rollout_is_batch_normalize: key(z.boolean(), false, { doc: 'Divide the weights by their mean.', change: 'ask' }),
+  rollout_rs: key(text.nullable(), null, {
+    doc: 'Reject tokens or sequences by this statistic; null: off.',
+    change: 'ask',
+  }),
+  rollout_rs_threshold: key(threshold, null, { doc: 'Bounds within which the statistic must lie.', change: 'ask' }),
+  bypass_mode: key(z.boolean(), false, { doc: 'Use the log-probs of the rollout as old log-probs.', change: 'ask' }),
 });
 
-/** `algorithm`: from rewards to advantages. */
-export const algorithmSection = section('From rewards to advantages.', {
+/** `algorithm`: how rewards become advantages. */
+export const algorithmSection = section('How rewards become advantages.', {
   adv_estimator: key(z.enum(ADV_ESTIMATORS), 'grpo', { doc: 'The advantage estimator.', change: 'ask' }),
-  gamma: key(fraction, 1, { doc: 'Discount per token.', change: 'ask' }),
-  lam: key(fraction, 1, { doc: 'Lambda of gae.', change: 'ask' }),
+  gamma: key(fraction, 1, { doc: 'Discount factor per token (gamma).', change: 'ask' }),
+  lam: key(fraction, 1, { doc: 'The lambda of gae.', change: 'ask' }),
   norm_adv_by_std_in_grpo: key(z.boolean(), true, {
-    doc: 'Divide by the spread of the group; false: only subtract its mean (Dr. GRPO).',
+    doc: 'Divide by the standard deviation of the group; false: only subtract its mean (Dr. GRPO).',
     change: 'ask',
   }),
   use_kl_in_reward: key(z.boolean(), false, {
-    doc: 'Subtract the KL to the reference from the reward.',
+    doc: 'Subtract the KL divergence from the reference policy from the reward.',
     change: 'ask',
   }),
-  kl_penalty: key(z.enum(KL_TYPES), 'kl', { doc: 'Estimator of that KL.', change: 'ask' }),
+  kl_penalty: key(z.enum(KL_TYPES), 'kl', { doc: 'Estimator of the KL divergence in the reward.', change: 'ask' }),
   kl_ctrl: klCtrlSection,
   filter_groups: filterGroupsSection,
   rollout_correction: rolloutCorrectionSection,

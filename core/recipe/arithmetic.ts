@@ -1,4 +1,4 @@
-/** The batch arithmetic of a recipe, and its inconsistencies. Sizes count prompts, as in verl. */
+/** Computes the sizes of a recipe's batches, and checks that they are consistent. Sizes count prompts, as in verl. */
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
@@ -6,7 +6,7 @@ import type { Recipe } from './schema.ts';
 export interface BatchArithmetic {
   readonly prompts: number;
   readonly responsesPerPrompt: number;
-  /** prompts × responsesPerPrompt. */
+  /** Equals prompts × responsesPerPrompt. */
   readonly responses: number;
   readonly miniBatchPrompts: number;
   readonly miniBatchResponses: number;
@@ -15,9 +15,9 @@ export interface BatchArithmetic {
   readonly epochs: number;
   /** miniBatches × epochs. */
   readonly optimizerSteps: number;
-  /** Most tokens of one sequence. */
+  /** Maximum number of tokens in one sequence. */
   readonly longestSequence: number;
-  /** responses × longestSequence: no iteration trains more tokens than this. */
+  /** Equals responses × longestSequence: no iteration trains more tokens than this. */
   readonly mostTokens: number;
 }
 
@@ -45,7 +45,7 @@ export function batchArithmetic(recipe: Recipe): BatchArithmetic {
   };
 }
 
-/** Iterations of the whole run. `rows`: rows of the training data that are used. */
+/** Iterations of the whole run. `rows`: number of training rows that are used. */
 export function totalIterations(recipe: Recipe, rows: number): number {
   const { total_training_steps: steps, total_epochs: epochs } = recipe.trainer;
   return steps ?? Math.max(1, Math.floor((rows * epochs) / recipe.data.train_batch_size));

@@ -4,13 +4,16 @@ import { optimSection } from './optim.ts';
 
 /** `critic`: the value model of gae. */
 export const criticSection = section('The value model, for estimators that need one.', {
-  enable: key(z.boolean().nullable(), null, { doc: 'null: when algorithm.adv_estimator is gae.', change: 'fixed' }),
+  enable: key(z.boolean().nullable(), null, {
+    doc: 'Train a value model; null: yes if algorithm.adv_estimator is gae.',
+    change: 'fixed',
+  }),
   ppo_max_token_len_per_gpu: key(count, 32768, {
-    doc: 'Most tokens of one forward pass.',
+    doc: 'Maximum number of tokens in one forward pass.',
     unit: 'tokens',
     change: 'ask',
   }),
   cliprange_value: key(z.number().positive(), 0.5, { doc: 'Clip range of the value loss.', change: 'ask' }),
-  grad_clip: key(z.number().nonnegative(), 1, { doc: 'Largest norm of the gradient; 0: no clipping.', change: 'ask' }),
+  grad_clip: key(z.number().nonnegative(), 1, { doc: 'Maximum norm of the gradient; 0: no clipping.', change: 'ask' }),
   optim: optimSection({ rl: 1e-5, sft: 1e-5 }),
 });

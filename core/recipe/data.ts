@@ -23,7 +23,7 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     change: 'fixed',
   }),
   instruction: key(z.string(), 'Let\'s think step by step and output the final answer after "####".', {
-    doc: 'Put behind each question of data.format: gsm8k.',
+    doc: 'Text added after each question; only for data.format: gsm8k.',
     change: 'fixed',
   }),
   prompt_key: key(text, 'prompt', { doc: 'Column of the prompt: chat messages or text.', change: 'fixed' }),
@@ -32,28 +32,39 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     doc: 'Column that chooses the scorer and labels validation metrics.',
     change: 'fixed',
   }),
-  max_prompt_length: key(count, 512, { doc: 'Longest prompt.', unit: 'tokens', change: 'ask' }),
-  max_response_length: key(count, 512, { doc: 'Most tokens sampled per response.', unit: 'tokens', change: 'ask' }),
-  max_length: key(count, 1024, { doc: 'Longest prompt plus response (kind: sft).', unit: 'tokens', change: 'ask' }),
+  max_prompt_length: key(count, 512, { doc: 'Maximum length of a prompt.', unit: 'tokens', change: 'ask' }),
+  max_response_length: key(count, 512, {
+    doc: 'Maximum number of tokens sampled per response.',
+    unit: 'tokens',
+    change: 'ask',
+  }),
+  max_length: key(count, 1024, {
+    doc: 'Maximum length of prompt plus response (kind: sft).',
+    unit: 'tokens',
+    change: 'ask',
+  }),
   train_batch_size: key(count.max(mostPrompts), 1024, {
-    doc: 'Prompts of one iteration; at most 65,536, since its batch record names each.',
+    doc: 'Prompts per iteration; at most 65,536, because the batch record names each of them.',
     unit: 'prompts',
     change: 'ask',
     sftDefault: 256,
   }),
   val_batch_size: key(count.nullable(), null, {
-    doc: 'Prompts generated at a time in validation; null: all.',
+    doc: 'Prompts that a validation samples at a time; null: all.',
     unit: 'prompts',
     change: 'free',
   }),
-  shuffle: key(z.boolean(), true, { doc: 'Rows in a seeded random order, a new one for each epoch.', change: 'ask' }),
-  seed: key(z.int().nullable(), null, { doc: 'Seed of that order; null: the seed of the run.', change: 'ask' }),
+  shuffle: key(z.boolean(), true, { doc: 'Shuffle the rows, in a new order for each epoch.', change: 'ask' }),
+  seed: key(z.int().nullable(), null, {
+    doc: 'Seed of the order of the rows; null: the seed of the run.',
+    change: 'ask',
+  }),
   filter_overlong_prompts: key(z.boolean(), false, {
-    doc: 'Leave out rows whose prompt is over data.max_prompt_length.',
+    doc: 'Leave out rows whose prompt is longer than data.max_prompt_length.',
     change: 'fixed',
   }),
   truncation: key(z.enum(['error', 'left', 'right', 'middle']), 'error', {
-    doc: 'What to do with a prompt over the limit: refuse, or cut at this side.',
+    doc: 'What to do with a prompt over the limit: refuse it (error), or cut it on this side.',
     change: 'fixed',
   }),
   train_max_samples: key(z.int().min(-1), -1, {
@@ -75,7 +86,7 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     },
   ),
   template_date: key(z.iso.date().nullable(), null, {
-    doc: 'Today, for templates that print the date (yyyy-mm-dd); null: the day the run was made, then kept.',
+    doc: 'The date for templates that print it (yyyy-mm-dd); null: the date on which the run was created, also after a resume.',
     change: 'fixed',
   }),
 });

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { key } from './key.ts';
 
-/** `deterministic`: which promise the run makes; see `promises.ts`. */
+/** `deterministic`: what the run guarantees; see `promises.ts`. */
 export const deterministicKey = key(z.union([z.boolean(), z.literal('replay')]), false, {
-  doc: 'true: killed or undisturbed, the same final weights to the bit (engine and scorers must be deterministic); replay: without that demand on scorers.',
+  doc: 'true: the final weights are the same to the bit, even if processes are killed (engine and scorers must be deterministic); replay: only the engine is deterministic.',
   change: 'fixed',
 });

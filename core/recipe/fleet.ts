@@ -2,9 +2,9 @@ import { roles } from '../roles.ts';
 import { z } from 'zod';
 import { count, key, section } from './key.ts';
 
-/** Each worker is a process of one machine with a copy of the weights, so a larger number is a typing error. */
+/** Each worker is a process on one machine with its own copy of the weights, so a larger number is a mistake. */
 const mostWorkers = 256;
-/** More than any one machine has. */
+/** No machine has more cores. */
 const mostThreads = 1024;
 
 const pool = z.strictObject({
@@ -16,13 +16,13 @@ const pool = z.strictObject({
   threads: count.max(mostThreads).nullable().default(null),
 });
 
-/** `fleet`: which workers the run wants. */
-export const fleetSection = section('The workers that the run wants.', {
+/** `fleet`: which workers the run needs. */
+export const fleetSection = section('The workers that the run needs.', {
   pools: key(
     z.record(z.string().regex(/^[a-z][a-z0-9-]*$/), pool),
     { local: { roles: [...roles], workers: 1, threads: null } },
     {
-      doc: 'By name of a pool: {roles: [trainer, rollout, reward], workers: 1, threads: null}. At most 256 workers and 1,024 threads: they are of one machine.',
+      doc: 'Pools of workers by name: {roles: [trainer, rollout, reward], workers: 1, threads: null}. All run on one machine, so at most 256 workers and 1,024 threads.',
       change: 'free',
     },
   ),

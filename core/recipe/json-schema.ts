@@ -20,7 +20,8 @@ export function recipeJsonSchema(): Readonly<Record<string, unknown>> {
 
 const EXTENDS = {
   type: 'string',
-  description: 'Another recipe, relative to this one, whose keys hold where this one has none.',
+  description:
+    'Path of another recipe, relative to this one. Its values apply to the keys that this recipe does not set.',
 };
 
 function describe(schema: z.ZodType): string | undefined {

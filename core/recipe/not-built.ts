@@ -24,7 +24,7 @@ const NOT_BUILT: readonly NotBuilt[] = [
     path: 'actor.policy_loss.loss_mode',
     asked: (r) => hasPolicyLoss(r.actor.policy_loss.loss_mode) && r.actor.policy_loss.loss_mode !== 'vanilla',
     today: 'vanilla',
-    because: 'not offered yet: the loss is built, but no run has been trained with it',
+    because: 'not available yet: the loss is implemented, but no run has been trained with it',
   },
   {
     path: 'actor.policy_loss.loss_mode',
@@ -39,7 +39,7 @@ const NOT_BUILT: readonly NotBuilt[] = [
   {
     path: 'algorithm.use_kl_in_reward',
     asked: (r) => r.algorithm.use_kl_in_reward,
-    today: 'false (actor.use_kl_loss is there)',
+    today: 'false (actor.use_kl_loss works)',
   },
   { path: 'algorithm.filter_groups.enable', asked: (r) => r.algorithm.filter_groups.enable, today: 'false' },
   {

@@ -1,4 +1,4 @@
-/** The two promises of a run, as `plan` prints them. */
+/** The two guarantees of a run, as `plan` prints them. */
 import type { Recipe } from './schema.ts';
 
 export interface Promises {

@@ -4,47 +4,47 @@ import { count, fraction, key, section, text } from './key.ts';
 const customSection = section('Your own scorer, in TypeScript, JavaScript or Python.', {
   path: key(text.nullable(), null, { doc: 'The module; null: a built-in scorer.', change: 'ask', pointsTo: 'file' }),
   name: key(text, 'compute_score', {
-    doc: 'The function in it; computeScore is tried too when this is left as it is.',
+    doc: 'Name of the function in the module; with the default name, computeScore is tried too.',
     change: 'ask',
   }),
   deterministic: key(z.boolean(), false, {
-    doc: 'Your word that it depends on its arguments only; deterministic runs need it.',
+    doc: 'Declares that the result depends only on the arguments; deterministic runs need this.',
     change: 'ask',
   }),
 });
 
-const rewardModelSection = section('A model that scores.', {
+const rewardModelSection = section('A model that scores responses.', {
   enable: key(z.boolean(), false, { doc: 'Score with a reward model.', change: 'fixed' }),
   path: key(text.nullable(), null, {
-    doc: 'Its folder or hub name.',
+    doc: 'Folder or hub name of the reward model.',
     change: 'fixed',
     pointsTo: 'model',
     verl: 'reward.reward_model.model_path',
   }),
 });
 
-const sandboxSection = section('A service that runs code to be scored.', {
+const sandboxSection = section('A service that runs the code of responses in order to score it.', {
   url: key(text.nullable(), null, { doc: 'Address of a Sandbox Fusion service; null: none.', change: 'free' }),
-  max_concurrent: key(count, 64, { doc: 'Most requests at a time.', unit: 'requests', change: 'free' }),
-  memory_limit_mb: key(count, 1024, { doc: 'Limit of one request.', unit: 'MiB', change: 'ask' }),
+  max_concurrent: key(count, 64, { doc: 'Maximum number of requests at a time.', unit: 'requests', change: 'free' }),
+  memory_limit_mb: key(count, 1024, { doc: 'Memory limit of one request.', unit: 'MiB', change: 'ask' }),
 });
 
 /** `reward`: how responses are scored, in processes of their own. */
 export const rewardSection = section('How responses are scored. Scorers run in processes of their own.', {
   scorer: key(text.nullable(), null, {
-    doc: 'A built-in scorer (gsm8k, exact …) for all rows; null: chosen by the column data.reward_fn_key.',
+    doc: 'A built-in scorer (gsm8k, exact …) for all rows; null: the column data.reward_fn_key selects it.',
     change: 'ask',
   }),
-  reward_kwargs: key(z.record(z.string(), z.json()), {}, { doc: 'Settings handed to the scorer.', change: 'ask' }),
+  reward_kwargs: key(z.record(z.string(), z.json()), {}, { doc: 'Settings passed to the scorer.', change: 'ask' }),
   num_workers: key(count, 1, { doc: 'Scorer processes per reward worker.', unit: 'processes', change: 'free' }),
   timeout: key(z.number().positive(), 10, {
-    doc: 'Limit of one call; then the sample is failed.',
+    doc: 'Time limit of one call; after it the sample counts as failed.',
     unit: 's',
     change: 'ask',
   }),
   memory_limit_mb: key(count, 1024, { doc: 'Memory limit of a scorer process.', unit: 'MiB', change: 'ask' }),
   max_failed_fraction: key(fraction, 0.1, {
-    doc: 'Share of failed samples in an iteration beyond which the run pauses.',
+    doc: 'The run pauses when a larger share of the samples of an iteration failed.',
     change: 'free',
   }),
   custom_reward_function: customSection,

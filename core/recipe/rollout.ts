@@ -5,8 +5,8 @@ const temperature = z.number().nonnegative();
 const topK = z.int().min(-1);
 const topP = z.number().gt(0).max(1);
 
-const multiTurnSection = section('Conversations with tools and environments.', {
-  enable: key(z.boolean(), false, { doc: 'More than one turn per sample.', change: 'ask' }),
+const multiTurnSection = section('Multi-turn conversations with tools and environments.', {
+  enable: key(z.boolean(), false, { doc: 'Allow more than one turn per sample.', change: 'ask' }),
 });
 
 /** Sampling of the validation. */
@@ -15,7 +15,7 @@ const valKwargsSection = section('Sampling of the validation.', {
   top_k: key(topK, -1, { doc: 'Sample among the k likeliest tokens; -1 or 0: off.', change: 'ask' }),
   top_p: key(topP, 1, { doc: 'Sample among the likeliest tokens of this mass; 1: off.', change: 'ask' }),
   n: key(count, 1, { doc: 'Responses per validation prompt.', unit: 'responses', change: 'ask' }),
-  do_sample: key(z.boolean(), false, { doc: 'false: greedy, whatever the temperature.', change: 'ask' }),
+  do_sample: key(z.boolean(), false, { doc: 'false: greedy, at any temperature.', change: 'ask' }),
 });
 
 /** `rollout`: how responses are sampled. */
@@ -25,18 +25,18 @@ export const rolloutSection = section('How responses are sampled.', {
     change: 'ask',
   }),
   mode: key(z.enum(['sync', 'colocate_async', 'separate_async']), 'sync', {
-    doc: 'sync: every response of an iteration comes from the policy before it.',
+    doc: 'sync: every response of an iteration is sampled with the policy of the iteration before.',
     change: 'ask',
     verl: 'trainer.v1.trainer_mode',
   }),
   max_staleness: key(countOrZero, 1, {
-    doc: 'Asynchronous modes: most policy versions between sampling and training.',
+    doc: 'Asynchronous modes: maximum number of policy versions between sampling and training.',
     unit: 'policy versions',
     change: 'ask',
     verl: 'trainer.v1.sampler.max_off_policy_threshold',
   }),
   n: key(count, 1, {
-    doc: 'Responses per prompt; the group of grpo, which needs 2 or more.',
+    doc: 'Responses per prompt. They form the group of grpo, which needs 2 or more.',
     unit: 'responses',
     change: 'ask',
   }),
@@ -47,14 +47,20 @@ export const rolloutSection = section('How responses are sampled.', {
   }),
   top_k: key(topK, -1, { doc: 'Sample among the k likeliest tokens; -1 or 0: off.', change: 'ask' }),
   top_p: key(topP, 1, { doc: 'Sample among the likeliest tokens of this mass; 1: off.', change: 'ask' }),
-  min_p: key(fraction, 0, { doc: 'Drop tokens below this share of the likeliest one; 0: off.', change: 'ask' }),
-  repetition_penalty: key(z.number().positive(), 1, {
-    doc: 'Divides the logits of tokens already there; 1: off.',
+  min_p: key(fraction, 0, {
+    doc: 'Drop tokens whose probability is below this share of the highest one; 0: off.',
     change: 'ask',
   }),
-  stop: key(z.array(text), [], { doc: 'Texts that end a response, besides the end-of-text tokens.', change: 'ask' }),
+  repetition_penalty: key(z.number().positive(), 1, {
+    doc: 'Reduces the logits of tokens that occurred before, by this factor; 1: off.',
+    change: 'ask',
+  }),
+  stop: key(z.array(text), [], {
+    doc: 'Texts that end a response, in addition to the end-of-text tokens.',
+    change: 'ask',
+  }),
   max_num_seqs: key(count, 256, {
-    doc: 'Samples decoded side by side in one worker.',
+    doc: 'Samples that one worker decodes in parallel.',
     unit: 'samples',
     change: 'free',
   }),

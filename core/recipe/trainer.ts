@@ -7,7 +7,7 @@ const everyIterations = z
 
 const LOGGERS = ['console', 'file', 'wandb', 'mlflow', 'swanlab', 'tensorboard', 'trackio', 'clearml'] as const;
 
-/** `trainer`: how long, how often, how safe. */
+/** `trainer`: how long to train, and when to save and validate. */
 export const trainerSection = section('How long to train, how often to save and to validate.', {
   engine: key(z.enum(['native', 'torch']), 'native', {
     doc: 'The engine that trains.',
@@ -15,48 +15,48 @@ export const trainerSection = section('How long to train, how often to save and 
     verl: 'model_engine',
   }),
   total_epochs: key(count, 30, {
-    doc: 'Passes over the rows, when total_training_steps is null.',
+    doc: 'Number of passes over the rows, when total_training_steps is null.',
     change: 'free',
     sftDefault: 4,
   }),
   total_training_steps: key(count.nullable(), null, {
-    doc: 'Iterations of the run; null: from total_epochs.',
+    doc: 'Number of iterations of the run; null: computed from total_epochs.',
     unit: 'iterations',
     change: 'free',
   }),
   save_freq: key(everyIterations, 10, {
-    doc: 'Iterations between checkpoints; -1: only the last. The final state is always saved.',
+    doc: 'Iterations between checkpoints; -1: none in between. The final state is always saved.',
     unit: 'iterations',
     change: 'free',
   }),
   test_freq: key(everyIterations, -1, {
-    doc: 'Iterations between validations; -1: only at the ends.',
+    doc: 'Iterations between validations; -1: only before the first and after the last.',
     unit: 'iterations',
     change: 'free',
   }),
   val_before_train: key(z.boolean(), true, { doc: 'Validate the base model first.', change: 'free' }),
-  val_only: key(z.boolean(), false, { doc: 'Validate and end.', change: 'free' }),
+  val_only: key(z.boolean(), false, { doc: 'Only validate, then end.', change: 'free' }),
   max_actor_ckpt_to_keep: key(count.nullable(), null, {
-    doc: 'Newest verified checkpoints kept, at least 2; null: all, and the way back to the base.',
+    doc: 'How many of the newest verified checkpoints are kept, at least 2; null: all, so that a resume or fork can start from any iteration.',
     unit: 'checkpoints',
     change: 'free',
   }),
   max_bad_steps: key(count, 3, {
-    doc: 'Skipped updates in a row (non-finite loss or gradient) after which the run pauses.',
+    doc: 'The run pauses after this many consecutive skipped updates (non-finite loss or gradient).',
     unit: 'iterations',
     change: 'free',
   }),
   keep_batches: key(z.enum(['since_oldest_checkpoint', 'all']), 'since_oldest_checkpoint', {
-    doc: 'Which iterations keep their samples and batches: those after the oldest checkpoint that is kept, or all.',
+    doc: 'Which iterations keep their samples and batches: those after the oldest checkpoint that is kept, or all of them.',
     change: 'free',
   }),
   virtual_shards: key(count, 1, {
-    doc: 'Parts a batch is cut into, whatever the number of trainers; the order of sums follows them.',
+    doc: 'Number of parts of a batch, for any number of trainers. It decides the order of sums.',
     unit: 'shards',
     change: 'fixed',
   }),
   critic_warmup: key(countOrZero, 0, {
-    doc: 'Iterations in which only the critic learns.',
+    doc: 'Number of first iterations that train only the critic.',
     unit: 'iterations',
     change: 'ask',
   }),

@@ -47,7 +47,7 @@ function list(items: JsonType['items']): string {
   return `list of (${describe((items ?? {}) as JsonType)})`;
 }
 
-/** zod bounds every integer by the safe range: that is no news. */
+/** zod limits every integer to the safe range, which is not worth showing. */
 function bounds(type: JsonType): string {
   const parts: string[] = [];
   if (type.minimum !== undefined && type.minimum > Number.MIN_SAFE_INTEGER) parts.push(`>= ${type.minimum}`);

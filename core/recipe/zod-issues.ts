@@ -23,7 +23,7 @@ export function fromZodIssue(issue: z.core.$ZodIssue, input: unknown): RecipeIss
   return [{ path, message: `${message}, got ${received}`, expected, received, ...(hint !== undefined && { hint }) }];
 }
 
-/** A line of a recipe; `recipe-issues.ts` makes it an override where the name came from the command line. */
+/** One line of a recipe. `recipe-issues.ts` shows it as an override when the name came from the command line. */
 function nameHint(found: unknown): string | undefined {
   const name = nearestRunName(String(found));
   return name === undefined ? undefined : `name: ${name}`;

@@ -90,16 +90,6 @@ export interface RewardOutput {
   readonly scores: Digest;
   readonly failed: number;
 }
-/** One entry per sample of the trajectories object, in its order. */
-export interface ScoreTable {
-  /** Digest of the scored trajectories; it makes every table a different object. */
-  readonly trajectories: Digest;
-  readonly scores: readonly (number | null)[];
-  /** Why a score is null. */
-  readonly reasons: readonly (string | null)[];
-  /** Extra numeric columns that the scorer returned, including `acc` if given. */
-  readonly columns: Readonly<Record<string, readonly (number | null)[]>>;
-}
 
 /** Turns scored trajectories (RL) or dataset rows (SFT) into a closed batch. */
 export interface AdvantageInput extends Recomputable {

@@ -27,7 +27,7 @@ try {
   console.log(`${run.id} is ${state}`);
 
   const rewards = (await run.metrics()).map(({ metrics }) => metrics['critic/score/mean']).filter(Number.isFinite);
-  console.log(`reward ${rewards.at(0)} -> ${rewards.at(-1)}`);
+  console.log(`reward ${rewards.at(0)?.toFixed(3)} -> ${rewards.at(-1)?.toFixed(3)}`);
 
   const verdict = await run.verify();
   if (!verdict.ok) throw new Error(`the ledger has faults: ${JSON.stringify(verdict.faults, null, 2)}`);

@@ -28,6 +28,8 @@ import { ensureConsumer, ensureStreams } from './streams.ts';
 const maxUnclaimed = 5;
 /** Pause after the queue refused a request, for instance while the server reads its streams. */
 const refusedMs = 50;
+/** So many refusals in a row for the same reason, about a second of them, do not pass by themselves. */
+const troubleAfter = 20;
 
 export interface JobProgress {
   done: number;
@@ -65,6 +67,8 @@ export interface PullerPorts {
   readonly ticks: () => number;
   readonly onFailure: (message: JobMessage, error: unknown) => void;
   readonly onSuccess: (message: JobMessage) => void;
+  /** The queue has refused to hand out jobs for a while. Called once until a request succeeds. */
+  readonly onTrouble: (error: unknown) => void;
 }
 
 export class Puller {
@@ -74,6 +78,8 @@ export class Puller {
   readonly #running = new Set<Promise<void>>();
   /** Jobs that this worker holds or is claiming, by run and job id. */
   readonly #inFlight = new Set<string>();
+  /** The last refusal of the queue, and how often it was repeated. */
+  #refused = { text: '', times: 0 };
 
   constructor(ports: PullerPorts) {
     this.#ports = ports;
@@ -89,9 +95,11 @@ export class Puller {
       try {
         consumer ??= await linkOf(this.#ports.nc).orLost(this.#open());
         message = this.#stopped ? null : await this.#next(consumer);
-      } catch {
+        this.#refused = { text: '', times: 0 };
+      } catch (error) {
         // The connection or the stream was lost: declare the stream again when the server is back.
         consumer = undefined;
+        this.#noteRefusal(error);
         await this.#reconnected();
       }
       if (message !== null && this.#stopped) {
@@ -131,6 +139,12 @@ export class Puller {
         );
         throw error;
       });
+  }
+
+  #noteRefusal(error: unknown): void {
+    const { message: text } = errorToJson(error);
+    this.#refused = { text, times: text === this.#refused.text ? this.#refused.times + 1 : 1 };
+    if (this.#refused.times === troubleAfter) this.#ports.onTrouble(error);
   }
 
   /** Resolves when connected, and after a short pause, because a connected server may still refuse. */

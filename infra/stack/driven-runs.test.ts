@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { defaultStore, rememberStore } from '../store/places.ts';
-import { drivesRun, forgetDrivenRun, noteDrivenRun, servesStore } from './driven-runs.ts';
+import { drivenRuns, drivesRun, forgetDrivenRun, noteDrivenRun, servesStore } from './driven-runs.ts';
 
 const home = mkdtempSync(join(tmpdir(), 'petrel-home-'));
 afterAll(() => rmSync(home, { recursive: true }));
@@ -24,6 +24,29 @@ describe('the runs that a stack drives', () => {
     writeFileSync(join(home, 'outside.json'), JSON.stringify({ ...run, kind: 'rl' }));
     mkdirSync(join(home, 'driven'), { recursive: true });
     expect(drivesRun(home, { ...run, runId: '../outside' })).toBe(false);
+  });
+});
+
+describe('a home that cannot be read at the moment', () => {
+  const unreadable = expect.objectContaining({ kind: 'retryable', code: 'HomeUnreadable' });
+  const other = mkdtempSync(join(tmpdir(), 'petrel-home-'));
+  afterAll(() => rmSync(other, { recursive: true }));
+
+  it('does not make a run unknown, which would fail it', () => {
+    // A folder in the place of the file, because every error but "missing" counts, also for root.
+    mkdirSync(join(other, 'driven', `${run.runId}.json`), { recursive: true });
+    expect(() => drivesRun(other, run)).toThrow(unreadable);
+    expect(() => drivenRuns(other)).toThrow(unreadable);
+    rmSync(join(other, 'driven'), { recursive: true });
+    expect(drivesRun(other, run)).toBe(false);
+  });
+
+  it('does not make a store unknown, and its list is not replaced by a shorter one', () => {
+    mkdirSync(join(other, 'stores.json'));
+    expect(() => servesStore(other, 's3://bucket/mine')).toThrow(unreadable);
+    expect(() => rememberStore(other, 's3://bucket/mine')).toThrow(unreadable);
+    rmSync(join(other, 'stores.json'), { recursive: true });
+    expect(servesStore(other, 's3://bucket/mine')).toBe(false);
   });
 });
 

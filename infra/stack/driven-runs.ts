@@ -3,10 +3,11 @@
  * is not driven, even if someone starts a workflow for it. If a run's workflow is lost with the Temporal server's
  * database, the file causes its restart. The state of a run is in its store, not here.
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { runIdPattern } from '../../core/ids.ts';
+import { homeJsonNames, readHomeJson, writeHomeJson } from '../home-json.ts';
 import { knownStores } from '../store/places.ts';
 import { ownIdentity } from './process.ts';
 
@@ -25,9 +26,7 @@ const folderOf = (home: string): string => join(home, 'driven');
 
 export function noteDrivenRun(home: string, run: DrivenRun): void {
   mkdirSync(folderOf(home), { recursive: true, mode: 0o700 });
-  const file = join(folderOf(home), `${run.runId}.json`);
-  writeFileSync(`${file}.tmp`, JSON.stringify(run), { mode: 0o600 });
-  renameSync(`${file}.tmp`, file);
+  writeHomeJson(join(folderOf(home), `${run.runId}.json`), run);
 }
 
 /**
@@ -43,31 +42,24 @@ export function forgetDrivenRun(home: string, runId: string): void {
   rmSync(join(folderOf(home), `${runId}.json`), { force: true });
 }
 
-/** True when a command of this home, or one of its schedules, started this run in this store. */
+/** True when a command of this home, or one of its schedules, started this run in this store. Throws as `drivenRuns`. */
 export function drivesRun(home: string, { runId, store }: Pick<DrivenRun, 'runId' | 'store'>): boolean {
   return runIdPattern.test(runId) && readNote(home, `${runId}.json`)?.store === store;
 }
 
-/** True for a store that a command of this home has named, and for the store of a run that this stack drives. */
+/**
+ * True for a store that a command of this home has named, and for the store of a run that this stack drives. Throws as
+ * `drivenRuns`.
+ */
 export function servesStore(home: string, url: string): boolean {
   return knownStores(home).some((known) => known.url === url) || drivenRuns(home).some(({ store }) => store === url);
 }
 
-/** Unreadable files are left out. */
+/** Files that are no such note are left out. Throws RetryableError `HomeUnreadable` when one cannot be read. */
 export function drivenRuns(home: string): DrivenRun[] {
-  let names: string[];
-  try {
-    names = readdirSync(folderOf(home)).filter((name) => name.endsWith('.json'));
-  } catch {
-    return []; // no run was driven yet
-  }
-  return names.flatMap((name) => readNote(home, name) ?? []);
+  return homeJsonNames(folderOf(home)).flatMap((name) => readNote(home, name) ?? []);
 }
 
 function readNote(home: string, name: string): DrivenRun | undefined {
-  try {
-    return drivenRun.parse(JSON.parse(readFileSync(join(folderOf(home), name), 'utf8')));
-  } catch {
-    return undefined;
-  }
+  return drivenRun.safeParse(readHomeJson(join(folderOf(home), name))).data;
 }

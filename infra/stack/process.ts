@@ -8,7 +8,7 @@ export interface ProcessIdentity {
   readonly startTime: string;
 }
 
-/** The identity of a living process; undefined when there is none, or only a zombie. */
+/** The identity of a living process; undefined when there is none, or only a zombie without other threads. */
 export function identify(pid: number): ProcessIdentity | undefined {
   const stat = readStat(pid);
   return stat && { pid, startTime: stat.startTime };
@@ -83,8 +83,9 @@ function readStat(pid: number): { startTime: string; parent: number } | undefine
   const text = readProc(String(pid), 'stat');
   // "pid (name, which may contain spaces and brackets) state ppid … starttime …"
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const [state, parent, startTime] = [fields[0], fields[1], fields[19]];
-  if (startTime === undefined || state === 'Z' || state === 'X') return undefined;
+  const [state, parent, threads, startTime] = [fields[0], fields[1], fields[17], fields[19]];
+  // A zombie with other threads is still ending: they may hold its ports and files a little longer.
+  if (startTime === undefined || state === 'X' || (state === 'Z' && threads === '1')) return undefined;
   return { startTime, parent: Number(parent) };
 }
 

@@ -121,7 +121,7 @@ function startSupervisor(home: string): ProcessIdentity | undefined {
   const log = openLog(home, 'supervisor');
   try {
     const env: NodeJS.ProcessEnv = { ...process.env, PETREL_HOME: home };
-    // a supervisor is nobody's child
+    // a supervisor is not a child of another one
     for (const name of [stackVariable, childVariable, kindVariable, readyFileVariable]) delete env[name];
     const child = spawn(process.execPath, ['--enable-source-maps', builtFile('infra/stack/supervisor-main.js'), home], {
       env,

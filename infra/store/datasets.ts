@@ -30,7 +30,7 @@ export function digestOfFiles(format: 1 | 2, files: Readonly<Record<string, Uint
   return digestOf({ format, files: Object.fromEntries(hashes) });
 }
 
-/** Writes what is not there yet, or damaged. */
+/** Writes the files that are missing or damaged. */
 export async function putChecked(
   store: Store,
   key: string,
@@ -40,7 +40,7 @@ export async function putChecked(
   if (!(await isIntact(store, key, bytes.byteLength, hash))) await store.put(key, bytes);
 }
 
-/** A dataset as its reader gets it. `name`: its folder. Blocks are checked as they are read. */
+/** An open dataset. `name`: its folder. Blocks are checked when they are read. */
 export type StoredDataset =
   | { readonly format: 1; readonly name: string; readonly tokens: Uint8Array; readonly rows: Uint8Array }
   | {
@@ -51,7 +51,7 @@ export type StoredDataset =
       readonly block: (block: DatasetBlock) => Promise<Uint8Array>;
     };
 
-/** Throws PauseError `DamagedDataset`: rows of format 1, or the index, do not match the digest or are absent. */
+/** Throws PauseError `DamagedDataset` when the rows of format 1 or the index are missing or do not match the digest. */
 export async function readDataset(store: Store, digest: Digest): Promise<StoredDataset> {
   const name = `datasets/${digest}`;
   const index = await readIndex(store, digest);
@@ -74,7 +74,7 @@ export async function checkDataset(store: Store, digest: Digest): Promise<number
   return bytes;
 }
 
-/** undefined when there is none: a dataset of format 1, or an absent one. */
+/** Undefined when there is none: a dataset of format 1, or a missing one. */
 async function readIndex(store: Store, digest: Digest): Promise<DatasetIndex | undefined> {
   const key = keys.dataset(digest, datasetIndexName);
   const bytes = await store.get(key);
@@ -84,7 +84,7 @@ async function readIndex(store: Store, digest: Digest): Promise<DatasetIndex | u
   return index;
 }
 
-/** undefined for bytes that are not this dataset's index. */
+/** Undefined when the bytes are not this dataset's index. */
 function indexOf(digest: Digest, bytes: Uint8Array): DatasetIndex | undefined {
   if (digestOfFiles(2, { [datasetIndexName]: bytes }) !== digest) return undefined;
   return datasetIndex.safeParse(JSON.parse(new TextDecoder().decode(bytes))).data;
@@ -98,14 +98,14 @@ async function readBlock(
   const key = keys.dataset(digest, blockName(expected));
   const what = `the block of rows ${firstRow} to ${firstRow + rows - 1}`;
   const stream = await store.stream(key);
-  if (stream === undefined) throw damaged(key, `${what} is not there`);
+  if (stream === undefined) throw damaged(key, `${what} is missing`);
   const hash = createHash('sha256');
   const pieces: Uint8Array[] = [];
   let read = 0;
   for await (const piece of stream) {
     hash.update(piece);
     read += piece.byteLength;
-    if (read > bytes) break; // never more in memory than was promised
+    if (read > bytes) break; // never more in memory than the index announced
     pieces.push(piece);
   }
   if (read !== bytes || hash.digest('hex') !== expected) throw damaged(key, `${what} does not match its name`);

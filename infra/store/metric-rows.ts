@@ -1,28 +1,32 @@
 /** Metrics of a run by iteration, from its batch, update and validation records. */
 import type { BatchRecord } from '../../core/records/schema.ts';
-import type { RunLog } from './run-log.ts';
+import type { Head, RunLog } from './run-log.ts';
 
 type Values = BatchRecord['metrics'];
 
 export interface MetricRow {
-  /** Policy version; 0 has a validation only. */
+  /** Policy version; version 0 has only a validation. */
   readonly iteration: number;
   readonly term: number;
   readonly metrics: Values;
-  /** Seconds, speed and memory; of a validation's jobs under `val_timing_s/`. */
+  /** Seconds, speed and memory. Those of a validation's jobs start with `val_timing_s/`. */
   readonly timings: Values;
 }
 
-/** Records that are read side by side. */
+/** Records that are read in parallel. */
 const together = 16;
 
 /** Ascending. `last`: only the newest iterations. */
 export async function metricRows(log: RunLog, last = Number.POSITIVE_INFINITY): Promise<MetricRow[]> {
   const head = await log.head();
-  if (head === undefined) return [];
+  return head === undefined ? [] : metricRowsFrom(head.position - last + 1, head, log);
+}
+
+/** Ascending: from this iteration to the head's, also when the log has grown since the head was read. */
+export async function metricRowsFrom(iteration: number, head: Head, log: RunLog): Promise<MetricRow[]> {
   const first = await log.first();
-  const from = Math.max(first, head.position - last + 1);
-  const evaluations = await log.evaluations(from);
+  const from = Math.max(first, iteration);
+  const evaluations = (await log.evaluations(from)).filter((one) => one.iteration <= head.position);
   const rows = new Map<number, MetricRow>();
   for (let start = Math.max(first + 1, from); start <= head.position; start += together) {
     const iterations = Array.from({ length: Math.min(together, head.position - start + 1) }, (_, i) => start + i);
@@ -47,14 +51,14 @@ export async function metricRows(log: RunLog, last = Number.POSITIVE_INFINITY): 
   return [...rows.values()].sort((a, b) => a.iteration - b.iteration);
 }
 
-/** Validation rolls out as training does: its seconds stand apart. */
+/** A validation runs rollouts too; their seconds have names of their own. */
 function validationTimings(timings: Values): Values {
   return Object.fromEntries(
     Object.entries(timings).map(([name, value]) => [name === 'timing_s/testing' ? name : `val_${name}`, value]),
   );
 }
 
-/** Records of an older petrel have only the seconds of jobs. */
+/** Records of older petrel versions have only the seconds of jobs. */
 function withPresentNames(timings: Values): Values {
   const added = Object.entries(jobSeconds).flatMap(([former, now]) => {
     const value = timings[former];

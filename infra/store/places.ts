@@ -1,8 +1,9 @@
 /** The stores that this machine uses: the default one under PETREL_HOME, and others in which runs were started. */
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { z } from 'zod';
+import { readHomeJson, writeHomeJson } from '../home-json.ts';
 import { holdsWork } from './folder-root.ts';
 
 /** Folder of the store that a recipe with `store: null` uses. */
@@ -32,9 +33,7 @@ export function rememberStore(home: string, url: string): void {
   for (let attempt = 0; attempt < 5; attempt++) {
     const known = remembered(home);
     if (known.includes(url) || url === pathToFileURL(defaultStore(home)).href) return;
-    const temporary = `${file}.${process.pid}.tmp`;
-    writeFileSync(temporary, `${JSON.stringify({ format: 1, stores: [...known, url] }, null, 2)}\n`, { mode: 0o600 });
-    renameSync(temporary, file);
+    writeHomeJson(file, { format: 1, stores: [...known, url] });
   }
 }
 
@@ -42,13 +41,12 @@ const listSchema = z.object({ stores: z.array(z.string()) });
 
 const listFile = (home: string): string => join(home, 'stores.json');
 
-/** The list is a convenience: an unreadable one counts as empty. */
+/**
+ * The stack serves these stores only. A list that is no list counts as empty; throws RetryableError `HomeUnreadable` for
+ * one that cannot be read.
+ */
 function remembered(home: string): readonly string[] {
-  try {
-    return listSchema.parse(JSON.parse(readFileSync(listFile(home), 'utf8'))).stores;
-  } catch {
-    return [];
-  }
+  return listSchema.safeParse(readHomeJson(listFile(home))).data?.stores ?? [];
 }
 
 /** A bucket: pollers look less often, because each look costs requests. */

@@ -3,6 +3,7 @@
  * this is checked before the first one.
  */
 import { randomBytes } from 'node:crypto';
+import { at } from '../../core/at.ts';
 import { TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports.ts';
 
@@ -23,7 +24,7 @@ export async function probeStore(store: Store, reader: Store = store, writers = 
   const wins = outcomes.filter((outcome) => outcome === 'created').length;
   if (wins !== 1)
     throw doesNotFence(store, `${wins} of ${writers} simultaneous creates of one key succeeded, expected exactly one`);
-  if (kept === undefined || Buffer.compare(kept, bodies[winner] ?? new Uint8Array()) !== 0) {
+  if (kept === undefined || Buffer.compare(kept, at(bodies, winner)) !== 0) {
     throw doesNotFence(
       store,
       `one of ${writers} simultaneous creates of one key succeeded, but another connection reads ${kept === undefined ? 'nothing' : 'the bytes of another writer'}`,

@@ -35,6 +35,20 @@ describe('a new store', () => {
     }
   });
 
+  it('is opened by all that create it at the same time', async () => {
+    for (let round = 0; round < 20; round++) {
+      const folder = join(around, `round-${round}`);
+      // Each begins a little later than the one before, so that some look while another one writes the marker.
+      await Promise.all(
+        Array.from({ length: 12 }, async (_, turns) => {
+          for (let turn = 0; turn < turns; turn++) await readdir(around);
+          await openFolderStore(folder);
+        }),
+      );
+      expect(await readdir(folder)).toEqual([markerName]);
+    }
+  });
+
   it('is created on a freshly formatted disk', async () => {
     await mkdir(join(around, 'lost+found'));
     await openFolderStore(around);

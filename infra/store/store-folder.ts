@@ -29,9 +29,10 @@ export async function becomeStore(folder: string): Promise<void> {
   if (real === '/') throw unfit(folder, 'it is the root folder');
   if ((await homes()).includes(real)) throw unfit(folder, 'it is a home folder');
   const names = (await readdir(folder)).filter((name) => !noContent.has(name)).sort();
+  if (names.length === 0) return mark(folder);
+  if (await isStore(folder)) return; // another process has made it one since the first look
   const shown = names.slice(0, 3).join(', ') + (names.length > 3 ? ', …' : '');
-  if (names.length > 0) throw unfit(folder, `it holds other files (${shown})`);
-  await mark(folder);
+  throw unfit(folder, `it holds other files (${shown})`);
 }
 
 /** Another process may write the marker at the same time. */

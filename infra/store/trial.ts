@@ -1,10 +1,13 @@
-/** Undoing what opening a folder store makes, for a store that is only tried. */
+/** Undoes what opening a folder store creates, for a store that is only tested. */
 import { existsSync } from 'node:fs';
 import { rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isStore, markerName } from './store-folder.ts';
 
-/** Does `work`, which may open the folder as a store and probe it; then removes whatever of the store was not there before. */
+/**
+ * Runs `work`, which may open the folder as a store and probe it. Then removes everything of the store that did not
+ * exist before.
+ */
 export async function leavingNothing<T>(folder: string, work: () => Promise<T>): Promise<T> {
   const missing = missingFolders(folder);
   const wasStore = await isStore(folder);
@@ -20,12 +23,12 @@ export async function leavingNothing<T>(folder: string, work: () => Promise<T>):
 
 const probes = 'probe';
 
-/** The folder and those above it that are not there, the deepest first. */
+/** The folder and its parents that do not exist, the deepest first. */
 function missingFolders(folder: string): string[] {
   return existsSync(folder) ? [] : [folder, ...missingFolders(dirname(folder))];
 }
 
-/** What was never made, or a folder that holds something by now, stays as it is. */
+/** A folder that was never created, or that contains something by now, stays as it is. */
 async function ifPossible(removal: Promise<void>): Promise<void> {
   try {
     await removal;

@@ -1,6 +1,6 @@
 /**
- * Blocks of a dataset of format 2 until its last row has been read: only then its name is known, and it can be stored. They
- * lie in a folder of their own; a single block stays in memory.
+ * Blocks of a dataset of format 2 that wait until its last row has been read: only then is its digest known. They are
+ * kept in a temporary folder; a single block stays in memory.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -17,11 +17,11 @@ export class WaitingBlocks {
   readonly #blocks: DatasetBlock[] = [];
   readonly #scratch: string;
   readonly #folder: string;
-  /** The only block. */
+  /** The only block so far. */
   #single: Uint8Array | undefined;
   #rows = 0;
 
-  /** `scratch`: where the folder is made when it is needed. */
+  /** `scratch`: the folder in which the temporary folder is created when it is needed. */
   constructor(scratch: string) {
     this.#scratch = scratch;
     this.#folder = join(scratch, `rows-${process.pid}-${randomBytes(4).toString('hex')}`);
@@ -43,19 +43,20 @@ export class WaitingBlocks {
     this.#rows += rows;
   }
 
-  /** Stores the dataset; blocks that are there already are checked and kept. */
+  /** Stores the dataset. Blocks that exist already are checked and kept. */
   async store(store: Store, rules: DatasetRules): Promise<Digest> {
     const index: DatasetIndex = { format: 2, ...rules, rows: this.#rows, blocks: this.#blocks };
     const bytes = new TextEncoder().encode(JSON.stringify(index));
     const digest = digestOfFiles(2, { [datasetIndexName]: bytes });
-    // First: by its index the janitor knows the folder as petrel's, also when this process dies halfway.
+    // The index is written first: it tells the janitor that the folder is petrel's, even when this process dies
+    // halfway.
     await putChecked(store, keys.dataset(digest, datasetIndexName), bytes);
     for (const { sha256 } of this.#blocks)
       await putChecked(store, keys.dataset(digest, blockName(sha256)), await this.#read(sha256), sha256);
     return digest;
   }
 
-  /** Deletes the folder. */
+  /** Deletes the temporary folder. */
   remove(): Promise<void> {
     return rm(this.#folder, { recursive: true, force: true });
   }
@@ -72,9 +73,9 @@ export class WaitingBlocks {
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** Deletes what a process that was killed left behind: folders into which nothing was written for a day. */
+/** Deletes the leftovers of processes that were killed: folders to which nothing was written for a day. */
 async function removeAbandoned(scratch: string): Promise<void> {
-  const names = await readdir(scratch).catch(() => []); // it is made when it is needed
+  const names = await readdir(scratch).catch(() => []); // the folder is created when it is needed
   for (const name of names.filter((one) => /^rows-\d+-[0-9a-f]{8}$/.test(one))) {
     const written = await stat(join(scratch, name)).catch(() => undefined);
     if (written !== undefined && Date.now() - written.mtimeMs > dayMs)
@@ -84,7 +85,7 @@ async function removeAbandoned(scratch: string): Promise<void> {
 
 const turnBytes = 1 << 20;
 
-/** The event loop gets a turn after every MiB. */
+/** Hashes in parts: after every MiB the event loop gets a turn. */
 async function digestInTurns(bytes: Uint8Array): Promise<Digest> {
   const hash = createHash('sha256');
   for (let at = 0; at < bytes.byteLength; at += turnBytes) {

@@ -3,13 +3,14 @@
  * added: `{"step": 3, "term": 1, "data": {"actor/loss": 0.1}}`. Rows are derived from records, so a row is never written
  * twice; a row that an earlier process left unfinished is written again, and rows of iterations that were discarded go.
  */
-import { mkdir, open, readFile, rename, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, open, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
 import { endedStates } from '../../core/run-states.ts';
-import { metricRows } from '../store/metric-rows.ts';
+import { metricRowsFrom } from '../store/metric-rows.ts';
 import type { MetricRow } from '../store/metric-rows.ts';
 import type { Head, RunLog } from '../store/run-log.ts';
+import { lastLine } from './last-line.ts';
 
 const writtenRow = z.object({ step: z.int(), term: z.int() });
 type WrittenRow = z.infer<typeof writtenRow>;
@@ -24,14 +25,10 @@ export async function writeMetricsFile(path: string, log: RunLog): Promise<boole
   const last = await lastRow(path);
   const isFirst = last === undefined || !(await isInLog(last, head, log));
   if (!isFirst && last.step >= head.position) return hasEnded;
-  const rows = await rowsAfter(isFirst ? -1 : last.step, log, head);
+  const rows = await metricRowsFrom(isFirst ? 0 : last.step + 1, head, log);
   const whole = hasEnded || (await isValidated(rows.at(-1), head, log)) ? rows : rows.slice(0, -1);
   await (isFirst ? replace(path, whole) : append(path, whole));
   return hasEnded;
-}
-
-async function rowsAfter(step: number, log: RunLog, head: Head): Promise<readonly MetricRow[]> {
-  return (await metricRows(log, head.position - step)).filter(({ iteration }) => iteration > step);
 }
 
 /** False for the newest iteration while its validation is still to come. */
@@ -48,22 +45,14 @@ async function isInLog({ step, term }: WrittenRow, head: Head, log: RunLog): Pro
   return (await log.iteration(step, head.termRecord)).update.record.term === term;
 }
 
-/** The last whole line; what a killed process left of a further one is cut off. */
 async function lastRow(path: string): Promise<WrittenRow | undefined> {
-  const text = await readFile(path, 'utf8').catch(emptyIfAbsent);
-  const end = text.lastIndexOf('\n') + 1;
-  if (end < text.length) await truncate(path, Buffer.byteLength(text.slice(0, end)));
-  const line = text.slice(text.lastIndexOf('\n', end - 2) + 1, end);
+  const line = await lastLine(path);
+  if (line === undefined) return undefined;
   try {
     return writtenRow.parse(JSON.parse(line));
   } catch {
-    return undefined;
+    return undefined; // not a row: the file is written again
   }
-}
-
-function emptyIfAbsent(error: unknown): string {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return '';
-  throw error;
 }
 
 async function append(path: string, rows: readonly MetricRow[]): Promise<void> {

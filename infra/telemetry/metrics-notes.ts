@@ -2,11 +2,12 @@
  * Which runs have a metrics file (`trainer.logger: file`) and where, as notes under PETREL_HOME: records hold no path of
  * a machine. The command that starts, forks or resumes a run writes the note, and the control process writes the file.
  */
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { loggersOf } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
+import { homeJsonNames, readHomeJson, writeHomeJson } from '../home-json.ts';
 
 const metricsNote = z.object({ runId: z.string(), store: z.string(), path: z.string() });
 export type MetricsNote = Readonly<z.infer<typeof metricsNote>>;
@@ -29,9 +30,7 @@ export function noteMetricsFile(
 
 export function writeNote(home: string, note: MetricsNote): void {
   mkdirSync(folderOf(home), { recursive: true, mode: 0o700 });
-  const file = join(folderOf(home), `${note.runId}.json`);
-  writeFileSync(`${file}.tmp`, JSON.stringify(note), { mode: 0o600 });
-  renameSync(`${file}.tmp`, file);
+  writeHomeJson(join(folderOf(home), `${note.runId}.json`), note);
 }
 
 /** The file is complete: the run has ended. */
@@ -39,21 +38,8 @@ export function forgetMetricsFile(home: string, runId: string): void {
   rmSync(join(folderOf(home), `${runId}.json`), { force: true });
 }
 
-/** Unreadable notes are left out. */
+/** Files of another form are left out. Throws RetryableError `HomeUnreadable`. */
 export function metricsNotes(home: string): MetricsNote[] {
-  let names: string[];
-  try {
-    names = readdirSync(folderOf(home)).filter((name) => name.endsWith('.json'));
-  } catch {
-    return []; // no run has had such a file yet
-  }
-  return names.flatMap((name) => readNote(join(folderOf(home), name)) ?? []);
-}
-
-function readNote(file: string): MetricsNote | undefined {
-  try {
-    return metricsNote.parse(JSON.parse(readFileSync(file, 'utf8')));
-  } catch {
-    return undefined;
-  }
+  const folder = folderOf(home);
+  return homeJsonNames(folder).flatMap((name) => metricsNote.safeParse(readHomeJson(join(folder, name))).data ?? []);
 }

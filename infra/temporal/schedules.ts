@@ -2,6 +2,7 @@
  * Reconciles Temporal Schedules with a desired definition. Safe to call at any time, also several times in parallel;
  * the next call repairs a lost or older Temporal database.
  */
+import { at } from '../../core/at.ts';
 import { ScheduleAlreadyRunning, ScheduleNotFoundError } from '@temporalio/client';
 import type {
   Backfill,
@@ -159,8 +160,8 @@ function specOf(times: ScheduleTimes): ScheduleSpec {
     minute: [...minutes],
     hour: [...hours],
     dayOfMonth: [...daysOfMonth],
-    month: months.map((month) => monthNames[month - 1] ?? 'JANUARY'),
-    dayOfWeek: daysOfWeek.map((day) => dayNames[day] ?? 'SUNDAY'),
+    month: months.map((month) => at(monthNames, month - 1)),
+    dayOfWeek: daysOfWeek.map((day) => at(dayNames, day)),
   };
   return { calendars: [calendar], timezone: times.timezone };
 }

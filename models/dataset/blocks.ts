@@ -1,4 +1,5 @@
 /** Blocks of rows: about 8 MiB of lines each, cut by the rows alone. */
+import { at } from '../../core/at.ts';
 
 /** A block is closed before a row that would make it larger. A row that is larger has a block of its own. */
 export const usualBlockBytes = 8 * 1024 * 1024;
@@ -73,7 +74,7 @@ export class Block {
   line(row: number): string {
     const end = this.#ends[row];
     if (end === undefined) throw new RangeError(`row ${row} of ${this.rows}`);
-    return this.#bytes.toString('utf8', row === 0 ? 0 : (this.#ends[row - 1] ?? 0) + 1, end);
+    return this.#bytes.toString('utf8', row === 0 ? 0 : at(this.#ends, row - 1) + 1, end);
   }
 }
 

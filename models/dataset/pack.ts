@@ -4,13 +4,17 @@
  * checked whole before a run begins.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { at } from '../../core/at.ts';
 import type { DatasetRules } from '../../core/records/dataset-index.ts';
-import type { Tokenizer } from '../tokenizer.ts';
+import type { BatchTokenizer } from '../tokenizer.ts';
 import { BlockWriter, usualBlockBytes } from './blocks.ts';
 import type { PutBlock } from './blocks.ts';
 import { overlong } from './limit.ts';
+import { lostText } from './lost-text.ts';
+import type { LostText } from './lost-text.ts';
 import { rowError } from './raw.ts';
 import { RowRenderer, templateOf } from './render.ts';
+import type { RowTexts } from './render.ts';
 import type { Row } from './rows.ts';
 import { encodeRow } from './stored-row.ts';
 import { noRows } from './tokenize.ts';
@@ -30,13 +34,15 @@ const batchRows = 256;
 const batchCharacters = 1 << 20;
 /** A text of more characters than these for every token of the limit is probably over it. */
 const fewestLongCharacters = 6;
+/** So many of the first rows are decoded again, to see what the tokenizer drops. */
+const decodedRows = 64;
 /** Batches being counted while the next one is read. */
 const batchesAtOnce = 4;
 
 /** Throws InvalidInputError with file and row: a template that refuses, a prompt over the limit, nothing left. */
 export async function packRows(
   rows: AsyncIterable<Row>,
-  tokenizer: Tokenizer,
+  tokenizer: BatchTokenizer,
   options: PackOptions,
   put: PutBlock,
 ): Promise<PackedRows> {
@@ -66,7 +72,7 @@ interface CountedBatch {
 }
 
 class RowPacker {
-  readonly #tokenizer: Tokenizer;
+  readonly #tokenizer: BatchTokenizer;
   readonly #options: PackOptions;
   readonly #renderer: RowRenderer;
   readonly #template: string | undefined;
@@ -83,8 +89,9 @@ class RowPacker {
   #longestPrompt = 0;
   #allCounted = true;
   #hasChat = false;
+  #lost: Promise<LostText> | undefined;
 
-  constructor(tokenizer: Tokenizer, options: PackOptions, put: PutBlock) {
+  constructor(tokenizer: BatchTokenizer, options: PackOptions, put: PutBlock) {
     this.#tokenizer = tokenizer;
     this.#options = options;
     this.#template = templateOf(tokenizer, options);
@@ -110,6 +117,7 @@ class RowPacker {
       filtered: this.#filtered,
       truncated: this.#truncated,
       longest: this.#longest,
+      ...(this.#lost && { lost: await this.#lost }),
     };
     if (counts.rows === 0) throw noRows(counts, this.#options.maxLength);
     return { rules: this.#rules(), counts };
@@ -161,10 +169,21 @@ class RowPacker {
 
   async #count(rows: readonly PendingRow[]): Promise<TokenCount[]> {
     const texts = rows.map(({ row }) => this.#renderer.render(row, (...why) => rowError(row, ...why)));
+    this.#lost ??= this.#lostOf(texts.slice(0, decodedRows));
     const prompts = await this.#tokenizer.lengths(texts.map(({ prompt }) => prompt));
     const responses =
       this.#options.kind === 'sft' ? await this.#tokenizer.lengths(texts.map(({ response }) => response)) : [];
-    return prompts.map((prompt, i) => ({ prompt, response: responses[i] ?? 0 }));
+    const { kind } = this.#options;
+    return prompts.map((prompt, i) => ({ prompt, response: kind === 'sft' ? at(responses, i) : 0 }));
+  }
+
+  #lostOf(rows: readonly RowTexts[]): Promise<LostText> {
+    const lost = lostText(
+      rows.map(({ prompt, response }) => prompt + response),
+      this.#tokenizer,
+    );
+    lost.catch(() => {}); // it is thrown at the end
+    return lost;
   }
 
   /** Writes counted batches, in order, until at most `left` are being counted. */

@@ -1,7 +1,7 @@
 /** The texts of a row that are tokenised. A response ends with the end token, as in verl. */
 import { InvalidInputError } from '../../core/errors.ts';
 import { type ChatInput, type ChatMessage, ChatTemplate } from '../template.ts';
-import type { Tokenizer } from '../tokenizer.ts';
+import type { BatchTokenizer } from '../tokenizer.ts';
 import type { StoredRow } from './stored-row.ts';
 
 export interface RenderOptions {
@@ -26,18 +26,18 @@ export type RowFault = (reason: string, cause?: unknown, hint?: string) => Inval
 
 /** The chat template that rows are rendered with: the given one, else the tokenizer's own. */
 export function templateOf(
-  tokenizer: Tokenizer,
+  tokenizer: BatchTokenizer,
   options: Pick<RenderOptions, 'chatTemplate'> & { readonly template?: string },
 ): string | undefined {
   return options.chatTemplate === 'none' ? undefined : (options.template ?? tokenizer.chatTemplate);
 }
 
 export class RowRenderer {
-  readonly #tokenizer: Tokenizer;
+  readonly #tokenizer: BatchTokenizer;
   readonly #options: RenderOptions;
   readonly #template: ChatTemplate | undefined;
 
-  constructor(tokenizer: Tokenizer, options: RenderOptions) {
+  constructor(tokenizer: BatchTokenizer, options: RenderOptions) {
     this.#tokenizer = tokenizer;
     this.#options = options;
     this.#template = options.template === undefined ? undefined : new ChatTemplate(options.template);

@@ -1,10 +1,12 @@
 /** Rows to token ids in memory, all at once: chat template, tokenizer, limits. For datasets of format 1. */
+import { at } from '../../core/at.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { DatasetFact, RowFact } from '../dataset-fact.ts';
-import type { Tokenizer } from '../tokenizer.ts';
+import type { BatchTokenizer } from '../tokenizer.ts';
 import { atLimit, overlong } from './limit.ts';
 import { rowError } from './raw.ts';
 import { RowRenderer, templateOf } from './render.ts';
+import type { LostText } from './lost-text.ts';
 import type { Row } from './rows.ts';
 import type { Truncation } from './truncate.ts';
 
@@ -33,6 +35,8 @@ export interface RowCounts {
   readonly truncated: number;
   /** Tokens of the longest row before filtering and truncation. */
   readonly longest: number;
+  /** Of the first rows, what the tokenizer drops. */
+  readonly lost?: LostText;
 }
 
 export interface TokenizedRows {
@@ -46,7 +50,7 @@ const batchRows = 256;
 /** Throws InvalidInputError with file and row: a template that refuses, a prompt over the limit, nothing left. */
 export async function tokenizeRows(
   rows: AsyncIterable<Row>,
-  tokenizer: Tokenizer,
+  tokenizer: BatchTokenizer,
   options: TokenizeOptions,
 ): Promise<TokenizedRows> {
   const writer = new DatasetWriter(options);
@@ -57,8 +61,10 @@ export async function tokenizeRows(
     const texts = batch.map((row) => renderer.render(row, (...why) => rowError(row, ...why)));
     const prompts = await tokenizer.encodeBatch(texts.map(({ prompt }) => prompt));
     const responses = options.kind === 'sft' ? await tokenizer.encodeBatch(texts.map(({ response }) => response)) : [];
-    for (const [i, row] of batch.entries())
-      writer.add(row, texts[i]?.prompt ?? '', prompts[i] as Int32Array, responses[i]);
+    for (const [i, row] of batch.entries()) {
+      const response = options.kind === 'sft' ? at(responses, i) : undefined;
+      writer.add(row, at(texts, i).prompt, at(prompts, i), response);
+    }
     batch = [];
   };
   for await (const row of rows) {
@@ -139,8 +145,8 @@ export function noRows({ filtered, longest }: RowCounts, maxLength: number): Inv
 /** All sequences in a row, and where each begins; one offset more than sequences. */
 function join(sequences: readonly Int32Array[]): [Int32Array, Int32Array] {
   const offsets = new Int32Array(sequences.length + 1);
-  for (const [i, sequence] of sequences.entries()) offsets[i + 1] = (offsets[i] as number) + sequence.length;
-  const tokens = new Int32Array(offsets.at(-1) ?? 0);
-  for (const [i, sequence] of sequences.entries()) tokens.set(sequence, offsets[i] as number);
+  for (const [i, sequence] of sequences.entries()) offsets[i + 1] = at(offsets, i) + sequence.length;
+  const tokens = new Int32Array(at(offsets, -1));
+  for (const [i, sequence] of sequences.entries()) tokens.set(sequence, at(offsets, i));
   return [tokens, offsets];
 }

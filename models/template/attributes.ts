@@ -1,4 +1,7 @@
-/** `a.b`, `a['b']`, slices: attribute first or key first, and what the sandbox keeps out of reach. */
+/**
+ * `a.b`, `a['b']` and slices. The rules: `a.b` tries the attribute first, `a['b']` the key first, and the sandbox hides
+ * some attributes.
+ */
 import { refuse } from './errors.ts';
 import { toArray } from './iterate.ts';
 import { listMethod, dictMethod, isMutator, tupleMethod } from './methods/collections.ts';
@@ -20,7 +23,7 @@ import {
   none,
 } from './values.ts';
 
-/** `value.name`: the attribute, else the key, else undefined. */
+/** `value.name`: the attribute; otherwise the key; otherwise undefined. */
 export function getAttribute(value: Value, name: string): Value {
   if (value instanceof Undefined) return value.fail();
   const attribute = attributeOf(value, name);
@@ -28,7 +31,7 @@ export function getAttribute(value: Value, name: string): Value {
   return itemOf(value, name) ?? absent(value, name);
 }
 
-/** `value[key]`: the key, else, for a name, the attribute, else undefined. */
+/** `value[key]`: the key; otherwise, for a name, the attribute; otherwise undefined. */
 export function getItem(value: Value, key: Value): Value {
   if (value instanceof Undefined) return value.fail();
   const item = itemOf(value, key);
@@ -44,7 +47,10 @@ function absent(value: Value, key: Value): Undefined {
   return new Undefined(`'${owner}' has no attribute ${repr(name)}`);
 }
 
-/** A Python attribute that a template may read; an Undefined that fails on use for what the sandbox forbids. */
+/**
+ * A Python attribute that a template may read. For an attribute that the sandbox forbids, an Undefined that fails when
+ * it is used.
+ */
 function attributeOf(value: Value, name: string): Value | undefined {
   if (name.startsWith('__') && name.endsWith('__')) return unsafe(value, name);
   if (isMutator(value, name)) return unsafe(value, name);
@@ -78,7 +84,7 @@ function itemOf(value: Value, key: Value): Value | undefined {
   return value instanceof PyObject ? value.item(key) : undefined;
 }
 
-/** `value[start:stop:step]`; none = not given. */
+/** `value[start:stop:step]`; none means that the part is not given. */
 export function slice(value: Value, start: Value, stop: Value, step: Value): Value {
   if (value instanceof Undefined) return value.fail();
   const text = textOf(value);

@@ -5,16 +5,16 @@
  */
 import { refuse } from './errors.ts';
 
-/** Units of one rendering: about one second. A chat of a megabyte needs about a tenth of them. */
+/** Budget of one rendering, in units: about one second. A chat of a megabyte needs about a tenth of it. */
 export const maxWork = 4_000_000;
 
-/** Characters per unit: native string functions are that much faster than the evaluation of a node. */
+/** Characters per unit: native string functions are this much faster than the evaluation of a node. */
 const charactersPerUnit = 16;
 
-/** Rendering is synchronous, so only one is in progress. */
+/** Rendering is synchronous, so at most one is in progress. */
 let left = maxWork;
 
-/** Starts a rendering with the whole budget. */
+/** Starts a rendering with the full budget. */
 export function resetBudget(): void {
   left = maxWork;
 }

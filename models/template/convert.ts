@@ -4,7 +4,7 @@ import { Float } from '../json.ts';
 import { Dict, type Value, none } from './values.ts';
 
 /**
- * A number without fraction is an int, unless it comes as `Float`; big ints come as bigint; a Map keeps the order of
+ * A number without fraction becomes an int, unless it is a `Float`. Big ints come as bigint. A Map keeps the order of
  * keys that look like numbers. Keys whose value is undefined are left out.
  */
 export function toValue(data: unknown): Value {

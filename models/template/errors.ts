@@ -1,7 +1,10 @@
-/** What goes wrong in a chat template. */
+/** Errors of chat templates. */
 import { InvalidInputError } from '../../core/errors.ts';
 
-/** Raised while a template is parsed or rendered. `reason` is the bare text: for `raise_exception`, the template's own words. */
+/**
+ * Thrown while a template is parsed or rendered. `reason` is the bare text; for `raise_exception` it is the template's
+ * own message.
+ */
 export class TemplateError extends InvalidInputError {
   readonly reason: string;
   /** Line of the template, from 1. */
@@ -14,7 +17,7 @@ export class TemplateError extends InvalidInputError {
   }
 }
 
-/** An operation that Python would refuse; the evaluator adds the line and makes it a TemplateError. */
+/** An operation that Python would refuse. The evaluator adds the line and converts it to a TemplateError. */
 export class OperationError extends Error {}
 
 /** Shorthand for use in expressions. */

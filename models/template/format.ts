@@ -7,10 +7,10 @@ import { Dict, type Keywords, Tuple, Undefined, type Value, numberOf, textOf, ty
 
 const directive = /%(?:\(([^()]*)\))?([-+ #0]*)(\*|\d+)?(?:\.(\*|\d+))?[hlL]?(.)/gs;
 
-/** `text % values`: a tuple gives several, a dict names them. */
+/** `text % values`: a tuple gives several values, a dict gives them by name. */
 export function formatPercent(text: string, values: Value): string {
   const queue = values instanceof Tuple ? [...values.items] : [values];
-  // Python asks only tuples, and what has no items, whether all of them were used.
+  // Python checks that all values were used only for tuples and for values without items.
   let used = Array.isArray(values) || values instanceof Dict || values instanceof Undefined;
   const next = (): Value => {
     used = true;
@@ -103,7 +103,7 @@ function general(number: number, precision: number): string {
   return fixed.includes('.') ? fixed.replace(/\.?0+$/, '') : fixed;
 }
 
-/** Fills up to a width: `<` left, `>` right, `^` middle, `=` after the sign. */
+/** Pads to a width: `<` left, `>` right, `^` centred, `=` after the sign. */
 function layOut(text: string, width: number, align: string, fill: string): string {
   const room = width - lengthOf(text);
   if (room <= 0) return text;
@@ -113,13 +113,16 @@ function layOut(text: string, width: number, align: string, fill: string): strin
   return sign + fill.repeat(room) + text.slice(sign.length);
 }
 
-/** How `{0.name}` and `{0[key]}` reach into a value. attributes.ts gives it, since methods of text are attributes, too. */
+/**
+ * Reads `{0.name}` and `{0[key]}` from a value. attributes.ts passes this function, because methods of text are
+ * attributes, too.
+ */
 export interface Access {
   readonly getAttribute: (value: Value, name: string) => Value;
   readonly getItem: (value: Value, key: Value) => Value;
 }
 
-/** What a format string may name. */
+/** The values that a format string may name. */
 export interface FormatArguments {
   readonly args: readonly Value[];
   readonly keywords: Keywords;

@@ -1,4 +1,4 @@
-/** Names every template has: range, dict, namespace, cycler, joiner, raise_exception, strftime_now. */
+/** Names that every template has: range, dict, namespace, cycler, joiner, raise_exception, strftime_now. */
 import { OperationError, refuse } from './errors.ts';
 import { iterate, toArray, unpack } from './iterate.ts';
 import { repr, str } from './print.ts';
@@ -99,10 +99,10 @@ function makeNamespace(args: readonly Value[], keywords: Keywords): Namespace {
   return namespace;
 }
 
-/** The template's own error: its text is the message. */
+/** Throws the template's own error with this message. */
 export class RaisedByTemplate extends OperationError {}
 
-/** `now`: the clock's time, `2026-01-02T03:04:05`; without it a template that reads the date is refused. */
+/** `now`: the time `2026-01-02T03:04:05`. Without it, a template that reads the date is refused. */
 export function makeGlobals(now: string | undefined): Map<string, Value> {
   return new Map<string, Value>([
     [

@@ -1,4 +1,4 @@
-/** json.dumps, as the `tojson` filter of transformers calls it: nothing is HTML-escaped, non-ASCII stays. */
+/** json.dumps with the settings of transformers' `tojson` filter: no HTML escaping, and non-ASCII characters stay. */
 import { spend, spendOnText } from './budget.ts';
 import { refuse } from './errors.ts';
 import { floatRepr } from './print.ts';
@@ -7,7 +7,7 @@ import { Dict, Tuple, type Value, numberOf, textOf, typeName, none } from './val
 
 export interface JsonStyle {
   readonly ensureAscii: boolean;
-  /** Text of one level; undefined = one line. */
+  /** Indentation of one level; undefined means one line. */
   readonly indent: string | undefined;
   readonly itemSeparator: string;
   readonly keySeparator: string;
@@ -15,7 +15,7 @@ export interface JsonStyle {
 }
 
 export function toJson(value: Value, style: JsonStyle, level = 0): string {
-  spend(1); // a list may contain another one many times, and so on
+  spend(1); // Lists can contain the same list many times at each level, so the text can be very long.
   if (value === none) return 'null';
   if (typeof value === 'boolean') return String(value);
   if (typeof value === 'bigint') return String(value);

@@ -1,4 +1,4 @@
-/** The syntax tree of a template. Every node knows its line. */
+/** The syntax tree of a template. Every node has its line. */
 import type { BinaryOperator } from './operators.ts';
 import type { Value } from './values.ts';
 
@@ -20,7 +20,7 @@ export type Expression = { readonly line: number } & (
   | { readonly type: 'item'; readonly object: Expression; readonly key: Expression }
   | { readonly type: 'slice'; readonly start?: Expression; readonly stop?: Expression; readonly step?: Expression }
   | { readonly type: 'call'; readonly callee: Expression; readonly args: Arguments }
-  /** `input` is absent where the text of a block is filtered. */
+  /** `input` is absent when a filter block filters the text of its body. */
   | { readonly type: 'filter'; readonly name: string; readonly input?: Expression; readonly args: Arguments }
   | { readonly type: 'test'; readonly name: string; readonly input: Expression; readonly args: Arguments }
   | { readonly type: 'not'; readonly operand: Expression }
@@ -45,7 +45,7 @@ export type Expression = { readonly line: number } & (
     }
 );
 
-/** What can be assigned to: a name, an attribute of a namespace, or several of them. */
+/** The target of an assignment: a name, an attribute of a namespace, or several of them. */
 export type Target = { readonly line: number } & (
   | { readonly type: 'name'; readonly name: string }
   | { readonly type: 'namespace'; readonly name: string; readonly attribute: string }
@@ -62,7 +62,7 @@ export interface MacroBody {
   readonly name: string | undefined;
   readonly parameters: readonly Parameter[];
   readonly body: readonly Statement[];
-  /** Which of `caller`, `varargs` and `kwargs` the body uses; others are refused when passed. */
+  /** Which of `caller`, `varargs` and `kwargs` the body uses. Passing one that it does not use is an error. */
   readonly uses: ReadonlySet<string>;
 }
 

@@ -22,7 +22,7 @@ import {
 
 export type BinaryOperator = '+' | '-' | '*' | '/' | '//' | '%' | '**';
 
-/** Largest integer, about 20,000 digits. Python's are unlimited, and a power of a power would fill the memory. */
+/** Largest integer, about 20,000 digits. Python has no limit, but a power of a power would fill the memory. */
 const maxIntegerBits = 1 << 16;
 
 export function binary(operator: BinaryOperator, left: Value, right: Value): Value {
@@ -138,7 +138,7 @@ function unsupported(operator: string, left: Value, right: Value): never {
 }
 
 export function equal(a: Value, b: Value): boolean {
-  spend(1); // lists may share their parts, so comparing two small ones can take very long
+  spend(1); // Lists may share their parts, so comparing two small ones can take very long.
   const [x, y] = [numberOf(a), numberOf(b)];
   // biome-ignore lint/suspicious/noDoubleEquals: an integer may be a bigint, and 1n == 1 as in Python.
   if (x !== undefined && y !== undefined) return x == y;
@@ -171,7 +171,7 @@ export function ordered(operator: OrderOperator, a: Value, b: Value): boolean {
   return operator === '>' ? order > 0 : order >= 0;
 }
 
-/** Negative, zero, positive; NaN when a float is NaN. An error for values that Python cannot order. */
+/** Negative, zero or positive; NaN when a float is NaN. Throws for values that Python cannot order. */
 export function compare(a: Value, b: Value, operator: OrderOperator = '<'): number {
   if (a instanceof Undefined) return a.fail();
   if (b instanceof Undefined) return b.fail();
@@ -211,7 +211,7 @@ export function contains(container: Value, item: Value): boolean {
   return false;
 }
 
-/** Is it the very same object? Small ints and strings are taken as the same when equal. */
+/** Is it the same object? Equal small ints and equal strings count as the same. */
 export function same(a: Value, b: Value): boolean {
   if (a instanceof Lazy || b instanceof Lazy || Array.isArray(a)) return a === b;
   return typeName(a) === typeName(b) && (a === b || (typeof a !== 'object' && Object.is(a, b)));

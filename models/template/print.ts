@@ -3,7 +3,7 @@ import { spend } from './budget.ts';
 import { codePoints } from './python-strings.ts';
 import { Dict, DictView, Markup, Tuple, Undefined, type Value } from './values.ts';
 
-/** What `{{ value }}` shows. */
+/** The text that `{{ value }}` prints. */
 export function str(value: Value): string {
   if (typeof value === 'string') return value;
   if (value instanceof Markup) return value.text;
@@ -11,7 +11,7 @@ export function str(value: Value): string {
 }
 
 export function repr(value: Value): string {
-  spend(1); // a list may contain another one many times, and so on, so its text can be very long
+  spend(1); // Lists can contain the same list many times at each level, so the text can be very long.
   if (value === true) return 'True';
   if (value === false) return 'False';
   if (typeof value === 'bigint') return String(value);
@@ -30,7 +30,7 @@ export function repr(value: Value): string {
   return value.repr();
 }
 
-/** The shortest digits that read back the same; exponents from 1e16 up and below 1e-4. */
+/** The shortest digits that read back as the same number; with an exponent from 1e16 up and below 1e-4. */
 export function floatRepr(value: number): string {
   if (Number.isNaN(value)) return 'nan';
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
@@ -50,7 +50,7 @@ export function floatRepr(value: number): string {
 const named: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 const unprintable = /[\p{C}\p{Z}]/u;
 
-/** Single quotes, unless the text has some and no double ones. */
+/** Single quotes, unless the text contains some and no double ones. */
 export function textRepr(text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
   const shown = codePoints(text).map((point) => {

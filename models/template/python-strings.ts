@@ -1,6 +1,6 @@
 /** Strings as Python sees them: sequences of code points, with Python's idea of white space. */
 
-/** What str.strip() removes and `\s` matches. */
+/** The white space that str.strip() removes and `\s` matches. */
 export const space = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 
 const leadingSpace = new RegExp(`^[${space}]+`);
@@ -22,7 +22,7 @@ export function pointIndex(text: string, unitIndex: number): number {
   return unitIndex < 0 ? -1 : lengthOf(text.slice(0, unitIndex));
 }
 
-/** Code points [start, end), both already within 0..length. */
+/** Code points [start, end); both bounds must be within 0..length. */
 export function slicePoints(text: string, start: number, end: number): string {
   return surrogate.test(text) ? Array.from(text).slice(start, end).join('') : text.slice(start, end);
 }
@@ -48,14 +48,14 @@ export function strip(text: string, chars: string | undefined, side: Side): stri
   return points.slice(start, end).join('');
 }
 
-/** A regular expression anchored at the end is quadratic on long runs inside; this is not. */
+/** A regular expression anchored at the end takes quadratic time on long runs in the middle; this does not. */
 function stripSpaceEnd(text: string): string {
   let end = text.length;
   while (end > 0 && onlySpace.test(text[end - 1] as string)) end--;
   return text.slice(0, end);
 }
 
-/** split() without separator: at runs of white space, empty pieces dropped; `limit` < 0 means all. */
+/** split() without separator: splits at runs of white space and drops empty pieces; `limit` < 0 means no limit. */
 export function splitSpace(text: string, limit: number): string[] {
   const parts: string[] = [];
   let rest = strip(text, undefined, 'left');
@@ -95,7 +95,7 @@ export function splitLines(text: string, keepEnds: boolean): string[] {
   return lines;
 }
 
-/** Order of code points, not of UTF-16 units. */
+/** Compares by code points, not by UTF-16 units. */
 export function compareText(a: string, b: string): number {
   if (!surrogate.test(a) && !surrogate.test(b)) return a < b ? -1 : a > b ? 1 : 0;
   const [left, right] = [Array.from(a), Array.from(b)];

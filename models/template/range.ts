@@ -1,4 +1,4 @@
-/** Python's `range`, and reading an element by a Python index. */
+/** Python's `range`, and access to an element by a Python index. */
 import { spend } from './budget.ts';
 import { refuse } from './errors.ts';
 import { PyObject, type Value, numberOf } from './values.ts';

@@ -1,4 +1,4 @@
-/** Rendering a chat as transformers does. */
+/** Renders a chat as transformers does. */
 import { InvalidInputError } from '../../core/errors.ts';
 import { resetBudget } from './budget.ts';
 import { toValue } from './convert.ts';
@@ -17,7 +17,7 @@ export interface ChatInput {
   readonly tools?: readonly unknown[] | undefined;
   readonly documents?: readonly unknown[] | undefined;
   readonly addGenerationPrompt?: boolean | undefined;
-  /** Cuts the text right after the last message's content, so that the model continues this message. */
+  /** Cuts the text right after the content of the last message, so that the model continues this message. */
   readonly continueFinalMessage?: boolean | undefined;
   /** Further variables of the template (`enable_thinking`, …). */
   readonly kwargs?: Readonly<Record<string, unknown>> | undefined;
@@ -31,11 +31,14 @@ export interface ChatInput {
 
 export interface RenderedChat {
   readonly text: string;
-  /** [start, end) in code points of what `{% generation %}` encloses. */
+  /** [start, end), in code points, of the text inside `{% generation %}`. */
   readonly assistantSpans: readonly (readonly [number, number])[];
 }
 
-/** A parsed template; parse once, render many. Throws TemplateError (an InvalidInputError that names the line). */
+/**
+ * A parsed template: parsed once and rendered many times. Throws TemplateError (an InvalidInputError that names the
+ * line).
+ */
 export class ChatTemplate {
   readonly source: string;
   readonly #statements: readonly Statement[];
@@ -102,7 +105,7 @@ function withoutNulls(message: ChatMessage): ChatMessage {
   return Object.fromEntries(entries.filter(([, value]) => value !== null && value !== undefined));
 }
 
-/** Reasoning has three names in practice; the standard one and gpt-oss's are filled from any of them. */
+/** Reasoning has three names in practice. The standard name and that of gpt-oss are filled from any of the three. */
 function aliasReasoning(messages: readonly ChatMessage[]): ChatMessage[] {
   return messages.map((message) => {
     const reasoning = message['reasoning_content'] ?? message['thinking'] ?? message['reasoning'];
@@ -129,7 +132,7 @@ function tagFinalMessage(messages: readonly ChatMessage[]): { tagged: ChatMessag
 }
 
 /**
- * Cuts at the mark. If the template trimmed the content, the mark lost its space, and trailing white space is removed
+ * Cuts at the mark. If the template trimmed the content, the mark lost its space; then trailing white space is removed,
  * too.
  */
 function cutAtTag(text: string, content: string): string {
@@ -142,7 +145,7 @@ function cutAtTag(text: string, content: string): string {
   return text.startsWith(tag, at) ? text.slice(0, at) : strip(text.slice(0, at), undefined, 'right');
 }
 
-/** Adds the line to every error; also refuses a template with endless recursion. */
+/** Adds the line to every error, and refuses a template with endless recursion. */
 function guarded<T>(run: () => T, place: { readonly line: number }): T {
   try {
     return run();

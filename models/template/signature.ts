@@ -1,8 +1,10 @@
-/** Python's rules for matching arguments to parameters, for the functions, methods, filters and tests written here. */
+/**
+ * Python's rules for matching arguments to parameters, for the functions, methods, filters and tests of this folder.
+ */
 import { refuse } from './errors.ts';
 import { type Keywords, Native, type Value, numberOf, textOf, truth, typeName, none } from './values.ts';
 
-/** Arguments by parameter; undefined where none was given. */
+/** Arguments by parameter; undefined when not given. */
 export type Bound = readonly (Value | undefined)[];
 
 /** Parameters as text: `value, default_value='', boolean` are `['value', 'default_value?', 'boolean?']`; `?` = optional. */
@@ -26,7 +28,7 @@ export function native(name: string, parameters: readonly string[], body: (bound
   return new Native(name, (args, keywords) => body(bind(name, parameters, args, keywords)));
 }
 
-/** A whole number; None and absent take the fallback. */
+/** A whole number; None and a missing argument become the fallback. */
 export function integerArgument(value: Value | undefined, fallback: number): number {
   if (value === undefined || value === none) return fallback;
   const number = numberOf(value);
@@ -35,7 +37,7 @@ export function integerArgument(value: Value | undefined, fallback: number): num
     : refuse(`'${typeName(value)}' object cannot be interpreted as an integer`);
 }
 
-/** A str; None and absent give undefined. */
+/** A str; None and a missing argument become undefined. */
 export function textArgument(value: Value | undefined): string | undefined {
   if (value === undefined || value === none) return undefined;
   return textOf(value) ?? refuse(`expected str, not ${typeName(value)}`);

@@ -18,7 +18,10 @@ const months = [
 ];
 const dayMs = 86_400_000;
 
-/** Reads `2026-01-02T03:04:05`, a local time without zone: the same text gives the same prompt on every machine. */
+/**
+ * Reads `2026-01-02T03:04:05` as a local time without zone, so that the same text gives the same prompt on every
+ * machine.
+ */
 export function parseClock(text: string): Date {
   const match = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?$/.exec(text);
   const date =
@@ -35,7 +38,7 @@ export function parseClock(text: string): Date {
   return date;
 }
 
-/** Fields are read in UTC, as parseClock wrote them. */
+/** Fields are read in UTC, because parseClock wrote them in UTC. */
 export function strftime(date: Date, format: string): string {
   return format.replace(/%([-_0^#]?)(\d*)([a-zA-Z%])/g, (whole, flag: string, _width: string, letter: string) => {
     const shown = field(date, letter);

@@ -15,7 +15,7 @@ export abstract class PyObject {
   attribute(_name: string): Value | undefined {
     return undefined;
   }
-  /** Item by key; undefined when there is none (LookupError, TypeError). */
+  /** Item by key; undefined when it has none (LookupError, TypeError). */
   item(_key: Value): Value | undefined {
     return undefined;
   }
@@ -43,7 +43,7 @@ class None extends PyObject {
 /** Python's None. Not null, so that "missing" (undefined) and None cannot be confused. */
 export const none: PyObject = new None();
 
-/** A str that is marked as HTML-safe; printing is the same, `+` escapes what is not marked. */
+/** A str that is marked as HTML-safe. It prints like any text; `+` escapes text that is not marked. */
 export class Markup extends PyObject {
   readonly typeName = 'Markup';
   readonly text: string;
@@ -86,7 +86,7 @@ export class Dict extends PyObject {
   has(key: Value): boolean {
     return this.#entries.has(hashKey(key));
   }
-  /** Only for building a dict; templates cannot change one. */
+  /** Only for building a dict; templates cannot change a dict. */
   set(key: Value, value: Value): void {
     const hash = hashKey(key);
     this.#entries.set(hash, [this.#entries.get(hash)?.[0] ?? key, value]);
@@ -108,7 +108,7 @@ export class Dict extends PyObject {
   }
 }
 
-/** Prints as nothing, is false and empty; any other use is an error with the missing name. */
+/** Prints as nothing, is false and empty; any other use throws an error with the missing name. */
 export class Undefined extends PyObject {
   readonly typeName = 'Undefined';
   readonly reason: string;
@@ -133,7 +133,7 @@ export class Undefined extends PyObject {
   }
 }
 
-/** An iterator that can be run through once: what `map`, `select`, `items` … give. */
+/** An iterator that can be read once: the result of `map`, `select`, `items` … */
 export class Lazy extends PyObject {
   readonly typeName = 'generator';
   readonly #iterator: Iterator<Value>;
@@ -196,7 +196,7 @@ export function textOf(value: Value): string | undefined {
   return value instanceof Markup ? value.text : undefined;
 }
 
-/** A number for arithmetic (True is 1); undefined for anything else. */
+/** A number for arithmetic (True is 1); undefined for other values. */
 export function numberOf(value: Value): bigint | number | undefined {
   if (typeof value === 'bigint' || typeof value === 'number') return value;
   return typeof value === 'boolean' ? BigInt(value) : undefined;
@@ -207,7 +207,7 @@ export function truth(value: Value): boolean {
   return value instanceof PyObject ? value.truth() : Boolean(value);
 }
 
-/** Equal keys have equal hashes and the other way round. Lists and dicts cannot be keys. */
+/** Two keys are equal exactly when their hashes are equal. Lists and dicts cannot be keys. */
 export function hashKey(value: Value): string {
   const text = textOf(value);
   if (text !== undefined) return `s${text}`;
@@ -216,7 +216,7 @@ export function hashKey(value: Value): string {
   if (value === none) return 'N';
   if (value instanceof Tuple) {
     const hash = `t${value.items.map((item) => JSON.stringify(hashKey(item))).join()}`;
-    spendOnText(hash.length); // quotes in quotes double with each level
+    spendOnText(hash.length); // nested quotes double at each level
     return hash;
   }
   if (value instanceof Undefined) return 'U';

@@ -1,9 +1,9 @@
-/** Who imports whom: cycles, and files that nothing reaches. */
+/** The import graph: finds cycles, and files that nothing reaches. */
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join, posix } from 'node:path';
 import { importsOf, type SourceFile } from './sources.ts';
 
-/** From each file (or folder) to those that it imports. */
+/** From each file (or folder) to the files that it imports. */
 export type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 
 export function importGraph(files: readonly SourceFile[]): Graph {
@@ -45,12 +45,12 @@ export function cyclesOf(graph: Graph): string[][] {
   return cycles.sort();
 }
 
-/** Files that tools open by their place: settings, commands of package.json, tests. */
+/** Files that tools open by their path: settings, commands of package.json, tests. */
 const isEntry = (path: string): boolean => /\.test\.ts$|\.config\.ts$/.test(path);
 
 /**
- * Files that no entry point reaches, by imports or by a file name in a text (`new Worker(new URL('./thread.js', …))`,
- * `builtFile('workers/main.js')`, a script of package.json).
+ * Files that no entry point reaches, by an import or by a file name in a string (`new Worker(new URL('./thread.js',
+ * …))`, `builtFile('workers/main.js')`, a script of package.json).
  */
 export function unreached(root: string, files: readonly SourceFile[], graph: Graph): string[] {
   const scripts = ['package.json', 'cli/bin.mjs', 'infra/bootstrap/typescript.mjs'].map((path) =>

@@ -1,12 +1,12 @@
-/** The source files of the project, and what each imports. */
+/** The source files of the project, and the imports of each. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
 export interface SourceFile {
-  /** From the root, with "/". */
+  /** From the root of the repository, with "/". */
   readonly path: string;
   readonly text: string;
-  /** Without comments and the inside of texts: for rules about code. */
+  /** Without comments and the content of strings: for rules about code. */
   readonly code: string;
 }
 
@@ -15,7 +15,7 @@ export interface ImportOf {
   readonly typeOnly: boolean;
 }
 
-/** The TypeScript files below a folder, in the order of their paths. */
+/** The TypeScript files below a folder, ordered by path. */
 export function sourcesIn(root: string, folder: string): SourceFile[] {
   return readdirSync(join(root, folder), { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.name.endsWith('.d.ts'))
@@ -27,7 +27,10 @@ export function sourcesIn(root: string, folder: string): SourceFile[] {
     });
 }
 
-/** Comments go; texts keep their quotes only. Order matters: a quote inside a comment is none, and the other way round. */
+/**
+ * Removes comments, and the content of strings. The order matters: a quote inside a comment starts no string, and the
+ * other way round.
+ */
 export function codeOf(text: string): string {
   return text.replace(
     /\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\[\s\S])*`/g,
@@ -35,7 +38,7 @@ export function codeOf(text: string): string {
   );
 }
 
-/** Every import and re-export of a file, dynamic ones included. */
+/** Every import and re-export of a file, including dynamic ones. */
 export function importsOf({ text }: SourceFile): ImportOf[] {
   const statements =
     /^(?:import|export)\s+(?:(type)\s+)?((?:\*|\{|[\w$])[^;'"]*?\s+from\s+)?['"]([^'"\n]+)['"]|\bimport\(\s*['"]([^'"\n]+)['"]\s*\)/gm;

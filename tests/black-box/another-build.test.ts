@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { KeptStore } from './kept-store.ts';
 import { PetrelUser, root } from './petrel.ts';
 
-/** The engine under test with another build hash, as after a reformat of its sources. */
+/** The engine under test with another build hash, as it would be after its sources were reformatted. */
 function anotherBuild(folder: string): string {
   const built = join(root, 'build/native');
   const hash = /"([0-9a-f]{16})"/.exec(readFileSync(join(built, 'build_hash.h'), 'utf8'))?.[1];

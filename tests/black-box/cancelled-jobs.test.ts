@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PetrelUser } from './petrel.ts';
 import { seenRun, until } from './second-worker.ts';
 
-/** How soon the jobs of a cancelled run end, and the extra time on a loaded machine. */
+/** How soon the jobs of a cancelled run must end; the extra time is for a loaded machine. */
 const soonMs = 2_000;
 const lookMs = 3_000;
 
@@ -34,10 +34,10 @@ function scorers(): number[] {
 const lives = (pid: number) =>
   existsSync(`/proc/${pid}/stat`) && !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
 
-/** Two workers with all roles: a run holds the trainer of one, and may hold the reward slots of both. */
+/** Two workers with all roles. A run can hold the trainer of one and the reward slots of both. */
 const fleet = { pools: { local: { roles: ['trainer', 'rollout', 'reward'], workers: 2, threads: 1 } } };
 
-/** Starts a run whose every sample hangs for an hour; resolves when its jobs hold all reward slots. */
+/** Starts a run whose samples all hang for an hour. Resolves when its jobs hold all reward slots. */
 async function startHanging(): Promise<void> {
   user.write('hang.mjs', hanging);
   user.recipe('hangs.yaml', {
@@ -53,7 +53,7 @@ async function startHanging(): Promise<void> {
   );
 }
 
-/** The jobs in flight that the workers report. */
+/** The in-flight jobs that the workers report. */
 async function jobsInFlight(): Promise<readonly string[]> {
   const status = (await user.petrel('status', '--json')).json<{
     readonly workers: readonly { readonly jobs: readonly string[] }[];
@@ -61,7 +61,7 @@ async function jobsInFlight(): Promise<readonly string[]> {
   return status.workers.flatMap(({ jobs }) => jobs);
 }
 
-/** The answer of `ask` when nothing is left, or after the timeout. */
+/** The answer of `ask` when nothing is left, or the last answer at the timeout. */
 async function leftAfter<T>(ms: number, ask: () => Promise<readonly T[]>): Promise<readonly T[]> {
   const since = performance.now();
   return until('an end', async () => {

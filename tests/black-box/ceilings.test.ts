@@ -1,4 +1,4 @@
-/** Numbers beyond any machine are refused before anything is started. */
+/** Numbers that no machine can meet are refused before anything is started. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -14,7 +14,7 @@ describe('a recipe', () => {
   ])('is refused for too large a %s', async (key, sections) => {
     user.recipe('large.yaml', sections);
     const { code, out, err } = await user.petrel('plan', 'large.yaml');
-    expect(out + err, 'the plan says nothing of it').toMatch(new RegExp(`${key}[^]*(256|65,?536)`));
+    expect(out + err, 'the plan does not mention it').toMatch(new RegExp(`${key}[^]*(256|65,?536)`));
     expect(code).not.toBe(0);
   });
 });

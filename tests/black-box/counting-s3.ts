@@ -1,7 +1,7 @@
 /**
- * An S3 endpoint that serves objects from memory and records every request. It supports the requests with which petrel reads runs and
- * cleans up: HEAD, GET, conditional PUT, DELETE and listings of at most 1,000 names. That petrel agrees with real servers
- * is shown elsewhere (tests/contracts).
+ * An S3 endpoint that serves objects from memory and records every request. It supports the requests with which petrel
+ * reads runs and cleans up: HEAD, GET, conditional PUT, DELETE and listings of at most 1,000 names. tests/contracts
+ * shows that petrel works with real servers.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import type { AddressInfo } from 'node:net';
 const pageSize = 1000;
 
 export interface CountingS3 {
-  /** What petrel's environment must hold to find this server. */
+  /** Environment variables with which petrel finds this server. */
   readonly env: Readonly<Record<string, string>>;
   /** `s3://bucket/prefix`. */
   readonly url: (prefix: string) => string;
@@ -24,7 +24,7 @@ export interface CountingS3 {
 
 const bucket = 'counted';
 
-/** Names under each prefix that was listed, ascending. They hold until an object is made or removed. */
+/** Names under each prefix that was listed, ascending. The cache is cleared when an object is created or removed. */
 type Listings = Map<string, readonly string[]>;
 
 export async function startCountingS3(): Promise<CountingS3> {
@@ -42,7 +42,7 @@ export async function startCountingS3(): Promise<CountingS3> {
       AWS_REGION: 'us-east-1',
       AWS_ACCESS_KEY_ID: 'petrel',
       AWS_SECRET_ACCESS_KEY: 'petrel-secret',
-      AWS_REQUEST_CHECKSUM_CALCULATION: 'WHEN_REQUIRED', // bodies come as they are, without checksums after them
+      AWS_REQUEST_CHECKSUM_CALCULATION: 'WHEN_REQUIRED', // bodies arrive unchanged, without checksums after them
     },
     url: (prefix) => `s3://${bucket}/${prefix}`,
     objects,

@@ -16,7 +16,10 @@ const patienceMs = Number(process.env['PETREL_PATIENCE_MS'] || 60_000);
 type State = 'queued' | 'running' | 'paused' | 'stopped' | 'cancelled' | 'completed' | 'failed';
 type Command = 'pause' | 'stop' | 'resume' | 'cancel';
 
-/** The state of a run when the command is given, and the state that it must reach. Other pairs are refused: a stopped run cannot be paused. */
+/**
+ * The state of a run when the command is given, and the state that it must reach. Other pairs are refused: a stopped
+ * run cannot be paused.
+ */
 const rows: readonly { readonly from: State; readonly command: Command; readonly to: State }[] = [
   { from: 'paused', command: 'resume', to: 'running' },
   { from: 'paused', command: 'stop', to: 'stopped' },
@@ -76,7 +79,7 @@ async function until(probe: () => boolean, what: string): Promise<void> {
   }
 }
 
-/** Runs a command and expects that it works. */
+/** Runs a command and expects that it succeeds. */
 async function petrel(...words: readonly string[]): Promise<string> {
   const { code, out, err } = await user.petrel(...words);
   expect(code, `petrel ${words.join(' ')}\n${out}\n${err}`).toBe(0);
@@ -85,7 +88,7 @@ async function petrel(...words: readonly string[]): Promise<string> {
 
 const give = (command: Command, run: Run) => user.petrel(command, run.id, ...(command === 'cancel' ? ['--yes'] : []));
 
-/** A run of many iterations; each takes a short time, so that three in parallel do not use the whole processor. */
+/** A run of many iterations. Each mostly waits for its scorer, so that three in parallel do not use the whole processor. */
 async function startRun(): Promise<Run> {
   const run = new Run(JSON.parse(await petrel('run', 'recipe.yaml', '--detach', '--json')).runId);
   await run.becomes('running');
@@ -119,7 +122,7 @@ function isThere(pid: number): boolean {
   }
 }
 
-/** Kills a process of the stack and keeps its supervisor from starting it again while `work` goes on. */
+/** Kills a process of the stack, and keeps its supervisor from starting it again during `work`. */
 async function whileDown(name: string, work: () => Promise<void>): Promise<void> {
   const { pid: supervisor, children } = readStack();
   const { pid } = children.find((child) => child.name === name) ?? {};
@@ -134,7 +137,10 @@ async function whileDown(name: string, work: () => Promise<void>): Promise<void>
   }
 }
 
-/** Gives all commands. `resume` needs the stack: it is not waited for before `between`, which may bring the stack back. */
+/**
+ * Gives all commands. `resume` needs the stack, so it is not waited for before `between`, which may bring the stack
+ * back.
+ */
 async function giveAll(runs: ReadonlyMap<Row, Run>, between: () => Promise<void> | void = () => {}): Promise<void> {
   const given = (wanted: boolean) =>
     [...runs].filter(([{ command }]) => (command === 'resume') === wanted).map(([row, run]) => give(row.command, run));
@@ -144,7 +150,7 @@ async function giveAll(runs: ReadonlyMap<Row, Run>, between: () => Promise<void>
   await Promise.all(resumes);
 }
 
-/** Gives a command that is killed once it has recorded the desired state, before it can signal the workflow. */
+/** Gives a command that is killed after it has recorded the desired state and before it can signal the workflow. */
 async function giveAndKill(command: Command, run: Run): Promise<void> {
   const armed = { id: run.id, point: 'decide.after', facts: { kind: 'status', runId: run.id }, action: 'kill' };
   writeFileSync(join(faultsFolder, 'armed', `${run.id}.json`), JSON.stringify(armed));
@@ -164,7 +170,7 @@ function copyDatabase(from: string, to: string): void {
   }
 }
 
-/** What is down or dies, and how the commands are given during that. */
+/** What is down or dies, and how the commands are given during this. */
 const faults: readonly { readonly name: string; readonly give: (runs: ReadonlyMap<Row, Run>) => Promise<void> }[] = [
   {
     name: 'the whole stack is down',
@@ -216,7 +222,7 @@ beforeAll(async () => {
   user.write(
     'slow.mjs',
     `export function computeScore() {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
   return Math.random();
 }
 `,
@@ -244,7 +250,7 @@ describe.each(faults)('when $name', ({ name, give: giveDuring }) => {
   let failure: unknown;
 
   beforeAll(async () => {
-    // A running run keeps its trainer, so those that are to be paused or stopped come first.
+    // A running run keeps its trainer, so the runs that are to be paused or stopped come first.
     for (const isAtRest of [true, false]) {
       const wave = rows.filter(({ from }) => (from !== 'running') === isAtRest);
       const started = await Promise.all(wave.map(({ from }) => runIn(from)));
@@ -252,7 +258,7 @@ describe.each(faults)('when $name', ({ name, give: giveDuring }) => {
     }
     await giveDuring(runs);
     for (const [row, run] of runs) before.set(row, run.updates);
-    // Each test below asserts its own row, so the end of patience is no error here.
+    // Each test below asserts its own row, so a timeout here is not an error.
     await until(() => rows.every(isThereYet), `the runs of "${name}"`).catch((error: unknown) => (failure = error));
   }, 600_000);
 

@@ -12,4 +12,19 @@ describe('a first run', () => {
     const verified = await user.petrel('ledger', 'verify', 'first', '--json');
     expect(verified.code, verified.out).toBe(0);
   });
+
+  it('is warned about when the tokenizer drops most of the prompts', async () => {
+    user.recipe('words.yaml', { data: { train_files: './words.jsonl' } });
+    const row = { prompt: 'What is 5+4=', data_source: 'exact', reward_model: { ground_truth: '9' } };
+    user.write('words.jsonl', `${JSON.stringify(row)}\n`.repeat(8));
+    const rowsOf = async (recipe: string) =>
+      (await user.petrel('plan', recipe, '--json'))
+        .json<{ checks: readonly { name: string; status: string; detail: string }[] }>()
+        .checks.find(({ name }) => name === 'training rows');
+    expect(await rowsOf('recipe.yaml')).toMatchObject({ status: 'ok' });
+    const says = /the tokenizer has no tokens for 60 % of the characters .*"t".*: the model never sees them/;
+    expect(await rowsOf('words.yaml')).toMatchObject({ status: 'warning', detail: expect.stringMatching(says) });
+    const run = await user.petrel('run', 'words.yaml', '--name', 'words', '--wait');
+    expect(run.err).toMatch(says);
+  });
 });

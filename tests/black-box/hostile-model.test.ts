@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PetrelUser, type Ran } from './petrel.ts';
 
-/** Much longer than a refusal takes, and much shorter than the hostile file would need. */
+/** Much longer than a refusal takes, and much shorter than petrel would need to process the hostile file. */
 const limitMs = 60_000;
 
 describe('a run on hostile files is refused', () => {
@@ -13,7 +13,7 @@ describe('a run on hostile files is refused', () => {
   });
   afterEach(() => user.remove(), 120_000);
 
-  /** What `petrel run` said, or that it had not ended. */
+  /** What `petrel run` printed, or the fact that it had not ended. */
   const refused = async (): Promise<Partial<Ran> & { readonly hung?: string }> =>
     user.petrelWith({ limitMs }, 'run', 'recipe.yaml', '--json').catch((error: Error) => ({ hung: error.message }));
 
@@ -48,7 +48,8 @@ describe('a run on hostile files is refused', () => {
   it('and one with long numbers in its rows is not slow', { timeout: 200_000 }, async () => {
     user.recipe();
     const rows = user.read('train.jsonl').trim().split('\n');
-    // No number of JSON: refused. A pattern that tries a run of zeros from each of its positions takes minutes to find out.
+    // Such a number is not JSON, so it is refused. A pattern that tries a run of zeros from each of its positions would
+    // need minutes to notice this.
     user.write('train.jsonl', [...rows, `{"prompt": 1.${'0'.repeat(400_000)}1x}`, ''].join('\n'));
     const ran = await refused();
     expect(ran).toMatchObject({ code: 2, out: expect.stringContaining('train.jsonl') });

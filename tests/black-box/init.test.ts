@@ -1,4 +1,4 @@
-/** `petrel init`: what it writes passes `petrel plan`, and nothing is overwritten. */
+/** `petrel init`: its files pass `petrel plan`, and it overwrites nothing. */
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** What another user of the machine can reach of a running stack: the ports of its servers on the loopback interface. */
+/** What another user of the machine can do to a running stack through its ports on the loopback interface. */
 import { spawn } from 'node:child_process';
 import { existsSync, lchownSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,13 +13,13 @@ interface Server {
   readonly pid: number;
 }
 
-/** What `petrel up --json` prints of a stack. */
+/** Fields of the output of `petrel up --json`. */
 interface Stack {
   readonly temporal: { readonly address: string };
   readonly children: readonly { readonly name: string; readonly pid: number }[];
 }
 
-/** `nobody`: neither the owner of the stack nor in a group of theirs. */
+/** `nobody` is neither the owner of the stack nor in one of the owner's groups. */
 const otherUser = 65534;
 const isRoot = process.getuid?.() === 0;
 if (!isRoot) console.warn('skipped: only root can start a process of another user, which these tests need');
@@ -40,7 +40,7 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
   });
   afterAll(() => Promise.all([owner.remove(), intruder.remove()]));
 
-  /** Runs a script as the other user; it can import the Temporal client, and prints one line of JSON. */
+  /** Runs a script as the other user. It can import the Temporal client, and prints one line of JSON. */
   async function asIntruder<T>(script: string): Promise<T> {
     const file = intruder.write(
       'intrude.mjs',
@@ -65,7 +65,7 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
     return ran.json<T>();
   }
 
-  /** A run with a scorer of the intruder's, in a store of the intruder's, that nothing drives. */
+  /** A run with the intruder's scorer in the intruder's store. No stack drives it. */
   async function runOfIntruder(): Promise<{ runId: string; store: string }> {
     intruder.write(
       'steal.mjs',
@@ -89,7 +89,7 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
     }
     const store = join(intruder.folder, 'store');
     const [runId] = readdirSync(join(store, 'runs'));
-    rmSync(loot, { force: true }); // `run` has tried the scorer once, for the intruder
+    rmSync(loot, { force: true }); // `run` has called the scorer once, as the intruder
     return { runId: String(runId), store: pathToFileURL(store).href };
   }
 
@@ -134,11 +134,11 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
   it('gets no answer from an HTTP port to a request that a web page may send', async () => {
     const answers = await Promise.all(portsOf(temporal.pid).map(crossOriginStart));
     expect(answers.filter(({ status }) => status === 200)).toEqual([]);
-    expect(answers.map(({ status }) => status)).toContain(403); // the HTTP port was among them
+    expect(answers.map(({ status }) => status)).toContain(403); // one of the ports is the HTTP port
   });
 });
 
-/** Starts a workflow by HTTP as a form on a web page could: no preflight is asked for `text/plain`. */
+/** Starts a workflow by HTTP, as a form on a web page could: the browser asks for no preflight with `text/plain`. */
 async function crossOriginStart(port: number): Promise<{ port: number; status: number | string }> {
   const url = `http://127.0.0.1:${port}/api/v1/namespaces/default/workflows/from-a-web-page-${port}`;
   const body = JSON.stringify({ workflowType: { name: 'trainRun' }, taskQueue: { name: 'petrel' } });
@@ -147,7 +147,7 @@ async function crossOriginStart(port: number): Promise<{ port: number; status: n
     const { status } = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(5_000) });
     return { port, status };
   } catch (error) {
-    return { port, status: String(error) }; // it does not speak HTTP
+    return { port, status: String(error) }; // this port does not speak HTTP
   }
 }
 

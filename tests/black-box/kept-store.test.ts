@@ -1,4 +1,4 @@
-/** Runs that an older petrel left are listed, verified, resumed and forked by this one. */
+/** Runs of an older petrel version can be listed, verified, resumed and forked by this one. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { KeptStore } from './kept-store.ts';
 import { PetrelUser } from './petrel.ts';
@@ -20,7 +20,7 @@ const states = {
 };
 const names = Object.keys(states);
 
-/** The variable that `grpo-failed` waits for. */
+/** The environment variable that `grpo-failed` needs. */
 class KeyedUser extends PetrelUser {
   override env(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
     return super.env({ KEPT_KEY: 'there', ...more });
@@ -35,7 +35,7 @@ describe('the store of 5ad3543', () => {
   });
   afterAll(() => user.remove());
 
-  /** Runs a command that must end well. */
+  /** Runs a command that must succeed. */
   async function petrel(...words: readonly string[]): Promise<void> {
     const ran = await user.petrel(...words);
     expect(ran.code, `petrel ${words.join(' ')}\n${ran.out}\n${ran.err}`).toBe(0);
@@ -56,7 +56,7 @@ describe('the store of 5ad3543', () => {
     it.each(names)('%s: status, checkpoints, metrics and samples are shown', async (name) => {
       expect(await store.status(name)).toMatchObject({ name, state: states[name as keyof typeof states] });
       await petrel('ckpt', 'ls', name);
-      if (name === 'grpo-failed') return; // it has no iteration
+      if (name === 'grpo-failed') return; // it has no iterations
       await petrel('ckpt', 'verify', name);
       await petrel('metrics', name);
       await petrel('samples', name);

@@ -9,15 +9,15 @@ import type { PetrelUser } from './petrel.ts';
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), '../kept-stores');
 
-/** A run that is at work ends within this time, also on a loaded machine. */
+/** A running run ends within this time, also on a loaded machine. */
 const patienceMs = 100_000;
 
 export class KeptStore {
   readonly #user: PetrelUser;
-  /** The store's folder. */
+  /** Folder of the store. */
   readonly folder: string;
 
-  /** `stack` becomes the name of the home's stack; `kept-a` drives most of the runs. */
+  /** `stack` becomes the name of the home's stack; `kept-a` is the stack that drives most of the runs. */
   constructor(user: PetrelUser, version: string, stack = 'kept-a') {
     this.#user = user;
     execFileSync('tar', ['-C', user.home, '-xzf', join(folder, `${version}.tar.gz`)]);
@@ -33,7 +33,7 @@ export class KeptStore {
     return join(runs, runId);
   }
 
-  /** State digest by iteration, from the records; of several terms the newest counts. */
+  /** State digest by iteration, from the records. When several terms have an iteration, the newest term is used. */
   states(name: string): Record<number, unknown> {
     const terms = join(this.run(name), 'terms');
     const states: Record<number, unknown> = {};
@@ -46,14 +46,14 @@ export class KeptStore {
     return states;
   }
 
-  /** What `petrel status` says of a run. */
+  /** The output of `petrel status` about a run. */
   async status(name: string): Promise<Record<string, unknown>> {
     const answer = await this.#user.petrel('status', name, '--json');
     expect(answer.code, answer.err).toBe(0);
     return answer.json();
   }
 
-  /** Resolves when the run is in this state. */
+  /** Resolves when the run has this state. */
   async reaches(name: string, state: string): Promise<void> {
     for (const end = Date.now() + patienceMs; ; await delay(200)) {
       const status = await this.status(name);
@@ -63,7 +63,7 @@ export class KeptStore {
     }
   }
 
-  /** Reads every object of the run and fails with what is wrong with it. */
+  /** Reads every object of the run, and fails with the faults of the run. */
   async verify(name: string): Promise<void> {
     const verdict = await this.#user.petrel('ledger', 'verify', name, '--deep', '--json');
     expect({ code: verdict.code, faults: verdict.json<{ faults: unknown[] }>().faults }).toEqual({

@@ -1,4 +1,4 @@
-/** `petrel ledger verify` excuses only what retention removed. */
+/** `petrel ledger verify` excuses only objects that retention removed. */
 import { readdirSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

@@ -1,4 +1,7 @@
-/** `trainer.logger: file`: a row for each committed iteration, whatever is killed or done again. */
+/**
+ * `trainer.logger: file` writes a row for each committed iteration, no matter which processes are killed or what is
+ * repeated.
+ */
 import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -27,7 +30,7 @@ it('has every committed iteration once, after kills, with its validations', { ti
 
   await expect.poll(() => steps(file).length, { timeout: 60_000 }).toBeGreaterThan(2);
   for (const pid of processes()) process.kill(pid, 'SIGKILL');
-  appendFileSync(file, '{"step": 99, "ter'); // what a write leaves that was cut off
+  appendFileSync(file, '{"step": 99, "ter'); // the leftover of a write that was interrupted
   await user.petrel('up');
   const rows = await complete(runId, file);
   expect(rows.map(({ step }) => step)).toEqual(Array.from({ length: 13 }, (_, step) => step));
@@ -85,7 +88,7 @@ const rowsIn = (file: string): Row[] =>
     : [];
 const steps = (file: string): number[] => rowsIn(file).map(({ step }) => step);
 
-/** The rows when the run has completed and the control process has forgotten its file. */
+/** The rows when the run has completed and the control process no longer writes its file. */
 async function complete(runId: string, file: string): Promise<Row[]> {
   const state = async () => (await user.petrel('status', runId, '--json')).json<{ state: string }>().state;
   await expect.poll(state, { timeout: 90_000 }).toBe('completed');
@@ -104,7 +107,7 @@ async function expectSame(rows: readonly Row[], runId: string): Promise<void> {
   );
 }
 
-/** Processes of this home's stack. */
+/** Processes of the stack of this home. */
 function processes(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -113,7 +116,7 @@ function processes(): number[] {
       try {
         return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`PETREL_HOME=${user.home}`);
       } catch {
-        return false; // it has ended
+        return false; // the process has ended
       }
     });
 }

@@ -1,4 +1,4 @@
-/** The commands that petrel prints work when they are pasted, where petrel is not on the PATH. */
+/** The commands that petrel prints work when they are pasted, also where petrel is not on the PATH. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, expect, it } from 'vitest';
@@ -7,7 +7,7 @@ import { PetrelUser, petrelBin } from './petrel.ts';
 const user = new PetrelUser();
 afterAll(() => user.remove());
 
-/** Pastes a line into a shell, as the user would. */
+/** Pastes a line into a shell, as the user would do. */
 async function paste(line: string): Promise<string> {
   const ran = await promisify(execFile)('bash', ['-c', line], { cwd: user.folder, env: user.env(), timeout: 120_000 });
   return ran.stdout + ran.stderr;
@@ -18,6 +18,12 @@ function nextLines(text: string): string[] {
   const [, line = '', below = ''] = /^next:(.*)\n?((?: {2}.*\n?)*)/m.exec(text) ?? [];
   return [...line.split(';'), ...below.split('\n')].map((one) => one.trim()).filter((one) => one !== '');
 }
+
+it('but the reference of recipe keys names petrel as the docs do', async () => {
+  const { out } = await user.petrel('recipe', 'reference');
+  expect(out).toContain('`petrel fork`');
+  expect(out).not.toContain(petrelBin);
+});
 
 it('of init, plan, a run, status and fork', { timeout: 300_000 }, async () => {
   const made = await user.petrel('init', 'first');

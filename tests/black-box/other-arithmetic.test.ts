@@ -1,4 +1,4 @@
-/** Deterministic runs with an arithmetic that no build has any more. */
+/** Deterministic runs with an arithmetic that no build has any longer. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -42,7 +42,7 @@ describe('a store whose deterministic runs have an arithmetic that no build has'
       const [made, again] = [record('grpo-killed', `1/${k}/batch.json`), record('grpo-killed', `2/${k}/batch.json`)];
       expect(again).toMatchObject({ draws: made['draws'], tensors: made['tensors'], results: made['results'] });
     }
-    // The other arithmetic gives other bits, and nothing of iterations 3 and 4 was sampled again.
+    // The other arithmetic gives other bits. Iterations 3 and 4 were not sampled again.
     expect(store.states('grpo-killed')[2]).toBe(before[2]);
     expect(store.states('grpo-killed')[3]).not.toBe(before[3]);
     expect(jobs('grpo-killed', 'rollout')).toEqual(expect.arrayContaining(rollouts));

@@ -47,7 +47,7 @@ describe.each(commands)('%s --out', (name, words) => {
 
 it('a folder that is filled while a model is written keeps those files', async () => {
   mkdirSync(at('filled'));
-  // The command copies these two from pipes, one after the other, and waits at each until somebody opens it.
+  // The command copies these two files from pipes, one after the other, and waits at each until a process opens it.
   mkdirSync(at('piped'));
   for (const name of readdirSync(at('base')).filter((file) => file.endsWith('.json')))
     writeFileSync(at(`piped/${name}`), readFileSync(at(`base/${name}`)));

@@ -36,12 +36,12 @@ export interface Ran {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Milliseconds after which the command is killed and the call rejects; 120,000 unless told otherwise. */
+  /** Milliseconds after which the command is killed and the call rejects; default 120,000. */
   readonly limitMs?: number;
 }
 
 export class PetrelUser {
-  /** PETREL_HOME, with the toolchain of the machine's own home. */
+  /** PETREL_HOME, with the toolchain of the machine's real home. */
   readonly home: string;
   /** The working folder of every command. */
   readonly folder: string;
@@ -57,7 +57,7 @@ export class PetrelUser {
     symlinkSync(join(machineHome, 'toolchain'), join(this.home, 'toolchain'));
   }
 
-  /** What every command's environment holds. */
+  /** Environment variables of every command. */
   env(more: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
     return { ...process.env, PETREL_HOME: this.home, NO_COLOR: '1', ...more };
   }
@@ -75,7 +75,10 @@ export class PetrelUser {
     return finish(child, `petrel ${words.join(' ')}`, limitMs);
   }
 
-  /** Starts a command and leaves it to the caller: for Ctrl-C, kills and commands that follow. `bin`: of another checkout. */
+  /**
+   * Starts a command and returns at once: for Ctrl-C, kills and commands that follow. `bin`: command of another
+   * checkout.
+   */
   start(words: readonly string[], options: SpawnOptions = {}, bin = petrelBin): ChildProcess {
     return spawn(process.execPath, [bin, ...words], { cwd: this.folder, env: this.env(), ...options });
   }
@@ -93,8 +96,8 @@ export class PetrelUser {
   }
 
   /**
-   * A recipe on example 01's base (0.9 M parameters) with `rows` additions: two iterations in about a second. `more` are
-   * sections that replace the ones given here, key by key. JSON is YAML.
+   * A recipe on example 01's base (0.9 M parameters) with `rows` additions: two iterations take about a second. The
+   * sections in `more` replace keys of the ones given here. JSON is valid YAML.
    */
   recipe(path = 'recipe.yaml', more: Readonly<Record<string, object | string | boolean>> = {}, rows = 32): string {
     cpSync(join(root, 'examples/01-arithmetic-grpo/base'), join(this.folder, 'base'), { recursive: true });
@@ -114,14 +117,14 @@ export class PetrelUser {
     return this.write(path, sections);
   }
 
-  /** Ends the stack of this home, then removes home and folder. */
+  /** Stops the stack of this home, then removes home and folder. */
   async remove(): Promise<void> {
     await this.petrel('down');
     rmSync(this.#temporary, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 
-/** Resolves with how a process ended and what it printed; kills it and rejects after `limitMs`. */
+/** Resolves with the exit code of a process and what it printed. Kills it and rejects after `limitMs`. */
 export function finish(child: ChildProcess, what: string, limitMs: number): Promise<Ran> {
   const texts = { out: '', err: '' };
   child.stdout?.setEncoding('utf8').on('data', (text: string) => void (texts.out += text));

@@ -1,4 +1,6 @@
-/** `petrel plan` refuses what `petrel run` refuses, with the same code and words, and leaves nothing behind. */
+/**
+ * `petrel plan` refuses everything that `petrel run` refuses, with the same code and text, and leaves no files behind.
+ */
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
@@ -10,7 +12,7 @@ import { PetrelUser, root } from './petrel.ts';
 const user = new PetrelUser();
 afterAll(() => user.remove());
 
-/** A hub that has no model. */
+/** A hub without models. */
 let hub: Server;
 beforeAll(async () => {
   hub = createServer((_, response) => response.writeHead(404).end('{"error":"Repository not found"}'));
@@ -25,12 +27,12 @@ interface Plan {
 
 interface Case {
   readonly what: string;
-  /** Sections of the recipe that are not as they should be. */
+  /** Sections of the recipe that are wrong. */
   readonly recipe?: Readonly<Record<string, object | string>>;
   readonly files?: Readonly<Record<string, string>>;
   readonly env?: () => Readonly<Record<string, string>>;
   readonly code?: string;
-  /** In the words of both. */
+  /** A part of the text of both errors. */
   readonly says: RegExp;
 }
 
@@ -60,7 +62,7 @@ const cases: readonly Case[] = [
     says: /row 1: question: expected text/,
   },
   {
-    what: 'a row that is no JSON',
+    what: 'a row that is not JSON',
     files: { 'train.jsonl': `${rows(good)}{"prompt": \n` },
     says: /row 2: expected a JSON object/,
   },
@@ -93,7 +95,7 @@ const cases: readonly Case[] = [
     says: /val\.jsonl, row 5/,
   },
   {
-    what: 'a scorer that petrel has not',
+    what: 'a scorer that petrel does not have',
     recipe: { reward: { scorer: 'last_intger' } },
     says: /unknown scorer "last_intger"/,
   },
@@ -135,7 +137,7 @@ const cases: readonly Case[] = [
     says: /^the scorer fails on the first row.*finite number/,
   },
   {
-    what: 'a store in the place of a file',
+    what: 'a store at the path of a file',
     recipe: { store: './base/config.json/store' },
     says: /^store: expected a folder/,
   },
@@ -145,13 +147,13 @@ const cases: readonly Case[] = [
     says: /^store: expected a petrel store.*it holds other files/,
   },
   {
-    what: 'a store where nothing can be made',
+    what: 'a store where no folder can be created',
     recipe: { store: '/proc/petrel/store' },
     says: /^store: expected a folder/,
   },
-  { what: 'a store of no kind', recipe: { store: 'gs://bucket/runs' }, says: /gs:\/\/bucket\/runs/ },
+  { what: 'a store of an unknown kind', recipe: { store: 'gs://bucket/runs' }, says: /gs:\/\/bucket\/runs/ },
   {
-    what: 'a hub name that is none',
+    what: 'an invalid hub name',
     recipe: { model: { path: 'nobody/nothing' } },
     env: () => ({ HF_ENDPOINT: hubUrl() }),
     says: /has no model nobody\/nothing at main/,
@@ -164,7 +166,7 @@ const cases: readonly Case[] = [
     says: /127\.0\.0\.1:1 cannot be read/,
   },
   {
-    what: 'a model folder that is none',
+    what: 'a folder without a model',
     recipe: { model: { path: './elsewhere' } },
     says: /elsewhere: there is no config\.json/,
   },

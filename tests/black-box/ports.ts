@@ -1,4 +1,4 @@
-/** What listens where, as the kernel tells it. */
+/** The open ports of processes, from /proc. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /** TCP ports on which a process listens. */
@@ -19,6 +19,6 @@ function linkOf(path: string): string {
   try {
     return readlinkSync(path);
   } catch {
-    return ''; // closed since the folder was read
+    return ''; // this descriptor was closed after the folder was read
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A power cut at any call of a run: its ledger is valid, nothing is lost that a user has seen, and the run continues to the
- * same weights. The calls are those of a real run, recorded while it goes on (tests/power-cut).
+ * A power cut at any system call of a run. After each cut the ledger is valid, nothing is lost that a user has seen,
+ * and the run continues to the same weights. The calls are recorded from a real run (tests/power-cut).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -16,10 +16,10 @@ import { Recorder } from '../power-cut/recorder.ts';
 import { finish, PetrelUser, root } from './petrel.ts';
 
 const seed = 20261122;
-/** Cuts after which the run is gone on with, spread over the recording. Each has a stack of its own. */
+/** After this many cuts, spread over the recording, the run is continued. Each has a separate stack. */
 const resumes = 4;
 
-/** What a user has been told of the run. */
+/** What the user was told about the run. */
 interface Told {
   readonly position: number;
   readonly state?: string;
@@ -70,11 +70,11 @@ describe(`a power cut at any call of a run (seed ${seed})`, () => {
       const cut = await firstUnfinished(begun.slice((begun.length * n) / resumes));
       const states = await resumedStates(after);
       expect(states, titleOf(cut)).toEqual(undisturbed.slice(0, states.length));
-      expect([3, 5], titleOf(cut)).toContain(states.length); // as it was before its recipe was changed, or after
+      expect([3, 5], titleOf(cut)).toContain(states.length); // the recipe before or after the change
     }
   }, 600_000);
 
-  /** Laid out in `after`. */
+  /** The folder in which the state after the cut is laid out. */
   async function firstUnfinished(some: readonly Cut[]): Promise<Cut> {
     for (const cut of some) {
       recorder.layOut(cut.state, after);
@@ -87,10 +87,10 @@ describe(`a power cut at any call of a run (seed ${seed})`, () => {
 
 const titleOf = ({ line, spared }: Cut): string => `a cut after line ${line} that spares ${spared}`;
 
-/** The run is known to its user, and was not reported as completed. */
+/** The user knows the run, and it was not reported as completed. */
 const isAtWork = (told: Told | undefined): boolean => told !== undefined && told.state === undefined;
 
-/** Undefined when nothing is. */
+/** What is wrong after the cut; undefined when nothing is. */
 function wrongWith(run: RunVerdict | undefined, told: Told | undefined): string | undefined {
   if (run === undefined) return told && 'the run is gone';
   const faults = run.faults
@@ -107,7 +107,7 @@ function wrongWith(run: RunVerdict | undefined, told: Told | undefined): string 
   return undefined;
 }
 
-/** What is wrong after most cuts, with their number and the first of them. */
+/** The faults that occur after most cuts, with their number and the first cut. */
 function worst(broken: ReadonlyMap<string, readonly string[]>): string[] {
   return [...broken]
     .sort(([, a], [, b]) => b.length - a.length)
@@ -115,7 +115,7 @@ function worst(broken: ReadonlyMap<string, readonly string[]>): string[] {
     .map(([wrong, titles]) => `${titles.length}: ${wrong} (${titles[0]})`);
 }
 
-/** What the run comes to in a fresh home, from a copy of the folder `disk`. */
+/** The end of the run in a new home, continued from a copy of the folder `disk`. */
 async function resumedStates(disk: string): Promise<string[]> {
   const user = new PetrelUser();
   try {
@@ -132,7 +132,7 @@ async function resumedStates(disk: string): Promise<string[]> {
   }
 }
 
-/** State digests of the iterations of a store's only run, from the first. */
+/** State digests of the iterations of a store's only run, in order. */
 function statesOf(store: string): string[] {
   const [runId = ''] = readdirSync(join(store, 'runs'));
   const terms = join(store, 'runs', runId, 'terms');
@@ -146,7 +146,7 @@ function statesOf(store: string): string[] {
   return states;
 }
 
-/** A run to its end on two workers, more iterations in a second term, and the janitor. */
+/** Runs a run to its end on two workers, then more iterations in a second term, then the janitor. */
 async function recordRun(user: PetrelUser, recorder: Recorder): Promise<void> {
   const recorded = (...words: readonly string[]) => user.petrelWith({ env: recorder.env }, ...words);
   user.recipe('recipe.yaml', {
@@ -164,7 +164,7 @@ async function recordRun(user: PetrelUser, recorder: Recorder): Promise<void> {
   expect(await recorded('down')).toMatchObject({ code: 0 });
 }
 
-/** Marks the iterations that a command reports. */
+/** Marks in the recording the iterations that a command reports. */
 async function follow(user: PetrelUser, recorder: Recorder, words: readonly string[]): Promise<void> {
   const child = user.start(words, { env: user.env(recorder.env), stdio: ['ignore', 'pipe', 'pipe'] });
   for (const stream of [child.stdout, child.stderr])
@@ -180,7 +180,7 @@ function toldBefore({ marks }: Recording, line: number): Told | undefined {
   return last && (JSON.parse(last.told) as Told);
 }
 
-/** The verifier of the checkout under test, in a process of its own. */
+/** The verifier of the checkout under test, in a separate process. */
 class Verifier {
   readonly #process: ChildProcess;
   readonly #answers: AsyncIterator<string>;

@@ -11,10 +11,10 @@ const sizes = {
   long: { positions: 10_000, terms: 200 },
 } as const;
 type Size = keyof typeof sizes;
-/** Requests that a look may ask more of the long run than of the short one. */
+/** How many more requests a command may make for the long run than for the short one. */
 const allowed = 10;
 
-/** A version that asks for everything takes minutes; it is to fail by what it asked. */
+/** A version that requests everything takes minutes. The test must fail by its number of requests, not by its time. */
 describe('a long run', { timeout: 900_000 }, () => {
   const user = new PetrelUser();
   let s3: CountingS3;

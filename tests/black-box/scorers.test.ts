@@ -3,10 +3,10 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PetrelUser, type Ran } from './petrel.ts';
 
-/** A safety net far above what these runs take. */
+/** A time limit far above what these runs need. */
 const limitMs = 90_000;
 const testMs = 300_000;
-/** Argument of every process that these tests' scorers start. */
+/** An argument of every process that the scorers of these tests start. */
 const mark = `8639${process.pid}`;
 
 let user: PetrelUser;
@@ -28,12 +28,12 @@ function marked(): number[] {
       try {
         return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(mark);
       } catch {
-        return false; // it has ended
+        return false; // the process has ended
       }
     });
 }
 
-/** What `petrel` said, or that it had not ended. */
+/** What `petrel` printed, or the fact that it had not ended. */
 function petrel(...words: readonly string[]): Promise<Partial<Ran> & { readonly hung?: string }> {
   return user.petrelWith({ limitMs }, ...words).catch((error: Error) => ({ hung: error.message.split('\n')[0] ?? '' }));
 }
@@ -53,7 +53,7 @@ function scoredBy(file: string, source: string, reward: object = {}): void {
 }
 
 describe('a scorer that leaves processes behind', () => {
-  // Rows 0 to 4 each in their own way; what hangs would sleep for a day.
+  // Each of the rows 0 to 4 fails in its own way. A hanging row would sleep for a day.
   const escapes = `
 import os, subprocess, sys, time
 SLEEP = ["sleep", "${mark}"]
@@ -72,8 +72,8 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
     elif way == 2:  # a chain of forks that never stays in one place
         subprocess.Popen([sys.executable, "-c", FORKS, "${mark}"], start_new_session=True)
     elif way == 3:  # memory in a grandchild
-        code = "x = b'x' * (100 << 20); import time; time.sleep(86400)"
-        hogs = 'for i in 1 2 3 4; do python3 -c "$0" ${mark} & done; wait'
+        code = "x = b'x' * (150 << 20); import time; time.sleep(86400)"
+        hogs = 'for i in 1 2; do python3 -c "$0" ${mark} & done; wait'
         subprocess.Popen(["sh", "-c", hogs, code], start_new_session=True)
         time.sleep(86400)
     else:
@@ -83,7 +83,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
 
   it('costs only its own samples, within the limits, and leaves nothing behind', { timeout: testMs }, async () => {
     scoredBy('escapes.py', escapes, {
-      timeout: 2,
+      timeout: 3,
       num_workers: 2,
       memory_limit_mb: 200,
       max_failed_fraction: 1,
@@ -94,7 +94,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
     const reasons = new Map<number, Set<string>>();
     for (const { row, reason } of samples.json<readonly { row: number; reason?: string }[]>())
       reasons.set(row, (reasons.get(row) ?? new Set()).add(reason ?? 'scored'));
-    const timeout = new Set(['no score within 2 s']);
+    const timeout = new Set(['no score within 3 s']);
     expect([0, 1, 2].map((row) => reasons.get(row))).toEqual([timeout, timeout, timeout]);
     expect([...(reasons.get(3) ?? [])].join()).toMatch(/^\d+ MiB used, the limit is 200 MiB/);
     expect(marked()).toEqual([]);

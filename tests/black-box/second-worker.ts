@@ -1,4 +1,4 @@
-/** A worker beside those of a running stack, started by hand with another environment: like one on another machine. */
+/** Starts a worker beside those of a running stack, with another environment, as if it were on another machine. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -27,11 +27,11 @@ export interface SecondWorkerOptions {
   readonly roles?: string;
   /** The built checkout that it runs; the one under test when absent. */
   readonly checkout?: string;
-  /** A program that runs the worker's command line, given as its last words. */
+  /** A program that runs the worker's command line, which is passed as its last arguments. */
   readonly within?: readonly string[];
 }
 
-/** Starts it with the environment of `local-1`; resolves when the stack sees it. */
+/** Starts the worker with the environment of `local-1`; resolves when the stack sees it. */
 export async function startSecondWorker(user: PetrelUser, options: SecondWorkerOptions): Promise<ChildProcess> {
   const { name, env = {}, roles = 'trainer,rollout,reward', checkout = root, within = [] } = options;
   const { pid } = await seenWorker(user, 'local-1', () => true);
@@ -42,7 +42,7 @@ export async function startSecondWorker(user: PetrelUser, options: SecondWorkerO
     ...['--name', name, '--roles', roles, '--threads', '1'],
   ];
   const inherited = { ...environmentOf(pid), PETREL_CHILD: name };
-  // What marks a process as the supervisor's child: that would end this one.
+  // These variables mark the supervisor's children; the supervisor would stop this process.
   for (const variable of ['PETREL_CHILD_KIND', 'PETREL_READY_FILE']) delete (inherited as NodeJS.ProcessEnv)[variable];
   const child = spawn(command[0] ?? '', command.slice(1), {
     env: { ...inherited, ...env },
@@ -52,7 +52,7 @@ export async function startSecondWorker(user: PetrelUser, options: SecondWorkerO
   return child;
 }
 
-/** What `petrel status` says of a worker, once it is so. */
+/** What `petrel status` reports about a worker, once the condition holds. */
 export async function seenWorker(
   user: PetrelUser,
   name: string,
@@ -64,7 +64,7 @@ export async function seenWorker(
   });
 }
 
-/** What `petrel status RUN` says, once it is so. */
+/** What `petrel status RUN` reports, once the condition holds. */
 export async function seenRun(user: PetrelUser, run: string, is: (seen: SeenRun) => boolean): Promise<SeenRun> {
   return until(`run ${run}`, async () => {
     const seen = (await user.petrel('status', run, '--json')).json<SeenRun>();
@@ -72,7 +72,7 @@ export async function seenRun(user: PetrelUser, run: string, is: (seen: SeenRun)
   });
 }
 
-/** Asks until there is an answer. A bound for a loaded machine, not a limit: a test that passes never waits so long. */
+/** Repeats until there is an answer. The limit is for a loaded machine: a passing test never waits that long. */
 export async function until<T>(what: string, ask: () => Promise<T | undefined>, limitMs = 90_000): Promise<T> {
   const end = performance.now() + limitMs;
   for (;;) {

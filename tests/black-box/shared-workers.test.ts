@@ -1,11 +1,11 @@
-/** Several runs on the same workers: which one gets the trainer, and whether they disturb each other's rollouts. */
+/** Several runs on the same workers: which run gets the trainer, and whether they disturb each other's rollouts. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PetrelUser } from './petrel.ts';
 
-/** Only bounds a test that would otherwise hang. */
+/** Ends a test that would otherwise hang. */
 const patienceMs = 120_000;
 
 async function until(probe: () => boolean, what: () => string): Promise<void> {
@@ -50,7 +50,8 @@ describe('three runs on one trainer, whose scorers take longer than any idle tim
   afterAll(() => user.remove());
 
   beforeAll(async () => {
-    // By the clock of the workers each call of the scorer takes a minute: they add one for each byte that it has written.
+    // In the workers' clock, each call of the scorer takes a minute: they add a minute for each byte that the scorer
+    // has written.
     const minutes = user.write('minutes', '');
     const clock = user.write(
       'clock.cjs',
@@ -117,7 +118,7 @@ describe('two runs on one base whose rollouts need different sizes', () => {
   it('share a rollout worker: the generation is replaced at most once', async () => {
     const rows = 256;
     const faults = join(user.folder, 'faults');
-    // The rollout worker stops at its first token, so that the jobs of both runs are there when it goes on.
+    // The rollout worker stops at its first token, so that the jobs of both runs exist when it continues.
     user.write('faults/armed/first.json', { id: 'first', point: 'sample.token', process: 'sample-1', action: 'stand' });
     user.write('faults/fired/README', '');
     const recipe = (file: string, slots: number, length: number) =>
@@ -156,7 +157,7 @@ describe('two runs on one base whose rollouts need different sizes', () => {
     for (;;) {
       const ended = runs.every((run) => ['completed', 'failed'].includes(stateOf(user, run) ?? ''));
       const lines = await interrupted();
-      // One new generation interrupts every job of one run that is in flight at that moment, and no job twice.
+      // A new generation interrupts every in-flight job of one run. No job is interrupted twice.
       const jobs = lines.map((line) => /rollout (\S+):/.exec(line)?.[1]);
       expect(jobs.length, lines.join('\n')).toBe(new Set(jobs).size);
       if (ended) break;

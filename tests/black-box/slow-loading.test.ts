@@ -12,7 +12,9 @@ import { type S3Server, startSeaweed } from '../s3-servers.ts';
 import { PetrelUser, root } from './petrel.ts';
 import { environmentOf, seenWorker, until } from './second-worker.ts';
 
-/** Without committed work for so long a worker loses its job. The weights (3.7 MB) take four times as long. */
+/**
+ * A worker loses its job after this time without committed work. Loading the weights (3.7 MB) takes four times as long.
+ */
 const stallMs = 3_000;
 const bytesPerSecond = 300_000;
 
@@ -22,7 +24,7 @@ const workers: ChildProcess[] = [];
 let server: S3Server;
 let slow: Server;
 
-/** Passes requests on; the weights of a model come back slowly. */
+/** A proxy that sends the weights of a model slowly. */
 function startSlowProxy(target: string): Server {
   const { hostname, port } = new URL(target);
   return createServer((request, reply) => {

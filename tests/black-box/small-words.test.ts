@@ -1,4 +1,4 @@
-/** What petrel says of names, of other runs' errors and of forks that have nothing left to do. */
+/** What petrel says about invalid names, about errors of other runs, and about forks that have nothing left to do. */
 import { afterAll, describe, expect, it } from 'vitest';
 import { PetrelUser } from './petrel.ts';
 
@@ -7,7 +7,7 @@ afterAll(() => user.remove());
 const testMs = 180_000;
 
 describe('a name that a run cannot have', () => {
-  it('is answered with the nearest one, as words that work', { timeout: testMs }, async () => {
+  it('is refused with the nearest valid one, in a command that works', { timeout: testMs }, async () => {
     user.recipe();
     const refused = await user.petrel('run', 'recipe.yaml', '--name', 'My_Run 2');
     expect(refused.code).toBe(2);
@@ -21,7 +21,7 @@ describe('a name that a run cannot have', () => {
 });
 
 describe('an error of one run', () => {
-  it("is not on the worker's row of another", { timeout: testMs }, async () => {
+  it("is not shown on the worker's row for another run", { timeout: testMs }, async () => {
     user.write(
       'throws.mjs',
       'export function computeScore({ solutionStr, groundTruth }) { if (solutionStr !== groundTruth) throw new Error("no idea"); return 1; }\n',

@@ -1,4 +1,7 @@
-/** A program that takes the port of the message queue while its server is down, and what it learns from reconnecting clients. */
+/**
+ * A program takes the port of the message queue while its server is down. What can it learn from clients that
+ * reconnect?
+ */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -9,7 +12,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { PetrelUser } from './petrel.ts';
 import { portsOf } from './ports.ts';
 
-/** What `petrel up --json` prints of a stack. */
+/** Fields of the output of `petrel up --json`. */
 interface Stack {
   readonly nats: { readonly url: string };
   readonly children: readonly { readonly name: string; readonly pid: number }[];
@@ -42,7 +45,7 @@ it('the server of the message queue does not serve its metrics', async () => {
 it('what a client sends to a false server gives no access to the real one', async () => {
   const { pid: supervisor } = JSON.parse(readFileSync(join(user.home, 'stack/stack.json'), 'utf8')) as { pid: number };
   const port = Number(new URL(stack.nats.url).port);
-  process.kill(supervisor, 'SIGSTOP'); // it would start the server again
+  process.kill(supervisor, 'SIGSTOP'); // otherwise it would start the server again
   process.kill(natsPid(stack), 'SIGKILL');
   thief = await takePort(port);
   const said = await firstConnect(thief);
@@ -68,7 +71,7 @@ async function takePort(port: number): Promise<Server> {
   }
 }
 
-/** The CONNECT line of the first client that comes: it holds all that a client says of who it is. */
+/** The CONNECT line of the first client: it contains all credentials that a client sends. */
 async function firstConnect(server: Server): Promise<string> {
   const [socket] = (await once(server, 'connection')) as [Socket];
   socket.on('error', () => {});
@@ -78,7 +81,7 @@ async function firstConnect(server: Server): Promise<string> {
   throw new Error('the client said nothing of itself');
 }
 
-/** What the true server answers to somebody who says the same. */
+/** The answer of the real server to a client that sends the same line. */
 async function answerTo(said: string, port: number): Promise<string> {
   const socket = connect(port, '127.0.0.1');
   for await (const line of createInterface({ input: socket })) {

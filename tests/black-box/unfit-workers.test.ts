@@ -51,7 +51,7 @@ function otherBuild(): string {
   return copy;
 }
 
-/** Runs the worker's command with a file system of 1 MiB in the place of petrel's cache. */
+/** Runs the worker's command with a file system of 1 MiB mounted at petrel's cache. */
 const onFullDisk = (home: string) => [
   'unshare',
   '-Urm',
@@ -94,11 +94,11 @@ const cases: readonly Case[] = [
 
 describe.each(cases)('a worker $what beside a good one', ({ what, code, recipe, worker }) => {
   it.skipIf(what === 'without room' && !namespaces)(
-    'leaves the run as it is, says why, and the run goes on with the good one',
+    'does not disturb the run and shows the reason, and the run continues on the good worker',
     async () => {
       const name = what.split(' ').at(-1) ?? '';
       second = await startSecondWorker(user, { name: 'odd-1', ...worker() });
-      // The good worker stands still, so that the odd one is offered every job.
+      // The good worker is stopped, so that the other worker is offered every job.
       const good = await seenWorker(user, 'local-1', () => true);
       process.kill(good.pid, 'SIGSTOP');
       try {

@@ -1,4 +1,4 @@
-/** A user id without an entry in passwd, as containers give them. */
+/** A user id without an entry in passwd, as in containers. */
 import {
   chownSync,
   copyFileSync,
@@ -16,7 +16,7 @@ import { finish, PetrelUser } from './petrel.ts';
 
 const uid = 54_321;
 const user = new PetrelUser();
-/** The machine's own home may be closed to that user: the servers are copied. */
+/** That user may not be able to read the machine's own home, so the servers are copied. */
 const home = realpathSync(mkdtempSync(join(tmpdir(), 'petrel-unknown-')));
 
 const petrel = (...words: string[]) => {

@@ -1,6 +1,6 @@
 /**
- * A user's files in and around a store are never removed or changed. The clock of the janitor is given by the times in
- * its own records, which are set back by a day.
+ * A user's files in and around a store are never removed or changed. The janitor takes the time from its own records,
+ * so the test sets those back by a day.
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -23,7 +23,7 @@ import { PetrelUser } from './petrel.ts';
 const user = new PetrelUser();
 const dayMs = 24 * 3_600_000;
 let runId = '';
-/** A store with one run that has ended, made in a folder of its own: the trees of users are put around a copy. */
+/** A store with one ended run, created in a separate folder. The tests put users' files around a copy of it. */
 const made = join(user.folder, 'made');
 
 beforeAll(async () => {
@@ -35,7 +35,9 @@ beforeAll(async () => {
 });
 afterAll(() => user.remove());
 
-/** A project folder that is a store without a marker, as `store: .` made it, known to petrel as its only store. */
+/**
+ * A project folder that is a store without a marker, as `store: .` created it, and the only store that petrel knows.
+ */
 function project(name: string): string {
   const folder = join(user.folder, name);
   execFileSync('cp', ['-a', made, folder]);
@@ -47,7 +49,7 @@ function project(name: string): string {
 
 type Tree = Readonly<Record<string, string>>;
 
-/** Every path below a folder with what it is: `file <content>`, `link <target>`, `folder`. */
+/** Every path below a folder with its kind and content: `file <content>`, `link <target>`, `folder`. */
 function treeOf(folder: string): Tree {
   const tree: Record<string, string> = {};
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
@@ -61,7 +63,7 @@ function treeOf(folder: string): Tree {
   return tree;
 }
 
-/** Times in the records of the janitor and of all files go back by two days. */
+/** Sets the times in the janitor's records and of all files back by two days. */
 function letDaysPass(folder: string): void {
   const before = new Date(Date.now() - 2 * dayMs);
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
@@ -74,7 +76,9 @@ function letDaysPass(folder: string): void {
   }
 }
 
-/** Two passes of the janitor with days between them, two without any grace, the removal of the run, and two more. */
+/**
+ * Two passes of the janitor with days between them, two without a grace period, the removal of the run, and two more.
+ */
 async function everyRemoval(folder: string): Promise<void> {
   await user.petrel('gc');
   letDaysPass(folder);
@@ -85,7 +89,7 @@ async function everyRemoval(folder: string): Promise<void> {
   for (let pass = 0; pass < 2; pass++) await user.petrel('gc', '--grace', '0s');
 }
 
-/** What of the user's tree is gone or changed. */
+/** Which of the user's files are missing or changed. */
 function lost(before: Tree, folder: string): readonly string[] {
   const after = treeOf(folder);
   return Object.keys(before).filter((path) => after[path] !== before[path]);
@@ -127,7 +131,7 @@ describe('a new store', () => {
     user.write('mixed/thesis.txt', 'three years of work');
     user.recipe('mixed.yaml', { store: join(user.folder, 'mixed') });
     const mixed = await user.petrel('run', 'mixed.yaml', '--detach');
-    expect(mixed.code, `a store was made beside thesis.txt: ${mixed.out}`).not.toBe(0);
+    expect(mixed.code, `a store was created beside thesis.txt: ${mixed.out}`).not.toBe(0);
     expect(mixed.err).toContain('it holds other files (thesis.txt)');
     expect(readdirSync(join(user.folder, 'mixed'))).toEqual(['thesis.txt']);
     const empty = join(user.folder, 'my-home');
@@ -190,7 +194,7 @@ describe('a hostile record', () => {
   });
 });
 
-/** Names that users choose, and names like petrel's. */
+/** Names that users choose, and names that look like petrel's. */
 const names = fc.constantFrom(
   ...['notes.txt', '.tmp-notes', '.tmp-0123', '.tmp-xyzxyzxyzxyzxyz0', '.git', 'llama-3-8b', 'train.jsonl', 'exp1'],
   ...['manifest.json', 'run.json', 'removed.json', 'model.safetensors', 'rows.jsonl', hex, hex.slice(1), `${hex}.json`],
@@ -211,7 +215,7 @@ function plant(folder: string, nodes: readonly (typeof node extends fc.Arbitrary
   const mine: Record<string, true> = {};
   for (const { path, what } of nodes) {
     const at = join(folder, path);
-    // A name that is taken, or a path through a file or a link, is left out.
+    // Leaves out a name that exists, and a path through a file or a link.
     if (lstatSync(at, { throwIfNoEntry: false }) !== undefined || !isPlain(folder, dirname(path))) continue;
     for (let parent = path; parent !== '.'; parent = dirname(parent)) {
       if (parent !== path && existsSync(join(folder, parent))) break;
@@ -226,7 +230,7 @@ function plant(folder: string, nodes: readonly (typeof node extends fc.Arbitrary
   return Object.fromEntries(Object.entries(tree).filter(([path]) => mine[path]));
 }
 
-/** Does the path consist of folders as far as it is there? */
+/** Does the path consist of folders, as far as it exists? */
 function isPlain(folder: string, path: string): boolean {
   if (path === '.') return true;
   const found = lstatSync(join(folder, path), { throwIfNoEntry: false });

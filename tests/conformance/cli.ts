@@ -1,4 +1,7 @@
-/** `npm run golden -- <folder> [--only <family,…>]`: evaluates reference data; exit 1 on any failure, 2 on bad usage. */
+/**
+ * `npm run golden -- <folder> [--only <family,…>]`: compares petrel with reference data. Exit code 1 when a case fails,
+ * 2 for wrong arguments.
+ */
 import { loadGolden } from './load.ts';
 import { evaluators } from './registry.ts';
 import { report } from './report.ts';

@@ -5,10 +5,10 @@ import type { Outcome, Tolerance } from './types.ts';
  * 0/1 matches a boolean. Objects inside a field must have exactly the wanted keys; at the top, extra keys are ignored.
  */
 export interface Comparison {
-  /** Empty when everything passed. The first few differences, each with its place. */
+  /** Empty when everything passed; otherwise the first few differences, each with its place. */
   readonly differences: readonly string[];
   readonly maxAbs: Extreme;
-  /** Over elements whose wanted size is above the absolute tolerance: a relative error of dust says nothing. */
+  /** Only over elements that are larger than the absolute tolerance: a relative error of a tiny value means nothing. */
   readonly maxRel: Extreme;
 }
 
@@ -99,7 +99,7 @@ class Comparer implements Comparison {
     return { abs, rel };
   }
 
-  /** 0 · NaN in the reference's backward pass: a NaN gradient where the mask is 0 may as well be 0. */
+  /** 0 · NaN in the reference's backward pass: where the mask is 0, a NaN gradient counts as 0. */
   #isGradientLeak(got: number, path: Path): boolean {
     if (got !== 0 || !String(path[0]).startsWith('grad')) return false;
     const [, row, column] = path;

@@ -6,7 +6,7 @@ import { evaluators } from './registry.ts';
 import { runFile } from './run.ts';
 
 const GOLDEN = fileURLToPath(new URL('../golden', import.meta.url));
-/** Templates are third-party texts and not copied into the repository. */
+/** The templates belong to third parties and are not copied into the repository. */
 const TEMPLATES_HOME = fileURLToPath(new URL('../../../shared/golden', import.meta.url));
 
 const files = await loadGolden(GOLDEN);

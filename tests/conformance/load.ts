@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { GoldenFile } from './types.ts';
 
-/** A reference file, where it lies, and what the report calls it (`advantages/grpo`, `models/qwen2`). */
+/** A reference file, its folder, and its name in the report (`advantages/grpo`, `models/qwen2`). */
 export interface LoadedFile {
   readonly label: string;
   /** The folder that holds the file: paths inside the file are relative to it. */
@@ -11,10 +11,10 @@ export interface LoadedFile {
 }
 
 /**
- * Every reference file of a folder laid out like tests/golden: `<family>/<name>.json` and `<family>/<name>/cases.json`,
- * in the order of their names. JSON files without `cases` (configs, tokenizers) are not reference files. `only` keeps
- * these families, or single files by label (`models/qwen2`); one that isn't there is an error, so that a typing mistake
- * never passes for success.
+ * Every reference file of a folder with the layout of tests/golden: `<family>/<name>.json` and
+ * `<family>/<name>/cases.json`, ordered by name. JSON files without `cases` (configs, tokenizers) are not reference
+ * files. `only` selects families, or single files by label (`models/qwen2`). An unknown one is an error, so that a
+ * typing mistake does not look like success.
  */
 export async function loadGolden(root: string, only?: readonly string[]): Promise<LoadedFile[]> {
   const families = await subfolders(root);

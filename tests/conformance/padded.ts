@@ -1,17 +1,17 @@
-/** The reference's padded (bs, T) matrices and ragged lists as the ragged rows of core/rl, and back. */
+/** Converts the reference's padded (bs, T) matrices and ragged lists to the ragged rows of core/rl, and back. */
 import { raggedRows, type RaggedRows } from '../../core/rl/ragged.ts';
 import type { GoldenCase } from './types.ts';
 
 /** Rows of numbers, flattened; NaN and infinities are strings in the files. */
 export function flatten(matrix: unknown): Float64Array {
-  return Float64Array.from(rowsOf(matrix).flat(), toNumber);
+  return Float64Array.from(matrixRows(matrix).flat(), toNumber);
 }
 
 export function rowLengths(matrix: unknown): number[] {
-  return rowsOf(matrix).map((row) => row.length);
+  return matrixRows(matrix).map((row) => row.length);
 }
 
-/** A padded or ragged matrix laid out as rows, with its mask. Padding stays inside the rows, with mask 0. */
+/** A padded or ragged matrix as rows, with its mask. Padding stays inside the rows, with mask 0. */
 export function maskedRows(mask: unknown): RaggedRows {
   return raggedRows(rowLengths(mask), flatten(mask));
 }
@@ -20,7 +20,7 @@ export function allRows(matrix: unknown): RaggedRows {
   return raggedRows(rowLengths(matrix));
 }
 
-/** Values over tokens as a matrix again. */
+/** Values per token as a matrix again. */
 export function unflatten(values_T: ArrayLike<number>, rows: RaggedRows): number[][] {
   const matrix: number[][] = [];
   for (let s = 0; s + 1 < rows.offsets_S1.length; s++) {
@@ -55,7 +55,7 @@ export function paramsOf(testCase: GoldenCase) {
   return fields(testCase.params);
 }
 
-function rowsOf(matrix: unknown): unknown[][] {
+function matrixRows(matrix: unknown): unknown[][] {
   if (!Array.isArray(matrix) || !matrix.every(Array.isArray)) throw new Error('expected a list of lists');
   return matrix as unknown[][];
 }

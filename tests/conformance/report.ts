@@ -37,7 +37,7 @@ function familyLines(family: string, files: readonly FileResult[]): string[] {
   return lines;
 }
 
-/** Optional cases of a file: a line with the counts, and one for each that didn't come out. */
+/** Optional cases of a file: a line with the counts, and one line for each that failed. */
 function optionalLines(file: FileResult): string[] {
   const optional = file.cases.filter((result) => result.status.startsWith('optional'));
   const skipped = file.cases.filter((result) => result.status === 'skipped');

@@ -2,7 +2,7 @@ import type { LoadedFile } from './load.ts';
 import { compareOutcome, largest, NO_ERROR, type Extreme } from './compare.ts';
 import type { Evaluator, GoldenCase, Tolerance } from './types.ts';
 
-/** What became of one case. Optional cases (`required: false`, `skip`) never count as failed. */
+/** The result of one case. Optional cases (`required: false`, `skip`) never count as failed. */
 export interface CaseResult {
   readonly name: string;
   readonly status: 'passed' | 'failed' | 'optional-passed' | 'optional-failed' | 'skipped';
@@ -14,7 +14,7 @@ export interface CaseResult {
 export interface FileResult {
   readonly label: string;
   readonly family: string;
-  /** False: no evaluator knows the file, and its required cases all count as failed. */
+  /** False: no evaluator accepts the file, and its required cases all count as failed. */
   readonly implemented: boolean;
   readonly cases: readonly CaseResult[];
 }
@@ -65,7 +65,7 @@ async function evaluateCase(testCase: GoldenCase, { file, folder }: LoadedFile, 
   }
 }
 
-/** Largest error over the cases of a file or family, its place prefixed by the case. */
+/** Largest error over the cases of a file or family; its place starts with the case. */
 export function worst(files: readonly FileResult[], which: 'maxAbs' | 'maxRel'): Extreme {
   let extreme = NO_ERROR;
   for (const file of files) {

@@ -1,6 +1,6 @@
 /**
- * What a reference file holds and what an evaluator of a family gives back. The format is described in
- * tests/golden/README.md and MODELS.md. One evaluator is one file in `families/` plus one line in `registry.ts`.
+ * The contents of a reference file, and the results of an evaluator. The format is described in tests/golden/README.md
+ * and MODELS.md. One evaluator is one file in `families/` plus one line in `registry.ts`.
  */
 
 export interface Tolerance {
@@ -15,7 +15,7 @@ export interface GoldenCase {
   readonly kind?: string;
   readonly params?: Readonly<Record<string, unknown>>;
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** Absent when `skip` is there. `{error: …}`: the input must be refused. */
+  /** Absent when `skip` is set. `{error: …}`: the input must be refused. */
   readonly expected?: Readonly<Record<string, unknown>>;
   readonly tolerance?: Tolerance;
   readonly required?: boolean;
@@ -28,16 +28,16 @@ export interface GoldenFile {
   readonly tolerance?: Tolerance;
   readonly required?: boolean;
   readonly cases: readonly GoldenCase[];
-  /** Anything else at the top of the file (`chat_template`, `base`, …). */
+  /** Other keys at the top of the file (`chat_template`, `base`, …). */
   readonly [key: string]: unknown;
 }
 
-/** What came out, under the names of `expected`. The harness compares every expected field; a missing one fails. */
+/** The results, under the names of `expected`. The harness compares every expected field; a missing one fails. */
 export type Outcome = Readonly<Record<string, unknown>>;
 
 export interface Evaluator {
   readonly family: string;
-  /** Does this evaluator know the file? A file that nobody knows is reported as `not implemented`. */
+  /** Does this evaluator accept the file? A file that no evaluator accepts is reported as `not implemented`. */
   handles(file: GoldenFile): boolean;
   /**
    * Computes one case. Throws when the input is refused (matches `expected.error`).

@@ -4,7 +4,7 @@ import { HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
 import type { S3Connection } from '../../infra/store/s3/client.ts';
 import { answer } from '../fault-proxy.ts';
 
-/** Handles conditional creates in the proxy. Of racing creates, the first two find no object, and both write. */
+/** Handles conditional creates in the proxy. When creates race, the first two find no object, and both write. */
 export function carelessCreate({ client }: S3Connection) {
   let looked = 0;
   let go = (): void => {};

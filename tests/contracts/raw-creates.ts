@@ -1,4 +1,4 @@
-/** Conditional creates over bare sockets: so the test decides when each byte is sent. */
+/** Conditional creates over bare sockets, so that the test decides when each byte is sent. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
@@ -32,7 +32,7 @@ export async function raceRawCreates(connection: S3Connection, url: string, coun
   return Promise.all(sockets.map(statusOf));
 }
 
-/** The request as the SDK would send it: stopped just before it goes out. */
+/** The request that the SDK would send, captured just before it is sent. */
 async function signed({ client }: S3Connection, command: PutObjectCommand): Promise<SignedRequest> {
   let request: unknown;
   command.middlewareStack.add(

@@ -55,7 +55,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
     let proxy: FaultProxy;
     let through: S3Connection;
     let store: Store;
-    /** The same place by another way. */
+    /** A second connection to the same place. */
     let witness: Store;
     beforeEach(async () => {
       proxy = await startFaultProxy(server.endpoint);
@@ -263,7 +263,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       proxy.seen();
       await ensureFences(home, store);
       expect(proxy.seen().filter((line) => line.startsWith('PUT'))).toHaveLength(32);
-      await ensureFences(home, store); // a known store is only tried: one object is written, read and removed
+      await ensureFences(home, store); // a known store is only tested briefly: one object is written, read and removed
       expect(proxy.seen().map((line) => line.split(' ')[0])).toEqual(['HEAD', 'PUT', 'GET', 'DELETE']);
       await proxy.close();
     });
@@ -300,7 +300,7 @@ export function s3Contract(name: string, start: (folder: string) => Promise<S3Se
       expect(await store.removeLeftovers?.(new Date(Date.now() - 60_000))).toBe(0);
       expect(await store.removeLeftovers?.(new Date(Date.now() + 60_000))).toBe(1);
       expect(await store.removeLeftovers?.(new Date(Date.now() + 60_000))).toBe(0);
-      await direct.client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId })); // it was there still
+      await direct.client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId })); // the upload still existed
     });
 
     it('lists and removes more than one page', async () => {

@@ -1,4 +1,7 @@
-/** A store as what it promises to be, a table of keys and bytes, and sequences of operations to hold a real one against it. */
+/**
+ * A model of a store, which is a table of keys and bytes, and sequences of operations that compare a real store with
+ * it.
+ */
 import fc from 'fast-check';
 import type { Store } from '../../core/ports.ts';
 
@@ -11,7 +14,7 @@ const objects = fc.constantFrom('1', 'a', 'ab', 'f/1', 'f/2', 'f/g/1', 'h/ü 1+&
 const folders = fc.constantFrom('f/', 'f/g/', 'h/');
 const body = fc.uint8Array({ maxLength: 40 });
 
-/** Keys are objects or folders, never both: nothing petrel writes lies under another object. */
+/** Each key is an object or a folder, never both: petrel writes nothing under another object. */
 export const operations: fc.Arbitrary<Operation[]> = fc.array(
   fc.oneof(
     fc.record({
@@ -34,7 +37,7 @@ export const operations: fc.Arbitrary<Operation[]> = fc.array(
   { maxLength: 14 },
 );
 
-/** Runs the operations on both, under `root`. Returns what differed, as texts. */
+/** Runs the operations on both, under `root`. Returns the differences as texts. */
 export async function runOnModel(store: Store, root: string, sequence: readonly Operation[]): Promise<string[]> {
   const table = new Map<string, Uint8Array>();
   const differences: string[] = [];
@@ -103,7 +106,7 @@ async function onStore(
     case 'children':
       return (await store.children(key)).filter(
         (name) => !name.endsWith('/') || [...table.keys()].some((one) => one.startsWith(operation.key + name)),
-      ); // a folder that was emptied may still show
+      ); // an empty folder may still be listed
   }
 }
 

@@ -9,7 +9,7 @@ import { operations, runOnModel } from './store-model.ts';
 const bytes = (text: string) => new TextEncoder().encode(text);
 const text = (data: Uint8Array | undefined) => (data === undefined ? undefined : new TextDecoder().decode(data));
 
-/** `open(again)`: a second handle on the same place, as another process has it. */
+/** `open(again)`: a second connection to the same place, as another process has it. */
 export function storeContract(
   name: string,
   open: () => Promise<{ readonly store: Store; readonly again: () => Promise<Store> }>,

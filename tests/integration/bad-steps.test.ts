@@ -8,7 +8,7 @@ afterAll(() => loop.remove());
 
 describe('an update without an optimiser step (seed 42)', () => {
   it('is recorded as skipped and changes nothing; after three in a row the run pauses, and continues after a resume', async () => {
-    // Finite scores whose spread is not: advantages are not numbers.
+    // Scores are finite, but their standard deviation overflows, so the advantages are not numbers.
     const huge = loop.scorer('huge', `return solutionStr.length % 2 === 0 ? 1e300 : -1e300;`);
     const run = await loop.start({
       reward: { custom_reward_function: { path: huge, deterministic: true } },
@@ -33,7 +33,7 @@ describe('an update without an optimiser step (seed 42)', () => {
     expect(made.map(({ update }) => update.after.badSteps)).toEqual([1, 2, 3]);
     expect(made.map(({ update }) => update.after.optimizerSteps)).toEqual([1, 2, 3]);
 
-    // A fresh trainer has to get there by the records: they are followed, not tried again.
+    // A new trainer replays the records: it follows their outcomes and does not attempt the steps again.
     await kill(loop.process('local-1'));
     await loop.resume(run);
     await loop.passes(run, 4);
@@ -43,7 +43,7 @@ describe('an update without an optimiser step (seed 42)', () => {
     });
     await loop.tell(run, 'stop');
     await loop.reaches(run, 'stopped');
-    // Positions share the state, and the checkpoint is that of the last one.
+    // These positions share one state, and the checkpoint belongs to the last of them.
     const head = await run.log.head();
     expect((await run.log.checkpoints()).map(({ record }) => [record.iteration, record.stateDigest])).toEqual([
       [head?.position, start?.startState],

@@ -1,4 +1,7 @@
-/** A run that continues with another recipe: shown, accepted, and valid from a new term on. Earlier iterations replay unchanged. */
+/**
+ * A run that continues with another recipe: the change is shown, accepted, and applied from a new term on. Earlier
+ * iterations replay unchanged.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -38,7 +41,7 @@ describe('resume with a changed recipe (seed 42)', () => {
       [2, 2],
     ]);
     expect((await verifyLedger(loop.store, run.runId, { deep: true })).faults).toEqual([]);
-    // The same as a run that was that long from the beginning.
+    // The result equals that of a run that had this length from the beginning.
     const whole = await loop.completed({ trainer: { total_training_steps: 6 } });
     expect(await loop.states(run)).toEqual(await loop.states(whole));
   });
@@ -51,7 +54,7 @@ describe('resume with a changed recipe (seed 42)', () => {
     });
     expect((await run.log.newestTerm())?.record.term).toBe(1);
     const before = await loop.states(run);
-    // Its trainer has to replay iterations 1 and 2, which were made with the old rate: there is no checkpoint of them.
+    // There is no checkpoint of iterations 1 and 2, so the trainer must replay them with the old rate.
     await kill(loop.process('local-1'));
     await petrel('resume', run.runId, '--from', '2', 'actor.optim.lr=0.001', '--accept', '--wait');
     const after = await loop.iterations(run);

@@ -37,7 +37,7 @@ afterAll(async () => {
   await loop.remove();
 });
 
-/** A run that is held after iteration k, with its checkpoints written. */
+/** A run that is stopped after iteration k, with its checkpoints written. */
 async function heldAt(k: number): Promise<StartedRun> {
   const run = await loop.create(recipe);
   arm({
@@ -69,14 +69,14 @@ function arm(fault: ArmedFault): void {
   renameSync(file, `${file}.json`);
 }
 
-/** Resolves when a process stands there. */
+/** Resolves when a process stops at the point. */
 async function standsAt(run: StartedRun, id: string): Promise<FiredFault> {
   const file = join(firedFolder(faults), `${id}.json`);
   await loop.until(run, `fault ${id}`, async () => existsSync(file));
   return JSON.parse(readFileSync(file, 'utf8')) as FiredFault;
 }
 
-/** Keeps a copy that is put back after the test, and harms the object. */
+/** Damages the object, and restores it from a copy after the test. */
 function hurt(key: string, how: Parameters<typeof harm>[2]): () => void {
   const put = keepCopy(loop.store, key);
   restore.push(put);
@@ -211,7 +211,7 @@ describe('a hole in the log (seed 42)', () => {
       'copy of the store',
     ],
   ])(
-    'pauses the run with its options when it lost %s, and resume goes on once it is back',
+    'pauses the run and names its options when %s is lost, and a resume continues the run once the object is back',
     async (_, keyOf, code, option) => {
       const run = await heldAt(4);
       for (const { key } of await run.log.checkpointNames())
@@ -245,7 +245,7 @@ describe('a replay with another result than the record (seed 42)', () => {
     const run = await heldAt(4);
     for (const { key } of await run.log.checkpointNames())
       if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
-    // As a machine of other arithmetic would have written it.
+    // The record as a machine with another arithmetic would have written it.
     const { key, record } = await needRecord(loop.store, keys.update(run.runId, 1, 4), updateRecord);
     writeFileSync(loop.store.localPath(key) ?? '', encodeRecord({ ...record, stateDigest: 'e'.repeat(64) }));
     await Promise.all([kill(loop.process('local-1')), kill(loop.process('control'))]);

@@ -102,7 +102,7 @@ describe('a running run (seed 42)', () => {
   });
 
   it('that is cancelled while responses grow frees their worker at once', async () => {
-    // Long enough that the worker hears of it before they are grown, however fast it is.
+    // Long enough that the worker gets the cancel before the responses are complete, on any machine.
     const run = await loop.start({
       ...recipe,
       data: { max_response_length: 48 },

@@ -7,7 +7,7 @@ import { decodeBatch } from '../../models/batch-tensors.ts';
 import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
 
-/** Everything that adds terms to the loss and steps to the update. */
+/** Settings that add all terms to the loss and several steps to the update. */
 const demanding: Tree = {
   data: { train_batch_size: 6 },
   actor: {
@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => loop.remove());
 
-/** What two equal runs must agree on. */
+/** The values on which two equal runs must agree. */
 const essence = ({ batch, update }: Iteration) => ({
   tensors: batch.tensors,
   draws: batch.draws,
@@ -56,7 +56,7 @@ describe('a deterministic run with mini-batches, two epochs, KL loss and entropy
     expect(await essences(apart)).toEqual(await essences(first));
     const runId = apart?.runId ?? '';
     const weights = (await loop.iterations(apart as StartedRun)).map(({ update }) => update.weightsDigest);
-    // Those of the last iteration are needed by nobody.
+    // No process needs the weights of the last iteration.
     const published = await Promise.all(
       weights.map(async (digest) => (await loop.store.head(keys.weights(runId, digest))) !== undefined),
     );
@@ -70,7 +70,7 @@ describe('a deterministic run with mini-batches, two epochs, KL loss and entropy
       expect(update.steps.map(({ taken }) => taken)).toEqual(Array.from({ length: 6 }, () => true));
       expect(batch.after.optimizerSteps - batch.before.optimizerSteps).toBe(6);
       const tensors = decodeBatch(await getBlob(loop.store, batch.runId, batch.tensors), 'batch');
-      // Sampled and recomputed log-probs are the same bits: one order of sums whatever the batch.
+      // Sampled and recomputed log-probs have the same bits, because the order of sums does not depend on the batch.
       expect(tensors.oldLogProbs_T).toEqual(tensors.rolloutLogProbs_T);
       expect(tensors.refLogProbs_T).toHaveLength(tensors.advantages_T.length);
       const [ref, old] = [tensors.refLogProbs_T, tensors.oldLogProbs_T];

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { AckPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
@@ -11,6 +11,7 @@ import { recordFormat } from '../../core/records/schema.ts';
 import {
   claimSubject,
   eventSubject,
+  jobConsumerFilter,
   jobStream,
   leaseSubject,
   presenceBucket,
@@ -56,7 +57,7 @@ let nc: NatsConnection;
 let store: Store;
 let dispatcher: Dispatcher;
 let runs = 0;
-/** What ends the workers of a test, each with a connection of its own. */
+/** Functions that stop the workers of a test; each worker has a separate connection. */
 const endings: (() => Promise<void>)[] = [];
 
 beforeAll(async () => {
@@ -76,7 +77,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A job whose input does not matter: the worker of these tests is a function. */
+/** A job whose input does not matter, because the worker of these tests is a function. */
 function job(settings: Record<string, unknown> = {}, runId = `dispatch-${++runs}`): JobRequest<'reward'> {
   const input: JobRequest<'reward'>['input'] = {
     trajectories: 't',
@@ -94,12 +95,12 @@ function job(settings: Record<string, unknown> = {}, runId = `dispatch-${++runs}
 
 interface TestWorker {
   readonly puller: Puller;
-  /** Run ids of the jobs that it began, in order. */
+  /** Run ids of the jobs that it started, in order. */
   readonly began: string[];
   readonly aloneness: boolean[];
 }
 
-/** A worker whose work is `handle`; its result object is written when that resolves. */
+/** A worker whose work is the function `handle`. The result object is written when it resolves. */
 async function work(
   name: string,
   handle: (message: JobMessage) => Promise<void>,
@@ -121,6 +122,7 @@ async function work(
     ticks: () => ++ticks,
     onFailure: () => {},
     onSuccess: () => {},
+    onTrouble: () => {},
     ...more,
     handle: async (message, _progress, alone) => {
       began.push(message.runId);
@@ -158,6 +160,40 @@ const patient = (onProgress?: WaitOptions['onProgress']): WaitOptions => ({
 });
 const waits = () => new Promise<void>((resolve) => setImmediate(resolve));
 
+describe('a queue that refuses to hand out jobs', () => {
+  it('is reported once, although the worker keeps trying; when the reason is gone it takes jobs', async () => {
+    const jsm = await ensureStreams(nc);
+    const profile = 'refused';
+    // A work queue allows one consumer for a subject.
+    await jsm.consumers.add(jobStream('reward'), {
+      durable_name: 'stranger',
+      filter_subject: jobConsumerFilter('reward', profile),
+      ack_policy: AckPolicy.Explicit,
+    });
+    const reasons: string[] = [];
+    let tries = 0;
+    const slots = new Slots(4);
+    const room = {
+      enter: () => {
+        tries += 1;
+        return slots.enter();
+      },
+      leave: () => slots.leave(),
+    };
+    const { began } = await work('refused', waits, {
+      profile,
+      room,
+      onTrouble: (error) => reasons.push(String(error)),
+    });
+    expect(await poll(async () => tries > 50, bounded)).toBe(true);
+    expect(reasons).toEqual([expect.stringContaining('consumer')]);
+    await jsm.consumers.delete(jobStream('reward'), 'stranger');
+    const request = { ...job(), profile };
+    await dispatcher.run(request, patient());
+    expect(began).toEqual([request.runId]);
+  });
+});
+
 describe('a job over NATS', () => {
   it('is published, claimed and done, and returns its result; an existing result needs no worker', async () => {
     const request = job();
@@ -172,7 +208,7 @@ describe('a job over NATS', () => {
     puller.stop();
     expect(await dispatcher.run(request, patient())).toEqual(result);
     expect(began).toEqual([request.runId]);
-    expect(await poll(async () => (await queued()) === 0, bounded)).toBe(true); // acknowledged a moment after the answer
+    expect(await poll(async () => (await queued()) === 0, bounded)).toBe(true); // acked after the answer
   });
 
   it('is done once for any number of waiters, and a waiter that leaves does not affect the others', async () => {
@@ -316,7 +352,7 @@ describe('the jobs of a cancelled run', () => {
     expect(await ends).toMatchObject([{ reason: { code: 'RunAtRest' } }, { reason: { code: 'RunAtRest' } }]);
     expect(await queued()).toBe(0);
     await expect(dispatcher.run(waiting, patient())).rejects.toMatchObject({ code: 'RunAtRest' });
-    // This worker does not listen to the note; a real one may have missed it.
+    // This worker does not subscribe to the note about cancelled runs; a real worker may miss the note.
     expect(await poll(() => notes.length >= 3, bounded)).toBe(true);
     told.unsubscribe();
     expect(notes.at(-1)).toEqual({ v: 1, runId: 'cancelled', cancelled: true });
@@ -355,7 +391,7 @@ describe('an invalid message', () => {
     ])
       nc.publish(subject, text);
     const { began } = await work('w1', () => release.wait);
-    // Its events come after the text: whoever was to stumble over it has.
+    // The events come after the invalid text, so a process that fails on the text would have failed by then.
     expect(await poll(() => began.length > 0 && seen.length > 0, bounded)).toBe(true);
     release.open();
     await answer;
@@ -438,7 +474,7 @@ describe('a worker', () => {
     for (let i = 0; i < 20; i++) await listWorkers(nc, timing);
     const { state } = await (await jetstreamManager(nc)).streams.info(`KV_${presenceBucket}`);
     expect(state.consumer_count, 'consumers that reading leaves behind').toBe(0);
-    await connection.close(); // as a machine that vanishes: no goodbye
+    await connection.close(); // like a machine that vanishes without closing its connection
     expect(
       await poll(async () => (await listWorkers(nc, timing)).every(({ worker }) => worker !== 'p1'), bounded),
     ).toBe(true);
@@ -452,7 +488,7 @@ describe('a worker', () => {
       { nc: workerNc, timing, home: folder, isKnownStore: () => true, die: () => {}, renew: () => {} },
     );
     await worker.start();
-    // The worker fails with ENAMETOOLONG, which no error class of ours tells. The dispatcher finds no result.
+    // The worker fails with ENAMETOOLONG, which is none of petrel's errors. The dispatcher finds no result.
     const blind: Store = new Proxy(store, {
       get: (target, name) => (name === 'get' ? async () => undefined : bound(target, name)),
     });
@@ -491,7 +527,7 @@ describe('a worker', () => {
       failuresInARow: 0,
       lacks: [{ what: 'the store file://elsewhere/store', error: { code: 'StoreUnusable' } }],
     });
-    await expect(dispatcher.run(job(), patient())).rejects.toThrow('a job of the stage reward'); // `unable` began it
+    await expect(dispatcher.run(job(), patient())).rejects.toThrow('a job of the stage reward'); // `unable` started the job
     await work('able', waits);
     expect((await answer).output.scores).toBe('able');
   });
@@ -516,12 +552,12 @@ describe('a worker', () => {
   });
 });
 
-/** What the worker says of itself, once it is so. */
+/** The worker's presence, once the condition holds. */
 function shownWith(name: string, is: (entry: Presence) => boolean) {
   return poll(async () => (await listWorkers(nc, timing)).find((entry) => entry.worker === name && is(entry)), bounded);
 }
 
-/** A worker process's own class, with the role reward. */
+/** The class of a worker process, with the role reward. */
 async function startedWorker(name: string, more: Partial<WorkerPorts> = {}): Promise<void> {
   const workerNc = await connectNats(server, name);
   const ports = {
@@ -556,7 +592,9 @@ async function consumer() {
 const deliveries = async () => (await consumer()).delivered.consumer_seq;
 const waitingPulls = async () => (await consumer()).num_waiting;
 
-/** Doubles a job's message, as a restored queue would. Resolves when it was delivered, sent back and delivered again. */
+/**
+ * Sends a job's message twice, as a restored queue would. Resolves when it was delivered, rejected and delivered again.
+ */
 async function redeliver(request: JobRequest<'reward'>): Promise<void> {
   const before = await deliveries();
   const jobId = jobIdOf('reward', request.input);

@@ -1,4 +1,4 @@
-/** The workflow alone: a real Temporal server, and activities that keep a run in memory. */
+/** The workflow alone: a real Temporal server, and activities that keep the state of a run in memory. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ import { startTemporal } from '../servers.ts';
 
 const suggestAfterEvents = 250;
 
-/** A run as the store would hold it. */
+/** The state of a run, as the store would hold it. */
 class RunInMemory {
   term = 0;
   position = 0;
@@ -31,7 +31,7 @@ class RunInMemory {
   recoveries = 0;
   validated: number[] = [];
   checkpoints: number[] = [];
-  /** Called by the stages; what it throws, they throw. */
+  /** Called by the stages; they throw its errors. */
   at: (stage: string, run: RunInMemory) => void | Promise<void> = () => {};
 
   constructor(iterations: number) {
@@ -86,7 +86,7 @@ const activities: Omit<Activities, 'fireSchedule'> = {
     return { batch: 'b' };
   },
   async update(ref) {
-    // As the real one: the desired state is read before the answer travels.
+    // Like the real activity: the desired state is read before the answer is sent.
     const { wish } = runOf(ref);
     const run = await reach(ref, 'update');
     if (run.pending) run.position += 1;
@@ -112,7 +112,7 @@ let connection: NativeConnection;
 let worker: Worker;
 let polling: Promise<void>;
 beforeAll(async () => {
-  // Activities that a workflow left alone report to nobody: the SDK warns of each.
+  // The SDK warns about each activity that its workflow abandoned.
   Runtime.install({ logger: new DefaultLogger('ERROR'), telemetryOptions: { logging: { filter: 'ERROR' } } });
   server = await startTemporal(folder, [`limit.historyCount.suggestContinueAsNew=${suggestAfterEvents}`]);
   client = await connectTemporalClient(server);
@@ -158,7 +158,7 @@ async function drive(
   return { run, tell, workflowId, outcome: client.workflow.getHandle(workflowId).result() as Promise<RunOutcome> };
 }
 
-/** Resolves at the n-th time that the run comes to a stage, and lets it go on when told. */
+/** Resolves when the run reaches a stage for the n-th time; the stage continues when the test allows it. */
 function stopAt(run: RunInMemory, stage: string, n = 1): { readonly reached: Promise<void>; readonly go: () => void } {
   let [go, arrive] = [() => {}, () => {}];
   const gate = new Promise<void>((resolve) => (go = resolve));
@@ -300,7 +300,7 @@ describe('the workflow of a run', () => {
         if (stage === 'recover') throw new PauseError('LogHole', 'a record is gone');
       };
     });
-    // The desired state cannot be read while a record is missing: it comes with its signal.
+    // The desired state cannot be read while a record is missing, so the signal carries it.
     await client.workflow.getHandle(`drive-${count}`).signal(desiredStateSignal, 'cancel');
     expect(await outcome).toEqual({ state: 'cancelled', position: 0 });
     expect(run.states.at(-1)).toBe('cancelled');

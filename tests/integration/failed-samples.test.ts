@@ -17,7 +17,7 @@ const scoredBy = (name: string, body: string, reward: Tree = {}, more: Tree = {}
   reward: { custom_reward_function: { path: loop.scorer(name, body) }, ...reward },
   ...more,
 });
-/** Counts the samples that one process of the scorer saw. */
+/** The number of samples that one process of the scorer has seen. */
 const counting = 'globalThis.seen = (globalThis.seen ?? 0) + 1;';
 
 async function outcomes(run: StartedRun) {

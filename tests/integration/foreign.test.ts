@@ -41,7 +41,7 @@ describe('a run of the stack', () => {
           .then(
             () => 1,
             () => 0,
-          ); // it has already ended
+          ); // the workflow has already ended
     }
     expect(answered).toBeGreaterThan(0);
     await loop.reaches(run, 'completed');
@@ -52,7 +52,7 @@ describe('a run of the stack', () => {
     const run = await loop.start({ trainer: { total_training_steps: 10 } });
     await foreign.workflow.getHandle(run.runId).signal(desiredStateSignal, 'cancel');
     await expect(foreign.workflow.getHandle(run.runId).query('live')).rejects.toThrow();
-    // The workflow knows its iterations once it has read the store.
+    // The workflow knows its iterations only after it has read the store.
     await expect
       .poll(() => loop.client.workflow.getHandle(run.runId).query('live'), { timeout: 20_000 })
       .toMatchObject({ iterations: 10 });

@@ -1,4 +1,7 @@
-/** A fork starts from a state of another run, repeats its numbers or not, and needs nothing of it later. */
+/**
+ * A fork starts from a state of another run. Without changes it repeats that run's numbers, and later it needs none of
+ * that run's objects.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyLedger } from '../../api/ledger/verify.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -33,7 +36,7 @@ describe('a fork (seed 42)', () => {
   it('without changes repeats the numbers of its origin, which may then be deleted', async () => {
     const origin = await loop.completed(recipe);
     const undisturbed = await loop.states(origin);
-    // There is no checkpoint of iteration 3: the trainer replays to it.
+    // There is no checkpoint of iteration 3, so the trainer replays up to it.
     const fork = await forked(origin.runId, '--from', '3');
     expect(await loop.states(fork)).toEqual(undisturbed.slice(3));
     expect((await fork.log.checkpointNames()).map(({ iteration }) => iteration)).toEqual([6, 4, 3]);

@@ -1,6 +1,6 @@
 /**
- * Full disks, on a small file system of its own: this file runs itself once more inside a user namespace, where it may
- * mount one. Skipped where the machine forbids such namespaces.
+ * Full disks, on a small separate file system. This file runs itself again inside a user namespace, where it may mount
+ * one. It is skipped where the machine forbids such namespaces.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -37,7 +37,7 @@ import { Injector } from '../inject.ts';
 import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 
-/** For two stacks and what they run, on a loaded machine: each step inside has its own bound. */
+/** Enough for two stacks and their runs on a loaded machine: each step inside has a limit of its own. */
 const wholeMs = 600_000;
 
 /** Folder of the small file system; set inside the namespace only. */
@@ -81,14 +81,14 @@ function inside(folder: string): void {
   };
   afterEach(() => rmSync(filler, { force: true }));
 
-  /** Less than is needed for new work. */
+  /** Fills the disk until less is free than new work needs. */
   function leave(bytes: number): void {
     rmSync(filler);
     const { bavail, bsize } = statfsSync(folder);
     expect(spawnSync('fallocate', ['-l', String(bavail * bsize - bytes), filler]).status).toBe(0);
   }
 
-  /** Leaves nothing. */
+  /** Fills the disk completely. */
   function fill(path = filler): void {
     const file = openSync(path, 'a');
     for (const size of [2 ** 20, 4096, 1]) {
@@ -166,11 +166,11 @@ function inside(folder: string): void {
     it('pauses with the reason, and continues to the same weights when there is space', async () => {
       const run = await loop.start(recipe);
       await loop.passes(run, 2);
-      // Its worker is stopped until the disk is full: a fast one might finish before that.
+      // Its worker is stopped until the disk is full, because a fast worker might finish before that.
       const worker = loop.process('local-1');
       signalProcess(worker, 'SIGSTOP');
       fill();
-      // With the servers' own files on the full disk, no record can be written before there is a little space.
+      // When the disk also holds the servers' files, no record can be written until a little space is free.
       if (place !== 'the store') leave(6 * 2 ** 20);
       expect(signalProcess(worker, 'SIGCONT')).toBe(true);
       const { reason } = await loop.reaches(run, 'paused');
@@ -194,7 +194,7 @@ function inside(folder: string): void {
         const control = loop.process('control');
         const refused = await poll(
           async () => {
-            fill(); // the ballast's room, and what servers give back
+            fill(); // the space of the ballast, and space that servers free
             return await loop.client.workflow
               .getHandle(run.runId)
               .signal(desiredStateSignal, 'run')
@@ -203,7 +203,7 @@ function inside(folder: string): void {
           { everyMs: 50, timeoutMs: patienceMs },
         );
         expect(refused).toBeDefined();
-        // It may end without the Temporal server, or wait for it: it is given the time for either.
+        // The command may end without the Temporal server, or wait for it: both get enough time.
         await poll(
           () => {
             fill();
@@ -255,7 +255,7 @@ function inside(folder: string): void {
     });
 
     it.each([{ room: 'later' }, { room: 'at-once' }])(
-      'goes on to the same weights, with a server that writes again (room: $room)',
+      'continues to the same weights, and the server writes again (room: $room)',
       async ({ room }) => {
         const before = loop.process('nats');
         injector.arm({ id: room, point: 'publish.before', facts: { iteration: 3, stage: 'rollout' }, action: 'stand' });
@@ -287,7 +287,7 @@ function inside(folder: string): void {
       return health.writeError().finally(() => health.close());
     }
 
-    /** The end of a file's last block takes a few messages more. */
+    /** A few more messages fill the last block of the file. */
     async function refusesMessages(): Promise<void> {
       const subject = jobSubject('rollout', 'nobody', 'filler', 'filler');
       const refused = () =>

@@ -1,7 +1,7 @@
 /**
- * Workflows that run while petrel is upgraded continue with the new code. So the new code must make the
- * decisions of the old histories. `npm run record:histories` records one of each kind of run as a new version; stored
- * ones are never changed.
+ * Workflows that run during an upgrade of petrel continue with the new code, so the new code must make the decisions of
+ * the old histories. `npm run record:histories` records a history of each kind of run as a new version. Stored
+ * histories are never changed.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -74,7 +74,7 @@ describe.runIf(version !== undefined)(`recording histories as version ${version}
   }
 
   async function recordEnded(name: string, run: StartedRun): Promise<void> {
-    await loop.ended(run).catch(() => undefined); // a run that failed has a history too
+    await loop.ended(run).catch(() => undefined); // a failed run has a history too
     await record(name, run);
   }
 

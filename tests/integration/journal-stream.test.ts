@@ -23,7 +23,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** The journal of one worker, and how often it learned that entries were lost. */
+/** The journal of one worker, and how often it was told that entries were lost. */
 async function worker(incarnation: string) {
   const nc = await connectNats(server, incarnation);
   connections.push(nc);
@@ -35,7 +35,7 @@ async function worker(incarnation: string) {
 describe('the stream of the journal', () => {
   it('returns all entries of a job, from all workers, in order, until the job is done', async () => {
     const [a, b] = [await worker('a'), await worker('b')];
-    expect(await a.journal.read('run', 'job')).toEqual([]); // and the stream is declared
+    expect(await a.journal.read('run', 'job')).toEqual([]); // this declares the stream
     expect(await b.journal.read('run', 'job')).toEqual([]);
     a.journal.publish('run', 'job', 'one', 1);
     await a.journal.settled();
@@ -80,7 +80,7 @@ describe('the stream of the journal', () => {
     await cut;
     const before = process.memoryUsage().rss;
     const text = 'x'.repeat(500_000);
-    for (let i = 0; i < 2_000; i++) a.journal.publish('run', 'offline', text, 1); // a gigabyte
+    for (let i = 0; i < 2_000; i++) a.journal.publish('run', 'offline', text, 1); // 1 GB
     expect(process.memoryUsage().rss - before).toBeLessThan(300 * 1024 * 1024);
     await server.restart();
     expect(await poll(async () => a.told.losses > 0, bounded)).toBe(true);

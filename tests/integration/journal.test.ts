@@ -21,7 +21,7 @@ import type { StartedRun } from '../loop-under-test.ts';
 import { longRecipe, makeLongModel } from '../long-model.ts';
 import { kill } from '../stack-under-test.ts';
 
-/** Where in a response the workers are killed: well beyond 100 tokens, well before 512. */
+/** The position in a response at which the workers are killed: far above 100 tokens, far below 512. */
 const killedAt = 200;
 
 const loop = new LoopUnderTest();
@@ -38,7 +38,7 @@ interface Rollouts {
   readonly resumedSamples: number;
   readonly resumedTokens: number;
   readonly decodedTokens: number;
-  /** Of the fastest job. */
+  /** Speed of the fastest job. */
   readonly tokensPerSecond: number;
 }
 
@@ -104,7 +104,7 @@ async function journalOf(runId: string, draw: unknown): Promise<JournalMessage[]
 
 describe('with responses of 512 tokens', () => {
   it.each(['sample-1', 'sample-2'])(
-    '%s is killed: others go on with its samples, and decode at most a second of them again',
+    '%s is killed: other workers continue its samples, and decode at most a second of them again',
     async (victim) => {
       inject.arm({
         id: victim,
@@ -159,7 +159,7 @@ describe('with responses of 512 tokens', () => {
     await loop.reaches(run, 'completed');
     const rollouts = await rolloutsOf(run);
     expect([rollouts.trajectories, rollouts.states]).toEqual([undisturbed.trajectories, undisturbed.states]);
-    // One sample was contradicted from its first token on: only this one starts from its first token.
+    // One sample differed from its first token on, so only this one is generated again from its start.
     expect(await loop.said(run, /resumed 7 of 8 samples/)).toHaveLength(1);
     expect(
       await loop.said(
@@ -187,7 +187,7 @@ function forked({ runId, jobId, weights, arithmetic, segments }: JournalMessage)
   return journalMessage.parse(JSON.parse(texts[0] ?? ''));
 }
 
-/** The lowest bit of a log-prob of the second sample. */
+/** Flips the lowest bit of a log-prob of the second sample. */
 function bitFlipped(message: JournalMessage): JournalMessage {
   const [, segment] = message.segments;
   if (segment === undefined) throw new Error('the first message has segments');

@@ -12,7 +12,7 @@ it('a request to a server that is killed fails at once, and the link reports whe
   const nc = await connectNats(server, 'link');
   try {
     const link = linkOf(nc);
-    nc.subscribe('silence'); // somebody who hears, and never answers
+    nc.subscribe('silence'); // a server that accepts connections and never answers
     const back = new Promise<void>((resolve) => link.onBack(resolve));
     const lost = expect(link.orLost(nc.request('silence', '', { timeout: 60_000 }))).rejects.toMatchObject({
       code: 'NatsLost',

@@ -1,4 +1,4 @@
-/** Runs of many iterations: histories that stay small, and continue as new with nothing lost. */
+/** Runs of many iterations: their histories stay small, and they continue as new without loss. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DesiredState } from '../../core/run-states.ts';
 import { desiredStateSignal } from '../../core/wire/workflow.ts';
@@ -9,7 +9,7 @@ import type { StartedRun } from '../loop-under-test.ts';
 
 const limitBytes = 12 * 1024;
 const iterations = 60;
-/** Less than one execution of the workflow drives, so that nothing continues as new. */
+/** Fewer iterations than one execution of the workflow drives, so that it never continues as new. */
 const undisturbedIterations = 45;
 const loop = new LoopUnderTest();
 beforeAll(() => loop.up());
@@ -47,7 +47,7 @@ describe('the history of an iteration', () => {
     const [few, many] = measured;
     expect(many?.encodedBytes).toBeLessThanOrEqual(limitBytes);
     expect(many?.jsonBytes).toBeLessThanOrEqual(limitBytes);
-    // The digits of a count.
+    // The difference allows for the digits of a count.
     expect((many?.largestEvent ?? 0) - (few?.largestEvent ?? 0)).toBeLessThanOrEqual(8);
   });
 });
@@ -81,7 +81,7 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
     const pump = signals();
     for (let boundary = 0; boundary < 4; boundary++) {
       const before = await execution();
-      // The signal is on its way when the workflow is about to continue, at it, or just after.
+      // The signal arrives shortly before the workflow continues as new, during it, or just after.
       await loop.passes(run, ((await run.log.head())?.position ?? 0) + 4 + (boundary % 2));
       await loop.tell(run, 'pause');
       await loop.reaches(run, 'paused');
@@ -124,7 +124,7 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
     expect((await loop.statuses(run)).at(-1)).toBe('completed');
   });
 
-  /** How often a workflow task was done again, since a signal came in while it ran. */
+  /** How often a workflow task was repeated because a signal arrived while it ran. */
   async function refusedEnds(): Promise<number> {
     const histories = await Promise.all(
       [...executions].map((id) => loop.client.workflow.getHandle(run.runId, id).fetchHistory()),
@@ -133,7 +133,10 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
       .length;
   }
 
-  /** A signal every few milliseconds, so that some come in while the workflow ends its execution. They carry the state that is desired already. */
+  /**
+   * Sends a signal every few milliseconds, so that some arrive while the workflow ends its execution. The signals carry
+   * the present desired state.
+   */
   function signals() {
     let sent = 0;
     let running = true;

@@ -1,4 +1,4 @@
-/** The table of metrics has every name that real runs report, and no other. */
+/** The table of metrics contains every name that real runs report, and no other. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inTable, listedMetrics, metricNames, metricRows } from '../../api/runs/metric-rows.ts';
 import { METRICS, metricInfo } from '../../core/metrics.ts';
@@ -45,7 +45,7 @@ describe('metrics', () => {
     const made = await iterationsOf(runs[1]);
     expect(made.map(({ update }) => Number(update.metrics['actor/entropy']) > 0)).toEqual([true, true]);
     expect(made[0]?.update.metrics).not.toHaveProperty('actor/entropy_loss');
-    // With several steps the batch is made with it, and the first step's forward pass would see a part of the batch only.
+    // With several steps the batch record has it, because the first step's forward pass sees only a part of the batch.
     const [first] = await iterationsOf(runs[0]);
     expect(Number(first?.batch.metrics['actor/entropy'])).toBeGreaterThan(0);
     expect(first?.update.metrics).not.toHaveProperty('actor/entropy');

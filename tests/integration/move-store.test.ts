@@ -1,4 +1,4 @@
-/** A run that moves to another store, by the commands of docs/operations.md: the page is read, and its lines are run. */
+/** Moves a run to another store by the commands of docs/operations.md: the test reads the page and runs its lines. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ let server: S3Server;
 let undisturbed: string[];
 beforeAll(async () => {
   server = await startSeaweed(join(loop.home, 'seaweed'));
-  server.use(''); // the stack finds it from its start
+  server.use(''); // the stack finds the store when it starts
   await loop.up();
   const run = await loop.start(recipe);
   await loop.reaches(run, 'completed');
@@ -36,7 +36,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** The lines of the shell block that has this text, with values for the words in angle brackets. */
+/** The lines of the shell block that contains this text, with values in place of the words in angle brackets. */
 function documented(sign: string, words: Readonly<Record<string, string>>): string[] {
   const blocks = [...readFileSync(join(packageRoot(), 'docs/operations.md'), 'utf8').matchAll(/```sh\n(.*?)```/gs)].map(
     ([, block]) => block ?? '',
@@ -55,7 +55,7 @@ async function act(line: string): Promise<void> {
   else execFileSync('sh', ['-c', line]);
 }
 
-/** What `aws s3 sync` does: every file becomes an object that knows nothing of petrel. */
+/** Does what `aws s3 sync` does: every file becomes an object, without petrel's metadata. */
 async function sync(folder: string, url: string): Promise<void> {
   const { client } = await server.connect();
   const prefix = url.replace(`s3://${testBucket}/`, '');
@@ -73,11 +73,11 @@ async function sync(folder: string, url: string): Promise<void> {
 async function begun(): Promise<StartedRun> {
   const run = await loop.start(recipe);
   await loop.passes(run, 2);
-  loop.runs.delete(run); // its ledger is proven where it goes
+  loop.runs.delete(run); // its ledger is verified in the new store
   return run;
 }
 
-/** The run in its new store has the whole history, and no object of it names a store. */
+/** The run in its new store has the whole history, and none of its objects names a store. */
 async function expectMoved({ runId }: StartedRun, url: string): Promise<void> {
   const store = await openStore(url);
   const moved = { runId, log: new RunLog(store, runId) };

@@ -17,7 +17,7 @@ import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { longRecipe, longResponse, makeLongModel } from '../long-model.ts';
 
-/** Where in a response a rollout worker is told to leave. */
+/** The position in a response at which a rollout worker is told to leave. */
 const toldAt = 200;
 
 const loop = new LoopUnderTest();
@@ -30,7 +30,7 @@ let model: string;
 interface MetadataService {
   readonly endpoint: string;
   readonly server: Server;
-  /** `spot/instance-action`; absent: the machine stays. */
+  /** The answer for `spot/instance-action`; absent: no notice. */
   action: string | undefined;
 }
 
@@ -73,7 +73,7 @@ async function metadataService(): Promise<MetadataService> {
   return service;
 }
 
-/** The process reaches the armed point, is told to leave while it is stopped there, and continues. */
+/** Stops the process at the armed point, tells it to leave, and resumes it. */
 async function whenItStands(id: string, tell: (process: ProcessIdentity) => void): Promise<void> {
   tell(await standing(id));
   inject.disarmAll();
@@ -85,7 +85,10 @@ async function standing(id: string, signal = AbortSignal.timeout(patienceMs)): P
   return identity;
 }
 
-/** As `whenItStands`, then token by token until it says that it leaves: word of it comes in time to the fastest machine too. */
+/**
+ * Like `whenItStands`, and then stops at each token until the worker reports that it leaves, so that even a fast worker
+ * gets the notice in time.
+ */
 async function whenItStandsAndGoesOnSlowly(worker: string, tell: (process: ProcessIdentity) => void): Promise<void> {
   let process = await standing(worker);
   tell(process);
@@ -106,7 +109,7 @@ async function whenItStandsAndGoesOnSlowly(worker: string, tell: (process: Proce
   inject.disarmAll();
 }
 
-/** It said that it leaves, and then ended by itself. */
+/** The worker reported that it leaves, and then ended by itself. */
 async function left(run: StartedRun, worker: string, restarts: number): Promise<void> {
   const told = performance.now();
   await loop.until(run, `${worker} has left`, async () => (inject.child(worker)?.restarts ?? 0) > restarts);
@@ -147,7 +150,7 @@ describe('a rollout worker that is told to leave during its samples', () => {
     await loop.reaches(run, 'completed');
     expect(back).toMatch(new RegExp(`^warn ${worker}: rollout rollout-\\w+: requeued: ${reason}`));
     const [resumed] = await loop.said(run, /resumed 8 of 8 samples, \d+ tokens/);
-    // All that it had decoded, up to the moment when it heard of it: seven of its samples were this far at least.
+    // All tokens that it had decoded when it got the notice: at least seven of its samples had this length.
     expect(Number(/(\d+) tokens/.exec(resumed ?? '')?.[1])).toBeGreaterThanOrEqual(6 * (toldAt - 1));
     const [first] = await loop.iterations(run);
     const timings = first?.batch.timings ?? {};
@@ -158,7 +161,7 @@ describe('a rollout worker that is told to leave during its samples', () => {
   });
 });
 
-/** 16 samples a batch. */
+/** A batch has 16 samples. */
 const responseTokens = (metrics: Readonly<Record<string, number | string>>) =>
   Math.round(16 * Number(metrics['response_length/mean']));
 

@@ -1,4 +1,4 @@
-/** What `petrel plan` says of memory and disk, compared with a run. */
+/** Compares what `petrel plan` says about memory and disk with a run. */
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { saveRandomModel } from '../random-model.ts';
 const user = new PetrelUser();
 afterAll(() => user.remove());
 
-/** 27 million parameters: its buffers are most of the process. */
+/** 27 million parameters, so that its buffers are most of the process's memory. */
 const sizes = {
   hidden_size: 512,
   intermediate_size: 1536,
@@ -19,7 +19,7 @@ const sizes = {
   max_position_embeddings: 64,
 };
 
-/** How far the estimate may be from the peak, either way. */
+/** Largest allowed factor between the estimate and the peak, in both directions. */
 const factor = 1.5;
 
 interface Plan {
@@ -41,7 +41,7 @@ it('the estimate is within a factor of 1.5 of the peak of a run', { timeout: 300
   expect(bytesBelow(join(user.home, 'store')) / plan.disk.bytes).toBeCloseTo(1, 1);
 });
 
-/** Worker processes of this home's stack. */
+/** Worker processes of the stack of this home. */
 function workers(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -51,12 +51,12 @@ function workers(): number[] {
         const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
         return words.includes('workers/main') && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(user.home);
       } catch {
-        return false; // it has ended
+        return false; // the process has ended
       }
     });
 }
 
-/** Most resident memory that the process ever had. */
+/** Peak resident memory of the process. */
 function peakBytes(pid: number): number {
   return Number(/^VmHWM:\s*(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024;
 }
@@ -78,7 +78,7 @@ it('--measure gives seconds and tokens of an iteration, and leaves nothing behin
   const { responses, seconds = 0, tokensPerSecond = 0, iterationSeconds = 0, runSeconds = 0 } = measured;
   expect(responses).toBe(32);
   expect(seconds).toBeGreaterThan(0);
-  // 32 sequences of 2 tokens at least, and of 14 at most.
+  // 32 sequences of 2 to 14 tokens each.
   expect((tokensPerSecond * seconds) / 32).toBeGreaterThan(2);
   expect((tokensPerSecond * seconds) / 32).toBeLessThanOrEqual(14);
   expect(runSeconds).toBeCloseTo(50 * iterationSeconds, 6);

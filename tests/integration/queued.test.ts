@@ -34,7 +34,7 @@ describe('two runs on one trainer (seed 42)', () => {
     await loop.tell(first, 'stop');
     await loop.reaches(first, 'stopped');
     await loop.reaches(second, 'completed');
-    // Neither disturbed the other: the same recipe gave the same states.
+    // The runs did not disturb each other: the same recipe gave the same states.
     expect(await loop.states(second)).toEqual((await loop.states(first)).slice(0, 3));
   });
 

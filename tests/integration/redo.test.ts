@@ -22,7 +22,7 @@ const petrel = (...words: string[]) => runWords(loop.home, words);
 const drawsOf = async (run: StartedRun) =>
   (await loop.iterations(run)).map(({ batch }) => batch.draws.map(({ draw }) => draw));
 
-/** The run's states, after its ledger was verified. */
+/** Verifies the run's ledger and returns its states. */
 async function provenStates(run: StartedRun): Promise<string[]> {
   expect((await verifyLedger(loop.store, run.runId, { deep: true })).faults).toEqual([]);
   return loop.states(run);

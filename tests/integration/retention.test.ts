@@ -16,7 +16,7 @@ const recipe = (keep: number | null) => ({
   trainer: { total_training_steps: iterations, save_freq: 2, test_freq: 4, max_actor_ckpt_to_keep: keep },
 });
 const blobs = async (run: StartedRun) => (await loop.store.children(keys.blobs(run.runId))).length;
-/** Two passes without a grace: what the first marks the second removes. */
+/** Two passes without a grace period: the second removes what the first has marked. */
 const sweepTwice = async () => {
   for (let pass = 0; pass < 2; pass++) {
     const { runs } = await sweepStore(loop.store, { now: new Date(), graceMs: 0 });

@@ -1,4 +1,4 @@
-/** Two stacks, each in its own home, and one run: moving it, taking it over, and a stack that comes back late. */
+/** Two stacks, each with a separate home, and one run: the run is moved or taken over, and a stack returns late. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync } from 'node:fs';
@@ -50,7 +50,7 @@ async function expectProven(run: StartedRun): Promise<void> {
   expect(await loop.states(run)).toEqual(undisturbed);
 }
 
-/** The run in a copy of the store, which the first machine knows nothing of. */
+/** The run in a copy of the store that the first machine does not know. */
 async function copied({ runId }: StartedRun, name: string): Promise<StartedRun> {
   const folder = join(other.home, name);
   cpSync(join(loop.home, 'store'), folder, { recursive: true });

@@ -23,7 +23,7 @@ afterAll(async () => {
   await loop.remove();
 });
 
-/** Where the next time of a schedule that fires every two seconds is seen to start a run that ends. */
+/** Resolves when a schedule that fires every two seconds has started one more run, and that run has ended. */
 async function continues(log: ScheduleLog): Promise<void> {
   const from = new Date().toISOString();
   const run = await schedules.until(`a time of ${log.name} after ${from}`, async () =>
@@ -62,7 +62,7 @@ describe('when the control process dies at a time of the schedule', () => {
     [1, 'before it decides', { point: 'decide.before', facts: { kind: 'firing' } }],
     [2, 'when it has decided and the run does not exist', { point: 'decide.after', facts: { kind: 'firing' } }],
     [3, 'when the run is claimed and empty', { point: 'decide.after', facts: { kind: 'run' } }],
-  ] as const)('(%i) %s, exactly one run comes of it', async (n, _when, place) => {
+  ] as const)('(%i) %s, exactly one run is started', async (n, _when, place) => {
     const id = `control-${n}`;
     const name = `dies-${n}`;
     const log = await schedules.add(name, short, '--every', '1d');

@@ -3,7 +3,7 @@ import type { WorkerPool } from '../../infra/stack/index.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 
-/** Two trainers, but one process that samples for both runs and one that scores. */
+/** Two trainers, but only one process that samples for both runs and one that scores for both. */
 const pools: readonly WorkerPool[] = [
   { name: 'train', count: 2, roles: ['trainer'], threads: 1 },
   { name: 'sample', count: 1, roles: ['rollout'], threads: 1 },

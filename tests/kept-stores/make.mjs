@@ -31,10 +31,10 @@ if (checkout === undefined || archive === undefined) throw new Error(usage);
 const place = '/tmp/kept';
 const work = join(place, 'work');
 const store = join(place, 'store');
-/** A step that has not happened after this time never will. */
+/** A step that has not happened after this time never will happen. */
 const patienceMs = 120_000;
 
-/** A petrel home with a stack of its own; `faults` is the folder that its processes read armed faults from. */
+/** A petrel home with a separate stack. `faults` is the folder from which its processes read armed faults. */
 class Stack {
   constructor(name) {
     this.home = join(place, name);
@@ -46,7 +46,7 @@ class Stack {
     symlinkSync(join(machineHome, 'toolchain'), join(this.home, 'toolchain'));
   }
 
-  /** Runs a command to its end and returns what it printed. Throws when it fails. */
+  /** Runs a command to its end and returns its output. Throws when it fails. */
   petrel(...words) {
     const { status, stdout, stderr } = this.try(...words);
     if (status !== 0) throw new Error(`petrel ${words.join(' ')} ended with ${status}\n${stdout}\n${stderr}`);
@@ -59,7 +59,7 @@ class Stack {
     return spawnSync(process.execPath, [join(checkout, 'cli/bin.mjs'), ...words], { cwd: work, env, encoding: 'utf8' });
   }
 
-  /** Starts a run and returns when one of its processes stands still at the fault point. */
+  /** Starts a run, and returns when one of its processes is stopped at the fault point. */
   async runTo(fault, ...words) {
     const id = words.join('-').replaceAll(/[^\w.-]/g, '_');
     writeFileSync(join(this.faults, 'armed', `${id}.json`), JSON.stringify({ id, action: 'stand', ...fault }));
@@ -69,14 +69,14 @@ class Stack {
     return await until(`fault ${id} written`, () => readWhole(fired)?.pid);
   }
 
-  /** Gives a command to a run that stands still, lets it go on, and returns when it is in the state. */
+  /** Gives a command to a stopped run, resumes it, and returns when it has the state. */
   async endAs(state, command, name, pid) {
     this.petrel(...command, name);
     process.kill(pid, 'SIGCONT');
     await until(`${name} ${state}`, () => JSON.parse(this.petrel('status', name, '--json')).state === state);
   }
 
-  /** SIGKILL to every process, the supervisor stopped first so that it brings nobody back. */
+  /** Sends SIGKILL to every process. The supervisor is stopped first, so that it starts none again. */
   killEverything() {
     const { pid, children } = JSON.parse(readFileSync(join(this.home, 'stack/stack.json'), 'utf8'));
     process.kill(pid, 'SIGSTOP');
@@ -85,7 +85,7 @@ class Stack {
   }
 }
 
-/** Undefined while the file is not whole. */
+/** Undefined while the file is incomplete. */
 function readWhole(file) {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
@@ -158,7 +158,7 @@ function makeRecipes() {
   });
 }
 
-/** Everything but the runs that are killed: a stack that is up goes on with those. */
+/** All steps except the killed runs, because a running stack would continue those. */
 async function makeEnded(stack) {
   stack.petrel('model', 'init', 'config', '--out', 'model');
   stack.petrel('run', 'grpo.yaml', '--name', 'grpo-completed', '--wait');
@@ -184,7 +184,7 @@ async function makeEnded(stack) {
   await endInIteration3(stack, 'grpo-cancelled', 'cancelled', 'cancel', '--yes');
 }
 
-/** What a store needs whose arithmetic nobody has any more. */
+/** Runs for a store whose arithmetic no build has any longer. */
 async function makeFew(stack) {
   stack.petrel('model', 'init', 'config', '--out', 'model');
   stack.petrel('run', 'grpo.yaml', '--name', 'grpo-completed', '--wait');
@@ -214,7 +214,7 @@ async function makeKilledLessons(stack) {
   stack.killEverything();
 }
 
-/** Every file of the store that names a place or this machine. */
+/** Every file of the store that contains a path or a name of this machine. */
 function strayPlaces() {
   const hostname = execFileSync('hostname', { encoding: 'utf8' }).trim();
   const found = spawnSync('grep', ['-rlaE', `${hostname}|/root|/home/|/work/|${checkout}`, store], {

@@ -1,4 +1,7 @@
-/** The typed lint rule sees every promise that nobody awaits. Biome 2.6 missed those of libraries and of lists, hence oxlint. */
+/**
+ * The typed lint rule reports every promise that is not awaited. Biome 2.6 missed promises of libraries and lists, so
+ * oxlint is used.
+ */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * Twelve promises that nobody awaits, one a line, each after `// floating`: promises of this project, of Node, of
- * interfaces, in lists, maps and conditions. `npm run lint` must see each one; floating-promises.test.ts checks that it does.
+ * Twelve promises that are not awaited, one per line, each after `// floating`: promises of this project, of Node, of
+ * interfaces, in lists, maps and conditions. `npm run lint` must report each of them; floating-promises.test.ts checks
+ * this.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,4 +1,4 @@
-/** The calls that record.c wrote down, in the order in which they began. */
+/** The calls that record.c recorded, in the order of their start. */
 
 export type Request =
   | { readonly type: 'mkdir' | 'rmdir' | 'unlink'; readonly path: string }
@@ -8,10 +8,10 @@ export type Request =
   | { readonly type: 'sync'; readonly inode: string }
   | { readonly type: 'sync-folder'; readonly path: string };
 
-/** A call that did not fail. `begin` and `end` are lines of the recording; one whose process was killed has no end. */
+/** A call that succeeded. `begin` and `end` are lines of the recording. A call whose process was killed has no end. */
 export type Call = Request & { readonly begin: number; readonly end: number };
 
-/** What a user had been told when the recording had come to this line. */
+/** What the user had been told up to this line of the recording. */
 export interface Mark {
   readonly line: number;
   readonly told: string;
@@ -28,7 +28,7 @@ interface Begun {
   readonly line: number;
 }
 
-/** Throws for a call that the disk model does not know. */
+/** Throws for a call that the model of the disk does not know. */
 export function parseRecording(text: string): Recording {
   const begun = new Map<string, Begun>();
   const calls: Call[] = [];
@@ -75,5 +75,5 @@ function requestOf([name = '', first = '', second = '']: readonly string[], resu
   }
 }
 
-/** Without double slashes, and none at the end. */
+/** Without double slashes, and without a slash at the end. */
 const plain = (path: string): string => path.replaceAll(/\/+/g, '/').replace(/\/$/, '');

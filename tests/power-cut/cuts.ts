@@ -1,4 +1,4 @@
-/** The states that a recording's disk may be in after a power cut: a few for every line, each of them once. */
+/** The states that the disk of a recording may have after a power cut: several for each line, each state once. */
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import type { Recording } from './calls.ts';
@@ -7,15 +7,15 @@ import type { Disk, DiskState, Spared } from './disk.ts';
 export interface Cut {
   /** The cut came after this line of the recording. */
   readonly line: number;
-  /** What it spared of what was not synced. */
+  /** Which changes survived although they were not synced. */
   readonly spared: string;
   readonly state: DiskState;
 }
 
 /**
- * All of them are far too many. At every line: everything survives that was not synced, nothing does, only names do (files
- * are empty, or zeros), all folders but one do, only one folder does; and `random` combinations that `seed` chooses. Of equal states the
- * latest cut is kept: most had been told by then.
+ * There are too many states to test all. For every line these are tested: all unsynced changes survive; none do; only
+ * names do (files are empty, or zeros); all folders but one do; only one folder does; and `random` combinations chosen
+ * by `seed`. Of equal states the latest cut is kept, because the user had been told the most by then.
  */
 export function cutsOf(disk: Disk, recording: Recording, seed: number, random = 2): Cut[] {
   const cuts = new Map<string, Cut>();
@@ -52,7 +52,7 @@ function* choices(disk: Disk, line: number, seed: number, random: number): Gener
   }
 }
 
-/** Temporary files are read by nobody. */
+/** No process reads temporary files. */
 function signature({ folders, files }: DiskState): string {
   const hash = createHash('sha256').update(folders.join('\n'));
   for (const { path, inode, written, zeros } of files)
@@ -60,7 +60,7 @@ function signature({ folders, files }: DiskState): string {
   return hash.digest('hex');
 }
 
-/** Bytes of SHA-256 over a counter. */
+/** The bytes of SHA-256 over a counter. */
 function randomBits(seed: string): () => number {
   let [bytes, at, counter] = [Buffer.alloc(0), 0, 0];
   return () => {

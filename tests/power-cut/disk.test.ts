@@ -1,4 +1,4 @@
-/** What the model of a disk says survives, and that the folder store keeps to it where processes meet. */
+/** Tests the model of a disk, and that the folder store keeps its guarantees where several processes work. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ import { Disk } from './disk.ts';
 import type { Spared } from './disk.ts';
 import { Recorder } from './recorder.ts';
 
-/** Calls that end before the next one begins, with what they return. */
+/** Calls that each end before the next one starts, with their results. */
 function recordingOf(...calls: readonly (readonly [request: string, result?: number])[]) {
   const lines = calls.flatMap(([request, result = 0], i) => [
     `B\t${i}\t${request.replaceAll(' ', '\t')}`,
@@ -20,7 +20,7 @@ function recordingOf(...calls: readonly (readonly [request: string, result?: num
   return parseRecording(`${lines.join('\n')}\n`);
 }
 
-/** The files that a cut after the last call may leave, each state as a text. */
+/** The files that may exist after a cut behind the last call; each state as a text. */
 function leftBy(...calls: readonly (readonly [request: string, result?: number])[]): string[] {
   const recording = recordingOf(...calls);
   const last = recording.lines - 1;
@@ -31,11 +31,11 @@ function leftBy(...calls: readonly (readonly [request: string, result?: number])
 }
 
 describe('after a power cut', () => {
-  it('a file that was synced under a name that was not is there whole, or not at all', () => {
+  it('a file that was synced, but whose name was not, exists whole or not at all', () => {
     expect(leftBy(['open /d/a create', 7], ['write 7', 10], ['sync 7'])).toEqual(['', '/d/a 10+0']);
   });
 
-  it('a name that was synced may name a file that is empty, or zeros, or cut off', () => {
+  it('a name that was synced may belong to a file that is empty, full of zeros, or incomplete', () => {
     expect(leftBy(['open /d/a create', 7], ['write 7', 10], ['sync-folder /d'])).toEqual([
       '/d/a 0+0',
       '/d/a 0+10',
@@ -44,7 +44,7 @@ describe('after a power cut', () => {
     ]);
   });
 
-  it('nothing else is left of a file that was synced, and its folder after it', () => {
+  it('a file that was synced, and its folder after it, always survives unchanged', () => {
     const calls = [
       ['open /d/t create', 7],
       ['write 7', 10],
@@ -55,13 +55,13 @@ describe('after a power cut', () => {
     expect(leftBy(...calls)).toEqual(['/d/a 10+0']);
   });
 
-  it('what lies in a folder goes with its name', () => {
+  it('the files of a folder are lost with its name', () => {
     const inside = [['open /d/f/a create', 7], ['write 7', 10], ['sync 7'], ['sync-folder /d/f']] as const;
     expect(leftBy(['mkdir /d/f'], ...inside)).toEqual(['', '/d/f/a 10+0']);
     expect(leftBy(['mkdir /d/f'], ...inside, ['sync-folder /d'])).toEqual(['/d/f/a 10+0']);
   });
 
-  it('a sync that began before a write had ended does not keep it', () => {
+  it('a sync that began before a write had ended does not protect that write', () => {
     const text =
       'B\t1\topen\t/d/a\tcreate\nE\t1\t7\nB\t2\tsync-folder\t/d\nE\t2\t0\nB\t3\twrite\t7\nB\t4\tsync\t7\nE\t3\t10\nE\t4\t0\n';
     const recording = parseRecording(text);

@@ -12,10 +12,10 @@
 import { basename, dirname, join, relative } from 'node:path';
 import type { Call, Recording } from './calls.ts';
 
-/** What is left of a file's bytes that were not synced. */
+/** How much survives of a file's bytes that were not synced. */
 export type Bytes = 'all' | 'none' | 'zeros' | 'half';
 
-/** What the cut spared of what was not synced. */
+/** Which changes survived the cut although they were not synced. */
 export interface Spared {
   readonly name: string;
   readonly change: (change: FolderChange) => boolean;
@@ -25,9 +25,9 @@ export interface Spared {
 export interface FileLeft {
   readonly path: string;
   readonly inode: string;
-  /** Bytes that are there as they were written. */
+  /** Number of bytes that are as they were written. */
   readonly written: number;
-  /** Zeros after them. */
+  /** Number of zero bytes after them. */
   readonly zeros: number;
 }
 
@@ -40,7 +40,7 @@ type Entry = { readonly type: 'folder' } | { readonly type: 'file'; readonly ino
 
 export interface FolderChange {
   readonly folder: string;
-  /** Set to an entry, or removed. A rename has two. */
+  /** A name that was set to an entry, or removed. A rename has two of these. */
   readonly names: readonly (readonly [name: string, entry: Entry | undefined])[];
   readonly begin: number;
   /** The line from which on it survives a cut; infinite when it was never synced. */
@@ -58,7 +58,7 @@ export class Disk {
   readonly #changes = new Map<string, FolderChange[]>();
   readonly #writes = new Map<string, Written[]>();
 
-  /** `root` is a folder that was there before. */
+  /** `root` is a folder that existed before. */
   constructor(root: string, { calls }: Recording) {
     this.#root = root;
     const syncs = new Syncs(calls);
@@ -108,7 +108,7 @@ export class Disk {
     }
   }
 
-  /** Folders of which something that was done before `line` had not been synced. */
+  /** Folders with changes before `line` that were not synced. */
   unsynced(line: number): string[] {
     return [...this.#changes]
       .filter(([, changes]) => changes.some(({ begin, durable }) => begin <= line && durable > line))
@@ -120,7 +120,7 @@ export class Disk {
     return relative(this.#root, folder) || '.';
   }
 
-  /** The disk after a cut between `line` and the next one. */
+  /** The disk after a cut between `line` and the next line. */
   after(line: number, spared: Spared): DiskState {
     const state = { folders: [] as string[], files: [] as FileLeft[] };
     this.#walk(this.#root, line, spared, state);
@@ -173,7 +173,7 @@ export class Disk {
   }
 }
 
-/** When what was done to a file or a folder was synced. */
+/** When a change to a file or a folder was synced. */
 class Syncs {
   readonly #syncs = new Map<string, { readonly begin: number; readonly end: number }[]>();
 
@@ -185,7 +185,7 @@ class Syncs {
     }
   }
 
-  /** End of the first sync to end of those that began after `line`; infinite when there was none. */
+  /** The earliest end of all syncs that started after `line`; infinite when there was none. */
   after(what: string, line: number): number {
     const ends = (this.#syncs.get(what) ?? []).filter(({ begin }) => begin > line).map(({ end }) => end);
     return Math.min(Number.POSITIVE_INFINITY, ...ends);

@@ -1,4 +1,4 @@
-/** Records what petrel's processes ask of the disk, and lays out what a power cut leaves of it. */
+/** Records the file-system calls of petrel's processes, and lays out the state after a power cut. */
 import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
@@ -25,7 +25,7 @@ export class Recorder {
   readonly #calls: string;
   readonly #files: string;
 
-  /** `below` is what is watched; `folder`, on the same file system, is where the recording goes. */
+  /** `below`: the watched folder. `folder`: where the recording goes; it must be on the same file system. */
   constructor(below: string, folder: string) {
     mkdirSync(folder, { recursive: true });
     this.#below = below;
@@ -37,7 +37,7 @@ export class Recorder {
     execFileSync('c++', ['-x', 'c', '-shared', '-fPIC', '-O2', '-o', this.#library, source, '-ldl']);
   }
 
-  /** For the processes that are recorded, and all that they start. */
+  /** Environment variables for the recorded processes and their children. */
   get env(): Readonly<Record<string, string>> {
     return {
       LD_PRELOAD: this.#library,
@@ -47,7 +47,7 @@ export class Recorder {
     };
   }
 
-  /** From here on a user has been told this. */
+  /** Marks in the recording what the user has been told. */
   mark(told: object): void {
     appendFileSync(this.#calls, `M\t${JSON.stringify(told)}\n`);
   }
@@ -56,7 +56,10 @@ export class Recorder {
     return parseRecording(readFileSync(this.#calls, 'utf8'));
   }
 
-  /** Makes `target` what the state says of the watched folder. Whole files share their bytes with the recording: they must not be written to. */
+  /**
+   * Makes `target` equal to the state of the watched folder. Whole files share their bytes with the recording, so they
+   * must not be written to.
+   */
   layOut({ folders, files }: DiskState, target: string): void {
     rmSync(target, { recursive: true, force: true });
     const place = (path: string) => join(target, relative(this.#below, path));

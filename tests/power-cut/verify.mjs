@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 const dist = join(process.argv[2], 'dist');
-// Commit 5ad3543 has it in cli/.
+// Commit 5ad3543 has this file in cli/.
 const verifier = ['api/ledger/verify.js', 'cli/ledger/verify.js'].map((path) => join(dist, path)).find(existsSync);
 const { verifyLedger } = await import(verifier);
 const { openStore } = await import(join(dist, 'infra/store/open.js'));
@@ -21,7 +21,7 @@ async function verdicts(folder) {
   const found = [];
   for (const name of await store.children('runs/')) {
     const runId = name.replace('/', '');
-    if ((await store.head(`runs/${runId}/run.json`)) === undefined) continue; // its id is not claimed yet
+    if ((await store.head(`runs/${runId}/run.json`)) === undefined) continue; // the id of this run is not claimed yet
     const { state, position, faults } = await verifyLedger(store, runId);
     found.push({ runId, state, position, faults });
   }

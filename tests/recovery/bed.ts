@@ -1,4 +1,4 @@
-/** What all seeds share: one stack with the injector, the recipe, and the results of the undisturbed run. */
+/** Shared by all seeds: one stack with the injector, the recipe, and the results of the undisturbed run. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -25,11 +25,11 @@ export class Bed {
   constructor(store?: string) {
     this.loop = new LoopUnderTest(store);
     const folder = join(this.loop.home, 'faults');
-    process.env[faultsVariable] = folder; // this process read it when it was loaded: only the stack's processes obey it
+    process.env[faultsVariable] = folder; // only the stack's processes read it from now on
     this.injector = new Injector(this.loop.home, folder);
   }
 
-  /** The stack with these workers, whole; with those it had when all of it was killed. */
+  /** Brings the stack up with these workers; default: those that it had before all of it was killed. */
   async up(pools: readonly WorkerPool[] = this.#pools): Promise<void> {
     this.#pools = pools;
     await this.loop.up(pools);
@@ -96,11 +96,11 @@ export class Bed {
     await this.loop.remove();
   }
 
-  /** The share of sevens, by a scorer process that is a place for faults itself. */
+  /** The reward is the share of sevens. Its scorer process contains a fault point, too. */
   #writeScorer(): string {
     const path = join(this.loop.home, 'inputs', 'sevens-with-faults.mjs');
     const body = [
-      // A scorer has nothing of the worker's environment (rewards/host/environment.ts).
+      // A scorer gets none of the worker's environment variables (rewards/host/environment.ts).
       `process.env.${faultsVariable} = ${JSON.stringify(process.env[faultsVariable])};`,
       `const { faultPoint } = await import(${JSON.stringify(builtFile('infra/faults/index.js'))});`,
       'export function computeScore({ solutionStr }) {',
@@ -113,7 +113,7 @@ export class Bed {
   }
 }
 
-/** undefined when equal; otherwise the first entry that differs, for people. */
+/** Undefined when equal; otherwise a text about the first entry that differs. */
 export function difference(made: Essence, expected: Essence): string | undefined {
   if (made.length !== expected.length) return `${made.length} records instead of ${expected.length}`;
   const at = made.findIndex((one, i) => !isDeepStrictEqual(one, expected[i]));

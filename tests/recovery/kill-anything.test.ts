@@ -4,7 +4,7 @@ import { pairName, pairs } from './pairs.ts';
 import { plansOf, seedsPerCycle } from './plan.ts';
 import { playSeeds } from './play.ts';
 
-/** The seeds that cover the list once; `npm run test:recovery` runs any other. */
+/** The seeds that cover the list once; `npm run test:recovery` runs other seeds. */
 const plans = plansOf(1, seedsPerCycle());
 
 describe('after any kill a deterministic run continues by itself to the same states and metrics', () => {

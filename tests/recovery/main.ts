@@ -1,6 +1,6 @@
 /**
  * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--alone] [--store <folder or s3://…>] [--json]`
- * `--alone`: one fault in each run, the faults in turn, and what each costs beside a run that nobody disturbs.
+ * `--alone`: one fault per run, each fault in turn, and the cost of each compared with an undisturbed run.
  */
 import { parseArgs } from 'node:util';
 import { Bed } from './bed.ts';

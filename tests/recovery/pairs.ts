@@ -1,17 +1,17 @@
 /**
- * The committed list of faults × stages: the point of the code that a process has reached when the fault happens, and the
- * fault. A pair counts only when a process reached the point, by its own log, while it held a job of that stage or made
+ * The list of faults × stages: the fault, and the point of the code that a process has reached when it happens. A pair
+ * counts only when, by the process's own log, the process reached the point while it held a job of that stage or made
  * that decision.
  */
 import type { FaultFacts, FaultPoint } from '../../infra/faults/index.ts';
 import type { StatefulServer } from '../inject.ts';
 
-/** `standing`: the process that came to the point. The others are names of `stack.json`. */
+/** `standing`: the process that reached the point. The other values are names in `stack.json`. */
 export type Victim = 'standing' | 'nats' | 'temporal' | 'control' | 'supervisor' | 'everything';
 
 export interface Fault {
   readonly kills: readonly Victim[];
-  /** A server that is restarted without its files, or with those of some iterations ago. */
+  /** A server is restarted without its files, or with their state of some iterations ago. */
   readonly replaces?: { readonly server: StatefulServer; readonly by: 'nothing' | 'older copy' };
 }
 
@@ -37,7 +37,7 @@ export const faults = {
 } as const satisfies Record<string, Fault>;
 export type FaultName = keyof typeof faults;
 
-/** The stages of an iteration, and what is decided between them. */
+/** The stages of an iteration, and the decisions between them. */
 export const stageNames = [
   'open',
   'rollout',
@@ -54,10 +54,13 @@ export const stageNames = [
 ] as const;
 export type StageName = (typeof stageNames)[number];
 
-/** `one`: a worker with all roles. `apart`: a process for every role, so that weights travel. */
+/** `one`: a worker with all roles. `apart`: one process per role, so that weights are transferred. */
 export type Layout = 'one' | 'apart';
 
-/** Where in a run it can be met: before the first iteration, in any, in those with a checkpoint, in those that follow an iteration without, after the last. */
+/**
+ * The iterations in which it can happen: before the first one, any, those with a checkpoint, those that follow an
+ * iteration without a checkpoint, after the last one.
+ */
 export type When = 'open' | 'any' | 'saved' | 'replayed' | 'evaluated' | 'end';
 
 export interface Pair {
@@ -66,23 +69,23 @@ export interface Pair {
   readonly point: FaultPoint;
   readonly facts: FaultFacts;
   /**
-   * What the point's fact `iteration` says of a fault in iteration k: jobs stand at the position before it, records are
+   * The value of the point's fact `iteration` for a fault in iteration k: jobs have the position before it, records are
    * named after it. `none`: the point has no such fact, so it is armed when iteration k − 1 is committed.
    */
   readonly counts: 'from position' | 'from iteration' | 'none';
   readonly when: When;
   /** Both when absent. */
   readonly layout?: Layout;
-  /** The fault is done at one of the first so many visits. */
+  /** The fault happens at one of this many first visits. */
   readonly visits?: number;
-  /** Killed here first, so that the point is met in what follows. */
+  /** This process is killed first, so that the point is reached during the recovery. */
   readonly after?: { readonly point: FaultPoint; readonly facts: FaultFacts };
 }
 
 type Place = Omit<Pair, 'fault'>;
 type Rest = Partial<Pick<Pair, 'when' | 'layout' | 'visits' | 'facts' | 'after'>>;
 
-/** A worker or control at a job of a stage. */
+/** A worker or the control process at a job of a stage. */
 const job = (stage: StageName, point: FaultPoint, jobStage: string, rest: Rest = {}): Place => ({
   stage,
   point,
@@ -91,7 +94,7 @@ const job = (stage: StageName, point: FaultPoint, jobStage: string, rest: Rest =
   ...rest,
   facts: { stage: jobStage, ...rest.facts },
 });
-/** Control at a decision. */
+/** The control process at a decision. */
 const decision = (stage: StageName, point: 'decide.before' | 'decide.after', kind: string, rest: Rest = {}): Place => ({
   stage,
   point,
@@ -131,14 +134,14 @@ const recovering = (point: FaultPoint): Place => ({
   ...engine('recovery', point, { when: 'replayed', after: { point: 'write.step', facts: {} } }),
   counts: 'none',
 });
-/** Rollouts and rewards at the last position serve nothing but its validation. */
+/** Rollouts and rewards at the last position serve only its validation. */
 const evaluating = (point: FaultPoint, jobStage = 'rollout'): Place => ({
   ...job('evaluate', point, jobStage, { when: 'evaluated' }),
   counts: 'from iteration',
 });
 const evaluation = (point: 'decide.before' | 'decide.after'): Place =>
   decision('evaluate', point, 'eval', { when: 'evaluated' });
-/** Entries for people, which workflows write between stages. */
+/** Log entries for users, which workflows write between stages. */
 const status = (state: string, when: 'open' | 'end'): Place => ({
   ...decision(when, 'decide.before', 'status', { when, facts: { state } }),
   counts: 'none',
@@ -278,6 +281,6 @@ export const pairs: readonly Pair[] = [
   ...all('everything', stepping, saving('checkpoint.manifest.before'), evaluating('job.begin')),
 ];
 
-/** How a pair is called in titles and reports. */
+/** The name of a pair in titles and reports. */
 export const pairName = ({ fault, stage, point, facts }: Pair): string =>
   `${fault} at ${stage} (${[point, ...Object.values(facts)].join(' ')})`;

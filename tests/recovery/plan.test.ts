@@ -19,7 +19,7 @@ it('the seeds of a cycle do each pair once, in another order each time', () => {
   expect(new Set(titles).size).toBeGreaterThan(190);
 });
 
-it('faults alone are done in turn, one in a run', () => {
+it('with --alone each run has one fault, each fault in turn', () => {
   const plans = plansAlone(1, 2 * Object.keys(faults).length);
   expect(plans.map(({ strikes }) => strikes.map(({ pair }) => pair.fault).join())).toEqual([
     ...Object.keys(faults),

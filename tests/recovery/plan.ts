@@ -4,7 +4,7 @@ import { faults, pairName, pairs } from './pairs.ts';
 import type { FaultName, Layout, Pair, When } from './pairs.ts';
 import { Seeded } from './seeded.ts';
 
-/** Iterations of every run of the suite; a checkpoint is due after every second one, the validation after the last. */
+/** Iterations of every run of the suite. A checkpoint is due after every second one, the validation after the last. */
 export const iterations = 6;
 const perRun = 4;
 
@@ -21,12 +21,14 @@ export interface Plan {
   readonly strikes: readonly Strike[];
 }
 
-/** The iterations in which a pair can be met. The first is left alone: copies of older states are made there. */
+/**
+ * The iterations in which a pair can happen. The first is left alone, because copies of older states are made in it.
+ */
 const iterationsOf: Readonly<Record<When, readonly number[]>> = {
   open: [1],
   any: [2, 3, 4, 5, 6],
   saved: [2, 4, 6],
-  // The newest checkpoint is that of two iterations before.
+  // The newest checkpoint is from two iterations before.
   replayed: [4, 6],
   evaluated: [iterations],
   end: [iterations],
@@ -37,7 +39,9 @@ interface Draft {
   readonly strikes: Strike[];
 }
 
-/** Plans of the seeds `from` and up. Every so many seeds in a row go once through the whole list, in an order of their own. */
+/**
+ * Plans of the seeds `from` and up. A fixed number of consecutive seeds covers the whole list, in an order of its own.
+ */
 export function plansOf(from: number, count: number, only?: FaultName): Plan[] {
   const listed = pairs.filter(({ fault }) => only === undefined || fault === only);
   const plans: Plan[] = [];
@@ -49,7 +53,10 @@ export function plansOf(from: number, count: number, only?: FaultName): Plan[] {
   return plans.filter(({ seed }) => seed >= from && seed < from + count);
 }
 
-/** Plans with one fault each, the faults in turn: what each costs. Processes for every role, where the pair leaves the choice. */
+/**
+ * Plans with one fault each, each fault in turn, to measure its cost. Where the pair allows both layouts, each role has
+ * its own process.
+ */
 export function plansAlone(from: number, count: number, only?: FaultName): Plan[] {
   const names = only === undefined ? (Object.keys(faults) as FaultName[]) : [only];
   return Array.from({ length: count }, (_, i) => from + i).map((seed) => {
@@ -61,10 +68,10 @@ export function plansAlone(from: number, count: number, only?: FaultName): Plan[
   });
 }
 
-/** Seeds that go once through the whole list. */
+/** Number of seeds that cover the whole list. */
 export const seedsPerCycle = (): number => draft(pairs, new Seeded(0)).length;
 
-/** Layouts one after the other: changing them costs the start of new workers. */
+/** Seeds are sorted by layout, because another layout needs new workers. */
 function draft(listed: readonly Pair[], random: Seeded): Draft[] {
   const drafts: Draft[] = [];
   for (const pair of random.shuffled(listed)) {
@@ -84,7 +91,7 @@ function draft(listed: readonly Pair[], random: Seeded): Draft[] {
   return ['one', 'apart'].flatMap((layout) => drafts.filter((one) => one.layout === layout));
 }
 
-/** One fault at a time, and none that removes what another fault needs. */
+/** Faults happen one at a time, and none removes what another fault needs. */
 function hasRoom({ strikes }: Draft, pair: Pair, iteration: number): boolean {
   const fragile = (one: Pair): boolean => one.when === 'saved' || one.when === 'replayed';
   return (
@@ -97,7 +104,7 @@ function hasRoom({ strikes }: Draft, pair: Pair, iteration: number): boolean {
 const moment = ({ when }: Pair, iteration: number): string =>
   when === 'open' || when === 'evaluated' || when === 'end' ? when : String(iteration);
 
-/** The fault to be armed for a strike. */
+/** The armed fault of a strike. */
 export function armedFault(id: string, { pair, iteration, nth }: Strike, runId: string): ArmedFault {
   return {
     id,
@@ -112,12 +119,12 @@ export function factsOf({ facts, counts }: Pair, iteration: number): FaultFacts 
   return counts === 'none' ? facts : { ...facts, iteration: counts === 'from position' ? iteration - 1 : iteration };
 }
 
-/** The engine's own points do not know the run; there is one at a time. */
+/** The engine's own points do not know the run; only one run exists at a time. */
 function ownRun({ point }: Pair, runId: string): FaultFacts {
   return /^(decide|wait|publish|claim|job|result|ack)\./.test(point) ? { runId } : {};
 }
 
-/** A line for titles: with the seed it says all. */
+/** A line for titles: it contains the seed and everything that follows from it. */
 export function planTitle({ seed, layout, strikes }: Plan): string {
   return `seed ${seed} (${layout}): ${strikes.map((strike) => strikeTitle(strike)).join('; ')}`;
 }

@@ -6,10 +6,10 @@ import type { Plan } from './plan.ts';
 import { runSeed } from './seed.ts';
 import type { Blow } from './strike.ts';
 
-/** Of a loaded machine: a run that is stuck is found out long before. */
+/** For a loaded machine. A stuck run is detected much earlier. */
 const patienceMs = 600_000;
 
-/** Returns what they did, once they are through. */
+/** Returns the results of the seeds after all of them have ended. */
 export function playSeeds(plans: readonly Plan[], newBed: () => Bed): readonly Blow[] {
   const done: Blow[] = [];
   let bed: Bed | undefined;

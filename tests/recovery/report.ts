@@ -1,4 +1,4 @@
-/** The results of many seeds as a table: how often each fault happened in which stage, and its cost. */
+/** A table of the results of many seeds: how often each fault happened in which stage, and its cost. */
 import { median } from '../../bench/clock.ts';
 import { faults } from './pairs.ts';
 import type { Layout } from './pairs.ts';
@@ -13,15 +13,15 @@ export interface FaultRow {
   readonly fault: string;
   readonly times: number;
   readonly stages: readonly string[];
-  /** Absent when nobody of the stack could notice. */
+  /** Absent when no process of the stack could notice the fault. */
   readonly noticedAfterS?: Spread;
   readonly wholeAfterS: Spread;
   readonly committedAfterS: Spread;
-  /** By how much the runs with this fault alone took longer than undisturbed ones. */
+  /** How much longer the runs with only this fault took than undisturbed ones. */
   readonly lostS?: Spread;
 }
 
-/** `undisturbed`: seconds of a run that nobody disturbs, where each run had one fault. */
+/** `undisturbed`: seconds of an undisturbed run, when each run had one fault. */
 export function faultRows(
   results: readonly SeedResult[],
   undisturbed: ReadonlyMap<Layout, number> = new Map(),
@@ -69,7 +69,7 @@ export function renderRows(rows: readonly FaultRow[]): string {
   return [head, head.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-/** How long the seeds took, in a line. */
+/** One line about the duration of the seeds. */
 export function renderSeeds(results: readonly SeedResult[]): string {
   const { median: middle, longest } = spread(results.map((result) => result.seconds));
   return `${results.flatMap(({ blows }) => blows).length} faults; a seed took ${middle.toFixed(1)} s (median), ${longest.toFixed(1)} s at most`;

@@ -9,7 +9,7 @@ import { plansOf, seedsPerCycle } from './plan.ts';
 import type { Plan } from './plan.ts';
 import { playSeeds } from './play.ts';
 
-/** Four seeds of either layout, of a cycle that the folder's test does not play. */
+/** Four seeds of each layout, from a cycle that the test with a folder does not use. */
 const cycle = plansOf(seedsPerCycle() + 1, seedsPerCycle());
 const plans = (['one', 'apart'] as const).flatMap((layout) =>
   cycle.filter((plan: Plan) => plan.layout === layout).slice(0, 4),

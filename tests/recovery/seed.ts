@@ -1,4 +1,4 @@
-/** One seed: a run with the faults of its plan, and the checks after it. */
+/** Runs one seed: a run with the faults of its plan, and the checks after it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { median } from '../../bench/clock.ts';
 import { verifyLedger } from '../../api/ledger/verify.ts';
@@ -17,18 +17,20 @@ import type { Blow } from './strike.ts';
 export interface SeedResult {
   readonly plan: Plan;
   readonly blows: readonly Blow[];
-  /** All of it, but for bringing up the stack and the undisturbed run. */
+  /** The whole time, except for starting the stack and for the undisturbed run. */
   readonly seconds: number;
   /** From the start of the run to its end. */
   readonly runSeconds: number;
 }
 
 const restStates = ['completed', 'failed', 'cancelled', 'stopped', 'paused'];
-/** How often the run's state is looked at: it ends by itself, which the store alone tells whatever else is dead. */
+/**
+ * How often the run's state is read. The run ends by itself, and only the store can be read when processes are dead.
+ */
 const lookMs = 100;
 const patienceMs = 60_000;
 
-/** Throws an error with the seed and the faults found. */
+/** Throws an error with the seed and all faults that were found. */
 export async function runSeed(bed: Bed, plan: Plan): Promise<SeedResult> {
   try {
     return await disturb(bed, plan);
@@ -74,7 +76,7 @@ async function disturb(bed: Bed, plan: Plan): Promise<SeedResult> {
 
 const poolsOf = (layout: Layout) => (layout === 'one' ? onePool : separatePools);
 
-/** What a run takes in this layout when nobody disturbs it: the median of some, after one that warms the processes. */
+/** Duration of an undisturbed run in this layout: the median of several, after one that warms the processes up. */
 export async function undisturbedSeconds(bed: Bed, layout: Layout): Promise<number> {
   await bed.up(poolsOf(layout));
   const seconds: number[] = [];
@@ -89,7 +91,10 @@ export async function undisturbedSeconds(bed: Bed, layout: Layout): Promise<numb
   return median(seconds.slice(1));
 }
 
-/** The run's last state. A fault that has not fired by then never will. A run is stuck when nothing of it moves for long. */
+/**
+ * The run's last state. A fault that has not fired by then never will. A run counts as stuck when it makes no progress
+ * for a long time.
+ */
 async function ended(run: StartedRun, over: AbortController, blows: readonly Promise<unknown>[]): Promise<string> {
   let settled = 0;
   for (const blow of blows)
@@ -110,13 +115,13 @@ async function ended(run: StartedRun, over: AbortController, blows: readonly Pro
       await delay(lookMs);
     }
   } finally {
-    // What was armed for the last moments may be firing just now.
+    // A fault that was armed for the last moments may be firing now.
     if (blows.length > settled) await Promise.race([Promise.allSettled(blows), delay(500)]);
     over.abort(new Error('the run has ended'));
   }
 }
 
-/** What is wrong with what the run left, by its own objects and by those of the undisturbed run. */
+/** The faults of a run, from its own objects and from a comparison with the undisturbed run. */
 async function faultsOf(bed: Bed, run: StartedRun, expected: Essence): Promise<string[]> {
   const { faults: found } = await verifyLedger(bed.loop.store, run.runId, { deep: true });
   const unlike = difference(await bed.essence(run), expected);

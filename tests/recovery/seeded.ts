@@ -1,4 +1,4 @@
-/** Chance that can be played again: splitmix32, and what a plan needs of it. */
+/** Random numbers that can be repeated: splitmix32, and the functions that a plan needs. */
 export class Seeded {
   #state: number;
 
@@ -17,7 +17,7 @@ export class Seeded {
     return item;
   }
 
-  /** A new array in another order (Fisher–Yates). */
+  /** A new array in random order (Fisher–Yates). */
   shuffled<T>(items: readonly T[]): T[] {
     const shuffled = [...items];
     for (let i = shuffled.length - 1; i > 0; i--) {

@@ -18,11 +18,14 @@ import type { Strike } from './plan.ts';
 /** The cost of a fault, in seconds after it happened. */
 export interface Blow {
   readonly strike: Strike;
-  /** The process that stood at the point. */
+  /** The process that stopped at the point. */
   readonly stood: string;
-  /** Until the supervisor, or the one that took its place, said so; undefined when nobody was left, or it is none of its processes. */
+  /**
+   * Until the supervisor, or its successor, reported the death. Undefined when no supervisor was left, or when the
+   * process is not one of its own.
+   */
   readonly noticedAfterS: number | undefined;
-  /** Until every process of the stack served again. */
+  /** Until every process of the stack was ready again. */
   readonly wholeAfterS: number;
   /** Until the run's next decision or status entry was committed. */
   readonly committedAfterS: number;
@@ -31,15 +34,15 @@ export interface Blow {
 interface Context {
   readonly bed: Bed;
   readonly run: StartedRun;
-  /** Aborted when the run has ended, or has got stuck: what has not fired then never will. */
+  /** Aborted when the run has ended or is stuck: a fault that has not fired by then never will. */
   readonly signal: AbortSignal;
-  /** One fault is done after the other, whatever comes to its point meanwhile. */
+  /** Faults are carried out one after the other, even when another point is reached at the same time. */
   readonly alone: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
 export const olderCopy = (bed: Bed): string => join(bed.loop.home, 'older');
 
-/** Must be called before the run is driven. Resolves when the run is seen to be back. */
+/** Call it before the run is driven. Resolves when the run has recovered. */
 export async function doStrike(context: Context, id: string, strike: Strike): Promise<Blow> {
   const { bed, run, signal, alone } = context;
   const { pair } = strike;
@@ -70,7 +73,7 @@ export async function doStrike(context: Context, id: string, strike: Strike): Pr
   };
 }
 
-/** When the supervisor wrote first that one of the victims has ended, or a new one that it serves. */
+/** When the supervisor first reported that one of the victims has ended, or that its successor is ready. */
 function noticed({ loop }: Bed, { kills, replaces }: Fault, standing: Standing, atMs: number): number | undefined {
   if (kills.includes('everything')) return undefined;
   const victims = [
@@ -84,7 +87,7 @@ function noticed({ loop }: Bed, { kills, replaces }: Fault, standing: Standing, 
   return times.find((time) => time >= atMs);
 }
 
-/** What must have happened before the fault can be armed. Returns the process that waits until it is, when one does. */
+/** What must happen before the fault can be armed. Returns the process that waits for the arming, if there is one. */
 async function prepare(
   { bed, run, signal, alone }: Context,
   id: string,
@@ -112,7 +115,7 @@ async function prepare(
   return undefined;
 }
 
-/** Copies of the servers' files, made while a job of the first iteration is in a worker's hands. */
+/** Copies the servers' files while a worker holds a job of the first iteration. */
 export async function copyStates({ bed, run, signal, alone }: Context): Promise<void> {
   const { injector } = bed;
   rmSync(olderCopy(bed), { recursive: true, force: true });
@@ -148,14 +151,14 @@ async function act(bed: Bed, { kills, replaces }: Fault, standing: Standing): Pr
 }
 
 async function victimsOf(bed: Bed, kills: readonly Victim[], { process, identity }: Standing) {
-  // The one who stands may have been taken by another fault of the same moment.
+  // Another fault of the same moment may have killed the stopped process.
   const standing =
     kills.includes('standing') && identity !== undefined && isAlive(identity) ? [{ name: process, identity }] : [];
   const named = await Promise.all(kills.filter((name) => name !== 'standing').map((name) => bed.injector.victim(name)));
   return [...standing, ...named];
 }
 
-/** When every process of the stack serves, by the clock. */
+/** The time at which every process of the stack was ready. */
 async function whole(bed: Bed): Promise<number> {
   const { home } = bed.loop;
   const ready = await poll(

@@ -30,7 +30,7 @@ const twoTrainers: readonly WorkerPool[] = [
 
 const patience = () => AbortSignal.timeout(patienceMs);
 
-/** Starts a run in which a process comes to stand at this point. */
+/** Starts a run, and stops a process of it at this point. */
 async function standing(fault: Pick<ArmedFault, 'point' | 'facts'>): Promise<{ run: StartedRun; zombie: Standing }> {
   const run = await loop.create(bed.recipe());
   injector.arm({ id: run.runId, ...fault, action: 'stand' });
@@ -38,7 +38,7 @@ async function standing(fault: Pick<ArmedFault, 'point' | 'facts'>): Promise<{ r
   return { run, zombie: await injector.stands(run.runId, patience()) };
 }
 
-/** Resumes the stopped process, and resolves when it has tried to write what others have written. */
+/** Resumes the stopped process. Resolves when it has tried to write what other processes have written. */
 async function wake(
   run: StartedRun,
   zombie: Standing,
@@ -52,7 +52,7 @@ async function wake(
   expect((await loop.said(run, refused)).length).toBeGreaterThan(0);
 }
 
-/** Every object of the run with its size and time of writing, the log lines aside. */
+/** Every object of the run, except log lines, with its size and time of writing. */
 function objects({ runId }: StartedRun): Record<string, string> {
   const root = join(loop.home, 'store', 'runs', runId);
   const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
@@ -134,7 +134,10 @@ it('a control process that wakes before a decision that another has made is refu
   }
 });
 
-/** A stopped process is not dead to its supervisor, so the other one is started by hand, as on another machine of the stack. */
+/**
+ * The supervisor takes a stopped process for a living one, so the test starts the second one by hand, as on another
+ * machine of the stack.
+ */
 async function secondControl(): Promise<ChildProcess> {
   const env = { ...process.env, PETREL_HOME: loop.home, [stackVariable]: stackFile(loop.home) };
   const child = spawn(process.execPath, [builtFile('workers/control/main.js')], { env, stdio: 'ignore' });

@@ -1,4 +1,4 @@
-/** Random faults of a training: at an event of the run, by its own log, something is killed, and must have been alive. */
+/** Random faults of a run: when a process logs a given event, a process is killed that must have been alive. */
 import type { FaultFacts, FaultPoint } from '../../infra/faults/index.ts';
 import { readStack } from '../../infra/stack/index.ts';
 import type { Alone } from '../one-at-a-time.ts';
@@ -6,7 +6,7 @@ import type { Bed } from '../recovery/bed.ts';
 import type { Seeded } from '../recovery/seeded.ts';
 import type { Training } from './trainings.ts';
 
-/** What is killed. Servers without their files are in the recovery suite; a soak looks for what builds up. */
+/** What is killed. The recovery suite tests servers that lose their files; a soak looks for leaks. */
 export const victims = [
   'worker',
   'control',
@@ -20,7 +20,7 @@ export const victims = [
 ] as const;
 export type Victim = (typeof victims)[number];
 
-/** The moment at which it is done: a process of the run comes to a point. */
+/** The moment of the fault: a process of the run reaches a point. */
 interface Moment {
   readonly title: string;
   readonly point: FaultPoint;
@@ -33,7 +33,7 @@ export interface Blow {
   readonly moment: Moment;
 }
 
-/** None to three, each in an iteration of its own. */
+/** None to three faults, each in another iteration. */
 export function chooseBlows({ iterations, kind }: Training, seeded: Seeded): readonly Blow[] {
   const order = seeded.shuffled(Array.from({ length: iterations }, (_, i) => i + 1));
   return order
@@ -62,7 +62,7 @@ function momentsOf(iteration: number, kind: 'rl' | 'sft'): readonly Moment[] {
   ];
 }
 
-/** Arms all of them before the run is driven, and does each when its moment comes. Resolves with those that were done. */
+/** Arms all faults before the run is driven, and carries each out at its moment. Resolves with those that happened. */
 export async function strike(
   bed: Bed,
   runId: string,
@@ -76,7 +76,7 @@ export async function strike(
     try {
       await bed.injector.fired(id, over);
     } catch {
-      bed.injector.disarm(id); // the run was over before its moment came: a job that another run's worker had done already
+      bed.injector.disarm(id); // the run ended before the moment came: another run's worker had already done the job
       return undefined;
     }
     await alone(() => hit(bed, blow.victim));
@@ -97,11 +97,11 @@ async function hit(bed: Bed, victim: Victim): Promise<void> {
   await injector.kill(await Promise.all(names.map((name) => injector.victim(name))));
 }
 
-/** A living one; which of them holds the run's job is nobody's business here. */
+/** Any living one, whether or not it holds the run's job. */
 const workersOf = (bed: Bed): string[] =>
   (readStack(bed.loop.home)?.children ?? [])
     .filter(({ kind, state }) => kind === 'worker' && state === 'ready')
     .map(({ name }) => name);
 
-/** Two workers that do everything, so that two runs can train side by side. */
+/** Two workers with all roles, so that two runs can train in parallel. */
 export const soakPools = [{ name: 'local', count: 2, roles: ['trainer', 'rollout', 'reward'], threads: 1 }] as const;

@@ -1,4 +1,4 @@
-/** What a soak leaves on disk under PETREL_HOME, by what it is for, and files that nobody will ever look at again. */
+/** The files under PETREL_HOME after a soak, by their purpose, and leftover files. */
 import { lstatSync, readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
@@ -18,7 +18,7 @@ export type DiskGroup = (typeof diskGroups)[number];
 export interface DiskUse {
   readonly bytes: Readonly<Record<DiskGroup, number>>;
   readonly files: Readonly<Record<DiskGroup, number>>;
-  /** Halves of files whose writer died. */
+  /** Incomplete files whose writer died. */
   readonly temporary: readonly string[];
 }
 
@@ -38,7 +38,7 @@ export function diskUse(home: string): DiskUse {
   return { bytes, files, temporary };
 }
 
-/** undefined: the soak's own. */
+/** Undefined: a file of the soak itself. */
 function groupOf(name: string): DiskGroup | undefined {
   if (/^(faults|inputs|toolchain)(\/|$)/.test(name)) return undefined;
   if (/(^|\/)\.tmp-|\.tmp$|\.partial$|^tmp\//.test(name)) return 'temporary';
@@ -69,7 +69,7 @@ function sizeOf(path: string): number | undefined {
   try {
     return lstatSync(path).size;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // gone between the list and the look
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // the file was removed after it was listed
     throw error;
   }
 }

@@ -1,25 +1,31 @@
-/** Does something grow? Slopes over rounds, each process for itself, so that a restart does not look like a drop. */
+/**
+ * Finds out whether something grows: slopes over rounds, separately for each process, so that a restart does not look
+ * like a drop.
+ */
 import { median } from '../../bench/clock.ts';
 import type { ProcessSample } from './processes.ts';
 
-/** In MiB or handles a round. */
+/** In MiB or handles per round. */
 export interface Slope {
   readonly perRound: number;
-  /** Standard error of it. */
+  /** Its standard error. */
   readonly error: number;
 }
 
 export interface Growth {
   readonly kind: string;
-  /** Processes that were measured at least once. */
+  /** Number of processes that were measured at least once. */
   readonly incarnations: number;
   readonly samples: number;
   readonly firstMiB: number;
   readonly lastMiB: number;
-  /** Over all processes with enough samples; undefined when there was none. */
+  /** The slope over all processes with enough samples; undefined when there was none. */
   readonly memory: Slope | undefined;
   readonly handles: Slope | undefined;
-  /** Resident memory after so many rounds of a process's life, MiB: the median over those that got there. */
+  /**
+   * Resident memory in MiB after this many rounds of a process's life: the median of the processes that lived that
+   * long.
+   */
   readonly atAge: ReadonlyMap<number, number>;
   readonly firstHandles: number;
   readonly lastHandles: number;
@@ -81,7 +87,7 @@ function slope(lives: readonly (readonly ProcessSample[])[], of: (sample: Proces
   return { perRound, error: Math.sqrt(total(({ x, y }) => (y - perRound * x) ** 2) / freedom / squares) };
 }
 
-/** Is the slope below `most`? undefined while twice its error leaves that open. */
+/** Is the slope below `most`? Undefined when twice its error allows both answers. */
 export function judge(slope: Slope | undefined, most: number): boolean | undefined {
   if (slope === undefined) return undefined;
   if (slope.perRound + 2 * slope.error <= most) return true;

@@ -1,6 +1,6 @@
 /**
- * `npm run soak -- --minutes N [--seed S] [--store <folder or s3://…>] [--calm]`: exit 1 when anything leaked or went wrong.
- * `--calm`: no faults, so that every process lives from the first round to the last.
+ * `npm run soak -- --minutes N [--seed S] [--store <folder or s3://…>] [--calm]`: exit code 1 when anything leaked or
+ * failed. `--calm`: no faults, so that every process lives from the first round to the last.
  */
 import { parseArgs } from 'node:util';
 import { errorToJson, InvalidInputError } from '../../core/errors.ts';

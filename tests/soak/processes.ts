@@ -1,4 +1,4 @@
-/** What the processes of a stack hold, as /proc tells it: memory, file handles, threads, listening ports. */
+/** The resources of a stack's processes, from /proc: memory, file handles, threads, listening ports. */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { stackVariable } from '../../infra/stack/child-spec.ts';
 import { strangers } from '../../infra/stack/adoption.ts';
@@ -7,12 +7,12 @@ import { readStack } from '../../infra/stack/index.ts';
 import { processesWith } from '../../infra/stack/process.ts';
 import { lockFolder, stackFile } from '../../infra/stack/state.ts';
 
-/** One process at rest after a round. */
+/** One process after a round, when it is idle. */
 export interface ProcessSample {
   readonly round: number;
   /** `worker`, `control`, `nats`, `temporal`, `supervisor`, `scorer`. */
   readonly kind: string;
-  /** Differs for every process that ever was. */
+  /** Unique for every process, also if a pid is used again. */
   readonly incarnation: string;
   readonly residentMiB: number;
   readonly handles: number;
@@ -21,7 +21,7 @@ export interface ProcessSample {
 
 export interface Census {
   readonly samples: readonly ProcessSample[];
-  /** Processes of this stack that neither it nor its children started. */
+  /** Processes that belong to this stack, but were started neither by it nor by its children. */
   readonly orphans: readonly string[];
   readonly ports: readonly number[];
 }
@@ -53,7 +53,7 @@ export function takeCensus(home: string, round: number): Census {
   };
 }
 
-/** undefined when it has just gone. */
+/** Undefined when the process has just ended. */
 function heldBy(pid: number): Pick<ProcessSample, 'residentMiB' | 'handles' | 'threads'> | undefined {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');

@@ -1,4 +1,4 @@
-/** What a soak found, as tables, and what of it is a failure. */
+/** The findings of a soak as tables, and which of them are failures. */
 import { ages, growthOf, judge } from './growth.ts';
 import type { Growth, Slope } from './growth.ts';
 import { diskGroups } from './disk.ts';
@@ -7,14 +7,14 @@ import type { Rest, SoakResult } from './soak.ts';
 
 export interface Check {
   readonly name: string;
-  /** undefined: too short a soak to tell. */
+  /** Undefined: the soak was too short to decide. */
   readonly ok: boolean | undefined;
   readonly why: string;
 }
 
-/** Garbage-collected heaps go up and down by more than this from one round to the next; a leak goes up in every one. */
+/** The memory of garbage-collected processes varies by more than this between rounds; a leak grows in every round. */
 const mostMiBPerRound = 1;
-/** A socket that is never closed shows as one in a round. */
+/** A socket that is never closed counts as one per round. */
 const mostHandlesPerRound = 0.25;
 const mostProcessLogBytes = 64 * 1024 * 1024;
 
@@ -61,7 +61,7 @@ function growthCheck(name: string, found: Slope | undefined, most: number, unit:
 const rate = (slope: Slope | undefined): string =>
   slope === undefined ? '–' : `${slope.perRound.toFixed(3)} ± ${(2 * slope.error).toFixed(3)}`;
 
-/** The same number at every rest. */
+/** Passes when the number is the same after every round. */
 function countsCheck(name: string, rests: readonly Rest[], count: (rest: Rest) => number): Check {
   const counts = [...new Set(rests.map(count))];
   return { name, ok: counts.length <= 1, why: counts.join(', ') };
@@ -96,7 +96,7 @@ function trainingRows({ trainings }: SoakResult): string {
   return table(['training', 'runs', 'faults', 'complete, proven, equal to the undisturbed', 'median s'], rows);
 }
 
-/** Survived: done to runs that ended as the undisturbed ones. */
+/** Survived: faults in runs that ended like the undisturbed ones. */
 function faultRows({ trainings }: SoakResult): string {
   const rows = victims.map((victim) => {
     const of = (results: typeof trainings): number =>

@@ -1,4 +1,7 @@
-/** Trainings one after another, sometimes two at once, under random faults; the stack is measured at rest after each round. */
+/**
+ * Runs trainings one after another, sometimes two in parallel, under random faults. The stack is measured after each
+ * round, when it is idle.
+ */
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { verifyLedger } from '../../api/ledger/verify.ts';
@@ -27,11 +30,11 @@ export interface TrainingResult {
   readonly runId: string;
   readonly blows: readonly Blow[];
   readonly seconds: number;
-  /** What is wrong with it; empty when it is complete, proven, and equal to the undisturbed one. */
+  /** The faults of the run; empty when it is complete, verified, and equal to the undisturbed one. */
   readonly problems: readonly string[];
 }
 
-/** The stack at rest after a round. */
+/** Measurements of the idle stack after a round. */
 export interface Rest {
   readonly round: number;
   readonly runs: number;
@@ -42,19 +45,19 @@ export interface Rest {
 export interface SoakResult {
   readonly trainings: readonly TrainingResult[];
   readonly rests: readonly Rest[];
-  /** Halves of files whose writers died: how many the store removed, and what was left. */
+  /** Incomplete files of dead writers: how many the store removed, and how many remained. */
   readonly leftovers: number;
   readonly temporary: readonly string[];
-  /** Processes and ports that are still there after the stack was stopped. */
+  /** Processes and ports that remained after the stack was stopped. */
   readonly left: readonly string[];
-  /** Why it ended before its time. */
+  /** Why the soak ended early. */
   readonly broken: readonly string[];
 }
 
 export interface SoakOptions {
   readonly minutes: number;
   readonly seed: number;
-  /** No faults at all. */
+  /** True: no faults at all. */
   readonly calm: boolean;
   readonly store?: string;
   readonly say: (line: string) => void;
@@ -64,7 +67,7 @@ const patienceMs = 300_000;
 
 export async function soak({ minutes, seed, calm, store, say }: SoakOptions): Promise<SoakResult> {
   const bed = new Bed(store);
-  // What processes leave in the machine's temporary folder is found, too.
+  // Leftovers in the machine's temporary folder are found, too.
   process.env['TMPDIR'] = join(bed.loop.home, 'tmp');
   mkdirSync(process.env['TMPDIR'], { recursive: true });
   await bed.loop.up(soakPools);
@@ -98,7 +101,7 @@ export async function soak({ minutes, seed, calm, store, say }: SoakOptions): Pr
   } catch (error) {
     broken.push(`it ended before its time: ${messageOf(error)}`);
   }
-  // What writers that died left behind is the janitor's; it waits for hours, so that no slow writer is hurt.
+  // The janitor removes files of dead writers only after hours, so that slow writers are not disturbed.
   const leftovers = (await bed.loop.store.removeLeftovers?.(new Date())) ?? 0;
   const { temporary } = diskUse(bed.loop.home);
   return { trainings: results, rests, leftovers, temporary, left: await removed(bed, rests), broken };
@@ -121,7 +124,7 @@ interface Round {
   readonly bed: Bed;
   readonly round: number;
   readonly reference: Essence;
-  /** One fault is done after the other. */
+  /** Faults are carried out one after the other. */
   readonly alone: Alone;
 }
 
@@ -134,7 +137,7 @@ async function disturbed(
   const over = new AbortController();
   const run = await bed.loop.create(training.recipe);
   const done = strike(bed, run.runId, blows, over.signal, alone);
-  // The servers may be away because of a fault of the run beside it.
+  // A fault of the parallel run may have stopped the servers.
   await alone(() => bed.loop.drive(run, training.kind));
   const state = await ended(run);
   over.abort(new Error('the run has ended'));
@@ -163,7 +166,7 @@ async function disturbed(
   };
 }
 
-/** The store alone tells, whatever is dead meanwhile. */
+/** Reads only the store, because any process may be dead. */
 async function ended({ log }: StartedRun): Promise<string> {
   const state = await poll(
     async () => {
@@ -177,7 +180,7 @@ async function ended({ log }: StartedRun): Promise<string> {
   return state ?? `stuck in state ${(await log.status())?.state}`;
 }
 
-/** Every process serves again, and nothing is under way. */
+/** Every process is ready again, and no work is in progress. */
 async function atRest(bed: Bed, round: number, runs: number): Promise<Rest> {
   const { home } = bed.loop;
   bed.injector.disarmAll();
@@ -197,7 +200,7 @@ async function atRest(bed: Bed, round: number, runs: number): Promise<Rest> {
     throw new Error(
       `the stack did not become whole again after round ${round}: ${JSON.stringify(readStack(home)?.children)}`,
     );
-  // What a process that died left behind may be ended a moment later, by its own rule: only what stays is a leak.
+  // The children of a dead process may end a moment later, so only those that remain count as leaks.
   const calm = await poll(
     () => {
       const census = takeCensus(home, round);
@@ -220,13 +223,13 @@ async function removed(bed: Bed, rests: readonly Rest[]): Promise<readonly strin
   return [...problem, ...ports.map((port) => `port ${port}`)];
 }
 
-/** With what was behind it: clients of servers say little in their own messages. */
+/** Includes the cause, because the messages of clients say little. */
 const messageOf = (error: unknown): string =>
   error instanceof Error
     ? [error.message, ...(error.cause === undefined ? [] : [messageOf(error.cause)])].join(': ')
     : String(error);
 
-/** A first Ctrl-C ends the soak after the round, with its tables. */
+/** The first Ctrl-C ends the soak after the current round and prints the tables. */
 function interruption(): AbortSignal {
   const controller = new AbortController();
   process.once('SIGINT', () => controller.abort());

@@ -1,4 +1,4 @@
-/** The small trainings that a soak goes through: equal recipes give equal bits, so each has one undisturbed reference. */
+/** The small trainings of a soak. Equal recipes give equal bits, so each has one undisturbed reference. */
 import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { Seeded } from '../recovery/seeded.ts';
@@ -49,7 +49,7 @@ export function trainings(validationFile: string): readonly Training[] {
   ];
 }
 
-/** One, or two side by side. */
+/** One training, or two in parallel. */
 export function chooseTrainings(all: readonly Training[], seeded: Seeded): readonly Training[] {
   return Array.from({ length: seeded.below(3) === 0 ? 2 : 1 }, () => seeded.pick(all));
 }

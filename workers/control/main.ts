@@ -8,6 +8,7 @@ import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { createActivities } from '../../activities/index.ts';
 import type { ActivityPorts } from '../../activities/index.ts';
 import type { Store } from '../../core/ports.ts';
+import { errorToJson } from '../../core/errors.ts';
 import { liveSubject, timings, wireVersion } from '../../core/wire/messages.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';
 import { buildId, builtFile, petrelHome } from '../../infra/home.ts';
@@ -123,7 +124,9 @@ const ports: ActivityPorts = {
 };
 
 const client = await connectTemporalClient(stack);
-void failOrphanedActivities(client, petrelHome(), (line) => console.log(line));
+void failOrphanedActivities(client, petrelHome(), (line) => console.log(line)).catch((error: unknown) =>
+  console.log(`could not look for activities of the last control process: ${errorToJson(error).message}`),
+);
 
 const logs = new LogCollector(nc, String(process.pid), (runId) => runStores.get(runId));
 const worker = await Worker.create({

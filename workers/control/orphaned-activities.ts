@@ -3,6 +3,7 @@
  * next control process fails them at once, and Temporal retries them.
  */
 import { hostname } from 'node:os';
+import { ActivityNotFoundError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { errorToJson } from '../../core/errors.ts';
@@ -45,9 +46,15 @@ async function failOrphansOf(client: Client, runId: string): Promise<void> {
     nextRetryDelay: '1 ms',
   });
   for (const { activityId } of orphans) {
-    // An activity that has timed out since the description cannot be failed; Temporal retries it anyway.
-    await client.activity.fail({ workflowId: runId, activityId: activityId ?? '' }, failure).catch(() => undefined);
+    await client.activity
+      .fail({ workflowId: runId, activityId: activityId ?? '' }, failure)
+      .catch(unlessRetriedAlready);
   }
+}
+
+/** An activity that has timed out since the description cannot be failed. Temporal retries it anyway. */
+function unlessRetriedAlready(error: unknown): void {
+  if (!(error instanceof ActivityNotFoundError)) throw error;
 }
 
 function isDead(identity: string): boolean {

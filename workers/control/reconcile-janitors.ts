@@ -28,17 +28,18 @@ export const janitorId = (store: string): string => `janitor-${digestOf(store).s
  * Reconciles all janitors until the signal is aborted. A missing folder gets none, because a pass would create it in an
  * empty mount point.
  */
-export async function reconcileJanitors(
-  { home, client, log }: ReconcileJanitorsPorts,
-  signal: AbortSignal,
-): Promise<void> {
+export async function reconcileJanitors(ports: ReconcileJanitorsPorts, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    for (const { url } of knownStores(home)) {
-      await (isInUse(url) ? ensureJanitor(client, url) : removeSchedule(client, janitorId(url))).catch(
-        (error: unknown) => log(`the janitor of ${url}: ${errorToJson(error).message}`),
-      );
-    }
+    await reconcileAll(ports).catch((error: unknown) => ports.log(`the janitors: ${errorToJson(error).message}`));
     await delay(lookMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function reconcileAll({ home, client, log }: ReconcileJanitorsPorts): Promise<void> {
+  for (const { url } of knownStores(home)) {
+    await (isInUse(url) ? ensureJanitor(client, url) : removeSchedule(client, janitorId(url))).catch((error: unknown) =>
+      log(`the janitor of ${url}: ${errorToJson(error).message}`),
+    );
   }
 }
 

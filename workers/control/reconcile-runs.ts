@@ -51,10 +51,13 @@ export interface ReconcileRunsPorts {
 export async function reconcileRuns(ports: ReconcileRunsPorts, signal: AbortSignal): Promise<void> {
   const reconciler = new RunReconciler(ports);
   for (let round = 0; !signal.aborted; round++) {
-    await Promise.all(drivenRuns(ports.home).map((run) => reconciler.reconcile(run, round)));
+    await reconciler.reconcileAll(round);
     await delay(everyMs, undefined, { signal }).catch(() => undefined);
   }
 }
+
+/** The list of all runs, among the errors by run. */
+const listed = '';
 
 class RunReconciler {
   readonly #ports: ReconcileRunsPorts;
@@ -67,6 +70,18 @@ class RunReconciler {
     this.#ports = ports;
   }
 
+  /** Never rejects: when the list of runs cannot be read, the next round tries again. */
+  async reconcileAll(round: number): Promise<void> {
+    let runs: readonly DrivenRun[];
+    try {
+      runs = drivenRuns(this.#ports.home);
+      this.#errors.delete(listed);
+    } catch (error) {
+      return this.#logOnce(listed, `the runs of this stack: ${errorToJson(error).message}`);
+    }
+    await Promise.all(runs.map((run) => this.reconcile(run, round)));
+  }
+
   /** Never rejects, because one run's error must not affect the other runs. */
   async reconcile(run: DrivenRun, round: number): Promise<void> {
     try {
@@ -77,10 +92,13 @@ class RunReconciler {
         await this.#remind(run, workflow);
       this.#errors.delete(run.runId);
     } catch (error) {
-      const text = `${run.runId}: could not compare it with its workflow: ${errorToJson(error).message}`;
-      if (this.#errors.get(run.runId) !== text) this.#ports.log(text);
-      this.#errors.set(run.runId, text);
+      this.#logOnce(run.runId, `${run.runId}: could not compare it with its workflow: ${errorToJson(error).message}`);
     }
+  }
+
+  #logOnce(about: string, text: string): void {
+    if (this.#errors.get(about) !== text) this.#ports.log(text);
+    this.#errors.set(about, text);
   }
 
   /** Ends a stuck workflow, and starts a new one unless the run has ended. */

@@ -26,13 +26,19 @@ export interface ReconcileSchedulesPorts extends ReconcilePorts {
  */
 export async function reconcileSchedules(ports: ReconcileSchedulesPorts, signal: AbortSignal): Promise<void> {
   for (let round = 0; !signal.aborted; round++) {
-    for (const { url } of knownStores(ports.home)) {
-      if (isInUse(url) && (round % paidRounds === 0 || !isPaidByRequest(url)))
-        await reconcileStore(url, ports).catch((error: unknown) =>
-          ports.log(`could not compare the schedules of ${url} with Temporal: ${errorToJson(error).message}`),
-        );
-    }
+    await reconcileAll(ports, round).catch((error: unknown) =>
+      ports.log(`could not compare the schedules with Temporal: ${errorToJson(error).message}`),
+    );
     await delay(everyMs, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+async function reconcileAll(ports: ReconcileSchedulesPorts, round: number): Promise<void> {
+  for (const { url } of knownStores(ports.home)) {
+    if (isInUse(url) && (round % paidRounds === 0 || !isPaidByRequest(url)))
+      await reconcileStore(url, ports).catch((error: unknown) =>
+        ports.log(`could not compare the schedules of ${url} with Temporal: ${errorToJson(error).message}`),
+      );
   }
 }
 

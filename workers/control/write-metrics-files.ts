@@ -22,20 +22,30 @@ export interface MetricsFilesPorts {
 
 /** Until the signal is aborted. A file that cannot be written affects nothing else, and is tried again. */
 export async function writeMetricsFiles(ports: MetricsFilesPorts, signal: AbortSignal): Promise<void> {
-  const errors = new Map<string, string>();
+  const problems = new Map<string, string>();
+  /** Logs a problem once, until it is another one or gone. */
+  const attempt = async <T>(where: string, work: () => T | Promise<T>): Promise<T | undefined> => {
+    try {
+      const done = await work();
+      problems.delete(where);
+      return done;
+    } catch (error) {
+      const { message } = errorToJson(error);
+      if (problems.get(where) !== message) ports.log(`${where}: ${message}`);
+      problems.set(where, message);
+      return undefined;
+    }
+  };
   for (let round = 0; !signal.aborted; round++) {
-    for (const note of metricsNotes(ports.home)) {
+    for (const note of (await attempt('metrics files', () => metricsNotes(ports.home))) ?? []) {
       if (isPaidByRequest(note.store) && round % paidRounds !== 0) continue;
-      const problem = await writeOne(note, ports).catch((error: unknown) => errorToJson(error).message);
-      if (problem !== undefined && errors.get(note.runId) !== problem) ports.log(`${note.path}: ${problem}`);
-      if (problem === undefined) errors.delete(note.runId);
-      else errors.set(note.runId, problem);
+      await attempt(note.path, () => writeOne(note, ports));
     }
     await delay(everyMs, undefined, { signal }).catch(() => undefined);
   }
 }
 
-async function writeOne(note: MetricsNote, { home, openStore }: MetricsFilesPorts): Promise<undefined> {
+async function writeOne(note: MetricsNote, { home, openStore }: MetricsFilesPorts): Promise<void> {
   const log = new RunLog(await openStore(note.store), note.runId as RunId);
   const isComplete = await writeMetricsFile(note.path, log);
   if (!isComplete) return;

@@ -1,11 +1,13 @@
 /** The advantage stage: from scored samples, or rows to learn, to a closed batch. */
+import { parseScoreTable } from '../../core/wire/score-table.ts';
+import { at } from '../../core/at.ts';
 import type { Counters } from '../../core/records/schema.ts';
 import { advantageEstimator } from '../../core/rl/advantages/index.ts';
 import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
 import { lrFactor } from '../../core/rl/lr-schedule.ts';
 import { miniBatches } from '../../core/rl/mini-batches.ts';
 import type { TrainerEngine } from '../../core/ports.ts';
-import type { AdvantageInput, AdvantageOutput, ScoreTable } from '../../core/wire/jobs.ts';
+import type { AdvantageInput, AdvantageOutput } from '../../core/wire/jobs.ts';
 import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
 import { encodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
@@ -55,7 +57,7 @@ async function readParts(host: EngineHost, input: AdvantageInput, context: JobCo
   return Promise.all(
     input.parts.map(async ({ trajectories, scores }) => ({
       trajectories: decodeTrajectories(await getBlob(store, context.runId, trajectories), trajectories),
-      scores: (await getJsonBlob(store, context.runId, scores)) as ScoreTable,
+      scores: parseScoreTable(await getJsonBlob(store, context.runId, scores), scores),
     })),
   );
 }
@@ -69,7 +71,8 @@ async function rowsToLearn(host: EngineHost, input: AdvantageInput, context: Job
     tokenizer,
   );
   const samples = input.draws.map(({ draw, row }, i): Sample => {
-    const { prompt = new Int32Array(), response = new Int32Array() } = sequences[i] ?? {};
+    const { prompt, response } = at(sequences, i);
+    if (response === undefined) throw new RangeError(`row ${row} of an sft dataset has no response`);
     return {
       draw,
       row,
@@ -99,9 +102,9 @@ function planSteps(input: AdvantageInput, samples: readonly Sample[]): { steps: 
   );
   const micros: number[][] = [];
   const steps = minis.map(({ samples: members }) => {
-    const lengths = members.map((b) => (samples[b]?.prompt.length ?? 0) + (samples[b]?.response.length ?? 0));
+    const lengths = members.map((b) => at(samples, b).prompt.length + at(samples, b).response.length);
     return packMicroBatches(lengths, algorithm.maxTokensPerMicroBatch).map(
-      (part) => micros.push(part.map((i) => members[i] ?? 0)) - 1,
+      (part) => micros.push(part.map((i) => at(members, i))) - 1,
     );
   });
   return { steps, micros };
@@ -112,12 +115,12 @@ type Layout = Omit<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>;
 function layOut(samples: readonly Sample[], micros: readonly number[][], steps: readonly number[][]): Layout {
   const offsets_S1 = offsetsOf(samples.map(({ prompt, response }) => prompt.length + response.length));
   const scoredOffsets_S1 = offsetsOf(samples.map(({ response }) => response.length));
-  const tokens_N = new Int32Array(offsets_S1[samples.length] ?? 0);
-  const scored_T = new Int32Array(scoredOffsets_S1[samples.length] ?? 0);
+  const tokens_N = new Int32Array(at(offsets_S1, -1));
+  const scored_T = new Int32Array(at(scoredOffsets_S1, -1));
   const rolloutLogProbs_T = new Float32Array(scored_T.length);
   samples.forEach(({ prompt, response, rolloutLogProbs }, b) => {
-    const start = offsets_S1[b] ?? 0;
-    const scoredStart = scoredOffsets_S1[b] ?? 0;
+    const start = at(offsets_S1, b);
+    const scoredStart = at(scoredOffsets_S1, b);
     tokens_N.set(prompt, start);
     tokens_N.set(response, start + prompt.length);
     rolloutLogProbs_T.set(rolloutLogProbs, scoredStart);
@@ -206,8 +209,8 @@ function logProbs(
     if (samples.length === 0) continue;
     const micro = cutMicroBatch(batch, samples);
     const { logProbs_P, entropy_P } = trainer.forward(micro.packed, { temperature, entropy, keep: false });
-    micro.tokens_P.forEach((t, p) => (logProbs_T[t] = logProbs_P[p] ?? 0));
-    if (entropy_T && entropy_P) micro.tokens_P.forEach((t, p) => (entropy_T[t] = entropy_P[p] ?? 0));
+    micro.tokens_P.forEach((t, p) => (logProbs_T[t] = at(logProbs_P, p)));
+    if (entropy_T && entropy_P) micro.tokens_P.forEach((t, p) => (entropy_T[t] = at(entropy_P, p)));
     context.progress(m + 1, total, note);
   }
   return { logProbs_T, ...(entropy_T && { entropy_T }) };

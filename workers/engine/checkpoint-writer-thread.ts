@@ -5,7 +5,7 @@
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
-import { PetrelError, errorToJson } from '../../core/errors.ts';
+import { thrownToJson } from '../../core/errors.ts';
 import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.ts';
 import { watchedStore } from '../../infra/store/watched.ts';
 import { freshRoom } from './checkpoint-copies.ts';
@@ -48,11 +48,6 @@ async function write({ id, place: { store, ...place }, room, steps, parameters, 
       room,
     );
   } catch (error) {
-    port?.postMessage({
-      type: 'failed',
-      id,
-      kind: error instanceof PetrelError ? error.kind : 'unknown',
-      error: errorToJson(error),
-    } satisfies FromWriter);
+    port?.postMessage({ type: 'failed', id, thrown: thrownToJson(error) } satisfies FromWriter);
   }
 }

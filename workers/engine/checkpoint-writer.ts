@@ -4,8 +4,8 @@
  */
 import { MessageChannel, Worker, receiveMessageOnPort } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
-import { errorOfKind } from '../../core/errors.ts';
-import type { ErrorJson, PetrelErrorKind } from '../../core/errors.ts';
+import { thrownFromJson } from '../../core/errors.ts';
+import type { ThrownJson } from '../../core/errors.ts';
 import type { RunId } from '../../core/ids.ts';
 import type { ParameterInfo, TrainerEngine } from '../../core/ports.ts';
 import { builtFile } from '../../infra/home.ts';
@@ -44,12 +44,7 @@ export type FromWriter =
       readonly room: Room;
     }
   /** The memory does not return, because a request may still be reading it. */
-  | {
-      readonly type: 'failed';
-      readonly id: number;
-      readonly kind: PetrelErrorKind | 'unknown';
-      readonly error: ErrorJson;
-    };
+  | { readonly type: 'failed'; readonly id: number; readonly thrown: ThrownJson };
 
 export interface Written {
   /** The manifest's key. */
@@ -165,8 +160,7 @@ class WriterThread {
     this.#pending.delete(message.id);
     if (this.#pending.size === 0) this.#worker.unref();
     if (message.type === 'written') return pending?.resolve(message);
-    const { code, message: text, ...detail } = message.error;
-    pending?.reject(message.kind === 'unknown' ? new Error(text) : errorOfKind(message.kind, code, text, detail));
+    pending?.reject(thrownFromJson(message.thrown));
   }
 
   #died(error: Error): void {

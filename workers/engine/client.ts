@@ -1,7 +1,7 @@
 /** The main thread's interface to the engine thread. */
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import { errorOfKind } from '../../core/errors.ts';
+import { thrownFromJson } from '../../core/errors.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { EngineFacts } from './profile.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
@@ -148,14 +148,6 @@ export class EngineClient {
     this.#pending.delete(message.id);
     if (message.type === 'done')
       pending.resolve({ output: message.output, seconds: message.seconds, counts: message.counts });
-    else pending.reject(revive(message));
+    else pending.reject(thrownFromJson(message.thrown));
   }
-}
-
-function revive({ kind, error, stack }: Extract<FromEngine, { type: 'failed' }>): Error {
-  const { code, message, ...detail } = error;
-  if (kind !== 'unknown') return errorOfKind(kind, code, message, detail);
-  const unknown = new Error(message);
-  unknown.stack = stack;
-  return unknown;
 }

@@ -3,6 +3,7 @@
  * samples are done.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { at } from '../../core/at.ts';
 import { PreemptedError } from '../../core/errors.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import type { RunId } from '../../core/ids.ts';
@@ -58,7 +59,7 @@ export class Generation {
   /** Samples in the order of prompts, samplesPerDraw of each. Rejects with PreemptedError when the weights change. */
   async run(job: GenerationJob): Promise<Completion[]> {
     const completions = job.prompts.flatMap((_, i) =>
-      Array.from({ length: job.samplesPerDraw }, (_, s) => newCompletion(job, drawOf(job, i), job.firstSample + s)),
+      Array.from({ length: job.samplesPerDraw }, (_, s) => newCompletion(job, at(job.draws, i), job.firstSample + s)),
     );
     job.onBegin?.(completions);
     let left = completions.filter(({ stopReason }) => stopReason === 0).length;
@@ -74,7 +75,7 @@ export class Generation {
       for (const [i, prompt] of job.prompts.entries()) {
         const samples = this.#samples(
           job,
-          drawOf(job, i),
+          at(job.draws, i),
           completions.slice(i * job.samplesPerDraw, (i + 1) * job.samplesPerDraw),
           finished,
         );
@@ -159,9 +160,9 @@ export class Generation {
     decoded.keys.forEach((key, i) => {
       const live = this.#live.get(key);
       if (live === undefined) return;
-      live.completion.tokens.push(decoded.tokens[i] ?? 0);
-      live.completion.logProbs.push(decoded.logProbs[i] ?? 0);
-      live.completion.samplingLogProbs.push(decoded.samplingLogProbs[i] ?? 0);
+      live.completion.tokens.push(at(decoded.tokens, i));
+      live.completion.logProbs.push(at(decoded.logProbs, i));
+      live.completion.samplingLogProbs.push(at(decoded.samplingLogProbs, i));
       perJob.set(live.job, (perJob.get(live.job) ?? 0) + 1);
       faultPoint('sample.token', {
         runId: live.job.runId,
@@ -169,7 +170,7 @@ export class Generation {
         sample: live.sample,
         position: live.completion.tokens.length,
       });
-      const finish = decoded.finish[i] ?? 0;
+      const finish = at(decoded.finish, i);
       if (finish !== 0) this.#finish(key, live, finish);
       else if (live.job.stopsAt?.(live.completion.tokens)) {
         this.#engine.abort(key);
@@ -185,8 +186,6 @@ export class Generation {
     live.finished();
   }
 }
-
-const drawOf = (job: GenerationJob, i: number) => job.draws[i] ?? i;
 
 function requestOf(
   { sampling, maxNewTokens, stopTokens }: GenerationJob,

@@ -3,7 +3,7 @@
  * and a model that only generates. It runs on the engine's own thread. The methods serve the stages of
  * core/wire/jobs.ts.
  */
-import { damage } from '../../core/damage.ts';
+import { damage, isDamage } from '../../core/damage.ts';
 import {
   errorToJson,
   InvalidInputError,
@@ -393,7 +393,7 @@ export class EngineHost {
 
   /** Whether the weights' manifest and every blob that it names are intact. */
   async #weightsAreThere(store: Store, runId: RunId, weights: Digest): Promise<boolean> {
-    const manifest = await readRecord(store, keys.weights(runId, weights), weightsManifest).catch(() => undefined);
+    const manifest = await readRecord(store, keys.weights(runId, weights), weightsManifest).catch(unlessDamaged);
     if (manifest === undefined) return false;
     const intact = manifest.record.shards.map(({ blob, bytes }) =>
       isIntact(store, keys.blob(runId, blob), bytes, blob),
@@ -416,4 +416,9 @@ export class EngineHost {
       tick: (note, done, total) => context.progress(done, total, note),
     };
   }
+}
+
+/** A damaged manifest is as good as none. A store that cannot be read says nothing about it. */
+function unlessDamaged(error: unknown): undefined {
+  if (!isDamage(error)) throw error;
 }

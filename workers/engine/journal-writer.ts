@@ -2,6 +2,7 @@
  * Writes the growing samples of one job to the journal: one message per tick with the tokens since the last one. When a
  * small model decodes so fast that a tick would risk many tokens, it writes sooner.
  */
+import { at } from '../../core/at.ts';
 import { journalVersion, maxTokensPerJournalMessage, tokensPerSegmentHead } from '../../core/wire/journal.ts';
 import type { JournalMessage, JournalSegment } from '../../core/wire/journal.ts';
 import { encodeTokens, Lineage } from './lineage.ts';
@@ -51,7 +52,7 @@ export class JournalWriter {
   /** The job's samples, in the order of draws; their present tokens are already in the journal. */
   begin(runs: readonly TokenRun[], { draws, samplesPerDraw, firstSample }: SampleNumbers): void {
     this.#growing = runs.map((run, b) => {
-      const [draw, sample] = [draws[Math.floor(b / samplesPerDraw)] ?? 0, firstSample + (b % samplesPerDraw)];
+      const [draw, sample] = [at(draws, Math.floor(b / samplesPerDraw)), firstSample + (b % samplesPerDraw)];
       const written = run.tokens.length;
       return {
         run,

@@ -1,6 +1,7 @@
 /** The tokens of one sample as bytes, and the running hash that links every part of them to all earlier ones. */
 import { createHash } from 'node:crypto';
 import type { Hash } from 'node:crypto';
+import { at } from '../../core/at.ts';
 import type { Digest, JobId, RunId } from '../../core/ids.ts';
 
 /** Tokens with their log-probs; both arrays have the same length. */
@@ -54,20 +55,20 @@ export class Lineage {
 /** The tokens from `start` to `end`. */
 export function encodeTokens({ tokens, logProbs, samplingLogProbs }: TokenRun, start: number, end: number): Buffer {
   const bytes = Buffer.alloc((end - start) * bytesPerToken);
-  for (let i = start, at = 0; i < end; i++, at += bytesPerToken) {
-    bytes.writeInt32LE(tokens[i] ?? 0, at);
-    bytes.writeFloatLE(logProbs[i] ?? 0, at + 4);
-    bytes.writeFloatLE(samplingLogProbs[i] ?? 0, at + 8);
+  for (let i = start, to = 0; i < end; i++, to += bytesPerToken) {
+    bytes.writeInt32LE(at(tokens, i), to);
+    bytes.writeFloatLE(at(logProbs, i), to + 4);
+    bytes.writeFloatLE(at(samplingLogProbs, i), to + 8);
   }
   return bytes;
 }
 
 export function decodeTokens(bytes: Buffer): TokenRun {
   const run: TokenRun = { tokens: [], logProbs: [], samplingLogProbs: [] };
-  for (let at = 0; at + bytesPerToken <= bytes.length; at += bytesPerToken) {
-    run.tokens.push(bytes.readInt32LE(at));
-    run.logProbs.push(bytes.readFloatLE(at + 4));
-    run.samplingLogProbs.push(bytes.readFloatLE(at + 8));
+  for (let from = 0; from + bytesPerToken <= bytes.length; from += bytesPerToken) {
+    run.tokens.push(bytes.readInt32LE(from));
+    run.logProbs.push(bytes.readFloatLE(from + 4));
+    run.samplingLogProbs.push(bytes.readFloatLE(from + 8));
   }
   return run;
 }

@@ -1,4 +1,5 @@
 /** Converts a batch record's loss settings to the coefficients of the engine's backward pass. */
+import { at } from '../../core/at.ts';
 import type { LossSettings } from '../../core/records/schema.ts';
 import { actorTotal } from '../../core/rl/actor-total.ts';
 import type { BatchTotals } from '../../core/rl/aggregate.ts';
@@ -16,12 +17,15 @@ export interface Coefficients {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
+/** The number of tokens is always known: sft divides by it. */
+export type StepTotals = BatchTotals & { readonly batchNumTokens: number };
+
 /** Totals of an optimiser step's mini-batch, by which all its micro-batches divide. */
-export function stepTotals(batch: BatchTensors, samples: readonly number[], settings: LossSettings): BatchTotals {
+export function stepTotals(batch: BatchTensors, samples: readonly number[], settings: LossSettings): StepTotals {
   let batchNumTokens = 0;
   for (const b of samples) {
-    for (let t = batch.scoredOffsets_S1[b] ?? 0; t < (batch.scoredOffsets_S1[b + 1] ?? 0); t++)
-      batchNumTokens += batch.mask_T[t] ?? 0;
+    const end = at(batch.scoredOffsets_S1, b + 1);
+    for (let t = at(batch.scoredOffsets_S1, b); t < end; t++) batchNumTokens += at(batch.mask_T, t);
   }
   return { dpSize: 1, batchNumTokens, globalBatchSize: samples.length, lossScaleFactor: settings.lossScaleFactor };
 }
@@ -32,11 +36,11 @@ export function lossCoefficients(
   batch: BatchTensors,
   micro: MicroBatch,
   forward: ForwardResult,
-  totals: BatchTotals,
+  totals: StepTotals,
 ): Coefficients {
   const mask_P = gather(batch.mask_T, micro.tokens_P);
   if (settings.kind === 'sft') {
-    const { loss, dLogProb_N } = sftLoss(forward.logProbs_P, mask_P, totals.batchNumTokens ?? 1);
+    const { loss, dLogProb_N } = sftLoss(forward.logProbs_P, mask_P, totals.batchNumTokens);
     return { loss, dLogProbs_P: Float32Array.from(dLogProb_N), metrics: {} };
   }
   const result = actorTotal(

@@ -1,4 +1,5 @@
 /** Cuts the samples of one micro-batch out of a batch, packed one after the other. */
+import { at } from '../../core/at.ts';
 import type { PackedBatch } from '../../core/ports.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 
@@ -16,8 +17,8 @@ export function cutMicroBatch(batch: BatchTensors, samples: Int32Array): MicroBa
   const scoredLengths = Array.from(samples, (b) => span(batch.scoredOffsets_S1, b));
   const cuSeqlens = prefixSums(lengths);
   const rowOffsets_S1 = prefixSums(scoredLengths);
-  const tokens_N = new Int32Array(cuSeqlens[samples.length] ?? 0);
-  const positions_P = new Int32Array(rowOffsets_S1[samples.length] ?? 0);
+  const tokens_N = new Int32Array(at(cuSeqlens, -1));
+  const positions_P = new Int32Array(at(rowOffsets_S1, -1));
   const targets_P = new Int32Array(positions_P.length);
   const tokens_P = new Int32Array(positions_P.length);
   samples.forEach((b, i) => {
@@ -48,10 +49,4 @@ function prefixSums(lengths: readonly number[]): Int32Array {
 
 function span(offsets: Int32Array, index: number): number {
   return at(offsets, index + 1) - at(offsets, index);
-}
-
-function at(values: ArrayLike<number>, index: number): number {
-  const value = values[index];
-  if (value === undefined) throw new RangeError(`index ${index} of ${values.length}`);
-  return value;
 }

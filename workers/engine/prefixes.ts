@@ -3,6 +3,7 @@
  * to the sample's first token. When workers contradict each other, only a worker that wrote all of its tokens itself is
  * accepted, and only if no other such worker contradicts it.
  */
+import { at } from '../../core/at.ts';
 import { journalMessage } from '../../core/wire/journal.ts';
 import type { JournalMessage, JournalSegment } from '../../core/wire/journal.ts';
 import type { SampleNumbers } from './journal-writer.ts';
@@ -122,7 +123,8 @@ function lineageOf(
   { identity, stopTokens }: ExpectedSamples,
   doubt: (why: Doubt) => void,
 ): TokenRun | undefined {
-  const root = Lineage.of(identity, pieces[0]?.draw ?? 0, pieces[0]?.sample ?? 0);
+  const { draw, sample } = at(pieces, 0);
+  const root = Lineage.of(identity, draw, sample);
   let end = onlyEnd(reach(pieces, root, doubt), root);
   if (end === 'forked') {
     const writers = [...new Set(pieces.map(({ incarnation }) => incarnation))];
@@ -178,10 +180,10 @@ function onlyEnd(reached: readonly Reached[], root: Lineage): Reached | 'forked'
   if (longest === undefined) return undefined;
   const bytes = bytesOf(longest);
   const lineage = root.copy();
-  let at = 0;
+  let end = 0;
   for (const { offset, hash } of [...reached].sort((a, b) => a.offset - b.offset)) {
-    lineage.append(bytes.subarray(at * bytesPerToken, offset * bytesPerToken));
-    at = offset;
+    lineage.append(bytes.subarray(end * bytesPerToken, offset * bytesPerToken));
+    end = offset;
     if (lineage.value !== hash) return 'forked';
   }
   return longest;
@@ -189,6 +191,6 @@ function onlyEnd(reached: readonly Reached[], root: Lineage): Reached | 'forked'
 
 function bytesOf(end: Reached): Buffer {
   const parts: Buffer[] = [];
-  for (let at: Reached | undefined = end; at !== undefined; at = at.from) parts.unshift(at.bytes);
+  for (let one: Reached | undefined = end; one !== undefined; one = one.from) parts.unshift(one.bytes);
   return Buffer.concat(parts);
 }

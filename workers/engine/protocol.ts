@@ -1,5 +1,5 @@
 /** The messages between a worker's main thread and its engine thread. */
-import type { ErrorJson, PetrelErrorKind } from '../../core/errors.ts';
+import type { ThrownJson } from '../../core/errors.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { EngineFacts } from './profile.ts';
 
@@ -35,13 +35,7 @@ export type FromEngine =
       readonly seconds: number;
       readonly counts: Readonly<Record<string, number>>;
     }
-  | {
-      readonly type: 'failed';
-      readonly id: number;
-      readonly kind: PetrelErrorKind | 'unknown';
-      readonly error: ErrorJson;
-      readonly stack: string;
-    }
+  | { readonly type: 'failed'; readonly id: number; readonly thrown: ThrownJson }
   | {
       readonly type: 'progress';
       readonly id: number;

@@ -1,4 +1,5 @@
 /** The rollout stage: samples responses, packs them as trajectories and stores them. */
+import { at } from '../../core/at.ts';
 import type { RolloutInput, RolloutOutput } from '../../core/wire/jobs.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
 import { encodeTrajectories, offsetsOf } from '../../models/trajectories.ts';
@@ -59,12 +60,12 @@ function endsWithAny(text: string, stops: readonly string[]): boolean {
 
 function pack(input: RolloutInput, prompts: readonly Int32Array[], completions: readonly Completion[]): Trajectories {
   const n = input.samplesPerDraw;
-  const owner = (b: number) => input.draws[Math.floor(b / n)];
+  const owner = (b: number) => at(input.draws, Math.floor(b / n));
   return {
     weightsDigest: input.weights,
     samplesPerDraw: n,
-    draw_S: Int32Array.from(completions, (_, b) => owner(b)?.draw ?? -1),
-    row_S: Int32Array.from(completions, (_, b) => owner(b)?.row ?? -1),
+    draw_S: Int32Array.from(completions, (_, b) => owner(b).draw),
+    row_S: Int32Array.from(completions, (_, b) => owner(b).row),
     promptTokens: Int32Array.from(prompts.flatMap((prompt) => [...prompt])),
     promptOffsets_G1: offsetsOf(prompts.map((prompt) => prompt.length)),
     responseTokens_T: Int32Array.from(completions.flatMap((completion) => completion.tokens)),

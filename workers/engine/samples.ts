@@ -1,8 +1,10 @@
 /** Scored trajectories as one list of samples in draw order, and the outcome of each draw. */
+import { at } from '../../core/at.ts';
 import { PauseError } from '../../core/errors.ts';
 import { fixScorerHint } from '../../core/scorer-hint.ts';
 import type { DrawRecord } from '../../core/records/schema.ts';
-import type { AdvantageInput, ScoreTable } from '../../core/wire/jobs.ts';
+import type { AdvantageInput } from '../../core/wire/jobs.ts';
+import type { ScoreTable } from '../../core/wire/score-table.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 
 export interface Sample {
@@ -43,15 +45,15 @@ export function compose(input: AdvantageInput, parts: readonly ScoredPart[], run
     const n = trajectories.samplesPerDraw;
     for (let d = 0; d * n < trajectories.draw_S.length; d++) {
       const members = Array.from({ length: n }, (_, i) => d * n + i);
-      const valid = members.filter((b) => scores.scores[b] !== null);
+      const valid = members.filter((b) => at(scores.scores, b) !== null);
       failed += n - valid.length;
       total += n;
       const used = valid.length >= Math.min(smallestGroup, n);
       const indices = new Map(valid.map((b, i) => [b, samples.length + i]));
       if (used) samples.push(...valid.map((b) => sampleAt(trajectories, scores, b, d)));
       draws.push({
-        draw: trajectories.draw_S[d * n] ?? -1,
-        row: trajectories.row_S[d * n] ?? -1,
+        draw: at(trajectories.draw_S, d * n),
+        row: at(trajectories.row_S, d * n),
         fate: used ? 'trained' : 'filtered',
         ...(used ? {} : { reason: `${valid.length} of ${n} samples are valid` }),
         samples: members.map((b) => (used ? indices.get(b) : undefined) ?? failureOf(scores, b)),
@@ -64,18 +66,24 @@ export function compose(input: AdvantageInput, parts: readonly ScoredPart[], run
 }
 
 function sampleAt(t: Trajectories, scores: ScoreTable, b: number, d: number): Sample {
-  const prompt = t.promptTokens.subarray(t.promptOffsets_G1[d], t.promptOffsets_G1[d + 1]);
-  const [start, end] = [t.responseOffsets_S1[b], t.responseOffsets_S1[b + 1]];
+  const prompt = t.promptTokens.subarray(at(t.promptOffsets_G1, d), at(t.promptOffsets_G1, d + 1));
+  const [start, end] = [at(t.responseOffsets_S1, b), at(t.responseOffsets_S1, b + 1)];
   return {
-    draw: t.draw_S[b] ?? -1,
-    row: t.row_S[b] ?? -1,
+    draw: at(t.draw_S, b),
+    row: at(t.row_S, b),
     prompt,
     response: t.responseTokens_T.subarray(start, end),
     rolloutLogProbs: t.logProbs_T.subarray(start, end),
-    score: scores.scores[b] ?? 0,
-    stopReason: t.stopReason_S[b] ?? 0,
+    score: validScore(scores, b),
+    stopReason: at(t.stopReason_S, b),
     columns: columnsAt(scores, b),
   };
+}
+
+function validScore({ scores }: ScoreTable, b: number): number {
+  const score = at(scores, b);
+  if (score === null) throw new RangeError(`sample ${b} has no score`);
+  return score;
 }
 
 function columnsAt({ columns }: ScoreTable, b: number): Record<string, number> {
@@ -84,7 +92,7 @@ function columnsAt({ columns }: ScoreTable, b: number): Record<string, number> {
 }
 
 function failureOf(scores: ScoreTable, b: number): string {
-  return scores.reasons[b] ?? 'its group was filtered';
+  return at(scores.reasons, b) ?? 'its group was filtered';
 }
 
 function tooManyFailed(

@@ -1,6 +1,6 @@
 /** The engine's own thread. All heavy work of a worker happens here; the main thread only handles messages. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { PetrelError, PreemptedError, RetryableError, errorToJson } from '../../core/errors.ts';
+import { PreemptedError, RetryableError, thrownToJson } from '../../core/errors.ts';
 import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
@@ -133,13 +133,7 @@ async function serve(job: Extract<ToEngine, { type: 'job' }>): Promise<void> {
     const output = await runStage(message, context);
     tell({ type: 'done', id, output: { ...output }, seconds: (performance.now() - started) / 1000, counts });
   } catch (error) {
-    tell({
-      type: 'failed',
-      id,
-      kind: error instanceof PetrelError ? error.kind : 'unknown',
-      error: errorToJson(error),
-      stack: error instanceof Error ? (error.stack ?? '') : '',
-    });
+    tell({ type: 'failed', id, thrown: thrownToJson(error) });
   }
 }
 

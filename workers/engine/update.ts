@@ -1,4 +1,5 @@
 /** Applying a batch: a function (state, committed batch) → state. Live and replay run exactly this. */
+import { at } from '../../core/at.ts';
 import type { TrainerEngine } from '../../core/ports.ts';
 import type { BatchRecord, OptimizerStep } from '../../core/records/schema.ts';
 import { reduceActorMetrics } from '../../core/rl/actor-total.ts';
@@ -111,14 +112,14 @@ function updateMetrics(
   if (steps.length > 0) {
     const norms = steps.map((step) => Number(step.gradNorm));
     mean['actor/grad_norm'] = norms.reduce((sum, norm) => sum + norm, 0) / norms.length;
-    mean['actor/lr'] = steps.at(-1)?.lr ?? 0;
+    mean['actor/lr'] = at(steps, -1).lr;
   }
   mean['training/skipped_steps'] = steps.filter((step) => !step.taken).length;
   return Object.fromEntries(Object.entries(mean).map(([name, value]) => [name, numberToJson(value)]));
 }
 
 function bounds(offsets: Int32Array, index: number): [number, number] {
-  return [offsets[index] ?? 0, offsets[index + 1] ?? 0];
+  return [at(offsets, index), at(offsets, index + 1)];
 }
 
 function range(offsets: Int32Array, index: number): number[] {

@@ -5,7 +5,8 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { RewardInput, RewardOutput, ScoreTable } from '../../core/wire/jobs.ts';
+import type { RewardInput, RewardOutput } from '../../core/wire/jobs.ts';
+import type { ScoreTable } from '../../core/wire/score-table.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { Store } from '../../core/ports.ts';
 import { fixScorerHint, shownModule } from '../../core/scorer-hint.ts';
@@ -14,16 +15,17 @@ import { getBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { whileRoomHere } from '../../infra/store/free-space.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import { OpenDatasets } from '../datasets.ts';
-import { tokenizerOf } from '../tokenizers.ts';
+import { KeptHosts } from './kept-hosts.ts';
 import { PrintLimit } from './prints.ts';
-import { inputOf, scorerRows, Scoring } from './scoring.ts';
+import { inputsOf, scorerRows, Scoring } from './scoring.ts';
 import { namedVariables, withSecrets } from '../../rewards/host/secrets.ts';
+import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
 import { createScorerHost } from '../../rewards/host/scorer-host.ts';
 import type { ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
 
-/** Number of scorers whose processes are kept, by last use. */
-const keptHosts = 4;
+/** Number of runs whose output limits are kept, by last use. */
+const keptLimits = 4;
 /** The listeners of a job that is being scored. */
 export interface ScoringReport {
   progress(done: number, total: number): void;
@@ -31,18 +33,10 @@ export interface ScoringReport {
   say(text: string): void;
 }
 
-interface KeptHost {
-  readonly runId: string;
-  readonly ready: Promise<ScorerHost>;
-}
-
-/** Keeps scorer processes and datasets between jobs. Runs do not share scorers, and a run's scorers end with it. */
+/** Keeps scorer processes and datasets between jobs. */
 export class RewardRole {
   readonly #cache: string;
-  /** In the order of last use. */
-  readonly #hosts = new Map<string, KeptHost>();
-  /** Number of samples being scored, by host. */
-  readonly #busy = new Map<ScorerHost, number>();
+  readonly #hosts = new KeptHosts();
   /** Output limit of each run's scorers. */
   readonly #prints = new Map<string, PrintLimit>();
   readonly #datasets = new OpenDatasets();
@@ -64,12 +58,12 @@ export class RewardRole {
     );
     const dataset = await this.#datasets.open(store, input.dataset);
     const rows = await scorerRows(dataset, trajectories.row_S);
-    const tokenizer = await tokenizerOf(await modelFolder(store, input.model, this.#cache, 'text'));
+    const tokenizer = await openTokenizerThread(await modelFolder(store, input.model, this.#cache, 'text'));
     const total = trajectories.row_S.length;
-    const sample = (b: number) => inputOf(trajectories, rows, b, (ids) => tokenizer.decode(ids, { skipSpecial: true }));
+    const samples = (indices: readonly number[]) => inputsOf({ trajectories, rows, tokenizer }, indices);
     const prints = this.#printLimit(message.runId, report);
     const outcomes = await this.#withHost(store, message.runId, input, async (host) => {
-      const scoring = new Scoring({ host, trajectories, sample, signal, print: (line) => prints.print(line) });
+      const scoring = new Scoring({ host, trajectories, samples, signal, print: (line) => prints.print(line) });
       const scored = await scoring.all((done) => {
         report.progress(done, total);
         faultPoint('score.chunk', { done, runId: message.runId });
@@ -90,19 +84,17 @@ export class RewardRole {
     const limit = this.#prints.get(runId) ?? new PrintLimit((text) => report.say(text));
     this.#prints.delete(runId);
     this.#prints.set(runId, limit);
-    for (const old of [...this.#prints.keys()].slice(0, -keptHosts)) this.#prints.delete(old);
+    for (const old of [...this.#prints.keys()].slice(0, -keptLimits)) this.#prints.delete(old);
     return limit;
   }
 
   /** Ends the run's scorer processes; samples that they are scoring are rejected. */
-  async endRun(runId: string): Promise<void> {
-    const own = [...this.#hosts].filter(([, host]) => host.runId === runId);
-    for (const [id] of own) this.#hosts.delete(id);
-    await Promise.all(own.map(([, host]) => closed(host)));
+  endRun(runId: string): Promise<void> {
+    return this.#hosts.endRun(runId);
   }
 
-  async close(): Promise<void> {
-    await Promise.all([...this.#hosts.values()].map(closed));
+  close(): Promise<void> {
+    return this.#hosts.close();
   }
 
   async #withHost<T>(
@@ -111,37 +103,20 @@ export class RewardRole {
     input: RewardInput,
     work: (host: ScorerHost) => Promise<T>,
   ): Promise<T> {
-    const host = await this.#host(store, runId, input);
-    this.#busy.set(host, (this.#busy.get(host) ?? 0) + 1);
-    try {
-      return await work(host);
-    } catch (error) {
-      // The host refuses a module that it cannot load. It does not know which command fixes that, so the hint is added
-      // here.
-      if (!(error instanceof InvalidInputError)) throw error;
-      const hint = fixScorerHint(runId, input.scorer);
-      throw new InvalidInputError(error.message, { hint, ...(error.where && { where: error.where }), cause: error });
-    } finally {
-      this.#busy.set(host, (this.#busy.get(host) ?? 1) - 1);
-      await this.#closeOldHosts();
-    }
-  }
-
-  /** One host for all jobs of a run with the same scorer settings, also for simultaneous ones. */
-  #host(store: Store, runId: string, input: RewardInput): Promise<ScorerHost> {
-    const id = JSON.stringify([
-      runId,
-      input.scorer,
-      input.settings,
-      input.timeoutMs,
-      input.memoryMb,
-      input.concurrency,
-    ]);
-    const host = this.#hosts.get(id) ?? { runId, ready: this.#startHost(store, runId, input) };
-    this.#hosts.delete(id);
-    this.#hosts.set(id, host);
-    host.ready.catch(() => this.#hosts.delete(id));
-    return host.ready;
+    const { scorer, settings, timeoutMs, memoryMb, concurrency } = input;
+    const id = JSON.stringify([runId, scorer, settings, timeoutMs, memoryMb, concurrency]);
+    const guarded = async (host: ScorerHost): Promise<T> => {
+      try {
+        return await work(host);
+      } catch (error) {
+        // The host refuses a module that it cannot load. It does not know which command fixes that, so the hint is added
+        // here.
+        if (!(error instanceof InvalidInputError)) throw error;
+        const hint = fixScorerHint(runId, input.scorer);
+        throw new InvalidInputError(error.message, { hint, ...(error.where && { where: error.where }), cause: error });
+      }
+    };
+    return this.#hosts.use(id, runId, () => this.#startHost(store, runId, input), guarded);
   }
 
   async #startHost(store: Store, runId: string, input: RewardInput): Promise<ScorerHost> {
@@ -158,16 +133,6 @@ export class RewardRole {
     return createScorerHost({ type: 'module', path, exportName, shownAs, ...detail }, limits);
   }
 
-  async #closeOldHosts(): Promise<void> {
-    for (const [id, starting] of [...this.#hosts].slice(0, -keptHosts)) {
-      const host = await starting.ready.catch(() => undefined);
-      if (host === undefined || (this.#busy.get(host) ?? 0) > 0 || this.#hosts.get(id) !== starting) continue;
-      this.#hosts.delete(id);
-      this.#busy.delete(host);
-      await host.close();
-    }
-  }
-
   /** The file of a user's module, from the store: the run's own copy, independent of the original. */
   async #module(store: Store, runId: string, digest: string, fileName: string): Promise<string> {
     const folder = join(this.#cache, 'modules', digest);
@@ -182,11 +147,6 @@ export class RewardRole {
     });
     return path;
   }
-}
-
-async function closed({ ready }: KeptHost): Promise<void> {
-  const host = await ready.catch(() => undefined); // it could not be started, so there is nothing to end
-  await host?.close();
 }
 
 function tabulate(outcomes: readonly ScoreOutcome[]): Omit<ScoreTable, 'trajectories'> {

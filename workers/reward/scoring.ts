@@ -1,7 +1,9 @@
 /** One reward job: passes its samples to a scorer host in chunks, and repeats samples whose failure was an accident. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { at } from '../../core/at.ts';
 import { PauseError } from '../../core/errors.ts';
 import type { Dataset, ScorerRow } from '../../models/dataset-rows.ts';
+import type { BatchTokenizer } from '../../models/tokenizer.ts';
 import { stopReasons } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import type { ScoreFailure, ScoreOptions, ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
@@ -21,8 +23,8 @@ const noResponse: ScoreOutcome = {
 export interface ScoringParts {
   readonly host: ScorerHost;
   readonly trajectories: Trajectories;
-  /** Sample b in the form that its scorer gets. */
-  readonly sample: (b: number) => ScorerInput;
+  /** Samples in the form that their scorer gets. */
+  readonly samples: (indices: readonly number[]) => Promise<ScorerInput[]>;
   readonly print: (line: string) => void;
   /** Kills the scorers that work for this job. */
   readonly signal: AbortSignal | undefined;
@@ -55,7 +57,7 @@ export class Scoring {
   async withoutAccidents(outcomes: readonly ScoreOutcome[], fixHint: string): Promise<ScoreOutcome[]> {
     const settled: ScoreOutcome[] = [];
     for (const [b, first] of outcomes.entries()) {
-      const outcome = isAccident(first) ? ((await this.#score([b]))[0] ?? first) : first;
+      const outcome = isAccident(first) ? at(await this.#score([b]), 0) : first;
       if (isAccident(outcome)) throw accident(b, outcome, fixHint);
       settled.push(outcome);
     }
@@ -64,17 +66,16 @@ export class Scoring {
 
   /** A sample without a response gets no score. */
   async #score(indices: readonly number[]): Promise<ScoreOutcome[]> {
-    const { host, trajectories, sample } = this.#parts;
+    const { host, trajectories, samples } = this.#parts;
     const sampled = indices.filter((b) => trajectories.stopReason_S[b] !== stopReasons.poison);
-    const outcomes = await host.score(sampled.map(sample), this.#options(sampled));
-    const byIndex = new Map(sampled.map((b, i) => [b, outcomes[i]]));
+    const outcomes = await host.score(await samples(sampled), this.#options(sampled));
+    const byIndex = new Map(sampled.map((b, i) => [b, at(outcomes, i)]));
     return indices.map((b) => byIndex.get(b) ?? noResponse);
   }
 
   #options(sampled: readonly number[]): ScoreOptions {
     const { trajectories, print, signal } = this.#parts;
-    const speaker = (i: number | undefined) =>
-      i === undefined ? 'loading' : sampleName(trajectories, sampled[i] ?? -1);
+    const speaker = (i: number | undefined) => (i === undefined ? 'loading' : sampleName(trajectories, at(sampled, i)));
     return { signal, onPrint: (line, i) => print(`scorer, ${speaker(i)}: ${line}`) };
   }
 }
@@ -98,26 +99,36 @@ function accident(b: number, outcome: ScoreOutcome, fixHint: string): PauseError
   );
 }
 
-/** The rows that were sampled, by their numbers. A number outside the dataset names none. */
+/** The rows that were sampled, by their numbers. Throws RangeError for a number outside the dataset. */
 export async function scorerRows(dataset: Dataset, row_S: Int32Array): Promise<ReadonlyMap<number, ScorerRow>> {
-  const rows = [...new Set(row_S)].filter((row) => row >= 0 && row < dataset.count);
+  const rows = [...new Set(row_S)];
   const facts = await dataset.facts(rows);
-  return new Map(facts.map((fact, i) => [rows[i] ?? -1, fact]));
+  return new Map(rows.map((row, i) => [row, at(facts, i)]));
 }
 
-/** The scorer's input for sample b. */
-export function inputOf(
-  t: Trajectories,
-  rows: ReadonlyMap<number, ScorerRow>,
-  b: number,
-  decode: (ids: number[]) => string,
-): ScorerInput {
-  const row = rows.get(t.row_S[b] ?? -1);
-  const response = t.responseTokens_T.subarray(t.responseOffsets_S1[b], t.responseOffsets_S1[b + 1]);
-  return {
-    dataSource: row?.dataSource ?? '',
-    solutionStr: decode([...response]),
-    groundTruth: row?.groundTruth,
-    extraInfo: row?.extraInfo,
-  };
+export interface SampledTexts {
+  readonly trajectories: Trajectories;
+  readonly rows: ReadonlyMap<number, ScorerRow>;
+  readonly tokenizer: BatchTokenizer;
+}
+
+/** The scorer's input for each of these samples. */
+export async function inputsOf(
+  { trajectories: t, rows, tokenizer }: SampledTexts,
+  indices: readonly number[],
+): Promise<ScorerInput[]> {
+  const responses = indices.map((b) =>
+    t.responseTokens_T.slice(at(t.responseOffsets_S1, b), at(t.responseOffsets_S1, b + 1)),
+  );
+  const texts = await tokenizer.decodeBatch(responses, { skipSpecial: true });
+  return indices.map((b, i) => {
+    const row = rows.get(at(t.row_S, b));
+    if (row === undefined) throw new RangeError(`sample ${b} is of row ${t.row_S[b]}, which was not read`);
+    return {
+      dataSource: row.dataSource,
+      solutionStr: at(texts, i),
+      groundTruth: row.groundTruth,
+      extraInfo: row.extraInfo,
+    };
+  });
 }

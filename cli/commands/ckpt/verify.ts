@@ -9,7 +9,7 @@ import type { CommandContext, CommandInput } from '../../command.ts';
 import { EXIT, type ExitCode } from '../../exit-codes.ts';
 import { word } from '../../options.ts';
 import type { Printer } from '../../printer/printer.ts';
-import { showBytes } from '../../../core/quantities.ts';
+import { counted, showBytes } from '../../../core/quantities.ts';
 import { renderTable } from '../../printer/table.ts';
 import { findRun } from '../../../api/runs/find.ts';
 import { iterationWord } from './iteration-word.ts';
@@ -61,5 +61,5 @@ function text(
     damaged === 0
       ? 'all is well'
       : `${damaged} damaged: recovery passes over a damaged checkpoint, and needs every batch after the one it uses`;
-  return `${table}\n\n${checkpoints.length} checkpoints, ${batches.length} batches: ${sum}`;
+  return `${table}\n\n${counted(checkpoints.length, 'checkpoint')}, ${counted(batches.length, 'batch', 'batches')}: ${sum}`;
 }

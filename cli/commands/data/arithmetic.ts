@@ -4,7 +4,7 @@ import { arithmeticRows } from '../../../api/data/arithmetic.ts';
 import type { Preset, Split } from '../../../api/data/presets.ts';
 import { readPrompts, writeRows } from '../../../api/data/rows-file.ts';
 import { flag, integerOption, listOption, textOption } from '../../options.ts';
-import { showBytes } from '../../../core/quantities.ts';
+import { counted, showBytes } from '../../../core/quantities.ts';
 
 /** `petrel data arithmetic`. */
 export async function run(input: CommandInput, { printer, cwd }: CommandContext): Promise<undefined> {
@@ -23,7 +23,7 @@ export async function run(input: CommandInput, { printer, cwd }: CommandContext)
   const bytes = writeRows(resolve(cwd, out), rows);
   printer.data(
     { file: resolve(cwd, out), rows: rows.length, bytes },
-    () => `${out}: ${rows.length} rows, ${showBytes(bytes)}`,
+    () => `${out}: ${counted(rows.length, 'row')}, ${showBytes(bytes)}`,
   );
   return undefined;
 }

@@ -16,7 +16,7 @@ export function reduceTokenLoss(
   const weighted_T = isWeights_T === undefined ? loss_T : loss_T.map((loss, t) => loss * at(isWeights_T, t));
   const { value, weights_T } = aggregate(weighted_T, input.rows, config.lossAggMode, config.totals);
   const dLogProb_T = weights_T.map((weight, t) =>
-    weight === 0 ? 0 : weight * at(derivative_T, t) * (isWeights_T?.[t] ?? 1),
+    weight === 0 ? 0 : weight * at(derivative_T, t) * (isWeights_T === undefined ? 1 : at(isWeights_T, t)),
   );
   return { loss: value, dLogProb_T };
 }

@@ -1,4 +1,4 @@
-/** Evaluating expressions. */
+/** Evaluates expressions. */
 import { getAttribute, getItem, slice } from '../attributes.ts';
 import { spend } from '../budget.ts';
 import { spendOn } from '../cost.ts';
@@ -79,7 +79,7 @@ export function evaluate(node: Expression, frame: Frame): Value {
   }
 }
 
-/** For values that are about to be read or have just been made, whole. */
+/** Charges for values that are about to be read, or were just created, as a whole. */
 function charged(value: Value): Value {
   spendOn(value);
   return value;
@@ -96,7 +96,7 @@ function item(node: Expression & { type: 'item' }, frame: Frame): Value {
   return slice(charged(object), start, stop, step);
 }
 
-/** `more`: keyword arguments beyond those written, the caller of a call block. */
+/** `more`: keyword arguments in addition to the written ones, such as the caller of a call block. */
 export function callNode(node: Expression & { type: 'call' }, frame: Frame, more: Keywords): Value {
   const callee = evaluate(node.callee, frame);
   const [args, keywords] = evaluateArguments(node.args, frame);

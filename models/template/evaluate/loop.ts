@@ -28,7 +28,7 @@ export class Loop extends PyObject {
     this.#recurse = recurse;
   }
 
-  /** Moves on to the next item; undefined at the end. */
+  /** Advances to the next item; undefined at the end. */
   advance(): Value | undefined {
     spend(1);
     const next = this.#ahead ?? this.#iterator.next();

@@ -5,13 +5,13 @@ import { Dict, type Keywords, PyObject, Tuple, Undefined, type Value, none } fro
 import { evaluate } from './expressions.ts';
 import { type Frame, Output, inner } from './scope.ts';
 
-/** Executes statements: `execute` of statements.ts, which makes macros and therefore cannot be imported here. */
+/** Executes statements: this is `execute` of statements.ts. That file creates macros, so it cannot be imported here. */
 export type Execute = (statements: readonly Statement[], frame: Frame, output: Output) => unknown;
 
 export class Macro extends PyObject {
   readonly typeName = 'Macro';
   readonly #macro: MacroBody;
-  /** Where it was defined: it sees those variables, not its caller's. */
+  /** The scope in which it was defined: it sees those variables, and not those of its caller. */
   readonly #home: Frame;
 
   readonly #execute: Execute;

@@ -1,4 +1,4 @@
-/** Variables by nested scope, and what one rendering carries along. */
+/** Variables by nested scope, and the state of one rendering. */
 import { spendOnText } from '../budget.ts';
 import { lengthOf } from '../python-strings.ts';
 import { Undefined, type Value } from '../values.ts';
@@ -23,7 +23,7 @@ export class Scope {
   }
 }
 
-/** Where text goes. */
+/** Receives the rendered text. */
 export class Output {
   #text = '';
   #points = 0;
@@ -43,14 +43,14 @@ export class Output {
   }
 }
 
-/** One rendering: the main output, what `{% generation %}` enclosed, and the line being executed. */
+/** The state of one rendering: the main output, the spans inside `{% generation %}`, and the line being executed. */
 export interface Rendering {
   readonly output: Output;
   readonly spans: [number, number][];
   line: number;
 }
 
-/** Where code runs: its variables and its rendering. */
+/** The context of executed code: its variables and its rendering. */
 export interface Frame {
   readonly scope: Scope;
   readonly rendering: Rendering;

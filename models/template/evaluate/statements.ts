@@ -1,4 +1,4 @@
-/** Executing statements: text goes to an output, variables to a scope. */
+/** Executes statements: they write text to an output and variables to a scope. */
 import { spend } from '../budget.ts';
 import { refuse } from '../errors.ts';
 import { Namespace } from '../globals.ts';
@@ -13,7 +13,7 @@ import { type Frame, Output, Scope, inner } from './scope.ts';
 
 type Jump = 'break' | 'continue' | undefined;
 
-/** Runs statements in order; returns a jump (`break`, `continue`) for the enclosing loop. */
+/** Runs statements in order. Returns a jump (`break`, `continue`) for the enclosing loop. */
 export function execute(statements: readonly Statement[], frame: Frame, output: Output): Jump {
   for (const statement of statements) {
     const jump = executeOne(statement, frame, output);
@@ -106,8 +106,8 @@ function executeFor(node: For, frame: Frame, output: Output): Jump {
 }
 
 /**
- * Every iteration has its own variables. `else` runs when no iteration ran to its end; this is jinja2's rule, and
- * `break` counts.
+ * Every iteration has its own variables. `else` runs when no iteration ran to its end. This is jinja2's rule: `break`
+ * counts as not ending.
  */
 function runLoop(
   node: For,

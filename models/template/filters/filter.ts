@@ -1,4 +1,4 @@
-/** The type of a filter, and the engine functions that it may use. */
+/** The type of a filter, and the functions of the engine that it may use. */
 import { getItem } from '../attributes.ts';
 import { type Bound, bind } from '../signature.ts';
 import { type Keywords, Lazy, Markup, Undefined, type Value, textOf, none } from '../values.ts';
@@ -12,7 +12,7 @@ export interface Runtime {
 
 export type Filter = (value: Value, args: readonly Value[], keywords: Keywords, runtime: Runtime) => Value;
 
-/** A filter whose further parameters are named, `?` = optional. */
+/** A filter whose other parameters have names; `?` marks optional ones. */
 export function filter(
   name: string,
   parameters: readonly string[],
@@ -21,7 +21,7 @@ export function filter(
   return (value, args, keywords) => body(value, bind(name, parameters, args, keywords));
 }
 
-/** A filter from text to text; marked text stays marked. */
+/** A filter from text to text. The result of text that is marked as safe is marked, too. */
 export function textFilter(
   name: string,
   parameters: readonly string[],
@@ -37,7 +37,7 @@ export function lazily(generate: () => Generator<Value>): Lazy {
   return new Lazy(generate());
 }
 
-/** `a.b.0` looked up step by step; undefined values take `fallback` when there is one. */
+/** Looks up `a.b.0` step by step. An undefined value becomes `fallback`, if given. */
 export function attributeGetter(attribute: Value | undefined, fallback?: Value): (item: Value) => Value {
   const name = attribute === undefined || attribute === none ? undefined : textOf(attribute);
   const path =

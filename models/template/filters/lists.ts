@@ -1,4 +1,4 @@
-/** Filters over lists, dicts and other things to iterate. */
+/** Filters over lists, dicts and other iterables. */
 import { getAttribute } from '../attributes.ts';
 import { spend } from '../budget.ts';
 import { refuse } from '../errors.ts';

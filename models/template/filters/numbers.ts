@@ -1,4 +1,4 @@
-/** Filters that make or round numbers. */
+/** Filters that create or round numbers. */
 import { toFixedEven } from '../decimal.ts';
 import { refuse } from '../errors.ts';
 import { strip } from '../python-strings.ts';
@@ -26,7 +26,7 @@ export const numberFilters: Readonly<Record<string, Filter>> = {
   ),
 };
 
-/** As in Python: reading more digits than these takes too long, unless the base is a power of two. */
+/** Python refuses to read more digits than this, because it takes too long, unless the base is a power of two. */
 const maxDigits = 4300;
 
 /** Undefined where Python's int() fails with a ValueError or TypeError. */

@@ -125,7 +125,7 @@ function truncate(text: string, size: number, killWords: boolean, end: string, l
   return (at < 0 ? cut : cut.slice(0, at)) + end;
 }
 
-/** Greedy filling of one line, as textwrap does for plain words. */
+/** Fills lines greedily, as textwrap does for plain words. */
 function wrapWords(line: string, width: number, breakLong: boolean): string[] {
   const lines: string[] = [];
   let current = '';

@@ -1,4 +1,4 @@
-/** Methods of list, tuple and dict. Those that change their object are out of reach in a template. */
+/** Methods of list, tuple and dict. Templates cannot call those that change their object. */
 import { refuse } from '../errors.ts';
 import { equal } from '../operators.ts';
 import { repr } from '../print.ts';

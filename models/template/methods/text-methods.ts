@@ -24,7 +24,7 @@ interface Method {
   readonly body: (text: string, bound: Bound) => Value;
 }
 
-/** The bound method, or undefined. Of marked text, what comes back is marked too. */
+/** The bound method, or undefined. The result of text that is marked as safe is marked, too. */
 export function textMethod(text: string, name: string, marked: boolean, access: Access): Native | undefined {
   if (name === 'format') {
     return new Native('format', (args, keywords) =>
@@ -218,7 +218,7 @@ function partition(text: string, separator: string, at: number, side: 'left' | '
   return new Tuple([text.slice(0, at), separator, text.slice(at + separator.length)]);
 }
 
-/** text[start:end] with Python's bounds, and where it starts. */
+/** text[start:end] with Python's bounds, and the position where it starts. */
 function part(text: string, [start, end]: Bound): { text: string; from: number } {
   if ((start ?? none) === none && (end ?? none) === none) return { text, from: 0 };
   const size = lengthOf(text);

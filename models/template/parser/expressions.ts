@@ -1,4 +1,4 @@
-/** Expressions, from the loosest binding (inline if) to the tightest (names, literals, brackets). */
+/** Parses expressions, from the weakest binding (inline if) to the strongest (names, literals, brackets). */
 import { TemplateError } from '../errors.ts';
 import type { Arguments, CompareOperator, Expression } from '../nodes.ts';
 import type { BinaryOperator } from '../operators.ts';
@@ -8,14 +8,16 @@ import { TokenStream } from './stream.ts';
 const comparisons: readonly string[] = ['==', '!=', '<', '<=', '>', '>='];
 
 export class ExpressionParser extends TokenStream {
-  /** Names read so far, for every macro whose body is being parsed. */
+  /** Names read so far, for each macro whose body is being parsed. */
   protected readonly reading: Set<string>[] = [];
 
   parseExpression(conditional = true): Expression {
     return conditional ? this.#parseConditional() : this.#parseOr();
   }
 
-  /** One expression, or several with commas between: a tuple. Ends at a tag's end, a bracket, or one of `ends`. */
+  /**
+   * One expression, or several separated by commas: a tuple. Ends at the end of the tag, a bracket, or one of `ends`.
+   */
   parseTuple({
     conditional = true,
     ends = [],
@@ -236,7 +238,7 @@ export class ExpressionParser extends TokenStream {
     };
   }
 
-  /** A key, or `start:stop:step` with any of them left out. */
+  /** A key, or `start:stop:step`, in which any part may be missing. */
   #parseKey(): Expression {
     const { line } = this;
     const start = this.isOperator(':') ? undefined : this.parseExpression();
@@ -284,7 +286,7 @@ export class ExpressionParser extends TokenStream {
     return { positional, keywords, ...(spread && { spread }), ...(spreadKeywords && { spreadKeywords }) };
   }
 
-  /** `| name(args) | …`; `inline` begins with a name instead of a bar. */
+  /** `| name(args) | …`; with `inline` the first filter has no bar before it. */
   parseFilters(input: Expression | undefined, inline = false): Expression | undefined {
     let node = input;
     for (let first = inline; first || this.isOperator('|'); first = false) {
@@ -305,7 +307,7 @@ export class ExpressionParser extends TokenStream {
     return negated ? { type: 'not', operand: node, line } : node;
   }
 
-  /** In brackets, or one bare operand: `is divisibleby 3`. */
+  /** Arguments in brackets, or one operand without brackets: `is divisibleby 3`. */
   #testArguments(): Arguments {
     if (this.isOperator('(')) return this.#parseArguments();
     const { type } = this.current;

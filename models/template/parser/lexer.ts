@@ -1,6 +1,6 @@
 /**
- * Template text to tokens, in the environment of transformers: trim_blocks and lstrip_blocks on, one newline at the end
- * of the template dropped, all line ends made `\n`.
+ * Splits template text into tokens, with the settings of transformers: trim_blocks and lstrip_blocks are on, one
+ * newline at the end of the template is dropped, all line ends become `\n`.
  */
 import { TemplateError } from '../errors.ts';
 import { isSpace, space, strip } from '../python-strings.ts';
@@ -87,7 +87,7 @@ class Lexer {
     return found.exec(this.#source)?.index ?? -1;
   }
 
-  /** Emits the text before a tag, stripped as the tag's sign and lstrip_blocks say. */
+  /** Emits the text before a tag, stripped according to the tag's sign and lstrip_blocks. */
   #pushData(end: number, sign: string, isBlock: boolean): void {
     const text = this.#source.slice(this.#at, end);
     let kept = text;
@@ -115,7 +115,7 @@ class Lexer {
     this.#finishTag(end.index + end[0].length);
   }
 
-  /** Tokens of an expression or statement, up to its end mark outside of all brackets. */
+  /** Tokens of an expression or statement, up to the end mark that is outside of all brackets. */
   #readTag(end: 'block_end' | 'variable_end'): void {
     const brackets: string[] = [];
     const endPattern = end === 'block_end' ? patterns.blockEnd : patterns.variableEnd;

@@ -24,7 +24,7 @@ const simple: Readonly<Record<string, string>> = {
   v: '\v',
 };
 
-/** Python's escapes; an unknown one stays as written. */
+/** Python's escapes; an unknown escape stays as it is written. */
 export function stringLiteral(quoted: string, line: number): string {
   return quoted
     .slice(1, -1)

@@ -1,19 +1,19 @@
-/** Statements: the content between `{%` and `%}`. */
+/** Parses statements: the content between `{%` and `%}`. */
 import { TemplateError } from '../errors.ts';
 import type { Expression, MacroBody, Parameter, Statement, Target } from '../nodes.ts';
 import { ExpressionParser } from './expressions.ts';
 import { tokenize } from './lexer.ts';
 import { constants } from './literals.ts';
 
-/** Throws TemplateError for what is not a valid template. */
+/** Throws TemplateError for an invalid template. */
 export function parseTemplate(template: string): readonly Statement[] {
   return new StatementParser(tokenize(template)).parseAll();
 }
 
 class StatementParser extends ExpressionParser {
-  /** Loops around the current place, within the macro it stands in. */
+  /** Number of loops around the current place, inside its macro. */
   #loops = 0;
-  /** Open tags, for the message when one is never closed. */
+  /** Open tags, for the message when one of them is never closed. */
   readonly #open: { readonly tag: string; readonly line: number }[] = [];
 
   readonly #tags: Readonly<Record<string, (line: number) => Statement>> = {
@@ -49,7 +49,7 @@ class StatementParser extends ExpressionParser {
     return this.#parseUntil([]);
   }
 
-  /** Statements up to one of the end tags, whose name is the current token afterwards. */
+  /** Statements up to one of the end tags. Afterwards the name of the end tag is the current token. */
   #parseUntil(ends: readonly string[]): Statement[] {
     const body: Statement[] = [];
     for (;;) {
@@ -222,7 +222,7 @@ class StatementParser extends ExpressionParser {
     return result;
   }
 
-  /** Names with commas between, possibly in brackets; with `namespace`, also `ns.attribute`. */
+  /** Names separated by commas, possibly in brackets; with `namespace`, also `ns.attribute`. */
   #parseTarget({ ends = [], namespace = false }: { ends?: string[]; namespace?: boolean }): Target {
     const { line } = this;
     const items: Target[] = [];

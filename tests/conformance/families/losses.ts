@@ -14,7 +14,7 @@ export const losses = pureEvaluator('losses', {
   sft_loss: sft,
 });
 
-/** The aggregation refuses unknown modes itself. */
+/** The aggregation refuses unknown modes by itself. */
 export function aggMode(name: string): LossAggMode {
   return name as LossAggMode;
 }
@@ -88,7 +88,9 @@ function entropyLoss(testCase: GoldenCase): Outcome {
   };
 }
 
-/** `no_padding`: the mask lies over inputs and is moved to the predicting positions; else it lies over the response. */
+/**
+ * `no_padding`: the mask covers the inputs and is moved to the predicting positions; otherwise it covers the response.
+ */
 function sft(testCase: GoldenCase): Outcome {
   const [params, inputs] = [paramsOf(testCase), inputsOf(testCase)];
   const rows = allRows(inputs.get('log_probs'));

@@ -3,7 +3,9 @@ import { createGenerator } from '../../../native/generate.ts';
 import type { GoldenCase, Outcome } from '../types.ts';
 import { packed, type Ragged } from './sequences.ts';
 
-/** Cases of kind `greedy`: all prompts decode together; margins are the trainer's, over the tokens that came out. */
+/**
+ * Cases of kind `greedy`: all prompts are decoded together. The trainer computes the margins of the generated tokens.
+ */
 export async function greedy(trainer: TrainerEngine, { inputs }: GoldenCase): Promise<{ got: Outcome }> {
   const prompts = inputs['prompts'] as Ragged;
   const maxNewTokens = inputs['max_new_tokens'] as number;

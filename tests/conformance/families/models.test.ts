@@ -7,7 +7,7 @@ import { loadGolden } from '../load.ts';
 import { runFile } from '../run.ts';
 import { modelsEvaluator } from './models.ts';
 
-/** Small models are kept in the repository; where they are not, the reference folder beside it serves. */
+/** Small models are kept in the repository. Without them the reference folder beside the repository is used. */
 const homes = ['../../golden', '../../../../shared/golden'].map((path) =>
   fileURLToPath(new URL(path, import.meta.url)),
 );

@@ -26,7 +26,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   train_step: trainStep,
 };
 
-/** Decoders of the native engine against Hugging Face's float64 results, under the given options. */
+/** Compares decoders of the native engine with Hugging Face's float64 results, under the given options. */
 export function modelsEvaluator(options: EngineOptions): Evaluator {
   return {
     family: 'models',
@@ -54,7 +54,7 @@ export async function openModel(folder: string, options: EngineOptions): Promise
   return trainer;
 }
 
-/** Log-probs of every next token and entropies at every position; the last position's log-prob is of token 0 and unused. */
+/** Log-probs of every next token and entropies at every position. The last log-prob is for token 0 and is not used. */
 function score(trainer: NativeTrainer, sequences: Ragged, temperature: number, keep: boolean) {
   const { handle, logProbs_P, entropy_P } = trainer.forward(packed(sequences), { temperature, entropy: true, keep });
   return { handle, logprobs: unpacked(sequences, logProbs_P, -1), entropy: unpacked(sequences, entropy_P!, 0) };
@@ -64,7 +64,8 @@ async function logprobs(trainer: NativeTrainer, { inputs, expected }: GoldenCase
   const { logprobs, entropy } = score(trainer, inputs['sequences'] as Ragged, inputs['temperature'] as number, false);
   const got = { logprobs, entropy };
   if (expected?.['last_logits'] === undefined) return { got };
-  // The port gives log-probs, not logits: the same up to a constant per row, so both sides are compared centred.
+  // The port gives log-probs and no logits. They differ by a constant per row, so both sides are centred before the
+  // comparison.
   const lastLogits = expected['last_logits'] as number[][];
   return {
     got: { ...got, last_logits: lastDistributions(trainer, inputs['sequences'] as Ragged).map(centred) },
@@ -97,7 +98,7 @@ async function leftPadded(trainer: NativeTrainer, { inputs }: GoldenCase) {
   return { got: { logprobs, entropy } };
 }
 
-/** Loss Σ c·logprob + Σ e·entropy, and its gradient added to the trainer's. */
+/** The loss Σ c·logprob + Σ e·entropy; its gradient is added to the trainer's. */
 function lossAndBackward(trainer: NativeTrainer, sequences: Ragged, temperature: number, c: Ragged, e: Ragged): number {
   const { handle, logprobs, entropy } = score(trainer, sequences, temperature, true);
   const dLogProbs = c.flatMap((row) => [...row, 0]);

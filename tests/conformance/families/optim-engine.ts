@@ -1,7 +1,7 @@
 import { adamw as adamwStep, clipGradients } from '../../../native/index.ts';
 import type { Evaluator, GoldenCase, GoldenFile, Outcome } from '../types.ts';
 
-/** The engine's optimiser arithmetic over plain arrays. */
+/** The engine's optimiser over plain arrays. */
 export const optimEngine: Evaluator = {
   family: 'optim',
   handles: (file) => file.name in CASES,
@@ -22,7 +22,7 @@ interface Tensor {
   steps: number;
 }
 
-/** Tensor by tensor, since one without a gradient (null) is passed over and its step count stays. */
+/** Each tensor separately, because a tensor without a gradient (null) is skipped and keeps its step count. */
 function adamw({ params, inputs }: GoldenCase): Outcome {
   const { lr_per_step, betas, eps, weight_decay, amsgrad } = params as unknown as {
     lr_per_step: number[];

@@ -24,7 +24,7 @@ function evaluateLoss(name: string, testCase: GoldenCase): Outcome {
   return { loss, metrics, grad_log_prob: unflatten(dLogProb_T, rows) };
 }
 
-/** verl's defaults where a case is silent. */
+/** verl's defaults for parameters that a case does not give. */
 export function policyLossConfig(params: GoldenCase['params']): PolicyLossConfig {
   const given = paramsOf({ name: '', inputs: {}, params: params ?? {} });
   return {

@@ -8,7 +8,7 @@ export const sampling = pureEvaluator('sampling', {
   logprob_entropy: labelStatistics,
 });
 
-/** `null` leaves a processor out. Temperature 0 is refused by the processors; the generator takes the greedy path there. */
+/** `null` omits a processor. The processors refuse temperature 0; the generator decodes greedily then. */
 function logitsProcessors(testCase: GoldenCase): Outcome {
   const params = paramsOf(testCase);
   const settings = {

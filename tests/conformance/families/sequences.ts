@@ -2,7 +2,7 @@ import type { PackedBatch } from '../../../core/ports.ts';
 
 export type Ragged = readonly (readonly number[])[];
 
-/** Sequences side by side, every position scored against the next token (the last against token 0). */
+/** Sequences one after the other; every position is scored against the next token (the last one against token 0). */
 export function packed(sequences: Ragged): PackedBatch {
   const tokens = sequences.flat();
   const cuSeqlens = Int32Array.from([0, ...sequences.map(sum())]);
@@ -15,7 +15,7 @@ export function packed(sequences: Ragged): PackedBatch {
   };
 }
 
-/** Values of all positions back in rows; `extra` −1 leaves out each row's last. */
+/** Splits the values of all positions into rows; `extra` −1 leaves out the last one of each row. */
 export function unpacked(sequences: Ragged, values: Float32Array, extra: 0 | -1): number[][] {
   let at = 0;
   return sequences.map((sequence) => {

@@ -18,7 +18,7 @@ export const templates: Evaluator = {
           testCase.expected?.['assistant_spans'] === undefined ? { text } : { text, assistant_spans: assistantSpans },
       };
     } catch (error) {
-      // The harness compares messages with the template's own words; ours name the line before them.
+      // The harness compares messages with the template's own message; petrel puts the line before it.
       if (error instanceof TemplateError) throw new Error(error.reason, { cause: error });
       throw error;
     }
@@ -34,7 +34,9 @@ async function chatTemplate(file: GoldenFile, folder: string): Promise<string> {
 
 type Inputs = Readonly<Record<string, unknown>>;
 
-/** The case's inputs read again from the file without loss: 1.0 is not 1, and large integers keep their digits. */
+/**
+ * Reads the case's inputs from the file again without loss: 1.0 differs from 1, and large integers keep their digits.
+ */
 async function exactInputs(testCase: GoldenCase, file: GoldenFile, folder: string): Promise<Inputs> {
   try {
     const exact = parseJson(await readFile(join(folder, `${file.name}.json`), 'utf8')) as { cases?: GoldenCase[] };

@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import type { DecodedTokens, RolloutEngine } from '../../core/ports.ts';
+import type { AdvantageInput } from '../../core/wire/jobs.ts';
+import type { ScoreTable } from '../../core/wire/score-table.ts';
+import type { Trajectories } from '../../models/trajectories.ts';
+import { Generation } from './generation.ts';
+import type { GenerationJob } from './generation.ts';
+import { JournalWriter } from './journal-writer.ts';
+import { encodeTokens } from './lineage.ts';
+import { compose } from './samples.ts';
+
+const job: GenerationJob = {
+  runId: 'run-1',
+  prompts: [Int32Array.of(5)],
+  draws: [40],
+  samplesPerDraw: 1,
+  firstSample: 0,
+  sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
+  maxNewTokens: 1,
+  stopTokens: new Int32Array(),
+  seed: [1, 2],
+  onTokens: () => {},
+};
+
+/** One token for the one sample, which it ends. */
+const step: DecodedTokens = {
+  keys: Int32Array.of(1),
+  tokens: Int32Array.of(7),
+  logProbs: Float32Array.of(-1),
+  samplingLogProbs: Float32Array.of(-2),
+  finish: Uint8Array.of(2),
+};
+
+/** An engine whose every step is this one. */
+function engineOf(decoded: DecodedTokens): RolloutEngine {
+  const [live, waiting, freeSlots, kvPagesUsed, kvPagesTotal, decodedTokens, prefilledTokens] = [0, 0, 1, 0, 1, 0, 0];
+  return {
+    submit: () => {},
+    step: () => decoded,
+    abort: () => {},
+    reset: () => {},
+    stats: { live, waiting, freeSlots, kvPagesUsed, kvPagesTotal, decodedTokens, prefilledTokens },
+    close: () => {},
+  };
+}
+
+const trajectories: Trajectories = {
+  weightsDigest: 'w',
+  samplesPerDraw: 1,
+  draw_S: Int32Array.of(40, 41),
+  row_S: Int32Array.of(0, 1),
+  promptTokens: Int32Array.of(5, 6),
+  promptOffsets_G1: Int32Array.of(0, 1, 2),
+  responseTokens_T: Int32Array.of(7, 8),
+  responseOffsets_S1: Int32Array.of(0, 1, 2),
+  logProbs_T: Float32Array.of(-1, -1),
+  samplingLogProbs_T: Float32Array.of(-1, -1),
+  stopReason_S: Uint8Array.of(1, 1),
+};
+const table = (scores: (number | null)[]): ScoreTable => ({
+  trajectories: 'a'.repeat(64),
+  scores,
+  reasons: scores.map(() => null),
+  columns: {},
+});
+const input = { iteration: 1, algorithm: { maxFailedFraction: 1 } } as AdvantageInput;
+
+describe('an engine that leaves out a value of a sample', () => {
+  it('is not needed for a whole step: all values arrive', async () => {
+    const [completion] = await new Generation(engineOf(step)).run(job);
+    expect(completion).toEqual({ tokens: [7], logProbs: [-1], samplingLogProbs: [-2], stopReason: 2 });
+  });
+
+  it.each([
+    ['token', { tokens: new Int32Array() }],
+    ['log-prob', { logProbs: new Float32Array() }],
+    ['sampling log-prob', { samplingLogProbs: new Float32Array() }],
+    ['end', { finish: new Uint8Array() }],
+  ])('fails the job when the %s is missing; nothing is put in its place', async (_, lack) => {
+    const running = new Generation(engineOf({ ...step, ...lack })).run(job);
+    await expect(running).rejects.toThrow('no element 0 in a list of 0');
+  });
+});
+
+describe('a missing element', () => {
+  it('of the job: a prompt without a draw number is not sampled as draw 0', async () => {
+    await expect(new Generation(engineOf(step)).run({ ...job, draws: [] })).rejects.toThrow(RangeError);
+  });
+
+  it('of the journal: a token without its log-prob is not written', () => {
+    const run = { tokens: [7, 8], logProbs: [-1], samplingLogProbs: [-1, -1] };
+    expect(() => encodeTokens(run, 0, 2)).toThrow(RangeError);
+  });
+
+  it('of the journal: a sample without a draw is not written as draw 0', () => {
+    const identity = { runId: 'run-1', jobId: 'rollout-1', weights: 'w', arithmetic: 'a' };
+    const writer = new JournalWriter(identity, { incarnation: '1', tickMs: 1, now: () => 0, publish: () => {} });
+    const run = { tokens: [], logProbs: [], samplingLogProbs: [] };
+    expect(() => writer.begin([run, run], { draws: [40], samplesPerDraw: 1, firstSample: 0 })).toThrow(RangeError);
+  });
+
+  it('of the scores: a sample without an entry is not trained with score 0', () => {
+    const whole = compose(input, [{ trajectories, scores: table([1, 0.5]) }], 'run-1');
+    expect(whole.samples.map(({ score }) => score)).toEqual([1, 0.5]);
+    expect(() => compose(input, [{ trajectories, scores: table([1]) }], 'run-1')).toThrow(RangeError);
+  });
+});
