@@ -8,7 +8,7 @@ import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 
 const limitBytes = 12 * 1024;
-const iterations = 60;
+const iterations = 80;
 /** Fewer iterations than one execution of the workflow drives, so that it never continues as new. */
 const undisturbedIterations = 45;
 const loop = new LoopUnderTest();

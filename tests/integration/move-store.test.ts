@@ -70,9 +70,12 @@ async function sync(folder: string, url: string): Promise<void> {
   client.destroy();
 }
 
+/** A run that is paused, so that it cannot end before the first command has started. */
 async function begun(): Promise<StartedRun> {
   const run = await loop.start(recipe);
   await loop.passes(run, 2);
+  await loop.tell(run, 'pause');
+  await loop.reaches(run, 'paused');
   loop.runs.delete(run); // its ledger is verified in the new store
   return run;
 }

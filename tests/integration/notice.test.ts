@@ -231,6 +231,6 @@ describe('with a small model', () => {
     await loop.reaches(run, 'completed');
     expect(await loop.states(run)).toEqual(undisturbed);
     expect((await loop.lines(run)).filter((line) => line.includes('requeued: SIGTERM:'))).toEqual([]);
-    expect(logTail(loop.home, 'score-1', 50)).toMatch(/leaving: SIGTERM; 19.0 s, [12] jobs in flight/);
+    expect(logTail(loop.home, 'score-1', 50)).toMatch(/leaving: SIGTERM; 19.0 s, [1-9] jobs in flight/);
   });
 });
