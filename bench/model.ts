@@ -1,5 +1,5 @@
 /** A model of a size with random weights, created in place, because a second copy would show in the memory rows. */
-import { readDecoderConfig } from '../models/config.ts';
+import { readDecoderSpec } from '../models/config.ts';
 import { createTrainer } from '../native/index.ts';
 import type { NativeTrainer } from '../native/index.ts';
 import type { BenchSettings } from './measurement.ts';
@@ -10,7 +10,7 @@ import type { Size } from './sizes.ts';
 const deviation = 0.02;
 
 export function openModel(size: Size, { precision, threads }: BenchSettings, trainable: boolean): NativeTrainer {
-  const config = readDecoderConfig(configJson(size), 'bench size');
+  const config = readDecoderSpec(configJson(size), 'bench size');
   const trainer = createTrainer(config, { compute: precision, deterministic: false, threads, trainable });
   const random = uniform(1);
   for (const { name, offset, size: length } of trainer.parameters) {

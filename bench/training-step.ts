@@ -66,7 +66,10 @@ export class TrainingStep {
 
   #accumulate(pass: Pass): void {
     const { sequences, length, promptTokens } = this.#step;
-    const { handle, logProbs_P } = this.trainer.forward(pass.batch, { temperature: 1, entropy: false, keep: true });
+    const {
+      handle,
+      outputs: { logProbs: logProbs_P },
+    } = this.trainer.forward(pass.batch, { temperature: 1, wants: ['logProbs'], keep: true });
     pass.old_T ??= logProbs_P.slice();
     const { dLogProb_T } = actorTotal(
       { rows: pass.rows, logProb_T: logProbs_P, oldLogProb_T: pass.old_T, advantages_T: pass.advantages_T },
@@ -81,7 +84,7 @@ export class TrainingStep {
         entropyCoeff: 0,
       },
     );
-    this.trainer.backward(handle, Float32Array.from(dLogProb_T));
+    this.trainer.backward(handle, { logProbs: Float32Array.from(dLogProb_T) });
   }
 }
 

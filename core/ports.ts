@@ -5,32 +5,7 @@
  * (workers/engine), never on a main thread. Calls of the store return promises. Shapes: the legend in
  * core/rl/ragged.ts.
  */
-
-/** A decoder's architecture. `models/config` creates it from a Hugging Face `config.json`. */
-export interface DecoderConfig {
-  readonly family: 'llama' | 'qwen2' | 'qwen3';
-  readonly layers: number;
-  readonly hidden: number;
-  readonly heads: number;
-  readonly kvHeads: number;
-  readonly headDim: number;
-  readonly ffn: number;
-  readonly vocab: number;
-  readonly normEps: number;
-  /** True: there is no `lm_head.weight`; the embedding is also the output head and receives both gradients. */
-  readonly tied: boolean;
-  readonly qkvBias: boolean;
-  readonly outBias: boolean;
-  readonly mlpBias: boolean;
-  /** RMSNorm of q and k over headDim, before rope (qwen3). */
-  readonly qkNorm: boolean;
-  /** Inverse frequencies of rope, headDim / 2 values, scaling (linear, llama3) already applied. */
-  readonly ropeInvFreq: readonly number[];
-  /** Per layer: 0 = full causal; w > 0 = position i sees j with i − j < w. */
-  readonly windows: readonly number[];
-  /** Longest context the model declares. */
-  readonly maxPositions: number;
-}
+import type { DecoderSpec, HeadKind } from './decoder-spec.ts';
 
 /** One parameter inside the flat fp32 buffers, under its Hugging Face name. Canonical order: names ascending (code units). */
 export interface ParameterInfo {
@@ -56,26 +31,47 @@ export interface PackedBatch {
   readonly tokens_N: Int32Array;
   /** S + 1 offsets into tokens_N, first 0, last N. */
   readonly cuSeqlens: Int32Array;
-  /** Packed indices whose next-token distribution is scored, ascending. */
+  /** Packed indices whose outputs are wanted, ascending. */
   readonly positions_P: Int32Array;
-  /** The token scored at each of these positions. */
-  readonly targets_P: Int32Array;
+  /** The token scored at each of these positions; `logProbs` needs it. */
+  readonly targets_P?: Int32Array;
 }
 
-export interface ForwardOptions {
+/**
+ * What a forward pass can give at each of the P positions.
+ *
+ * - logProbs [P]: of the target under softmax(logits / temperature)
+ * - entropy [P]: of that distribution, in nats
+ * - logits [P][vocab]: after the model's own soft cap, before the temperature; not differentiable
+ * - values [P]: of a value head
+ * - scores [P][labels]: of a score head; a sequence's score is the one at its last token
+ */
+export type OutputName = 'logProbs' | 'entropy' | 'logits' | 'values' | 'scores';
+export type DifferentiableOutput = Exclude<OutputName, 'logits'>;
+
+/** The outputs that a model with this head gives. */
+export const outputsOfHead: Readonly<Record<HeadKind, readonly OutputName[]>> = {
+  tokens: ['logProbs', 'entropy', 'logits'],
+  values: ['values'],
+  scores: ['scores'],
+};
+
+export interface ForwardOptions<Wanted extends OutputName> {
   /** Distribution is softmax(logits / temperature). */
   readonly temperature: number;
-  readonly entropy: boolean;
+  /** Each must be one that the model's head gives. */
+  readonly wants: readonly Wanted[];
   /** Keep activations for `backward`; false for scoring only (then `handle` is 0). */
   readonly keep: boolean;
 }
 
-export interface ForwardResult {
+export interface ForwardResult<Wanted extends OutputName> {
   readonly handle: number;
-  readonly logProbs_P: Float32Array;
-  /** Present when requested. */
-  readonly entropy_P?: Float32Array;
+  readonly outputs: Readonly<Record<Wanted, Float32Array>>;
 }
+
+/** d(loss)/d(output), in the output's shape; an absent one is 0. */
+export type OutputGradients = Readonly<Partial<Record<DifferentiableOutput, Float32Array>>>;
 
 export interface AdamW {
   readonly lr: number;
@@ -95,7 +91,7 @@ export interface StepResult {
 
 /** A model that scores tokens and, when trainable, learns. */
 export interface TrainerEngine {
-  readonly config: DecoderConfig;
+  readonly spec: DecoderSpec;
   readonly parameters: readonly ParameterInfo[];
   /** Flat fp32 master weights. After writing to it from outside, call `weightsChanged`. */
   readonly weights: Float32Array;
@@ -106,9 +102,10 @@ export interface TrainerEngine {
   /** Optimiser steps taken so far (AdamW's t). */
   steps: number;
   weightsChanged(): void;
-  forward(batch: PackedBatch, options: ForwardOptions): ForwardResult;
-  /** Adds d(loss)/d(weights) into grads, given d(loss)/d(logProbs_P) and d(loss)/d(entropy_P). Frees the handle. */
-  backward(handle: number, dLogProbs_P: Float32Array, dEntropy_P?: Float32Array): void;
+  /** Throws InvalidInputError for an output that the model's head does not give. */
+  forward<Wanted extends OutputName>(batch: PackedBatch, options: ForwardOptions<Wanted>): ForwardResult<Wanted>;
+  /** Adds d(loss)/d(weights) into grads, given the gradients of outputs. Frees the handle. */
+  backward(handle: number, gradients: OutputGradients): void;
   discard(handle: number): void;
   /** Clips, updates, zeroes the gradients, refreshes compute copies. Non-finite norm: zeroes the gradients only. */
   step(adamw: AdamW): StepResult;

@@ -1,7 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { at } from '../core/at.ts';
+import { isTied } from '../core/decoder-spec.ts';
+import type { GqaSpec } from '../core/decoder-spec.ts';
 import { InvalidInputError } from '../core/errors.ts';
-import { expectedTensors, readDecoderConfig } from './config.ts';
+import { readDecoderSpec } from './config.ts';
 
 const llama = {
   architectures: ['LlamaForCausalLM'],
@@ -19,6 +22,8 @@ const llama = {
 };
 const qwen2 = { ...llama, architectures: ['Qwen2ForCausalLM'], model_type: 'qwen2' };
 const qwen3 = { ...llama, architectures: ['Qwen3ForCausalLM'], model_type: 'qwen3', head_dim: 16 };
+const mistral = { ...llama, architectures: ['MistralForCausalLM'], model_type: 'mistral' };
+const gemma2 = { ...llama, architectures: ['Gemma2ForCausalLM'], model_type: 'gemma2', head_dim: 16 };
 const llama3Rope = {
   rope_type: 'llama3',
   factor: 8,
@@ -27,65 +32,79 @@ const llama3Rope = {
   original_max_position_embeddings: 64,
 };
 
-describe('readDecoderConfig', () => {
+describe('readDecoderSpec', () => {
   it('reads the keys of transformers 4 and 5 to the same config', () => {
     const v4 = { ...llama, rope_theta: 5e5, rope_scaling: llama3Rope };
     const { torch_dtype: dtype, ...rest } = llama;
     const v5 = { ...rest, dtype, rope_parameters: { ...llama3Rope, rope_theta: 5e5 } };
-    expect(readDecoderConfig(v5)).toEqual(readDecoderConfig(v4));
+    expect(readDecoderSpec(v5)).toEqual(readDecoderSpec(v4));
     const nested = { ...rest, dtype, rope_parameters: { full_attention: { ...llama3Rope, rope_theta: 5e5 } } };
-    expect(readDecoderConfig(nested)).toEqual(readDecoderConfig(v4));
+    expect(readDecoderSpec(nested)).toEqual(readDecoderSpec(v4));
   });
 
   it('uses the defaults of each family', () => {
-    expect(readDecoderConfig(llama)).toMatchObject({
-      family: 'llama',
-      headDim: 8,
-      tied: false,
-      qkvBias: false,
-      outBias: false,
-      mlpBias: false,
-      qkNorm: false,
+    expect(mixerOf(llama)).toMatchObject({ headDim: 8, window: 0, softcap: 0, scale: 8 ** -0.5 });
+    expect(biasesOf(llama)).toEqual([]);
+    expect(isTied(readDecoderSpec(llama))).toBe(false);
+    expect(biasesOf(qwen2)).toEqual(['self_attn.k_proj', 'self_attn.q_proj', 'self_attn.v_proj']);
+    expect(mixerOf(qwen3)).toMatchObject({
+      headDim: 16,
+      queryNorm: { weight: 'model.layers.0.self_attn.q_norm.weight', eps: 1e-6, offset: 0 },
     });
-    expect(readDecoderConfig(qwen2)).toMatchObject({
-      family: 'qwen2',
-      qkvBias: true,
-      outBias: false,
-      qkNorm: false,
-      windows: [0, 0],
-    });
-    expect(readDecoderConfig(qwen3)).toMatchObject({ family: 'qwen3', headDim: 16, qkvBias: false, qkNorm: true });
     const { head_dim: _, ...plain } = qwen3;
-    expect(readDecoderConfig(plain).headDim).toBe(128);
-    expect(readDecoderConfig({ ...plain, head_dim: null }).headDim).toBe(8);
+    expect(mixerOf(plain).headDim).toBe(128);
+    expect(mixerOf({ ...plain, head_dim: null }).headDim).toBe(8);
+    expect(isTied(readDecoderSpec(gemma2))).toBe(true);
+    const { head_dim: __, ...gemma } = gemma2;
+    expect(mixerOf(gemma)).toMatchObject({ headDim: 256, softcap: 50, scale: 1 / 16 });
+    expect(readDecoderSpec(gemma2).head).toMatchObject({ softcap: 30 });
   });
 
   it('puts biases where each family has them', () => {
-    expect(readDecoderConfig({ ...llama, attention_bias: true, mlp_bias: true })).toMatchObject({
-      qkvBias: true,
-      outBias: true,
-      mlpBias: true,
-    });
-    expect(readDecoderConfig({ ...qwen2, attention_bias: true })).toMatchObject({ qkvBias: true, outBias: false });
-    expect(readDecoderConfig({ ...qwen3, attention_bias: true })).toMatchObject({ qkvBias: true, outBias: true });
+    const all = ['q_proj', 'k_proj', 'v_proj', 'o_proj'].map((name) => `self_attn.${name}`);
+    const mlp = ['gate_proj', 'up_proj', 'down_proj'].map((name) => `mlp.${name}`);
+    expect(biasesOf({ ...llama, attention_bias: true, mlp_bias: true })).toEqual([...all, ...mlp].sort());
+    expect(biasesOf({ ...qwen2, attention_bias: true })).not.toContain('self_attn.o_proj');
+    expect(biasesOf({ ...qwen3, attention_bias: true })).toEqual([...all].sort());
   });
 
   it('gives a window only to layers with sliding attention', () => {
     const window = { use_sliding_window: true, sliding_window: 4, max_window_layers: 1 };
-    expect(readDecoderConfig({ ...qwen2, ...window }).windows).toEqual([0, 4]);
-    expect(readDecoderConfig({ ...qwen2, ...window, use_sliding_window: false }).windows).toEqual([0, 0]);
-    expect(
-      readDecoderConfig({ ...qwen2, ...window, layer_types: ['sliding_attention', 'full_attention'] }).windows,
-    ).toEqual([4, 0]);
-    expect(readDecoderConfig({ ...llama, sliding_window: 4 }).windows).toEqual([0, 0]);
+    expect(windowsOf({ ...qwen2, ...window })).toEqual([0, 4]);
+    expect(windowsOf({ ...qwen2, ...window, use_sliding_window: false })).toEqual([0, 0]);
+    expect(windowsOf({ ...qwen2, ...window, layer_types: ['sliding_attention', 'full_attention'] })).toEqual([4, 0]);
+    expect(windowsOf({ ...llama, sliding_window: 4 })).toEqual([0, 0]);
+    expect(windowsOf({ ...mistral, sliding_window: 7 })).toEqual([7, 7]);
+    expect(windowsOf({ ...mistral, sliding_window: null })).toEqual([0, 0]);
+    expect(windowsOf(mistral)).toEqual([4096, 4096]);
+    expect(windowsOf({ ...gemma2, sliding_window: 6 })).toEqual([6, 0]);
+  });
+
+  it('reads null as off where absent is a default', () => {
+    const off = { ...gemma2, attn_logit_softcapping: null, final_logit_softcapping: null };
+    expect(mixerOf(off).softcap).toBe(0);
+    expect(readDecoderSpec(off).head).toMatchObject({ softcap: 0 });
+  });
+
+  it('reads the heads that the caller can use', () => {
+    const value = { ...qwen2, architectures: ['Qwen2ForTokenClassification'], num_labels: 1 };
+    const score = { ...qwen2, architectures: ['Qwen2ForSequenceClassification'], id2label: { 0: 'a', 1: 'b', 2: 'c' } };
+    const all = ['tokens', 'values', 'scores'] as const;
+    expect(() => readDecoderSpec(value)).toThrow(/Qwen2ForTokenClassification" is not supported/);
+    expect(readDecoderSpec(value, 'config.json', all).head).toEqual({
+      kind: 'values',
+      projection: [{ weight: 'score.weight', rows: 1, bias: 'score.bias' }],
+    });
+    expect(readDecoderSpec(score, 'config.json', all).head).toMatchObject({ kind: 'scores', labels: 3 });
+    expect(() => readDecoderSpec({ ...value, num_labels: 2 }, 'config.json', all)).toThrow(/one label, found 2/);
   });
 
   it('computes plain, linear and llama3 rope', () => {
-    const plain = readDecoderConfig({ ...llama, rope_scaling: null }).ropeInvFreq;
+    const plain = mixerOf({ ...llama, rope_scaling: null }).rope;
     expect(plain).toEqual([1, 0.1, 0.01, 0.001].map((x) => expect.closeTo(x, 15)));
-    const linear = readDecoderConfig({ ...llama, rope_scaling: { type: 'linear', factor: 4 } }).ropeInvFreq;
+    const linear = mixerOf({ ...llama, rope_scaling: { type: 'linear', factor: 4 } }).rope;
     expect(linear).toEqual(plain.map((x) => x / 4));
-    const scaled = readDecoderConfig({ ...llama, rope_scaling: llama3Rope }).ropeInvFreq;
+    const scaled = mixerOf({ ...llama, rope_scaling: llama3Rope }).rope;
     expect(scaled[0]).toBe(1);
     expect(scaled[3]).toBe((plain[3] as number) / 8);
     const smooth = (64 / ((2 * Math.PI) / 0.1) - 1) / 3;
@@ -95,7 +114,7 @@ describe('readDecoderConfig', () => {
   it.each([
     [
       { architectures: ['GemmaForCausalLM'] },
-      /GemmaForCausalLM.*supported: LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM/,
+      /GemmaForCausalLM.*supported: LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM, MistralForCausalLM/,
     ],
     [{ architectures: ['Qwen2ForSequenceClassification'] }, /Qwen2ForSequenceClassification.*supported/],
     [{ model_type: 'mistral' }, /mistral/],
@@ -111,8 +130,8 @@ describe('readDecoderConfig', () => {
     [{ num_key_value_heads: 3 }, /multiple of num_key_value_heads 3/],
     [{ layer_types: ['full_attention'] }, /layer_types/],
   ])('refuses %j by name', (change, message) => {
-    expect(() => readDecoderConfig({ ...llama, ...change })).toThrow(InvalidInputError);
-    expect(() => readDecoderConfig({ ...llama, ...change })).toThrow(message);
+    expect(() => readDecoderSpec({ ...llama, ...change })).toThrow(InvalidInputError);
+    expect(() => readDecoderSpec({ ...llama, ...change })).toThrow(message);
   });
 
   it('returns a config or InvalidInputError for any JSON (property)', () => {
@@ -123,7 +142,7 @@ describe('readDecoderConfig', () => {
     fc.assert(
       fc.property(mutated, (change) => {
         try {
-          readDecoderConfig({ ...qwen3, ...change });
+          readDecoderSpec({ ...qwen3, ...change });
         } catch (error) {
           expect(error).toBeInstanceOf(InvalidInputError);
         }
@@ -133,18 +152,34 @@ describe('readDecoderConfig', () => {
   });
 });
 
-describe('expectedTensors', () => {
-  it('is sorted, and tied models have no output head', () => {
-    const names = expectedTensors(readDecoderConfig({ ...qwen3, tie_word_embeddings: true })).map(
-      (tensor) => tensor.name,
-    );
+describe('the tensors of a decoder', () => {
+  it('are sorted, and tied models have no output head', () => {
+    const names = namesOf({ ...qwen3, tie_word_embeddings: true });
     expect(names).toEqual([...names].sort());
     expect(names).not.toContain('lm_head.weight');
     expect(names).toContain('model.layers.1.self_attn.q_norm.weight');
-    expect(
-      expectedTensors(readDecoderConfig(qwen2)).find((tensor) => tensor.name.endsWith('0.self_attn.k_proj.bias'))
-        ?.shape,
-    ).toEqual([16]);
-    expect(expectedTensors(readDecoderConfig(llama)).map((tensor) => tensor.name)).toContain('lm_head.weight');
+    const bias = readDecoderSpec(qwen2).tensors.find(({ name }) => name.endsWith('0.self_attn.k_proj.bias'));
+    expect(bias?.shape).toEqual([16]);
+    expect(namesOf(llama)).toContain('lm_head.weight');
   });
 });
+
+function mixerOf(config: object): GqaSpec {
+  return at(readDecoderSpec(config).layers, 0).mixer;
+}
+
+function windowsOf(config: object): number[] {
+  return readDecoderSpec(config).layers.map(({ mixer }) => mixer.window);
+}
+
+function namesOf(config: object): string[] {
+  return readDecoderSpec(config).tensors.map(({ name }) => name);
+}
+
+/** Layers of the first block that have a bias. */
+function biasesOf(config: object): string[] {
+  const prefix = 'model.layers.0.';
+  return namesOf(config)
+    .filter((name) => name.startsWith(prefix) && name.endsWith('.bias'))
+    .map((name) => name.slice(prefix.length, -'.bias'.length));
+}

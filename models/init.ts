@@ -1,23 +1,31 @@
 /** Random weights for a new model, as transformers initialises its decoders. */
-import type { DecoderConfig } from '../core/ports.ts';
-import { expectedTensors } from './config.ts';
+import type { DecoderSpec, NormSpec } from '../core/decoder-spec.ts';
 import type { FloatTensor } from './safetensors.ts';
 
 /**
- * Norm weights 1, biases 0, all others normal with standard deviation `std`. The same seed gives the same weights
+ * Norms multiply by 1, biases are 0, all others normal with standard deviation `std`. The same seed gives the same weights
  * everywhere.
  */
-export function initialTensors(config: DecoderConfig, seed: number, std: number): FloatTensor[] {
+export function initialTensors(spec: DecoderSpec, seed: number, std: number): FloatTensor[] {
   const random = uniform(seed);
-  return expectedTensors(config)
-    .toSorted((a, b) => (a.name < b.name ? -1 : 1))
-    .map(({ name, shape }) => {
-      const size = shape.reduce((product, length) => product * length, 1);
-      const data = new Float32Array(size);
-      if (/norm\.weight$/.test(name)) data.fill(1);
-      else if (!name.endsWith('.bias')) for (let i = 0; i < size; i++) data[i] = std * normal(random);
-      return { name, shape: [...shape], data };
-    });
+  const norms = new Map(allNorms(spec).map(({ weight, offset }) => [weight, 1 - offset]));
+  return spec.tensors.map(({ name, shape }) => {
+    const size = shape.reduce((product, length) => product * length, 1);
+    const data = new Float32Array(size);
+    const one = norms.get(name);
+    if (one !== undefined) data.fill(one);
+    else if (!name.endsWith('.bias')) for (let i = 0; i < size; i++) data[i] = std * normal(random);
+    return { name, shape: [...shape], data };
+  });
+}
+
+function allNorms({ layers, finalNorm }: DecoderSpec): readonly NormSpec[] {
+  return [
+    finalNorm,
+    ...layers.flatMap(({ norms, mixer }) =>
+      [...Object.values(norms), mixer.queryNorm, mixer.keyNorm].filter((norm): norm is NormSpec => norm !== undefined),
+    ),
+  ];
 }
 
 /** Box–Muller; for simplicity only one value of each pair is used. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParameterInfo } from '../core/ports.ts';
-import { expectedTensors, readDecoderConfig } from './config.ts';
+import { readDecoderSpec } from './config.ts';
 import { openSafetensors, writeModelFiles } from './safetensors.ts';
 import { type WeightsTarget, loadWeights, saveHuggingFace, trainerTensors } from './weights.ts';
 
@@ -23,16 +23,16 @@ const configJson = {
 };
 
 function makeTrainer(fill: (i: number) => number): WeightsTarget & { changed: number } {
-  const config = readDecoderConfig(configJson);
+  const spec = readDecoderSpec(configJson);
   const parameters: ParameterInfo[] = [];
   let offset = 0;
-  for (const { name, shape } of expectedTensors(config)) {
+  for (const { name, shape } of spec.tensors) {
     const size = shape.reduce((a, b) => a * b, 1);
     parameters.push({ name, shape, offset, size });
     offset += size;
   }
   return {
-    config,
+    spec,
     parameters,
     weights: Float32Array.from({ length: offset }, (_, i) => fill(i)),
     changed: 0,

@@ -1,6 +1,7 @@
 /** Converts weights between a Hugging Face folder and an engine's flat buffers, both ways. */
 import { copyFile, readFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isTied } from '../core/decoder-spec.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import type { ParameterInfo, TrainerEngine } from '../core/ports.ts';
 import type { JsonObject } from './fields.ts';
@@ -8,7 +9,7 @@ import { writeNewFolder } from './new-folder.ts';
 import { type FloatTensor, type TensorFolder, openSafetensors, writeModelFiles } from './safetensors.ts';
 
 /** The part of a trainer that loading needs. */
-export type WeightsTarget = Pick<TrainerEngine, 'config' | 'parameters' | 'weights' | 'weightsChanged'>;
+export type WeightsTarget = Pick<TrainerEngine, 'spec' | 'parameters' | 'weights' | 'weightsChanged'>;
 
 /**
  * Fills `trainer.weights` from a folder's safetensors. Everything is checked before the first byte is written.
@@ -17,7 +18,7 @@ export type WeightsTarget = Pick<TrainerEngine, 'config' | 'parameters' | 'weigh
 export async function loadWeights(folder: string, trainer: WeightsTarget, onBytes?: () => void): Promise<void> {
   const source = await openSafetensors(folder);
   try {
-    checkTensors(source, trainer.parameters, trainer.config.tied);
+    checkTensors(source, trainer.parameters, isTied(trainer.spec));
     for (const { name, offset, size } of trainer.parameters) {
       await source.readFloat32(name, trainer.weights.subarray(offset, offset + size), onBytes);
     }

@@ -29,11 +29,11 @@ for (const [index, config] of shapes.entries()) {
       ];
       const batch = batchOf(config, [1, 40, 77, 5], 6);
       const results = [exact, rounded].map((trainer) => {
-        const { handle, logProbs_P } = trainer.forward(batch, { temperature: 1, entropy: false, keep: true });
-        trainer.backward(
+        const {
           handle,
-          logProbs_P.map(() => 0.01),
-        );
+          outputs: { logProbs: logProbs_P },
+        } = trainer.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true });
+        trainer.backward(handle, { logProbs: logProbs_P.map(() => 0.01) });
         return logProbs_P;
       });
       // bf16 keeps 8 bits: 0.4 % an input, averaged over sums; logits here are of size about 3.
@@ -50,15 +50,15 @@ for (const [index, config] of shapes.entries()) {
 test.skipIf(!can)('bf16 gives the same bits with 1 and 2 threads (skipped: needs AVX512_BF16)', () => {
   const results = [1, 2].map((threads) => {
     const trainer = trainerOf(shapes[0]!, 5, { compute: 'bf16', deterministic: false, threads });
-    const { handle, logProbs_P } = trainer.forward(batchOf(shapes[0]!, [30, 60], 6), {
+    const {
+      handle,
+      outputs: { logProbs: logProbs_P },
+    } = trainer.forward(batchOf(shapes[0]!, [30, 60], 6), {
       temperature: 1,
-      entropy: false,
+      wants: ['logProbs'],
       keep: true,
     });
-    trainer.backward(
-      handle,
-      logProbs_P.map(() => 0.01),
-    );
+    trainer.backward(handle, { logProbs: logProbs_P.map(() => 0.01) });
     const grads = trainer.grads.slice();
     trainer.close();
     return grads;

@@ -14,7 +14,7 @@ export type NativeHandle = { readonly __nativeModel: never };
 export interface NativeFunctions {
   engineInfo(): { isa: string; bf16: boolean; onednn: string; matmul: string; build: string; threads: number };
   ticks(): number;
-  trainerCreate(config: object, options: object): NativeHandle;
+  trainerCreate(spec: object, options: object): NativeHandle;
   trainerParameters(handle: NativeHandle): { name: string; shape: number[]; offset: number; size: number }[];
   trainerBuffers(handle: NativeHandle): [Float32Array, Float32Array, Float32Array, Float32Array];
   trainerRefresh(handle: NativeHandle): void;
@@ -23,17 +23,20 @@ export interface NativeFunctions {
     tokens_N: Int32Array,
     cuSeqlens: Int32Array,
     positions_P: Int32Array,
-    targets_P: Int32Array,
+    targets_P: Int32Array | undefined,
     scale: number,
     keep: boolean,
-    logProbs_P: Float32Array,
-    entropy_P: Float32Array | undefined,
+    logProbs: Float32Array | undefined,
+    entropy: Float32Array | undefined,
+    logits: Float32Array | undefined,
+    rows: Float32Array | undefined,
   ): number;
   trainerBackward(
     handle: NativeHandle,
     kept: number,
-    dLogProbs_P: Float32Array,
-    dEntropy_P: Float32Array | undefined,
+    dLogProbs: Float32Array | undefined,
+    dEntropy: Float32Array | undefined,
+    dRows: Float32Array | undefined,
   ): void;
   trainerDiscard(handle: NativeHandle, kept: number): void;
   trainerStep(

@@ -10,6 +10,7 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { native, type NativeHandle } from './binding.ts';
 import { packageRoot } from './package-root.ts';
+import type { GqaSpec } from '../core/decoder-spec.ts';
 import { decoder } from './testing/decoders.ts';
 
 type Addon = Readonly<Record<string, (...args: readonly unknown[]) => unknown>>;
@@ -21,8 +22,8 @@ const call = (name: string, ...args: readonly unknown[]): unknown => {
 };
 
 const options = { compute: 'fp32', deterministic: true, threads: 1, trainable: true };
-const config = decoder();
-const trainer = () => call('trainerCreate', config, options) as NativeHandle;
+const spec = decoder();
+const trainer = () => call('trainerCreate', spec, options) as NativeHandle;
 const generator = (handle: unknown) => call('generatorOpen', handle, 2, 40, 6);
 const ints = (...values: number[]) => Int32Array.from(values);
 const plain = Float64Array.of(1, 0, 1, 0, 1);
@@ -51,6 +52,66 @@ function submit(handle: unknown, changed: Readonly<Record<number, unknown>> = {}
   const args = [handle, ints(1, 2), ints(1), new Uint32Array(5), ints(), ints(0, 0), plain, 4, ints()];
   return call('generatorSubmit', ...args.map((value, i) => (i in changed ? changed[i] : value)));
 }
+
+/** Replaces one value somewhere inside. */
+function mutated(value: unknown, path: readonly number[], by: unknown): unknown {
+  const [first, ...rest] = path;
+  if (first === undefined || typeof value !== 'object' || value === null) return by;
+  const names = Object.keys(value);
+  const name = names[first % Math.max(1, names.length)];
+  if (name === undefined) return by;
+  const inner = mutated((value as Record<string, unknown>)[name], rest, by);
+  return Array.isArray(value) ? value.with(Number(name), inner) : { ...value, [name]: inner };
+}
+
+it('a spec with any value replaced is refused, or gives a model that computes (property)', () => {
+  const path = fc.array(fc.nat({ max: 40 }), { minLength: 1, maxLength: 6 });
+  const by = fc.constantFrom<unknown>(
+    undefined,
+    null,
+    0,
+    1,
+    2,
+    3,
+    -1,
+    1.5,
+    7,
+    20,
+    2 ** 31,
+    2 ** 53,
+    NaN,
+    '',
+    'silu',
+    'geluTanh',
+    'values',
+    [],
+    {},
+    [0.5],
+    [1, 2],
+    true,
+  );
+  let models = 0;
+  fc.assert(
+    fc.property(path, by, (at, value) => {
+      let model: unknown;
+      try {
+        model = call('trainerCreate', mutated(spec, at, value), options);
+      } catch (error) {
+        expect(error).toBeInstanceOf(Error);
+        return;
+      }
+      models++;
+      try {
+        forward(model);
+      } catch (error) {
+        expect(error).toBeInstanceOf(Error);
+      }
+      call('trainerClose', model);
+    }),
+    { numRuns: 2000, seed: 11 },
+  );
+  expect(models).toBeGreaterThan(50);
+});
 
 describe('the addon refuses', () => {
   const refused = (title: string, work: () => unknown, message: RegExp) =>
@@ -97,7 +158,7 @@ describe('the addon refuses', () => {
   refused('a scale that is not finite', () => forward(trainer(), { 5: NaN }), /scale must be finite, got NaN/);
   refused(
     'gradients for a model that cannot learn',
-    () => forward(call('trainerCreate', config, { ...options, trainable: false })),
+    () => forward(call('trainerCreate', spec, { ...options, trainable: false })),
     /handle must be of a trainable model/,
   );
   refused(
@@ -113,24 +174,85 @@ describe('the addon refuses', () => {
     },
     /dLogProbs must be of 2 values, got 3/,
   );
+  const changed = (change: (mixer: GqaSpec) => Partial<GqaSpec>) => ({
+    ...spec,
+    layers: spec.layers.map((layer) => ({ ...layer, mixer: { ...layer.mixer, ...change(layer.mixer) } })),
+  });
+  const create = (wrong: object) => () => call('trainerCreate', wrong, options);
   refused(
-    'a config whose products overflow',
-    () => call('trainerCreate', { ...config, heads: 2 ** 24, kvHeads: 1, headDim: 2 ** 24, ropeInvFreq: [] }, options),
-    /config must be with heads \* headDim up to \d+, got 281474976710656/,
+    'a spec whose products overflow',
+    create(changed(() => ({ heads: 2 ** 24, kvHeads: 1, headDim: 2 ** 24 }))),
+    /mixer must be with heads \* headDim up to \d+, got 281474976710656/,
   );
   refused(
-    'a config without a field',
-    () => call('trainerCreate', { ...config, hidden: undefined }, options),
-    /^trainerCreate: config\.hidden must be a number, got undefined$/,
+    'tensors whose sizes overflow',
+    create({ ...spec, tensors: [{ name: 'a', shape: [2 ** 30, 2 ** 30, 2 ** 30] }] }),
+    /tensors must be of at most \d+ parameters, got more/,
   );
   refused(
-    'a window for too few layers',
-    () => call('trainerCreate', { ...config, windows: [0] }, options),
-    /config\.windows.* must be of 2 values, one per layer, got 1/,
+    'a spec without a field',
+    create({ ...spec, hidden: undefined }),
+    /^trainerCreate: spec\.hidden must be a number, got undefined$/,
+  );
+  refused(
+    'a tensor of another shape than its place needs',
+    create({
+      ...spec,
+      tensors: spec.tensors.map((one) => (one.name === 'lm_head.weight' ? { ...one, shape: [36, 20] } : one)),
+    }),
+    /projection\[0\]\.weight must be a tensor of shape \[37, 20\], got lm_head\.weight of \[36, 20\]/,
+  );
+  refused(
+    'a tensor that nothing reads',
+    create({ ...spec, tensors: [...spec.tensors, { name: 'zzz', shape: [1] }] }),
+    /tensors must be tensors that the layers read, got zzz/,
+  );
+  refused(
+    'tensors in another order',
+    create({ ...spec, tensors: spec.tensors.toReversed() }),
+    /tensors must be in ascending order of names, got .* after/,
+  );
+  refused(
+    'a name without a tensor',
+    create({ ...spec, embedding: { table: 'nowhere', scale: 1 } }),
+    /name of a tensor, got nowhere/,
+  );
+  refused(
+    'more rope than a head has',
+    create(changed(() => ({ rope: [1, 1, 1, 1] }))),
+    /rope must be of 1 to headDim \/ 2 = 3 values, got 4/,
+  );
+  refused(
+    'layers with different heads',
+    create({
+      ...spec,
+      layers: spec.layers.map((layer, i) => ({
+        ...layer,
+        mixer: {
+          ...layer.mixer,
+          ...(i === 1 && {
+            heads: 2,
+            kvHeads: 2,
+            qkv: layer.mixer.qkv.map((part, at) => (at === 0 ? { weight: 'other', rows: 12 } : part)),
+            out: [{ weight: 'out', rows: 20 }],
+          }),
+        },
+      })),
+      tensors: [...spec.tensors, { name: 'other', shape: [12, 20] }, { name: 'out', shape: [20, 12] }],
+    }),
+    /the same heads, kvHeads and headDim in every layer/,
+  );
+  refused(
+    'an output that the head does not give',
+    () => {
+      const values = call('trainerCreate', decoder({ head: 'values' }), options) as NativeHandle;
+      return forward(values);
+    },
+    /logProbs must be missing for this model's head/,
   );
   refused(
     'a compute type that does not exist',
-    () => call('trainerCreate', config, { ...options, compute: 'fp8' }),
+    () => call('trainerCreate', spec, { ...options, compute: 'fp8' }),
     /options\.compute must be fp32 or bf16, got fp8/,
   );
   refused(
@@ -237,19 +359,7 @@ describe('any arguments at all', () => {
     const short = fc.integer({ min: -2, max: 40 });
     const value = fc.oneof(
       { weight: 3, arbitrary: fc.constantFrom<unknown>(open, decoding, closed) },
-      fc.constantFrom<unknown>(
-        undefined,
-        null,
-        true,
-        {},
-        [],
-        config,
-        { ...config, layers: 3 },
-        options,
-        '',
-        'bf16',
-        2n,
-      ),
+      fc.constantFrom<unknown>(undefined, null, true, {}, [], spec, { ...spec, layers: 3 }, options, '', 'bf16', 2n),
       fc.constantFrom<unknown>(-1, 0, 1, 2, 1.5, NaN, Infinity, -Infinity, 2 ** 31, 2 ** 53, 1e300, Symbol('s')),
       fc.constantFrom<unknown>(plain, join(folder, 'file'), folder, new Int32Array(new SharedArrayBuffer(8)), () => 1),
       fc.array(short, { maxLength: 6 }).map((values) => Int32Array.from(values)),

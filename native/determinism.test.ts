@@ -16,7 +16,7 @@ const wide = decoder({
   qkNorm: true,
   qkvBias: true,
 });
-const scoring = { temperature: 0.9, entropy: true, keep: false } as const;
+const scoring = { temperature: 0.9, wants: ['logProbs', 'entropy'], keep: false } as const;
 
 describe('deterministic log-probs', () => {
   for (const seed of [1, 2, 3]) {
@@ -30,8 +30,8 @@ describe('deterministic log-probs', () => {
       for (const s of [0, 5, 63]) {
         const [from, to] = [batch.cuSeqlens[s]!, batch.cuSeqlens[s + 1]!];
         const alone = two.forward(sampleOf(batch, s), scoring);
-        expect(alone.logProbs_P).toEqual(all.logProbs_P.slice(from, to));
-        expect(alone.entropy_P).toEqual(all.entropy_P!.slice(from, to));
+        expect(alone.outputs.logProbs).toEqual(all.outputs.logProbs.slice(from, to));
+        expect(alone.outputs.entropy).toEqual(all.outputs.entropy.slice(from, to));
       }
       const end = batch.cuSeqlens[7]!;
       const seven = {
@@ -40,7 +40,7 @@ describe('deterministic log-probs', () => {
         positions_P: batch.positions_P.slice(0, end),
         targets_P: batch.targets_P.slice(0, end),
       };
-      expect(one.forward(seven, scoring).logProbs_P).toEqual(all.logProbs_P.slice(0, end));
+      expect(one.forward(seven, scoring).outputs.logProbs).toEqual(all.outputs.logProbs.slice(0, end));
       one.close();
       two.close();
     });
@@ -49,7 +49,7 @@ describe('deterministic log-probs', () => {
   test('of a prefix do not depend on what follows', () => {
     const trainer = trainerOf(wide, 4);
     const batch = batchOf(wide, [50], 4);
-    const whole = trainer.forward(batch, scoring).logProbs_P;
+    const whole = trainer.forward(batch, scoring).outputs.logProbs;
     for (const length of [1, 15, 16, 17, 33]) {
       const prefix = {
         tokens_N: batch.tokens_N.slice(0, length),
@@ -57,7 +57,7 @@ describe('deterministic log-probs', () => {
         positions_P: batch.positions_P.slice(0, length),
         targets_P: batch.targets_P.slice(0, length),
       };
-      expect(trainer.forward(prefix, scoring).logProbs_P).toEqual(whole.slice(0, length));
+      expect(trainer.forward(prefix, scoring).outputs.logProbs).toEqual(whole.slice(0, length));
     }
     trainer.close();
   });
@@ -68,12 +68,11 @@ function trained(threads: number): string {
   const trainer = trainerOf(wide, 9, { threads });
   const batch = batchOf(wide, [40, 3, 90, 17, 64], 9);
   for (let step = 0; step < 3; step++) {
-    const { handle, logProbs_P, entropy_P } = trainer.forward(batch, { temperature: 1, entropy: true, keep: true });
-    trainer.backward(
+    const {
       handle,
-      logProbs_P.map((x) => x / 100),
-      entropy_P!.map(() => 0.001),
-    );
+      outputs: { logProbs: logProbs_P, entropy: entropy_P },
+    } = trainer.forward(batch, { temperature: 1, wants: ['logProbs', 'entropy'], keep: true });
+    trainer.backward(handle, { logProbs: logProbs_P.map((x) => x / 100), entropy: entropy_P.map(() => 0.001) });
     trainer.step({ lr: 1e-3, beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0.1, maxGradNorm: 1 });
   }
   const digest = createHash('sha256').update(trainer.weights).digest('hex');

@@ -40,7 +40,9 @@ describe('two engines in one process', () => {
       const responses = new Map<number, Response>();
       const step = () => {
         const batch = batchOf(config, [7, 12], seed);
-        const { logProbs_P } = trainer.forward(batch, { temperature: 1, entropy: false, keep: false });
+        const {
+          outputs: { logProbs: logProbs_P },
+        } = trainer.forward(batch, { temperature: 1, wants: ['logProbs'], keep: false });
         stepInto(responses, generator);
         return logProbs_P;
       };

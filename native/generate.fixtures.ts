@@ -1,12 +1,7 @@
 /** Tiny random models, and a driver that runs a generator until it is idle. For tests. */
-import type {
-  DecoderConfig,
-  EngineOptions,
-  GenerateRequest,
-  RolloutEngine,
-  SamplingSettings,
-  TrainerEngine,
-} from '../core/ports.ts';
+import type { DecoderSpec } from '../core/decoder-spec.ts';
+import type { EngineOptions, GenerateRequest, RolloutEngine, SamplingSettings, TrainerEngine } from '../core/ports.ts';
+import type { Shape } from './testing/decoders.ts';
 import { createTrainer } from './trainer.ts';
 
 /** Uniform numbers in [0, 1) from a 32-bit seed (mulberry32). */
@@ -25,13 +20,12 @@ export function randomInteger(random: () => number, from: number, to: number): n
 }
 
 /** A decoder with unusual sizes: a vocabulary from 7, head width from 2, groups of any size, windows on some layers. */
-export function randomConfig(random: () => number): DecoderConfig {
+export function randomShape(random: () => number): Partial<Shape> {
   const integer = (from: number, to: number) => randomInteger(random, from, to);
   const kvHeads = integer(1, 3);
   const headDim = 2 * integer(1, 17);
   const layers = integer(1, 3);
   return {
-    family: 'qwen3',
     layers,
     hidden: integer(5, 70),
     heads: kvHeads * integer(1, 4),
@@ -39,13 +33,15 @@ export function randomConfig(random: () => number): DecoderConfig {
     headDim,
     ffn: integer(5, 90),
     vocab: integer(7, 300),
-    normEps: 1e-5,
     tied: random() < 0.5,
     qkvBias: random() < 0.5,
     outBias: random() < 0.3,
     mlpBias: random() < 0.3,
     qkNorm: random() < 0.5,
-    ropeInvFreq: Array.from({ length: headDim / 2 }, (_, i) => 10000 ** ((-2 * i) / headDim)),
+    fused: random() < 0.3,
+    normsAround: random() < 0.3,
+    activation: random() < 0.3 ? 'geluTanh' : 'silu',
+    softcap: random() < 0.3 ? 5 : 0,
     windows: Array.from({ length: layers }, () => (random() < 0.4 ? integer(1, 40) : 0)),
     maxPositions: 1024,
   };
@@ -54,12 +50,12 @@ export function randomConfig(random: () => number): DecoderConfig {
 export const DETERMINISTIC: EngineOptions = { compute: 'fp32', deterministic: true, threads: 2 };
 
 export function randomModel(
-  config: DecoderConfig,
+  spec: DecoderSpec,
   seed: number,
   options: EngineOptions = DETERMINISTIC,
   spread = 0.8,
 ): TrainerEngine {
-  const trainer = createTrainer(config, { ...options, trainable: false });
+  const trainer = createTrainer(spec, { ...options, trainable: false });
   const random = randomNumbers(seed);
   for (let i = 0; i < trainer.weights.length; i++) trainer.weights[i] = (random() - 0.5) * spread;
   trainer.weightsChanged();

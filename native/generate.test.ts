@@ -8,7 +8,7 @@ import {
   generate,
   isIdle,
   PLAIN,
-  randomConfig,
+  randomShape,
   randomInteger,
   randomModel,
   randomNumbers,
@@ -18,6 +18,7 @@ import {
   stepInto,
   type Response,
 } from './generate.fixtures.ts';
+import { decoder } from './testing/decoders.ts';
 
 const SEEDS = [1, 2, 3, 4, 5, 6];
 const WIDE = { maxSeqs: 64, maxModelLen: 200 };
@@ -25,7 +26,8 @@ const WIDE = { maxSeqs: 64, maxModelLen: 200 };
 /** A model of the seed's shape, and requests for it. */
 function scene(seed: number, count = 12) {
   const random = randomNumbers(seed);
-  const config = randomConfig(random);
+  const shape = randomShape(random);
+  const config = decoder(shape);
   const trainer = randomModel(config, seed);
   const requests = Array.from({ length: count }, (_, i) =>
     request(randomPrompt(random, config.vocab, 70), 100 * i + 1, randomInteger(random, 1, 6), {
@@ -33,19 +35,21 @@ function scene(seed: number, count = 12) {
       sampling: { ...PLAIN, temperature: 0.5 + random() },
     }),
   );
-  return { random, config, trainer, requests };
+  return { random, shape, config, trainer, requests };
 }
 
 /** Log-probs of a response as the trainer scores it. */
 function scored(trainer: TrainerEngine, { prompt, sampling }: GenerateRequest, tokens: readonly number[]): number[] {
-  const { logProbs_P } = trainer.forward(
+  const {
+    outputs: { logProbs: logProbs_P },
+  } = trainer.forward(
     {
       tokens_N: Int32Array.from([...prompt, ...tokens]),
       cuSeqlens: Int32Array.of(0, prompt.length + tokens.length),
       positions_P: Int32Array.from(tokens, (_, i) => prompt.length - 1 + i),
       targets_P: Int32Array.from(tokens),
     },
-    { temperature: sampling.temperature, entropy: false, keep: false },
+    { temperature: sampling.temperature, wants: ['logProbs'], keep: false },
   );
   return [...logProbs_P];
 }
@@ -136,7 +140,7 @@ describe('in deterministic mode', () => {
 
   test('a prompt longer than one step of prefill gives the log-probs of the trainer, and decoding continues during it', () => {
     const random = randomNumbers(21);
-    const config = { ...randomConfig(random), maxPositions: 4096 };
+    const config = decoder({ ...randomShape(random), maxPositions: 4096 });
     const trainer = randomModel(config, 21);
     const long = request(
       Array.from({ length: 1301 }, () => randomInteger(random, 0, config.vocab - 1)),
@@ -169,12 +173,8 @@ describe.skipIf(!engineInfo().bf16)('in bf16 compute (skipped where the processo
   ];
 
   test.each(SEEDS)("log-probs stay near the trainer's, and samples resume (seed %i)", (seed) => {
-    const { random, config: base } = scene(seed, 0);
-    const shape = { ...base, ...shapes[seed % shapes.length] };
-    const config = {
-      ...shape,
-      ropeInvFreq: Array.from({ length: shape.headDim / 2 }, (_, i) => 10000 ** ((-2 * i) / shape.headDim)),
-    };
+    const { random, shape } = scene(seed, 0);
+    const config = decoder({ ...shape, ...shapes[seed % shapes.length] });
     const trainer = randomModel(config, seed, { compute: 'bf16', deterministic: false, threads: 2 }, 0.3);
     const requests = Array.from({ length: 6 }, (_, i) =>
       request(randomPrompt(random, config.vocab, 100), 10 * i + 1, 4, { maxNewTokens: 50 }),
@@ -197,17 +197,8 @@ describe.skipIf(!engineInfo().bf16)('in bf16 compute (skipped where the processo
   });
 
   test.each([2, 8, 16, 24, 32, 34, 48])("two threads never touch each other's heads (head width %i)", (headDim) => {
-    const { random, config: base } = scene(headDim, 0);
-    const ropeInvFreq = Array.from({ length: headDim / 2 }, (_, i) => 10000 ** ((-2 * i) / headDim));
-    const config = {
-      ...base,
-      heads: 4,
-      kvHeads: 4,
-      headDim,
-      ropeInvFreq,
-      hidden: 64,
-      windows: base.windows.map(() => 0),
-    };
+    const { random, shape } = scene(headDim, 0);
+    const config = decoder({ ...shape, heads: 4, kvHeads: 4, headDim, hidden: 64, windows: [0] });
     const requests = Array.from({ length: 200 }, (_, i) =>
       request(randomPrompt(random, config.vocab, 9), i + 1, 1, { maxNewTokens: 4 }),
     );
@@ -226,7 +217,8 @@ describe.skipIf(!engineInfo().bf16)('in bf16 compute (skipped where the processo
 
 test.each([31, 32, 33, 34])('after random submits, steps and aborts every page is back (seed %i)', (seed) => {
   const random = randomNumbers(seed);
-  const config = randomConfig(random);
+  const shape = randomShape(random);
+  const config = decoder(shape);
   const trainer = randomModel(config, seed);
   withGenerator(
     trainer,
@@ -256,7 +248,7 @@ test.each([31, 32, 33, 34])('after random submits, steps and aborts every page i
 
 describe('a generator', () => {
   const random = randomNumbers(77);
-  const config = { ...randomConfig(random), vocab: 37 };
+  const config = decoder({ ...randomShape(random), vocab: 37 });
   const trainer = randomModel(config, 77);
 
   test('takes more samples than it has slots and pages for, and serves them first in, first out', () => {

@@ -5,15 +5,9 @@
 import { totalmem } from 'node:os';
 import { at } from '../core/at.ts';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
+import type { DecoderSpec } from '../core/decoder-spec.ts';
 import { modelLimits } from '../core/model-limits.ts';
-import type {
-  DecodedTokens,
-  DecoderConfig,
-  GenerateRequest,
-  RolloutEngine,
-  RolloutStats,
-  TrainerEngine,
-} from '../core/ports.ts';
+import type { DecodedTokens, GenerateRequest, RolloutEngine, RolloutStats, TrainerEngine } from '../core/ports.ts';
 import { native, trainerHandle, type NativeHandle } from './binding.ts';
 import { checkSampling, packSampling } from './sampling.ts';
 
@@ -68,17 +62,19 @@ const PAGE_POSITIONS = 16;
 export function createGenerator(trainer: TrainerEngine, options: GeneratorOptions): RolloutEngine {
   const maxSeqs = positive(options.maxSeqs, 'maxSeqs');
   const maxModelLen = positive(options.maxModelLen, 'maxModelLen', modelLimits.positions);
-  const kvPages = positive(options.kvPages ?? defaultPages(trainer.config, maxSeqs, maxModelLen), 'kvPages');
+  const kvPages = positive(options.kvPages ?? defaultPages(trainer.spec, maxSeqs, maxModelLen), 'kvPages');
   return new NativeGenerator(
     addon().generatorOpen(trainerHandle(trainer), maxSeqs, maxModelLen, kvPages),
-    trainer.config.vocab,
+    trainer.spec.vocab,
   );
 }
 
-function defaultPages(config: DecoderConfig, maxSeqs: number, maxModelLen: number): number {
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+function defaultPages({ layers }: DecoderSpec, maxSeqs: number, maxModelLen: number): number {
   // One page more than a full sequence, because a prompt's last page exists twice while its samples start.
   const perSequence = Math.ceil(maxModelLen / PAGE_POSITIONS) + 1;
-  const pageBytes = config.layers * config.kvHeads * 2 * PAGE_POSITIONS * config.headDim * 4;
+  const pageBytes = sum(layers.map(({ mixer }) => mixer.kvHeads * 2 * PAGE_POSITIONS * mixer.headDim * 4));
   const memory = Math.min(totalmem(), process.constrainedMemory() || Infinity);
   return Math.max(perSequence, Math.min(maxSeqs * perSequence, Math.floor(memory / 4 / pageBytes)));
 }

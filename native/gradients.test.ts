@@ -1,23 +1,29 @@
 import { describe, expect, test } from 'vitest';
 
-import type { DecoderConfig } from '../core/ports.ts';
 import type { NativeTrainer } from './index.ts';
 import { batchOf, decoder, randomOf, trainerOf } from './testing/decoders.ts';
+import type { Shape } from './testing/decoders.ts';
 
 /**
  * The loss Σ c·logProb + Σ e·entropy has a directional derivative ⟨gradient, d⟩ for any direction d; it must equal the
  * central difference of the loss along d. Directions that touch one parameter only test that parameter's whole gradient
  * path. fp32 sums limit the agreement to about 1e-3 of the derivative's scale.
  */
-const shapes: Record<string, Partial<DecoderConfig>> = {
+const shapes: Record<string, Partial<Shape>> = {
   'plain, untied, odd sizes': {},
   'tied head': { tied: true },
   'biases everywhere': { qkvBias: true, outBias: true, mlpBias: true },
-  'norms of q and k': { family: 'qwen3', qkNorm: true },
+  'norms of q and k': { qkNorm: true },
   'a window of 3 on the second layer': { windows: [0, 3] },
   'one key head for four': { kvHeads: 1 },
   'as many key heads as heads': { kvHeads: 4, headDim: 10 },
   'heads wider than a vector': { headDim: 34, heads: 2, kvHeads: 1 },
+  'norms around both blocks, weight + 1': { normsAround: true },
+  gelu: { activation: 'geluTanh' },
+  'soft caps on scores and logits': { softcap: 1.5 },
+  'a scaled embedding': { embeddingScale: 3.5, tied: true },
+  'q, k, v in one tensor, gate and up in another': { fused: true, qkvBias: true },
+  'rope on the first four of six dimensions': { rope: [1, 0.1] },
   'a group of fourteen heads': { heads: 14, kvHeads: 1, headDim: 2 },
   'everything at once': {
     tied: true,
@@ -26,6 +32,10 @@ const shapes: Record<string, Partial<DecoderConfig>> = {
     mlpBias: true,
     qkNorm: true,
     windows: [5, 2],
+    normsAround: true,
+    activation: 'geluTanh',
+    softcap: 2,
+    embeddingScale: 2,
     heads: 6,
     kvHeads: 3,
     layers: 2,
@@ -45,11 +55,13 @@ describe('gradients agree with finite differences', () => {
       const e = Float32Array.from(batch.positions_P, () => random() - 0.5);
       const loss = (): number => {
         trainer.weightsChanged();
-        const { logProbs_P, entropy_P } = trainer.forward(batch, { temperature: 0.8, entropy: true, keep: false });
-        return c.reduce((sum, x, i) => sum + x * logProbs_P[i]! + e[i]! * entropy_P![i]!, 0);
+        const {
+          outputs: { logProbs: logProbs_P, entropy: entropy_P },
+        } = trainer.forward(batch, { temperature: 0.8, wants: ['logProbs', 'entropy'], keep: false });
+        return c.reduce((sum, x, i) => sum + x * logProbs_P[i]! + e[i]! * entropy_P[i]!, 0);
       };
-      const { handle } = trainer.forward(batch, { temperature: 0.8, entropy: true, keep: true });
-      trainer.backward(handle, c, e);
+      const { handle } = trainer.forward(batch, { temperature: 0.8, wants: ['logProbs', 'entropy'], keep: true });
+      trainer.backward(handle, { logProbs: c, entropy: e });
       for (const parameter of trainer.parameters) checkParameter(trainer, parameter, loss, random);
       trainer.close();
     });
@@ -89,18 +101,17 @@ test('gradients of several forward passes add up, whatever the order of their ba
   const ones = (n: number) => new Float32Array(n).fill(1);
   const gradientOf = (batch: typeof a): Float32Array => {
     trainer.zeroGrads();
-    trainer.backward(
-      trainer.forward(batch, { temperature: 1, entropy: false, keep: true }).handle,
-      ones(batch.positions_P.length),
-    );
+    trainer.backward(trainer.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true }).handle, {
+      logProbs: ones(batch.positions_P.length),
+    });
     return trainer.grads.slice();
   };
   const [ga, gb] = [gradientOf(a), gradientOf(b)];
   trainer.zeroGrads();
-  const first = trainer.forward(a, { temperature: 1, entropy: false, keep: true }).handle;
-  const second = trainer.forward(b, { temperature: 1, entropy: false, keep: true }).handle;
-  trainer.backward(second, ones(12));
-  trainer.backward(first, ones(13));
+  const first = trainer.forward(a, { temperature: 1, wants: ['logProbs'], keep: true }).handle;
+  const second = trainer.forward(b, { temperature: 1, wants: ['logProbs'], keep: true }).handle;
+  trainer.backward(second, { logProbs: ones(12) });
+  trainer.backward(first, { logProbs: ones(13) });
   trainer.grads.forEach((g, i) => expect(Math.abs(g - ga[i]! - gb[i]!)).toBeLessThan(1e-4));
   trainer.close();
 });
@@ -116,13 +127,13 @@ test('positions that are not scored take no gradient of their own', () => {
   const targets = batch.targets_P.slice();
   targets[4] = 1;
   targets[11] = 2;
-  const all = trainer.forward({ ...batch, targets_P: targets }, { temperature: 1, entropy: false, keep: true });
-  trainer.backward(all.handle, c);
+  const all = trainer.forward({ ...batch, targets_P: targets }, { temperature: 1, wants: ['logProbs'], keep: true });
+  trainer.backward(all.handle, { logProbs: c });
   const whole = trainer.grads.slice();
   trainer.zeroGrads();
-  const part = trainer.forward(some, { temperature: 1, entropy: false, keep: true });
-  expect([...part.logProbs_P]).toEqual([all.logProbs_P[4], all.logProbs_P[11]]);
-  trainer.backward(part.handle, Float32Array.of(0.5, -0.25));
+  const part = trainer.forward(some, { temperature: 1, wants: ['logProbs'], keep: true });
+  expect([...part.outputs.logProbs]).toEqual([all.outputs.logProbs[4], all.outputs.logProbs[11]]);
+  trainer.backward(part.handle, { logProbs: Float32Array.of(0.5, -0.25) });
   trainer.grads.forEach((g, i) => expect(Math.abs(g - whole[i]!)).toBeLessThan(1e-5));
   trainer.close();
 });

@@ -35,13 +35,13 @@ describe('step', () => {
     const config = decoder();
     const trainer = trainerOf(config, 3);
     const batch = batchOf(config, [12, 9], 3);
-    const once = (keep: boolean) => trainer.forward(batch, { temperature: 1, entropy: false, keep });
+    const once = (keep: boolean) => trainer.forward(batch, { temperature: 1, wants: ['logProbs'], keep });
     const first = once(true);
-    trainer.backward(first.handle, new Float32Array(21).fill(-1 / 21));
+    trainer.backward(first.handle, { logProbs: new Float32Array(21).fill(-1 / 21) });
     expect(trainer.step(adam).taken).toBe(true);
     expect(trainer.steps).toBe(1);
     const mean = (x: Float32Array): number => x.reduce((a, b) => a + b, 0) / x.length;
-    expect(mean(once(false).logProbs_P)).toBeGreaterThan(mean(first.logProbs_P));
+    expect(mean(once(false).outputs.logProbs)).toBeGreaterThan(mean(first.outputs.logProbs));
     trainer.close();
   });
 });
@@ -52,7 +52,7 @@ test('a closed trainer has empty buffers and refuses work', () => {
   trainer.close();
   trainer.close();
   expect(trainer.weights.length).toBe(0);
-  expect(() => trainer.forward(batchOf(config, [3], 1), { temperature: 1, entropy: false, keep: false })).toThrow(
+  expect(() => trainer.forward(batchOf(config, [3], 1), { temperature: 1, wants: ['logProbs'], keep: false })).toThrow(
     'closed',
   );
 });
@@ -61,12 +61,12 @@ test('a discarded handle is gone and its memory is used again', () => {
   const config = decoder();
   const trainer = trainerOf(config, 5);
   const batch = batchOf(config, [30], 5);
-  const { handle } = trainer.forward(batch, { temperature: 1, entropy: false, keep: true });
+  const { handle } = trainer.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true });
   trainer.discard(handle);
-  expect(() => trainer.backward(handle, new Float32Array(30))).toThrow(`handle ${handle}`);
+  expect(() => trainer.backward(handle, { logProbs: new Float32Array(30) })).toThrow(`handle ${handle}`);
   const bytes = trainer.activationBytes;
   for (let i = 0; i < 3; i++)
-    trainer.discard(trainer.forward(batch, { temperature: 1, entropy: false, keep: true }).handle);
+    trainer.discard(trainer.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true }).handle);
   expect(trainer.activationBytes).toBe(bytes);
   trainer.close();
 });
@@ -74,7 +74,7 @@ test('a discarded handle is gone and its memory is used again', () => {
 describe('refusals', () => {
   const config = decoder();
   const good = batchOf(config, [4, 3], 1);
-  const options = { temperature: 1, entropy: false, keep: false };
+  const options = { temperature: 1, wants: ['logProbs'], keep: false } as const;
   test.each([
     ['a token beyond the vocabulary', { tokens_N: good.tokens_N.map(() => 37) }, 'token ids'],
     ['a negative target', { targets_P: good.targets_P.map(() => -1) }, 'target ids'],

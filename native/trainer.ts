@@ -1,16 +1,20 @@
+import type { DecoderSpec } from '../core/decoder-spec.ts';
 import type {
   AdamW,
-  DecoderConfig,
+  DifferentiableOutput,
   EngineOptions,
   ForwardOptions,
   ForwardResult,
+  OutputGradients,
+  OutputName,
   PackedBatch,
   ParameterInfo,
   StepResult,
   TrainerEngine,
 } from '../core/ports.ts';
+import { outputsOfHead } from '../core/ports.ts';
 import { native, rememberHandle, type NativeHandle } from './binding.ts';
-import { check, checkBatch, checkConfig, checkForward, checkOptions } from './validate.ts';
+import { check, checkBatch, checkForward, checkOptions, checkSpec } from './validate.ts';
 
 /** Options of a model. `trainable: false` leaves out gradients and moments (a reference model). */
 export interface TrainerOptions extends EngineOptions {
@@ -19,17 +23,17 @@ export interface TrainerOptions extends EngineOptions {
 
 /**
  * Creates a model in this process with all weights 0. The caller fills `weights` and calls `weightsChanged`. Throws
- * InvalidInputError for an invalid config or options.
+ * InvalidInputError for an invalid spec or options.
  */
-export function createTrainer(config: DecoderConfig, options: TrainerOptions): NativeTrainer {
-  checkConfig(config);
+export function createTrainer(spec: DecoderSpec, options: TrainerOptions): NativeTrainer {
+  checkSpec(spec);
   checkOptions(options, native().engineInfo().bf16);
-  return new NativeTrainer(config, options);
+  return new NativeTrainer(spec, options);
 }
 
 /** The CPU engine behind the trainer's port. Usable only on the thread that created it. */
 export class NativeTrainer implements TrainerEngine {
-  readonly config: DecoderConfig;
+  readonly spec: DecoderSpec;
   readonly options: TrainerOptions;
   readonly parameters: readonly ParameterInfo[];
   readonly weights: Float32Array;
@@ -38,12 +42,13 @@ export class NativeTrainer implements TrainerEngine {
   readonly v: Float32Array;
   steps = 0;
   readonly #handle: NativeHandle;
+  /** Positions of the forward passes that are kept, by handle. */
   readonly #scoredOf = new Map<number, number>();
 
-  constructor(config: DecoderConfig, options: TrainerOptions) {
-    this.config = config;
+  constructor(spec: DecoderSpec, options: TrainerOptions) {
+    this.spec = spec;
     this.options = options;
-    this.#handle = native().trainerCreate(config, options);
+    this.#handle = native().trainerCreate(spec, options);
     rememberHandle(this, this.#handle);
     this.parameters = native().trainerParameters(this.#handle);
     [this.weights, this.grads, this.m, this.v] = native().trainerBuffers(this.#handle);
@@ -53,13 +58,13 @@ export class NativeTrainer implements TrainerEngine {
     native().trainerRefresh(this.#handle);
   }
 
-  forward(batch: PackedBatch, options: ForwardOptions): ForwardResult {
-    checkBatch(batch, this.config.vocab);
-    checkForward(options);
+  forward<Wanted extends OutputName>(batch: PackedBatch, options: ForwardOptions<Wanted>): ForwardResult<Wanted> {
+    checkBatch(batch, this.spec.vocab);
+    checkForward(this.spec, batch, options);
     check(!options.keep || this.options.trainable, 'this model is not trainable: forward with keep: false');
     const scored = batch.positions_P.length;
-    const logProbs_P = new Float32Array(scored);
-    const entropy_P = options.entropy ? new Float32Array(scored) : undefined;
+    const outputs: Partial<Record<OutputName, Float32Array>> = {};
+    for (const name of options.wants) outputs[name] = new Float32Array(scored * this.#width(name));
     const handle = native().trainerForward(
       this.#handle,
       batch.tokens_N,
@@ -68,20 +73,36 @@ export class NativeTrainer implements TrainerEngine {
       batch.targets_P,
       1 / options.temperature,
       options.keep,
-      logProbs_P,
-      entropy_P,
+      outputs.logProbs,
+      outputs.entropy,
+      outputs.logits,
+      outputs.values ?? outputs.scores,
     );
     if (handle !== 0) this.#scoredOf.set(handle, scored);
-    return entropy_P === undefined ? { handle, logProbs_P } : { handle, logProbs_P, entropy_P };
+    return { handle, outputs: outputs as Record<Wanted, Float32Array> };
   }
 
-  backward(handle: number, dLogProbs_P: Float32Array, dEntropy_P?: Float32Array): void {
+  backward(handle: number, gradients: OutputGradients): void {
     const scored = this.#scoredOf.get(handle);
     check(scored !== undefined, `no forward pass is kept under handle ${handle}`);
-    check(dLogProbs_P.length === scored, `dLogProbs_P must hold ${scored} values, it holds ${dLogProbs_P.length}`);
-    check(dEntropy_P === undefined || dEntropy_P.length === scored, `dEntropy_P must hold ${scored} values`);
+    const given = outputsOfHead[this.spec.head.kind];
+    for (const [name, values] of Object.entries(gradients) as [DifferentiableOutput, Float32Array | undefined][]) {
+      check(values === undefined || given.includes(name), `this model's head gives no ${name}`);
+      const size = scored * this.#width(name);
+      check(
+        values === undefined || values.length === size,
+        `the gradient of ${name} must hold ${size} values, it holds ${values?.length}`,
+      );
+    }
     this.#scoredOf.delete(handle);
-    native().trainerBackward(this.#handle, handle, dLogProbs_P, dEntropy_P);
+    const { logProbs, entropy, values, scores } = gradients;
+    native().trainerBackward(this.#handle, handle, logProbs, entropy, values ?? scores);
+  }
+
+  /** Numbers of an output per position. */
+  #width(name: OutputName): number {
+    if (name === 'logits') return this.spec.vocab;
+    return name === 'scores' && this.spec.head.kind === 'scores' ? this.spec.head.labels : 1;
   }
 
   discard(handle: number): void {

@@ -1,42 +1,55 @@
 import { at } from '../core/at.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import { modelLimits } from '../core/model-limits.ts';
-import type { DecoderConfig, EngineOptions, ForwardOptions, PackedBatch } from '../core/ports.ts';
+import type { DecoderSpec, GqaSpec, NormSpec } from '../core/decoder-spec.ts';
+import { outputsOfHead } from '../core/ports.ts';
+import type { EngineOptions, ForwardOptions, OutputName, PackedBatch } from '../core/ports.ts';
 
 /** Throws InvalidInputError with `message` unless the condition holds. */
 export function check(condition: boolean, message: string): asserts condition {
   if (!condition) throw new InvalidInputError(message);
 }
 
-/** Throws InvalidInputError for a config that this engine cannot run as a decoder. */
-export function checkConfig(config: DecoderConfig): void {
-  for (const key of ['layers', 'hidden', 'heads', 'kvHeads', 'headDim', 'ffn', 'vocab'] as const)
-    checkSize(key, config[key], modelLimits[key]);
-  checkSize('maxPositions', config.maxPositions, modelLimits.positions);
-  checkSize('heads * headDim', config.heads * config.headDim, modelLimits.queryWidth);
+/** Throws InvalidInputError for a spec that this engine cannot run. The addon checks every tensor besides. */
+export function checkSpec(spec: DecoderSpec): void {
+  checkSize('layers', spec.layers.length, modelLimits.layers);
+  checkSize('hidden', spec.hidden, modelLimits.hidden);
+  checkSize('vocab', spec.vocab, modelLimits.vocab);
+  checkSize('maxPositions', spec.maxPositions, modelLimits.positions);
+  const norms = spec.layers.flatMap(({ norms }) => Object.values(norms) as NormSpec[]);
+  for (const norm of [...norms, spec.finalNorm]) checkNorm(norm);
+  spec.layers.forEach(({ mixer, ffn }) => {
+    checkMixer(mixer);
+    checkSize('ffn.width', ffn.width, modelLimits.ffn);
+  });
+}
+
+function checkMixer(mixer: GqaSpec): void {
+  const { heads, kvHeads, headDim, rope, window, scale, softcap } = mixer;
+  checkSize('heads', heads, modelLimits.heads);
+  checkSize('kvHeads', kvHeads, modelLimits.kvHeads);
+  checkSize('headDim', headDim, modelLimits.headDim);
+  checkSize('heads * headDim', heads * headDim, modelLimits.queryWidth);
+  check(heads % kvHeads === 0, `decoder: ${heads} heads cannot share ${kvHeads} key heads evenly`);
+  check(headDim % 2 === 0, `decoder: headDim must be even for rope, it is ${headDim}`);
   check(
-    config.heads % config.kvHeads === 0,
-    `decoder config: ${config.heads} heads cannot share ${config.kvHeads} key heads evenly`,
+    rope.length >= 1 && rope.length <= headDim / 2 && rope.every(Number.isFinite),
+    `decoder: rope must hold 1 to headDim / 2 = ${headDim / 2} numbers, it holds ${rope.length}`,
   );
-  check(config.headDim % 2 === 0, `decoder config: headDim must be even for rope, it is ${config.headDim}`);
-  check(
-    config.ropeInvFreq.length === config.headDim / 2 && config.ropeInvFreq.every(Number.isFinite),
-    `decoder config: ropeInvFreq must hold headDim / 2 = ${config.headDim / 2} numbers, it holds ${config.ropeInvFreq.length}`,
-  );
-  check(
-    config.windows.length === config.layers && config.windows.every((w) => Number.isInteger(w) && w >= 0),
-    `decoder config: windows must hold one non-negative integer per layer (${config.layers})`,
-  );
-  check(
-    Number.isFinite(config.normEps) && config.normEps >= 0,
-    `decoder config: normEps must be ≥ 0, it is ${config.normEps}`,
-  );
+  check(Number.isInteger(window) && window >= 0, `decoder: window must be a non-negative integer, it is ${window}`);
+  check(Number.isFinite(scale) && scale > 0, `decoder: the scale of scores must be above 0, it is ${scale}`);
+  check(Number.isFinite(softcap) && softcap >= 0, `decoder: softcap must be ≥ 0, it is ${softcap}`);
+}
+
+function checkNorm({ weight, eps, offset }: NormSpec): void {
+  check(Number.isFinite(eps) && eps >= 0, `decoder: eps of ${weight} must be ≥ 0, it is ${eps}`);
+  check(Number.isFinite(offset), `decoder: offset of ${weight} must be a number, it is ${offset}`);
 }
 
 function checkSize(name: string, value: number, max: number): void {
   check(
     Number.isInteger(value) && value > 0 && value <= max,
-    `decoder config: ${name} must be an integer from 1 to ${max}, it is ${value}`,
+    `decoder: ${name} must be an integer from 1 to ${max}, it is ${value}`,
   );
 }
 
@@ -56,7 +69,8 @@ export function checkOptions(options: EngineOptions, bf16: boolean): void {
 export function checkBatch(batch: PackedBatch, vocab: number): void {
   const { tokens_N, cuSeqlens, positions_P, targets_P } = batch;
   for (const [name, array] of Object.entries({ tokens_N, cuSeqlens, positions_P, targets_P })) {
-    check(array instanceof Int32Array, `batch: ${name} must be an Int32Array`);
+    const isAbsentTargets = name === 'targets_P' && array === undefined;
+    check(isAbsentTargets || array instanceof Int32Array, `batch: ${name} must be an Int32Array`);
   }
   const last = cuSeqlens[cuSeqlens.length - 1];
   check(
@@ -65,20 +79,25 @@ export function checkBatch(batch: PackedBatch, vocab: number): void {
   );
   check(ascends(cuSeqlens), 'batch: every sequence needs at least one token (cuSeqlens must ascend)');
   check(
-    positions_P.length === targets_P.length,
-    `batch: ${positions_P.length} positions but ${targets_P.length} targets`,
+    targets_P === undefined || positions_P.length === targets_P.length,
+    `batch: ${positions_P.length} positions but ${targets_P?.length} targets`,
   );
   check(ascends(positions_P), 'batch: positions_P must ascend without repeats');
   check(within(positions_P, tokens_N.length), `batch: positions_P must lie in 0 … ${tokens_N.length - 1}`);
   check(within(tokens_N, vocab), `batch: token ids must lie in 0 … ${vocab - 1}`);
-  check(within(targets_P, vocab), `batch: target ids must lie in 0 … ${vocab - 1}`);
+  check(targets_P === undefined || within(targets_P, vocab), `batch: target ids must lie in 0 … ${vocab - 1}`);
 }
 
-export function checkForward(options: ForwardOptions): void {
+export function checkForward(spec: DecoderSpec, batch: PackedBatch, options: ForwardOptions<OutputName>): void {
   check(
     Number.isFinite(options.temperature) && options.temperature > 0,
     `temperature of scoring must be above 0, it is ${options.temperature}`,
   );
+  const given = outputsOfHead[spec.head.kind];
+  for (const name of options.wants) {
+    check(given.includes(name), `a model with a head of ${spec.head.kind} gives ${given.join(', ')}, not ${name}`);
+  }
+  check(!options.wants.includes('logProbs') || batch.targets_P !== undefined, 'logProbs need targets_P');
 }
 
 function ascends(array: Int32Array): boolean {

@@ -35,7 +35,7 @@ import { knownStores } from '../infra/store/places.ts';
 import { readRecord } from '../infra/store/records.ts';
 import { parseLogLine } from '../infra/telemetry/run-log-lines.ts';
 import { decodeBatch } from '../models/batch-tensors.ts';
-import { readDecoderConfig } from '../models/config.ts';
+import { readDecoderSpec } from '../models/config.ts';
 import { decodeDataset, rowsFile, tokensFile } from '../models/dataset-fact.ts';
 import { readJsonl } from '../models/dataset/jsonl.ts';
 import { readParquet } from '../models/dataset/parquet.ts';
@@ -208,7 +208,7 @@ describe('models', () => {
   fuzz(
     'config.json',
     file('config.json'),
-    viaFile('config/config.json', async (path) => readDecoderConfig(await readConfigJson(join(path, '..')))),
+    viaFile('config/config.json', async (path) => readDecoderSpec(await readConfigJson(join(path, '..')))),
   );
   fuzz(
     'tokenizer.json',

@@ -1,7 +1,7 @@
 /** Small models with random weights, created on the spot. They are not trained, so they learn quickly. */
 import { join } from 'node:path';
 import { packageRoot } from '../infra/home.ts';
-import { readDecoderConfig } from '../models/config.ts';
+import { readDecoderSpec } from '../models/config.ts';
 import { initialTensors } from '../models/init.ts';
 import { saveHuggingFace } from '../models/weights.ts';
 
@@ -34,7 +34,7 @@ const llama = {
 /** `spread` of the weights: with a small value the distribution over tokens stays flat. */
 export async function saveRandomModel(folder: string, sizes: ModelSizes, spread: number): Promise<void> {
   const config = { ...llama, ...sizes };
-  const tensors = initialTensors(readDecoderConfig(config), 1, spread);
+  const tensors = initialTensors(readDecoderSpec(config), 1, spread);
   await saveHuggingFace(folder, {
     config,
     tensors,

@@ -11,7 +11,8 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { PetrelError } from '../core/errors.ts';
 import { packageRoot } from '../infra/home.ts';
-import { expectedTensors, readDecoderConfig } from '../models/config.ts';
+import type { DecoderSpec } from '../core/decoder-spec.ts';
+import { readDecoderSpec } from '../models/config.ts';
 import { decodeSafetensors, encodeSafetensors } from '../models/safetensors.ts';
 import { createTrainer } from '../native/index.ts';
 
@@ -122,8 +123,8 @@ describe(`readers of models under ${runs} damaged inputs (seed ${seed})`, () => 
       (bytes) => {
         const parsed = jsonOf(bytes);
         if (parsed === unreadable) return;
-        const found = readDecoderConfig(parsed);
-        const parameters = found.layers > 100 ? Infinity : sizeOf(found);
+        const found = readDecoderSpec(parsed);
+        const parameters = found.layers.length > 100 ? Infinity : sizeOf(found);
         // Making an engine takes longer than reading a hundred configs.
         if (parameters > 1e6 || readable++ % 10 !== 0) return;
         const trainer = createTrainer(found, { compute: 'fp32', deterministic: true, threads: 1, trainable: false });
@@ -136,8 +137,8 @@ describe(`readers of models under ${runs} damaged inputs (seed ${seed})`, () => 
   });
 });
 
-const sizeOf = (config: Parameters<typeof expectedTensors>[0]) =>
-  expectedTensors(config).reduce((sum, { shape }) => sum + shape.reduce((product, n) => product * n, 1), 0);
+const sizeOf = ({ tensors }: DecoderSpec) =>
+  tensors.reduce((sum, { shape }) => sum + shape.reduce((product, n) => product * n, 1), 0);
 
 const unreadable = Symbol('unreadable');
 function jsonOf(bytes: Uint8Array): unknown {

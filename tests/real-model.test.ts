@@ -114,12 +114,12 @@ function differences(
 ): { readonly logProb: Spread; readonly entropy: Spread } {
   const got = cases.map(({ prompt_ids, answer_ids }) => {
     const ids = [...prompt_ids, ...answer_ids];
-    return trainer.forward(oneSequence(ids, 0, ids.length), { temperature: 1, entropy: true, keep: false });
+    return trainer.forward(oneSequence(ids, 0, ids.length), { temperature: 1, wants: ['logProbs', 'entropy'], keep: false });
   });
-  const logProb = got.map(({ logProbs_P }) => logProbs_P.subarray(0, -1));
+  const logProb = got.map(({ outputs }) => outputs.logProbs.subarray(0, -1));
   return {
     logProb: spread(logProb.map((values, i) => [values, cases[i]?.log_probs ?? []])),
-    entropy: spread(got.map(({ entropy_P }, i) => [entropy_P ?? [], cases[i]?.entropy ?? []])),
+    entropy: spread(got.map(({ outputs }, i) => [outputs.entropy, cases[i]?.entropy ?? []])),
   };
 }
 
@@ -178,12 +178,12 @@ function sumOfAnswers(trainer: NativeTrainer, { log_probs: cases }: Expected): n
   let sum = 0;
   for (const { prompt_ids, answer_ids } of cases.slice(0, 2)) {
     const ids = [...prompt_ids, ...answer_ids];
-    const { handle, logProbs_P } = trainer.forward(oneSequence(ids, prompt_ids.length - 1), {
+    const { handle, outputs: { logProbs: logProbs_P } } = trainer.forward(oneSequence(ids, prompt_ids.length - 1), {
       temperature: 1,
-      entropy: false,
+      wants: ['logProbs'],
       keep: true,
     });
-    trainer.backward(handle, new Float32Array(logProbs_P.length).fill(-1));
+    trainer.backward(handle, { logProbs: new Float32Array(logProbs_P.length).fill(-1) });
     sum += logProbs_P.reduce((total, x) => total + x, 0);
   }
   return sum;

@@ -5,14 +5,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EngineOptions, PackedBatch } from '../core/ports.ts';
-import { readDecoderConfig } from '../models/config.ts';
+import { readDecoderSpec } from '../models/config.ts';
 import { loadWeights } from '../models/weights.ts';
 import { createTrainer } from '../native/index.ts';
 import type { NativeTrainer } from '../native/index.ts';
 
 /** The model of a Hugging Face folder. */
 export async function openFolder(folder: string, options: EngineOptions, trainable: boolean): Promise<NativeTrainer> {
-  const config = readDecoderConfig(JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')));
+  const config = readDecoderSpec(JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')));
   const trainer = createTrainer(config, { ...options, trainable });
   await loadWeights(folder, trainer);
   return trainer;
@@ -31,7 +31,7 @@ export function oneSequence(ids: readonly number[], from = 0, to = ids.length - 
 
 /** Log-prob of every token but the first. */
 export function logProbsOf(trainer: NativeTrainer, ids: readonly number[]): Float32Array {
-  return trainer.forward(oneSequence(ids), { temperature: 1, entropy: false, keep: false }).logProbs_P;
+  return trainer.forward(oneSequence(ids), { temperature: 1, wants: ['logProbs'], keep: false }).outputs.logProbs;
 }
 
 /** Largest absolute difference. NaN when any value is NaN; infinity for lists of unequal length. */

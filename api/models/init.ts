@@ -1,6 +1,6 @@
 /** Random weights for a model that has only a config.json and a tokenizer. */
 import { join } from 'node:path';
-import { readDecoderConfig } from '../../models/config.ts';
+import { readDecoderSpec } from '../../models/config.ts';
 import { initialTensors } from '../../models/init.ts';
 import { readConfigJson, saveHuggingFace } from '../../models/weights.ts';
 
@@ -17,10 +17,10 @@ export interface InitialModel {
  */
 export async function initModel(from: string, out: string, seed: number): Promise<InitialModel> {
   const json = await readConfigJson(from);
-  const config = readDecoderConfig(json, join(from, 'config.json'));
+  const config = readDecoderSpec(json, join(from, 'config.json'));
   const std = typeof json['initializer_range'] === 'number' ? json['initializer_range'] : 0.02;
   const tensors = initialTensors(config, seed, std);
   await saveHuggingFace(out, { config: json, tensors, dtype: 'float32', companions: from });
   const parameters = tensors.reduce((sum, tensor) => sum + tensor.data.length, 0);
-  return { family: config.family, layers: config.layers, parameters };
+  return { family: config.family, layers: config.layers.length, parameters };
 }

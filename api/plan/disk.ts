@@ -1,5 +1,5 @@
 /** Room that a run takes in its store: checkpoints of 12 bytes for each parameter, and the base model. */
-import type { DecoderConfig } from '../../core/ports.ts';
+import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { fewestCheckpoints } from '../../infra/retention/floor.ts';
 import { parameterCount } from './memory.ts';
@@ -19,7 +19,7 @@ export interface DiskUse {
 /** `made`: checkpoints that the whole run writes; null: not known. `freeBytes` of the store, `modelBytes` of its base. */
 export function diskOf(
   recipe: Recipe,
-  config: DecoderConfig,
+  config: DecoderSpec,
   made: number | null,
   room: Pick<DiskUse, 'modelBytes' | 'freeBytes'>,
 ): DiskUse {

@@ -14,10 +14,10 @@
  *
  * tests/integration/plan-memory.test.ts holds it against a measured run.
  */
-import type { DecoderConfig } from '../../core/ports.ts';
+import { isTied } from '../../core/decoder-spec.ts';
+import type { DecoderSpec, LayerSpec } from '../../core/decoder-spec.ts';
 import { batchArithmetic } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
-import { expectedTensors } from '../../models/config.ts';
 
 const mib = 2 ** 20;
 
@@ -52,7 +52,7 @@ export interface MachineMemory {
   readonly bf16: boolean;
 }
 
-export function memoryOf(recipe: Recipe, config: DecoderConfig, machine: MachineMemory): ProcessMemory[] {
+export function memoryOf(recipe: Recipe, spec: DecoderSpec, machine: MachineMemory): ProcessMemory[] {
   let trainers = 1;
   return Object.entries(recipe.fleet.pools).flatMap(([pool, { roles, workers }]) => {
     const trains = roles.includes('trainer') ? Math.min(trainers, workers) : 0;
@@ -61,7 +61,7 @@ export function memoryOf(recipe: Recipe, config: DecoderConfig, machine: Machine
     const rest = samples ? 'rollout' : 'reward';
     const of = (role: ProcessMemory['role'], count: number): ProcessMemory[] => {
       if (count === 0) return [];
-      const parts = partsOf(recipe, config, machine, role, samples);
+      const parts = partsOf(recipe, spec, machine, role, samples);
       return [{ pool, workers: count, role, parts, bytes: sum(Object.values(parts)) }];
     };
     return [...of('trainer', trains), ...of(rest, workers - trains)];
@@ -69,21 +69,21 @@ export function memoryOf(recipe: Recipe, config: DecoderConfig, machine: Machine
 }
 
 /** Elements of all parameters. */
-export function parameterCount(config: DecoderConfig): number {
-  return sum(expectedTensors(config).map(({ shape }) => product(shape)));
+export function parameterCount(spec: DecoderSpec): number {
+  return sum(spec.tensors.map(({ shape }) => product(shape)));
 }
 
 function partsOf(
   recipe: Recipe,
-  config: DecoderConfig,
+  spec: DecoderSpec,
   machine: MachineMemory,
   role: ProcessMemory['role'],
   samples: boolean,
 ): MemoryParts {
-  const parameters = parameterCount(config);
+  const parameters = parameterCount(spec);
   const isBf16 = computesInBf16(recipe, machine);
   const weights = 4 * parameters;
-  const copies = matrixElements(config) * (isBf16 ? 2 : 4);
+  const copies = matrixElements(spec) * (isBf16 ? 2 : 4);
   const trains = role === 'trainer';
   const loads = role !== 'reward';
   return {
@@ -93,8 +93,8 @@ function partsOf(
     moments: trains ? 2 * weights : 0,
     snapshot: trains ? 3 * weights : 0,
     reference: trains && recipe.actor.use_kl_loss && recipe.kind === 'rl' ? weights + copies : 0,
-    activations: trains ? activations(recipe, config) : 0,
-    kvCache: samples ? kvCache(recipe, config, machine, isBf16) : 0,
+    activations: trains ? activations(recipe, spec) : 0,
+    kvCache: samples ? kvCache(recipe, spec, machine, isBf16) : 0,
     process: 200 * mib + (recipe.kind === 'rl' ? recipe.reward.num_workers * 60 * mib : 0),
   };
 }
@@ -105,19 +105,25 @@ function computesInBf16({ model, deterministic }: Recipe, machine: MachineMemory
 }
 
 /** A tied embedding is a matrix of the head too. */
-function matrixElements(config: DecoderConfig): number {
-  const matrices = expectedTensors(config).filter(({ name, shape }) => shape.length === 2 && !name.includes('embed'));
-  return sum(matrices.map(({ shape }) => product(shape))) + (config.tied ? config.vocab * config.hidden : 0);
+function matrixElements(spec: DecoderSpec): number {
+  const matrices = spec.tensors.filter(({ name, shape }) => shape.length === 2 && !name.includes('embed'));
+  return sum(matrices.map(({ shape }) => product(shape))) + (isTied(spec) ? spec.vocab * spec.hidden : 0);
 }
 
-function activations(recipe: Recipe, config: DecoderConfig): number {
-  const { hidden, ffn, heads, kvHeads, headDim, vocab, layers } = config;
+function activations(recipe: Recipe, spec: DecoderSpec): number {
+  const { hidden, vocab, layers } = spec;
   const { miniBatchResponses, longestSequence } = batchArithmetic(recipe);
   const tokens = Math.min(recipe.actor.ppo_max_token_len_per_gpu, miniBatchResponses * longestSequence);
-  const [query, kv] = [heads * headDim, kvHeads * headDim];
-  const kept = layers * (2 * hidden + 2 * query + 2 * kv + heads + 2 * ffn);
-  const working = 3 * ffn + 4 * hidden + query;
+  const kept = sum(layers.map((layer) => keptPerToken(hidden, layer)));
+  const working = Math.max(...layers.map(({ mixer, ffn }) => 3 * ffn.width + 4 * hidden + mixer.heads * mixer.headDim));
   return 4 * (tokens * (kept + working) + vocab * Math.min(tokens, logitRows(vocab)));
+}
+
+/** Numbers that a layer keeps per token for the backward pass: native/src/executor.h. */
+function keptPerToken(hidden: number, { norms, mixer, ffn }: LayerSpec): number {
+  const { heads, kvHeads, headDim } = mixer;
+  const normsAfter = [norms.afterMixer, norms.afterFfn].filter((norm) => norm !== undefined).length;
+  return (2 + normsAfter) * hidden + 2 * heads * headDim + 2 * kvHeads * headDim + heads + 2 * ffn.width;
 }
 
 /** Positions whose logits are in memory at once: native/src/ops/head.cpp. */
@@ -125,10 +131,11 @@ function logitRows(vocab: number): number {
   return Math.min(512, Math.max(64, Math.floor(2 ** 24 / vocab / 64) * 64));
 }
 
-function kvCache(recipe: Recipe, config: DecoderConfig, machine: MachineMemory, isBf16: boolean): number {
+function kvCache(recipe: Recipe, spec: DecoderSpec, machine: MachineMemory, isBf16: boolean): number {
   const { responses, longestSequence } = batchArithmetic(recipe);
   const pages = Math.ceil(longestSequence / 16) + 1;
-  const pageBytes = config.layers * config.kvHeads * 2 * 16 * config.headDim * (isBf16 ? 2 : 4);
+  const elements = sum(spec.layers.map(({ mixer }) => mixer.kvHeads * 2 * 16 * mixer.headDim));
+  const pageBytes = elements * (isBf16 ? 2 : 4);
   const samples = Math.min(recipe.rollout.max_num_seqs, responses);
   return Math.max(pages * pageBytes, Math.min(samples * pages * pageBytes, machine.bytes / 4));
 }

@@ -1,6 +1,6 @@
 /** The model folder: its config is read and every tensor's shape is compared, without loading one. */
 import { showBytes, showCount } from '../../core/quantities.ts';
-import { expectedTensors } from '../../models/config.ts';
+import { isTied } from '../../core/decoder-spec.ts';
 import { openSafetensors } from '../../models/safetensors.ts';
 import { checkTensors } from '../../models/weights.ts';
 import type { Check } from './checks.ts';
@@ -9,16 +9,15 @@ export const modelCheck: Check = {
   name: 'model',
   look: async (inputs) => {
     const { folder, missingBytes = 0 } = await inputs.model();
-    const config = await inputs.config();
-    const tensors = expectedTensors(config);
-    const parameters = tensors.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
+    const spec = await inputs.decoder();
+    const parameters = spec.tensors.reduce((sum, { shape }) => sum + sizeOf(shape), 0);
     const { path } = inputs.recipe.model;
-    const detail = `${path}: ${config.family}, ${config.layers} layers, ${showCount(parameters)} parameters`;
+    const detail = `${path}: ${spec.family}, ${spec.layers.length} layers, ${showCount(parameters)} parameters`;
     if (missingBytes > 0)
       return { status: 'later', detail: `${detail}; its weights (${showBytes(missingBytes)}) are fetched by the run` };
     const source = await openSafetensors(folder);
     try {
-      checkTensors(source, tensors, config.tied);
+      checkTensors(source, spec.tensors, isTied(spec));
     } finally {
       await source.close();
     }

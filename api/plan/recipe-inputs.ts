@@ -1,8 +1,8 @@
 /** What a recipe names outside of itself: model, tokenizer, rows, scorer. Each is looked up once, for `plan` and for `run`. */
 import { readdir } from 'node:fs/promises';
-import type { DecoderConfig } from '../../core/ports.ts';
+import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
-import { readDecoderConfig } from '../../models/config.ts';
+import { readDecoderSpec } from '../../models/config.ts';
 import { readConfigJson } from '../../models/weights.ts';
 import type { PutBlock } from '../../models/dataset.ts';
 import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
@@ -23,7 +23,7 @@ export class RecipeInputs {
   readonly #blocks: (part: RowsPart) => PutBlock;
   readonly #rows = new Map<RowsPart, Promise<RunRows>>();
   #model: Promise<LocatedModel> | undefined;
-  #config: Promise<DecoderConfig> | undefined;
+  #decoder: Promise<DecoderSpec> | undefined;
   #tokenizer: Promise<BatchTokenizer> | undefined;
 
   /** `blocks`: takes the rows as they are read. Without it they are only checked. */
@@ -45,9 +45,9 @@ export class RecipeInputs {
   }
 
   /** Throws InvalidInputError for a config that is not supported. */
-  config(): Promise<DecoderConfig> {
-    return (this.#config ??= this.model().then(async ({ folder }) =>
-      readDecoderConfig(await readConfigJson(folder), `${folder}/config.json`),
+  decoder(): Promise<DecoderSpec> {
+    return (this.#decoder ??= this.model().then(async ({ folder }) =>
+      readDecoderSpec(await readConfigJson(folder), `${folder}/config.json`),
     ));
   }
 

@@ -28,7 +28,7 @@ export interface Resources {
 
 /** undefined for a model that cannot be read. `checkpoints`: how many the run writes; null: not known. */
 export async function resourcesOf(inputs: RecipeInputs, checkpoints: number | null): Promise<Resources | undefined> {
-  const config = await inputs.config().catch(asUnknown);
+  const config = await inputs.decoder().catch(asUnknown);
   if (config === undefined) return undefined;
   const machine = { bytes: machineBytes(), bf16: /\bavx512_bf16\b/.test(readFileSync('/proc/cpuinfo', 'utf8')) };
   const processes = memoryOf(inputs.recipe, config, machine);

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { packageRoot } from '../../infra/home.ts';
-import { readDecoderConfig } from '../../models/config.ts';
+import { readDecoderSpec } from '../../models/config.ts';
 import { initialTensors } from '../../models/init.ts';
 import { saveHuggingFace } from '../../models/weights.ts';
 import { timeFirstJob } from '../dataset/first-job.ts';
@@ -109,7 +109,7 @@ async function saveTinyModel(folder: string): Promise<void> {
     vocab_size: 49_152,
     max_position_embeddings: 1024,
   };
-  const tensors = initialTensors(readDecoderConfig(config), 1, 0.02);
+  const tensors = initialTensors(readDecoderSpec(config), 1, 0.02);
   const companions = join(packageRoot(), 'examples/02-smollm2-addition/smollm2');
   await saveHuggingFace(folder, { config, tensors, dtype: 'float32', companions });
 }

@@ -13,12 +13,12 @@ void refreshCopies(const Model& model, Linear& linear);
 template <class F>
 void forEachLinear(Model& model, F&& f) {
   for (Layer& layer : model.layers) {
-    f(layer.qkv);
-    f(layer.out);
-    f(layer.gateUp);
-    f(layer.down);
+    f(layer.attention.qkv);
+    f(layer.attention.out);
+    f(layer.gated.gateUp);
+    f(layer.gated.down);
   }
-  f(model.head);
+  f(model.head.linear);
 }
 
 }  // namespace petrel

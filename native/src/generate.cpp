@@ -17,7 +17,8 @@ constexpr int64_t kWorthSharing = 2048;
 
 KvShape kvShape(const Model& model) {
   const size_t elementBytes = model.options.compute == ComputeType::bf16 ? 2 : 4;
-  return {model.config.layers, model.config.kvHeads, model.config.headDim, elementBytes};
+  const Attention& attention = model.layers.front().attention;  // all layers have these sizes: spec.cpp
+  return {int(model.layers.size()), attention.kvHeads, attention.headDim, elementBytes};
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ std::vector<Generator::Draw> Generator::advance(const std::vector<Span>& spans) 
   hidden_.clear();
   if (spans.empty()) return draws;
   forward_.run(spans, schedule_.pool(), hidden_);
-  const int64_t width = model_->config.hidden;
+  const int64_t width = model_->hidden;
   int64_t row = 0;
   for (const Span& span : spans) {
     (span.sample ? span.sample->cached : span.trunk->cached) += span.count;
@@ -91,7 +92,7 @@ void Generator::sampleRows(const std::vector<Draw>& draws, std::vector<SampledTo
   std::vector<size_t> order(draws.size());
   for (size_t i = 0; i < order.size(); i++) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return draws[a].row < draws[b].row; });
-  const int64_t width = model_->config.hidden, vocab = model_->config.vocab;
+  const int64_t width = model_->hidden, vocab = model_->vocab;
   logits_.resize(size_t(std::min<int64_t>(kHeadRows, int64_t(draws.size())) * vocab));
   for (size_t begin = 0; begin < order.size();) {
     const int64_t first = draws[order[begin]].row;
@@ -119,7 +120,7 @@ SampledToken Generator::sampleOne(const LiveSample& sample, const float* logits,
   const SampleSpec& spec = sample.spec;
   const PhiloxCounter counter{spec.draw, spec.sample, spec.turn, uint32_t(sample.response.size())};
   const double u = philoxUniform(philox4x32(counter, spec.seed));
-  return sampler.sample(logits, model_->config.vocab, settings, seen.data(), seen.size(), u);
+  return sampler.sample(logits, int(model_->vocab), settings, seen.data(), seen.size(), u);
 }
 
 DecodedTokens Generator::record(const std::vector<Draw>& draws, const std::vector<SampledToken>& results) {

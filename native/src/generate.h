@@ -30,7 +30,7 @@ class Generator {
   void abort(int key) { schedule_.abort(key); }
   void reset() { schedule_.reset(); }
 
-  int vocab() const { return model_->config.vocab; }
+  int vocab() const { return int(model_->vocab); }
   const Schedule& schedule() const { return schedule_; }
   int64_t decodedTokens() const { return decoded_; }
   int64_t prefilledTokens() const { return prefilled_; }

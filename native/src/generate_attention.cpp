@@ -1,7 +1,6 @@
 #include "generate_attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "kernels.h"
@@ -34,11 +33,12 @@ void writePairs(int headDim, int slot, const float* k, const float* v, uint16_t*
 
 // What all tiles of one call have in common; pages: `count` of keys, then as many of values.
 template <class Tile, class Element>
-Tile tileOf(const DecoderConfig& c, int layer, const std::vector<const void*>& pages, size_t count, float* scratch) {
+Tile tileOf(const Attention& c, const std::vector<const void*>& pages, size_t count, float* scratch) {
   Tile tile{};
   tile.headDim = c.headDim;
-  tile.window = c.windows[size_t(layer)];
-  tile.scale = 1.0f / std::sqrt(float(c.headDim));
+  tile.window = c.window;
+  tile.scale = c.scale;
+  tile.softcap = c.softcap;
   tile.kPages = reinterpret_cast<const Element* const*>(pages.data());
   tile.vPages = reinterpret_cast<const Element* const*>(pages.data() + count);
   tile.scratch = scratch;
@@ -47,13 +47,13 @@ Tile tileOf(const DecoderConfig& c, int layer, const std::vector<const void*>& p
 
 }  // namespace
 
-int positionsPerTile(const DecoderConfig& c) { return std::max(1, kAttentionRows / (c.heads / c.kvHeads)); }
+int positionsPerTile(const Attention& c) { return std::max(1, kAttentionRows / c.group()); }
 
-int64_t pagedAttentionScratch(const DecoderConfig& c, int longest) {
+int64_t pagedAttentionScratch(const Attention& c, int longest) {
   return std::max(attentionScratch(c.headDim, longest), pageAttentionScratch(c.headDim, longest));
 }
 
-void writePage(const DecoderConfig& c, const PagePool& pool, int layer, int page, int slot, const float* k,
+void writePage(const Attention& c, const PagePool& pool, int layer, int page, int slot, const float* k,
                const float* v) {
   for (int h = 0; h < c.kvHeads; h++, k += c.headDim, v += c.headDim) {
     std::byte* keys = pool.keys(page, layer, h);
@@ -64,10 +64,10 @@ void writePage(const DecoderConfig& c, const PagePool& pool, int layer, int page
   }
 }
 
-void attendPages(const DecoderConfig& c, const PagePool& pool, int layer, int kvHead, const QueryRows& rows,
+void attendPages(const Attention& c, const PagePool& pool, int layer, int kvHead, const QueryRows& rows,
                  const float* qkv, float* out, float* scratch, std::vector<const void*>& pages) {
-  const int group = c.heads / c.kvHeads;
-  const int64_t query = c.queryWidth(), stride = query + 2 * c.kvWidth();
+  const int group = c.group();
+  const int64_t query = c.queryWidth(), stride = c.qkvWidth();
   const size_t count = size_t((rows.position + rows.count - 1) / kPagePositions) + 1;
   pages.resize(2 * count);
   for (size_t i = 0; i < count; i++) {
@@ -94,8 +94,8 @@ void attendPages(const DecoderConfig& c, const PagePool& pool, int layer, int kv
     }
   };
   if (pool.shape().elementBytes == kBf16Bytes)
-    run(tileOf<PageAttentionTile, uint16_t>(c, layer, pages, count, scratch), avx512_bf16::pageAttention);
-  else run(tileOf<AttentionTile, float>(c, layer, pages, count, scratch), kernels().attention);
+    run(tileOf<PageAttentionTile, uint16_t>(c, pages, count, scratch), avx512_bf16::pageAttention);
+  else run(tileOf<AttentionTile, float>(c, pages, count, scratch), kernels().attention);
 }
 
 }  // namespace petrel

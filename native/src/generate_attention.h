@@ -17,16 +17,16 @@ struct QueryRows {
 };
 
 // Positions whose query heads of one group make at most one tile.
-int positionsPerTile(const DecoderConfig& config);
+int positionsPerTile(const Attention& attention);
 
-int64_t pagedAttentionScratch(const DecoderConfig& config, int longest);
+int64_t pagedAttentionScratch(const Attention& attention, int longest);
 
 // k and v: [kvHeads][headDim] of one position, rope applied.
-void writePage(const DecoderConfig& config, const PagePool& pool, int layer, int page, int slot, const float* k,
+void writePage(const Attention& attention, const PagePool& pool, int layer, int page, int slot, const float* k,
                const float* v);
 
 // One group of query heads (those of kvHead). qkv: rows [q | k | v]; out: rows [queryWidth]. At most positionsPerTile.
-void attendPages(const DecoderConfig& config, const PagePool& pool, int layer, int kvHead, const QueryRows& rows,
+void attendPages(const Attention& attention, const PagePool& pool, int layer, int kvHead, const QueryRows& rows,
                  const float* qkv, float* out, float* scratch, std::vector<const void*>& pages);
 
 }  // namespace petrel

@@ -1,17 +1,16 @@
-// Spans of positions through the model: the trainer's forward with keys and values in pages instead of packed rows.
+// Spans of positions through the model: the executor's forward with keys and values in pages instead of packed rows.
 // One pass serves decoding (spans of one position) and prefill (longer ones) together.
 #pragma once
 
 #include <vector>
 
+#include "executor.h"
 #include "generate_attention.h"
 #include "generate_schedule.h"
-#include "linear.h"
-#include "model.h"
 
 namespace petrel {
 
-class SpanForward {
+class SpanForward : private KeyView {
  public:
   SpanForward(const Model& model, int maxModelLen);
 
@@ -29,13 +28,15 @@ class SpanForward {
   };
 
   void layOut(const std::vector<Span>& spans);
-  void attend(int layer, const PagePool& pool, float* qkv, float* out);
-  void normAndRotate(const Layer& layer, int position, float* qkv) const;
+  void attend(int layer, float* qkv, float* att, float* lse) override;
+  void normAndRotate(const Attention& attention, int position, float* qkv) const;
 
   const Model& model_;
-  RopeTable rope_;
+  RopeTables ropes_;
   Arena arena_;
+  const PagePool* pool_ = nullptr;  // while run works
   std::vector<Row> rows_;
+  std::vector<int32_t> wanted_;  // rows that end a span with `last` set
   std::vector<QueryRows> tiles_;
   std::vector<std::vector<const void*>> pages_;  // scratch, one per thread
 };

@@ -39,6 +39,7 @@ struct AttentionTile {
   int headDim;
   int window;
   float scale;
+  float softcap;               // c > 0: scores are c·tanh(s·scale / c); 0: s·scale
   const float* const* q;       // per row: headDim floats, rope applied
   const int32_t* position;     // per row
   float* const* out;           // per row: headDim floats
@@ -71,10 +72,11 @@ struct Kernels {
   /** dst panels [ceil(n/16)][k][16] from src[n][k] with leading dimension ld (a weight [out,in] gives the panels of W^T). */
   void (*packColumns)(const float* src, int64_t ld, int64_t k, int64_t n, float* dst);
 
-  /** y = x·rstd·w with rstd = 1/sqrt(mean(x²) + eps); returns rstd. y may be x. */
-  float (*rmsNorm)(const float* x, const float* w, int64_t n, float eps, float* y);
-  /** dx += rstd·(dy·w − xhat·mean(dy·w·xhat)); dw += dy·xhat. `dw` may be null. */
-  void (*rmsNormBackward)(const float* x, const float* w, float rstd, const float* dy, int64_t n, float* dx, float* dw);
+  /** y = x·rstd·(w + offset) with rstd = 1/sqrt(mean(x²) + eps); returns rstd. y may be x. */
+  float (*rmsNorm)(const float* x, const float* w, float offset, int64_t n, float eps, float* y);
+  /** With u = w + offset: dx += rstd·(dy·u − xhat·mean(dy·u·xhat)); dw += dy·xhat. `dw` may be null. */
+  void (*rmsNormBackward)(const float* x, const float* w, float offset, float rstd, const float* dy, int64_t n,
+                          float* dx, float* dw);
 
   /** Rotates one head in place: pairs (i, i + hd/2); cosine and sine have hd/2 values; sign −1 turns back. */
   void (*rope)(float* head, int64_t headDim, const float* cosine, const float* sine, float sign);
@@ -84,6 +86,15 @@ struct Kernels {
   /** dGate and dUp from dY; they may overwrite gate and up. Writes y too when it is not null. */
   void (*swigluBackward)(const float* gate, const float* up, const float* dy, int64_t n, float* dGate, float* dUp,
                          float* y);
+  /** The same with gelu in its tanh form: x·(1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2. */
+  void (*geglu)(const float* gate, const float* up, int64_t n, float* y);
+  void (*gegluBackward)(const float* gate, const float* up, const float* dy, int64_t n, float* dGate, float* dUp,
+                        float* y);
+
+  /** z = cap·tanh(z·scale / cap) in place. */
+  void (*softcap)(float* z, int64_t n, float scale, float cap);
+  /** dz ·= 1 − (capped / cap)². */
+  void (*softcapBackward)(float* dz, const float* capped, int64_t n, float cap);
 
   void (*addInto)(float* y, const float* x, int64_t n);        // y += x
   void (*axpy)(float* y, float a, const float* x, int64_t n);  // y = fma(a, x, y)
@@ -95,8 +106,12 @@ struct Kernels {
   /** dz_i = (−c·p_i − e·p_i·(log p_i + entropy))·scale with p = softmax(z·scale), log p_i = z_i·scale − max − logSum; overwrites z. */
   void (*softmaxBackward)(float* z, int64_t n, float scale, float max, float logSum, float entropy, float c, float e);
 
-  /** In place p = exp(s·scale − lse), ds = p·(dp − delta)·scale for columns [from, to); both 0 elsewhere up to n. */
-  void (*attentionGrad)(float* s, float* dp, int64_t n, int64_t from, int64_t to, float scale, float lse, float delta);
+  /**
+   * In place p = exp(s·scale − lse), ds = p·(dp − delta)·scale for columns [from, to); both 0 elsewhere up to n. With a
+   * softcap c: p = exp(c·t − lse), ds = p·(dp − delta)·(1 − t²)·scale, t = tanh(s·scale / c).
+   */
+  void (*attentionGrad)(float* s, float* dp, int64_t n, int64_t from, int64_t to, float scale, float softcap, float lse,
+                        float delta);
 
   /** Σ g² in double: lanes by i % 16 of double accumulators in order, then the tree. */
   double (*sumSquares)(const float* g, int64_t n);

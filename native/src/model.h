@@ -1,4 +1,5 @@
-// A decoder's shape and weights: fp32 masters in one flat buffer, in canonical order, and the copies that compute reads.
+// A decoder's structure and weights: fp32 masters in one flat buffer, in canonical order, and the copies that compute reads.
+// The structure comes from a DecoderSpec (core/decoder-spec.ts); no family of models is known here.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,17 +9,6 @@
 #include "memory.h"
 
 namespace petrel {
-
-struct DecoderConfig {
-  int layers, hidden, heads, kvHeads, headDim, ffn, vocab;
-  float normEps;
-  bool tied, qkvBias, outBias, mlpBias, qkNorm;
-  std::vector<double> ropeInvFreq;  // headDim / 2
-  std::vector<int> windows;         // per layer, 0 = full
-  int64_t maxPositions;
-  int queryWidth() const { return heads * headDim; }
-  int kvWidth() const { return kvHeads * headDim; }
-};
 
 enum class ComputeType { fp32, bf16 };
 
@@ -54,39 +44,97 @@ struct Linear {
   Mapping pairs;   // bf16 compute: panels [ceil(out/16)][ceil(in/2)][16] of pairs (kernels_bf16.h)
 };
 
-/** Offsets of a layer's vectors (−1: absent), and its matrices. Output columns: qkv = [q | k | v], gateUp = [gate | up]. */
-struct Layer {
-  int64_t inputNorm, postNorm, qNorm, kNorm;
-  Linear qkv, out, gateUp, down;
+/** RMSNorm: y = x / sqrt(mean(x²) + eps) · (w + offset). */
+struct Norm {
+  int64_t weight = -1;  // offset of [width], or −1: no norm
+  float eps = 0, offset = 0;
+  bool isPresent() const { return weight >= 0; }
 };
 
-struct Model {
-  DecoderConfig config;
-  EngineOptions options;
+/** Causal attention with grouped heads. Output columns of qkv: [q | k | v]. */
+struct Attention {
+  int heads, kvHeads, headDim;
+  int window;            // 0: full
+  float scale, softcap;  // of scores; softcap 0: none
+  int rope;              // which of Decoder::ropes
+  Norm queryNorm, keyNorm;
+  Linear qkv, out;
+  int64_t queryWidth() const { return int64_t(heads) * headDim; }
+  int64_t kvWidth() const { return int64_t(kvHeads) * headDim; }
+  int64_t qkvWidth() const { return queryWidth() + 2 * kvWidth(); }
+  int group() const { return heads / kvHeads; }
+};
+
+enum class Activation { silu, geluTanh };
+
+/** down(activation(gate)·up). Output columns of gateUp: [gate | up]. */
+struct GatedUnit {
+  int64_t width;
+  Activation activation;
+  Linear gateUp, down;
+};
+
+/** x += afterAttention(attention(beforeAttention(x))); x += afterGated(gated(beforeGated(x))). The norms after may be absent. */
+struct Layer {
+  Norm beforeAttention, afterAttention, beforeGated, afterGated;
+  Attention attention;
+  GatedUnit gated;
+};
+
+/** tokens: logits of the next token. rows: `linear` of the last hidden state as it is: a value per position, scores per sequence. */
+enum class HeadKind { tokens, rows };
+
+struct Head {
+  HeadKind kind;
+  Linear linear;  // a tied head's only part is the embedding
+  float softcap;  // of logits; 0: none
+};
+
+/** What a DecoderSpec says, with offsets in the place of names. */
+struct Decoder {
+  int64_t hidden, vocab, maxPositions;
   std::vector<Parameter> parameters;
   int64_t size = 0;  // elements of every flat buffer
-  Mapping weights;   // fp32 masters
-
-  int64_t embedding, finalNorm;
+  int64_t embedding;
+  float embeddingScale;
+  std::vector<std::vector<double>> ropes;  // inverse frequencies; twice as many leading dimensions of a head turn
   std::vector<Layer> layers;
-  Linear head;  // tied: its only part is the embedding
+  Norm finalNorm;
+  Head head;
+};
 
-  Model(DecoderConfig config, EngineOptions options);
+struct Model : Decoder {
+  EngineOptions options;
+  Mapping weights;  // fp32 masters
+
+  Model(Decoder decoder, EngineOptions options);
   float* at(int64_t offset) const { return weights.as<float>() + offset; }
   /** Rebuilds the copies of all Linears from the masters. */
   void refresh();
 };
 
-/** cos and sin of position·invFreq, [positions][headDim/2] each; grown on demand (not thread-safe). */
+/** cos and sin of position·(inverse frequency), [positions][half] each. */
 class RopeTable {
  public:
-  void reserve(const DecoderConfig& config, int64_t positions);
+  void reserve(const std::vector<double>& inverseFrequencies, int64_t positions);
+  /** Leading dimensions of a head that turn. */
+  int64_t dimensions() const { return 2 * half_; }
   const float* cosine(int64_t position) const { return cosine_.data() + position * half_; }
   const float* sine(int64_t position) const { return sine_.data() + position * half_; }
 
  private:
   int64_t half_ = 0, positions_ = 0;
   std::vector<float> cosine_, sine_;
+};
+
+/** The tables of a decoder, one per entry of `ropes`; grown on demand (not thread-safe). */
+class RopeTables {
+ public:
+  void reserve(const Decoder& decoder, int64_t positions);
+  const RopeTable& of(const Attention& attention) const { return tables_[size_t(attention.rope)]; }
+
+ private:
+  std::vector<RopeTable> tables_;
 };
 
 }  // namespace petrel

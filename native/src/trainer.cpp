@@ -4,37 +4,41 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "decoder.h"
+#include "ops/attention.h"
 #include "ops/embedding.h"
+#include "ops/heads.h"
 #include "ops/norm.h"
 #include "optimizer.h"
 
 namespace petrel {
 namespace {
 
-/** Rows of the scored positions after all layers; each keeps its part in saved.layers, or hands it back when nothing is kept. */
-Loan<float> runLayers(Trainer& t, Saved& saved, bool keep) {
-  Loan<float> x(t.arena, saved.batch.n * t.model->config.hidden);
-  embeddingForward(saved.batch, t.model->at(t.model->embedding), t.model->config.hidden, x);
-  for (int i = 0; i < t.model->config.layers; ++i) {
-    SavedLayer layer;
-    layer.x = std::move(x);
-    x = layerForward(t, i, saved.batch, layer);
-    if (keep) saved.layers.push_back(std::move(layer));
-  }
-  return x;
-}
+/** Keys and values of packed sequences: those of a layer live as long as its attention. */
+class PackedKeys : public KeyView {
+ public:
+  PackedKeys(const Model& model, Arena& arena, const RopeTables& ropes, const Batch& batch)
+      : model_(model), arena_(arena), ropes_(ropes), batch_(batch) {}
 
-Loan<float> finalNormed(Trainer& t, const float* rows, int64_t n) {
-  Loan<float> h(t.arena, n * t.model->config.hidden);
-  normForward(rows, t.model->at(t.model->finalNorm), n, t.model->config.hidden, t.model->config.normEps, h);
-  return h;
-}
+  void attend(int layer, float* qkv, float* att, float* lse) override {
+    const Attention& a = model_.layers[size_t(layer)].attention;
+    Loan<float> qk(arena_, batch_.n * (a.queryWidth() + a.kvWidth()));
+    headsForward(model_, a, ropes_.of(a), batch_, qkv, qk);
+    attentionForward(a, arena_, batch_, qk, qkv, att, lse);
+  }
+
+ private:
+  const Model& model_;
+  Arena& arena_;
+  const RopeTables& ropes_;
+  const Batch& batch_;
+};
+
+Pass passOf(Trainer& t, const Batch& b) { return {*t.model, t.arena, b.n, {b.scored, b.scoredAt.data()}}; }
 
 }  // namespace
 
-Trainer::Trainer(DecoderConfig config, EngineOptions options, bool trainable)
-    : model(std::make_shared<Model>(std::move(config), options)), trainable(trainable) {
+Trainer::Trainer(Decoder decoder, EngineOptions options, bool trainable)
+    : model(std::make_shared<Model>(std::move(decoder), options)), trainable(trainable) {
   if (!trainable) return;
   const size_t bytes = static_cast<size_t>(model->size) * sizeof(float);
   grads = Mapping(bytes);
@@ -44,45 +48,44 @@ Trainer::Trainer(DecoderConfig config, EngineOptions options, bool trainable)
 
 Trainer::~Trainer() { saved.clear(); }
 
-int64_t Trainer::forward(Batch batch, float scale, bool keep, float* logProbs, float* entropy) {
+int64_t Trainer::forward(Batch batch, float scale, bool keep, const Outputs& outputs) {
   useThreads(model->options.threads);
-  rope.reserve(model->config, batch.longest);
+  ropes.reserve(*model, batch.longest);
   Saved s;
   s.batch = std::move(batch);
   s.scale = scale;
-  const int64_t n = s.batch.scored;
-  s.last = runLayers(*this, s, keep);
-  s.scored.resize(n);
-  Loan<float> h = finalNormed(*this, s.last, n);
-  headScores(*model, arena, h, n, s.batch.targets.data(), scale, logProbs, s.scored.data());
-  for (int64_t i = 0; entropy != nullptr && i < n; ++i) entropy[i] = s.scored[i].entropy;
+  const Pass pass = passOf(*this, s.batch);
+  Loan<float> x(arena, pass.n * model->hidden);
+  forEachRow(pass.n, [&](int64_t i) { embed(*model, s.batch.tokens[i], x + i * model->hidden); });
+  PackedKeys keys(*model, arena, ropes, s.batch);
+  s.last = forwardLayers(pass, std::move(x), keys, keep ? &s.layers : nullptr);
+  if (keep && model->head.kind == HeadKind::tokens) s.scored.resize(s.batch.scored);
+  Loan<float> h = finalNormed(pass, s.last);
+  headForward(*model, arena, h, s.batch.scored, s.batch.targets.data(), scale, outputs,
+              s.scored.empty() ? nullptr : s.scored.data());
   if (!keep) return 0;
   saved.emplace(nextHandle, std::move(s));
   return nextHandle++;
 }
 
-void Trainer::backward(int64_t handle, const float* dLogProbs, const float* dEntropy) {
+void Trainer::backward(int64_t handle, const OutputGradients& gradients) {
   const auto found = saved.find(handle);
   if (found == saved.end()) throw std::runtime_error("no forward pass with handle " + std::to_string(handle));
   useThreads(model->options.threads);
   Saved s = std::move(found->second);
   saved.erase(found);
-  const int64_t n = s.batch.scored, hidden = model->config.hidden;
+  const Pass pass = passOf(*this, s.batch);
+  const int64_t n = s.batch.scored, hidden = model->hidden;
   float* g = grads.as<float>();
   Loan<float> dx(arena, n * hidden);
   {
-    Loan<float> h = finalNormed(*this, s.last, n), dh(arena, n * hidden);
-    headScoresBackward(*model, arena, h, n, s.batch.targets.data(), s.scale, s.scored.data(), dLogProbs, dEntropy, dh,
-                       g);
+    Loan<float> h = finalNormed(pass, s.last), dh(arena, n * hidden);
+    headBackward(*model, arena, h, n, s.batch.targets.data(), s.scale, s.scored.data(), gradients, dh, g);
     forEachRow(n, [&](int64_t i) { std::memset(dx + i * hidden, 0, hidden * sizeof(float)); });
-    normBackward(arena, s.last, model->at(model->finalNorm), n, hidden, model->config.normEps, dh, dx,
-                 g + model->finalNorm);
+    normBackward(*model, arena, model->finalNorm, s.last, n, hidden, dh, dx, g);
   }
-  for (int i = model->config.layers - 1; i >= 0; --i) {
-    layerBackward(*this, i, s.batch, s.layers[i], dx);
-    s.layers.pop_back();
-  }
-  embeddingBackward(s.batch, dx, hidden, g + model->embedding);
+  backwardLayers(pass, s.batch, ropes, s.layers, dx, g);
+  embeddingBackward(*model, s.batch, dx, g);
 }
 
 void Trainer::close() {

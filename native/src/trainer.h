@@ -4,20 +4,10 @@
 #include <memory>
 
 #include "batch.h"
-#include "model.h"
+#include "executor.h"
 #include "ops/head.h"
 
 namespace petrel {
-
-/** What one layer keeps for its backward pass; n tokens. In the last layer `middle` and `gateUp` have rows of scored positions only. */
-struct SavedLayer {
-  Loan<float> x;       // [n][hidden] input of the layer
-  Loan<float> qkv;     // [n][q | k | v] as projected, before norms and rope
-  Loan<float> att;     // [n][queryWidth]
-  Loan<float> lse;     // [n][heads]
-  Loan<float> middle;  // [n][hidden] after attention
-  Loan<float> gateUp;  // [n][gate | up]
-};
 
 /** What one forward pass keeps. */
 struct Saved {
@@ -38,15 +28,15 @@ struct Trainer {
   bool trainable;
   Mapping grads, m, v;
   Arena arena;
-  RopeTable rope;
+  RopeTables ropes;
   std::map<int64_t, Saved> saved;
   int64_t nextHandle = 1;
 
-  Trainer(DecoderConfig config, EngineOptions options, bool trainable);
+  Trainer(Decoder decoder, EngineOptions options, bool trainable);
   ~Trainer();
-  /** Log-probs and entropies of the scored positions; returns a handle, 0 when not kept. */
-  int64_t forward(Batch batch, float scale, bool keep, float* logProbs, float* entropy);
-  void backward(int64_t handle, const float* dLogProbs, const float* dEntropy);
+  /** The outputs at the scored positions; returns a handle, 0 when not kept. */
+  int64_t forward(Batch batch, float scale, bool keep, const Outputs& outputs);
+  void backward(int64_t handle, const OutputGradients& gradients);
   /** The norm before clipping; when it is not finite only the gradients are zeroed. */
   double step(const StepSettings& settings, bool* taken);
   /** Frees everything but a model that others still hold. */

@@ -1,5 +1,6 @@
 // Flat functions over a trainer's handle, for native/trainer.ts.
 #include "addon.h"
+#include "spec.h"
 #include "trainer.h"
 
 namespace petrel {
@@ -19,66 +20,7 @@ Handle& handleOf(const Argument& a) {
 
 std::shared_ptr<Trainer> trainerAt(const Napi::CallbackInfo& info) { return trainerOf({info, 0, "handle"}); }
 
-int size(const Argument& object, const char* key) { return static_cast<int>(integerOf({object, key}, 1, kLargestInt)); }
 bool flag(const Argument& object, const char* key) { return booleanOf({object, key}); }
-
-std::vector<int> windowsOf(const Argument& a, int layers) {
-  std::vector<int> windows;
-  for (double window : numbersOf(a)) {
-    windows.push_back(static_cast<int>(integerOf({Napi::Number::New(a.value.Env(), window), a.name}, 0, kLargestInt)));
-  }
-  if (static_cast<int64_t>(windows.size()) != layers) {
-    refuseRange(a, "of " + std::to_string(layers) + " values, one per layer", std::to_string(windows.size()));
-  }
-  return windows;
-}
-
-constexpr int64_t kWidest = kLargestInt / 4;         // [q | k | v] and [gate | up] side by side are counted in ints
-constexpr int64_t kMostElements = int64_t(1) << 44;  // four buffers of them fill the address space
-
-/** Throws where a product of two sizes leaves the integers that the engine counts with. */
-void checkSizes(const Argument& a, const DecoderConfig& c) {
-  const int64_t query = int64_t(c.heads) * c.headDim;
-  if (query > kWidest) refuseRange(a, "with heads * headDim up to " + std::to_string(kWidest), std::to_string(query));
-  if (c.ffn > kWidest) refuseRange(a, "with ffn up to " + std::to_string(kWidest), std::to_string(c.ffn));
-  int64_t elements;
-  if (__builtin_mul_overflow((4 * query + 3 * int64_t(c.ffn) + 8) * c.layers + 2 * int64_t(c.vocab), int64_t(c.hidden),
-                             &elements) ||
-      elements > kMostElements) {
-    refuseRange(a, "of at most " + std::to_string(kMostElements) + " parameters", "more");
-  }
-  if (c.heads % c.kvHeads != 0) {
-    refuseRange(a, "with kvHeads that divide heads",
-                std::to_string(c.heads) + " heads, " + std::to_string(c.kvHeads) + " kvHeads");
-  }
-  if (c.headDim % 2 != 0) refuseRange(a, "with an even headDim", std::to_string(c.headDim));
-  if (c.ropeInvFreq.size() != static_cast<size_t>(c.headDim / 2)) {
-    refuseRange(a, "with ropeInvFreq of headDim / 2 = " + std::to_string(c.headDim / 2) + " values",
-                std::to_string(c.ropeInvFreq.size()));
-  }
-}
-
-DecoderConfig configOf(const Argument& a) {
-  DecoderConfig c;
-  c.layers = size(a, "layers");
-  c.hidden = size(a, "hidden");
-  c.heads = size(a, "heads");
-  c.kvHeads = size(a, "kvHeads");
-  c.headDim = size(a, "headDim");
-  c.ffn = size(a, "ffn");
-  c.vocab = size(a, "vocab");
-  c.normEps = static_cast<float>(finiteOf({a, "normEps"}));
-  c.tied = flag(a, "tied");
-  c.qkvBias = flag(a, "qkvBias");
-  c.outBias = flag(a, "outBias");
-  c.mlpBias = flag(a, "mlpBias");
-  c.qkNorm = flag(a, "qkNorm");
-  c.ropeInvFreq = numbersOf({a, "ropeInvFreq"});
-  c.windows = windowsOf({a, "windows"}, c.layers);
-  c.maxPositions = integerOf({a, "maxPositions"}, 1, kLargestInt);
-  checkSizes(a, c);
-  return c;
-}
 
 EngineOptions optionsOf(const Argument& a) {
   const Argument compute(a, "compute");
@@ -92,7 +34,7 @@ Napi::Value create(const Napi::CallbackInfo& info) {
   const Argument options(info, 1, "options");
   auto handle = std::make_unique<Handle>();
   handle->trainer =
-      std::make_shared<Trainer>(configOf({info, 0, "config"}), optionsOf(options), flag(options, "trainable"));
+      std::make_shared<Trainer>(decoderOf({info, 0, "spec"}), optionsOf(options), flag(options, "trainable"));
   auto external = Napi::External<Handle>::New(info.Env(), handle.release(), [](Napi::Env, Handle* h) { delete h; });
   external.TypeTag(&kTag);
   return external;
@@ -156,7 +98,10 @@ void checkAscending(const Argument& a, const std::vector<int32_t>& values) {
   }
 }
 
-/** The arrays are copied first: another thread could change those of JavaScript between check and use. */
+/**
+ * The arrays are copied first: another thread could change those of JavaScript between check and use. Targets may be missing
+ * where no log-prob is wanted; token 0 stands in their place.
+ */
 Batch batchOf(const Napi::CallbackInfo& info, int64_t vocab) {
   const Argument tokens(info, 1, "tokens"), starts(info, 2, "cuSeqlens"), scoredAt(info, 3, "positions"),
       targets(info, 4, "targets");
@@ -164,7 +109,8 @@ Batch batchOf(const Napi::CallbackInfo& info, int64_t vocab) {
   batch.tokens = integersOf(tokens).copy();
   batch.starts = integersOf(starts).copy();
   batch.scoredAt = integersOf(scoredAt).copy();
-  batch.targets = ofLength(targets, integersOf(targets), batch.scoredAt.size()).copy();
+  if (targets.isMissing()) batch.targets.resize(batch.scoredAt.size());
+  else batch.targets = ofLength(targets, integersOf(targets), batch.scoredAt.size()).copy();
   const int64_t n = static_cast<int64_t>(batch.tokens.size());
   checkWithin(tokens, batch.tokens, 0, vocab - 1);
   checkAscending(starts, batch.starts);
@@ -189,24 +135,45 @@ void needTrainable(const Argument& handle, const Trainer& t) {
   if (!t.trainable) refuseRange(handle, "of a trainable model", "one created with trainable: false");
 }
 
-/** (handle, tokens, cuSeqlens, positions, targets, scale, keep, logProbs, entropy or undefined) → handle of what was kept */
+/** Throws where a model's head does not give an output. */
+void needHead(const Argument& output, const Trainer& t, HeadKind kind) {
+  if (output.isMissing() || t.model->head.kind == kind) return;
+  refuseRange(output, "missing for this model's head", "an array");
+}
+
+/** (…, logProbs, entropy, logits, rows from index `first` on), each of an array or undefined. */
+Outputs outputsOf(const Napi::CallbackInfo& info, size_t first, const Trainer& t, size_t scored) {
+  const Argument logProbs(info, first, "logProbs"), entropy(info, first + 1, "entropy"),
+      logits(info, first + 2, "logits"), rows(info, first + 3, "rows");
+  for (const Argument* a : {&logProbs, &entropy, &logits}) needHead(*a, t, HeadKind::tokens);
+  needHead(rows, t, HeadKind::rows);
+  if (!logProbs.isMissing() && Argument(info, 4, "targets").isMissing())
+    refuseType({info, 4, "targets"}, "an Int32Array where logProbs are wanted");
+  Outputs to;
+  to.logProbs = optionalFloats(logProbs, scored);
+  to.entropy = optionalFloats(entropy, scored);
+  to.logits = optionalFloats(logits, scored * size_t(t.model->vocab));
+  to.rows = optionalFloats(rows, scored * size_t(t.model->head.linear.out));
+  return to;
+}
+
+/**
+ * (handle, tokens, cuSeqlens, positions, targets, scale, keep, logProbs, entropy, logits, rows) → handle of what was kept.
+ * targets and the outputs may be undefined.
+ */
 Napi::Value forward(const Napi::CallbackInfo& info) {
   const auto t = trainerAt(info);
-  Batch batch = batchOf(info, t->model->config.vocab);
+  Batch batch = batchOf(info, t->model->vocab);
   const bool keep = booleanOf({info, 6, "keep"});
   if (keep) needTrainable({info, 0, "handle"}, *t);
-  const Argument logProbs(info, 7, "logProbs");
-  const size_t scored = batch.scoredAt.size();
-  float* const entropy = optionalFloats({info, 8, "entropy"}, scored);
-  float* const into = ofLength(logProbs, floatsOf(logProbs), scored).data;
-  const int64_t kept =
-      t->forward(std::move(batch), static_cast<float>(finiteOf({info, 5, "scale"})), keep, into, entropy);
+  const Outputs outputs = outputsOf(info, 7, *t, batch.scoredAt.size());
+  const int64_t kept = t->forward(std::move(batch), static_cast<float>(finiteOf({info, 5, "scale"})), keep, outputs);
   return Napi::Number::New(info.Env(), static_cast<double>(kept));
 }
 
 int64_t keptOf(const Napi::CallbackInfo& info) { return integerOf({info, 1, "kept"}, 0, int64_t(1) << 53); }
 
-/** (handle, kept, dLogProbs, dEntropy or undefined) */
+/** (handle, kept, dLogProbs, dEntropy, dRows); each gradient may be undefined. */
 void backward(const Napi::CallbackInfo& info) {
   const auto t = trainerAt(info);
   needTrainable({info, 0, "handle"}, *t);
@@ -214,9 +181,11 @@ void backward(const Napi::CallbackInfo& info) {
   if (found == t->saved.end())
     refuseRange({info, 1, "kept"}, "the handle of a forward pass that was kept", std::to_string(keptOf(info)));
   const size_t scored = found->second.batch.scoredAt.size();
-  const Argument dLogProbs(info, 2, "dLogProbs");
-  t->backward(found->first, ofLength(dLogProbs, floatsOf(dLogProbs), scored).data,
-              optionalFloats({info, 3, "dEntropy"}, scored));
+  const Argument dLogProbs(info, 2, "dLogProbs"), dEntropy(info, 3, "dEntropy"), dRows(info, 4, "dRows");
+  for (const Argument* a : {&dLogProbs, &dEntropy}) needHead(*a, *t, HeadKind::tokens);
+  needHead(dRows, *t, HeadKind::rows);
+  t->backward(found->first, {optionalFloats(dLogProbs, scored), optionalFloats(dEntropy, scored),
+                             optionalFloats(dRows, scored * size_t(t->model->head.linear.out))});
 }
 
 void discard(const Napi::CallbackInfo& info) { trainerAt(info)->saved.erase(keptOf(info)); }

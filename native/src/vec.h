@@ -55,6 +55,16 @@ static inline v16 keepLanes(v16 a, int from, int to, v16 fill) {
 static inline v16 zeroBelow(v16 a, v16 x, v16 limit) {
   return {_mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x.x, limit.x, _CMP_NLT_UQ), a.x)};
 }
+/** a where x < limit, b elsewhere (also where x is NaN). */
+static inline v16 whereBelow(v16 x, v16 limit, v16 a, v16 b) {
+  return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(x.x, limit.x, _CMP_LT_OQ), b.x, a.x)};
+}
+static inline v16 abs(v16 a) { return {_mm512_abs_ps(a.x)}; }
+/** The magnitude of a, which is not negative, with the sign of s. */
+static inline v16 withSign(v16 a, v16 s) {
+  const __m512i sign = _mm512_and_si512(_mm512_castps_si512(s.x), _mm512_set1_epi32(INT32_MIN));
+  return {_mm512_castsi512_ps(_mm512_or_si512(_mm512_castps_si512(a.x), sign))};
+}
 static inline __m256 low(v16 a) { return _mm512_castps512_ps256(a.x); }
 static inline __m256 high(v16 a) { return _mm512_extractf32x8_ps(a.x, 1); }
 static inline v16 loadBf16(const uint16_t* p) {
@@ -130,6 +140,18 @@ static inline v16 zeroBelow(v16 r, v16 x, v16 limit) {
   return {_mm256_and_ps(_mm256_cmp_ps(x.a, limit.a, _CMP_NLT_UQ), r.a),
           _mm256_and_ps(_mm256_cmp_ps(x.b, limit.b, _CMP_NLT_UQ), r.b)};
 }
+static inline v16 whereBelow(v16 x, v16 limit, v16 a, v16 b) {
+  return {_mm256_blendv_ps(b.a, a.a, _mm256_cmp_ps(x.a, limit.a, _CMP_LT_OQ)),
+          _mm256_blendv_ps(b.b, a.b, _mm256_cmp_ps(x.b, limit.b, _CMP_LT_OQ))};
+}
+static inline v16 abs(v16 x) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  return {_mm256_andnot_ps(sign, x.a), _mm256_andnot_ps(sign, x.b)};
+}
+static inline v16 withSign(v16 x, v16 s) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  return {_mm256_or_ps(x.a, _mm256_and_ps(sign, s.a)), _mm256_or_ps(x.b, _mm256_and_ps(sign, s.b))};
+}
 static inline __m256 low(v16 x) { return x.a; }
 static inline __m256 high(v16 x) { return x.b; }
 static inline v16 loadBf16(const uint16_t* p) {
@@ -182,6 +204,19 @@ static inline v16 exp(v16 x) {
   p = fma(p, r, set1(5.0000001201e-1f));
   p = fma(p, mul(r, r), add(r, set1(1.0f)));
   return zeroBelow(mul(p, exp2i(n)), x, limit);
+}
+
+/** tanh with about 1e-7 relative error (polynomial below 0.625: Cephes, tanhf). NaN stays NaN. */
+static inline v16 tanh(v16 x) {
+  const v16 a = abs(x), one = set1(1.0f), two = set1(2.0f), z = mul(x, x);
+  v16 p = set1(-5.70498872745e-3f);
+  p = fma(p, z, set1(2.06390887954e-2f));
+  p = fma(p, z, set1(-5.37397155531e-2f));
+  p = fma(p, z, set1(1.33314422036e-1f));
+  p = fma(p, z, set1(-3.33332819422e-1f));
+  const v16 small = fma(mul(p, z), x, x);
+  const v16 large = withSign(sub(one, div(two, add(exp(mul(two, a)), one))), x);
+  return whereBelow(a, set1(0.625f), small, large);
 }
 
 }  // namespace petrel::PETREL_ISA_NAMESPACE

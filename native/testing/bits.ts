@@ -105,13 +105,11 @@ const tiny = decoder({
 /** One optimiser step on 118 tokens: log-probs, entropies, then weights and both moments. */
 function trainingDigest(trainer: NativeTrainer): string {
   const batch = batchOf(tiny, [70, 3, 45], 11);
-  const { handle, logProbs_P, entropy_P } = trainer.forward(batch, { temperature: 0.9, entropy: true, keep: true });
-  if (entropy_P === undefined) throw new Error('the forward pass was asked for entropies and gave none');
-  trainer.backward(
+  const {
     handle,
-    logProbs_P.map((x) => x / 100),
-    entropy_P.map(() => 0.001),
-  );
+    outputs: { logProbs: logProbs_P, entropy: entropy_P },
+  } = trainer.forward(batch, { temperature: 0.9, wants: ['logProbs', 'entropy'], keep: true });
+  trainer.backward(handle, { logProbs: logProbs_P.map((x) => x / 100), entropy: entropy_P.map(() => 0.001) });
   trainer.step({ lr: 1e-3, beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0.1, maxGradNorm: 1 });
   return digestOf(logProbs_P, entropy_P, trainer.weights, trainer.m, trainer.v);
 }

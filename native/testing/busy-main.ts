@@ -21,10 +21,11 @@ function trainForEver(): never {
   const trainer = trainerOf(config, seed, { threads: 2 });
   const batch = batchOf(config, [400, 300, 300], seed);
   for (;;) {
-    const { handle, logProbs_P } = computing(() =>
-      trainer.forward(batch, { temperature: 1, entropy: false, keep: true }),
-    );
-    computing(() => trainer.backward(handle, logProbs_P));
+    const {
+      handle,
+      outputs: { logProbs: logProbs_P },
+    } = computing(() => trainer.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true }));
+    computing(() => trainer.backward(handle, { logProbs: logProbs_P }));
     computing(() => trainer.step({ lr: 1e-4, beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0, maxGradNorm: 1 }));
   }
 }

@@ -62,9 +62,11 @@ wanted();
 if (process.argv[2]?.startsWith('no memory')) liftLimit();
 attempt(() => {
   const config = decoder();
-  const { logProbs_P } = trainerOf(config, 3, { threads: 2 }).forward(batchOf(config, [9, 20], 3), {
+  const {
+    outputs: { logProbs: logProbs_P },
+  } = trainerOf(config, 3, { threads: 2 }).forward(batchOf(config, [9, 20], 3), {
     temperature: 1,
-    entropy: false,
+    wants: ['logProbs'],
     keep: false,
   });
   return `computed ${logProbs_P.length}`;

@@ -19,9 +19,12 @@ const batch = batchOf(config, [9, 4], 1);
 
 function round(seed: number): void {
   const trainer = trainerOf(config, seed, { threads: 1 + (seed % 2) });
-  const { handle, logProbs_P } = trainer.forward(batch, { temperature: 1, entropy: false, keep: true });
+  const {
+    handle,
+    outputs: { logProbs: logProbs_P },
+  } = trainer.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true });
   // Some rounds leave a forward pass that was kept, and samples that are live.
-  if (seed % 3 !== 0) trainer.backward(handle, logProbs_P);
+  if (seed % 3 !== 0) trainer.backward(handle, { logProbs: logProbs_P });
   trainer.step({ lr: 1e-3, beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0, maxGradNorm: 1 });
   const generator = createGenerator(trainer, { maxSeqs: 2, maxModelLen: 40 });
   if (seed % 5 === 0) generator.submit(request([1, 2, 3], 1, 4));

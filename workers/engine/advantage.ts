@@ -208,9 +208,15 @@ function logProbs(
     samples.forEach((b) => seen.add(b));
     if (samples.length === 0) continue;
     const micro = cutMicroBatch(batch, samples);
-    const { logProbs_P, entropy_P } = trainer.forward(micro.packed, { temperature, entropy, keep: false });
+    const {
+      outputs: { logProbs: logProbs_P, entropy: entropy_P },
+    } = trainer.forward(micro.packed, {
+      temperature,
+      wants: entropy ? ['logProbs', 'entropy'] : ['logProbs'],
+      keep: false,
+    });
     micro.tokens_P.forEach((t, p) => (logProbs_T[t] = at(logProbs_P, p)));
-    if (entropy_T && entropy_P) micro.tokens_P.forEach((t, p) => (entropy_T[t] = at(entropy_P, p)));
+    if (entropy_T) micro.tokens_P.forEach((t, p) => (entropy_T[t] = at(entropy_P, p)));
     context.progress(m + 1, total, note);
   }
   return { logProbs_T, ...(entropy_T && { entropy_T }) };

@@ -10,7 +10,7 @@ import { checkpointManifest } from '../../core/records/schema.ts';
 import { stateDigests } from '../../infra/store/digest.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
 import { needRecord } from '../../infra/store/records.ts';
-import { readDecoderConfig } from '../../models/config.ts';
+import { readDecoderSpec } from '../../models/config.ts';
 import { createTrainer } from '../../native/index.ts';
 import { CheckpointCopies } from './checkpoint-copies.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
@@ -28,7 +28,7 @@ const shape = {
   vocab_size: 64,
   max_position_embeddings: 64,
 };
-const config = readDecoderConfig(
+const config = readDecoderSpec(
   { architectures: ['LlamaForCausalLM'], model_type: 'llama', rms_norm_eps: 1e-6, tie_word_embeddings: true, ...shape },
   'test',
 );

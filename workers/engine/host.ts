@@ -27,7 +27,7 @@ import { watchedStore } from '../../infra/store/watched.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { treeDigest } from '../../infra/store/digest.ts';
 import { readShard } from '../../models/checkpoint.ts';
-import { readDecoderConfig } from '../../models/config.ts';
+import { readDecoderSpec } from '../../models/config.ts';
 import type { Dataset } from '../../models/dataset-rows.ts';
 import { filling } from '../../models/safetensors.ts';
 import { loadWeights, readConfigJson } from '../../models/weights.ts';
@@ -332,7 +332,7 @@ export class EngineHost {
     if (this.#policy?.runId === context.runId && this.#policy.profile === key && this.#policy.state.model === model)
       return this.#policy.state;
     if (this.#policy !== undefined) this.release(this.#policy.runId);
-    const config = readDecoderConfig(await readConfigJson(await this.modelFolder(context, model, 'text')));
+    const config = readDecoderSpec(await readConfigJson(await this.modelFolder(context, model, 'text')));
     const trainer = createTrainer(config, {
       ...engineOptionsOf(profile, this.facts, this.options.threads),
       trainable: true,
@@ -343,7 +343,7 @@ export class EngineHost {
 
   async #loadModel(context: JobContext, model: Digest, profile: NumericProfile): Promise<TrainerEngine> {
     const folder = await this.modelFolder(context, model);
-    const config = readDecoderConfig(await readConfigJson(folder));
+    const config = readDecoderSpec(await readConfigJson(folder));
     const trainer = createTrainer(config, {
       ...engineOptionsOf(profile, this.facts, this.options.threads),
       trainable: false,

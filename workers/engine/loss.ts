@@ -5,16 +5,21 @@ import { actorTotal } from '../../core/rl/actor-total.ts';
 import type { BatchTotals } from '../../core/rl/aggregate.ts';
 import type { LossAggMode } from '../../core/rl/names.ts';
 import { sftLoss } from '../../core/rl/sft-loss.ts';
-import type { ForwardResult } from '../../core/ports.ts';
+import type { OutputGradients } from '../../core/ports.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { gather } from './micro-batch.ts';
 import type { MicroBatch } from './micro-batch.ts';
 
 export interface Coefficients {
   readonly loss: number;
-  readonly dLogProbs_P: Float32Array;
-  readonly dEntropy_P?: Float32Array;
+  readonly gradients: OutputGradients;
   readonly metrics: Readonly<Record<string, number>>;
+}
+
+/** The outputs of a forward pass that a loss reads. */
+export interface LossInputs {
+  readonly logProbs: Float32Array;
+  readonly entropy?: Float32Array;
 }
 
 /** The number of tokens is always known: sft divides by it. */
@@ -35,23 +40,22 @@ export function lossCoefficients(
   settings: LossSettings,
   batch: BatchTensors,
   micro: MicroBatch,
-  forward: ForwardResult,
+  outputs: LossInputs,
   totals: StepTotals,
 ): Coefficients {
   const mask_P = gather(batch.mask_T, micro.tokens_P);
   if (settings.kind === 'sft') {
-    const { loss, dLogProb_N } = sftLoss(forward.logProbs_P, mask_P, totals.batchNumTokens);
-    return { loss, dLogProbs_P: Float32Array.from(dLogProb_N), metrics: {} };
+    const { loss, dLogProb_N } = sftLoss(outputs.logProbs, mask_P, totals.batchNumTokens);
+    return { loss, gradients: { logProbs: Float32Array.from(dLogProb_N) }, metrics: {} };
   }
   const result = actorTotal(
     {
       rows: { offsets_S1: micro.rowOffsets_S1, mask_T: mask_P },
-      logProb_T: forward.logProbs_P,
-      oldLogProb_T:
-        batch.oldLogProbs_T === undefined ? forward.logProbs_P : gather(batch.oldLogProbs_T, micro.tokens_P),
+      logProb_T: outputs.logProbs,
+      oldLogProb_T: batch.oldLogProbs_T === undefined ? outputs.logProbs : gather(batch.oldLogProbs_T, micro.tokens_P),
       advantages_T: gather(batch.advantages_T, micro.tokens_P),
       ...(batch.refLogProbs_T && { refLogProb_T: gather(batch.refLogProbs_T, micro.tokens_P) }),
-      ...(forward.entropy_P && { entropy_T: forward.entropy_P }),
+      ...(outputs.entropy && { entropy_T: outputs.entropy }),
     },
     {
       lossMode: settings.lossMode,
@@ -67,8 +71,10 @@ export function lossCoefficients(
   );
   return {
     loss: result.loss,
-    dLogProbs_P: Float32Array.from(result.dLogProb_T),
-    ...(result.dEntropy_T && { dEntropy_P: Float32Array.from(result.dEntropy_T) }),
+    gradients: {
+      logProbs: Float32Array.from(result.dLogProb_T),
+      ...(result.dEntropy_T && { entropy: Float32Array.from(result.dEntropy_T) }),
+    },
     metrics: result.metrics,
   };
 }

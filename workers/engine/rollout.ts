@@ -4,7 +4,7 @@ import type { RolloutInput, RolloutOutput } from '../../core/wire/jobs.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
 import { encodeTrajectories, offsetsOf } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
-import { readDecoderConfig } from '../../models/config.ts';
+import { readDecoderSpec } from '../../models/config.ts';
 import { readConfigJson } from '../../models/weights.ts';
 import { tokenizerOf } from '../tokenizers.ts';
 import type { Completion } from './generation.ts';
@@ -34,7 +34,7 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
         endsWithAny(tokenizer.decode([...tokens.slice(-tailTokens)]), input.stopStrings),
     }),
   };
-  const { vocab } = readDecoderConfig(await readConfigJson(folder));
+  const { vocab } = readDecoderSpec(await readConfigJson(folder));
   const total = input.draws.length * input.samplesPerDraw * input.maxNewTokens;
   const completions = await journalled(
     { input, job, vocab, arithmetic: host.arithmetic(input.profile), total },

@@ -73,10 +73,14 @@ function accumulate(
   let finite = true;
   for (const samples of micros) {
     const micro = cutMicroBatch(batch, samples);
-    const forward = trainer.forward(micro.packed, { temperature: record.loss.temperature, entropy, keep: true });
-    const coefficients = lossCoefficients(record.loss, batch, micro, forward, totals);
+    const forward = trainer.forward(micro.packed, {
+      temperature: record.loss.temperature,
+      wants: entropy ? ['logProbs', 'entropy'] : ['logProbs'],
+      keep: true,
+    });
+    const coefficients = lossCoefficients(record.loss, batch, micro, forward.outputs, totals);
     finite &&= Number.isFinite(coefficients.loss);
-    if (finite) trainer.backward(forward.handle, coefficients.dLogProbs_P, coefficients.dEntropy_P);
+    if (finite) trainer.backward(forward.handle, coefficients.gradients);
     else trainer.discard(forward.handle);
     metrics.push({ ...coefficients.metrics, 'actor/loss': coefficients.loss });
     tick();

@@ -78,11 +78,16 @@ void rowsOf(const AttentionTile& t, int first, float* packedQ, float* s) {
   }
   const int64_t pages = (all.to + 15) / 16, lds = pages * 16;
   scores<R>(t, packedQ, all.from / 16, pages, s, lds);
+  float scale = t.scale;
+  if (t.softcap > 0) {
+    for (int r = 0; r < R; ++r) softcap(s + r * lds + all.from / 16 * 16, lds - all.from / 16 * 16, scale, t.softcap);
+    scale = 1.0f;
+  }
   float sum[R];
   for (int r = 0; r < R; ++r) {
     float m;
-    softmaxRow(s + r * lds, all, visible(t, first + r), t.scale, &m, &sum[r]);
-    if (t.lse != nullptr) t.lse[first + r] = m * t.scale + fixedLog(sum[r]);
+    softmaxRow(s + r * lds, all, visible(t, first + r), scale, &m, &sum[r]);
+    if (t.lse != nullptr) t.lse[first + r] = m * scale + fixedLog(sum[r]);
   }
   // packedQ is no longer needed: it holds the sums over values, [R][headDim].
   constexpr int P = tilePanels(R);

@@ -13,6 +13,7 @@ struct PageAttentionTile {
   int headDim;
   int window;
   float scale;
+  float softcap;
   const float* const* q;    // per row: headDim floats, rope applied
   const int32_t* position;  // per row
   float* const* out;        // per row: headDim floats

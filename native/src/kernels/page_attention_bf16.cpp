@@ -46,6 +46,12 @@ void scoreBlock(int headDim, const uint16_t* q, const uint16_t* const* k, float*
   }
 }
 
+/** s = cap·tanh(s·scale / cap) for positions [from, to), multiples of 16. */
+void capScores(float* s, int64_t from, int64_t to, float scale, float cap) {
+  const v16 c = set1(cap), factor = set1(scale / cap);
+  for (int64_t j = from; j < to; j += 16) store(s + j, mul(c, tanh(mul(load(s + j), factor))));
+}
+
 /** Weights exp((s − max)·scale) as bf16, 0 outside the row's range; returns their sum before rounding. */
 float softmaxRow(const float* s, uint16_t* weights, Range all, Range row, float scale) {
   const v16 lowest = set1(-__builtin_inff());
@@ -128,8 +134,13 @@ void rowsOf(const PageAttentionTile& t, int first) {
   int64_t p = all.from / 16;
   for (; p + P <= pages; p += P) scoreBlock<R, P>(t.headDim, q, t.kPages + p, s + 16 * p, lds);
   for (; p < pages; ++p) scoreBlock<R, 1>(t.headDim, q, t.kPages + p, s + 16 * p, lds);
+  float scale = t.scale;
+  if (t.softcap > 0) {
+    for (int r = 0; r < R; ++r) capScores(s + r * lds, all.from / 16 * 16, lds, scale, t.softcap);
+    scale = 1.0f;
+  }
   float sum[R];
-  for (int r = 0; r < R; ++r) sum[r] = softmaxRow(s + r * lds, weights + r * lds, all, visible(t, first + r), t.scale);
+  for (int r = 0; r < R; ++r) sum[r] = softmaxRow(s + r * lds, weights + r * lds, all, visible(t, first + r), scale);
   for (int column = 0; column < t.headDim; column += 16 * C) valueBlock<R, C>(t, first, all, weights, lds, sum, column);
 }
 

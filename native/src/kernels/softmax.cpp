@@ -40,8 +40,10 @@ void softmaxBackward(float* z, int64_t n, float scale, float max, float logSum, 
   }
 }
 
-void attentionGrad(float* s, float* dp, int64_t n, int64_t from, int64_t to, float scale, float lse, float delta) {
-  const v16 sc = set1(scale), l = set1(lse), d = set1(delta);
+void attentionGrad(float* s, float* dp, int64_t n, int64_t from, int64_t to, float scale, float softcap, float lse,
+                   float delta) {
+  const v16 sc = set1(scale), l = set1(lse), d = set1(delta), one = set1(1.0f), cap = set1(softcap);
+  const v16 inner = set1(softcap > 0 ? scale / softcap : 0.0f);
   for (int64_t j = 0; j < n; j += 16) {
     const int k = lanesAt(j, n);
     if (j + 16 <= from || j >= to) {
@@ -49,9 +51,15 @@ void attentionGrad(float* s, float* dp, int64_t n, int64_t from, int64_t to, flo
       storeN(dp + j, zero(), k);
       continue;
     }
-    v16 p = exp(sub(mul(loadN(s + j, k), sc), l));
+    v16 score = mul(loadN(s + j, k), sc), slope = sc;
+    if (softcap > 0) {
+      const v16 t = tanh(mul(loadN(s + j, k), inner));
+      score = mul(cap, t);
+      slope = mul(fnma(t, t, one), sc);
+    }
+    v16 p = exp(sub(score, l));
     p = keepLanes(p, static_cast<int>(from > j ? from - j : 0), static_cast<int>(to - j < k ? to - j : k), zero());
-    const v16 g = mul(mul(p, sub(loadN(dp + j, k), d)), sc);
+    const v16 g = mul(mul(p, sub(loadN(dp + j, k), d)), slope);
     storeN(s + j, p, k);
     storeN(dp + j, g, k);
   }

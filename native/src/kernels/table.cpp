@@ -5,7 +5,7 @@ namespace petrel::PETREL_ISA_NAMESPACE {
 extern const Kernels table;
 const Kernels table = {
     gemm,        attention,       packRows,      packColumns, rmsNorm, rmsNormBackward, rope,
-    swiglu,      swigluBackward,  addInto,       axpy,        dot,     toBf16,          fromBf16,
+    swiglu,      swigluBackward, geglu, gegluBackward, softcap, softcapBackward,  addInto,       axpy,        dot,     toBf16,          fromBf16,
     softmaxSums, softmaxBackward, attentionGrad, sumSquares,  adamw,
 };
 

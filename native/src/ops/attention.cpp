@@ -1,7 +1,6 @@
 #include "attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "../team.h"
@@ -22,7 +21,7 @@ struct Pages {
   }
   static int64_t count(const Batch& b, int64_t s) { return (b.length(s) + kPanel - 1) / kPanel; }
   /** Offset in floats of the first page of a head of a sequence. */
-  int64_t offset(const Batch& b, const DecoderConfig& c, int64_t s, int h) const {
+  int64_t offset(const Batch& b, const Attention& c, int64_t s, int h) const {
     return (first[s] * c.kvHeads + h * count(b, s)) * kPanel * c.headDim;
   }
 };
@@ -35,9 +34,9 @@ struct Item {
 
 constexpr int64_t kRowsPerItem = 4 * kAttentionRows;
 
-std::vector<Item> itemsOf(const Batch& b, const DecoderConfig& c) {
+std::vector<Item> itemsOf(const Batch& b, const Attention& c) {
   std::vector<Item> items;
-  const int group = c.heads / c.kvHeads;
+  const int group = c.group();
   for (int64_t s = 0; s < b.sequences; ++s) {
     for (int h = 0; h < c.kvHeads; ++h) {
       for (int64_t row = 0; row < b.length(s) * group; row += kRowsPerItem) items.push_back({s, h, row});
@@ -46,7 +45,7 @@ std::vector<Item> itemsOf(const Batch& b, const DecoderConfig& c) {
   return items;
 }
 
-void packPages(const DecoderConfig& c, const Batch& b, const Pages& pages, const float* qk, const float* qkv, float* k,
+void packPages(const Attention& c, const Batch& b, const Pages& pages, const float* qk, const float* qkv, float* k,
                float* v) {
   const int64_t ldk = c.queryWidth() + c.kvWidth(), ldv = ldk + c.kvWidth(), hd = c.headDim;
   forEachRow(b.sequences * c.kvHeads, [&](int64_t i) {
@@ -62,11 +61,10 @@ void packPages(const DecoderConfig& c, const Batch& b, const Pages& pages, const
 
 }  // namespace
 
-void attentionForward(const Model& model, Arena& arena, int window, const Batch& b, const float* qk, const float* qkv,
-                      float* out, float* lse) {
-  const DecoderConfig& c = model.config;
+void attentionForward(const Attention& c, Arena& arena, const Batch& b, const float* qk, const float* qkv, float* out,
+                      float* lse) {
   const Pages pages(b);
-  const int group = c.heads / c.kvHeads;
+  const int group = c.group();
   const int64_t hd = c.headDim, ldk = c.queryWidth() + c.kvWidth(), pageFloats = kPanel * hd;
   Loan<float> k(arena, pages.total * c.kvHeads * pageFloats), v(arena, pages.total * c.kvHeads * pageFloats);
   packPages(c, b, pages, qk, qkv, k, v);
@@ -96,10 +94,10 @@ void attentionForward(const Model& model, Arena& arena, int window, const Batch&
         q[r] = qk + (start + position[r]) * ldk + head * hd;
         o[r] = out + (start + position[r]) * c.queryWidth() + head * hd;
       }
-      AttentionTile tile{count, c.headDim, window, 1.0f / std::sqrt(static_cast<float>(hd)), q, position, o,
-                         sums,  kPages,    vPages, scratch + worker * scratchFloats};
+      AttentionTile tile{count,    c.headDim, c.window, c.scale, c.softcap, q,
+                         position, o,         sums,     kPages,  vPages,    scratch + worker * scratchFloats};
       kernels().attention(tile);
-      for (int r = 0; r < count; ++r)
+      for (int r = 0; lse != nullptr && r < count; ++r)
         lse[(start + position[r]) * c.heads + item.h * group + (row + r) % group] = sums[r];
     }
   });

@@ -7,12 +7,12 @@
 
 namespace petrel {
 
-/** out and lse[n][heads] from rotated q and k, and v. */
-void attentionForward(const Model& model, Arena& arena, int window, const Batch& batch, const float* qk,
-                      const float* qkv, float* out, float* lse);
+/** out, and lse[n][heads] unless null, from rotated q and k, and v. */
+void attentionForward(const Attention& attention, Arena& arena, const Batch& batch, const float* qk, const float* qkv,
+                      float* out, float* lse);
 
 /** dqkv = gradients of rotated q, rotated k and v, from dOut. Overwrites dqkv. */
-void attentionBackward(const Model& model, Arena& arena, int window, const Batch& batch, const float* qk,
-                       const float* qkv, const float* out, const float* lse, const float* dOut, float* dqkv);
+void attentionBackward(const Attention& attention, Arena& arena, const Batch& batch, const float* qk, const float* qkv,
+                       const float* out, const float* lse, const float* dOut, float* dqkv);
 
 }  // namespace petrel

@@ -1,6 +1,7 @@
 #include "head.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "../linear.h"
 #include "../team.h"
@@ -14,46 +15,87 @@ int64_t chunkRows(int64_t vocab) { return std::clamp<int64_t>((int64_t(16) << 20
 /** f(first, count, logits[count][vocab]) for every chunk. */
 template <class F>
 void forEachChunk(const Model& model, Arena& arena, const float* h, int64_t n, F&& f) {
-  const int64_t vocab = model.config.vocab, hidden = model.config.hidden, rows = std::min(n, chunkRows(vocab));
+  const int64_t vocab = model.vocab, rows = std::min(n, chunkRows(vocab));
   Loan<float> logits(arena, std::max<int64_t>(rows, 1) * vocab);
   for (int64_t first = 0; first < n; first += rows) {
     const int64_t count = std::min(rows, n - first);
-    linearForward(model, arena, model.head, h + first * hidden, hidden, count, logits, vocab, false);
+    headLogits(model, arena, h + first * model.hidden, count, logits);
     f(first, count, logits.data());
   }
 }
 
-}  // namespace
-
-void headScores(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
-                float* logProbs, Scored* scored) {
-  const int64_t vocab = model.config.vocab;
+void tokensForward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
+                   const Outputs& to, Scored* scored) {
+  const int64_t vocab = model.vocab;
   forEachChunk(model, arena, h, n, [&](int64_t first, int64_t count, float* logits) {
     forEachRow(count, [&](int64_t i) {
       const float* z = logits + i * vocab;
+      if (to.logits != nullptr) std::memcpy(to.logits + (first + i) * vocab, z, vocab * sizeof(float));
+      if (!to.needSoftmax() && scored == nullptr) return;
       const SoftmaxSums sums = kernels().softmaxSums(z, vocab, scale);
-      const float logSum = fixedLog(sums.sum);
-      scored[first + i] = {sums.max, logSum, logSum - sums.weighted / sums.sum};
-      logProbs[first + i] = (z[targets[first + i]] * scale - sums.max) - logSum;
+      const float logSum = fixedLog(sums.sum), entropy = logSum - sums.weighted / sums.sum;
+      if (scored != nullptr) scored[first + i] = {sums.max, logSum, entropy};
+      if (to.entropy != nullptr) to.entropy[first + i] = entropy;
+      if (to.logProbs != nullptr) to.logProbs[first + i] = (z[targets[first + i]] * scale - sums.max) - logSum;
     });
   });
 }
 
-void headScoresBackward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets,
-                        float scale, const Scored* scored, const float* c, const float* e, float* dh, float* grads) {
-  const int64_t vocab = model.config.vocab, hidden = model.config.hidden;
+/** The gradient of one row of logits, in place; `capped` has room for a row. */
+void logitsGradient(const Model& model, float* z, float* capped, int32_t target, float scale, const Scored& s, float c,
+                    float e) {
+  const int64_t vocab = model.vocab;
+  const float cap = model.head.softcap;
+  if (cap > 0) std::memcpy(capped, z, vocab * sizeof(float));
+  kernels().softmaxBackward(z, vocab, scale, s.max, s.logSum, s.entropy, c, e);
+  z[target] += c * scale;
+  if (cap > 0) kernels().softcapBackward(z, capped, vocab, cap);
+}
+
+void tokensBackward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
+                    const Scored* scored, const OutputGradients& d, float* dh, float* grads) {
+  const int64_t vocab = model.vocab, hidden = model.hidden;
+  Loan<float> capped(arena, model.head.softcap > 0 ? teamSize() * vocab : 1);
   forEachChunk(model, arena, h, n, [&](int64_t first, int64_t count, float* logits) {
-    forEachRow(count, [&](int64_t i) {
-      float* z = logits + i * vocab;
-      const Scored& s = scored[first + i];
-      const float coefficient = c[first + i];
-      kernels().softmaxBackward(z, vocab, scale, s.max, s.logSum, s.entropy, coefficient,
-                                e == nullptr ? 0.0f : e[first + i]);
-      z[targets[first + i]] += coefficient * scale;
+    shareOut(count, 1, [&](int64_t i, int worker) {
+      logitsGradient(model, logits + i * vocab, model.head.softcap > 0 ? capped + worker * vocab : nullptr,
+                     targets[first + i], scale, scored[first + i], d.logProbs == nullptr ? 0.0f : d.logProbs[first + i],
+                     d.entropy == nullptr ? 0.0f : d.entropy[first + i]);
     });
-    linearBackwardInput(model, arena, model.head, logits, vocab, count, dh + first * hidden, hidden, false);
-    linearBackwardWeight(model, arena, model.head, logits, vocab, h + first * hidden, hidden, count, grads);
+    linearBackwardInput(model, arena, model.head.linear, logits, vocab, count, dh + first * hidden, hidden, false);
+    linearBackwardWeight(model, arena, model.head.linear, logits, vocab, h + first * hidden, hidden, count, grads);
   });
+}
+
+}  // namespace
+
+void headLogits(const Model& model, Arena& arena, const float* h, int64_t n, float* logits) {
+  linearForward(model, arena, model.head.linear, h, model.hidden, n, logits, model.vocab, false);
+  const float cap = model.head.softcap;
+  if (cap > 0) forEachRow(n, [&](int64_t i) { kernels().softcap(logits + i * model.vocab, model.vocab, 1.0f, cap); });
+}
+
+void headForward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
+                 const Outputs& outputs, Scored* scored) {
+  const Head& head = model.head;
+  if (head.kind == HeadKind::tokens) tokensForward(model, arena, h, n, targets, scale, outputs, scored);
+  else if (outputs.rows != nullptr)
+    linearForward(model, arena, head.linear, h, model.hidden, n, outputs.rows, head.linear.out, false);
+}
+
+void headBackward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
+                  const Scored* scored, const OutputGradients& d, float* dh, float* grads) {
+  const Linear& linear = model.head.linear;
+  if (model.head.kind == HeadKind::tokens) {
+    tokensBackward(model, arena, h, n, targets, scale, scored, d, dh, grads);
+    return;
+  }
+  if (d.rows == nullptr) {
+    std::memset(dh, 0, n * model.hidden * sizeof(float));
+    return;
+  }
+  linearBackwardInput(model, arena, linear, d.rows, linear.out, n, dh, model.hidden, false);
+  linearBackwardWeight(model, arena, linear, d.rows, linear.out, h, model.hidden, n, grads);
 }
 
 }  // namespace petrel

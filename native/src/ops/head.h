@@ -1,5 +1,5 @@
-// The output head: log-probs and entropies of chosen tokens under softmax(logits·scale), and back. Logits exist only for
-// one chunk of scored positions at a time.
+// The output heads. `tokens`: log-probs and entropies of chosen tokens under softmax(logits·scale), and back; logits exist only
+// for one chunk of positions at a time, unless whole rows of them are wanted. `rows`: the product as it is (values, scores).
 #pragma once
 #include "../memory.h"
 #include "../model.h"
@@ -11,15 +11,34 @@ struct Scored {
   float max, logSum, entropy;
 };
 
-/** h[n][hidden] (normed) → logProbs[n], scored[n]. */
-void headScores(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
-                float* logProbs, Scored* scored);
+/** Where a forward pass writes what was asked for; null: not wanted. P scored positions. */
+struct Outputs {
+  float* logProbs = nullptr;  // [P]
+  float* entropy = nullptr;   // [P]
+  float* logits = nullptr;    // [P][vocab], after the soft cap, before the temperature
+  float* rows = nullptr;      // [P][rows of the head]
+  bool needSoftmax() const { return logProbs != nullptr || entropy != nullptr; }
+};
+
+/** Gradients of the loss by output; null: 0. */
+struct OutputGradients {
+  const float* logProbs = nullptr;
+  const float* entropy = nullptr;
+  const float* rows = nullptr;
+};
+
+/** logits[n][vocab] of h[n][hidden] (normed). */
+void headLogits(const Model& model, Arena& arena, const float* h, int64_t n, float* logits);
+
+/** Every wanted output of h[n][hidden] (normed), and scored[n], which may be null, for a head of tokens. */
+void headForward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
+                 const Outputs& outputs, Scored* scored);
 
 /**
- * dh[n][hidden] = d/dh of Σ c_i·logProb_i + e_i·entropy_i (e may be null), and the head's weight gradient into grads:
+ * dh[n][hidden] and the head's weight gradient into grads. For tokens it is that of Σ c_i·logProb_i + e_i·entropy_i:
  * d/dlogits = (c·(onehot − p) − e·p·(log p + entropy))·scale.
  */
-void headScoresBackward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets,
-                        float scale, const Scored* scored, const float* c, const float* e, float* dh, float* grads);
+void headBackward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
+                  const Scored* scored, const OutputGradients& gradients, float* dh, float* grads);
 
 }  // namespace petrel

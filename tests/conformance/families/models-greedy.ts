@@ -1,4 +1,4 @@
-import type { GenerateRequest, TrainerEngine } from '../../../core/ports.ts';
+import type { GenerateRequest, PackedBatch, TrainerEngine } from '../../../core/ports.ts';
 import { createGenerator } from '../../../native/generate.ts';
 import type { GoldenCase, Outcome } from '../types.ts';
 import { packed, type Ragged } from './sequences.ts';
@@ -49,26 +49,19 @@ function decode(trainer: TrainerEngine, requests: readonly GenerateRequest[]) {
   return { tokens, logprobs };
 }
 
-/** Best log-prob minus second, per step: the sequence once per token of the vocabulary, each scoring that token everywhere. */
+/** Best logit minus second, per step. */
 function margins(trainer: TrainerEngine, prompt: readonly number[], response: readonly number[]): number[] {
-  const sequence = [...prompt, ...response];
-  const copies = Array.from({ length: trainer.config.vocab }, () => sequence);
   const steps = response.map((_, t) => prompt.length - 1 + t);
-  const { logProbs_P } = trainer.forward(
-    {
-      ...packed(copies),
-      positions_P: Int32Array.from(copies.flatMap((_, copy) => steps.map((at) => copy * sequence.length + at))),
-      targets_P: Int32Array.from(copies.flatMap((_, token) => steps.map(() => token))),
-    },
-    { temperature: 1, entropy: false, keep: false },
-  );
-  return steps.map((_, t) => {
-    const [best = NaN, second = NaN] = Float32Array.from(
-      copies,
-      (_, copy) => logProbs_P[copy * steps.length + t] ?? NaN,
-    )
-      .sort()
-      .reverse();
+  const { targets_P: _, ...batch } = packed([[...prompt, ...response]]);
+  return logitRows(trainer, { ...batch, positions_P: Int32Array.from(steps) }).map((row) => {
+    const [best = NaN, second = NaN] = Float32Array.from(row).sort().reverse();
     return best - second;
   });
+}
+
+/** Rows of logits [vocab], one per position of the batch. */
+export function logitRows(trainer: TrainerEngine, batch: PackedBatch): Float32Array[] {
+  const { vocab } = trainer.spec;
+  const { outputs } = trainer.forward(batch, { temperature: 1, wants: ['logits'], keep: false });
+  return Array.from(batch.positions_P, (_, p) => outputs.logits.subarray(p * vocab, (p + 1) * vocab));
 }

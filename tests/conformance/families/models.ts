@@ -1,16 +1,16 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import type { HeadKind } from '../../../core/decoder-spec.ts';
 import type { EngineOptions } from '../../../core/ports.ts';
-import { readDecoderConfig } from '../../../models/config.ts';
+import { architectureNames, readDecoderSpec } from '../../../models/config.ts';
 import { decodeSafetensors } from '../../../models/safetensors.ts';
 import { loadWeights } from '../../../models/weights.ts';
 import { createTrainer, type NativeTrainer } from '../../../native/index.ts';
 import type { Evaluator, GoldenCase, Outcome } from '../types.ts';
-import { greedy } from './models-greedy.ts';
-import { packed, unpacked, type Ragged } from './sequences.ts';
-
-const ARCHITECTURES = ['LlamaForCausalLM', 'Qwen2ForCausalLM', 'Qwen3ForCausalLM'];
+import { greedy, logitRows } from './models-greedy.ts';
+import { objectiveOf, scoresOf, tokensOf, valuesOf } from './models-objectives.ts';
+import { packed, type Ragged } from './sequences.ts';
 
 type Kind = (
   trainer: NativeTrainer,
@@ -24,13 +24,20 @@ const KINDS: Readonly<Record<string, Kind>> = {
   greedy,
   gradient,
   train_step: trainStep,
+  scores: async (trainer, { inputs }) => ({ got: { scores: scoresOf(trainer, inputs['sequences'] as Ragged) } }),
+  scores_padded: async (trainer, { inputs }) => ({ got: { scores: scoresOf(trainer, withoutPadding(inputs)) } }),
+  values: async (trainer, { inputs }) => ({ got: { values: valuesOf(trainer, inputs['sequences'] as Ragged) } }),
+  values_left_padded: async (trainer, { inputs }) => ({ got: { values: valuesOf(trainer, withoutPadding(inputs)) } }),
 };
+
+const allHeads: readonly HeadKind[] = ['tokens', 'values', 'scores'];
 
 /** Compares decoders of the native engine with Hugging Face's float64 results, under the given options. */
 export function modelsEvaluator(options: EngineOptions): Evaluator {
+  const known = architectureNames(allHeads);
   return {
     family: 'models',
-    handles: (file) => ARCHITECTURES.includes(String(file['architecture'])),
+    handles: (file) => known.includes(String(file['architecture'])),
     async evaluate(testCase, _file, folder) {
       const kind = KINDS[testCase.kind ?? ''];
       if (kind === undefined) throw new Error(`no evaluator for model cases of kind ${testCase.kind}`);
@@ -48,77 +55,44 @@ export const models = modelsEvaluator({ compute: 'fp32', deterministic: true, th
 
 /** A trainable model from a Hugging Face folder. */
 export async function openModel(folder: string, options: EngineOptions): Promise<NativeTrainer> {
-  const config = readDecoderConfig(JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')));
-  const trainer = createTrainer(config, { ...options, trainable: true });
+  const path = join(folder, 'config.json');
+  const spec = readDecoderSpec(JSON.parse(readFileSync(path, 'utf8')), path, allHeads);
+  const trainer = createTrainer(spec, { ...options, trainable: true });
   await loadWeights(folder, trainer);
   return trainer;
 }
 
-/** Log-probs of every next token and entropies at every position. The last log-prob is for token 0 and is not used. */
-function score(trainer: NativeTrainer, sequences: Ragged, temperature: number, keep: boolean) {
-  const { handle, logProbs_P, entropy_P } = trainer.forward(packed(sequences), { temperature, entropy: true, keep });
-  return { handle, logprobs: unpacked(sequences, logProbs_P, -1), entropy: unpacked(sequences, entropy_P!, 0) };
-}
-
 async function logprobs(trainer: NativeTrainer, { inputs, expected }: GoldenCase) {
-  const { logprobs, entropy } = score(trainer, inputs['sequences'] as Ragged, inputs['temperature'] as number, false);
+  const sequences = inputs['sequences'] as Ragged;
+  const { logprobs, entropy } = tokensOf(trainer, sequences, inputs['temperature'] as number, false);
   const got = { logprobs, entropy };
-  if (expected?.['last_logits'] === undefined) return { got };
-  // The port gives log-probs and no logits. They differ by a constant per row, so both sides are centred before the
-  // comparison.
-  const lastLogits = expected['last_logits'] as number[][];
   return {
-    got: { ...got, last_logits: lastDistributions(trainer, inputs['sequences'] as Ragged).map(centred) },
-    expected: { ...expected, last_logits: lastLogits.map(centred) },
+    got: expected?.['last_logits'] === undefined ? got : { ...got, last_logits: lastLogits(trainer, sequences) },
   };
 }
 
-/** Log-probs of all tokens at the last position of each sequence: one copy of the sequence per token. */
-function lastDistributions(trainer: NativeTrainer, sequences: Ragged): number[][] {
-  const tokens = Array.from({ length: trainer.config.vocab }, (_, token) => token);
-  return sequences.map((sequence) => {
-    const copies = tokens.map(() => sequence);
-    const batch = packed(copies);
-    const last = copies.map((_, i) => (i + 1) * sequence.length - 1);
-    const only = { ...batch, positions_P: Int32Array.from(last), targets_P: Int32Array.from(tokens) };
-    return Array.from(trainer.forward(only, { temperature: 1, entropy: false, keep: false }).logProbs_P);
-  });
-}
-
-function centred(row: readonly number[]): number[] {
-  const mean = row.reduce((sum, x) => sum + x, 0) / row.length;
-  return row.map((x) => x - mean);
+/** Logits at the last position of each sequence. */
+function lastLogits(trainer: NativeTrainer, sequences: Ragged): number[][] {
+  const { targets_P: _, cuSeqlens, ...batch } = packed(sequences);
+  const last = cuSeqlens.subarray(1).map((end) => end - 1);
+  return logitRows(trainer, { ...batch, cuSeqlens, positions_P: last }).map((row) => Array.from(row));
 }
 
 /** The engine has no padding: the real tokens are packed. */
-async function leftPadded(trainer: NativeTrainer, { inputs }: GoldenCase) {
+function withoutPadding(inputs: GoldenCase['inputs']): Ragged {
   const mask = inputs['attention_mask'] as Ragged;
-  const sequences = (inputs['input_ids'] as Ragged).map((row, i) => row.filter((_, t) => mask[i]![t] === 1));
-  const { logprobs, entropy } = score(trainer, sequences, 1, false);
+  return (inputs['input_ids'] as Ragged).map((row, i) => row.filter((_, t) => mask[i]![t] === 1));
+}
+
+async function leftPadded(trainer: NativeTrainer, { inputs }: GoldenCase) {
+  const { logprobs, entropy } = tokensOf(trainer, withoutPadding(inputs), 1, false);
   return { got: { logprobs, entropy } };
 }
 
-/** The loss Σ c·logprob + Σ e·entropy; its gradient is added to the trainer's. */
-function lossAndBackward(trainer: NativeTrainer, sequences: Ragged, temperature: number, c: Ragged, e: Ragged): number {
-  const { handle, logprobs, entropy } = score(trainer, sequences, temperature, true);
-  const dLogProbs = c.flatMap((row) => [...row, 0]);
-  trainer.backward(handle, Float32Array.from(dLogProbs), Float32Array.from(e.flat()));
-  return weighted(c, logprobs) + weighted(e, entropy);
-}
-
-function weighted(weights: Ragged, values: Ragged): number {
-  const flat = values.flat();
-  return weights.flat().reduce((sum, w, i) => sum + w * flat[i]!, 0);
-}
-
 async function gradient(trainer: NativeTrainer, { inputs, expected }: GoldenCase, folder: string) {
-  const loss = lossAndBackward(
-    trainer,
-    inputs['sequences'] as Ragged,
-    inputs['temperature'] as number,
-    inputs['c'] as Ragged,
-    inputs['e'] as Ragged,
-  );
+  const objective = objectiveOf(trainer);
+  const temperature = inputs['temperature'] as number;
+  const loss = objective.lossAndBackward(trainer, inputs['sequences'] as Ragged, temperature, inputs);
   const perTensor = (f: (values: Float32Array) => unknown) => byName(trainer, trainer.grads, f);
   const got = { loss, grad_norm: l2(trainer.grads) };
   if (expected?.['gradients'] === undefined) return { got: { ...got, gradient_l2: perTensor(l2) } };
@@ -127,11 +101,6 @@ async function gradient(trainer: NativeTrainer, { inputs, expected }: GoldenCase
     got: { ...got, gradients: perTensor((values) => Array.from(values)) },
     expected: { ...expected, gradients: file },
   };
-}
-
-interface StepInputs {
-  readonly c: Ragged;
-  readonly e: Ragged;
 }
 
 interface OptimizerInputs {
@@ -144,6 +113,7 @@ interface OptimizerInputs {
 
 async function trainStep(trainer: NativeTrainer, { inputs }: GoldenCase) {
   const sequences = inputs['sequences'] as Ragged;
+  const objective = objectiveOf(trainer);
   const {
     lr,
     betas,
@@ -153,8 +123,9 @@ async function trainStep(trainer: NativeTrainer, { inputs }: GoldenCase) {
   } = inputs['optimizer'] as OptimizerInputs;
   const loss: number[] = [];
   const gradNorm: number[] = [];
-  for (const { c, e } of inputs['steps'] as readonly StepInputs[]) {
-    loss.push(lossAndBackward(trainer, sequences, (inputs['temperature'] as number | undefined) ?? 1, c, e));
+  for (const step of inputs['steps'] as readonly Readonly<Record<string, unknown>>[]) {
+    const temperature = (inputs['temperature'] as number | undefined) ?? 1;
+    loss.push(objective.lossAndBackward(trainer, sequences, temperature, step));
     gradNorm.push(trainer.step({ lr, beta1: betas[0], beta2: betas[1], eps, weightDecay, maxGradNorm }).gradNorm);
   }
   const parameters = byName(trainer, trainer.weights, (values) => ({
@@ -162,9 +133,7 @@ async function trainStep(trainer: NativeTrainer, { inputs }: GoldenCase) {
     l2: l2(values),
     first8: Array.from(values.subarray(0, 8)),
   }));
-  return {
-    got: { loss, grad_norm: gradNorm, parameters, logprobs_after: score(trainer, sequences, 1, false).logprobs },
-  };
+  return { got: { loss, grad_norm: gradNorm, parameters, ...objective.after(trainer, sequences) } };
 }
 
 function byName(trainer: NativeTrainer, flat: Float32Array, f: (values: Float32Array) => unknown): Outcome {
