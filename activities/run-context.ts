@@ -1,6 +1,6 @@
 /** The log, recipe and settings of a run, which every stage needs. Parsed once per term. */
 import { TerminalError } from '../core/errors.ts';
-import { parseRecipe } from '../core/recipe/index.ts';
+import { parseStoredRecipe } from '../core/recipe/index.ts';
 import type { Recipe } from '../core/recipe/index.ts';
 import { totalIterations } from '../core/recipe/index.ts';
 import type { Draw } from '../core/rl/draws.ts';
@@ -98,7 +98,7 @@ export class RunContexts {
 }
 
 function makeContext(log: RunLog, revision: RevisionRecord, skipped: TermRecord['skippedDraws']): RunContext {
-  const recipe = parseRecipe(revision.recipe);
+  const recipe = parseStoredRecipe(revision.recipe);
   const { inputs } = revision;
   const stream = { rows: inputs.trainRows, seed: recipe.data.seed ?? recipe.seed, shuffle: recipe.data.shuffle };
   return {

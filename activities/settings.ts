@@ -64,6 +64,8 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     epochs: sft ? 1 : actor.ppo_epochs,
     shuffle: actor.shuffle,
     maxTokensPerMicroBatch: actor.ppo_max_token_len_per_gpu,
+    // An absent field is flat, as in the jobs of older runs.
+    ...(!sft && recipe.rollout.n > 1 && actor.use_prefix_grouper && { layout: 'prefixTree' as const }),
     maxResponseLength: recipe.data.max_response_length,
     loss: lossSettings(recipe),
     optimizer: {

@@ -115,28 +115,49 @@ function passesOf(step: StepSequences, vocab: number): readonly Pass[] {
   });
 }
 
-/** Sequences `first` … `first + count` one after the other. A token is scored at the position before it. */
+/**
+ * Sequences `first` … `first + count`. Those with the same prompt share one copy of it, as in an update. A token is
+ * scored at the position before it.
+ */
 function packedSequences(
   { length, promptTokens, responses }: StepSequences,
   first: number,
   count: number,
   vocab: number,
 ): PackedBatch {
-  const tokens_N = new Int32Array(count * length);
+  const tokens: number[] = [];
+  const cuSeqlens = [0];
+  const parents: number[] = [];
+  const positions: number[] = [];
+  const targets: number[] = [];
+  const add = (segment: Iterable<number>, parent: number): number => {
+    const start = tokens.length;
+    tokens.push(...segment);
+    cuSeqlens.push(tokens.length);
+    parents.push(parent);
+    return start;
+  };
+  let shared = { group: -1, index: -1, start: 0 };
   for (let s = 0; s < count; s++) {
-    const prompt = Math.floor((first + s) / responses);
-    tokens_N.set(randomTokens(promptTokens, vocab, 1 + prompt), s * length);
-    tokens_N.set(randomTokens(length - promptTokens, vocab, 1_000_000 + first + s), s * length + promptTokens);
+    const group = Math.floor((first + s) / responses);
+    const response = randomTokens(length - promptTokens, vocab, 1_000_000 + first + s);
+    if (group !== shared.group) {
+      const index = parents.length;
+      const prompt = randomTokens(promptTokens, vocab, 1 + group);
+      shared = { group, index, start: add(responses === 1 ? [...prompt, ...response] : prompt, -1) };
+    }
+    const end = shared.start + promptTokens;
+    const from = responses === 1 ? end : add(response, shared.index);
+    response.forEach((token, t) => {
+      positions.push(t === 0 ? end - 1 : from + t - 1);
+      targets.push(token);
+    });
   }
-  const scoredEach = length - promptTokens;
-  const positions_P = Int32Array.from(
-    { length: count * scoredEach },
-    (_, p) => Math.floor(p / scoredEach) * length + promptTokens - 1 + (p % scoredEach),
-  );
   return {
-    tokens_N,
-    cuSeqlens: Int32Array.from({ length: count + 1 }, (_, s) => s * length),
-    positions_P,
-    targets_P: positions_P.map((at) => tokens_N[at + 1] ?? 0),
+    tokens_N: Int32Array.from(tokens),
+    cuSeqlens: Int32Array.from(cuSeqlens),
+    ...(responses > 1 && { parents_S: Int32Array.from(parents) }),
+    positions_P: Int32Array.from(positions),
+    targets_P: Int32Array.from(targets),
   };
 }

@@ -26,12 +26,23 @@ export interface EngineOptions {
   readonly threads: number;
 }
 
-/** Sequences packed side by side, which do not attend to each other; each starts at position 0. */
+/**
+ * Sequences packed side by side. They do not attend to each other, and each starts at position 0, but for those that
+ * continue another one: completions can hang on one copy of their prompt.
+ */
 export interface PackedBatch {
   readonly tokens_N: Int32Array;
   /** S + 1 offsets into tokens_N, first 0, last N. */
   readonly cuSeqlens: Int32Array;
-  /** Packed indices whose outputs are wanted, ascending. */
+  /**
+   * For each sequence the index of the one that it continues, or −1: an earlier one, which itself continues none. It
+   * attends to that one's tokens, and its positions go on behind them. Absent: none continues another.
+   */
+  readonly parents_S?: Int32Array;
+  /**
+   * Packed indices whose outputs are wanted, in any order. The last token of a prompt that several completions share is
+   * wanted once for each.
+   */
   readonly positions_P: Int32Array;
   /** The token scored at each of these positions; `logProbs` needs it. */
   readonly targets_P?: Int32Array;

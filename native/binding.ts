@@ -30,6 +30,7 @@ export interface NativeFunctions {
     entropy: Float32Array | undefined,
     logits: Float32Array | undefined,
     rows: Float32Array | undefined,
+    parents_S: Int32Array | undefined,
   ): number;
   trainerBackward(
     handle: NativeHandle,

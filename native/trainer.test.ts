@@ -80,7 +80,6 @@ describe('refusals', () => {
     ['a negative target', { targets_P: good.targets_P.map(() => -1) }, 'target ids'],
     ['an empty sequence', { cuSeqlens: Int32Array.of(0, 4, 4, 7) }, 'at least one token'],
     ['lengths that do not end at N', { cuSeqlens: Int32Array.of(0, 4) }, 'cuSeqlens must run'],
-    ['a position twice', { positions_P: Int32Array.of(1, 1), targets_P: Int32Array.of(1, 1) }, 'ascend'],
     ['more targets than positions', { positions_P: Int32Array.of(1) }, 'targets'],
   ])('%s', (_name, change, message) => {
     const trainer = trainerOf(config, 6);

@@ -77,6 +77,7 @@ export class NativeTrainer implements TrainerEngine {
       outputs.entropy,
       outputs.logits,
       outputs.values ?? outputs.scores,
+      batch.parents_S,
     );
     if (handle !== 0) this.#scoredOf.set(handle, scored);
     return { handle, outputs: outputs as Record<Wanted, Float32Array> };

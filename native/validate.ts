@@ -82,10 +82,18 @@ export function checkBatch(batch: PackedBatch, vocab: number): void {
     targets_P === undefined || positions_P.length === targets_P.length,
     `batch: ${positions_P.length} positions but ${targets_P?.length} targets`,
   );
-  check(ascends(positions_P), 'batch: positions_P must ascend without repeats');
   check(within(positions_P, tokens_N.length), `batch: positions_P must lie in 0 … ${tokens_N.length - 1}`);
+  checkParents(batch);
   check(within(tokens_N, vocab), `batch: token ids must lie in 0 … ${vocab - 1}`);
   check(targets_P === undefined || within(targets_P, vocab), `batch: target ids must lie in 0 … ${vocab - 1}`);
+}
+
+function checkParents({ cuSeqlens, parents_S }: PackedBatch): void {
+  if (parents_S === undefined) return;
+  check(parents_S instanceof Int32Array, 'batch: parents_S must be an Int32Array');
+  const sequences = cuSeqlens.length - 1;
+  check(parents_S.length === sequences, `batch: ${sequences} sequences but ${parents_S.length} parents`);
+  check(areParents(parents_S), 'batch: parents_S must hold -1 or an earlier sequence without a parent');
 }
 
 export function checkForward(spec: DecoderSpec, batch: PackedBatch, options: ForwardOptions<OutputName>): void {
@@ -103,6 +111,10 @@ export function checkForward(spec: DecoderSpec, batch: PackedBatch, options: For
 function ascends(array: Int32Array): boolean {
   for (let i = 1; i < array.length; i++) if (at(array, i) <= at(array, i - 1)) return false;
   return true;
+}
+
+function areParents(parents_S: Int32Array): boolean {
+  return parents_S.every((parent, s) => parent === -1 || (parent >= 0 && parent < s && parents_S[parent] === -1));
 }
 
 function within(array: Int32Array, end: number): boolean {

@@ -55,6 +55,7 @@ function recordOf(
     profile: head.termRecord.profile.id,
     tensors: output.tensors,
     oldLogProbs: output.oldLogProbs,
+    ...(output.layout && { layout: output.layout }),
     learningRates: [...output.learningRates],
     loss: output.loss,
     optimizer: output.optimizer,

@@ -92,6 +92,7 @@ const repeated = [
   'revision',
   'tensors',
   'oldLogProbs',
+  'layout',
   'learningRates',
   'loss',
   'optimizer',

@@ -111,6 +111,7 @@ export const batchShape = object({
   profile: text,
   tensors: digest,
   oldLogProbs: oneOf('stored', 'on-policy'),
+  layout: optional(oneOf('flat', 'prefixTree')),
   learningRates: list(number),
   loss: tree,
   optimizer: tree,

@@ -89,6 +89,7 @@ export class Results {
     for (const field of [
       'tensors',
       'oldLogProbs',
+      'layout',
       'learningRates',
       'loss',
       'optimizer',

@@ -9,6 +9,7 @@ import {
   checkRecipe,
   parseOverride,
   parseRecipe,
+  parseStoredRecipe,
   recipeChanges,
   runIssues,
 } from '../../core/recipe/index.ts';
@@ -71,7 +72,7 @@ export async function changedRecipe(
   mayChange: MayChange,
   ports: PreparePorts,
 ): Promise<ChangedRecipe | undefined> {
-  const old = parseRecipe(before.recipe);
+  const old = parseStoredRecipe(before.recipe);
   const loaded = words.file === undefined ? overridden(old, words) : namedAs(old, words.file, words);
   const problems = runIssues(loaded.recipe);
   if (problems.length > 0) throw recipeErrors(problems, loaded.layers);

@@ -40,6 +40,10 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
     unit: 'tokens',
     change: 'ask',
   }),
+  use_prefix_grouper: key(z.boolean(), true, {
+    doc: 'Compute the prompt that the samples of a group share once, in training and in old and reference log-probs. The result is the same up to rounding.',
+    change: 'ask',
+  }),
   ppo_epochs: key(count, 1, { doc: 'Number of passes over each batch.', change: 'ask' }),
   shuffle: key(z.boolean(), false, {
     doc: 'Shuffle the mini-batches, in an order that follows from data_loader_seed.',

@@ -14,7 +14,7 @@ export type { ChangeClass, KeyDoc } from './key.ts';
 export { recipeKey, recipeKeys, recipeSections, type RecipeKey, type RecipeSection } from './keys.ts';
 export { isTree, mergeTrees, removeAt, setAt, type Tree } from './merge.ts';
 export { applyOverrides, parseOverride, type Override } from './override.ts';
-export { checkRecipe, parseRecipe, type RecipeResult } from './parse.ts';
+export { checkRecipe, parseRecipe, parseStoredRecipe, type RecipeResult } from './parse.ts';
 export { promises, type Promises } from './promises.ts';
 export { recipeReference } from './reference.ts';
 export { loggersOf } from './not-built.ts';

@@ -17,6 +17,13 @@ export function parseRecipe(input: unknown): Recipe {
   return result.recipe;
 }
 
+/** The recipe of a stored revision. What a key that it lacks meant when it was stored can differ from today's default. */
+export function parseStoredRecipe(stored: Tree): Recipe {
+  return parseRecipe(mergeTrees(formerDefaults, stored));
+}
+
+const formerDefaults: Tree = { actor: { use_prefix_grouper: false } };
+
 /** `parseRecipe` that returns the issues instead of throwing. */
 export function checkRecipe(input: unknown): RecipeResult {
   if (!isTree(input)) {

@@ -193,6 +193,10 @@ export const optimizerSettings = z.object({
 });
 export type OptimizerSettings = z.infer<typeof optimizerSettings>;
 
+/** `prefixTree`: neighbours in a micro-batch that begin with the same prompt share one copy of it. */
+const batchLayout = z.enum(['flat', 'prefixTree']);
+export type BatchLayout = z.infer<typeof batchLayout>;
+
 export const batchRecord = z.object({
   format,
   runId: z.string(),
@@ -207,6 +211,8 @@ export const batchRecord = z.object({
   tensors: digest,
   /** `on-policy`: there is one optimiser step, so the old log-probs are those of its own forward pass. */
   oldLogProbs: z.enum(['stored', 'on-policy']),
+  /** How micro-batches are laid out: see FORMAT.md, "Batch tensors". Absent: flat. */
+  layout: batchLayout.optional(),
   /** Learning rate of each optimiser step. */
   learningRates: z.array(z.number()),
   loss: lossSettings,

@@ -47,6 +47,7 @@ const algorithm = z.object({
   epochs: some,
   shuffle: z.boolean(),
   maxTokensPerMicroBatch: some,
+  layout: z.enum(['flat', 'prefixTree']).optional(),
   maxResponseLength: some,
   loss: lossSettings,
   optimizer: optimizerSettings,

@@ -5,6 +5,7 @@
  */
 import type { Role } from '../roles.ts';
 import type {
+  BatchLayout,
   Counters,
   DrawRecord,
   LossSettings,
@@ -118,6 +119,8 @@ export interface AlgorithmSettings {
   readonly epochs: number;
   readonly shuffle: boolean;
   readonly maxTokensPerMicroBatch: number;
+  /** Absent: flat. */
+  readonly layout?: BatchLayout;
   readonly maxResponseLength: number;
   readonly loss: LossSettings;
   readonly optimizer: OptimizerSettings;
@@ -132,6 +135,8 @@ export interface ScheduleSettings extends LrSchedule {
 export interface AdvantageOutput {
   readonly tensors: Digest;
   readonly oldLogProbs: 'stored' | 'on-policy';
+  /** Absent: flat. */
+  readonly layout?: BatchLayout;
   readonly learningRates: readonly number[];
   readonly loss: LossSettings;
   readonly optimizer: OptimizerSettings;

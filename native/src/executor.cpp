@@ -1,6 +1,8 @@
 #include "executor.h"
 
+#include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "linear.h"
 #include "ops/attention.h"
@@ -17,7 +19,9 @@ struct LayerPass {
   const Model& model;
   Arena& arena;
   const Layer& layer;
-  int64_t n, hidden, after;
+  int64_t n, hidden;
+  bool picks;  // whether not simply all rows go on
+  int64_t after;
 
   LayerPass(const Pass& p, size_t index)
       : pass(p),
@@ -26,11 +30,11 @@ struct LayerPass {
         layer(p.model.layers[index]),
         n(p.n),
         hidden(p.model.hidden),
-        after(index + 1 < p.model.layers.size() ? p.n : p.wanted.count) {}
+        picks(index + 1 == p.model.layers.size() && p.wanted.at != nullptr),
+        after(picks ? p.wanted.count : p.n) {}
 
   const Attention& attention() const { return layer.attention; }
   const GatedUnit& gated() const { return layer.gated; }
-  bool dropsRows() const { return after < n; }
   Loan<float> rows(int64_t count, int64_t width) const { return Loan<float>(arena, count * width); }
   Loan<float> normed(const Norm& norm, const float* x, int64_t count) const {
     Loan<float> h = rows(count, hidden);
@@ -52,12 +56,21 @@ Loan<float> gathered(const LayerPass& p, const float* x, int64_t width) {
   return some;
 }
 
-/** The other way; rows that do not go on are 0. */
+/** The other way; rows that do not go on are 0, and one that goes on several times gets the sum. */
 Loan<float> scattered(const LayerPass& p, const float* some, int64_t width) {
+  const int32_t* at = p.pass.wanted.at;
   Loan<float> x = p.rows(p.n, width);
   forEachRow(p.n, [&](int64_t i) { std::memset(x + i * width, 0, width * sizeof(float)); });
+  std::vector<int32_t> order(size_t(p.after));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return at[a] < at[b]; });
   forEachRow(p.after, [&](int64_t i) {
-    std::memcpy(x + p.pass.wanted.at[i] * width, some + i * width, width * sizeof(float));
+    const int32_t to = at[order[size_t(i)]];
+    if (i > 0 && at[order[size_t(i - 1)]] == to) return;  // the first one of a row adds them all
+    float* row = x + to * width;
+    std::memcpy(row, some + order[size_t(i)] * width, width * sizeof(float));
+    for (int64_t j = i + 1; j < p.after && at[order[size_t(j)]] == to; ++j)
+      kernels().addInto(row, some + order[size_t(j)] * width, width);
   });
   return x;
 }
@@ -93,10 +106,10 @@ Loan<float> attentionForward(const LayerPass& p, size_t index, Loan<float> x, Ke
   Loan<float> att = p.rows(p.n, a.queryWidth()), lse;
   if (saved != nullptr) lse = p.rows(p.n, a.heads);
   keys.attend(static_cast<int>(index), qkv, att, lse);
-  Loan<float> middle = p.dropsRows() ? gathered(p, x, p.hidden) : stream(p, x, saved != nullptr);
+  Loan<float> middle = p.picks ? gathered(p, x, p.hidden) : stream(p, x, saved != nullptr);
   Loan<float> some;
-  if (p.dropsRows()) some = gathered(p, att, a.queryWidth());
-  Loan<float> mixed = addBlock(p, a.out, p.layer.afterAttention, p.dropsRows() ? some : att, middle);
+  if (p.picks) some = gathered(p, att, a.queryWidth());
+  Loan<float> mixed = addBlock(p, a.out, p.layer.afterAttention, p.picks ? some : att, middle);
   if (saved != nullptr) {
     saved->x = std::move(x);
     saved->qkv = std::move(qkv);
@@ -159,10 +172,10 @@ Loan<float> attentionOutputBackward(const LayerPass& p, const SavedLayer& s, Loa
   Loan<float> normed = beforeNorm(p, p.layer.afterAttention, s.mixed, dx, grads);
   const float* dy = normed.data() == nullptr ? dx.data() : normed.data();
   Loan<float> dAtt = p.rows(p.after, query), some;
-  if (p.dropsRows()) some = gathered(p, s.att, query);
+  if (p.picks) some = gathered(p, s.att, query);
   linearBackwardInput(p.model, p.arena, a.out, dy, p.hidden, p.after, dAtt, query, false);
-  linearBackwardWeight(p.model, p.arena, a.out, dy, p.hidden, p.dropsRows() ? some : s.att, query, p.after, grads);
-  if (!p.dropsRows()) return dAtt;
+  linearBackwardWeight(p.model, p.arena, a.out, dy, p.hidden, p.picks ? some : s.att, query, p.after, grads);
+  if (!p.picks) return dAtt;
   dx = scattered(p, dx, p.hidden);
   return scattered(p, dAtt, query);
 }
@@ -184,6 +197,12 @@ void attentionBlockBackward(const LayerPass& p, const Batch& batch, const RopeTa
 }
 
 }  // namespace
+
+WantedRows::WantedRows(const std::vector<int32_t>& rows, int64_t n) : count(int64_t(rows.size())), at(rows.data()) {
+  bool all = count == n;
+  for (int64_t i = 0; all && i < n; ++i) all = rows[size_t(i)] == i;
+  if (all) at = nullptr;
+}
 
 Loan<float> forwardLayers(const Pass& pass, Loan<float> x, KeyView& keys, std::vector<SavedLayer>* saved) {
   for (size_t i = 0; i < pass.model.layers.size(); ++i) {

@@ -31,10 +31,14 @@ class KeyView {
   virtual void attend(int layer, float* qkv, float* att, float* lse) = 0;
 };
 
-/** Rows of the batch whose result is wanted: `count` of them, ascending. Those of the last layer are computed for no others. */
+/**
+ * Rows of the batch whose result is wanted, in any order; a row may be wanted several times. What follows the last layer's
+ * attention is computed for no others. `at` null: every row once, in order.
+ */
 struct WantedRows {
   int64_t count;
   const int32_t* at;
+  WantedRows(const std::vector<int32_t>& rows, int64_t n);
 };
 
 /** The rows of a pass: n of them, and the memory that they use. */

@@ -43,7 +43,7 @@ void SpanForward::run(const std::vector<Span>& spans, const PagePool& pool, Kern
     const Row& row = rows_[size_t(r)];
     embed(model_, row.span->token(row.position), x + r * width);
   }
-  const Pass pass{model_, arena_, n, {wanted, wanted_.data()}};
+  const Pass pass{model_, arena_, n, {wanted_, n}};
   const Loan<float> stream = forwardLayers(pass, std::move(x), *this, nullptr);
   const Loan<float> normed = finalNormed(pass, stream);
   hidden.assign(normed.data(), normed.data() + wanted * width);

@@ -33,7 +33,7 @@ class PackedKeys : public KeyView {
   const Batch& batch_;
 };
 
-Pass passOf(Trainer& t, const Batch& b) { return {*t.model, t.arena, b.n, {b.scored, b.scoredAt.data()}}; }
+Pass passOf(Trainer& t, const Batch& b) { return {*t.model, t.arena, b.n, {b.scoredAt, b.n}}; }
 
 }  // namespace
 

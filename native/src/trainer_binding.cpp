@@ -98,6 +98,15 @@ void checkAscending(const Argument& a, const std::vector<int32_t>& values) {
   }
 }
 
+/** Throws unless each parent is −1 or an earlier segment whose own parent is −1. */
+void checkParents(const Argument& a, const std::vector<int32_t>& parents) {
+  for (size_t s = 0; s < parents.size(); ++s) {
+    const int32_t parent = parents[s];
+    if (parent == -1 || (parent >= 0 && size_t(parent) < s && parents[size_t(parent)] == -1)) continue;
+    refuseRange(a, "-1 or an earlier segment without a parent", std::to_string(parent) + " at index " + std::to_string(s));
+  }
+}
+
 /**
  * The arrays are copied first: another thread could change those of JavaScript between check and use. Targets may be missing
  * where no log-prob is wanted; token 0 stands in their place.
@@ -109,6 +118,9 @@ Batch batchOf(const Napi::CallbackInfo& info, int64_t vocab) {
   batch.tokens = integersOf(tokens).copy();
   batch.starts = integersOf(starts).copy();
   batch.scoredAt = integersOf(scoredAt).copy();
+  const Argument parents(info, 11, "parents");
+  if (parents.isMissing()) batch.parents.assign(batch.starts.empty() ? 0 : batch.starts.size() - 1, -1);
+  else batch.parents = ofLength(parents, integersOf(parents), batch.starts.size() - 1).copy();
   if (targets.isMissing()) batch.targets.resize(batch.scoredAt.size());
   else batch.targets = ofLength(targets, integersOf(targets), batch.scoredAt.size()).copy();
   const int64_t n = static_cast<int64_t>(batch.tokens.size());
@@ -118,7 +130,7 @@ Batch batchOf(const Napi::CallbackInfo& info, int64_t vocab) {
     refuseRange(starts, "a list from 0 to the " + std::to_string(n) + " tokens",
                 std::to_string(batch.starts.size()) + " values");
   }
-  checkAscending(scoredAt, batch.scoredAt);
+  checkParents(parents, batch.parents);
   checkWithin(scoredAt, batch.scoredAt, 0, n - 1);
   checkWithin(targets, batch.targets, 0, vocab - 1);
   batch.finish();
@@ -158,8 +170,8 @@ Outputs outputsOf(const Napi::CallbackInfo& info, size_t first, const Trainer& t
 }
 
 /**
- * (handle, tokens, cuSeqlens, positions, targets, scale, keep, logProbs, entropy, logits, rows) → handle of what was kept.
- * targets and the outputs may be undefined.
+ * (handle, tokens, cuSeqlens, positions, targets, scale, keep, logProbs, entropy, logits, rows, parents) → handle of what was
+ * kept. targets, the outputs and parents may be undefined.
  */
 Napi::Value forward(const Napi::CallbackInfo& info) {
   const auto t = trainerAt(info);

@@ -24,7 +24,7 @@ export function randomOf(seed: number): () => number {
   };
 }
 
-export type ScoredBatch = Required<PackedBatch>;
+export type ScoredBatch = PackedBatch & { readonly targets_P: Int32Array };
 
 /** Sizes and features of a small decoder; all layers are alike but for their windows. */
 export interface Shape {

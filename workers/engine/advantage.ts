@@ -7,7 +7,7 @@ import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
 import { lrFactor } from '../../core/rl/lr-schedule.ts';
 import { miniBatches } from '../../core/rl/mini-batches.ts';
 import type { TrainerEngine } from '../../core/ports.ts';
-import type { AdvantageInput, AdvantageOutput } from '../../core/wire/jobs.ts';
+import type { AdvantageInput, AdvantageOutput, AlgorithmSettings } from '../../core/wire/jobs.ts';
 import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
 import { encodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
@@ -41,6 +41,7 @@ export async function advantage(
   return {
     tensors,
     oldLogProbs: batch.oldLogProbs_T === undefined ? 'on-policy' : 'stored',
+    ...(input.algorithm.layout && { layout: input.algorithm.layout }),
     learningRates: plan.steps.map(
       (_, s) => input.algorithm.schedule.lr * lrFactor(input.algorithm.schedule, input.before.optimizerSteps + s),
     ),
@@ -102,12 +103,29 @@ function planSteps(input: AdvantageInput, samples: readonly Sample[]): { steps: 
   );
   const micros: number[][] = [];
   const steps = minis.map(({ samples: members }) => {
-    const lengths = members.map((b) => at(samples, b).prompt.length + at(samples, b).response.length);
-    return packMicroBatches(lengths, algorithm.maxTokensPerMicroBatch).map(
-      (part) => micros.push(part.map((i) => at(members, i))) - 1,
-    );
+    const limit = algorithm.maxTokensPerMicroBatch;
+    const units = algorithm.layout === 'prefixTree' ? groupUnits(samples, members, limit) : members.map((b) => [b]);
+    const lengths = units.map((unit) => tokensOf(samples, unit));
+    return packMicroBatches(lengths, limit).map((part) => micros.push(part.flatMap((i) => at(units, i))) - 1);
   });
   return { steps, micros };
+}
+
+/** Groups of samples that share a prompt, cut where one with its prompt would exceed the token limit. */
+function groupUnits(samples: readonly Sample[], members: readonly number[], limit: number): number[][] {
+  const units: number[][] = [];
+  for (const b of members) {
+    const unit = units.at(-1);
+    const isSameGroup = unit !== undefined && at(samples, at(unit, 0)).draw === at(samples, b).draw;
+    if (isSameGroup && tokensOf(samples, [...unit, b]) <= limit) unit.push(b);
+    else units.push([b]);
+  }
+  return units;
+}
+
+/** Tokens of samples that share the prompt of the first one. */
+function tokensOf(samples: readonly Sample[], unit: readonly number[]): number {
+  return unit.reduce((sum, b) => sum + at(samples, b).response.length, at(samples, at(unit, 0)).prompt.length);
 }
 
 type Layout = Omit<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>;
@@ -158,19 +176,19 @@ async function addLogProbs(
     returns_T: new Float32Array(),
     rewards_S: new Float32Array(),
   };
-  const { temperature, useKlLoss } = input.algorithm.loss;
+  const { algorithm } = input;
   let old: LogProbs | undefined;
   let ref: LogProbs | undefined;
   if (steps > 1) {
     const policy = await host.policyAt(context, input.inputs.model, input.profile, input.parentState);
     old = timer.time('timing_s/old_log_prob', () =>
-      logProbs(policy.trainer, draft, temperature, 'old log-probs', context, true),
+      logProbs(policy.trainer, draft, algorithm, 'old log-probs', context, true),
     );
   }
-  if (useKlLoss) {
+  if (algorithm.loss.useKlLoss) {
     ref = await timer.timeAsync('timing_s/ref', async () => {
       const reference = await host.reference(context, input.inputs.reference ?? input.inputs.model, input.profile);
-      return logProbs(reference, draft, temperature, 'reference log-probs', context, false);
+      return logProbs(reference, draft, algorithm, 'reference log-probs', context, false);
     });
   }
   return {
@@ -192,7 +210,7 @@ interface LogProbs {
 function logProbs(
   trainer: TrainerEngine,
   batch: BatchTensors,
-  temperature: number,
+  { loss: { temperature }, layout: batchLayout }: AlgorithmSettings,
   note: string,
   context: JobContext,
   entropy: boolean,
@@ -207,7 +225,7 @@ function logProbs(
       .filter((b) => !seen.has(b));
     samples.forEach((b) => seen.add(b));
     if (samples.length === 0) continue;
-    const micro = cutMicroBatch(batch, samples);
+    const micro = cutMicroBatch(batch, samples, batchLayout);
     const {
       outputs: { logProbs: logProbs_P, entropy: entropy_P },
     } = trainer.forward(micro.packed, {

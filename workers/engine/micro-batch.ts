@@ -1,39 +1,102 @@
 /** Cuts the samples of one micro-batch out of a batch, packed one after the other. */
 import { at } from '../../core/at.ts';
 import type { PackedBatch } from '../../core/ports.ts';
+import type { BatchLayout } from '../../core/records/schema.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 
 export interface MicroBatch {
-  readonly packed: PackedBatch;
+  readonly packed: PackedBatch & { readonly targets_P: Int32Array };
   /** For each scored position, its index t in the batch's [T] arrays. */
   readonly tokens_P: Int32Array;
   /** Rows of the scored tokens by sample, for losses that depend on whole sequences. */
   readonly rowOffsets_S1: Int32Array;
 }
 
-/** `samples`: sample indices in packed order. A scored token is predicted at the position before it. */
-export function cutMicroBatch(batch: BatchTensors, samples: Int32Array): MicroBatch {
-  const lengths = Array.from(samples, (b) => span(batch.offsets_S1, b));
-  const scoredLengths = Array.from(samples, (b) => span(batch.scoredOffsets_S1, b));
-  const cuSeqlens = prefixSums(lengths);
-  const rowOffsets_S1 = prefixSums(scoredLengths);
-  const tokens_N = new Int32Array(at(cuSeqlens, -1));
+/**
+ * `samples`: sample indices in packed order. A scored token is predicted at the position before it. In the layout
+ * `prefixTree` neighbours with the same prompt share one copy of it: a sequence of its own, which their responses continue.
+ */
+export function cutMicroBatch(
+  batch: BatchTensors,
+  samples: Int32Array,
+  layout: BatchLayout | undefined = 'flat',
+): MicroBatch {
+  const pack = new Packing(samples.reduce((tokens, b) => tokens + span(batch.offsets_S1, b), 0));
+  const rowOffsets_S1 = prefixSums(Array.from(samples, (b) => span(batch.scoredOffsets_S1, b)));
   const positions_P = new Int32Array(at(rowOffsets_S1, -1));
   const targets_P = new Int32Array(positions_P.length);
   const tokens_P = new Int32Array(positions_P.length);
+  let shared: Shared | undefined;
   samples.forEach((b, i) => {
-    const start = at(batch.offsets_S1, b);
-    const packedStart = at(cuSeqlens, i);
-    tokens_N.set(batch.tokens_N.subarray(start, at(batch.offsets_S1, b + 1)), packedStart);
+    const [start, end] = [at(batch.offsets_S1, b), at(batch.offsets_S1, b + 1)];
+    let positionOf: (token: number) => number;
+    if (layout === 'prefixTree') {
+      const prompt = batch.tokens_N.subarray(start, start + promptLength(batch, b));
+      if (shared === undefined || !isEqual(shared.prompt, prompt)) shared = { prompt, ...pack.add(prompt, -1) };
+      positionOf = pack.addResponse(batch.tokens_N.subarray(start + prompt.length, end), shared);
+    } else {
+      const own = pack.add(batch.tokens_N.subarray(start, end), -1);
+      positionOf = (token) => own.start + token;
+    }
     let p = at(rowOffsets_S1, i);
     for (let t = at(batch.scoredOffsets_S1, b); t < at(batch.scoredOffsets_S1, b + 1); t++, p++) {
       const scored = at(batch.scored_T, t);
-      positions_P[p] = packedStart + (scored - start) - 1;
+      positions_P[p] = positionOf(scored - start - 1);
       targets_P[p] = at(batch.tokens_N, scored);
       tokens_P[p] = t;
     }
   });
-  return { packed: { tokens_N, cuSeqlens, positions_P, targets_P }, tokens_P, rowOffsets_S1 };
+  return { packed: { ...pack.sequences(), positions_P, targets_P }, tokens_P, rowOffsets_S1 };
+}
+
+/** A prompt in a packed batch: the index of its sequence, and where it starts. */
+interface Shared {
+  readonly prompt: Int32Array;
+  readonly index: number;
+  readonly start: number;
+}
+
+/** Sequences side by side. */
+class Packing {
+  readonly #tokens_N: Int32Array;
+  readonly #cuSeqlens = [0];
+  readonly #parents_S: number[] = [];
+
+  /** `most`: tokens of all sequences, or more. */
+  constructor(most: number) {
+    this.#tokens_N = new Int32Array(most);
+  }
+
+  add(tokens: Int32Array, parent: number): { readonly index: number; readonly start: number } {
+    const start = at(this.#cuSeqlens, -1);
+    this.#tokens_N.set(tokens, start);
+    this.#cuSeqlens.push(start + tokens.length);
+    return { index: this.#parents_S.push(parent) - 1, start };
+  }
+
+  /** Returns where a token of prompt and response lies, by its index in both together. */
+  addResponse(response: Int32Array, { prompt, index, start }: Shared): (token: number) => number {
+    const own = response.length === 0 ? undefined : this.add(response, index);
+    return (token) => (own === undefined || token < prompt.length ? start + token : own.start + token - prompt.length);
+  }
+
+  sequences(): Pick<PackedBatch, 'tokens_N' | 'cuSeqlens' | 'parents_S'> {
+    const cuSeqlens = Int32Array.from(this.#cuSeqlens);
+    const tokens_N = this.#tokens_N.slice(0, at(cuSeqlens, -1));
+    const isFlat = this.#parents_S.every((parent) => parent < 0);
+    return { tokens_N, cuSeqlens, ...(!isFlat && { parents_S: Int32Array.from(this.#parents_S) }) };
+  }
+}
+
+/** Tokens before the first response token. */
+function promptLength(batch: BatchTensors, b: number): number {
+  const first = at(batch.scoredOffsets_S1, b);
+  const start = at(batch.offsets_S1, b);
+  return span(batch.scoredOffsets_S1, b) === 0 ? span(batch.offsets_S1, b) : at(batch.scored_T, first) - start;
+}
+
+function isEqual(a: Int32Array, b: Int32Array): boolean {
+  return a.length === b.length && a.every((token, i) => token === b[i]);
 }
 
 /** The values of a [T] array at the micro-batch's tokens. */

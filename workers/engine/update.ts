@@ -72,7 +72,7 @@ function accumulate(
   const entropy = record.loss.kind === 'policy' && (record.loss.entropyCoeff !== 0 || isOwnForward(record));
   let finite = true;
   for (const samples of micros) {
-    const micro = cutMicroBatch(batch, samples);
+    const micro = cutMicroBatch(batch, samples, record.layout);
     const forward = trainer.forward(micro.packed, {
       temperature: record.loss.temperature,
       wants: entropy ? ['logProbs', 'entropy'] : ['logProbs'],

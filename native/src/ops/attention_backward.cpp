@@ -1,4 +1,5 @@
-// Backward of attention, one key head of one sequence at a time (one thread owns it, so sums have one order). Per block of
+// Backward of attention, one key head of one tree of segments at a time (one thread owns it, so sums have one order): first the
+// segment at the root, then those that continue it, whose gradients of shared keys and values add up. Per block of
 // queries: S = QKᵀ and P = exp(S·scale − lse) again, dP = dO·Vᵀ, dS = P∘(dP − rowsum(dO∘O))·scale; dQ = dS·K, dK += dSᵀ·Q, dV += Pᵀ·dO.
 #include <algorithm>
 #include <cstring>
@@ -11,22 +12,32 @@ namespace {
 
 constexpr int64_t kQueries = 48;
 
-/** Scratch of one thread, for sequences up to `longest`. */
+/** Scratch of one thread, for sequences up to `longest`. Rows are those of a path: the parent's positions, then the segment's. */
 struct Scratch {
-  float *kPanels, *vPanels, *dk, *dv, *s, *dp;
+  float *kRows, *vRows, *kPanels, *vPanels, *dk, *dv, *s, *dp;
   static int64_t padded(int64_t longest) { return (longest + kPanel - 1) / kPanel * kPanel; }
-  static int64_t floats(int64_t hd, int64_t longest) { return padded(longest) * (4 * hd + 2 * kQueries); }
+  static int64_t floats(int64_t hd, int64_t longest) { return padded(longest) * (6 * hd + 2 * kQueries); }
   Scratch(float* at, int64_t hd, int64_t longest) {
     const int64_t n = padded(longest);
-    kPanels = at, vPanels = kPanels + n * hd, dk = vPanels + n * hd, dv = dk + n * hd, s = dv + n * hd,
-    dp = s + kQueries * n;
+    kRows = at, vRows = kRows + n * hd, kPanels = vRows + n * hd, vPanels = kPanels + n * hd, dk = vPanels + n * hd,
+    dv = dk + n * hd, s = dv + n * hd, dp = s + kQueries * n;
   }
 };
 
-struct KeyHead {  // One key head of one sequence
+struct Rows {
+  const float *qk, *qkv, *out, *lse, *dOut;
+  float* dqkv;
+  int64_t ldk, ldv, ldo;
+};
+
+/** One key head of one segment. Position p lies in row `virtualStart` + p of the batch, for p from `before` on. */
+struct KeyHead {
   const Attention& c;
-  int64_t length, ldk, ldv;
-  const float *k, *v;  // [length], leading dimensions ldk, ldv
+  const Rows& rows;
+  const Scratch& x;
+  int64_t kvHead, before, end, virtualStart;
+
+  int64_t row(int64_t position) const { return virtualStart + position; }
 };
 
 void product(int64_t m, int64_t n, int64_t k, const float* a, int64_t aRow, int64_t aK, const float* b, int64_t bPanel,
@@ -35,58 +46,98 @@ void product(int64_t m, int64_t n, int64_t k, const float* a, int64_t aRow, int6
 }
 
 /** One block of queries [from, to) of one query head. */
-void queryBlock(const KeyHead& h, const Scratch& x, int64_t from, int64_t to, const float* q, const float* dOut,
-                const float* out, const float* lse, float* dq) {
-  const int64_t hd = h.c.headDim, m = to - from, ldo = h.c.queryWidth(), ldd = h.ldv;
-  const int64_t first = (h.c.window > 0 && from + 1 > h.c.window ? from + 1 - h.c.window : 0) / kPanel * kPanel,
-                keys = to - first;
+void queryBlock(const KeyHead& h, int64_t head, int64_t from, int64_t to) {
+  const Rows& r = h.rows;
+  const Scratch& x = h.x;
+  const int64_t hd = h.c.headDim, m = to - from, window = h.c.window;
+  const float* q = r.qk + h.row(from) * r.ldk + head * hd;
+  const float* dOut = r.dOut + h.row(from) * r.ldo + head * hd;
+  const int64_t first = (window > 0 && from + 1 > window ? from + 1 - window : 0) / kPanel * kPanel, keys = to - first;
   const int64_t lds = (keys + kPanel - 1) / kPanel * kPanel;
-  product(m, keys, hd, q + from * h.ldk, h.ldk, 1, x.kPanels + first * hd, hd * kPanel, kPanel, x.s, lds, false);
-  product(m, keys, hd, dOut + from * ldo, ldo, 1, x.vPanels + first * hd, hd * kPanel, kPanel, x.dp, lds, false);
+  product(m, keys, hd, q, r.ldk, 1, x.kPanels + first * hd, hd * kPanel, kPanel, x.s, lds, false);
+  product(m, keys, hd, dOut, r.ldo, 1, x.vPanels + first * hd, hd * kPanel, kPanel, x.dp, lds, false);
   for (int64_t i = 0; i < m; ++i) {
-    const int64_t p = from + i, begin = h.c.window > 0 && p + 1 > h.c.window ? p + 1 - h.c.window : 0;
-    const float delta = kernels().dot(dOut + p * ldo, out + p * ldo, hd);
+    const int64_t p = from + i, begin = window > 0 && p + 1 > window ? p + 1 - window : 0;
+    const float delta = kernels().dot(dOut + i * r.ldo, r.out + h.row(p) * r.ldo + head * hd, hd);
     kernels().attentionGrad(x.s + i * lds, x.dp + i * lds, keys, begin - first, p + 1 - first, h.c.scale, h.c.softcap,
-                            lse[p * h.c.heads], delta);
+                            r.lse[h.row(p) * h.c.heads + head], delta);
   }
-  product(m, hd, keys, x.dp, lds, 1, h.k + first * h.ldk, kPanel, h.ldk, dq + from * ldd, ldd, false);
-  product(keys, hd, m, x.dp, 1, lds, q + from * h.ldk, kPanel, h.ldk, x.dk + first * hd, hd, true);
-  product(keys, hd, m, x.s, 1, lds, dOut + from * ldo, kPanel, ldo, x.dv + first * hd, hd, true);
+  product(m, hd, keys, x.dp, lds, 1, x.kRows + first * hd, kPanel, hd, r.dqkv + h.row(from) * r.ldv + head * hd, r.ldv,
+          false);
+  product(keys, hd, m, x.dp, 1, lds, q, kPanel, r.ldk, x.dk + first * hd, hd, true);
+  product(keys, hd, m, x.s, 1, lds, dOut, kPanel, r.ldo, x.dv + first * hd, hd, true);
 }
+
+/** The segment's keys and values go behind those of its parent; panels are made from the page of its first position on. */
+void loadKeys(const KeyHead& h) {
+  const Rows& r = h.rows;
+  const Scratch& x = h.x;
+  const int64_t hd = h.c.headDim, column = h.c.queryWidth() + h.kvHead * hd, length = h.end - h.before;
+  for (int64_t p = h.before; p < h.end; ++p) {
+    std::memcpy(x.kRows + p * hd, r.qk + h.row(p) * r.ldk + column, hd * sizeof(float));
+    std::memcpy(x.vRows + p * hd, r.qkv + h.row(p) * r.ldv + column + h.c.kvWidth(), hd * sizeof(float));
+  }
+  const int64_t page = h.before / kPanel * kPanel;
+  kernels().packColumns(x.kRows + page * hd, hd, hd, h.end - page, x.kPanels + page * hd);
+  kernels().packColumns(x.vRows + page * hd, hd, hd, h.end - page, x.vPanels + page * hd);
+  std::memset(x.dk + h.before * hd, 0, length * hd * sizeof(float));
+  std::memset(x.dv + h.before * hd, 0, length * hd * sizeof(float));
+}
+
+void queriesBackward(const KeyHead& h) {
+  for (int g = 0; g < h.c.group(); ++g) {
+    for (int64_t from = h.before; from < h.end; from += kQueries)
+      queryBlock(h, h.kvHead * h.c.group() + g, from, std::min(h.end, from + kQueries));
+  }
+}
+
+void storeKeyGradients(const KeyHead& h) {
+  const int64_t hd = h.c.headDim;
+  for (int64_t p = h.before; p < h.end; ++p) {
+    float* row = h.rows.dqkv + h.row(p) * h.rows.ldv + h.c.queryWidth() + h.kvHead * hd;
+    std::memcpy(row, h.x.dk + p * hd, hd * sizeof(float));
+    std::memcpy(row + h.c.kvWidth(), h.x.dv + p * hd, hd * sizeof(float));
+  }
+}
+
+/** Segments that continue each segment, and the segments that continue none. */
+struct Trees {
+  std::vector<std::vector<int64_t>> children;
+  std::vector<int64_t> roots;
+  explicit Trees(const Batch& b) : children(size_t(b.segments)) {
+    for (int64_t s = 0; s < b.segments; ++s) {
+      if (b.parents[s] < 0) roots.push_back(s);
+      else children[size_t(b.parents[s])].push_back(s);
+    }
+  }
+};
 
 }  // namespace
 
 void attentionBackward(const Attention& c, Arena& arena, const Batch& b, const float* qk, const float* qkv,
                        const float* out, const float* lse, const float* dOut, float* dqkv) {
-  const int group = c.group();
-  const int64_t hd = c.headDim, ldk = c.queryWidth() + c.kvWidth(), ldv = ldk + c.kvWidth();
-  const int64_t scratchFloats = Scratch::floats(hd, b.longest);
+  const int64_t ldk = c.queryWidth() + c.kvWidth();
+  const Rows rows{qk, qkv, out, lse, dOut, dqkv, ldk, ldk + c.kvWidth(), c.queryWidth()};
+  const Trees trees(b);
+  const int64_t scratchFloats = Scratch::floats(c.headDim, b.longest);
   Loan<float> scratch(arena, teamSize() * scratchFloats);
-  shareOut(b.sequences * c.kvHeads, 1, [&](int64_t item, int worker) {
-    const int64_t s = item / c.kvHeads, kvHead = item % c.kvHeads, start = b.starts[s], length = b.length(s);
-    const Scratch x(scratch + worker * scratchFloats, hd, b.longest);
-    const KeyHead h{c,
-                 length,
-                 ldk,
-                 ldv,
-                 qk + start * ldk + c.queryWidth() + kvHead * hd,
-                 qkv + start * ldv + ldk + kvHead * hd};
-    kernels().packColumns(h.k, ldk, hd, length, x.kPanels);
-    kernels().packColumns(h.v, ldv, hd, length, x.vPanels);
-    std::memset(x.dk, 0, length * hd * sizeof(float));
-    std::memset(x.dv, 0, length * hd * sizeof(float));
-    for (int g = 0; g < group; ++g) {
-      const int64_t head = kvHead * group + g, row = start * c.queryWidth() + head * hd;
-      for (int64_t from = 0; from < length; from += kQueries) {
-        queryBlock(h, x, from, std::min(length, from + kQueries), qk + start * ldk + head * hd, dOut + row, out + row,
-                   lse + start * c.heads + head, dqkv + start * ldv + head * hd);
-      }
+  shareOut(static_cast<int64_t>(trees.roots.size()) * c.kvHeads, 1, [&](int64_t item, int worker) {
+    const Scratch x(scratch + worker * scratchFloats, c.headDim, b.longest);
+    const auto keyHead = [&](int64_t s) {
+      const int64_t before = b.offset(s);
+      return KeyHead{c, rows, x, item % c.kvHeads, before, before + b.length(s), b.starts[s] - before};
+    };
+    const int64_t root = trees.roots[size_t(item / c.kvHeads)];
+    const KeyHead head = keyHead(root);
+    loadKeys(head);
+    queriesBackward(head);
+    for (const int64_t child : trees.children[size_t(root)]) {
+      const KeyHead continued = keyHead(child);
+      loadKeys(continued);
+      queriesBackward(continued);
+      storeKeyGradients(continued);
     }
-    for (int64_t t = 0; t < length; ++t) {
-      float* row = dqkv + (start + t) * ldv + c.queryWidth() + kvHead * hd;
-      std::memcpy(row, x.dk + t * hd, hd * sizeof(float));
-      std::memcpy(row + c.kvWidth(), x.dv + t * hd, hd * sizeof(float));
-    }
+    storeKeyGradients(head);
   });
 }
 
