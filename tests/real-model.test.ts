@@ -114,7 +114,11 @@ function differences(
 ): { readonly logProb: Spread; readonly entropy: Spread } {
   const got = cases.map(({ prompt_ids, answer_ids }) => {
     const ids = [...prompt_ids, ...answer_ids];
-    return trainer.forward(oneSequence(ids, 0, ids.length), { temperature: 1, wants: ['logProbs', 'entropy'], keep: false });
+    return trainer.forward(oneSequence(ids, 0, ids.length), {
+      temperature: 1,
+      wants: ['logProbs', 'entropy'],
+      keep: false,
+    });
   });
   const logProb = got.map(({ outputs }) => outputs.logProbs.subarray(0, -1));
   return {
@@ -178,7 +182,10 @@ function sumOfAnswers(trainer: NativeTrainer, { log_probs: cases }: Expected): n
   let sum = 0;
   for (const { prompt_ids, answer_ids } of cases.slice(0, 2)) {
     const ids = [...prompt_ids, ...answer_ids];
-    const { handle, outputs: { logProbs: logProbs_P } } = trainer.forward(oneSequence(ids, prompt_ids.length - 1), {
+    const {
+      handle,
+      outputs: { logProbs: logProbs_P },
+    } = trainer.forward(oneSequence(ids, prompt_ids.length - 1), {
       temperature: 1,
       wants: ['logProbs'],
       keep: true,

@@ -50,9 +50,8 @@ void copyRows(float* to, const float* from, int64_t n, int64_t width) {
 /** The rows that go on, side by side. */
 Loan<float> gathered(const LayerPass& p, const float* x, int64_t width) {
   Loan<float> some = p.rows(p.after, width);
-  forEachRow(p.after, [&](int64_t i) {
-    std::memcpy(some + i * width, x + p.pass.wanted.at[i] * width, width * sizeof(float));
-  });
+  forEachRow(p.after,
+             [&](int64_t i) { std::memcpy(some + i * width, x + p.pass.wanted.at[i] * width, width * sizeof(float)); });
   return some;
 }
 

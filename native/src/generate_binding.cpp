@@ -42,9 +42,10 @@ std::vector<int> tokensOf(const Argument& a, int64_t vocab) {
 Napi::Value open(const Napi::CallbackInfo& info) {
   const Argument trainer(info, 0, "trainer");
   const std::shared_ptr<Model> model = modelOf(trainer);
-  if (model->head.kind != HeadKind::tokens) refuseRange(trainer, "a model with a head of tokens", "one with another head");
-  auto generator = std::make_unique<Generator>(model, count(info, 1, "maxSeqs"),
-                                               count(info, 2, "maxModelLen"), count(info, 3, "kvPages"));
+  if (model->head.kind != HeadKind::tokens)
+    refuseRange(trainer, "a model with a head of tokens", "one with another head");
+  auto generator = std::make_unique<Generator>(model, count(info, 1, "maxSeqs"), count(info, 2, "maxModelLen"),
+                                               count(info, 3, "kvPages"));
   auto handle = Handle::New(info.Env(), new std::unique_ptr<Generator>(std::move(generator)),
                             [](Napi::Env, std::unique_ptr<Generator>* data) { delete data; });
   handle.TypeTag(&kTag);

@@ -33,7 +33,8 @@ std::vector<Argument> elementsOf(const Argument& a) {
   if (array.Length() > kLongestList)
     refuseRange(a, "of at most " + std::to_string(kLongestList) + " elements", std::to_string(array.Length()));
   std::vector<Argument> elements;
-  for (uint32_t i = 0; i < array.Length(); ++i) elements.emplace_back(array.Get(i), a.name + "[" + std::to_string(i) + "]");
+  for (uint32_t i = 0; i < array.Length(); ++i)
+    elements.emplace_back(array.Get(i), a.name + "[" + std::to_string(i) + "]");
   return elements;
 }
 

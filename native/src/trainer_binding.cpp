@@ -103,7 +103,8 @@ void checkParents(const Argument& a, const std::vector<int32_t>& parents) {
   for (size_t s = 0; s < parents.size(); ++s) {
     const int32_t parent = parents[s];
     if (parent == -1 || (parent >= 0 && size_t(parent) < s && parents[size_t(parent)] == -1)) continue;
-    refuseRange(a, "-1 or an earlier segment without a parent", std::to_string(parent) + " at index " + std::to_string(s));
+    refuseRange(a, "-1 or an earlier segment without a parent",
+                std::to_string(parent) + " at index " + std::to_string(s));
   }
 }
 

@@ -9,9 +9,8 @@ namespace petrel {
 inline void gateForward(const GatedUnit& unit, const float* gateUp, int64_t n, float* y) {
   const auto kernel = unit.activation == Activation::silu ? kernels().swiglu : kernels().geglu;
   const int64_t width = unit.width;
-  forEachRow(n, [&](int64_t i) {
-    kernel(gateUp + i * 2 * width, gateUp + i * 2 * width + width, width, y + i * width);
-  });
+  forEachRow(n,
+             [&](int64_t i) { kernel(gateUp + i * 2 * width, gateUp + i * 2 * width + width, width, y + i * width); });
 }
 
 /** Turns gateUp into its gradient, in place, given dy[n][width]; writes the forward's y too. */

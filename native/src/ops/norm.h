@@ -26,8 +26,7 @@ inline void normBackward(const Model& model, Arena& arena, const Norm& norm, con
   const float* w = model.at(norm.weight);
   sumOverRows(n, width, partials, grads + norm.weight, [&](int64_t i, float* partial) {
     const float* row = x + i * width;
-    const float rstd =
-        1.0f / __builtin_sqrtf(kernels().dot(row, row, width) / static_cast<float>(width) + norm.eps);
+    const float rstd = 1.0f / __builtin_sqrtf(kernels().dot(row, row, width) / static_cast<float>(width) + norm.eps);
     kernels().rmsNormBackward(row, w, norm.offset, rstd, dy + i * width, width, dx + i * width, partial);
   });
 }
