@@ -58,6 +58,8 @@ export interface NativeFunctions {
   convertFp16(src: Uint8Array, dst: Float32Array): void;
   roundFp16(src: Float32Array): Uint16Array;
   mapFile(path: string): Uint8Array;
+  /** SHA-256 of each block into digests; false, with nothing done, where the processor has no instructions for it. */
+  sha256Blocks(src: Float32Array, blockBytes: number, threads: number, digests: Uint8Array): boolean;
   adamw(
     params: Float32Array,
     grads: Float32Array,

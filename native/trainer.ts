@@ -14,6 +14,7 @@ import type {
 } from '../core/ports.ts';
 import { outputsOfHead } from '../core/ports.ts';
 import { native, rememberHandle, type NativeHandle } from './binding.ts';
+import { blockDigests } from './block-digests.ts';
 import { check, checkBatch, checkForward, checkOptions, checkSpec } from './validate.ts';
 
 /** Options of a model. `trainable: false` leaves out gradients and moments (a reference model). */
@@ -134,6 +135,10 @@ export class NativeTrainer implements TrainerEngine {
 
   zeroGrads(): void {
     this.grads.fill(0);
+  }
+
+  blockDigests(part: 'weights' | 'm' | 'v', blockBytes: number): Uint8Array {
+    return blockDigests(this[part], blockBytes, this.options.threads);
   }
 
   /** Bytes of memory mapped for activations so far. */

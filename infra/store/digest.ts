@@ -65,7 +65,7 @@ export class TreeDigest {
   constructor(bytes: number, onBlock?: () => void) {
     this.#bytes = bytes;
     this.#onBlock = onBlock;
-    this.#root = createHash('sha256').update(`petrel tree 1 ${bytes}\n`);
+    this.#root = createHash('sha256').update(treeHeader(bytes));
   }
 
   /** Adds values, or their bytes cut at any place. */
@@ -95,6 +95,13 @@ export class TreeDigest {
     this.#onBlock?.();
   }
 }
+
+/** Root of an array of so many bytes from the digests of its blocks, one after the other. */
+export function treeRoot(bytes: number, leaves: Uint8Array): Digest {
+  return createHash('sha256').update(treeHeader(bytes)).update(leaves).digest('hex');
+}
+
+const treeHeader = (bytes: number): string => `petrel tree 1 ${bytes}\n`;
 
 /** The parts of a trainer's state that decide its digest. */
 export interface StateParts {

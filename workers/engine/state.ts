@@ -4,7 +4,7 @@
  */
 import type { TrainerEngine } from '../../core/ports.ts';
 import type { Digest } from '../../core/ids.ts';
-import { stateDigests } from '../../infra/store/digest.ts';
+import { blockBytes, stateDigestsOf, treeRoot } from '../../infra/store/digest.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
 
 export class PolicyState {
@@ -26,10 +26,14 @@ export class PolicyState {
     this.#tag = undefined;
   }
 
-  /** Hashes the whole state and marks it clean. `onBlock` shows progress. */
-  seal(onBlock: () => void): StateDigests {
-    const { weights, m, v, steps } = this.trainer;
-    this.#tag = stateDigests({ weights, m, v, steps }, onBlock);
+  /** Hashes the whole state and marks it clean. `onPart` shows progress. */
+  seal(onPart: () => void): StateDigests {
+    const root = (part: 'weights' | 'm' | 'v') => {
+      const leaves = this.trainer.blockDigests(part, blockBytes);
+      onPart();
+      return treeRoot(this.trainer[part].byteLength, leaves);
+    };
+    this.#tag = stateDigestsOf({ weights: root('weights'), m: root('m'), v: root('v') }, this.trainer.steps);
     return this.#tag;
   }
 
