@@ -24,6 +24,16 @@ const qwen2 = { ...llama, architectures: ['Qwen2ForCausalLM'], model_type: 'qwen
 const qwen3 = { ...llama, architectures: ['Qwen3ForCausalLM'], model_type: 'qwen3', head_dim: 16 };
 const mistral = { ...llama, architectures: ['MistralForCausalLM'], model_type: 'mistral' };
 const gemma2 = { ...llama, architectures: ['Gemma2ForCausalLM'], model_type: 'gemma2', head_dim: 16 };
+/** What a file may leave out is left out: num_key_value_heads, max_position_embeddings, rms_norm_eps, hidden_act. */
+const phi3 = {
+  architectures: ['Phi3ForCausalLM'],
+  model_type: 'phi3',
+  hidden_size: 48,
+  num_hidden_layers: 2,
+  num_attention_heads: 6,
+  intermediate_size: 37,
+  vocab_size: 96,
+};
 const llama3Rope = {
   rope_type: 'llama3',
   factor: 8,
@@ -58,6 +68,13 @@ describe('readDecoderSpec', () => {
     const { head_dim: __, ...gemma } = gemma2;
     expect(mixerOf(gemma)).toMatchObject({ headDim: 256, softcap: 50, scale: 1 / 16 });
     expect(readDecoderSpec(gemma2).head).toMatchObject({ softcap: 30 });
+    expect(mixerOf(phi3)).toMatchObject({ heads: 6, kvHeads: 6, headDim: 8, window: 0, softcap: 0, scale: 8 ** -0.5 });
+    expect(mixerOf({ ...phi3, num_key_value_heads: null }).kvHeads).toBe(6);
+    expect(mixerOf({ ...phi3, num_key_value_heads: 3, head_dim: 24 })).toMatchObject({ kvHeads: 3, headDim: 24 });
+    expect(biasesOf(phi3)).toEqual([]);
+    expect(isTied(readDecoderSpec(phi3))).toBe(false);
+    expect(isTied(readDecoderSpec({ ...phi3, tie_word_embeddings: true }))).toBe(true);
+    expect(readDecoderSpec(phi3)).toMatchObject({ maxPositions: 4096, finalNorm: { eps: 1e-5, offset: 0 } });
   });
 
   it('puts biases where each family has them', () => {
@@ -78,6 +95,9 @@ describe('readDecoderSpec', () => {
     expect(windowsOf({ ...mistral, sliding_window: null })).toEqual([0, 0]);
     expect(windowsOf(mistral)).toEqual([4096, 4096]);
     expect(windowsOf({ ...gemma2, sliding_window: 6 })).toEqual([6, 0]);
+    expect(windowsOf({ ...phi3, sliding_window: 2047 })).toEqual([2047, 2047]);
+    expect(windowsOf({ ...phi3, sliding_window: null })).toEqual([0, 0]);
+    expect(windowsOf(phi3)).toEqual([0, 0]);
   });
 
   it('reads null as off where absent is a default', () => {
@@ -111,6 +131,39 @@ describe('readDecoderSpec', () => {
     expect(scaled[1]).toBeCloseTo(((1 - smooth) * 0.1) / 8 + smooth * 0.1, 14);
   });
 
+  it('turns only the leading dimensions of a head with partial_rotary_factor', () => {
+    const plain = mixerOf({ ...phi3, head_dim: 16 }).rope;
+    expect(plain).toEqual(Array.from({ length: 8 }, (_, i) => expect.closeTo(10_000 ** (-i / 8), 15)));
+    expect(mixerOf({ ...phi3, head_dim: 16, rope_scaling: null, partial_rotary_factor: 1 }).rope).toEqual(plain);
+    const six = Array.from({ length: 6 }, (_, i) => expect.closeTo(500 ** (-i / 6), 15));
+    const partial = { ...phi3, head_dim: 16, rope_theta: 500, partial_rotary_factor: 0.75 };
+    expect(mixerOf(partial)).toMatchObject({ headDim: 16, scale: 1 / 4, rope: six });
+    const v5 = { rope_type: 'default', rope_theta: 500, partial_rotary_factor: 0.75 };
+    expect(mixerOf({ ...phi3, head_dim: 16, rope_parameters: v5 }).rope).toEqual(six);
+  });
+
+  it.each([
+    [
+      { rope_scaling: { type: 'longrope', short_factor: [1], long_factor: [4] } },
+      /"longrope" is not supported; supported/,
+    ],
+    [
+      { rope_scaling: { type: 'su', short_factor: [1], long_factor: [4] } },
+      /"su" is not supported; supported: default/,
+    ],
+    [{ rope_parameters: { rope_type: 'longrope', rope_theta: 1e4 } }, /"longrope" is not supported/],
+    [{ partial_rotary_factor: 0.4 }, /partial_rotary_factor 0.4.*an even number of the 8 dimensions/],
+    [{ partial_rotary_factor: 0.1 }, /partial_rotary_factor 0.1/],
+    [{ partial_rotary_factor: 1.5 }, /partial_rotary_factor 1.5/],
+    [{ partial_rotary_factor: '0.5' }, /partial_rotary_factor "0.5"/],
+    [{ hidden_act: 'gelu' }, /hidden_act.*gelu.*supported: silu/],
+    [{ sliding_window: 0 }, /sliding_window must be/],
+    [{ model_type: 'phi3small' }, /phi3small.*expected "phi3"/],
+  ])('refuses %j of phi3 by name', (change, message) => {
+    expect(() => readDecoderSpec({ ...phi3, ...change })).toThrow(InvalidInputError);
+    expect(() => readDecoderSpec({ ...phi3, ...change })).toThrow(message);
+  });
+
   it.each([
     [
       { architectures: ['GemmaForCausalLM'] },
@@ -122,6 +175,7 @@ describe('readDecoderSpec', () => {
     [{ torch_dtype: 'float8_e4m3fn' }, /float8_e4m3fn.*supported: float32, bfloat16, float16/],
     [{ rope_scaling: { rope_type: 'yarn', factor: 2 } }, /yarn.*supported: default, linear, llama3/],
     [{ rope_scaling: { type: 'linear' } }, /factor.*found nothing/],
+    [{ partial_rotary_factor: 0.5 }, /partial_rotary_factor 0.5 is not supported; supported: 1/],
     [{ quantization_config: { bits: 4 } }, /quanti[sz]/],
     [{ hidden_size: '32' }, /hidden_size must be an integer from 1 to 1048576, found "32"/],
     [{ num_hidden_layers: 2147483648 }, /num_hidden_layers must be an integer from 1 to 10000, found 2147483648/],
@@ -161,6 +215,21 @@ describe('the tensors of a decoder', () => {
     const bias = readDecoderSpec(qwen2).tensors.find(({ name }) => name.endsWith('0.self_attn.k_proj.bias'));
     expect(bias?.shape).toEqual([16]);
     expect(namesOf(llama)).toContain('lm_head.weight');
+  });
+
+  it('of phi3 are one for q, k and v and one for gate and up', () => {
+    const { tensors } = readDecoderSpec({ ...phi3, num_hidden_layers: 1, num_key_value_heads: 3, head_dim: 24 });
+    expect(tensors).toEqual([
+      { name: 'lm_head.weight', shape: [96, 48] },
+      { name: 'model.embed_tokens.weight', shape: [96, 48] },
+      { name: 'model.layers.0.input_layernorm.weight', shape: [48] },
+      { name: 'model.layers.0.mlp.down_proj.weight', shape: [48, 37] },
+      { name: 'model.layers.0.mlp.gate_up_proj.weight', shape: [74, 48] },
+      { name: 'model.layers.0.post_attention_layernorm.weight', shape: [48] },
+      { name: 'model.layers.0.self_attn.o_proj.weight', shape: [48, 144] },
+      { name: 'model.layers.0.self_attn.qkv_proj.weight', shape: [(6 + 2 * 3) * 24, 48] },
+      { name: 'model.norm.weight', shape: [48] },
+    ]);
   });
 });
 

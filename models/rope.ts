@@ -8,14 +8,24 @@ import { Fields, isObject, show } from './fields.ts';
 
 export const supportedRopeTypes = ['default', 'linear', 'llama3'] as const;
 
-/** headDim / 2 inverse frequencies, scaling applied. */
-export function ropeInverseFrequencies(config: Fields, headDim: number, maxPositions: number): number[] {
+/**
+ * headDim / 2 inverse frequencies, scaling applied. `mayTurnFewer`: the family reads `partial_rotary_factor`, so that only
+ * the leading dimensions of a head turn and the list is shorter.
+ */
+export function ropeInverseFrequencies(
+  config: Fields,
+  headDim: number,
+  maxPositions: number,
+  mayTurnFewer = false,
+): number[] {
   const rope = new Fields(ropeSettings(config), `${config.where}: rope`);
   const theta = rope.positive('rope_theta', config.positive('rope_theta', 10_000));
   const partial = rope.get('partial_rotary_factor') ?? config.get('partial_rotary_factor') ?? 1;
-  if (partial !== 1) throw unsupported(config, `partial_rotary_factor ${show(partial)} is not supported; supported: 1`);
+  if (partial !== 1 && !mayTurnFewer)
+    throw unsupported(config, `partial_rotary_factor ${show(partial)} is not supported; supported: 1`);
+  const turning = partial === 1 ? headDim : leadingDimensions(config, headDim, partial);
 
-  const plain = Array.from({ length: headDim / 2 }, (_, i) => 1 / theta ** ((2 * i) / headDim));
+  const plain = Array.from({ length: turning / 2 }, (_, i) => 1 / theta ** ((2 * i) / turning));
   const type = rope.get('rope_type') ?? rope.get('type') ?? 'default';
   if (type === 'default') return plain;
   if (type === 'linear') {
@@ -24,6 +34,16 @@ export function ropeInverseFrequencies(config: Fields, headDim: number, maxPosit
   }
   if (type === 'llama3') return llama3Scaling(plain, rope, maxPositions);
   throw unsupported(config, `rope type ${show(type)} is not supported; supported: ${supportedRopeTypes.join(', ')}`);
+}
+
+/** How many dimensions of a head turn, rounded down as in transformers. */
+function leadingDimensions(config: Fields, headDim: number, partial: unknown): number {
+  const turning = typeof partial === 'number' && partial > 0 && partial <= 1 ? Math.floor(headDim * partial) : 0;
+  if (turning > 0 && turning % 2 === 0) return turning;
+  throw unsupported(
+    config,
+    `partial_rotary_factor ${show(partial)} is not supported; supported: up to 1, with an even number of the ${headDim} dimensions of a head`,
+  );
 }
 
 /**

@@ -26,6 +26,8 @@ export interface SizeDefaults {
   readonly kvHeads?: number;
   /** undefined: hidden / heads. */
   readonly headDim?: number;
+  /** undefined: 1e-6. */
+  readonly eps?: number;
 }
 
 /** The sizes of a decoder. Throws InvalidInputError with the field, the found value and what is possible. */
@@ -41,7 +43,7 @@ export function readSizes(config: Fields, defaults: SizeDefaults): Sizes {
     ffn: config.size('intermediate_size', undefined, modelLimits.ffn),
     vocab: config.size('vocab_size', undefined, modelLimits.vocab),
     maxPositions: config.size('max_position_embeddings', defaults.maxPositions, modelLimits.positions),
-    eps: config.positive('rms_norm_eps', 1e-6),
+    eps: config.positive('rms_norm_eps', defaults.eps ?? 1e-6),
   };
 }
 
@@ -179,11 +181,10 @@ export function readLayerTypes(config: Fields, layers: number): readonly unknown
   return types;
 }
 
-/** A window that null turns off and whose absence means the family's default. */
+/** A window that null turns off and whose absence means the family's default; a default of 0 is none. */
 export function readWindow(config: Fields, fallback: number): number {
-  return config.has('sliding_window') && config.get('sliding_window') === null
-    ? 0
-    : config.size('sliding_window', fallback);
+  const none = config.has('sliding_window') ? config.get('sliding_window') === null : fallback === 0;
+  return none ? 0 : config.size('sliding_window', fallback);
 }
 
 export function refusal(config: Fields, message: string): InvalidInputError {
