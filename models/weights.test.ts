@@ -89,6 +89,18 @@ describe('model folders', () => {
     );
   });
 
+  it.each([NaN, Infinity, -Infinity])('are refused with a weight of %s, by name', async (broken) => {
+    const from = makeTrainer((i) => (i === 5 ? broken : Math.sin(i)));
+    await writeModelFiles(folder, trainerTensors(from), { dtype: 'F32' });
+    const first = from.parameters[0]?.name;
+    await expect(
+      loadWeights(
+        folder,
+        makeTrainer(() => 0),
+      ),
+    ).rejects.toThrow(`tensor ${first} must hold finite numbers, found ${broken} at element 5`);
+  });
+
   it('name the tensor that is missing, misshapen or unknown', async () => {
     const trainer = makeTrainer((i) => i);
     const all = trainerTensors(trainer);

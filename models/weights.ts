@@ -12,7 +12,8 @@ import { type FloatTensor, type TensorFolder, openSafetensors, writeModelFiles }
 export type WeightsTarget = Pick<TrainerEngine, 'spec' | 'parameters' | 'weights' | 'weightsChanged'>;
 
 /**
- * Fills `trainer.weights` from a folder's safetensors. Everything is checked before the first byte is written.
+ * Fills `trainer.weights` from a folder's safetensors. Names, shapes and dtypes are checked before the first byte is
+ * written. Throws InvalidInputError, also for a weight that is not finite.
  * `onBytes` is called after every few MiB.
  */
 export async function loadWeights(folder: string, trainer: WeightsTarget, onBytes?: () => void): Promise<void> {
@@ -20,12 +21,26 @@ export async function loadWeights(folder: string, trainer: WeightsTarget, onByte
   try {
     checkTensors(source, trainer.parameters, isTied(trainer.spec));
     for (const { name, offset, size } of trainer.parameters) {
-      await source.readFloat32(name, trainer.weights.subarray(offset, offset + size), onBytes);
+      const values = trainer.weights.subarray(offset, offset + size);
+      await source.readFloat32(name, values, onBytes);
+      refuseNonFinite(folder, name, values);
     }
   } finally {
     await source.close();
   }
   trainer.weightsChanged();
+}
+
+/** A product with 0 is 0 for every finite number, and NaN for the others: one sum shows whether there is one. */
+function refuseNonFinite(folder: string, name: string, values: Float32Array): void {
+  let zero = 0;
+  for (const value of values) zero += value * 0;
+  if (zero === 0) return;
+  const index = values.findIndex((value) => !Number.isFinite(value));
+  throw new InvalidInputError(
+    `${folder}: tensor ${name} must hold finite numbers, found ${values[index]} at element ${index}`,
+    { where: folder, hint: 'The files are damaged, or the training that wrote them failed: use another checkpoint' },
+  );
 }
 
 /** Throws InvalidInputError with the tensor, the expected and the found value. */

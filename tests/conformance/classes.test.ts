@@ -1,0 +1,28 @@
+/** The reference cases of models on every class of processor that this machine can be lowered to. */
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { builtFile, packageRoot } from '../../infra/home.ts';
+import { classNames, computable, processorClasses } from '../../native/testing/bits.ts';
+
+describe('models agree with the reference', () => {
+  const here = computable();
+  console.log(
+    `classes of processors: ${here.join(', ')} run; skipped: ${classNames.filter((name) => !here.includes(name)).join(', ') || 'none'}`,
+  );
+  for (const name of classNames) {
+    const can = here.includes(name);
+    it.skipIf(!can)(`on ${name}${can ? '' : ' (skipped: this processor cannot compute it)'}`, () => {
+      // The addon reads its environment once, so each class needs a process.
+      const words = [builtFile('tests/conformance/cli.js'), join(packageRoot(), 'tests/golden'), '--only', 'models'];
+      const env = { ...process.env, ...processorClasses[name] };
+      const { stdout, stderr } = spawnSync(process.execPath, words, { env, encoding: 'utf8' });
+      const failures = stdout
+        .split('\n')
+        .filter((line) => /^ {2}models\//.test(line) && !line.includes('not implemented'));
+      expect(failures, stderr).toEqual([]);
+      const passed = Number(/^(\d+) passed/m.exec(stdout)?.[1]);
+      expect(passed, stdout + stderr).toBeGreaterThan(40);
+    });
+  }
+});
