@@ -7,7 +7,7 @@ import { randomInteger, randomNumbers, randomShape } from './generate.fixtures.t
 import type { NativeTrainer } from './index.ts';
 import { decoder, trainerOf } from './testing/decoders.ts';
 
-/** Prompts with their completions, and how many tokens of each are scored. */
+/** A prompt and its completions. */
 interface Group {
   readonly prompt: readonly number[];
   readonly completions: readonly (readonly number[])[];

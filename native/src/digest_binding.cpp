@@ -45,7 +45,9 @@ Napi::Value sha256Blocks(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), true);
 }
 
-const Register registration([](Napi::Env env, Napi::Object exports) { expose<sha256Blocks>(env, exports, "sha256Blocks"); });
+const Register registration([](Napi::Env env, Napi::Object exports) {
+  expose<sha256Blocks>(env, exports, "sha256Blocks");
+});
 
 }  // namespace
 }  // namespace petrel

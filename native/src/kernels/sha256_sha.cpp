@@ -55,7 +55,8 @@ void compress(State* states, const uint8_t* const* blocks) {
       __m128i* v = w[n];
       if (i >= 4) {
         const __m128i last = v[(i + 3) % 4], before = v[(i + 2) % 4];
-        const __m128i sum = _mm_add_epi32(_mm_sha256msg1_epu32(v[i % 4], v[(i + 1) % 4]), _mm_alignr_epi8(last, before, 4));
+        const __m128i sum =
+            _mm_add_epi32(_mm_sha256msg1_epu32(v[i % 4], v[(i + 1) % 4]), _mm_alignr_epi8(last, before, 4));
         v[i % 4] = _mm_sha256msg2_epu32(sum, last);
       }
       const __m128i wk = _mm_add_epi32(v[i % 4], k);
