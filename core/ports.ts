@@ -121,8 +121,11 @@ export interface TrainerEngine {
   /** Clips, updates, zeroes the gradients, refreshes compute copies. Non-finite norm: zeroes the gradients only. */
   step(adamw: AdamW): StepResult;
   zeroGrads(): void;
-  /** SHA-256 [blocks][32] of each block of the weights or of a moment, by the engine's threads. The last may be shorter. */
-  blockDigests(part: 'weights' | 'm' | 'v', blockBytes: number): Uint8Array;
+  /**
+   * SHA-256 [blocks][32] of each block of the weights or of a moment, by the engine's threads. The last may be shorter.
+   * `onProgress` is called after every few blocks.
+   */
+  blockDigests(part: 'weights' | 'm' | 'v', blockBytes: number, onProgress?: () => void): Uint8Array;
   close(): void;
 }
 

@@ -28,14 +28,25 @@ export function readDecoderSpec(
   const { family, head } = readArchitecture(config, wanted);
   refuseUnsupported(config);
   const tensors = new Tensors();
-  const { tiedByDefault, logitSoftcap, ...body } = family.read(config, tensors);
-  const tied = config.flag('tie_word_embeddings', tiedByDefault);
-  const projection = readHead(config, tensors, head, { ...body, tiedByDefault, logitSoftcap }, tied);
-  return { family: family.name, ...body, tensors: tensors.list(), head: projection };
+  const body = family.read(config, tensors);
+  const { hidden, vocab, maxPositions, embedding, layers, finalNorm } = body;
+  const headSpec = readHead(config, tensors, head, body);
+  return {
+    family: family.name,
+    hidden,
+    vocab,
+    maxPositions,
+    tensors: tensors.list(),
+    embedding,
+    layers,
+    finalNorm,
+    head: headSpec,
+  };
 }
 
-function readHead(config: Fields, tensors: Tensors, kind: HeadKind, body: DecoderBody, tied: boolean): HeadSpec {
-  const { hidden, vocab, embedding, logitSoftcap: softcap } = body;
+function readHead(config: Fields, tensors: Tensors, kind: HeadKind, body: DecoderBody): HeadSpec {
+  const { hidden, vocab, embedding, tiedByDefault, logitSoftcap: softcap } = body;
+  const tied = config.flag('tie_word_embeddings', tiedByDefault);
   if (kind === 'tokens') {
     const part = tied ? { weight: embedding.table, rows: vocab } : tensors.linear('lm_head', vocab, hidden);
     return { kind, projection: [part], softcap };

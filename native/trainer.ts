@@ -137,8 +137,8 @@ export class NativeTrainer implements TrainerEngine {
     this.grads.fill(0);
   }
 
-  blockDigests(part: 'weights' | 'm' | 'v', blockBytes: number): Uint8Array {
-    return blockDigests(this[part], blockBytes, this.options.threads);
+  blockDigests(part: 'weights' | 'm' | 'v', blockBytes: number, onProgress?: () => void): Uint8Array {
+    return blockDigests(this[part], blockBytes, this.options.threads, onProgress);
   }
 
   /** Bytes of memory mapped for activations so far. */

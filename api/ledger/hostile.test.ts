@@ -15,7 +15,7 @@ import type {
   StatusEntry,
 } from '../../core/records/schema.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
-import { stateDigests } from '../../infra/store/digest.ts';
+import { stateDigests } from '../../tests/state-digests.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { encodeSafetensors } from '../../models/safetensors.ts';
 import { f32 } from '../../models/trajectories.ts';

@@ -194,7 +194,7 @@ export const optimizerSettings = z.object({
 export type OptimizerSettings = z.infer<typeof optimizerSettings>;
 
 /** `prefixTree`: neighbours in a micro-batch that begin with the same prompt share one copy of it. */
-const batchLayout = z.enum(['flat', 'prefixTree']);
+export const batchLayout = z.enum(['flat', 'prefixTree']);
 export type BatchLayout = z.infer<typeof batchLayout>;
 
 export const batchRecord = z.object({

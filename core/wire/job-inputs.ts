@@ -1,7 +1,15 @@
 /** Schemas of the jobs' inputs: a worker parses a job's input before it starts. The types are in jobs.ts. */
 import { z } from 'zod';
 import { InvalidInputError } from '../errors.ts';
-import { counters, digest, lossSettings, numericProfile, optimizerSettings, runInputs } from '../records/schema.ts';
+import {
+  batchLayout,
+  counters,
+  digest,
+  lossSettings,
+  numericProfile,
+  optimizerSettings,
+  runInputs,
+} from '../records/schema.ts';
 import { LR_SCHEDULERS } from '../rl/lr-schedule.ts';
 import type { Stage, StageTypes } from './jobs.ts';
 
@@ -47,7 +55,7 @@ const algorithm = z.object({
   epochs: some,
   shuffle: z.boolean(),
   maxTokensPerMicroBatch: some,
-  layout: z.enum(['flat', 'prefixTree']).optional(),
+  layout: batchLayout.optional(),
   maxResponseLength: some,
   loss: lossSettings,
   optimizer: optimizerSettings,

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { blockBytes, stateDigests, stateDigestsOf, treeDigest, TreeDigest } from './digest.ts';
+import { blockBytes, stateDigestsOf, treeDigest, TreeDigest } from './digest.ts';
+import { stateDigests } from '../../tests/state-digests.ts';
 
 describe('the tree digest', () => {
   it('is the same however the array is cut into pieces, also across blocks', () => {

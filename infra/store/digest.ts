@@ -43,12 +43,9 @@ export function digestOf(value: unknown): Digest {
   return sha256(canonicalJson(value));
 }
 
-/**
- * Root of a flat fp32 array: SHA-256 over the byte length and the digests of its 8 MiB blocks. `onBlock` is called
- * after each block, so that a long hash shows progress.
- */
-export function treeDigest(flat: Float32Array, onBlock?: () => void): Digest {
-  const tree = new TreeDigest(flat.byteLength, onBlock);
+/** Root of a flat fp32 array: SHA-256 over the byte length and the digests of its 8 MiB blocks. */
+export function treeDigest(flat: Float32Array): Digest {
+  const tree = new TreeDigest(flat.byteLength);
   tree.add(flat);
   return tree.root();
 }
@@ -57,14 +54,12 @@ export function treeDigest(flat: Float32Array, onBlock?: () => void): Digest {
 export class TreeDigest {
   readonly #root: Hash;
   readonly #bytes: number;
-  readonly #onBlock: (() => void) | undefined;
   #block = createHash('sha256');
   #inBlock = 0;
   #seen = 0;
 
-  constructor(bytes: number, onBlock?: () => void) {
+  constructor(bytes: number) {
     this.#bytes = bytes;
-    this.#onBlock = onBlock;
     this.#root = createHash('sha256').update(treeHeader(bytes));
   }
 
@@ -92,7 +87,6 @@ export class TreeDigest {
     this.#root.update(this.#block.digest());
     this.#block = createHash('sha256');
     this.#inBlock = 0;
-    this.#onBlock?.();
   }
 }
 
@@ -114,14 +108,6 @@ export interface StateParts {
 export interface StateDigests {
   readonly stateDigest: Digest;
   readonly weightsDigest: Digest;
-}
-
-export function stateDigests(state: StateParts, onBlock?: () => void): StateDigests {
-  const { weights, m, v, steps } = state;
-  return stateDigestsOf(
-    { weights: treeDigest(weights, onBlock), m: treeDigest(m, onBlock), v: treeDigest(v, onBlock) },
-    steps,
-  );
 }
 
 /** Digest of a state from the roots of its parts. */

@@ -92,7 +92,7 @@ struct Head {
 
 /** What a DecoderSpec says, with offsets in the place of names. */
 struct Decoder {
-  int64_t hidden, vocab, maxPositions;
+  int64_t hidden, vocab;
   std::vector<Parameter> parameters;
   int64_t size = 0;  // elements of every flat buffer
   int64_t embedding;

@@ -207,7 +207,6 @@ Decoder decoderOf(const Argument& a) {
   Decoder decoder{};
   decoder.hidden = sizeOf(a, "hidden");
   decoder.vocab = sizeOf(a, "vocab");
-  decoder.maxPositions = sizeOf(a, "maxPositions");
   const Argument list(a, "tensors"), embedding(a, "embedding"), layers(a, "layers");
   Tensors tensors(list);
   decoder.embedding = tensors.offset({embedding, "table"}, {decoder.vocab, decoder.hidden});

@@ -7,7 +7,7 @@ import { makeRunId } from '../../core/ids.ts';
 import type { RunId } from '../../core/ids.ts';
 import type { TrainerEngine } from '../../core/ports.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
-import { stateDigests } from '../../infra/store/digest.ts';
+import { stateDigests } from '../../tests/state-digests.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import { readDecoderSpec } from '../../models/config.ts';

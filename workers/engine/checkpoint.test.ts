@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { makeRunId } from '../../core/ids.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
-import { stateDigests } from '../../infra/store/digest.ts';
+import { stateDigests } from '../../tests/state-digests.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import { loadCheckpoint, saveCheckpoint } from './checkpoint.ts';

@@ -25,7 +25,6 @@ import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.
 import { encodeRecord, readRecord } from '../../infra/store/records.ts';
 import { watchedStore } from '../../infra/store/watched.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
-import { treeDigest } from '../../infra/store/digest.ts';
 import { readShard } from '../../models/checkpoint.ts';
 import { readDecoderSpec } from '../../models/config.ts';
 import type { Dataset } from '../../models/dataset-rows.ts';
@@ -43,7 +42,7 @@ import type { EngineFacts } from './profile.ts';
 import { restoreTo, loadBase } from './recover.ts';
 import type { RecoverPorts } from './recover.ts';
 import { SharedPlace } from './shared-place.ts';
-import { PolicyState } from './state.ts';
+import { PolicyState, rootOf } from './state.ts';
 
 /** Which job this is, and how it reports its progress. */
 export interface JobContext {
@@ -368,7 +367,7 @@ export class EngineHost {
     const trainer = await this.#loadModel(context, model, profile);
     try {
       await this.#readWeights(store, context.runId, weights, trainer);
-      const found = treeDigest(trainer.weights, this.#tick);
+      const found = rootOf(trainer, 'weights', this.#tick);
       if (found !== weights)
         throw new InvalidInputError(`weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
       return trainer;

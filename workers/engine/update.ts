@@ -11,7 +11,7 @@ import { lossCoefficients, stepTotals } from './loss.ts';
 import { cutMicroBatch } from './micro-batch.ts';
 import type { PolicyState } from './state.ts';
 
-/** `tick` is called after every micro-batch and block of the digest: committed work. */
+/** `tick` is called after every micro-batch and every few blocks of the digest: committed work. */
 export function applyBatch(
   state: PolicyState,
   record: BatchRecord,

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../../core/records/keys.ts';
-import { stateDigests } from '../../../infra/store/digest.ts';
+import { stateDigests } from '../../../tests/state-digests.ts';
 import { encodeRecord } from '../../../infra/store/records.ts';
 import { openSafetensors } from '../../../models/safetensors.ts';
 import { harm, keepCopy } from '../../../tests/damage.ts';
