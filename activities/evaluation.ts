@@ -14,7 +14,8 @@ import { jobTimings } from './stage-timings.ts';
 type Column = readonly (number | null)[];
 
 /**
- * The mean over questions of the mean over their samples; failed samples count as wrong. `n`: responses per question.
+ * The mean over questions of the mean over their samples; failed samples count as wrong. It is an accuracy only when the
+ * scorer returned `acc` for every sample that did not fail, otherwise a score. `n`: responses per question.
  */
 export function evaluation(
   ref: RunRef,
@@ -27,10 +28,10 @@ export function evaluation(
   if (scores.length === 0)
     throw new PauseError('NothingValidated', 'the validation has no questions', { where: ref.runId });
   const columns = columnsOf(tables);
-  const values = (columns.get('acc') ?? []).map((value, b) => value ?? at(scores, b));
-  const judged = values.length === 0 ? scores : values;
+  const rightness = columns.get('acc');
+  const isAccuracy = rightness !== undefined && scores.every((score, b) => score === null || at(rightness, b) !== null);
+  const judged = isAccuracy ? rightness : scores;
   const accuracy = mean(judged);
-  const hasAcc = columns.has('acc');
   return {
     format: recordFormat,
     runId: ref.runId,
@@ -41,9 +42,9 @@ export function evaluation(
     failed: judged.filter((value) => value === null).length,
     accuracy,
     metrics: {
-      [measureMetric(hasAcc ? 'accuracy' : 'score', n)]: accuracy,
-      ...(hasAcc ? { [`val-aux/score/mean@${n}`]: mean(scores) } : {}),
-      ...others(columns, n),
+      [measureMetric(isAccuracy ? 'accuracy' : 'score', n)]: accuracy,
+      ...(isAccuracy ? { [`val-aux/score/mean@${n}`]: mean(scores) } : {}),
+      ...others(columns, isAccuracy ? ['acc', 'score'] : ['score'], n),
       'val/response_tokens': scored.reduce((sum, part) => sum + part.responseTokens, 0),
     },
     timings: {
@@ -64,8 +65,8 @@ function columnsOf(tables: readonly ScoreTable[]): Map<string, Column> {
   return new Map(all.filter(([, values]) => values.some((value) => value !== null)));
 }
 
-function others(columns: ReadonlyMap<string, Column>, n: number): Record<string, number> {
-  const names = [...columns].filter(([name]) => name !== 'acc' && name !== 'score');
+function others(columns: ReadonlyMap<string, Column>, told: readonly string[], n: number): Record<string, number> {
+  const names = [...columns].filter(([name]) => !told.includes(name));
   return Object.fromEntries(
     names.map(([name, values]) => [
       `val-aux/${name.replaceAll('/', '_')}/mean@${n}`,

@@ -20,23 +20,32 @@ export async function advantage(
   services: StageServices,
   ref: RunRef & { readonly facts?: StageFacts },
 ): Promise<{ readonly batch: string }> {
-  const { ports, contexts } = services;
-  const { context, head } = await headOf(contexts, ref);
-  if (head.pending !== undefined) return { batch: head.pending.digest };
+  const { context, head } = await headOf(services.contexts, ref);
+  const facts = ref.facts ?? {};
+  const batch = head.pending?.digest ?? (await newBatch(services, ref, context, head, facts));
+  await removeFacts(context.log, facts);
+  return { batch };
+}
+
+async function newBatch(
+  services: StageServices,
+  ref: RunRef,
+  context: RunContext,
+  head: Head,
+  facts: StageFacts,
+): Promise<string> {
+  const { ports } = services;
   const { log } = context;
   const earlier = await ports.batchToAdopt(log, head);
   if (earlier !== undefined) {
     const from = `the batch of term ${earlier.record.term} is applied again`;
     ports.say(ref.runId, 'info', `iteration ${head.position + 1}: ${from}`);
-    return { batch: await commitBatch(services, log, adoptedBatch(earlier, head, recordWriter(ports))) };
+    return commitBatch(services, log, adoptedBatch(earlier, head, recordWriter(ports)));
   }
-  const facts = ref.facts ?? {};
   const made = await ports.whileHeartbeating(async (signal) =>
     makeBatch(services, { context, head, signal }, await readFacts(ports, log, facts)),
   );
-  const batch = await commitBatch(services, log, { ...recordOf(context, head, made), writer: recordWriter(ports) });
-  await removeFacts(log, facts);
-  return { batch };
+  return commitBatch(services, log, { ...recordOf(context, head, made), writer: recordWriter(ports) });
 }
 
 function recordOf(

@@ -85,6 +85,7 @@ async function checkEvaluation(
     record.questions,
   );
   if (!deep) return;
+  const isScore = Object.keys(record.metrics).some((name) => name.startsWith('val-core/score/'));
   const values: (number | null)[] = [];
   for (const { trajectories, scores } of parts) {
     const [tensors, table] = [
@@ -101,7 +102,7 @@ async function checkEvaluation(
       () => integers(tensors, 'draw').length,
     );
     faults.equal(objects.keys.blob(scores), 'scores', samples, table.scores.length);
-    const column = table.columns['acc'];
+    const column = isScore ? undefined : table.columns['acc'];
     values.push(
       ...table.scores.map((score, b) => (Array.isArray(column) && typeof column[b] === 'number' ? column[b] : score)),
     );

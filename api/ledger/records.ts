@@ -163,6 +163,7 @@ export const evaluationShape = object({
   questions: positive,
   failed: count,
   accuracy: number,
+  metrics: tree,
   results: list(text),
 });
 export type Evaluation = Of<typeof evaluationShape>;

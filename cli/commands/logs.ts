@@ -71,9 +71,12 @@ async function hasEnded({ log }: FoundRun): Promise<boolean> {
   return endedStates.has((await log.status())?.state ?? 'queued');
 }
 
-/** Time of day, who, what; the level only when it is not info. */
+/** `14:03:07.512` from a time in ISO 8601. */
+const localTime = (at: string): string => new Date(at).toTimeString().slice(0, 8) + at.slice(19, 23);
+
+/** Local time of day, who, what; the level only when it is not info. */
 function lineText({ at, level, source, text }: LogLine, printer: Printer): string {
   const word =
     level === 'info' ? '' : `${printer.style(level === 'error' ? 'red' : level === 'warn' ? 'yellow' : 'dim', level)} `;
-  return `${printer.style('dim', at.slice(11, 23))} ${source}: ${word}${printable(text)}`;
+  return `${printer.style('dim', localTime(at))} ${source}: ${word}${printable(text)}`;
 }

@@ -38,6 +38,6 @@ try {
   if (!(error instanceof PetrelError)) throw error;
   console.error(`${error.message}\n${error.hint ?? ''}`);
   process.exitCode = 1;
-} finally {
-  await stack.down();
 }
+
+console.log('The servers go on for other runs. `await stack.down()`, or `petrel down`, stops them.');
