@@ -1,6 +1,6 @@
 /** The ports of the activities. The control process provides them; tests fake only these. */
 import type { PauseError } from '../core/errors.ts';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import type { Sweep } from '../infra/retention/sweep.ts';
 import type { Dispatcher, jobIdOf } from '../infra/nats/dispatcher.ts';
 import type { batchToAdopt } from '../infra/store/earlier-batches.ts';

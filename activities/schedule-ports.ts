@@ -1,5 +1,5 @@
 import type { Digest, RunId } from '../core/ids.ts';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import type { RunCarry } from '../core/wire/workflow.ts';
 import type { keepInputs } from '../infra/retention/inputs.ts';
 import type { claimRun, writeRun } from '../infra/store/new-run.ts';

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { errorToJson, PetrelError, TerminalError } from '../core/errors.ts';
 import { makeRunId } from '../core/ids.ts';
 import type { RunId } from '../core/ids.ts';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import { keys } from '../core/records/keys.ts';
 import type { FiringRecord, ScheduleRecord } from '../core/records/schema.ts';
 import { endedStates } from '../core/run-states.ts';

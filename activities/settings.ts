@@ -1,7 +1,7 @@
 /** Derives the settings of the stages' jobs from a resolved recipe. Pure. */
 import type { Recipe } from '../core/recipe/index.ts';
 import { totalIterations } from '../core/recipe/index.ts';
-import type { SamplingSettings } from '../core/ports.ts';
+import type { SamplingSettings } from '../core/ports/sampler.ts';
 import type { LossSettings, RunInputs } from '../core/records/schema.ts';
 import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
 import type { AlgorithmSettings, EngineSettings, ScheduleSettings } from '../core/wire/jobs.ts';

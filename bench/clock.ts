@@ -5,6 +5,13 @@ export function secondsOf(work: () => void): number {
   return (performance.now() - start) / 1000;
 }
 
+/** The seconds until `work` has resolved. */
+export async function secondsUntil(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await work();
+  return (performance.now() - start) / 1000;
+}
+
 /** The middle value, or the mean of the two middle values. NaN for an empty list. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);

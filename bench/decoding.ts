@@ -1,5 +1,5 @@
 /** Sampling at temperature 1 from prompts of random tokens, one sample each, without a stop token. */
-import type { RolloutEngine } from '../core/ports.ts';
+import type { NativeGenerator } from '../native/index.ts';
 import { createGenerator } from '../native/index.ts';
 import type { NativeTrainer } from '../native/index.ts';
 import { secondsOf } from './clock.ts';
@@ -17,7 +17,7 @@ export class Decoding {
   /** Tokens that the first sample has when the last one gets its first, at most. */
   readonly #ahead: number;
   readonly #trainer: NativeTrainer;
-  readonly #generator: RolloutEngine;
+  readonly #generator: NativeGenerator;
   #draw = 0;
 
   constructor(size: Size, batch: number, settings: BenchSettings) {

@@ -2,7 +2,7 @@
  * One optimiser step as the trainer does it: forward, clipped policy loss with an importance ratio on every scored token,
  * backward, gradient clipping, AdamW. Old log-probs are those of the first step.
  */
-import type { AdamW, PackedBatch } from '../core/ports.ts';
+import type { AdamW, PackedBatch } from '../core/ports/policy.ts';
 import { actorTotal } from '../core/rl/actor-total.ts';
 import type { NativeTrainer } from '../native/index.ts';
 import type { BenchSettings } from './measurement.ts';

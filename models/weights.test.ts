@@ -2,7 +2,7 @@ import { mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ParameterInfo } from '../core/ports.ts';
+import type { ParameterInfo } from '../core/ports/policy.ts';
 import { readDecoderSpec } from './config.ts';
 import { openSafetensors, writeModelFiles } from './safetensors.ts';
 import { type WeightsTarget, loadWeights, saveHuggingFace, trainerTensors } from './weights.ts';

@@ -2,14 +2,20 @@
 import { copyFile, readFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isTied } from '../core/decoder-spec.ts';
+import type { DecoderSpec } from '../core/decoder-spec.ts';
 import { InvalidInputError } from '../core/errors.ts';
-import type { ParameterInfo, TrainerEngine } from '../core/ports.ts';
+import type { ParameterInfo } from '../core/ports/policy.ts';
 import type { JsonObject } from './fields.ts';
 import { writeNewFolder } from './new-folder.ts';
 import { type FloatTensor, type TensorFolder, openSafetensors, writeModelFiles } from './safetensors.ts';
 
-/** The part of a trainer that loading needs. */
-export type WeightsTarget = Pick<TrainerEngine, 'spec' | 'parameters' | 'weights' | 'weightsChanged'>;
+/** The part of a model in memory that loading needs: all weights in one flat array. */
+export interface WeightsTarget {
+  readonly spec: DecoderSpec;
+  readonly parameters: readonly ParameterInfo[];
+  readonly weights: Float32Array;
+  weightsChanged(): void;
+}
 
 /**
  * Fills `trainer.weights` from a folder's safetensors. Names, shapes and dtypes are checked before the first byte is
@@ -126,7 +132,7 @@ export async function saveHuggingFace(folder: string, model: SavedModel): Promis
 }
 
 /** A trainer's parameters as tensors over its own memory, without a copy. */
-export function trainerTensors(trainer: Pick<TrainerEngine, 'parameters' | 'weights'>): FloatTensor[] {
+export function trainerTensors(trainer: Pick<WeightsTarget, 'parameters' | 'weights'>): FloatTensor[] {
   return trainer.parameters.map(({ name, shape, offset, size }) => ({
     name,
     shape,

@@ -1,4 +1,4 @@
-import type { AdamW, StepResult } from '../core/ports.ts';
+import type { AdamW, StepResult } from '../core/ports/policy.ts';
 import { native } from './binding.ts';
 import { check } from './validate.ts';
 

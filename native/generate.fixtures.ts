@@ -1,6 +1,9 @@
 /** Tiny random models, and a driver that runs a generator until it is idle. For tests. */
 import type { DecoderSpec } from '../core/decoder-spec.ts';
-import type { EngineOptions, GenerateRequest, RolloutEngine, SamplingSettings, TrainerEngine } from '../core/ports.ts';
+import type { EngineOptions } from '../core/ports/policy.ts';
+import type { GenerateRequest, SamplingSettings } from '../core/ports/sampler.ts';
+import type { NativeGenerator } from './generate.ts';
+import type { NativeTrainer } from './trainer.ts';
 import type { Shape } from './testing/decoders.ts';
 import { createTrainer } from './trainer.ts';
 
@@ -54,7 +57,7 @@ export function randomModel(
   seed: number,
   options: EngineOptions = DETERMINISTIC,
   spread = 0.8,
-): TrainerEngine {
+): NativeTrainer {
   const trainer = createTrainer(spec, { ...options, trainable: false });
   const random = randomNumbers(seed);
   for (let i = 0; i < trainer.weights.length; i++) trainer.weights[i] = (random() - 0.5) * spread;
@@ -72,7 +75,7 @@ export interface Response {
 }
 
 /** Runs one step and adds its results to the collected ones. */
-export function stepInto(responses: Map<number, Response>, engine: RolloutEngine): number {
+export function stepInto(responses: Map<number, Response>, engine: NativeGenerator): number {
   const step = engine.step();
   step.keys.forEach((key, i) => {
     const response = responses.get(key) ?? { tokens: [], logProbs: [], samplingLogProbs: [], finish: 0 };
@@ -89,12 +92,12 @@ export function isIdle({ live, waiting }: { live: number; waiting: number }): bo
   return live === 0 && waiting === 0;
 }
 
-export function runUntilIdle(engine: RolloutEngine, responses = new Map<number, Response>()): Map<number, Response> {
+export function runUntilIdle(engine: NativeGenerator, responses = new Map<number, Response>()): Map<number, Response> {
   while (!isIdle(engine.stats)) stepInto(responses, engine);
   return responses;
 }
 
-export function generate(engine: RolloutEngine, requests: readonly GenerateRequest[]): Map<number, Response> {
+export function generate(engine: NativeGenerator, requests: readonly GenerateRequest[]): Map<number, Response> {
   for (const request of requests) engine.submit(request);
   return runUntilIdle(engine);
 }

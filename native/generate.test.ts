@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { GenerateRequest, RolloutEngine, TrainerEngine } from '../core/ports.ts';
+import type { GenerateRequest } from '../core/ports/sampler.ts';
+import type { NativeGenerator } from './generate.ts';
+import type { NativeTrainer } from './trainer.ts';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
 import { createGenerator } from './generate.ts';
 import { engineInfo } from './index.ts';
@@ -39,7 +41,7 @@ function scene(seed: number, count = 12) {
 }
 
 /** Log-probs of a response as the trainer scores it. */
-function scored(trainer: TrainerEngine, { prompt, sampling }: GenerateRequest, tokens: readonly number[]): number[] {
+function scored(trainer: NativeTrainer, { prompt, sampling }: GenerateRequest, tokens: readonly number[]): number[] {
   const {
     outputs: { logProbs: logProbs_P },
   } = trainer.forward(
@@ -60,9 +62,9 @@ function only(requestOf: GenerateRequest, key: number, prefix: readonly number[]
 }
 
 function withGenerator<T>(
-  trainer: TrainerEngine,
+  trainer: NativeTrainer,
   options: { maxSeqs: number; maxModelLen: number; kvPages?: number },
-  use: (engine: RolloutEngine) => T,
+  use: (engine: NativeGenerator) => T,
 ): T {
   const engine = createGenerator(trainer, options);
   try {

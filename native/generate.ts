@@ -7,9 +7,10 @@ import { at } from '../core/at.ts';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
 import type { DecoderSpec } from '../core/decoder-spec.ts';
 import { modelLimits } from '../core/model-limits.ts';
-import type { DecodedTokens, GenerateRequest, RolloutEngine, RolloutStats, TrainerEngine } from '../core/ports.ts';
+import type { DecodedTokens, GenerateRequest } from '../core/ports/sampler.ts';
 import { native, trainerHandle, type NativeHandle } from './binding.ts';
 import { checkSampling, packSampling } from './sampling.ts';
+import type { NativeTrainer } from './trainer.ts';
 
 export { logProbEntropy, processLogits, sampleToken } from './sampling.ts';
 
@@ -55,11 +56,11 @@ export interface GeneratorOptions {
 const PAGE_POSITIONS = 16;
 
 /**
- * A rollout engine that reads the weights of a trainer created by `createTrainer`, in place. Call `reset` after they
+ * A generator that reads the weights of a trainer created by `createTrainer`, in place. Call `reset` after they
  * changed. With `deterministic`, the tokens and log-probs of a sample depend only on weights, prompt, settings and
  * random counter.
  */
-export function createGenerator(trainer: TrainerEngine, options: GeneratorOptions): RolloutEngine {
+export function createGenerator(trainer: NativeTrainer, options: GeneratorOptions): NativeGenerator {
   const maxSeqs = positive(options.maxSeqs, 'maxSeqs');
   const maxModelLen = positive(options.maxModelLen, 'maxModelLen', modelLimits.positions);
   const kvPages = positive(options.kvPages ?? defaultPages(trainer.spec, maxSeqs, maxModelLen), 'kvPages');
@@ -79,7 +80,20 @@ function defaultPages({ layers }: DecoderSpec, maxSeqs: number, maxModelLen: num
   return Math.max(perSequence, Math.min(maxSeqs * perSequence, Math.floor(memory / 4 / pageBytes)));
 }
 
-class NativeGenerator implements RolloutEngine {
+/** What a generator is doing. */
+export interface RolloutStats {
+  readonly live: number;
+  readonly waiting: number;
+  readonly freeSlots: number;
+  readonly kvPagesUsed: number;
+  readonly kvPagesTotal: number;
+  /** Since the engine was created. */
+  readonly decodedTokens: number;
+  readonly prefilledTokens: number;
+}
+
+/** Continuous batching over slots. */
+export class NativeGenerator {
   readonly #handle: Handle;
   readonly #vocab: number;
 
@@ -88,7 +102,10 @@ class NativeGenerator implements RolloutEngine {
     this.#vocab = vocab;
   }
 
-  /** @throws InvalidInputError when the request is malformed or can never fit into the cache. */
+  /**
+   * Queues a request; samples enter as slots and KV pages become free. Throws InvalidInputError when it is malformed
+   * or can never fit into the cache.
+   */
   submit(request: GenerateRequest): void {
     checkRequest(request, this.#vocab);
     const prefixes = request.samples.map((sample) => sample.prefix ?? new Int32Array(0));
@@ -106,7 +123,10 @@ class NativeGenerator implements RolloutEngine {
     if (refusal !== '') throw new InvalidInputError(`request refused: ${refusal}`);
   }
 
-  /** @throws PauseError when the logits are not finite: the weights are broken. All samples are dropped. */
+  /**
+   * Admits, prefills and decodes one token for every live sample; empty arrays when idle. Throws PauseError when the
+   * logits are not finite: the weights are broken. All samples are dropped.
+   */
   step(): DecodedTokens {
     try {
       return addon().generatorStep(this.#handle);
@@ -119,10 +139,12 @@ class NativeGenerator implements RolloutEngine {
     }
   }
 
+  /** Drops the sample at once and frees its slot. Unknown keys are ignored. */
   abort(key: number): void {
     addon().generatorAbort(this.#handle, key);
   }
 
+  /** Drops every sample. Call this when the weights have changed. */
   reset(): void {
     addon().generatorReset(this.#handle);
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
-import type { SamplingSettings } from '../core/ports.ts';
+import type { SamplingSettings } from '../core/ports/sampler.ts';
 import { PLAIN, randomInteger, randomNumbers } from './generate.fixtures.ts';
 import { logProbEntropy, philox, processLogits, sampleToken } from './sampling.ts';
 

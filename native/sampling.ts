@@ -4,7 +4,7 @@
  * (src/sampling.h).
  */
 import { InvalidInputError, PauseError } from '../core/errors.ts';
-import type { GenerateSample, SamplingSettings } from '../core/ports.ts';
+import type { GenerateSample, SamplingSettings } from '../core/ports/sampler.ts';
 import { native } from './binding.ts';
 
 /** The addon's functions of src/sampling_binding.cpp. */

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { at } from '../core/at.ts';
 import type { DecoderSpec } from '../core/decoder-spec.ts';
-import type { PackedBatch } from '../core/ports.ts';
+import type { PackedBatch } from '../core/ports/policy.ts';
 import { randomInteger, randomNumbers, randomShape } from './generate.fixtures.ts';
 import type { NativeTrainer } from './index.ts';
 import { decoder, trainerOf } from './testing/decoders.ts';

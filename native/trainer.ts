@@ -9,10 +9,10 @@ import type {
   OutputName,
   PackedBatch,
   ParameterInfo,
+  StatePart,
   StepResult,
-  TrainerEngine,
-} from '../core/ports.ts';
-import { outputsOfHead } from '../core/ports.ts';
+} from '../core/ports/policy.ts';
+import { outputsOfHead } from '../core/ports/policy.ts';
 import { native, rememberHandle, type NativeHandle } from './binding.ts';
 import { blockDigests } from './block-digests.ts';
 import { check, checkBatch, checkForward, checkOptions, checkSpec } from './validate.ts';
@@ -32,15 +32,18 @@ export function createTrainer(spec: DecoderSpec, options: TrainerOptions): Nativ
   return new NativeTrainer(spec, options);
 }
 
-/** The CPU engine behind the trainer's port. Usable only on the thread that created it. */
-export class NativeTrainer implements TrainerEngine {
+/** A model of this process. Its calls are synchronous and heavy. Usable only on the thread that created it. */
+export class NativeTrainer {
   readonly spec: DecoderSpec;
   readonly options: TrainerOptions;
   readonly parameters: readonly ParameterInfo[];
+  /** Flat fp32 master weights. After writing to it, call `weightsChanged`. */
   readonly weights: Float32Array;
+  /** Flat fp32 gradients and AdamW moments; empty when not trainable. */
   readonly grads: Float32Array;
   readonly m: Float32Array;
   readonly v: Float32Array;
+  /** Optimiser steps taken so far (AdamW's t). */
   steps = 0;
   readonly #handle: NativeHandle;
   /** Positions of the forward passes that are kept, by handle. */
@@ -59,6 +62,7 @@ export class NativeTrainer implements TrainerEngine {
     native().trainerRefresh(this.#handle);
   }
 
+  /** Throws InvalidInputError for an output that the model's head does not give. */
   forward<Wanted extends OutputName>(batch: PackedBatch, options: ForwardOptions<Wanted>): ForwardResult<Wanted> {
     checkBatch(batch, this.spec.vocab);
     checkForward(this.spec, batch, options);
@@ -84,6 +88,7 @@ export class NativeTrainer implements TrainerEngine {
     return { handle, outputs: outputs as Record<Wanted, Float32Array> };
   }
 
+  /** Adds d(loss)/d(weights) into grads, given the gradients of outputs. Frees the handle. */
   backward(handle: number, gradients: OutputGradients): void {
     const scored = this.#scoredOf.get(handle);
     check(scored !== undefined, `no forward pass is kept under handle ${handle}`);
@@ -111,6 +116,7 @@ export class NativeTrainer implements TrainerEngine {
     if (this.#scoredOf.delete(handle)) native().trainerDiscard(this.#handle, handle);
   }
 
+  /** Clips, updates, zeroes the gradients, refreshes compute copies. Non-finite norm: zeroes the gradients only. */
   step(adamw: AdamW): StepResult {
     check(this.options.trainable, 'this model is not trainable');
     const { lr, beta1, beta2, eps, weightDecay, maxGradNorm } = adamw;
@@ -137,7 +143,8 @@ export class NativeTrainer implements TrainerEngine {
     this.grads.fill(0);
   }
 
-  blockDigests(part: 'weights' | 'm' | 'v', blockBytes: number, onProgress?: () => void): Uint8Array {
+  /** SHA-256 [blocks][32] of each block of the weights or of a moment. `onProgress`: after every few blocks. */
+  blockDigests(part: StatePart, blockBytes: number, onProgress?: () => void): Uint8Array {
     return blockDigests(this[part], blockBytes, this.options.threads, onProgress);
   }
 

@@ -2,8 +2,8 @@ import { at } from '../core/at.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import { modelLimits } from '../core/model-limits.ts';
 import type { DecoderSpec, GqaSpec, NormSpec } from '../core/decoder-spec.ts';
-import { outputsOfHead } from '../core/ports.ts';
-import type { EngineOptions, ForwardOptions, OutputName, PackedBatch } from '../core/ports.ts';
+import { outputsOfHead } from '../core/ports/policy.ts';
+import type { EngineOptions, ForwardOptions, OutputName, PackedBatch } from '../core/ports/policy.ts';
 
 /** Throws InvalidInputError with `message` unless the condition holds. */
 export function check(condition: boolean, message: string): asserts condition {

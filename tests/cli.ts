@@ -6,7 +6,7 @@ import { COMMANDS } from '../cli/commands.ts';
 import { commandContext } from '../cli/context.ts';
 import { createPrinter } from '../cli/printer/printer.ts';
 import { runProgram } from '../cli/program.ts';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import { openStore } from '../infra/store/open.ts';
 import { defaultStore } from '../infra/store/places.ts';
 import { builtOwner } from './run-builder.ts';

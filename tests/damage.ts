@@ -1,6 +1,6 @@
 /** Damages an object of a folder store, as a disk may do. Each function checks that it had an effect. */
 import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 
 export type Harm = 'bit flip' | 'truncation' | 'loss';
 export const harms: readonly Harm[] = ['bit flip', 'truncation', 'loss'];

@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import { keys } from '../core/records/keys.ts';
 import { checkDataset, datasetFiles, readDataset, storeDataset } from '../infra/store/datasets.ts';
 import { openStore } from '../infra/store/open.ts';

@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { loadRecipe } from '../api/recipes/recipe-file.ts';
 import { PetrelError } from '../core/errors.ts';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import { keys } from '../core/records/keys.ts';
 import {
   batchDecision,

@@ -13,7 +13,7 @@ import { verifyLedger } from '../api/ledger/verify.ts';
 import type { Fault, Verdict } from '../api/ledger/verify.ts';
 import { createRun, startWorkflow } from '../api/runs/start.ts';
 import type { RunId } from '../core/ids.ts';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import { mergeTrees, parseRecipe } from '../core/recipe/index.ts';
 import type { Tree } from '../core/recipe/index.ts';
 import { keys } from '../core/records/keys.ts';

@@ -1,5 +1,5 @@
 /** A store in memory, for tests of many interleavings. Its listings can lag, as those of an object store may. */
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 
 export class MemoryStore implements Store {
   readonly url = 'memory:';

@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest';
 import { at } from '../core/at.ts';
 import type { DecoderSpec } from '../core/decoder-spec.ts';
-import type { EngineOptions } from '../core/ports.ts';
+import type { EngineOptions } from '../core/ports/policy.ts';
 import { readDecoderSpec } from '../models/config.ts';
 import { generate, request } from '../native/generate.fixtures.ts';
 import { createGenerator, createTrainer, engineInfo } from '../native/index.ts';

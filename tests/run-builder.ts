@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeJobId, makeRunId } from '../core/ids.ts';
 import type { Digest, RunId } from '../core/ids.ts';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import { parseRecipe } from '../core/recipe/index.ts';
 import { keys } from '../core/records/keys.ts';
 import {

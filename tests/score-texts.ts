@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { EngineOptions, PackedBatch } from '../core/ports.ts';
+import type { EngineOptions, PackedBatch } from '../core/ports/policy.ts';
 import { readDecoderSpec } from '../models/config.ts';
 import { loadWeights } from '../models/weights.ts';
 import { createTrainer } from '../native/index.ts';

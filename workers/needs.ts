@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { UnfitError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { numericProfile } from '../core/records/schema.ts';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import type { JobMessage } from '../core/wire/messages.ts';
 import { admitWorkHere } from '../infra/store/free-space.ts';
 import type { EngineFacts } from './engine/profile.ts';

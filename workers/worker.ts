@@ -8,7 +8,7 @@ import type { ErrorJson } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { recordFormat } from '../core/records/schema.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
-import type { Store } from '../core/ports.ts';
+import type { Store } from '../core/ports/store.ts';
 import type { Stage } from '../core/wire/jobs.ts';
 import type { Role } from '../core/roles.ts';
 import { checkJobInput, rewardInput } from '../core/wire/job-inputs.ts';

@@ -3,7 +3,7 @@
  * exception.
  */
 import { createHash } from 'node:crypto';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { canonicalText } from './canonical.ts';
 import { ledgerKeys } from './keys.ts';
 import type { LedgerKeys } from './keys.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { parseRecipe } from '../../core/recipe/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { drawAt } from '../../core/rl/draws.ts';
@@ -144,7 +144,7 @@ describe('the verifier', () => {
         ([, type = '', from = '']) => `${type}${from}`,
       ),
     );
-    const known = /^(type )?\.\/|^(type )?node:crypto$|^type \.\.\/\.\.\/core\/ports\.ts$/;
+    const known = /^(type )?\.\/|^(type )?node:crypto$|^type \.\.\/\.\.\/core\/ports\/store\.ts$/;
     expect([...new Set(imports)].filter((one) => !known.test(one))).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@
  * twice, every object equal to its digest. It shares no code with the writers of the records: it implements the formats
  * of core/records/FORMAT.md a second time.
  */
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { originOf } from './adopted.ts';
 import { beginTerm, beforeFirst, follow } from './chain.ts';
 import type { Standing } from './chain.ts';

@@ -3,7 +3,7 @@ import { errorToJson, TerminalError } from '../../core/errors.ts';
 import { runIdPattern, runNameOf } from '../../core/ids.ts';
 import type { RunId } from '../../core/ids.ts';
 import { nearest } from '../../core/nearest.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { runRecord, tombstone } from '../../core/records/schema.ts';
 import type { RunRecord } from '../../core/records/schema.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { LogLine } from '../../core/wire/messages.ts';
 import { openStore } from '../../infra/store/open.ts';

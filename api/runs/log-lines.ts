@@ -1,5 +1,5 @@
 /** Log lines of a run, stored and live, each returned once. */
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { logSubject } from '../../core/wire/messages.ts';
 import type { LogLine } from '../../core/wire/messages.ts';

@@ -3,7 +3,7 @@
  * create an object.
  */
 import { fileURLToPath } from 'node:url';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { storeUrl } from '../../infra/store/open.ts';

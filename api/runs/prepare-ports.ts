@@ -1,4 +1,4 @@
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 
 /** External functions that preparing a run needs. */
 export interface PreparePorts {

@@ -1,5 +1,5 @@
 /** Tokens of rows that a store keeps as text. The verifier compares them with the sampled ones. */
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { readDataset } from '../../infra/store/datasets.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import { BlockCache, openDataset } from '../../models/dataset-rows.ts';

@@ -1,7 +1,7 @@
 /** Samples of an iteration or a validation, combined from result records, trajectories, scores and the batch. */
 import { at } from '../../core/at.ts';
 import { PetrelError, TerminalError } from '../../core/errors.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord, revisionRecord } from '../../core/records/schema.ts';
 import type { BatchRecord, DrawRecord } from '../../core/records/schema.ts';

@@ -4,7 +4,7 @@ import type { Client } from '@temporalio/client';
 import { TerminalError } from '../../core/errors.ts';
 import { makeRunId } from '../../core/ids.ts';
 import type { RunId } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { RunRecord } from '../../core/records/schema.ts';
 import type { RunCarry } from '../../core/wire/workflow.ts';

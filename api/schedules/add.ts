@@ -1,6 +1,6 @@
 /** Adding a schedule: everything that its runs will need goes into the store now. */
 import { TerminalError } from '../../core/errors.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { ScheduleDefinition } from '../../core/records/schema.ts';
 import type { ScheduleTiming } from '../../core/schedules/request.ts';

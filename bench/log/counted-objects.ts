@@ -1,5 +1,5 @@
 /** A store in memory that counts the requests which the same calls would send to an object store. */
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 
 /** Maximum number of keys that one listing request of S3 returns. */
 const pageSize = 1000;

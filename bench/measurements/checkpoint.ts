@@ -7,8 +7,9 @@ import { pathToFileURL } from 'node:url';
 import { makeRunId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { CheckpointWriter } from '../../workers/engine/checkpoint-writer.ts';
+import { NativePolicy } from '../../workers/engine/native-engines.ts';
 import { PolicyState } from '../../workers/engine/state.ts';
-import { secondsOf } from '../clock.ts';
+import { secondsUntil } from '../clock.ts';
 import type { Measurement, Values } from '../measurement.ts';
 import { sizeOf } from '../sizes.ts';
 import type { SizeName } from '../sizes.ts';
@@ -34,7 +35,8 @@ export function checkpointCost(size: SizeName): Measurement {
       const folder = await mkdtemp(join(tmpdir(), 'petrel-bench-checkpoint-'));
       await mkdir(join(folder, keys.runs)); // processes that serve runs do not accept an empty folder as a store
       const bench = new CheckpointBench(name, folder, new TrainingStep(sizeOf(size, settings.quick), settings));
-      const { blocked } = await bench.saveBeside(() => {});
+      await bench.update();
+      const { blocked } = await bench.saveBeside(async () => {});
       return {
         about: `the first checkpoint blocked ${blocked.toFixed(2)} s`,
         turn: () => bench.turn(),
@@ -48,6 +50,7 @@ class CheckpointBench {
   readonly #name: string;
   readonly #folder: string;
   readonly #step: TrainingStep;
+  readonly #policy: NativePolicy;
   readonly #state: PolicyState;
   readonly #writer = new CheckpointWriter();
   #iteration = 0;
@@ -56,19 +59,19 @@ class CheckpointBench {
     this.#name = name;
     this.#folder = folder;
     this.#step = step;
-    this.#state = new PolicyState(step.trainer, '0'.repeat(64));
-    this.#writer.prepare(step.trainer);
-    this.update();
+    this.#policy = new NativePolicy(step.trainer);
+    this.#state = new PolicyState(this.#policy, '0'.repeat(64));
+    this.#writer.prepare(this.#policy);
   }
 
-  update(): void {
+  async update(): Promise<void> {
     this.#state.markDirty();
     this.#step.take();
-    this.#state.seal(() => {});
+    await this.#state.seal(() => {});
   }
 
   async turn(): Promise<Values> {
-    const update = secondsOf(() => this.update());
+    const update = await secondsUntil(() => this.update());
     const { blocked, beside, save } = await this.saveBeside(() => this.update());
     const name = this.#name;
     return {
@@ -81,7 +84,7 @@ class CheckpointBench {
 
   /** Seconds of the copy, of the update during the writing, and of the writing itself. */
   async saveBeside(
-    work: () => void,
+    work: () => Promise<void>,
   ): Promise<{ readonly blocked: number; readonly beside: number; readonly save: number }> {
     const { tag } = this.#state;
     if (tag === undefined) throw new Error('only a clean state is saved');
@@ -91,10 +94,11 @@ class CheckpointBench {
       term: 1,
       iteration: ++this.#iteration,
     };
-    let saving: ReturnType<CheckpointWriter['write']> | undefined;
-    const blocked = secondsOf(() => void (saving = this.#writer.write(place, this.#step.trainer, tag)));
-    const beside = secondsOf(work);
-    const ms = (await saving)?.ms ?? Number.NaN;
+    const started = performance.now();
+    const { written } = await this.#writer.write(place, this.#policy, tag);
+    const blocked = (performance.now() - started) / 1000;
+    const beside = await secondsUntil(work);
+    const { ms } = await written;
     rmSync(join(this.#folder, keys.runs, place.runId), { recursive: true });
     return { blocked, beside, save: ms / 1000 };
   }

@@ -6,10 +6,10 @@ import { ensureStack } from '../../infra/stack/index.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { Journal } from '../../infra/nats/journal.ts';
 import { timings } from '../../core/wire/messages.ts';
-import { createGenerator } from '../../native/index.ts';
 import { Generation } from '../../workers/engine/generation.ts';
 import type { GenerationJob } from '../../workers/engine/generation.ts';
 import { JournalWriter } from '../../workers/engine/journal-writer.ts';
+import { NativePolicy, nativeEngines } from '../../workers/engine/native-engines.ts';
 import type { BenchSettings, Measurement, Session, Values } from '../measurement.ts';
 import { openModel, randomTokens } from '../model.ts';
 import { privateHome } from '../run/private-home.ts';
@@ -36,7 +36,9 @@ async function open(settings: BenchSettings): Promise<Session> {
   const size = sizeOf('S', settings.quick);
   const length = settings.quick ? 32 : responseTokens;
   const trainer = openModel(size, settings, false);
-  const generation = new Generation(createGenerator(trainer, { maxSeqs: samples, maxModelLen: size.prompt + length }));
+  const generation = new Generation(
+    nativeEngines.sampler(new NativePolicy(trainer), { maxSeqs: samples, maxModelLen: size.prompt + length }),
+  );
   const journal = new Journal(nc, 'bench', { lost: () => {} });
   await journal.read('bench', 'bench'); // this declares the stream
   let draw = 0;
@@ -86,7 +88,7 @@ async function open(settings: BenchSettings): Promise<Session> {
       return { [withIt]: tokens / (onFirst ? first : second), [without]: tokens / (onFirst ? second : first) };
     },
     async close() {
-      generation.close();
+      await generation.close();
       trainer.close();
       await nc.close();
       await remove();

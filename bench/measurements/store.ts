@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { GetObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
 import { S3Bucket } from '../../infra/store/s3/bucket.ts';
 import { sharedS3 } from '../../infra/store/s3/client.ts';

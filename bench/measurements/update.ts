@@ -1,6 +1,7 @@
 /** Seconds of a whole update: an optimiser step and the digest of the state after it. */
+import { NativePolicy } from '../../workers/engine/native-engines.ts';
 import { PolicyState } from '../../workers/engine/state.ts';
-import { secondsOf } from '../clock.ts';
+import { secondsOf, secondsUntil } from '../clock.ts';
 import type { Measurement } from '../measurement.ts';
 import { sizeOf } from '../sizes.ts';
 import type { SizeName } from '../sizes.ts';
@@ -18,16 +19,16 @@ export function wholeUpdate(size: SizeName): Measurement {
     compare: { [`${name}.digest`]: `${name}.total` },
     async open(settings) {
       const step = new TrainingStep(sizeOf(size, settings.quick), settings);
-      const state = new PolicyState(step.trainer, '0'.repeat(64));
-      const seal = () => void state.seal(() => {});
+      const state = new PolicyState(new NativePolicy(step.trainer), '0'.repeat(64));
+      const seal = () => state.seal(() => {});
       step.take();
-      seal();
+      await seal();
       return {
         about: `${step.tokens} tokens a step`,
         async turn() {
           state.markDirty();
           const stepped = secondsOf(() => step.take());
-          const digest = secondsOf(seal);
+          const digest = await secondsUntil(seal);
           return { [`${name}.total`]: stepped + digest, [`${name}.digest`]: digest };
         },
         close: async () => step.close(),

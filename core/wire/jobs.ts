@@ -15,7 +15,7 @@ import type {
   RunInputs,
 } from '../records/schema.ts';
 import type { Digest } from '../ids.ts';
-import type { SamplingSettings } from '../ports.ts';
+import type { SamplingSettings } from '../ports/sampler.ts';
 import type { LrSchedule } from '../rl/lr-schedule.ts';
 
 /**

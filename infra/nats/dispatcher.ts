@@ -10,7 +10,7 @@ import { makeJobId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, resultRecord } from '../../core/records/schema.ts';
 import type { ResultRecord, Writer } from '../../core/records/schema.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { roles } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 import { roleOfStage } from '../../core/wire/jobs.ts';

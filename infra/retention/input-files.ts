@@ -3,7 +3,7 @@
  * petrel's only if its files hash to the digest in its name.
  */
 import { isDamage } from '../../core/damage.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { datasetFiles } from '../store/datasets.ts';
 import { modelManifestName, readModelManifest } from '../store/model-facts.ts';
 

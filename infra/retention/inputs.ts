@@ -7,7 +7,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { canonicalJson } from '../../core/canonical.ts';
 import { RetryableError, TerminalError } from '../../core/errors.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { isInputFolder } from '../../core/records/own-keys.ts';
 import { inputsEntry, recordFormat } from '../../core/records/schema.ts';

@@ -3,7 +3,7 @@
  * only checks that this namer still exists, however many runs and recipe revisions the store holds.
  */
 import type { Digest } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { folderName, keys } from '../../core/records/keys.ts';
 import { revisionRecord, scheduleRecord } from '../../core/records/schema.ts';
 import type { RunInputs } from '../../core/records/schema.ts';

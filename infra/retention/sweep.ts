@@ -1,5 +1,5 @@
 /** The janitor: one pass over a whole store. It may run at any time, also several times in parallel. */
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { runIdPattern } from '../../core/ids.ts';
 import { folderName, keys } from '../../core/records/keys.ts';
 import { RunLog } from '../store/run-log.ts';

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { PauseError } from '../../core/errors.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { natsFolder } from './state.ts';
 import { ballastBytes, keepBallast, releaseBallast } from '../store/ballast.ts';
 import { holdsWork } from '../store/folder-root.ts';

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical.ts';
 import { damage } from '../../core/damage.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checked, digestOfPieces, sha256 } from './digest.ts';
 

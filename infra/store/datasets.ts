@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { damage } from '../../core/damage.ts';
 import type { PauseError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { blockName, datasetIndex, datasetIndexName } from '../../core/records/dataset-index.ts';
 import type { DatasetBlock, DatasetIndex } from '../../core/records/dataset-index.ts';
 import { keys } from '../../core/records/keys.ts';

@@ -3,7 +3,7 @@
  * without a listing.
  */
 import { numberIn } from '../../core/records/keys.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 
 /** Highest n ≥ 1 that exists, 0 when none does. `from`: an entry that the caller knows to exist. */
 export function newestOf(store: Store, key: (n: number) => string, from = 0): Promise<number> {

@@ -6,7 +6,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { openStoreApart } from './open.ts';
 import { probeStore } from './probe.ts';
 

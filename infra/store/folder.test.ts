@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { InvalidInputError, TerminalError } from '../../core/errors.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { storeContract } from '../../tests/contracts/store.ts';
 import { openFolderStore } from './folder.ts';
 import { probeStore } from './probe.ts';

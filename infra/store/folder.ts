@@ -10,7 +10,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { pathToFileURL } from 'node:url';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { ballastName, releaseBallast } from './ballast.ts';
 import { removeBelow, removeFile, removeLeftovers } from './folder-removal.ts';
 import { FolderRoot, syncFolder } from './folder-root.ts';

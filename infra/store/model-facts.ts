@@ -9,7 +9,7 @@ import { damage } from '../../core/damage.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { PauseError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checked, digestOf } from './digest.ts';
 import { whileRoomHere } from './free-space.ts';

@@ -3,7 +3,7 @@
  * does. A missing or empty folder is not the store: perhaps its disk is not mounted.
  */
 import { errorToJson, PetrelError, TerminalError, UnfitError } from '../../core/errors.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { storeGone } from './folder-root.ts';
 import { openStore } from './open.ts';
 import { isInUse } from './places.ts';

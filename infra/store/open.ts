@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { InvalidInputError, TerminalError } from '../../core/errors.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { openFolderStore } from './folder.ts';
 import type { WhenMissing } from './folder-root.ts';
 

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { at } from '../../core/at.ts';
 import { TerminalError } from '../../core/errors.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 
 /** Number of simultaneous creates: with this many, a server that checks and then writes lets several succeed. */
 export const probeWriters = 32;

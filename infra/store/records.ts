@@ -7,7 +7,7 @@ import { canonicalJson } from '../../core/canonical.ts';
 import { damage } from '../../core/damage.ts';
 import { FencedError, TerminalError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { batchSeal, recordFormat, updateSeal } from '../../core/records/schema.ts';
 import { faultPoint } from '../faults/index.ts';
 import { digestOf, sha256 } from './digest.ts';

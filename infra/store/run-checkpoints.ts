@@ -1,7 +1,7 @@
 /** Checkpoints that belong to a run's committed log. */
 import { isDamage } from '../../core/damage.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { checkpointIn, keys } from '../../core/records/keys.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import type { CheckpointManifest, TermRecord } from '../../core/records/schema.ts';

@@ -5,7 +5,7 @@
 import type { z } from 'zod';
 import { isDamage } from '../../core/damage.ts';
 import type { RunId } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { InvalidRecipeError, isValidationDue, parseRecipe, totalIterations } from '../../core/recipe/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { evalRecord } from '../../core/records/schema.ts';

@@ -9,7 +9,7 @@ import type { z } from 'zod';
 import { damage, isDamage } from '../../core/damage.ts';
 import { errorToJson, TerminalError } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import {
   batchDecision,

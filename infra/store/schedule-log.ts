@@ -5,7 +5,7 @@
 import { endedStates } from '../../core/run-states.ts';
 import { RetryableError } from '../../core/errors.ts';
 import type { RunId } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { firingRecord, recordFormat, scheduleRecord } from '../../core/records/schema.ts';
 import type { FiringRecord, ScheduleDefinition, ScheduleRecord } from '../../core/records/schema.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, readdir, rename, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { getBlob, putBlob, putLargeBlob, streamBlob } from './blobs.ts';
 import { sha256 } from './digest.ts';

@@ -7,7 +7,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Digest } from '../../core/ids.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { blockName, datasetIndexName } from '../../core/records/dataset-index.ts';
 import type { DatasetBlock, DatasetIndex, DatasetRules } from '../../core/records/dataset-index.ts';
 import { keys } from '../../core/records/keys.ts';

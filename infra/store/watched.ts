@@ -2,7 +2,7 @@
  * A store that reports the bytes it transfers, so that a worker with a large model or a slow store does not count as
  * stuck.
  */
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 
 /** Large pieces are split into parts of this size, so that a slow upload shows progress too. */
 const partBytes = 8 * 2 ** 20;

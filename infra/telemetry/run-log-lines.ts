@@ -1,6 +1,6 @@
 /** Log lines of a run: any process sends them over NATS, and the control process collects them into the store. */
 import type { NatsConnection, Subscription } from '@nats-io/nats-core';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { logLine, logSubject, wireVersion } from '../../core/wire/messages.ts';
 import type { LogLine } from '../../core/wire/messages.ts';

@@ -4,7 +4,7 @@ import { headerLength, parseHeader } from './header.ts';
 import type { Header, TensorEntry } from './header.ts';
 
 /** Takes a tensor's data, piece by piece and in order. Pieces may end in the middle of a value. */
-export type TensorSink = (bytes: Uint8Array) => void;
+export type TensorSink = (bytes: Uint8Array) => void | Promise<void>;
 
 /** A sink that fills `target`. */
 export function filling(target: Float32Array): TensorSink {
@@ -27,7 +27,7 @@ export async function readSafetensorsStream(
   sinkOf: (tensor: TensorEntry) => TensorSink,
 ): Promise<void> {
   const reader = new Reader(fileBytes, where, sinkOf);
-  for await (const chunk of chunks) reader.take(chunk);
+  for await (const chunk of chunks) await reader.take(chunk);
   reader.end();
 }
 
@@ -49,7 +49,7 @@ class Reader {
     this.#sinkOf = sinkOf;
   }
 
-  take(chunk: Uint8Array): void {
+  async take(chunk: Uint8Array): Promise<void> {
     if (this.#header !== undefined) return this.#give(chunk);
     const early = this.#early.byteLength === 0 ? chunk : Buffer.concat([this.#early, chunk]);
     const length = early.byteLength < 8 ? undefined : headerLength(early.subarray(0, 8), this.#fileBytes, this.#where);
@@ -59,7 +59,7 @@ class Reader {
     }
     this.#header = parseHeader(early.subarray(8, 8 + length), this.#fileBytes - 8 - length, this.#where);
     this.#early = new Uint8Array();
-    this.#give(early.subarray(8 + length));
+    await this.#give(early.subarray(8 + length));
   }
 
   end(): void {
@@ -68,14 +68,14 @@ class Reader {
       throw this.#damaged(`got ${size} bytes, expected ${this.#fileBytes}`);
   }
 
-  #give(data: Uint8Array): void {
+  async #give(data: Uint8Array): Promise<void> {
     const tensors = this.#header?.tensors ?? [];
     for (let at = 0; at < data.byteLength; ) {
       const tensor = tensors[this.#next];
       if (tensor === undefined) throw this.#damaged('there are bytes after its last tensor');
       this.#sink ??= this.#sinkOf(tensor);
       const piece = data.subarray(at, at + tensor.end - this.#given);
-      this.#sink(piece);
+      await this.#sink(piece);
       at += piece.byteLength;
       this.#given += piece.byteLength;
       if (this.#given < tensor.end) continue;

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { EngineOptions } from '../../core/ports.ts';
+import type { EngineOptions } from '../../core/ports/policy.ts';
 import { createGenerator, engineInfo } from '../index.ts';
 import type { EngineInfo, NativeTrainer } from '../index.ts';
 import { packageRoot } from '../package-root.ts';

@@ -10,7 +10,7 @@ import type {
   NormSpec,
   TensorSpec,
 } from '../../core/decoder-spec.ts';
-import type { PackedBatch } from '../../core/ports.ts';
+import type { PackedBatch } from '../../core/ports/policy.ts';
 import { createTrainer, type NativeTrainer, type TrainerOptions } from '../index.ts';
 
 /** Mulberry32: uniform in [0, 1). */

@@ -1,6 +1,6 @@
 /** `print-random-work.ts <first seed> <count>`: one line `<compute> <seed> <digest>` for each seed and compute type. */
 import { writeSync } from 'node:fs';
-import type { EngineOptions } from '../../core/ports.ts';
+import type { EngineOptions } from '../../core/ports/policy.ts';
 import { engineInfo } from '../index.ts';
 import { randomWork } from './random-work.ts';
 

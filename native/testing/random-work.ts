@@ -1,6 +1,6 @@
 /** Training and generation of a random small decoder with odd sizes, as one digest. Same seed, same work. */
 import { createHash } from 'node:crypto';
-import type { EngineOptions } from '../../core/ports.ts';
+import type { EngineOptions } from '../../core/ports/policy.ts';
 import {
   generate,
   isIdle,

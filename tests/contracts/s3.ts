@@ -8,7 +8,7 @@ import {
   ListMultipartUploadsCommand,
 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from 'vitest';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { sha256 } from '../../infra/store/digest.ts';
 import { openStore } from '../../infra/store/open.ts';

@@ -3,7 +3,7 @@
  * it.
  */
 import fc from 'fast-check';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 
 type Operation =
   | { readonly type: 'create' | 'put' | 'streamed put'; readonly key: string; readonly body: Uint8Array }

@@ -1,7 +1,7 @@
 /** The contract of every store. Each adapter's test calls this with a function that opens a new store. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { probeStore, raceCreates } from '../../infra/store/probe.ts';
 import { sha256 } from '../../infra/store/digest.ts';
 import { operations, runOnModel } from './store-model.ts';

@@ -7,7 +7,7 @@ import { Context } from '@temporalio/activity';
 import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { createActivities } from '../../activities/index.ts';
 import type { ActivityPorts } from '../../activities/index.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { errorToJson } from '../../core/errors.ts';
 import { liveSubject, timings, wireVersion } from '../../core/wire/messages.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';

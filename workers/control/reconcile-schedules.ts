@@ -1,7 +1,7 @@
 /** Reconciles the Temporal Schedules of this stack with the schedules in its stores. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorToJson } from '../../core/errors.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { reconcileSchedule } from '../../infra/schedules/reconcile.ts';
 import type { ReconcilePorts } from '../../infra/schedules/reconcile.ts';
 import { isInUse, isPaidByRequest, knownStores } from '../../infra/store/places.ts';

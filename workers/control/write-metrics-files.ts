@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { errorToJson } from '../../core/errors.ts';
 import type { RunId } from '../../core/ids.ts';
 import { endedStates } from '../../core/run-states.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { isPaidByRequest } from '../../infra/store/places.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { writeMetricsFile } from '../../infra/telemetry/metrics-file.ts';

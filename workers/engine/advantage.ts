@@ -6,7 +6,7 @@ import { advantageEstimator } from '../../core/rl/advantages/index.ts';
 import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
 import { lrFactor } from '../../core/rl/lr-schedule.ts';
 import { miniBatches } from '../../core/rl/mini-batches.ts';
-import type { TrainerEngine } from '../../core/ports.ts';
+import type { PolicyEngine } from '../../core/ports/policy.ts';
 import type { AdvantageInput, AdvantageOutput, AlgorithmSettings } from '../../core/wire/jobs.ts';
 import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
 import { encodeBatch } from '../../models/batch-tensors.ts';
@@ -181,12 +181,12 @@ async function addLogProbs(
   let ref: LogProbs | undefined;
   if (steps > 1) {
     const policy = await host.policyAt(context, input.inputs.model, input.profile, input.parentState);
-    old = timer.time('timing_s/old_log_prob', () =>
-      logProbs(policy.trainer, draft, algorithm, 'old log-probs', context, true),
+    old = await timer.time('timing_s/old_log_prob', () =>
+      logProbs(policy.engine, draft, algorithm, 'old log-probs', context, true),
     );
   }
   if (algorithm.loss.useKlLoss) {
-    ref = await timer.timeAsync('timing_s/ref', async () => {
+    ref = await timer.time('timing_s/ref', async () => {
       const reference = await host.reference(context, input.inputs.reference ?? input.inputs.model, input.profile);
       return logProbs(reference, draft, algorithm, 'reference log-probs', context, false);
     });
@@ -207,14 +207,14 @@ interface LogProbs {
 }
 
 /** Every sample once, in the micro-batches of the first epoch. */
-function logProbs(
-  trainer: TrainerEngine,
+async function logProbs(
+  engine: PolicyEngine,
   batch: BatchTensors,
   { loss: { temperature }, layout: batchLayout }: AlgorithmSettings,
   note: string,
   context: JobContext,
   entropy: boolean,
-): LogProbs {
+): Promise<LogProbs> {
   const logProbs_T = new Float32Array(batch.scored_T.length);
   const entropy_T = entropy ? new Float32Array(batch.scored_T.length) : undefined;
   const total = batch.microOffsets_M1.length - 1;
@@ -228,7 +228,7 @@ function logProbs(
     const micro = cutMicroBatch(batch, samples, batchLayout);
     const {
       outputs: { logProbs: logProbs_P, entropy: entropy_P },
-    } = trainer.forward(micro.packed, {
+    } = await engine.forward(micro.packed, {
       temperature,
       wants: entropy ? ['logProbs', 'entropy'] : ['logProbs'],
       keep: false,

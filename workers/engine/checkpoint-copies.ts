@@ -1,9 +1,11 @@
 /**
  * Memory for the copy of a state that is being written. Fresh memory is expensive: the first touch of its pages takes
  * several times as long as the copy itself. So the memory of the last copy, as large as the state, is kept while its
- * trainer lives.
+ * engine lives.
  */
-import type { TrainerEngine } from '../../core/ports.ts';
+import { at } from '../../core/at.ts';
+import { stateParts } from '../../core/ports/policy.ts';
+import type { PolicyEngine } from '../../core/ports/policy.ts';
 
 /**
  * Memory for weights, m and v, of equal size. It can be transferred to another thread; then this thread no longer has
@@ -13,21 +15,20 @@ export type Room = readonly [weights: ArrayBuffer, m: ArrayBuffer, v: ArrayBuffe
 
 export class CheckpointCopies {
   #kept: Room | undefined;
-  /** Bytes of each part of the current trainer; 0 without one. */
+  /** Bytes of each part of the current engine's state; 0 without one. */
   #bytes = 0;
 
-  /** Is there memory for a copy of this trainer's state? */
-  hasRoomFor({ weights }: TrainerEngine): boolean {
-    this.#bytes = weights.byteLength;
+  /** Is there memory for a copy of this engine's state? */
+  hasRoomFor({ elements }: Pick<PolicyEngine, 'elements'>): boolean {
+    this.#bytes = elements * Float32Array.BYTES_PER_ELEMENT;
     return this.#kept?.[0].byteLength === this.#bytes;
   }
 
-  /** Copies the trainer's state. A second copy while the first is in use gets its own memory. */
-  copy(trainer: TrainerEngine): Room {
-    const room = this.hasRoomFor(trainer) && this.#kept !== undefined ? this.#kept : freshRoom(this.#bytes);
+  /** Copies the engine's state. A second copy while the first is in use gets its own memory. */
+  async copy(engine: Pick<PolicyEngine, 'elements' | 'read'>): Promise<Room> {
+    const room = this.hasRoomFor(engine) && this.#kept !== undefined ? this.#kept : freshRoom(this.#bytes);
     this.#kept = undefined;
-    const { weights, m, v } = trainer;
-    [weights, m, v].forEach((part, i) => new Float32Array(room[i] as ArrayBuffer).set(part));
+    for (const [i, part] of stateParts.entries()) await engine.read(part, 0, new Float32Array(at(room, i)));
     return room;
   }
 
@@ -36,7 +37,7 @@ export class CheckpointCopies {
     if (room[0].byteLength === this.#bytes) this.#kept ??= room;
   }
 
-  /** The trainer is closed: frees its memory and keeps none from now on. */
+  /** The engine is closed: frees its memory and keeps none from now on. */
   empty(): Room | undefined {
     const kept = this.#kept;
     this.#kept = undefined;

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { makeRunId } from '../../core/ids.ts';
 import type { RunId } from '../../core/ids.ts';
-import type { TrainerEngine } from '../../core/ports.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import { stateDigests } from '../../tests/state-digests.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
@@ -14,7 +13,8 @@ import { readDecoderSpec } from '../../models/config.ts';
 import { createTrainer } from '../../native/index.ts';
 import { CheckpointCopies } from './checkpoint-copies.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
-import { loadCheckpoint } from './checkpoint.ts';
+import { checkpointSource } from './checkpoint.ts';
+import { NativePolicy } from './native-engines.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'petrel-writer-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -33,13 +33,15 @@ const config = readDecoderSpec(
   'test',
 );
 
-function openTrainer(): TrainerEngine {
-  const trainer = createTrainer(config, { compute: 'fp32', deterministic: true, threads: 1, trainable: true });
-  change(trainer, 1);
-  return trainer;
+function openPolicy(): NativePolicy {
+  const policy = new NativePolicy(
+    createTrainer(config, { compute: 'fp32', deterministic: true, threads: 1, trainable: true }),
+  );
+  change(policy, 1);
+  return policy;
 }
 
-function change({ weights, m, v }: TrainerEngine, by: number): void {
+function change({ trainer: { weights, m, v } }: NativePolicy, by: number): void {
   [weights, m, v].forEach((part, p) => part.forEach((_, i) => (part[i] = Math.fround(by + p + i / 7))));
 }
 
@@ -47,57 +49,62 @@ describe('a checkpoint written beside training', () => {
   const placeOf = (runId: RunId, iteration: number) => ({ store: folder, runId, term: 1, iteration });
 
   it('contains the state at the time of the call, also while an earlier one is being written', async () => {
-    const [store, trainer, writer] = [await openFolderStore(folder), openTrainer(), new CheckpointWriter()];
+    const [store, policy, writer] = [await openFolderStore(folder), openPolicy(), new CheckpointWriter()];
     const runId = makeRunId('beside', new Date(0), '0001');
-    const writing = [1, 2, 3].map((iteration) => {
-      change(trainer, iteration);
-      const digests = stateDigests(trainer);
-      writer.prepare(trainer);
-      return { digests, written: writer.write(placeOf(runId, iteration), trainer, digests) };
-    });
-    change(trainer, 9);
+    const writing = [];
+    for (const iteration of [1, 2, 3]) {
+      change(policy, iteration);
+      const digests = stateDigests(policy.trainer);
+      writer.prepare(policy);
+      writing.push({ digests, ...(await writer.write(placeOf(runId, iteration), policy, digests)) });
+    }
+    change(policy, 9);
     for (const { digests, written } of writing) {
       const { record } = await needRecord(store, (await written).manifest, checkpointManifest);
-      const into = openTrainer();
-      await loadCheckpoint(store, runId, record, into, () => {});
-      expect(stateDigests(into)).toEqual(digests);
+      const into = openPolicy();
+      await into.load(checkpointSource(store, runId, record, into, () => {}));
+      expect(stateDigests(into.trainer)).toEqual(digests);
     }
     writer.release();
   });
 
   it('is completed after its trainer was closed, and another trainer can use the writer', async () => {
-    const [first, second, writer] = [openTrainer(), openTrainer(), new CheckpointWriter()];
+    const [first, second, writer] = [openPolicy(), openPolicy(), new CheckpointWriter()];
     const runId = makeRunId('closed', new Date(0), '0002');
-    const written = writer.write(placeOf(runId, 1), first, stateDigests(first));
-    first.close();
+    const write = async (policy: NativePolicy, iteration: number) =>
+      writer.write(placeOf(runId, iteration), policy, stateDigests(policy.trainer));
+    const { written } = await write(first, 1);
+    await first.close();
     writer.release();
     expect((await written).manifest).toContain(runId);
-    expect((await writer.write(placeOf(runId, 2), second, stateDigests(second))).manifest).toContain(runId);
+    expect((await (await write(second, 2)).written).manifest).toContain(runId);
     writer.release();
   });
 
   it('passes the store’s error on, and writes the next one', async () => {
-    const [trainer, writer] = [openTrainer(), new CheckpointWriter()];
-    const [runId, digests] = [makeRunId('refused', new Date(0), '0003'), stateDigests(trainer)];
-    await expect(writer.write(placeOf('../elsewhere', 1), trainer, digests)).rejects.toMatchObject({
+    const [policy, writer] = [openPolicy(), new CheckpointWriter()];
+    const [runId, digests] = [makeRunId('refused', new Date(0), '0003'), stateDigests(policy.trainer)];
+    const { written } = await writer.write(placeOf('../elsewhere', 1), policy, digests);
+    await expect(written).rejects.toMatchObject({
       kind: 'terminal',
       code: 'InvalidInput',
     });
-    expect((await writer.write(placeOf(runId, 1), trainer, digests)).manifest).toContain(runId);
+    const next = await writer.write(placeOf(runId, 1), policy, digests);
+    expect((await next.written).manifest).toContain(runId);
     writer.release();
   });
 });
 
 describe('the memory of copies', () => {
-  it('is kept for the next copy, once per trainer, until the trainer is closed', () => {
-    const [copies, trainer] = [new CheckpointCopies(), openTrainer()];
-    const [first, second] = [copies.copy(trainer), copies.copy(trainer)];
+  it('is kept for the next copy, once per engine, until the engine is closed', async () => {
+    const [copies, policy] = [new CheckpointCopies(), openPolicy()];
+    const [first, second] = [await copies.copy(policy), await copies.copy(policy)];
     expect(second).not.toBe(first);
     copies.giveBack(first);
     copies.giveBack(second);
-    expect(copies.hasRoomFor(trainer)).toBe(true);
-    expect(copies.copy(trainer)).toBe(first);
-    expect(copies.hasRoomFor(trainer)).toBe(false);
+    expect(copies.hasRoomFor(policy)).toBe(true);
+    expect(await copies.copy(policy)).toBe(first);
+    expect(copies.hasRoomFor(policy)).toBe(false);
     copies.giveBack(first);
     expect(copies.empty()).toBe(first);
     copies.giveBack(second);

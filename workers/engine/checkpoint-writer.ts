@@ -7,7 +7,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { thrownFromJson } from '../../core/errors.ts';
 import type { ThrownJson } from '../../core/errors.ts';
 import type { RunId } from '../../core/ids.ts';
-import type { ParameterInfo, TrainerEngine } from '../../core/ports.ts';
+import type { ParameterInfo, PolicyEngine } from '../../core/ports/policy.ts';
 import { builtFile } from '../../infra/home.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
 import { CheckpointCopies } from './checkpoint-copies.ts';
@@ -69,27 +69,29 @@ export class CheckpointWriter {
   }
 
   /** A copy will be due soon: prepares its memory in advance. */
-  prepare(trainer: TrainerEngine): void {
-    if (this.#copies.hasRoomFor(trainer)) return;
+  prepare(engine: PolicyEngine): void {
+    if (this.#copies.hasRoomFor(engine)) return;
     const { port1, port2 } = new MessageChannel();
     this.#prepared?.close();
     this.#prepared = port1;
-    this.#running().prepare(trainer.weights.byteLength, port2);
+    this.#running().prepare(engine.elements * Float32Array.BYTES_PER_ELEMENT, port2);
   }
 
-  /** Copies the state before it returns, so the caller may change the state then. */
-  async write(place: WriteJob['place'], trainer: TrainerEngine, digests: StateDigests): Promise<Written> {
-    const { steps, parameters } = trainer;
+  /** Resolves when the state is copied, so the caller may change it then; `written` resolves when the copy is stored. */
+  async write(
+    place: WriteJob['place'],
+    engine: PolicyEngine,
+    digests: StateDigests,
+  ): Promise<{ readonly written: Promise<Written> }> {
+    const { steps, parameters } = engine;
     const thread = this.#running();
     this.#takePrepared();
-    const { manifest, ms, room } = await thread.run({
-      id: this.#nextId++,
-      place,
-      room: this.#copies.copy(trainer),
-      steps,
-      parameters,
-      digests,
-    });
+    const room = await this.#copies.copy(engine);
+    return { written: this.#written(thread, { id: this.#nextId++, place, room, steps, parameters, digests }) };
+  }
+
+  async #written(thread: WriterThread, job: WriteJob): Promise<Written> {
+    const { manifest, ms, room } = await thread.run(job);
     this.#copies.giveBack(room);
     return { manifest, ms };
   }
@@ -108,7 +110,7 @@ export class CheckpointWriter {
   }
 
   /**
-   * The trainer is closed. Running writes are completed. A large memory is freed at once by ending the thread; a small
+   * The engine is closed. Running writes are completed. A large memory is freed at once by ending the thread; a small
    * one is left to the garbage collector.
    */
   release(): void {

@@ -1,7 +1,8 @@
 /** Writes a state as shards to the store, and reads it back. models/checkpoint.ts defines a shard. */
 import { isDamage } from '../../core/damage.ts';
 import type { RunId } from '../../core/ids.ts';
-import type { ParameterInfo, Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
+import type { ParameterInfo, PieceSink, PolicyEngine, StateSource } from '../../core/ports/policy.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest, recordFormat } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ShardInfo } from '../../core/records/schema.ts';
@@ -11,8 +12,6 @@ import type { StateDigests, StateParts } from '../../infra/store/digest.ts';
 import { encodeRecord, readRecord } from '../../infra/store/records.ts';
 import { checkpointParts, damagedCheckpoint, encodeShards, readShard } from '../../models/checkpoint.ts';
 import type { CheckpointPart } from '../../models/checkpoint.ts';
-import { filling } from '../../models/safetensors.ts';
-import type { TensorSink } from '../../models/safetensors.ts';
 
 /** A copy of a state that does not change. */
 export interface Snapshot extends StateParts {
@@ -84,31 +83,35 @@ export async function isCheckpoint(store: Store, key: string): Promise<boolean> 
   return keys.checkpoint(found.record.runId, found.record.iteration, found.record.stateDigest) === key;
 }
 
-/** Receives a loaded checkpoint. */
-export type LoadTarget = StateParts & { steps: number; readonly parameters: readonly ParameterInfo[] };
+/** The model into which a checkpoint is loaded. */
+export type LoadTarget = Pick<PolicyEngine, 'parameters' | 'elements'>;
 
 /**
- * Streams every shard by digest into the flat buffers. The caller must hash the whole state, because it knows the
- * expected digest. Throws TerminalError `DamagedCheckpoint` when the manifest does not fit the model.
+ * A checkpoint as the source of a state. Every shard is streamed by digest; the reader must hash the whole state,
+ * because it knows the expected digest. Throws TerminalError `DamagedCheckpoint` when the manifest does not fit the
+ * model.
  */
-export async function loadCheckpoint(
+export function checkpointSource(
   store: Store,
   runId: RunId,
   manifest: CheckpointManifest,
   into: LoadTarget,
   onBlock: () => void,
-): Promise<void> {
+): StateSource {
   checkFit(manifest, into);
-  for (const shard of manifest.shards) {
-    await readShard(shard, streamBlob(store, runId, shard.blob), ({ part, start, end }) =>
-      showing(onBlock, filling(into[part].subarray(start, end))),
-    );
-  }
-  into.steps = Number(manifest.state['steps']);
+  return {
+    type: 'pieces',
+    steps: Number(manifest.state['steps']),
+    read: async (sinkOf) => {
+      for (const shard of manifest.shards) {
+        await readShard(shard, streamBlob(store, runId, shard.blob), (piece) => showing(onBlock, sinkOf(piece)));
+      }
+    },
+  };
 }
 
 /** Checked before the first byte is read: the parameters are this model's, and every piece is inside its part. */
-function checkFit(manifest: CheckpointManifest, { parameters, weights }: LoadTarget): void {
+function checkFit(manifest: CheckpointManifest, { parameters, elements }: LoadTarget): void {
   const shapes = (all: readonly { readonly name: string; readonly shape: readonly number[] }[]) =>
     all.map(({ name, shape }) => `${name} ${shape.join('×')}`);
   const [expected, found] = [shapes(parameters), shapes(manifest.parameters)];
@@ -120,17 +123,17 @@ function checkFit(manifest: CheckpointManifest, { parameters, weights }: LoadTar
     );
   }
   for (const { name, start, end } of manifest.shards.flatMap(({ tensors }) => tensors)) {
-    if (start > end || end > weights.length)
-      throw damagedCheckpoint(manifest, `${name} ${start}–${end} is outside of ${weights.length} elements`);
+    if (start > end || end > elements)
+      throw damagedCheckpoint(manifest, `${name} ${start}–${end} is outside of ${elements} elements`);
   }
   if (!Number.isInteger(manifest.state['steps']))
     throw damagedCheckpoint(manifest, `steps: expected a number, found ${String(manifest.state['steps'])}`);
 }
 
 /** A sink that reports progress for every piece. */
-function showing(onBlock: () => void, sink: TensorSink): TensorSink {
-  return (piece) => {
-    sink(piece);
+function showing(onBlock: () => void, sink: PieceSink): PieceSink {
+  return async (bytes) => {
+    await sink(bytes);
     onBlock();
   };
 }

@@ -4,10 +4,16 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { at } from '../../core/at.ts';
-import { PreemptedError } from '../../core/errors.ts';
+import { PreemptedError, RetryableError } from '../../core/errors.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import type { RunId } from '../../core/ids.ts';
-import type { GenerateRequest, GenerateSample, RolloutEngine, SamplingSettings } from '../../core/ports.ts';
+import type {
+  DecodedTokens,
+  GenerateRequest,
+  GenerateSample,
+  Sampler,
+  SamplingSettings,
+} from '../../core/ports/sampler.ts';
 import type { TokenRun } from './lineage.ts';
 
 /** One sample, finished or growing. */
@@ -46,14 +52,15 @@ interface Live {
 }
 
 export class Generation {
-  readonly #engine: RolloutEngine;
+  readonly #sampler: Promise<Sampler>;
   readonly #live = new Map<number, Live>();
   readonly #interrupts = new Map<GenerationJob, (error: Error) => void>();
   #nextKey = 1;
   #pumping = false;
 
-  constructor(engine: RolloutEngine) {
-    this.#engine = engine;
+  constructor(sampler: Promise<Sampler>) {
+    this.#sampler = sampler;
+    sampler.catch(() => {}); // each job that needs it fails with this error
   }
 
   /** Samples in the order of prompts, samplesPerDraw of each. Rejects with PreemptedError when the weights change. */
@@ -72,45 +79,74 @@ export class Generation {
         this.#interrupts.delete(job);
         resolve();
       };
-      for (const [i, prompt] of job.prompts.entries()) {
-        const samples = this.#samples(
-          job,
-          at(job.draws, i),
-          completions.slice(i * job.samplesPerDraw, (i + 1) * job.samplesPerDraw),
-          finished,
-        );
-        if (samples.length > 0) this.#engine.submit(requestOf(job, prompt, samples));
-      }
-      void this.#pump();
+      const requests = job.prompts.flatMap((prompt, i) => {
+        const growing = completions.slice(i * job.samplesPerDraw, (i + 1) * job.samplesPerDraw);
+        const samples = this.#samples(job, at(job.draws, i), growing, finished);
+        return samples.length === 0 ? [] : requestOf(job, prompt, samples);
+      });
+      this.#submit(job, requests).then(
+        () => this.#pump(),
+        (error: Error) => this.#drop(job, error),
+      );
     });
     return completions;
   }
 
-  /** The weights are about to change, or the worker leaves: drops every sample in flight and rejects its job. */
-  interrupt(reason = new PreemptedError('WeightsMoved', 'The weights changed while samples were in flight')): void {
-    this.#engine.reset();
-    this.#live.clear();
-    for (const reject of this.#interrupts.values()) reject(reason);
-    this.#interrupts.clear();
+  /**
+   * The weights are about to change, or the worker leaves: rejects every job at once, and resolves when their samples
+   * are dropped.
+   */
+  async interrupt(
+    reason = new PreemptedError('WeightsMoved', 'The weights changed while samples were in flight'),
+  ): Promise<void> {
+    this.#rejectAll(reason);
+    await this.#tell((sampler) => sampler.reset());
   }
 
   /** No process waits for this run's samples any more: frees their slots. */
-  abandon(runId: RunId): void {
-    for (const [key, { job }] of this.#live) {
-      if (job.runId !== runId) continue;
-      this.#engine.abort(key);
-      this.#live.delete(key);
-    }
-    for (const [job, reject] of this.#interrupts) {
-      if (job.runId !== runId) continue;
-      this.#interrupts.delete(job);
-      reject(new PreemptedError('Abandoned', `${runId} is paused or has ended`));
+  async abandon(runId: RunId): Promise<void> {
+    const jobs = [...this.#interrupts.keys()].filter((job) => job.runId === runId);
+    const dropped = jobs.map((job) =>
+      this.#drop(job, new PreemptedError('Abandoned', `${runId} is paused or has ended`)),
+    );
+    await Promise.all(dropped);
+  }
+
+  async close(): Promise<void> {
+    await this.interrupt();
+    await this.#tell((sampler) => sampler.close());
+  }
+
+  async #submit(job: GenerationJob, requests: readonly GenerateRequest[]): Promise<void> {
+    const sampler = await this.#sampler;
+    for (const request of requests) if (this.#interrupts.has(job)) await sampler.submit(request);
+  }
+
+  /** Rejects the job at once, and resolves when its samples are dropped. */
+  async #drop(job: GenerationJob, reason: Error): Promise<void> {
+    this.#interrupts.get(job)?.(reason);
+    this.#interrupts.delete(job);
+    const keys = [...this.#live].filter(([, live]) => live.job === job).map(([key]) => key);
+    keys.forEach((key) => this.#live.delete(key));
+    await this.#tell(async (sampler) => {
+      for (const key of keys) await sampler.abort(key);
+    });
+  }
+
+  /** Calls the sampler. One that was never created, or has ended, has nothing to drop or to close. */
+  async #tell(call: (sampler: Sampler) => Promise<void>): Promise<void> {
+    const sampler = await this.#sampler.catch(() => undefined);
+    try {
+      if (sampler !== undefined) await call(sampler);
+    } catch (error) {
+      if (!(error instanceof RetryableError) || error.code !== 'EngineExited') throw error;
     }
   }
 
-  close(): void {
-    this.interrupt();
-    this.#engine.close();
+  #rejectAll(reason: Error): void {
+    this.#live.clear();
+    for (const reject of this.#interrupts.values()) reject(reason);
+    this.#interrupts.clear();
   }
 
   /** The samples that are not finished. */
@@ -140,22 +176,23 @@ export class Generation {
   async #pump(): Promise<void> {
     if (this.#pumping) return;
     this.#pumping = true;
-    try {
-      while (this.#live.size > 0) {
-        this.#take(this.#engine.step());
-        await nextTurn();
+    const sampler = await this.#sampler;
+    while (this.#live.size > 0) {
+      try {
+        const stopped = this.#take(await sampler.step());
+        for (const key of stopped) await sampler.abort(key);
+      } catch (error) {
+        this.#rejectAll(error instanceof Error ? error : new Error(String(error)));
+        await this.#tell((one) => one.reset());
       }
-    } catch (error) {
-      this.#live.clear();
-      this.#engine.reset();
-      for (const reject of this.#interrupts.values()) reject(error instanceof Error ? error : new Error(String(error)));
-      this.#interrupts.clear();
-    } finally {
-      this.#pumping = false;
+      await nextTurn();
     }
+    this.#pumping = false;
   }
 
-  #take(decoded: ReturnType<RolloutEngine['step']>): void {
+  /** Adds the tokens to their samples. Returns the keys of samples that end at a stop string. */
+  #take(decoded: DecodedTokens): number[] {
+    const stopped: number[] = [];
     const perJob = new Map<GenerationJob, number>();
     decoded.keys.forEach((key, i) => {
       const live = this.#live.get(key);
@@ -173,11 +210,12 @@ export class Generation {
       const finish = at(decoded.finish, i);
       if (finish !== 0) this.#finish(key, live, finish);
       else if (live.job.stopsAt?.(live.completion.tokens)) {
-        this.#engine.abort(key);
+        stopped.push(key);
         this.#finish(key, live, 1);
       }
     });
     for (const [job, count] of perJob) job.onTokens(count);
+    return stopped;
   }
 
   #finish(key: number, live: Live, reason: number): void {

@@ -6,6 +6,7 @@ import { expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
 import { decoder, trainerOf } from '../../native/testing/decoders.ts';
+import { NativePolicy } from './native-engines.ts';
 import { EngineHost } from './host.ts';
 import type { JobContext } from './host.ts';
 import { PolicyState } from './state.ts';
@@ -16,8 +17,8 @@ it('saves a state for each run that has it: a fork’s base while its origin’s
   try {
     const store = await openFolderStore(folder);
     await store.create(keys.run('origin'), new Uint8Array()); // an empty store would count as an unmounted one
-    const state = new PolicyState(trainer, 'm'.repeat(64));
-    state.seal(() => {});
+    const state = new PolicyState(new NativePolicy(trainer), 'm'.repeat(64));
+    await state.seal(() => {});
     const host = new EngineHost({
       threads: 1,
       cache: join(folder, 'cache'),
@@ -27,7 +28,7 @@ it('saves a state for each run that has it: a fork’s base while its origin’s
     const contextOf = (runId: string) =>
       ({ runId, store: pathToFileURL(folder).href, at: { term: 1, iteration: 3 } }) as unknown as JobContext;
     const saved = await Promise.all(
-      ['origin', 'origin', 'fork'].map((runId) => host.checkpoint(state, contextOf(runId), 3)),
+      ['origin', 'origin', 'fork'].map(async (runId) => (await host.checkpoint(state, contextOf(runId), 3)).written),
     );
     expect(new Set(saved).size).toBe(2);
     for (const key of saved) expect(await store.head(key)).toBeGreaterThan(0);

@@ -11,8 +11,11 @@ import {
   RetryableError,
   saysNothingOfData,
 } from '../../core/errors.ts';
+import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import type { Digest, JobId, RunId } from '../../core/ids.ts';
-import type { Store, TrainerEngine } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
+import type { Engines, SamplerRoom } from '../../core/ports/engines.ts';
+import type { PolicyEngine } from '../../core/ports/policy.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
 import type { NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
@@ -28,15 +31,15 @@ import { RunLog } from '../../infra/store/run-log.ts';
 import { readShard } from '../../models/checkpoint.ts';
 import { readDecoderSpec } from '../../models/config.ts';
 import type { Dataset } from '../../models/dataset-rows.ts';
-import { filling } from '../../models/safetensors.ts';
-import { loadWeights, readConfigJson } from '../../models/weights.ts';
-import { arithmeticOf, createGenerator, createTrainer, engineInfo } from '../../native/index.ts';
+import { readConfigJson } from '../../models/weights.ts';
+import { arithmeticOf, engineInfo } from '../../native/index.ts';
 import { isCheckpoint, savePart } from './checkpoint.ts';
 import { OpenDatasets } from '../datasets.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
 import { Generation } from './generation.ts';
 import type { Completion, GenerationJob } from './generation.ts';
 import type { JournalPorts } from './journal-writer.ts';
+import { nativeEngines } from './native-engines.ts';
 import { engineOptionsOf, resolveProfile } from './profile.ts';
 import type { EngineFacts } from './profile.ts';
 import { restoreTo, loadBase } from './recover.ts';
@@ -75,20 +78,14 @@ export interface HostOptions {
    * written.
    */
   readonly ticks: Int32Array<SharedArrayBuffer>;
+  /** Default: the native engine, in this process. */
+  readonly engines?: Engines;
 }
 
-/** The sizes that a generation must allow. The generator limits its memory independently of them. */
-export interface GenerationRoom {
-  /** Samples that are decoded together. */
-  readonly maxSeqs: number;
-  /** Longest prompt and response, in tokens. */
-  readonly maxModelLen: number;
-}
-
-const fits = (room: GenerationRoom, inside: GenerationRoom): boolean =>
+const fits = (room: SamplerRoom, inside: SamplerRoom): boolean =>
   room.maxSeqs <= inside.maxSeqs && room.maxModelLen <= inside.maxModelLen;
 
-const largerOf = (a: GenerationRoom, b: GenerationRoom): GenerationRoom => ({
+const largerOf = (a: SamplerRoom, b: SamplerRoom): SamplerRoom => ({
   maxSeqs: Math.max(a.maxSeqs, b.maxSeqs),
   maxModelLen: Math.max(a.maxModelLen, b.maxModelLen),
 });
@@ -104,15 +101,16 @@ export class EngineHost {
   readonly facts: EngineFacts;
   readonly #stores = storesByUrl(checkedByMainThread);
   readonly #datasets = new OpenDatasets();
-  readonly #generations = new Map<TrainerEngine, { readonly generation: Generation; readonly room: GenerationRoom }>();
+  readonly #engines: Engines;
+  readonly #generations = new Map<PolicyEngine, { readonly generation: Generation; readonly room: SamplerRoom }>();
   #policy: { readonly runId: RunId; readonly profile: string; readonly state: PolicyState } | undefined;
   /** The position of the policy in its run's log, while the policy is clean. */
   #place: { readonly context: JobContext; readonly iteration: number } | undefined;
   /** Set when this worker leaves: the error of every later generation. */
   #leaving: PreemptedError | undefined;
-  #reference: { readonly key: string; readonly trainer: TrainerEngine } | undefined;
+  #reference: { readonly key: string; readonly engine: PolicyEngine } | undefined;
   /** A model that only generates: its weights are not those of the policy in this process. */
-  readonly #rolloutModel = new SharedPlace<TrainerEngine>();
+  readonly #rolloutModel = new SharedPlace<PolicyEngine>();
   readonly #writer: CheckpointWriter;
   readonly #watched = new WeakMap<Store, Store>();
   /** Checkpoints being written, by run, position and state: a fork has the state of its origin. */
@@ -120,6 +118,7 @@ export class EngineHost {
 
   constructor(options: HostOptions) {
     this.options = options;
+    this.#engines = options.engines ?? nativeEngines;
     this.facts = engineInfo();
     this.#writer = new CheckpointWriter(options.ticks.buffer);
   }
@@ -155,7 +154,7 @@ export class EngineHost {
     else {
       const { runId, iteration, state: target } = input.from;
       await restoreTo(state, target, iteration, { ...ports, log: new RunLog(ports.log.store, runId) });
-      await this.checkpoint(state, context, iteration);
+      await (await this.checkpoint(state, context, iteration)).written;
     }
     if (state.tag === undefined) throw new Error('a loaded base is clean');
     this.standsAt(context, input.from?.iteration ?? 0);
@@ -166,7 +165,7 @@ export class EngineHost {
   async policyAt(context: JobContext, model: Digest, profile: NumericProfile, target: Digest): Promise<PolicyState> {
     const state = await this.#policyState(context, model, profile);
     if (state.tag?.stateDigest !== target) {
-      this.interruptPolicy();
+      await this.interruptPolicy();
       await restoreTo(state, target, context.at.iteration, await this.#recoverPorts(context, model));
     }
     this.standsAt(context, context.at.iteration);
@@ -179,30 +178,32 @@ export class EngineHost {
   }
 
   /** Drops the samples in flight, since the policy's weights are about to change. */
-  interruptPolicy(): void {
-    if (this.#policy !== undefined) this.#generations.get(this.#policy.state.trainer)?.generation.interrupt();
+  async interruptPolicy(): Promise<void> {
+    if (this.#policy !== undefined) await this.#generations.get(this.#policy.state.engine)?.generation.interrupt();
   }
 
   /** This worker leaves: drops the samples in flight and starts no new ones. */
-  requeue(because: string): void {
-    this.#leaving = new PreemptedError('Leaving', `requeued: ${because}`);
-    for (const { generation } of this.#generations.values()) generation.interrupt(this.#leaving);
+  async requeue(because: string): Promise<void> {
+    const leaving = new PreemptedError('Leaving', `requeued: ${because}`);
+    this.#leaving = leaving;
+    await Promise.all([...this.#generations.values()].map(({ generation }) => generation.interrupt(leaving)));
   }
 
   /** The run paused or ended: drops its samples in flight. */
-  abandon(runId: RunId): void {
-    for (const { generation } of this.#generations.values()) generation.abandon(runId);
+  async abandon(runId: RunId): Promise<void> {
+    await Promise.all([...this.#generations.values()].map(({ generation }) => generation.abandon(runId)));
   }
 
   /** A frozen model for reference log-probs. */
-  async reference(context: JobContext, model: Digest, profile: NumericProfile): Promise<TrainerEngine> {
+  async reference(context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyEngine> {
     const key = `${model} ${kindOf(profile)}`;
     if (this.#reference?.key !== key) {
-      this.#reference?.trainer.close();
+      const before = this.#reference?.engine;
       this.#reference = undefined;
-      this.#reference = { key, trainer: await this.#loadModel(context, model, profile) };
+      await before?.close();
+      this.#reference = { key, engine: await this.#loadModel(context, model, profile) };
     }
-    return this.#reference.trainer;
+    return this.#reference.engine;
   }
 
   /** Generates with exactly these weights: the policy itself, the published weights, or the base. */
@@ -211,20 +212,20 @@ export class EngineHost {
     model: Digest,
     profile: NumericProfile,
     weights: Digest,
-    room: GenerationRoom,
+    room: SamplerRoom,
     job: GenerationJob,
   ): Promise<Completion[]> {
     if (this.#leaving !== undefined) throw this.#leaving;
     const policy = this.#policy;
     if (policy?.state.tag?.weightsDigest === weights && policy.profile === kindOf(profile))
-      return this.#generationOf(policy.state.trainer, room).run(job);
+      return this.#generationOf(policy.state.engine, room).run(job);
     return this.#rolloutModel.use(
       `${weights} ${kindOf(profile)}`,
       (before) => this.#modelWith(context, model, profile, weights, before),
-      (trainer) => {
+      async (engine) => {
         if (this.#leaving !== undefined) throw this.#leaving;
         context.throwIfCancelled(); // loading may have taken long
-        return this.#generationOf(trainer, room).run(job);
+        return this.#generationOf(engine, room).run(job);
       },
     );
   }
@@ -239,41 +240,48 @@ export class EngineHost {
    * The generation on these weights. Its sizes only grow. Two runs with different sizes may share the weights, and each
    * new generation drops the samples in flight; so they must not replace each other's generation in turn.
    */
-  #generationOf(trainer: TrainerEngine, room: GenerationRoom): Generation {
-    const known = this.#generations.get(trainer);
+  #generationOf(engine: PolicyEngine, room: SamplerRoom): Generation {
+    const known = this.#generations.get(engine);
     if (known !== undefined && fits(room, known.room)) return known.generation;
     const grown = known === undefined ? room : largerOf(room, known.room);
-    known?.generation.close();
-    const generation = new Generation(createGenerator(trainer, grown));
-    this.#generations.set(trainer, { generation, room: grown });
+    const closed = known?.generation.close();
+    const generation = new Generation(Promise.resolve(closed).then(() => this.#engines.sampler(engine, grown)));
+    this.#generations.set(engine, { generation, room: grown });
     return generation;
   }
 
   /**
-   * Copies the state before it returns; training continues while the copy is written. Resolves with the manifest's key.
-   * A state that is already being written is not written twice.
+   * Resolves when the state is copied; training continues while the copy is written. `written`: the manifest's key. A
+   * state that is already being written is not written twice.
    */
-  checkpoint(state: PolicyState, context: JobContext, iteration: number): Promise<string> {
+  async checkpoint(
+    state: PolicyState,
+    context: JobContext,
+    iteration: number,
+  ): Promise<{ readonly written: Promise<string> }> {
     const digests = state.tag;
     if (digests === undefined) throw new Error('only a clean state is saved');
     const id = savingId(context, iteration, digests.stateDigest);
     const known = this.#saving.get(id);
-    if (known !== undefined) return known;
+    if (known !== undefined) return { written: known };
     const { runId, store, at } = context;
-    const saving = this.#writer
-      .write({ store, runId, term: at.term, iteration }, state.trainer, digests)
+    const copied = this.#writer.write({ store, runId, term: at.term, iteration }, state.engine, digests);
+    const written = copied
+      .then(({ written }) => written)
       .then(({ manifest, ms }) => {
         this.options.onSaved(ms);
         return manifest;
       })
       .finally(() => this.#saving.delete(id));
-    this.#saving.set(id, saving);
-    return saving;
+    this.#saving.set(id, written);
+    written.catch(() => {}); // the caller sees the error of the copy first
+    await copied;
+    return { written };
   }
 
   /** A checkpoint is due after the present job: allocates the memory for its copy. */
   prepareCheckpoint(state: PolicyState): void {
-    this.#writer.prepare(state.trainer);
+    this.#writer.prepare(state.engine);
   }
 
   /** Key of this state's manifest, after a write in progress has ended; undefined when there is none. */
@@ -293,7 +301,7 @@ export class EngineHost {
     if ((await this.savedCheckpoint(at, state.tag.stateDigest)) !== undefined)
       return { runId, text: `checkpoint ${place.iteration} is saved` };
     if (!inTime) return { runId, text: `no time to save checkpoint ${place.iteration}` };
-    await this.checkpoint(state, place.context, place.iteration);
+    await (await this.checkpoint(state, place.context, place.iteration)).written;
     return { runId, text: `checkpoint ${place.iteration} saved` };
   }
 
@@ -304,7 +312,8 @@ export class EngineHost {
     const store = await this.store(context.store);
     const key = keys.weights(context.runId, tag.weightsDigest);
     if (await this.#weightsAreThere(store, context.runId, tag.weightsDigest)) return key;
-    const copy = state.trainer.weights.slice(); // the bytes must not change while they are hashed and sent
+    const copy = new Float32Array(state.engine.elements); // the bytes must not change while they are hashed and sent
+    await state.engine.read('weights', 0, copy);
     const shards = await savePart({ store, runId: context.runId, iteration: context.at.iteration }, 'weights', copy, {
       weights: tag.weightsDigest,
     });
@@ -316,39 +325,52 @@ export class EngineHost {
   }
 
   /** The run paused or ended: frees its memory. */
-  release(runId: RunId): void {
+  async release(runId: RunId): Promise<void> {
     if (this.#policy?.runId !== runId) return;
-    this.#closeTrainer(this.#policy.state.trainer);
-    this.#writer.release();
+    const engine = this.#policy.state.engine;
+    const reference = this.#reference?.engine;
     this.#policy = undefined;
     this.#place = undefined;
-    this.#reference?.trainer.close();
     this.#reference = undefined;
+    this.#writer.release();
+    await this.#close(engine);
+    await reference?.close();
   }
 
   async #policyState(context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyState> {
     const key = kindOf(profile);
     if (this.#policy?.runId === context.runId && this.#policy.profile === key && this.#policy.state.model === model)
       return this.#policy.state;
-    if (this.#policy !== undefined) this.release(this.#policy.runId);
+    if (this.#policy !== undefined) await this.release(this.#policy.runId);
     const config = readDecoderSpec(await readConfigJson(await this.modelFolder(context, model, 'text')));
-    const trainer = createTrainer(config, {
-      ...engineOptionsOf(profile, this.facts, this.options.threads),
-      trainable: true,
-    });
-    this.#policy = { runId: context.runId, profile: key, state: new PolicyState(trainer, model) };
+    const engine = await this.#open(config, profile, true);
+    this.#policy = { runId: context.runId, profile: key, state: new PolicyState(engine, model) };
     return this.#policy.state;
   }
 
-  async #loadModel(context: JobContext, model: Digest, profile: NumericProfile): Promise<TrainerEngine> {
+  async #open(spec: DecoderSpec, profile: NumericProfile, trainable: boolean): Promise<PolicyEngine> {
+    const options = engineOptionsOf(profile, this.facts, this.options.threads);
+    const engine = await this.#engines.policy(spec, { ...options, trainable });
+    void engine.exited.then(() => this.#forget(engine));
+    return engine;
+  }
+
+  /** An engine that has ended by itself: the next job that needs its model loads it again. */
+  #forget(engine: PolicyEngine): void {
+    this.#generations.delete(engine);
+    this.#rolloutModel.forget(engine);
+    if (this.#reference?.engine === engine) this.#reference = undefined;
+    if (this.#policy?.state.engine !== engine) return;
+    this.#policy = undefined;
+    this.#place = undefined;
+    this.#writer.release();
+  }
+
+  async #loadModel(context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyEngine> {
     const folder = await this.modelFolder(context, model);
-    const config = readDecoderSpec(await readConfigJson(folder));
-    const trainer = createTrainer(config, {
-      ...engineOptionsOf(profile, this.facts, this.options.threads),
-      trainable: false,
-    });
-    await loadWeights(folder, trainer, this.#tick);
-    return trainer;
+    const engine = await this.#open(readDecoderSpec(await readConfigJson(folder)), profile, false);
+    await engine.load({ type: 'folder', folder }, { tick: this.#tick });
+    return engine;
   }
 
   /** Loads a model that only generates. First closes `before`, which is no longer in use. */
@@ -357,22 +379,22 @@ export class EngineHost {
     model: Digest,
     profile: NumericProfile,
     weights: Digest,
-    before: TrainerEngine | undefined,
-  ): Promise<TrainerEngine> {
-    if (before !== undefined) this.#closeTrainer(before);
+    before: PolicyEngine | undefined,
+  ): Promise<PolicyEngine> {
+    if (before !== undefined) await this.#close(before);
     const store = await this.store(context.store);
     if (context.at.iteration > 0 && (await store.head(keys.weights(context.runId, weights))) === undefined) {
       throw new RetryableError('WeightsMissing', `WeightsMissing: ${weights.slice(0, 12)} are not published yet`);
     }
-    const trainer = await this.#loadModel(context, model, profile);
+    const engine = await this.#loadModel(context, model, profile);
     try {
-      await this.#readWeights(store, context.runId, weights, trainer);
-      const found = rootOf(trainer, 'weights', this.#tick);
+      await this.#readWeights(store, context.runId, weights, engine);
+      const found = await rootOf(engine, 'weights', this.#tick);
       if (found !== weights)
         throw new InvalidInputError(`weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
-      return trainer;
+      return engine;
     } catch (error) {
-      trainer.close();
+      await engine.close();
       if (saysNothingOfData(error)) throw error; // the store did not answer; the weights may be intact
       if (context.at.iteration === 0) throw damage('DamagedModel', `models/${model}`, errorToJson(error).message);
       throw new RetryableError('WeightsDamaged', `WeightsDamaged: ${errorToJson(error).message}`);
@@ -380,14 +402,17 @@ export class EngineHost {
   }
 
   /** Reads published weights into an engine that has the base's weights. Without a manifest it keeps those. */
-  async #readWeights(store: Store, runId: RunId, weights: Digest, trainer: TrainerEngine): Promise<void> {
+  async #readWeights(store: Store, runId: RunId, weights: Digest, engine: PolicyEngine): Promise<void> {
     const manifest = await readRecord(store, keys.weights(runId, weights), weightsManifest);
-    for (const shard of manifest?.record.shards ?? []) {
-      await readShard(shard, streamBlob(store, runId, shard.blob), ({ start, end }) =>
-        filling(trainer.weights.subarray(start, end)),
-      );
-    }
-    trainer.weightsChanged();
+    const shards = manifest?.record.shards ?? [];
+    if (shards.length === 0) return;
+    await engine.load({
+      type: 'pieces',
+      steps: 0,
+      read: async (sinkOf) => {
+        for (const shard of shards) await readShard(shard, streamBlob(store, runId, shard.blob), sinkOf);
+      },
+    });
   }
 
   /** Whether the weights' manifest and every blob that it names are intact. */
@@ -400,10 +425,12 @@ export class EngineHost {
     return (await Promise.all(intact)).every(Boolean);
   }
 
-  #closeTrainer(trainer: TrainerEngine): void {
-    this.#generations.get(trainer)?.generation.close();
-    this.#generations.delete(trainer);
-    trainer.close();
+  /** Closes what samples from the model first. */
+  async #close(engine: PolicyEngine): Promise<void> {
+    const generation = this.#generations.get(engine)?.generation;
+    this.#generations.delete(engine);
+    await generation?.close();
+    await engine.close();
   }
 
   async #recoverPorts(context: JobContext, model: Digest): Promise<RecoverPorts> {

@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { TrainerEngine } from '../../core/ports.ts';
 import type { RolloutInput } from '../../core/wire/jobs.ts';
-import { createGenerator } from '../../native/index.ts';
 import { decoder, trainerOf } from '../../native/testing/decoders.ts';
 import { Generation } from './generation.ts';
 import type { Completion } from './generation.ts';
 import type { JobContext } from './host.ts';
 import { journalled } from './journalled.ts';
+import { NativePolicy, nativeEngines } from './native-engines.ts';
 
 const config = decoder();
 const arithmetic = 'det-test';
@@ -25,9 +24,9 @@ const job = {
 };
 const samples = job.prompts.length * job.samplesPerDraw;
 
-let trainer: TrainerEngine;
-beforeAll(() => void (trainer = trainerOf(config, 3, { trainable: false })));
-afterAll(() => trainer.close());
+let policy: NativePolicy;
+beforeAll(() => void (policy = new NativePolicy(trainerOf(config, 3, { trainable: false }))));
+afterAll(() => policy.close());
 
 interface Attempt {
   readonly completions?: Completion[];
@@ -43,7 +42,7 @@ async function attempt(
   upTo = Number.POSITIVE_INFINITY,
   more: { arithmetic?: string; flush?: boolean; tickMs?: number } = {},
 ): Promise<Attempt> {
-  const generation = new Generation(createGenerator(trainer, { maxSeqs: samples, maxModelLen: 80 }));
+  const generation = new Generation(nativeEngines.sampler(policy, { maxSeqs: samples, maxModelLen: 80 }));
   const said: string[] = [];
   const counts: Record<string, number> = {};
   const written: string[] = [];
@@ -57,7 +56,7 @@ async function attempt(
       if (done >= upTo)
         setImmediate(() => {
           dead = more.flush !== true;
-          generation.interrupt();
+          void generation.interrupt();
         });
     },
     say: (text: string) => said.push(text),
@@ -79,7 +78,7 @@ async function attempt(
     total: 1,
   };
   const completions = await journalled(work, context, (whole) => generation.run(whole)).catch(() => undefined);
-  generation.close();
+  await generation.close();
   return { ...(completions && { completions }), said, counts, entries: [...entries, ...written] };
 }
 

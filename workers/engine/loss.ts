@@ -5,7 +5,7 @@ import { actorTotal } from '../../core/rl/actor-total.ts';
 import type { BatchTotals } from '../../core/rl/aggregate.ts';
 import type { LossAggMode } from '../../core/rl/names.ts';
 import { sftLoss } from '../../core/rl/sft-loss.ts';
-import type { OutputGradients } from '../../core/ports.ts';
+import type { OutputGradients } from '../../core/ports/policy.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { gather } from './micro-batch.ts';
 import type { MicroBatch } from './micro-batch.ts';

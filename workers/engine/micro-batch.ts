@@ -1,6 +1,6 @@
 /** Cuts the samples of one micro-batch out of a batch, packed one after the other. */
 import { at } from '../../core/at.ts';
-import type { PackedBatch } from '../../core/ports.ts';
+import type { PackedBatch } from '../../core/ports/policy.ts';
 import type { BatchLayout } from '../../core/records/schema.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 

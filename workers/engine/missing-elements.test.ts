@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DecodedTokens, RolloutEngine } from '../../core/ports.ts';
+import type { DecodedTokens, Sampler } from '../../core/ports/sampler.ts';
 import type { AdvantageInput } from '../../core/wire/jobs.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
@@ -31,16 +31,16 @@ const step: DecodedTokens = {
   finish: Uint8Array.of(2),
 };
 
-/** An engine whose every step is this one. */
-function engineOf(decoded: DecodedTokens): RolloutEngine {
-  const [live, waiting, freeSlots, kvPagesUsed, kvPagesTotal, decodedTokens, prefilledTokens] = [0, 0, 1, 0, 1, 0, 0];
+/** A sampler whose every step is this one. */
+async function samplerOf(decoded: DecodedTokens): Promise<Sampler> {
   return {
-    submit: () => {},
-    step: () => decoded,
-    abort: () => {},
-    reset: () => {},
-    stats: { live, waiting, freeSlots, kvPagesUsed, kvPagesTotal, decodedTokens, prefilledTokens },
-    close: () => {},
+    randomness: 'counter',
+    exited: new Promise(() => {}),
+    submit: async () => {},
+    step: async () => decoded,
+    abort: async () => {},
+    reset: async () => {},
+    close: async () => {},
   };
 }
 
@@ -67,7 +67,7 @@ const input = { iteration: 1, algorithm: { maxFailedFraction: 1 } } as Advantage
 
 describe('an engine that leaves out a value of a sample', () => {
   it('is not needed for a whole step: all values arrive', async () => {
-    const [completion] = await new Generation(engineOf(step)).run(job);
+    const [completion] = await new Generation(samplerOf(step)).run(job);
     expect(completion).toEqual({ tokens: [7], logProbs: [-1], samplingLogProbs: [-2], stopReason: 2 });
   });
 
@@ -77,14 +77,14 @@ describe('an engine that leaves out a value of a sample', () => {
     ['sampling log-prob', { samplingLogProbs: new Float32Array() }],
     ['end', { finish: new Uint8Array() }],
   ])('fails the job when the %s is missing; nothing is put in its place', async (_, lack) => {
-    const running = new Generation(engineOf({ ...step, ...lack })).run(job);
+    const running = new Generation(samplerOf({ ...step, ...lack })).run(job);
     await expect(running).rejects.toThrow('no element 0 in a list of 0');
   });
 });
 
 describe('a missing element', () => {
   it('of the job: a prompt without a draw number is not sampled as draw 0', async () => {
-    await expect(new Generation(engineOf(step)).run({ ...job, draws: [] })).rejects.toThrow(RangeError);
+    await expect(new Generation(samplerOf(step)).run({ ...job, draws: [] })).rejects.toThrow(RangeError);
   });
 
   it('of the journal: a token without its log-prob is not written', () => {

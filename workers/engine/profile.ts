@@ -1,6 +1,6 @@
 /** The arithmetic that a run gets on this machine, and the runs that this machine can reproduce bit for bit. */
 import { UnfitError } from '../../core/errors.ts';
-import type { EngineOptions } from '../../core/ports.ts';
+import type { EngineOptions } from '../../core/ports/policy.ts';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
 import type { EngineSettings } from '../../core/wire/jobs.ts';

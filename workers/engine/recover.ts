@@ -15,8 +15,7 @@ import type { Stored } from '../../infra/store/records.ts';
 import type { CheckpointName } from '../../infra/store/run-checkpoints.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
-import { loadWeights } from '../../models/weights.ts';
-import { loadCheckpoint } from './checkpoint.ts';
+import { checkpointSource } from './checkpoint.ts';
 import type { PolicyState } from './state.ts';
 import { applyBatch } from './update.ts';
 
@@ -33,9 +32,11 @@ export interface RecoverPorts {
 
 /** Loads the base: policy version 0. */
 export async function loadBase(state: PolicyState, ports: Pick<RecoverPorts, 'baseFolder' | 'tick'>): Promise<void> {
-  state.reset();
-  await loadWeights(ports.baseFolder, state.trainer, () => ports.tick('loading the base', 0, 0));
-  state.seal(() => ports.tick('hashing the base', 0, 0));
+  await state.load(
+    { type: 'folder', folder: ports.baseFolder },
+    () => ports.tick('loading the base', 0, 0),
+    () => ports.tick('hashing the base', 0, 0),
+  );
 }
 
 /** Afterwards the state's tag is `target`, the committed state at `position`. Does nothing when it already is. */
@@ -109,11 +110,11 @@ async function loadNamed(
   { log, tick }: RecoverPorts,
 ): Promise<void> {
   const { record } = await needRecord(log.store, key, checkpointManifest);
-  state.markDirty();
-  await loadCheckpoint(log.store, log.runId, record, state.trainer, () => tick('loading a checkpoint', 0, 0));
-  state.trainer.weightsChanged();
-  state.trainer.zeroGrads();
-  const found = state.seal(() => tick('verifying a checkpoint', 0, 0));
+  const found = await state.load(
+    checkpointSource(log.store, log.runId, record, state.engine, () => tick('loading a checkpoint', 0, 0)),
+    () => {},
+    () => tick('verifying a checkpoint', 0, 0),
+  );
   if (found.stateDigest !== stateDigest) throw damage('DamagedRecord', key, `its state hashes to ${found.stateDigest}`);
   faultPoint('recover.loaded', { iteration });
 }
@@ -123,7 +124,7 @@ async function replay(state: PolicyState, k: number, ports: RecoverPorts): Promi
   // The record says that the state did not change: a bad step, or the user skipped the batch.
   if (tensors === undefined) return ports.say(`iteration ${k} was skipped: ${update.record.reason ?? ''}`);
   faultPoint('recover.replay', { iteration: k });
-  const output = applyBatch(state, batch.record, tensors, (done, total) =>
+  const output = await applyBatch(state, batch.record, tensors, (done, total) =>
     ports.tick(`replaying iteration ${k}`, done, total),
   );
   if (output.stateDigest !== update.record.stateDigest) {

@@ -22,6 +22,20 @@ export class SharedPlace<T> {
     }
   }
 
+  /** The resource is gone. The next request makes a new one. */
+  forget(thing: T): void {
+    const held = this.#thing;
+    held?.then(
+      (one) => void (one === thing && this.#thing === held && this.#clear()),
+      () => {},
+    );
+  }
+
+  #clear(): void {
+    this.#key = undefined;
+    this.#thing = undefined;
+  }
+
   #replace(key: string, make: (before: T | undefined) => Promise<T>): void {
     const before = this.#thing;
     const thing = Promise.resolve(before?.catch(() => undefined)).then(make);
@@ -29,9 +43,7 @@ export class SharedPlace<T> {
     this.#thing = thing;
     // A failed creation is tried again by the next request.
     thing.catch(() => {
-      if (this.#thing !== thing) return;
-      this.#key = undefined;
-      this.#thing = undefined;
+      if (this.#thing === thing) this.#clear();
     });
   }
 }

@@ -11,15 +11,7 @@ export class StageTimer {
   }
 
   /** Counts how long `work` takes under `name`. */
-  time<T>(name: string, work: () => T): T {
-    const startedAt = performance.now();
-    const result = work();
-    this.#add(name, performance.now() - startedAt);
-    return result;
-  }
-
-  /** The same for work that waits. */
-  async timeAsync<T>(name: string, work: () => Promise<T>): Promise<T> {
+  async time<T>(name: string, work: () => Promise<T>): Promise<T> {
     const startedAt = performance.now();
     const result = await work();
     this.#add(name, performance.now() - startedAt);

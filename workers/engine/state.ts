@@ -1,14 +1,13 @@
 /** The state of a policy: its digests, and when they hold. */
-import type { TrainerEngine } from '../../core/ports.ts';
 import type { Digest } from '../../core/ids.ts';
+import type { PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
 import { blockBytes, stateDigestsOf, treeRoot } from '../../infra/store/digest.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
 
-type StatePart = 'weights' | 'm' | 'v';
-
-/** Root of a part of the state, whose blocks the engine's threads hash. `onProgress`: after every few blocks. */
-export function rootOf(trainer: TrainerEngine, part: StatePart, onProgress: () => void): Digest {
-  return treeRoot(trainer[part].byteLength, trainer.blockDigests(part, blockBytes, onProgress));
+/** Root of a part of the state, whose blocks the engine hashes. `tick`: after every few blocks. */
+export async function rootOf(engine: PolicyEngine, part: StatePart, tick: () => void): Promise<Digest> {
+  const blocks = await engine.blockDigests(part, blockBytes, { tick });
+  return treeRoot(engine.elements * Float32Array.BYTES_PER_ELEMENT, blocks);
 }
 
 /**
@@ -16,12 +15,12 @@ export function rootOf(trainer: TrainerEngine, part: StatePart, onProgress: () =
  * until the new digest is known, and a dirty state is never trusted.
  */
 export class PolicyState {
-  readonly trainer: TrainerEngine;
+  readonly engine: PolicyEngine;
   readonly model: Digest;
   #tag: StateDigests | undefined;
 
-  constructor(trainer: TrainerEngine, model: Digest) {
-    this.trainer = trainer;
+  constructor(engine: PolicyEngine, model: Digest) {
+    this.engine = engine;
     this.model = model;
   }
 
@@ -34,19 +33,21 @@ export class PolicyState {
     this.#tag = undefined;
   }
 
-  /** Hashes the whole state and marks it clean. `onProgress`: after every few blocks. */
-  seal(onProgress: () => void): StateDigests {
-    const root = (part: StatePart) => rootOf(this.trainer, part, onProgress);
-    this.#tag = stateDigestsOf({ weights: root('weights'), m: root('m'), v: root('v') }, this.trainer.steps);
-    return this.#tag;
+  /** Replaces the state, and hashes it. Each callback is called while its part of the work advances. */
+  async load(source: StateSource, onLoad: () => void, onHash: () => void): Promise<StateDigests> {
+    this.markDirty();
+    await this.engine.load(source, { tick: onLoad });
+    return this.seal(onHash);
   }
 
-  /** Restores the base: given weights, no moments, no steps. */
-  reset(): void {
-    this.markDirty();
-    this.trainer.m.fill(0);
-    this.trainer.v.fill(0);
-    this.trainer.zeroGrads();
-    this.trainer.steps = 0;
+  /** Hashes the whole state and marks it clean. `tick`: after every few blocks. */
+  async seal(tick: () => void): Promise<StateDigests> {
+    const roots = {
+      weights: await rootOf(this.engine, 'weights', tick),
+      m: await rootOf(this.engine, 'm', tick),
+      v: await rootOf(this.engine, 'v', tick),
+    };
+    this.#tag = stateDigestsOf(roots, this.engine.steps);
+    return this.#tag;
   }
 }

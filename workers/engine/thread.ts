@@ -42,15 +42,15 @@ const stages: StageFunctions = {
       throw new RetryableError('StaleJob', `${record.key} has digest ${record.digest}, the job names ${input.batch}`);
     const tensors = decodeBatch(await getBlob(log.store, context.runId, record.record.tensors), record.key);
     const state = await host.policyAt(context, input.model, input.profile, input.parentState);
-    host.interruptPolicy();
+    await host.interruptPolicy();
     if (input.save) host.prepareCheckpoint(state);
     const timer = new StageTimer(context);
-    const output = timer.time('timing_s/update_actor', () =>
+    const output = await timer.time('timing_s/update_actor', () =>
       applyBatch(state, record.record, tensors, (done, total) => context.progress(done, total, 'training')),
     );
     host.standsAt(context, context.at.iteration + 1);
     if (input.save)
-      timer.time('timing_s/save_checkpoint', () => saveBeside(host, state, context, context.at.iteration + 1));
+      await timer.time('timing_s/save_checkpoint', () => saveBeside(host, state, context, context.at.iteration + 1));
     context.count('actor/perf/cpu_memory_used_gb', process.memoryUsage.rss() / 2 ** 30);
     return output;
   },
@@ -58,7 +58,8 @@ const stages: StageFunctions = {
     const saved = await host.savedCheckpoint(context, input.state);
     if (saved !== undefined) return { manifest: saved };
     const state = await host.policyAt(context, input.model, input.profile, input.state);
-    return { manifest: await host.checkpoint(state, context, context.at.iteration) };
+    const { written } = await host.checkpoint(state, context, context.at.iteration);
+    return { manifest: await written };
   },
   weights: async (host, input, context) => {
     const state = await host.policyAt(context, input.model, input.profile, input.state);
@@ -67,12 +68,13 @@ const stages: StageFunctions = {
 };
 
 /**
- * The copy is made now, and written while the next stages run. A failed save is reported, and the next save is due
- * soon.
+ * Resolves when the state is copied; the copy is written while the next stages run. A failed save is reported, and the
+ * next save is due soon.
  */
-function saveBeside(host: EngineHost, state: PolicyState, context: JobContext, iteration: number): void {
+async function saveBeside(host: EngineHost, state: PolicyState, context: JobContext, iteration: number): Promise<void> {
   const startedAt = performance.now();
-  host.checkpoint(state, context, iteration).then(
+  const { written } = await host.checkpoint(state, context, iteration);
+  written.then(
     () => context.say(`checkpoint ${iteration} saved in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`),
     (error: unknown) => context.say(`checkpoint ${iteration} could not be saved: ${String(error)}`),
   );
@@ -97,15 +99,15 @@ let trainerTurn: Promise<unknown> = Promise.resolve();
 port.on('message', (message: ToEngine) => {
   switch (message.type) {
     case 'release':
-      return host.release(message.runId);
+      return void host.release(message.runId);
     case 'close':
       return port.close();
     case 'journal-lost':
       return onLost.forEach((listener) => listener());
     case 'abandon':
-      return host.abandon(message.runId);
+      return void host.abandon(message.runId);
     case 'hand-back':
-      return host.requeue(message.because);
+      return void host.requeue(message.because);
     case 'save-last':
       return void (trainerTurn = trainerTurn.then(() => saveLast(message.inTime)));
     case 'job':

@@ -1,6 +1,6 @@
 /** Applying a batch: a function (state, committed batch) → state. Live and replay run exactly this. */
 import { at } from '../../core/at.ts';
-import type { TrainerEngine } from '../../core/ports.ts';
+import type { PolicyEngine } from '../../core/ports/policy.ts';
 import type { BatchRecord, OptimizerStep } from '../../core/records/schema.ts';
 import { reduceActorMetrics } from '../../core/rl/actor-total.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
@@ -12,26 +12,26 @@ import { cutMicroBatch } from './micro-batch.ts';
 import type { PolicyState } from './state.ts';
 
 /** `tick` is called after every micro-batch and every few blocks of the digest: committed work. */
-export function applyBatch(
+export async function applyBatch(
   state: PolicyState,
   record: BatchRecord,
   batch: BatchTensors,
   tick: (done: number, total: number) => void,
-): UpdateOutput {
+): Promise<UpdateOutput> {
   const total = batch.microOffsets_M1.length - 1;
   let done = 0;
   state.markDirty();
   faultPoint('write.dirty', { iteration: record.iteration });
   const steps: OptimizerStep[] = [];
   const perStep: Record<string, number>[] = [];
-  record.learningRates.forEach((lr, s) => {
+  for (const [s, lr] of record.learningRates.entries()) {
     const metrics: Record<string, number>[] = [];
-    const finite = accumulate(state.trainer, record, batch, s, metrics, () => tick(++done, total));
-    steps.push(optimizerStep(state.trainer, record, lr, finite));
+    const finite = await accumulate(state.engine, record, batch, s, metrics, () => tick(++done, total));
+    steps.push(await optimizerStep(state.engine, record, lr, finite));
     faultPoint('write.step', { iteration: record.iteration, step: s });
     perStep.push(reduceActorMetrics(metrics));
-  });
-  const digests = state.seal(() => tick(done, total));
+  }
+  const digests = await state.seal(() => tick(done, total));
   faultPoint('write.sealed', { iteration: record.iteration });
   const taken = steps.some((step) => step.taken);
   const loss = perStep.at(-1)?.['actor/loss'];
@@ -53,14 +53,14 @@ export function applyBatch(
 }
 
 /** Forward, loss and backward of every micro-batch of optimiser step s. False when a loss is not finite. */
-function accumulate(
-  trainer: TrainerEngine,
+async function accumulate(
+  engine: PolicyEngine,
   record: BatchRecord,
   batch: BatchTensors,
   s: number,
   metrics: Record<string, number>[],
   tick: () => void,
-): boolean {
+): Promise<boolean> {
   const micros = range(batch.stepOffsets_U1, s).map((m) =>
     batch.microSamples.subarray(...bounds(batch.microOffsets_M1, m)),
   );
@@ -73,15 +73,15 @@ function accumulate(
   let finite = true;
   for (const samples of micros) {
     const micro = cutMicroBatch(batch, samples, record.layout);
-    const forward = trainer.forward(micro.packed, {
+    const forward = await engine.forward(micro.packed, {
       temperature: record.loss.temperature,
       wants: entropy ? ['logProbs', 'entropy'] : ['logProbs'],
       keep: true,
     });
     const coefficients = lossCoefficients(record.loss, batch, micro, forward.outputs, totals);
     finite &&= Number.isFinite(coefficients.loss);
-    if (finite) trainer.backward(forward.handle, coefficients.gradients);
-    else trainer.discard(forward.handle);
+    if (finite) await engine.backward(forward.handle, coefficients.gradients);
+    else await engine.discard(forward.handle);
     metrics.push({ ...coefficients.metrics, 'actor/loss': coefficients.loss });
     tick();
   }
@@ -91,12 +91,17 @@ function accumulate(
 /** One step: the policy of its forward pass is the one that sampled. With more, the batch was made with its entropy. */
 const isOwnForward = ({ oldLogProbs }: BatchRecord): boolean => oldLogProbs === 'on-policy';
 
-function optimizerStep(trainer: TrainerEngine, record: BatchRecord, lr: number, finite: boolean): OptimizerStep {
+async function optimizerStep(
+  engine: PolicyEngine,
+  record: BatchRecord,
+  lr: number,
+  finite: boolean,
+): Promise<OptimizerStep> {
   if (!finite) {
-    trainer.zeroGrads();
+    await engine.zeroGrads();
     return { lr, gradNorm: 'NaN', taken: false };
   }
-  const { gradNorm, taken } = trainer.step({ ...record.optimizer, lr });
+  const { gradNorm, taken } = await engine.step({ ...record.optimizer, lr });
   return { lr, gradNorm: numberToJson(gradNorm), taken };
 }
 

@@ -8,7 +8,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { RewardInput, RewardOutput } from '../../core/wire/jobs.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
-import type { Store } from '../../core/ports.ts';
+import type { Store } from '../../core/ports/store.ts';
 import { fixScorerHint, shownModule } from '../../core/scorer-hint.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { getBlob, putJsonBlob } from '../../infra/store/blobs.ts';

@@ -1,6 +1,6 @@
 /** `petrel ledger verify <run>`: exit 1 when anything is not as it must be. */
 import { keys } from '../../../core/records/keys.ts';
-import type { Store } from '../../../core/ports.ts';
+import type { Store } from '../../../core/ports/store.ts';
 import { runNameOf } from '../../../core/ids.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { EXIT, type ExitCode } from '../../exit-codes.ts';

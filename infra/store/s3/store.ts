@@ -1,5 +1,5 @@
 /** A bucket as object store. `create` is a PUT with If-None-Match, which succeeds only when the key is free. */
-import type { Store } from '../../../core/ports.ts';
+import type { Store } from '../../../core/ports/store.ts';
 import { S3Bucket } from './bucket.ts';
 import { sharedS3 } from './client.ts';
 import type { S3Connection } from './client.ts';

@@ -1,4 +1,6 @@
-import type { GenerateRequest, PackedBatch, TrainerEngine } from '../../../core/ports.ts';
+import type { PackedBatch } from '../../../core/ports/policy.ts';
+import type { GenerateRequest } from '../../../core/ports/sampler.ts';
+import type { NativeTrainer } from '../../../native/index.ts';
 import { createGenerator } from '../../../native/generate.ts';
 import type { GoldenCase, Outcome } from '../types.ts';
 import { packed, type Ragged } from './sequences.ts';
@@ -6,7 +8,7 @@ import { packed, type Ragged } from './sequences.ts';
 /**
  * Cases of kind `greedy`: all prompts are decoded together. The trainer computes the margins of the generated tokens.
  */
-export async function greedy(trainer: TrainerEngine, { inputs }: GoldenCase): Promise<{ got: Outcome }> {
+export async function greedy(trainer: NativeTrainer, { inputs }: GoldenCase): Promise<{ got: Outcome }> {
   const prompts = inputs['prompts'] as Ragged;
   const maxNewTokens = inputs['max_new_tokens'] as number;
   const stopTokens = Int32Array.from((inputs['stop'] as readonly number[] | undefined) ?? []);
@@ -32,7 +34,7 @@ function greedyRequest(
   };
 }
 
-function decode(trainer: TrainerEngine, requests: readonly GenerateRequest[]) {
+function decode(trainer: NativeTrainer, requests: readonly GenerateRequest[]) {
   const longest = Math.max(...requests.map(({ prompt, maxNewTokens }) => prompt.length + maxNewTokens));
   const generator = createGenerator(trainer, { maxSeqs: requests.length, maxModelLen: longest });
   const tokens = requests.map((): number[] => []);
@@ -50,7 +52,7 @@ function decode(trainer: TrainerEngine, requests: readonly GenerateRequest[]) {
 }
 
 /** Best logit minus second, per step. */
-function margins(trainer: TrainerEngine, prompt: readonly number[], response: readonly number[]): number[] {
+function margins(trainer: NativeTrainer, prompt: readonly number[], response: readonly number[]): number[] {
   const steps = response.map((_, t) => prompt.length - 1 + t);
   const { targets_P: _, ...batch } = packed([[...prompt, ...response]]);
   return logitRows(trainer, { ...batch, positions_P: Int32Array.from(steps) }).map((row) => {
@@ -60,7 +62,7 @@ function margins(trainer: TrainerEngine, prompt: readonly number[], response: re
 }
 
 /** Rows of logits [vocab], one per position of the batch. */
-export function logitRows(trainer: TrainerEngine, batch: PackedBatch): Float32Array[] {
+export function logitRows(trainer: NativeTrainer, batch: PackedBatch): Float32Array[] {
   const { vocab } = trainer.spec;
   const { outputs } = trainer.forward(batch, { temperature: 1, wants: ['logits'], keep: false });
   return Array.from(batch.positions_P, (_, p) => outputs.logits.subarray(p * vocab, (p + 1) * vocab));

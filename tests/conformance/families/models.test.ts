@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
-import type { EngineOptions } from '../../../core/ports.ts';
+import type { EngineOptions } from '../../../core/ports/policy.ts';
 import { loadGolden } from '../load.ts';
 import { runFile } from '../run.ts';
 import { modelsEvaluator } from './models.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { HeadKind } from '../../../core/decoder-spec.ts';
-import type { EngineOptions } from '../../../core/ports.ts';
+import type { EngineOptions } from '../../../core/ports/policy.ts';
 import { architectureNames, readDecoderSpec } from '../../../models/config.ts';
 import { decodeSafetensors } from '../../../models/safetensors.ts';
 import { loadWeights } from '../../../models/weights.ts';

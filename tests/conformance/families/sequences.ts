@@ -1,4 +1,4 @@
-import type { PackedBatch } from '../../../core/ports.ts';
+import type { PackedBatch } from '../../../core/ports/policy.ts';
 
 export type Ragged = readonly (readonly number[])[];
 

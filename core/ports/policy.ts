@@ -1,0 +1,171 @@
+/**
+ * The port of an engine that holds a model in one role: actor, critic, reference or reward model. Code above it does
+ * not know which engine it is: one of this process, or a child process. Shapes: the legend in core/rl/ragged.ts.
+ */
+import type { DecoderSpec, HeadKind } from '../decoder-spec.ts';
+
+/** What a long call observes and reports. */
+export interface Call {
+  /** Aborted when the result is no longer needed. An engine may finish what it has begun. */
+  readonly signal?: AbortSignal;
+  /** Called while the work advances. */
+  readonly tick?: () => void;
+}
+
+/** One parameter inside the flat fp32 buffers, under its Hugging Face name. Canonical order: names ascending (code units). */
+export interface ParameterInfo {
+  readonly name: string;
+  readonly shape: readonly number[];
+  /** Offset in elements into every flat buffer (weights, grads, m, v). */
+  readonly offset: number;
+  readonly size: number;
+}
+
+export type ComputeType = 'fp32' | 'bf16';
+
+export interface EngineOptions {
+  readonly compute: ComputeType;
+  /** Every sum over K has one order, whatever the batch; needs compute fp32. */
+  readonly deterministic: boolean;
+  /** Threads of the engine's thread pool. */
+  readonly threads: number;
+}
+
+/**
+ * Sequences packed side by side. They do not attend to each other, and each starts at position 0, but for those that
+ * continue another one: completions can hang on one copy of their prompt.
+ */
+export interface PackedBatch {
+  readonly tokens_N: Int32Array;
+  /** S + 1 offsets into tokens_N, first 0, last N. */
+  readonly cuSeqlens: Int32Array;
+  /**
+   * For each sequence the index of the one that it continues, or −1: an earlier one, which itself continues none. It
+   * attends to that one's tokens, and its positions go on behind them. Absent: none continues another.
+   */
+  readonly parents_S?: Int32Array;
+  /**
+   * Packed indices whose outputs are wanted, in any order. The last token of a prompt that several completions share is
+   * wanted once for each.
+   */
+  readonly positions_P: Int32Array;
+  /** The token scored at each of these positions; `logProbs` needs it. */
+  readonly targets_P?: Int32Array;
+}
+
+/**
+ * What a forward pass can give at each of the P positions.
+ *
+ * - logProbs [P]: of the target under softmax(logits / temperature)
+ * - entropy [P]: of that distribution, in nats
+ * - logits [P][vocab]: after the model's own soft cap, before the temperature; not differentiable
+ * - values [P]: of a value head
+ * - scores [P][labels]: of a score head; a sequence's score is the one at its last token
+ */
+export type OutputName = 'logProbs' | 'entropy' | 'logits' | 'values' | 'scores';
+export type DifferentiableOutput = Exclude<OutputName, 'logits'>;
+
+/** The outputs that a model with this head gives. */
+export const outputsOfHead: Readonly<Record<HeadKind, readonly OutputName[]>> = {
+  tokens: ['logProbs', 'entropy', 'logits'],
+  values: ['values'],
+  scores: ['scores'],
+};
+
+export interface ForwardOptions<Wanted extends OutputName> {
+  /** Distribution is softmax(logits / temperature). */
+  readonly temperature: number;
+  /** Each must be one that the model's head gives. */
+  readonly wants: readonly Wanted[];
+  /** Keep activations for `backward`; false for scoring only (then `handle` is 0). */
+  readonly keep: boolean;
+}
+
+export interface ForwardResult<Wanted extends OutputName> {
+  readonly handle: number;
+  readonly outputs: Readonly<Record<Wanted, Float32Array>>;
+}
+
+/** d(loss)/d(output), in the output's shape; an absent one is 0. */
+export type OutputGradients = Readonly<Partial<Record<DifferentiableOutput, Float32Array>>>;
+
+export interface AdamW {
+  readonly lr: number;
+  readonly beta1: number;
+  readonly beta2: number;
+  readonly eps: number;
+  readonly weightDecay: number;
+  /** Gradients are multiplied by min(1, maxGradNorm / (norm + 1e-6)); 0 = no clipping. */
+  readonly maxGradNorm: number;
+}
+
+export interface StepResult {
+  /** Global L2 norm before clipping; may be NaN or Infinity, then taken is false and nothing changed. */
+  readonly gradNorm: number;
+  readonly taken: boolean;
+}
+
+/** Named arrays of a state, each as long as all parameters together. A frozen model has only weights. */
+export const stateParts = ['weights', 'm', 'v'] as const;
+export type StatePart = (typeof stateParts)[number];
+
+/** Elements [start, end) of a part. */
+export interface StatePiece {
+  readonly part: StatePart;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Takes the bytes of a piece, in order: fp32, little-endian. */
+export type PieceSink = (bytes: Uint8Array) => void | Promise<void>;
+
+/** Where a model's state comes from. */
+export type StateSource =
+  /** The weights of a Hugging Face folder, without moments or steps. */
+  | { readonly type: 'folder'; readonly folder: string }
+  /**
+   * Pieces of a stored state: `read` asks for the sink of each piece and fills it. What it leaves out stays as it is.
+   * `steps`: optimiser steps taken so far.
+   */
+  | {
+      readonly type: 'pieces';
+      readonly read: (sinkOf: (piece: StatePiece) => PieceSink) => Promise<void>;
+      readonly steps: number;
+    };
+
+/**
+ * A model that scores tokens and, when trainable, learns. Its weights and moments are its own: they come in by `load`
+ * and go out by `read`. A call rejects with RetryableError `EngineExited` when the engine ends before it answers. One
+ * caller at a time.
+ */
+export interface PolicyEngine {
+  readonly spec: DecoderSpec;
+  readonly parameters: readonly ParameterInfo[];
+  /** Number of elements of each part of the state. */
+  readonly elements: number;
+  /** The outputs that its forward pass can give. */
+  readonly outputs: readonly OutputName[];
+  /** Optimiser steps taken so far (AdamW's t). */
+  readonly steps: number;
+  /** Resolves when the engine has ended although nobody closed it. Never rejects. */
+  readonly exited: Promise<void>;
+  /** Replaces the state. After a failure it is undefined until the next `load`. */
+  load(source: StateSource, call?: Call): Promise<void>;
+  /** Throws InvalidInputError for an output that it does not give. */
+  forward<Wanted extends OutputName>(
+    batch: PackedBatch,
+    options: ForwardOptions<Wanted>,
+    call?: Call,
+  ): Promise<ForwardResult<Wanted>>;
+  /** Adds d(loss)/d(weights) into the gradients, given those of outputs. Frees the handle. */
+  backward(handle: number, gradients: OutputGradients, call?: Call): Promise<void>;
+  discard(handle: number): Promise<void>;
+  /** Clips, updates, zeroes the gradients, refreshes compute copies. Non-finite norm: zeroes the gradients only. */
+  step(adamw: AdamW): Promise<StepResult>;
+  zeroGrads(): Promise<void>;
+  /** SHA-256 [blocks][32] of each block of a part, by the engine's own threads. The last block may be shorter. */
+  blockDigests(part: StatePart, blockBytes: number, call?: Call): Promise<Uint8Array>;
+  /** Copies a part's elements from `start` on into `into`. */
+  read(part: StatePart, start: number, into: Float32Array): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,83 @@
+/** The native engine as a process of its own. One message at a time, in order, as one caller would call it. */
+import type { DecoderSpec } from '../../core/decoder-spec.ts';
+import { thrownToJson } from '../../core/errors.ts';
+import type { EngineOptions, PieceSink, PolicyEngine, StatePart, StatePiece } from '../../core/ports/policy.ts';
+import type { Sampler } from '../../core/ports/sampler.ts';
+import type { SamplerRoom } from '../../core/ports/engines.ts';
+import { nativeEngines } from '../../workers/engine/native-engines.ts';
+import type { FromChild, ToChild } from './child-engine-protocol.ts';
+
+let policy: PolicyEngine | undefined;
+let sampler: Sampler | undefined;
+let turn: Promise<void> = Promise.resolve();
+let tick: () => void = () => {};
+
+/** A load of pieces: the parent sends them one by one, and then the end. */
+let loaded: Promise<void> = Promise.resolve();
+let endLoad: () => void = () => {};
+let sinkOf: (piece: StatePiece) => PieceSink = () => () => {};
+let sink: PieceSink | undefined;
+
+const opened = (): PolicyEngine => {
+  if (policy === undefined) throw new Error('no model is open');
+  return policy;
+};
+
+const child: Record<string, (...args: never[]) => Promise<unknown>> = {
+  async open(spec: DecoderSpec, options: EngineOptions & { trainable: boolean }) {
+    policy = await nativeEngines.policy(spec, options);
+    return { parameters: policy.parameters, elements: policy.elements, outputs: policy.outputs };
+  },
+  async sample(room: SamplerRoom) {
+    sampler = await nativeEngines.sampler(opened(), room);
+  },
+  async loadFolder(folder: string) {
+    await opened().load({ type: 'folder', folder }, { tick });
+  },
+  async beginLoad(steps: number) {
+    await new Promise<void>((begun, failed) => {
+      const ended = new Promise<void>((resolve) => (endLoad = resolve));
+      const read = async (sinks: typeof sinkOf) => {
+        sinkOf = sinks;
+        begun();
+        await ended;
+      };
+      loaded = opened().load({ type: 'pieces', steps, read });
+      loaded.catch(failed);
+    });
+  },
+  async piece(piece: StatePiece) {
+    sink = sinkOf(piece);
+  },
+  async bytes(bytes: Uint8Array) {
+    await sink?.(bytes);
+  },
+  async endLoad() {
+    endLoad();
+    await loaded;
+  },
+  async blockDigests(part: StatePart, blockBytes: number) {
+    return opened().blockDigests(part, blockBytes, { tick });
+  },
+  async read(part: StatePart, start: number, length: number) {
+    const into = new Float32Array(length);
+    await opened().read(part, start, into);
+    return into;
+  },
+};
+
+const tell = (message: FromChild) => process.send?.(message);
+
+async function serve({ id, target, method, args }: ToChild): Promise<void> {
+  tick = () => tell({ type: 'tick', id });
+  try {
+    const object = (target === 'child' ? child : target === 'policy' ? policy : sampler) as unknown as typeof child;
+    const result = await object[method]?.(...(args as never[]));
+    tell({ type: 'done', id, result, steps: policy?.steps ?? 0 });
+  } catch (error) {
+    tell({ type: 'failed', id, thrown: thrownToJson(error) });
+  }
+}
+
+process.on('message', (message: ToChild) => void (turn = turn.then(() => serve(message))));
+process.on('disconnect', () => process.exit(0));

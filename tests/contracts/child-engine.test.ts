@@ -1,0 +1,81 @@
+/** An engine in a process of its own passes the contract, and its death is an answer to every call. */
+import type { ChildProcess } from 'node:child_process';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { PolicyEngine } from '../../core/ports/policy.ts';
+import { Generation } from '../../workers/engine/generation.ts';
+import { batchOf, decoder } from '../../native/testing/decoders.ts';
+import { childEngines } from './child-engine.ts';
+import { engineContract, learn, partOf, randomState } from './engine.ts';
+
+engineContract('an engine in a child process', childEngines());
+
+describe('an engine that is killed in mid-call', () => {
+  const spec = decoder({ layers: 12, hidden: 96, ffn: 256 });
+  const options = { compute: 'fp32', deterministic: true, threads: 1, trainable: true } as const;
+  const long = batchOf(spec, [400, 400, 400, 400], 1);
+  const open: PolicyEngine[] = [];
+  const start = async () => {
+    let child: ChildProcess | undefined;
+    const engines = childEngines((started) => (child = started));
+    const engine = await engines.policy(spec, options);
+    open.push(engine);
+    await engine.load(randomState(engine, 1));
+    if (child === undefined) throw new Error('a policy starts a child');
+    return { engines, engine, child };
+  };
+  afterEach(async () => {
+    for (const engine of open.splice(0)) await engine.close();
+  });
+  const gone = { kind: 'retryable', code: 'EngineExited' };
+
+  it.each([
+    ['forward', (engine: PolicyEngine) => engine.forward(long, { temperature: 1, wants: ['logProbs'], keep: false })],
+    ['an update', (engine: PolicyEngine) => learn(engine, long)],
+    ['digests', (engine: PolicyEngine) => engine.blockDigests('weights', 64)],
+    ['a load', (engine: PolicyEngine) => engine.load(randomState(engine, 2))],
+  ])('rejects %s and every later call, and says that it has exited', async (_, call) => {
+    const [{ engine, child }, other] = [await start(), await start()];
+    const running = call(engine);
+    running.catch(() => {});
+    setImmediate(() => child.kill('SIGKILL'));
+    await expect(running).rejects.toMatchObject(gone);
+    await engine.exited;
+    await expect(
+      engine.step({ lr: 0, beta1: 0, beta2: 0, eps: 1, weightDecay: 0, maxGradNorm: 0 }),
+    ).rejects.toMatchObject(gone);
+    await engine.close();
+    await learn(other.engine);
+  });
+
+  it('fails the jobs that sample from it, and each later one', async () => {
+    const { engines, engine, child } = await start();
+    const generation = new Generation(engines.sampler(engine, { maxSeqs: 4, maxModelLen: 400 }));
+    const job = {
+      runId: 'run-1',
+      prompts: [Int32Array.of(1, 2), Int32Array.of(3)],
+      draws: [0, 1],
+      samplesPerDraw: 2,
+      firstSample: 0,
+      sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
+      maxNewTokens: 300,
+      stopTokens: new Int32Array(),
+      seed: [1, 2] as const,
+    };
+    const sampling = generation.run({ ...job, onTokens: () => child.kill('SIGKILL') });
+    await expect(sampling).rejects.toMatchObject(gone);
+    await expect(generation.run({ ...job, onTokens: () => {} })).rejects.toMatchObject(gone);
+  });
+
+  it('lets a caller leave at once whose result is no longer needed', async () => {
+    const { engine } = await start();
+    const leave = new AbortController();
+    const running = engine.forward(
+      long,
+      { temperature: 1, wants: ['logProbs'], keep: false },
+      { signal: leave.signal },
+    );
+    leave.abort(new Error('cancelled'));
+    await expect(running).rejects.toThrow('cancelled');
+    expect((await partOf(engine, 'weights')).length).toBe(engine.elements);
+  });
+});

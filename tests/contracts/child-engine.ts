@@ -1,0 +1,229 @@
+/** A test engine: the native engine in a child process, behind the same ports. It can be killed in mid-call. */
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { join } from 'node:path';
+import type { DecoderSpec } from '../../core/decoder-spec.ts';
+import { RetryableError, thrownFromJson } from '../../core/errors.ts';
+import type { Engines, SamplerRoom } from '../../core/ports/engines.ts';
+import type {
+  AdamW,
+  Call,
+  EngineOptions,
+  ForwardOptions,
+  ForwardResult,
+  OutputGradients,
+  OutputName,
+  PackedBatch,
+  ParameterInfo,
+  PolicyEngine,
+  StatePart,
+  StateSource,
+  StepResult,
+} from '../../core/ports/policy.ts';
+import type { DecodedTokens, GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
+import { packageRoot } from '../../infra/home.ts';
+import type { FromChild, Target, ToChild } from './child-engine-protocol.ts';
+
+/** `onStart` gets each child, so that a test can kill it. */
+export function childEngines(onStart: (child: ChildProcess) => void = () => {}): Engines {
+  return {
+    async policy(spec, options) {
+      const link = new Link();
+      onStart(link.process);
+      return ChildPolicy.open(link, spec, options);
+    },
+    async sampler(policy, room) {
+      if (!(policy instanceof ChildPolicy)) throw new Error('the model must live in a child process too');
+      return ChildSampler.open(policy.link, room);
+    },
+  };
+}
+
+interface Pending {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+  readonly tick: (() => void) | undefined;
+}
+
+const exitedError = () => new RetryableError('EngineExited', 'the engine’s process has ended');
+
+class Link {
+  readonly process: ChildProcess;
+  readonly exited: Promise<void>;
+  steps = 0;
+  readonly #pending = new Map<number, Pending>();
+  #nextId = 1;
+  #closing = false;
+  #dead = false;
+
+  constructor() {
+    this.process = fork(join(packageRoot(), 'tests/contracts/child-engine-main.ts'), {
+      execArgv: ['--import', join(packageRoot(), 'rewards/host/strip-types.mjs')],
+      serialization: 'advanced',
+    });
+    this.process.on('message', (message: FromChild) => this.#receive(message));
+    this.process.on('error', () => {}); // sending to a killed process: `exit` follows
+    this.exited = new Promise((resolve) => {
+      this.process.once('exit', () => {
+        this.#dead = true;
+        for (const { reject } of this.#pending.values()) reject(exitedError());
+        this.#pending.clear();
+        if (!this.#closing) resolve();
+      });
+    });
+  }
+
+  /** Rejects with the signal's reason as soon as it is aborted; the child finishes what it has begun. */
+  call(target: Target, method: string, args: readonly unknown[], { signal, tick }: Call = {}): Promise<never> {
+    signal?.throwIfAborted();
+    if (this.#dead || this.#closing) return Promise.reject(exitedError());
+    const id = this.#nextId++;
+    return new Promise((resolve, reject) => {
+      signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+      this.#pending.set(id, { resolve: resolve as Pending['resolve'], reject, tick });
+      this.process.send({ id, target, method, args } satisfies ToChild);
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.#dead || this.#closing) return;
+    this.#closing = true;
+    const gone = new Promise<void>((resolve) => this.process.once('exit', () => resolve()));
+    this.process.disconnect();
+    await gone;
+  }
+
+  #receive(message: FromChild): void {
+    const pending = this.#pending.get(message.id);
+    if (message.type === 'tick') return pending?.tick?.();
+    this.#pending.delete(message.id);
+    if (message.type === 'failed') return pending?.reject(thrownFromJson(message.thrown));
+    this.steps = message.steps;
+    pending?.resolve(message.result);
+  }
+}
+
+interface Opened {
+  readonly parameters: readonly ParameterInfo[];
+  readonly elements: number;
+  readonly outputs: readonly OutputName[];
+}
+
+class ChildPolicy implements PolicyEngine {
+  readonly link: Link;
+  readonly spec: DecoderSpec;
+  readonly parameters: readonly ParameterInfo[];
+  readonly elements: number;
+  readonly outputs: readonly OutputName[];
+  readonly exited: Promise<void>;
+
+  private constructor(link: Link, spec: DecoderSpec, { parameters, elements, outputs }: Opened) {
+    this.link = link;
+    this.spec = spec;
+    this.parameters = parameters;
+    this.elements = elements;
+    this.outputs = outputs;
+    this.exited = link.exited;
+  }
+
+  static async open(link: Link, spec: DecoderSpec, options: EngineOptions): Promise<ChildPolicy> {
+    try {
+      return new ChildPolicy(link, spec, await link.call('child', 'open', [spec, options]));
+    } catch (error) {
+      await link.close();
+      throw error;
+    }
+  }
+
+  get steps(): number {
+    return this.link.steps;
+  }
+
+  async load(source: StateSource, call?: Call): Promise<void> {
+    if (source.type === 'folder') return this.link.call('child', 'loadFolder', [source.folder], call);
+    await this.link.call('child', 'beginLoad', [source.steps]);
+    await source.read((piece) => {
+      let begun: Promise<void> | undefined;
+      return async (bytes) => {
+        begun ??= this.link.call('child', 'piece', [piece]);
+        await begun;
+        await this.link.call('child', 'bytes', [bytes]);
+        call?.tick?.();
+      };
+    });
+    await this.link.call('child', 'endLoad', []);
+  }
+
+  forward<Wanted extends OutputName>(
+    batch: PackedBatch,
+    options: ForwardOptions<Wanted>,
+    call?: Call,
+  ): Promise<ForwardResult<Wanted>> {
+    return this.link.call('policy', 'forward', [batch, options], call);
+  }
+
+  backward(handle: number, gradients: OutputGradients, call?: Call): Promise<void> {
+    return this.link.call('policy', 'backward', [handle, gradients], call);
+  }
+
+  discard(handle: number): Promise<void> {
+    return this.link.call('policy', 'discard', [handle]);
+  }
+
+  step(adamw: AdamW): Promise<StepResult> {
+    return this.link.call('policy', 'step', [adamw]);
+  }
+
+  zeroGrads(): Promise<void> {
+    return this.link.call('policy', 'zeroGrads', []);
+  }
+
+  blockDigests(part: StatePart, blockBytes: number, call?: Call): Promise<Uint8Array> {
+    return this.link.call('child', 'blockDigests', [part, blockBytes], call);
+  }
+
+  async read(part: StatePart, start: number, into: Float32Array): Promise<void> {
+    const values: Float32Array = await this.link.call('child', 'read', [part, start, into.length]);
+    into.set(values);
+  }
+
+  close(): Promise<void> {
+    return this.link.close();
+  }
+}
+
+class ChildSampler implements Sampler {
+  readonly randomness = 'counter';
+  readonly exited: Promise<void>;
+  readonly #link: Link;
+
+  private constructor(link: Link) {
+    this.#link = link;
+    this.exited = link.exited;
+  }
+
+  static async open(link: Link, room: SamplerRoom): Promise<ChildSampler> {
+    await link.call('child', 'sample', [room]);
+    return new ChildSampler(link);
+  }
+
+  submit(request: GenerateRequest): Promise<void> {
+    return this.#link.call('sampler', 'submit', [request]);
+  }
+
+  step(): Promise<DecodedTokens> {
+    return this.#link.call('sampler', 'step', []);
+  }
+
+  abort(key: number): Promise<void> {
+    return this.#link.call('sampler', 'abort', [key]);
+  }
+
+  reset(): Promise<void> {
+    return this.#link.call('sampler', 'reset', []);
+  }
+
+  close(): Promise<void> {
+    return this.#link.call('sampler', 'close', []);
+  }
+}

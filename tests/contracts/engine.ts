@@ -1,0 +1,253 @@
+/** The contract of every engine. Each engine's test calls this with what creates it. */
+import { createHash } from 'node:crypto';
+import fc from 'fast-check';
+import { afterEach, describe, expect, it } from 'vitest';
+import { at } from '../../core/at.ts';
+import type { Engines } from '../../core/ports/engines.ts';
+import { stateParts } from '../../core/ports/policy.ts';
+import type { AdamW, PackedBatch, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import type { GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
+import { batchOf, decoder, randomOf } from '../../native/testing/decoders.ts';
+
+const spec = decoder({ layers: 2, vocab: 41 });
+const options = { compute: 'fp32', deterministic: true, threads: 1, trainable: true } as const;
+const adamw: AdamW = { lr: 0.01, beta1: 0.9, beta2: 0.99, eps: 1e-8, weightDecay: 0.1, maxGradNorm: 1 };
+const batch = batchOf(spec, [7, 3, 5], 11);
+
+/** Random weights and moments: the same for the same seed. */
+export function randomState({ elements }: Pick<PolicyEngine, 'elements'>, seed: number, steps = 3): StateSource {
+  return {
+    type: 'pieces',
+    steps,
+    read: async (sinkOf) => {
+      for (const [p, part] of stateParts.entries()) {
+        const random = randomOf(seed * 3 + p);
+        const values = Float32Array.from({ length: elements }, () =>
+          part === 'weights' ? random() - 0.5 : 0.01 * random(),
+        );
+        const middle = Math.floor(elements / 2);
+        for (const [start, end] of [
+          [0, middle],
+          [middle, elements],
+        ] as const)
+          await sinkOf({ part, start, end })(new Uint8Array(values.slice(start, end).buffer));
+      }
+    },
+  };
+}
+
+export async function partOf(engine: PolicyEngine, part: StatePart): Promise<Float32Array> {
+  const values = new Float32Array(engine.elements);
+  await engine.read(part, 0, values);
+  return values;
+}
+
+/** One optimiser step that raises the log-probs of a batch's targets. */
+export async function learn(engine: PolicyEngine, from: PackedBatch = batch): Promise<void> {
+  const { handle } = await engine.forward(from, { temperature: 1, wants: ['logProbs'], keep: true });
+  await engine.backward(handle, { logProbs: new Float32Array(from.positions_P.length).fill(-0.1) });
+  await engine.step(adamw);
+}
+
+export function engineContract(name: string, engines: Engines): void {
+  const open: PolicyEngine[] = [];
+  const policy = async (seed: number) => {
+    const engine = await engines.policy(spec, options);
+    open.push(engine);
+    await engine.load(randomState(engine, seed));
+    return engine;
+  };
+  afterEach(async () => {
+    for (const engine of open.splice(0)) await engine.close();
+  });
+
+  describe(`${name} as a policy engine`, () => {
+    it('has the state that was loaded, and reads any range of it', async () => {
+      const engine = await policy(1);
+      expect(engine.steps).toBe(3);
+      const whole = await partOf(engine, 'm');
+      const random = randomOf(1 * 3 + 1);
+      expect(whole[0]).toBe(Math.fround(0.01 * random()));
+      await fc.assert(
+        fc.asyncProperty(fc.nat(engine.elements - 1), fc.nat(50), async (start, length) => {
+          const some = new Float32Array(Math.min(length, engine.elements - start));
+          await engine.read('m', start, some);
+          expect(some).toEqual(whole.subarray(start, start + some.length));
+        }),
+        { numRuns: 20 },
+      );
+    });
+
+    it('digests the blocks of what it reads, and shows progress', async () => {
+      const engine = await policy(2);
+      const blockBytes = 1000;
+      let ticks = 0;
+      for (const part of stateParts) {
+        const digests = await engine.blockDigests(part, blockBytes, { tick: () => ticks++ });
+        const bytes = new Uint8Array((await partOf(engine, part)).buffer);
+        const expected = [];
+        for (let from = 0; from < bytes.length; from += blockBytes)
+          expected.push(
+            ...createHash('sha256')
+              .update(bytes.subarray(from, from + blockBytes))
+              .digest(),
+          );
+        expect([...digests]).toEqual(expected);
+      }
+      expect(ticks).toBeGreaterThanOrEqual(stateParts.length);
+    });
+
+    it('gives what it read as a copy: training changes the engine’s state alone', async () => {
+      const engine = await policy(3);
+      const before = await partOf(engine, 'weights');
+      const copy = before.slice();
+      await learn(engine);
+      expect(before).toEqual(copy);
+      expect(await partOf(engine, 'weights')).not.toEqual(copy);
+      expect(engine.steps).toBe(4);
+    });
+
+    it('goes from the same state to the same state, and not into another engine’s', async () => {
+      const [one, two, idle] = [await policy(4), await policy(4), await policy(4)];
+      const untouched = await partOf(idle, 'weights');
+      await Promise.all([learn(one), learn(two)]);
+      for (const part of stateParts) expect(await partOf(one, part)).toEqual(await partOf(two, part));
+      expect(await partOf(idle, 'weights')).toEqual(untouched);
+    });
+
+    it('gives the outputs that it lists and refuses others', async () => {
+      const engine = await policy(5);
+      const { outputs } = await engine.forward(batch, { temperature: 1, wants: engine.outputs, keep: false });
+      for (const output of engine.outputs) expect(outputs[output].every(Number.isFinite), output).toBe(true);
+      await expect(engine.forward(batch, { temperature: 1, wants: ['values'], keep: false })).rejects.toMatchObject({
+        code: 'InvalidInput',
+        message: expect.stringContaining('not values'),
+      });
+      await expect(engine.backward(99, {})).rejects.toMatchObject({ code: 'InvalidInput' });
+    });
+
+    it('takes no step on gradients that are not finite, and forgets them', async () => {
+      const engine = await policy(6);
+      const before = await partOf(engine, 'weights');
+      const { handle } = await engine.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true });
+      await engine.backward(handle, { logProbs: new Float32Array(batch.positions_P.length).fill(Number.NaN) });
+      expect(await engine.step(adamw)).toMatchObject({ taken: false });
+      expect(await partOf(engine, 'weights')).toEqual(before);
+      expect(engine.steps).toBe(3);
+      const other = await policy(6);
+      await Promise.all([learn(engine), learn(other)]);
+      expect(await partOf(engine, 'weights')).toEqual(await partOf(other, 'weights'));
+    });
+
+    it('drops a forward pass that is discarded, and accumulated gradients on demand', async () => {
+      const [engine, other] = [await policy(7), await policy(7)];
+      const kept = await engine.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true });
+      await engine.discard(kept.handle);
+      await expect(engine.backward(kept.handle, {})).rejects.toMatchObject({ code: 'InvalidInput' });
+      const added = await engine.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true });
+      await engine.backward(added.handle, { logProbs: new Float32Array(batch.positions_P.length).fill(1) });
+      await engine.zeroGrads();
+      await Promise.all([learn(engine), learn(other)]);
+      expect(await partOf(engine, 'weights')).toEqual(await partOf(other, 'weights'));
+    });
+
+    it('throws InvalidInputError for a spec that it cannot run', async () => {
+      await expect(engines.policy({ ...spec, hidden: 0 }, options)).rejects.toMatchObject({ code: 'InvalidInput' });
+    });
+  });
+
+  describe(`${name} as a sampler`, () => {
+    const prompt = Int32Array.of(3, 9, 4);
+    const request = (keys: readonly number[], maxNewTokens = 6): GenerateRequest => ({
+      prompt,
+      samples: keys.map((key) => ({ key, random: { seed: [5, 6], draw: 1, sample: key, turn: 0 } })),
+      sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
+      maxNewTokens,
+      stopTokens: new Int32Array(),
+    });
+
+    it('samples with the model’s own log-probs, also after the model has learnt', async () => {
+      const engine = await policy(8);
+      const sampler = await engines.sampler(engine, { maxSeqs: 4, maxModelLen: 16 });
+      for (const round of [0, 1]) {
+        if (round === 1) {
+          await learn(engine);
+          await sampler.reset();
+        }
+        await sampler.submit(request([1, 2, 3]));
+        for (const [key, { tokens, logProbs }] of await drain(sampler)) {
+          expect(await scored(engine, prompt, tokens), `round ${round}, sample ${key}`).toEqual(logProbs);
+        }
+      }
+      await sampler.close();
+    });
+
+    it('gives a sample the same tokens whatever else is sampled, when its randomness is a counter', async () => {
+      const engine = await policy(9);
+      const sampler = await engines.sampler(engine, { maxSeqs: 2, maxModelLen: 16 });
+      expect(sampler.randomness).toBe('counter');
+      await sampler.submit(request([1, 2, 3, 4]));
+      const together = await drain(sampler);
+      await sampler.submit(request([3]));
+      expect((await drain(sampler)).get(3)).toEqual(together.get(3));
+      await sampler.close();
+    });
+
+    it('drops what is aborted or reset, ignores unknown keys, and makes nothing when idle', async () => {
+      const engine = await policy(10);
+      const sampler = await engines.sampler(engine, { maxSeqs: 4, maxModelLen: 16 });
+      await sampler.submit(request([1, 2]));
+      await sampler.step();
+      await sampler.abort(1);
+      await sampler.abort(77);
+      expect([...(await drain(sampler)).keys()]).toEqual([2]);
+      await sampler.submit(request([5]));
+      await sampler.reset();
+      expect((await sampler.step()).keys).toHaveLength(0);
+      await sampler.close();
+    });
+
+    it('refuses a request that can never fit', async () => {
+      const engine = await policy(11);
+      const sampler = await engines.sampler(engine, { maxSeqs: 1, maxModelLen: 8 });
+      await expect(sampler.submit(request([1], 100))).rejects.toMatchObject({ code: 'InvalidInput' });
+      await sampler.close();
+    });
+  });
+}
+
+interface Sampled {
+  readonly tokens: number[];
+  readonly logProbs: number[];
+}
+
+/** Decodes until nothing comes. A later step of an earlier sample adds to what it had. */
+async function drain(sampler: Sampler): Promise<Map<number, Sampled>> {
+  const samples = new Map<number, Sampled>();
+  for (let i = 0; i < 100; i++) {
+    const { keys, tokens, logProbs } = await sampler.step();
+    if (keys.length === 0) return samples;
+    keys.forEach((key, j) => {
+      const sample = samples.get(key) ?? { tokens: [], logProbs: [] };
+      sample.tokens.push(at(tokens, j));
+      sample.logProbs.push(at(logProbs, j));
+      samples.set(key, sample);
+    });
+  }
+  throw new Error('the sampler did not come to an end');
+}
+
+/** The log-probs of a response as a forward pass gives them. */
+async function scored(engine: PolicyEngine, prompt: Int32Array, response: readonly number[]): Promise<number[]> {
+  const tokens_N = Int32Array.from([...prompt, ...response]);
+  const { outputs } = await engine.forward(
+    {
+      tokens_N,
+      cuSeqlens: Int32Array.of(0, tokens_N.length),
+      positions_P: Int32Array.from(response, (_, t) => prompt.length - 1 + t),
+      targets_P: Int32Array.from(response),
+    },
+    { temperature: 1, wants: ['logProbs'], keep: false },
+  );
+  return [...outputs.logProbs];
+}

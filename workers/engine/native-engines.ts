@@ -1,0 +1,145 @@
+/** The native engine behind the ports of core/ports/. Each call is done when its promise is returned. */
+import type { DecoderSpec } from '../../core/decoder-spec.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { Engines, SamplerRoom } from '../../core/ports/engines.ts';
+import { outputsOfHead } from '../../core/ports/policy.ts';
+import type {
+  AdamW,
+  Call,
+  ForwardOptions,
+  ForwardResult,
+  OutputGradients,
+  OutputName,
+  PackedBatch,
+  ParameterInfo,
+  PolicyEngine,
+  StatePart,
+  StateSource,
+  StepResult,
+} from '../../core/ports/policy.ts';
+import type { DecodedTokens, GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
+import { filling } from '../../models/safetensors.ts';
+import { loadWeights } from '../../models/weights.ts';
+import { createGenerator, createTrainer } from '../../native/index.ts';
+import type { NativeGenerator, NativeTrainer } from '../../native/index.ts';
+
+export const nativeEngines: Engines = {
+  policy: async (spec, options) => new NativePolicy(createTrainer(spec, options)),
+  sampler: async (policy, room) => new NativeSampler(generatorOf(policy, room)),
+};
+
+function generatorOf(policy: PolicyEngine, room: SamplerRoom): NativeGenerator {
+  if (policy instanceof NativePolicy) return createGenerator(policy.trainer, room);
+  throw new InvalidInputError('the native sampler reads the weights of a native model, got one of another engine');
+}
+
+/** It lives in this process, so it never ends alone. */
+const never = new Promise<void>(() => {});
+
+export class NativePolicy implements PolicyEngine {
+  readonly trainer: NativeTrainer;
+  readonly exited = never;
+
+  constructor(trainer: NativeTrainer) {
+    this.trainer = trainer;
+  }
+
+  get spec(): DecoderSpec {
+    return this.trainer.spec;
+  }
+
+  get parameters(): readonly ParameterInfo[] {
+    return this.trainer.parameters;
+  }
+
+  get elements(): number {
+    return this.trainer.weights.length;
+  }
+
+  get outputs(): readonly OutputName[] {
+    return outputsOfHead[this.trainer.spec.head.kind];
+  }
+
+  get steps(): number {
+    return this.trainer.steps;
+  }
+
+  async load(source: StateSource, call?: Call): Promise<void> {
+    const { trainer } = this;
+    trainer.zeroGrads();
+    if (source.type === 'pieces') {
+      await source.read(({ part, start, end }) => filling(trainer[part].subarray(start, end)));
+      trainer.steps = source.steps;
+      return trainer.weightsChanged();
+    }
+    trainer.m.fill(0);
+    trainer.v.fill(0);
+    trainer.steps = 0;
+    await loadWeights(source.folder, trainer, call?.tick);
+  }
+
+  async forward<Wanted extends OutputName>(
+    batch: PackedBatch,
+    options: ForwardOptions<Wanted>,
+  ): Promise<ForwardResult<Wanted>> {
+    return this.trainer.forward(batch, options);
+  }
+
+  async backward(handle: number, gradients: OutputGradients): Promise<void> {
+    this.trainer.backward(handle, gradients);
+  }
+
+  async discard(handle: number): Promise<void> {
+    this.trainer.discard(handle);
+  }
+
+  async step(adamw: AdamW): Promise<StepResult> {
+    return this.trainer.step(adamw);
+  }
+
+  async zeroGrads(): Promise<void> {
+    this.trainer.zeroGrads();
+  }
+
+  async blockDigests(part: StatePart, blockBytes: number, call?: Call): Promise<Uint8Array> {
+    return this.trainer.blockDigests(part, blockBytes, call?.tick);
+  }
+
+  async read(part: StatePart, start: number, into: Float32Array): Promise<void> {
+    into.set(this.trainer[part].subarray(start, start + into.length));
+  }
+
+  async close(): Promise<void> {
+    this.trainer.close();
+  }
+}
+
+class NativeSampler implements Sampler {
+  readonly randomness = 'counter';
+  readonly exited = never;
+  readonly #generator: NativeGenerator;
+
+  constructor(generator: NativeGenerator) {
+    this.#generator = generator;
+  }
+
+  async submit(request: GenerateRequest): Promise<void> {
+    this.#generator.submit(request);
+  }
+
+  async step(): Promise<DecodedTokens> {
+    return this.#generator.step();
+  }
+
+  async abort(key: number): Promise<void> {
+    this.#generator.abort(key);
+  }
+
+  async reset(): Promise<void> {
+    this.#generator.reset();
+  }
+
+  async close(): Promise<void> {
+    this.#generator.close();
+  }
+}
