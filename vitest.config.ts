@@ -1,8 +1,7 @@
 /**
  * Tests by their cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with processes.
- * `contract`: suites that every implementation of a port passes. `integration`: real servers and processes, three files at
- * a time, each in a separate home. `recovery`: runs under faults, two files at a time. `alone`: files that need the whole
- * machine.
+ * `contract`: suites that every implementation of a port passes. `integration`: real servers and processes, `recovery`: runs
+ * under faults; four files of these at a time, each in a separate home. `alone`: files that need the whole machine.
  */
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer } from 'vitest/node';
@@ -16,7 +15,7 @@ const recovery = ['tests/recovery/**/*.test.ts', 'tests/integration/full-disk.te
 const alone = ['tests/bench.test.ts', 'tests/threads.test.ts'];
 
 /** Files at the same time, on the two cores of the smallest machine. A file with servers often waits for them. */
-const [filesAtOnce, filesWithServersAtOnce] = [2, 3];
+const [filesAtOnce, filesWithServersAtOnce] = [2, 4];
 
 /** Files of several minutes. They begin first, so that at the end no core waits for one of them. */
 const longest = ['kill-anything.test.ts', 'black-box/desired-state.test.ts', 'recovery/s3.test.ts'];
@@ -68,10 +67,19 @@ export default defineConfig({
           sequence: { groupOrder: 3 },
         },
       },
-      { extends: true, test: { name: 'recovery', include: recovery, exclude: always, sequence: { groupOrder: 4 } } },
       {
         extends: true,
-        test: { name: 'alone', include: alone, exclude: always, fileParallelism: false, sequence: { groupOrder: 5 } },
+        test: {
+          name: 'recovery',
+          include: recovery,
+          exclude: always,
+          maxWorkers: filesWithServersAtOnce,
+          sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'alone', include: alone, exclude: always, fileParallelism: false, sequence: { groupOrder: 4 } },
       },
     ],
   },

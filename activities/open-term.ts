@@ -2,12 +2,21 @@
 import { keys } from '../core/records/keys.ts';
 import { recordFormat, termRecord } from '../core/records/schema.ts';
 import type { TermRecord } from '../core/records/schema.ts';
+import type { EngineSettings } from '../core/wire/jobs.ts';
 import { liveNote } from './live-note.ts';
 import { drivenBy } from './ownership.ts';
 import type { ActivityPorts } from './ports.ts';
-import { recordWriter } from './run-context.ts';
+import { recordWriter } from './record-writer.ts';
 import type { RunContexts, RunRef } from './run-context.ts';
 import { engineSettings } from './settings.ts';
+
+/** `auto` becomes the compute type that every worker of the pool has, so that each of them can serve the run. */
+async function commonCompute(ports: ActivityPorts, settings: EngineSettings): Promise<EngineSettings> {
+  if (settings.compute !== 'auto' || settings.deterministic) return settings;
+  const engines = (await ports.listWorkers()).filter(({ roles }) => roles.some((role) => role !== 'reward'));
+  const allHaveBf16 = engines.every(({ computes }) => computes === undefined || computes.includes('bf16'));
+  return allHaveBf16 ? settings : { ...settings, compute: 'fp32' };
+}
 
 /** Loads the base model on a trainer, or the state that a fork starts with, and opens the first term. */
 export async function openTerm(
@@ -19,6 +28,7 @@ export async function openTerm(
   if (head !== undefined) return { term: head.term };
   const { log, recipe, inputs } = context;
   const { origin } = await log.run();
+  const engine = await commonCompute(ports, engineSettings(recipe));
   const { output } = await ports.whileHeartbeating((signal) =>
     ports.dispatcher.run(
       {
@@ -29,7 +39,7 @@ export async function openTerm(
         profile: 'any',
         input: {
           model: inputs.model,
-          engine: engineSettings(recipe),
+          engine,
           ...(origin && { from: { runId: origin.runId, iteration: origin.position, state: origin.stateDigest } }),
         },
       },

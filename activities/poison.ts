@@ -10,7 +10,7 @@ import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
 import { decodeTrajectories, encodeTrajectories, joinTrajectories, stopReasons } from '../models/trajectories.ts';
 import type { Trajectories } from '../models/trajectories.ts';
 import type { ActivityPorts } from './ports.ts';
-import { recordWriter } from './run-context.ts';
+import { recordWriter } from './record-writer.ts';
 
 export interface PoisonPorts {
   readonly ports: ActivityPorts;

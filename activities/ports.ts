@@ -5,6 +5,7 @@ import type { Sweep } from '../infra/retention/sweep.ts';
 import type { Dispatcher, jobIdOf } from '../infra/nats/dispatcher.ts';
 import type { batchToAdopt } from '../infra/store/earlier-batches.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';
+import type { openNextTerm } from '../infra/store/terms.ts';
 import type { appendStatus, pausesFor } from '../infra/store/status.ts';
 import type { decide } from '../infra/store/records.ts';
 import type { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../infra/store/blobs.ts';
@@ -22,6 +23,7 @@ export interface ActivityPorts {
   /** A record that is missing although later ones exist, if any. */
   readonly findHole: (log: RunLog, head: Head | undefined) => Promise<PauseError | undefined>;
   readonly batchToAdopt: typeof batchToAdopt;
+  readonly openNextTerm: typeof openNextTerm;
   /** Throws PauseError `DiskFull` when there is too little room for new work. */
   readonly admitWork: (store: Store) => Promise<void>;
   readonly openLog: (store: Store, runId: string) => RunLog;

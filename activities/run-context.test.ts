@@ -8,6 +8,12 @@ import { recordState } from './record-state.ts';
 import { RunContexts } from './run-context.ts';
 
 const home = cliHome();
+const noTerm = {
+  process: 'test',
+  now: () => new Date(),
+  say: () => {},
+  openNextTerm: () => Promise.reject(new Error('no term is to be opened')),
+};
 afterAll(() => home.remove());
 
 it('a run without any record is not started again: another folder is at the path of its store', async () => {
@@ -15,6 +21,7 @@ it('a run without any record is not started again: another folder is at the path
   const { log, runId } = await buildRun(store);
   await store.remove(keys.all(runId));
   const contexts = new RunContexts({
+    ...noTerm,
     stack: 'test',
     openStore: () => Promise.resolve(store),
     drivesRun: () => true,
@@ -34,6 +41,7 @@ it('the most recently used runs are cached, and older ones are read again', asyn
   const { log } = await buildRun(store);
   let opened = 0;
   const contexts = new RunContexts({
+    ...noTerm,
     stack: 'test',
     openStore: () => Promise.resolve(store),
     drivesRun: () => true,

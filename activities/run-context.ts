@@ -5,10 +5,10 @@ import type { Recipe } from '../core/recipe/index.ts';
 import { totalIterations } from '../core/recipe/index.ts';
 import type { Draw } from '../core/rl/draws.ts';
 import { drawsPast } from '../core/rl/draws.ts';
-import type { Writer } from '../core/records/schema.ts';
 import type { RevisionRecord, RunInputs, TermRecord } from '../core/records/schema.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';
 import { refuseForeign } from './ownership.ts';
+import { completeReplayTerm } from './replay-term.ts';
 import type { ActivityPorts } from './ports.ts';
 
 /** Identifies a run in the arguments of activities. */
@@ -44,7 +44,10 @@ const keptRuns = 32;
 /** The run may have moved to another store since it was cached. */
 const keyOf = ({ runId, store }: RunRef): string => `${runId} ${store}`;
 
-type RunPorts = Pick<ActivityPorts, 'openLog' | 'openStore' | 'drivesRun' | 'stack' | 'admitWork'>;
+type RunPorts = Pick<
+  ActivityPorts,
+  'openLog' | 'openStore' | 'drivesRun' | 'stack' | 'admitWork' | 'openNextTerm' | 'process' | 'now' | 'say'
+>;
 
 export class RunContexts {
   readonly #ports: RunPorts;
@@ -90,8 +93,9 @@ export class RunContexts {
   async head(ref: RunRef): Promise<{ readonly context: RunContext; readonly head: Head | undefined }> {
     const log = await this.log(ref);
     await this.#ports.admitWork(log.store);
-    const head = await log.head();
+    let head = await log.head();
     if (head === undefined) await log.ensureThere();
+    else if (await completeReplayTerm(this.#ports, log, head)) head = await log.head();
     refuseForeign(head, this.#ports.stack, ref.runId);
     return { context: await this.of(ref, head?.termRecord), head };
   }
@@ -109,8 +113,4 @@ function makeContext(log: RunLog, revision: RevisionRecord, skipped: TermRecord[
     iterations: totalIterations(recipe, inputs.trainRows),
     draws: (cursor) => drawsPast(stream, cursor, recipe.data.train_batch_size, skipped),
   };
-}
-
-export function recordWriter(ports: ActivityPorts): Writer {
-  return { process: ports.process, at: ports.now().toISOString() };
 }

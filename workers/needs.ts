@@ -58,14 +58,20 @@ export function jobNeeds({ store, runId, input }: JobMessage, ports: NeedPorts):
     ...secrets.map((name) => ({ name: `the variable ${name}`, check: async () => secretOf(name, process.env) })),
     ...(profile === undefined || engine === undefined
       ? []
-      : [{ name: `the numeric profile ${profile.id}`, check: async () => engineOptionsOf(profile, engine, 1) }]),
+      : [
+          {
+            name: `the numeric profile ${profile.id}, ${profile.compute}`,
+            check: async () => engineOptionsOf(profile, engine, 1),
+          },
+        ]),
   ];
 }
 
 /** The need that explains this error of a job, if any. */
 export function missedNeed(error: UnfitError, message: JobMessage, ports: NeedPorts): Need | undefined {
   if (error.code === 'DiskFull') return roomNeed(ports.cache);
-  const named = error.code === 'CannotReproduce' ? 'the numeric profile' : 'the store';
+  const ofEngine = error.code === 'CannotReproduce' || error.code === 'CannotCompute';
+  const named = ofEngine ? 'the numeric profile' : 'the store';
   return jobNeeds(message, ports).find(({ name }) => name.startsWith(named));
 }
 

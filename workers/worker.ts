@@ -31,7 +31,7 @@ import { engineTicks } from '../native/ticks.ts';
 import { drain, goodbyeMs, InFlightJob, within } from './drain.ts';
 import { EngineClient } from './engine/client.ts';
 import type { EngineAnswer } from './engine/client.ts';
-import { anyProfile, deterministicProfile } from './engine/profile.ts';
+import { anyProfile, computesOf, deterministicProfile } from './engine/profile.ts';
 import { Fitness } from './fitness.ts';
 import type { Need } from './fitness.ts';
 import { TrainerLease } from './lease.ts';
@@ -474,6 +474,7 @@ export class Worker {
       ...(this.#engine === undefined ? {} : { engine: this.#engine.facts.build }),
       threads,
       profiles: [...this.#profiles('trainer')],
+      ...(this.#engine === undefined ? {} : { computes: [...computesOf(this.#engine.facts)] }),
       ...(lease === undefined ? {} : { lease }),
       jobs: [...this.#jobs],
       failuresInARow: this.#failuresInARow,

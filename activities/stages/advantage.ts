@@ -3,7 +3,7 @@ import { batchRecord, recordFormat } from '../../core/records/schema.ts';
 import type { BatchRecord } from '../../core/records/schema.ts';
 import type { Head } from '../../infra/store/run-log.ts';
 import { adoptedBatch } from '../adopted-batch.ts';
-import { recordWriter } from '../run-context.ts';
+import { recordWriter } from '../record-writer.ts';
 import type { RunContext, RunRef } from '../run-context.ts';
 import { batchTimings } from '../stage-timings.ts';
 import { readFacts, removeFacts } from '../stage-facts.ts';

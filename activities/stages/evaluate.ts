@@ -4,7 +4,7 @@ import { measureOf } from '../../core/validation-measure.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
 import { evaluation } from '../evaluation.ts';
-import { recordWriter } from '../run-context.ts';
+import { recordWriter } from '../record-writer.ts';
 import type { RunRef } from '../run-context.ts';
 import { samplesPerDraw } from '../settings.ts';
 import { withScoredRollouts, type ScoredRollout } from '../sampling/scored-rollouts.ts';

@@ -2,6 +2,7 @@
 import type { ActivityPorts } from '../ports.ts';
 import type { Recompute } from '../recompute.ts';
 import type { RunContexts, RunRef } from '../run-context.ts';
+import { inNewTermAfterOtherReplay } from '../replay-term.ts';
 import { WeightsPublisher } from '../sampling/weights.ts';
 import type { StageFacts } from '../stage-facts.ts';
 import { advantage } from './advantage.ts';
@@ -16,12 +17,14 @@ export type { UpdateSummary } from './update.ts';
 
 export function stageActivities(ports: ActivityPorts, contexts: RunContexts, recompute: Recompute) {
   const services: StageServices = { ports, contexts, recompute, weights: new WeightsPublisher(ports, recompute) };
+  const guarded = <T>(ref: RunRef, stage: Promise<T>): Promise<T> =>
+    inNewTermAfterOtherReplay(ports, () => contexts.log(ref), ref.position, stage);
   return {
-    rollout: (ref: RunRef) => rollout(services, ref),
-    reward: (ref: RunRef) => reward(services, ref),
-    advantage: (ref: RunRef & { readonly facts?: StageFacts }) => advantage(services, ref),
-    update: (ref: RunRef) => update(services, ref),
-    evaluate: (ref: RunRef) => evaluate(services, ref),
-    checkpoint: (ref: RunRef) => checkpoint(services, ref),
+    rollout: (ref: RunRef) => guarded(ref, rollout(services, ref)),
+    reward: (ref: RunRef) => guarded(ref, reward(services, ref)),
+    advantage: (ref: RunRef & { readonly facts?: StageFacts }) => guarded(ref, advantage(services, ref)),
+    update: (ref: RunRef) => guarded(ref, update(services, ref)),
+    evaluate: (ref: RunRef) => guarded(ref, evaluate(services, ref)),
+    checkpoint: (ref: RunRef) => guarded(ref, checkpoint(services, ref)),
   };
 }

@@ -10,7 +10,7 @@ import { liveNote } from '../live-note.ts';
 import { poisonBatch } from '../poison.ts';
 import type { ActivityPorts } from '../ports.ts';
 import { updateTimings } from '../stage-timings.ts';
-import { recordWriter } from '../run-context.ts';
+import { recordWriter } from '../record-writer.ts';
 import type { RunContext, RunRef } from '../run-context.ts';
 import type { At } from '../sampling/rollouts.ts';
 import { withBatch } from './batch.ts';
@@ -62,7 +62,9 @@ function applied(services: StageServices, at: At, { digest, record }: PendingBat
   const { log, recipe, inputs } = context;
   const iteration = head.position + 1;
   const { profile } = head.termRecord;
-  const save = isDue(iteration, recipe.trainer.save_freq) || iteration === context.iterations;
+  // Nothing that was applied again should have to be applied a third time.
+  const isLastAgain = iteration === head.termRecord.adopts?.until;
+  const save = isLastAgain || isDue(iteration, recipe.trainer.save_freq) || iteration === context.iterations;
   const request: JobRequest<'update'> = {
     stage: 'update',
     runId: log.runId,

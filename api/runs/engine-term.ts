@@ -1,5 +1,5 @@
 /**
- * Resuming a deterministic run whose arithmetic no trainer of this stack has. Its iterations after the newest
+ * Resuming a run whose arithmetic no trainer of this stack has. Its iterations after the newest
  * checkpoint cannot be replayed to the same bits. So the run continues from that checkpoint in a new term, which
  * applies the committed batches of those iterations again.
  */
@@ -18,16 +18,25 @@ import type { TermPlan } from './next-term.ts';
 export const engineReason = 'engine';
 
 /**
- * The arithmetic of the trainers, when none of them has the run's. Undefined when a trainer has it, when the run is not
- * deterministic, or when there is no trainer: then the run waits for one, and `status` shows this.
+ * The arithmetic of the trainers, when none of them has the run's. Undefined when a trainer has it, or when there is no
+ * trainer: then the run waits for one, and `status` shows this.
  */
 export function otherArithmetic(profile: NumericProfile, trainers: readonly Presence[]): NumericProfile | undefined {
+  if (!profile.deterministic) return inFp32(profile, trainers);
   const trainer = trainers.find(({ profiles }) => profiles.some(isDeterministic));
   const id = trainer?.profiles.find(isDeterministic);
   const wanted = offeredProfile(profile.id);
-  if (!profile.deterministic || trainer === undefined || id === undefined) return undefined;
+  if (trainer === undefined || id === undefined) return undefined;
   if (trainers.some(({ profiles }) => profiles.includes(wanted))) return undefined;
   return { ...profile, id, isa: trainer.isa, engine: trainer.engine ?? 'unknown' };
+}
+
+/** A run in bf16 that moved to processors without it. */
+function inFp32(profile: NumericProfile, trainers: readonly Presence[]): NumericProfile | undefined {
+  const [trainer] = trainers;
+  if (profile.compute !== 'bf16' || trainer === undefined) return undefined;
+  if (trainers.some(({ computes }) => computes === undefined || computes.includes('bf16'))) return undefined;
+  return { ...profile, compute: 'fp32', isa: trainer.isa, engine: trainer.engine ?? 'unknown' };
 }
 
 const isDeterministic = (id: string): boolean => id !== 'any';
@@ -57,6 +66,8 @@ export function engineTermPlan(plan: TermPlan | undefined, head: Head): TermPlan
   return { ...(plan ?? others), reason: plan === undefined ? engineReason : `${engineReason}; ${plan.reason}` };
 }
 
+const shown = ({ id, compute, deterministic }: NumericProfile): string => (deterministic ? id : compute);
+
 /** One line for people. `redone`: the last iteration that remains valid, when it is not the end of the log. */
 export function engineText(head: Head, { profile, checkpoint }: EngineChange, redone: number | undefined): string {
   const until = redone ?? adoptableUntil(head);
@@ -65,7 +76,7 @@ export function engineText(head: Head, { profile, checkpoint }: EngineChange, re
       ? ` and applies the batches of ${until === checkpoint + 1 ? `iteration ${until}` : `iterations ${checkpoint + 1} to ${until}`} again`
       : '';
   return (
-    `no trainer here computes with the profile ${head.termRecord.profile.id}, only with ${profile.id}: ` +
+    `no trainer here computes with the profile ${shown(head.termRecord.profile)}, only with ${shown(profile)}: ` +
     `the run continues after iteration ${checkpoint} in a new term${again}`
   );
 }

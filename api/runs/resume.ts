@@ -166,7 +166,7 @@ async function engineOf(
   { notice }: ApiContext,
 ): Promise<{ readonly head: Head; readonly change: EngineChange } | undefined> {
   const head = await log.head();
-  if (head === undefined || !head.termRecord.profile.deterministic) return undefined;
+  if (head === undefined) return undefined;
   const profile = otherArithmetic(head.termRecord.profile, await readyTrainers(driver.stack));
   if (profile === undefined) return undefined;
   const change = await engineChange(log, profile, from ?? head.position, notice);

@@ -92,6 +92,8 @@ export const presence = z.object({
   engine: z.string().optional(),
   threads: z.int(),
   profiles: z.array(z.string()),
+  /** The compute types of its engine. */
+  computes: z.array(z.enum(['fp32', 'bf16'])).optional(),
   /** The run to which this trainer is leased. */
   lease: z.string().optional(),
   jobs: z.array(z.string()),

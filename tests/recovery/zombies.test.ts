@@ -86,13 +86,14 @@ it('a rollout worker that wakes after the run has ended finds its result refused
 
 it('a trainer that wakes during an update, after another has finished the run, changes nothing', async () => {
   await bed.up(twoTrainers);
-  const { run, zombie } = await standing({ point: 'write.step', facts: { iteration: 4, step: 1 } });
+  // Before the first checkpoint: a trainer that wakes completes the one that it was writing.
+  const { run, zombie } = await standing({ point: 'write.step', facts: { iteration: 2, step: 1 } });
   await loop.reaches(run, 'completed');
   const before = objects(run);
   await wake(
     run,
     zombie,
-    { point: 'result.after', facts: { stage: 'update', iteration: 3 } },
+    { point: 'result.after', facts: { stage: 'update', iteration: 1 } },
     new RegExp(`${zombie.process}: update .*late result refused`),
   );
   expect(objects(run)).toEqual(before);

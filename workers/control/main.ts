@@ -25,6 +25,7 @@ import { getBlob, getJsonBlob, getScheduleModule, putBlob, putJsonBlob } from '.
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
 import { admitHere, fullPlaces, watchRoom } from '../../infra/stack/admission.ts';
 import { batchToAdopt } from '../../infra/store/earlier-batches.ts';
+import { openNextTerm } from '../../infra/store/terms.ts';
 import { findHole } from '../../infra/store/log-holes.ts';
 import { storesByUrl } from '../../infra/store/open-stores.ts';
 import { decide } from '../../infra/store/records.ts';
@@ -76,6 +77,7 @@ const ports: ActivityPorts = {
   drivesRun: (run) => drivesRun(petrelHome(), run),
   findHole,
   batchToAdopt,
+  openNextTerm,
   admitWork: (store) => admitHere(store, petrelHome()),
   openLog: (store, runId) => {
     runStores.set(runId, store);

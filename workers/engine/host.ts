@@ -149,7 +149,7 @@ export class EngineHost {
   async open(input: StageTypes['open']['input'], context: JobContext): Promise<StageTypes['open']['output']> {
     const profile = resolveProfile(input.engine, this.facts);
     const state = await this.#policyState(context, input.model, profile);
-    const ports = await this.#recoverPorts(context, input.model);
+    const ports = await this.#recoverPorts(context, input.model, profile);
     if (input.from === undefined) await loadBase(state, ports);
     else {
       const { runId, iteration, state: target } = input.from;
@@ -166,7 +166,7 @@ export class EngineHost {
     const state = await this.#policyState(context, model, profile);
     if (state.tag?.stateDigest !== target) {
       await this.interruptPolicy();
-      await restoreTo(state, target, context.at.iteration, await this.#recoverPorts(context, model));
+      await restoreTo(state, target, context.at.iteration, await this.#recoverPorts(context, model, profile));
     }
     this.standsAt(context, context.at.iteration);
     return state;
@@ -433,11 +433,12 @@ export class EngineHost {
     await engine.close();
   }
 
-  async #recoverPorts(context: JobContext, model: Digest): Promise<RecoverPorts> {
+  async #recoverPorts(context: JobContext, model: Digest, { deterministic }: NumericProfile): Promise<RecoverPorts> {
     return {
       runId: context.runId,
       log: await this.log(context),
       baseFolder: await this.modelFolder(context, model),
+      reproducible: deterministic,
       say: context.say,
       tick: (note, done, total) => context.progress(done, total, note),
     };

@@ -1,6 +1,6 @@
 /** The arithmetic that a run gets on this machine, and the runs that this machine can reproduce bit for bit. */
 import { UnfitError } from '../../core/errors.ts';
-import type { EngineOptions } from '../../core/ports/policy.ts';
+import type { ComputeType, EngineOptions } from '../../core/ports/policy.ts';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
 import type { EngineSettings } from '../../core/wire/jobs.ts';
@@ -30,8 +30,8 @@ export function resolveProfile(settings: EngineSettings, facts: EngineFacts): Nu
 }
 
 /**
- * How this machine serves a run's profile. Throws UnfitError `CannotReproduce` when only another build can reproduce
- * it.
+ * How this machine serves a run's profile. Throws UnfitError: `CannotReproduce` when only another build can reproduce
+ * it, `CannotCompute` when the processor lacks its compute type.
  */
 export function engineOptionsOf(profile: NumericProfile, facts: EngineFacts, threads: number): EngineOptions {
   if (profile.deterministic && offeredProfile(profile.id) !== deterministicProfile) {
@@ -43,6 +43,19 @@ export function engineOptionsOf(profile: NumericProfile, facts: EngineFacts, thr
       },
     );
   }
-  const compute = profile.compute === 'bf16' && !facts.bf16 ? 'fp32' : profile.compute;
-  return { compute, deterministic: profile.deterministic, threads };
+  if (!computesOf(facts).includes(profile.compute)) {
+    throw new UnfitError(
+      'CannotCompute',
+      `the run computes in ${profile.compute}; this processor (${facts.isa}) computes in ${computesOf(facts).join(' and ')}`,
+      {
+        hint: `start a worker on a processor with AVX512_BF16; or, when no worker has one: stop the run and resume it`,
+      },
+    );
+  }
+  return { compute: profile.compute, deterministic: profile.deterministic, threads };
+}
+
+/** The compute types of this machine. */
+export function computesOf({ bf16 }: Pick<EngineFacts, 'bf16'>): readonly ComputeType[] {
+  return bf16 ? ['fp32', 'bf16'] : ['fp32'];
 }

@@ -13,7 +13,7 @@ it('a fork that cannot replay its origin’s log gets a hint that leaves the ori
   await log.store.remove(keys.blob(origin, (await log.iteration(2)).batch.record.tensors));
   const atOne = { tag: await log.at(1) } as unknown as PolicyState;
   const hintFor = async (runId: string) => {
-    const ports = { runId, log, baseFolder: '', say: () => {}, tick: () => {} };
+    const ports = { runId, log, baseFolder: '', reproducible: true, say: () => {}, tick: () => {} };
     const error: unknown = await restoreTo(atOne, (await log.at(3)).stateDigest, 3, ports).catch(
       (thrown: unknown) => thrown,
     );

@@ -15,6 +15,7 @@ import type { Stored } from '../../infra/store/records.ts';
 import type { CheckpointName } from '../../infra/store/run-checkpoints.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
+import { checkpointPlace, otherReplayCode } from '../../core/wire/other-replay.ts';
 import { checkpointSource } from './checkpoint.ts';
 import type { PolicyState } from './state.ts';
 import { applyBatch } from './update.ts';
@@ -26,6 +27,8 @@ export interface RecoverPorts {
   readonly log: RunLog;
   /** Local folder with the base model's files. */
   readonly baseFolder: string;
+  /** Every machine that serves the run replays its batches to the same bits. */
+  readonly reproducible: boolean;
   readonly say: (text: string) => void;
   readonly tick: (note: string, done: number, total: number) => void;
 }
@@ -39,7 +42,11 @@ export async function loadBase(state: PolicyState, ports: Pick<RecoverPorts, 'ba
   );
 }
 
-/** Afterwards the state's tag is `target`, the committed state at `position`. Does nothing when it already is. */
+/**
+ * Afterwards the state's tag is `target`, the committed state at `position`. Does nothing when it already is. Throws
+ * TerminalError `OtherReplay`, with the newest checkpoint in memory, when a run that need not be reproducible replays to
+ * another state.
+ */
 export async function restoreTo(
   state: PolicyState,
   target: Digest,
@@ -48,7 +55,13 @@ export async function restoreTo(
 ): Promise<void> {
   if (state.tag?.stateDigest === target) return;
   const from = (await positionOf(state, position, ports.log)) ?? (await loadNewest(state, position, ports));
-  for (let k = from + 1; k <= position; k++) await replay(state, k, ports);
+  for (let k = from + 1; k <= position; k++) {
+    const other = await replay(state, k, ports);
+    if (other === undefined) continue;
+    if (ports.reproducible || ports.log.runId !== ports.runId) throw divergent(ports, k, other.update, other.found);
+    state.markDirty();
+    throw otherReplay(ports, k, await loadNewest(state, position, ports));
+  }
   if (state.tag?.stateDigest !== target) {
     throw new TerminalError(
       'StateMismatch',
@@ -119,18 +132,25 @@ async function loadNamed(
   faultPoint('recover.loaded', { iteration });
 }
 
-async function replay(state: PolicyState, k: number, ports: RecoverPorts): Promise<void> {
+/** Resolves with the state that it found when the record has another one. */
+async function replay(
+  state: PolicyState,
+  k: number,
+  ports: RecoverPorts,
+): Promise<{ readonly update: Stored<UpdateRecord>; readonly found: Digest } | undefined> {
   const { batch, update, tensors } = await readIteration(k, ports);
   // The record says that the state did not change: a bad step, or the user skipped the batch.
-  if (tensors === undefined) return ports.say(`iteration ${k} was skipped: ${update.record.reason ?? ''}`);
+  if (tensors === undefined) {
+    ports.say(`iteration ${k} was skipped: ${update.record.reason ?? ''}`);
+    return undefined;
+  }
   faultPoint('recover.replay', { iteration: k });
   const output = await applyBatch(state, batch.record, tensors, (done, total) =>
     ports.tick(`replaying iteration ${k}`, done, total),
   );
-  if (output.stateDigest !== update.record.stateDigest) {
-    throw divergent(ports, k, update, output.stateDigest);
-  }
+  if (output.stateDigest !== update.record.stateDigest) return { update, found: output.stateDigest };
   ports.say(`replayed iteration ${k}`);
+  return undefined;
 }
 
 /**
@@ -156,6 +176,15 @@ async function readIteration(k: number, { runId, log }: RecoverPorts) {
       runId,
     );
   }
+}
+
+/** The control process opens a new term after `checkpoint` and applies the later batches again. */
+function otherReplay({ log }: RecoverPorts, k: number, checkpoint: number): TerminalError {
+  return new TerminalError(
+    otherReplayCode,
+    `iteration ${k} of ${log.runId} came out otherwise when it was computed again`,
+    { where: checkpointPlace(log.runId, checkpoint) },
+  );
 }
 
 /**

@@ -1,0 +1,84 @@
+/** Terms that are opened because a replay came out otherwise, on a real store. */
+import { afterAll, expect, it } from 'vitest';
+import { TerminalError } from '../core/errors.ts';
+import { checkpointPlace, otherReplayCode } from '../core/wire/other-replay.ts';
+import { openNextTerm, sealTerm } from '../infra/store/terms.ts';
+import { RunLog } from '../infra/store/run-log.ts';
+import { builtOwner, buildRun } from '../tests/run-builder.ts';
+import { cliHome } from '../tests/cli.ts';
+import { completeReplayTerm, inNewTermAfterOtherReplay } from './replay-term.ts';
+
+const home = cliHome();
+afterAll(() => home.remove());
+
+const said: string[] = [];
+const ports = {
+  openNextTerm,
+  stack: builtOwner,
+  process: 'test',
+  now: () => new Date('2026-02-03T04:05:06Z'),
+  say: (_: string, __: string, text: string) => void said.push(text),
+};
+const writer = { process: 'test', at: '2026-02-03T04:05:06Z' };
+let runs = 0;
+const logOf = async () => {
+  const { log } = await buildRun(await home.store(), { name: `toy-${runs++}`, done: 3, checkpoints: [1] });
+  return log;
+};
+const otherReplay = (log: RunLog, checkpoint: number): Promise<never> =>
+  Promise.reject(new TerminalError(otherReplayCode, 'other', { where: checkpointPlace(log.runId, checkpoint) }));
+
+it('a replay that came out otherwise opens a term at the checkpoint that applies the later batches again', async () => {
+  const log = await logOf();
+  const stage = inNewTermAfterOtherReplay(ports, async () => log, 3, otherReplay(log, 1));
+  await expect(stage).rejects.toMatchObject({ code: 'OutOfDate' });
+  expect((await log.newestTerm())?.record).toMatchObject({
+    term: 2,
+    parent: { term: 1, position: 1 },
+    adopts: { term: 1, until: 3 },
+    reason: 'replay',
+  });
+  expect((await log.head())?.position).toBe(1);
+  expect(said.at(-1)).toContain('term 2 continues after iteration 1, and applies the batches up to iteration 3 again');
+});
+
+it('attempts at the same time that choose other checkpoints agree on one term', async () => {
+  const log = await logOf();
+  const attempts = [1, 0, 1].map((checkpoint) =>
+    inNewTermAfterOtherReplay(ports, async () => new RunLog(log.store, log.runId), 3, otherReplay(log, checkpoint)),
+  );
+  for (const attempt of await Promise.allSettled(attempts))
+    expect(attempt).toMatchObject({ status: 'rejected', reason: { code: 'OutOfDate' } });
+  const late = inNewTermAfterOtherReplay(ports, async () => new RunLog(log.store, log.runId), 3, otherReplay(log, 0));
+  await expect(late).rejects.toMatchObject({ code: 'OutOfDate' });
+  expect((await new RunLog(log.store, log.runId).newestTerm())?.record.term).toBe(2);
+});
+
+it('an attempt that died after it had closed the term is completed', async () => {
+  const log = await logOf();
+  await sealTerm(log, { after: 1, owner: builtOwner, reason: 'replay', writer });
+  const head = await log.head();
+  if (head === undefined) throw new Error('the run has a term');
+  expect(await completeReplayTerm(ports, log, head)).toBe(true);
+  expect((await log.newestTerm())?.record).toMatchObject({ term: 2, parent: { position: 1 }, reason: 'replay' });
+  expect(await completeReplayTerm(ports, log, (await log.head()) ?? head)).toBe(false);
+});
+
+it.each([
+  ['another stack', 'other', 'replay'],
+  ['a person', builtOwner, 'redo from iteration 2'],
+])('a term that %s closed is left to it', async (_, owner, reason) => {
+  const log = await logOf();
+  await sealTerm(log, { after: 1, owner, reason, writer });
+  const head = await log.head();
+  if (head === undefined) throw new Error('the run has a term');
+  expect(await completeReplayTerm(ports, log, head)).toBe(false);
+  expect((await log.newestTerm())?.record.term).toBe(1);
+});
+
+it('other errors of a stage are passed on, and so is its result', async () => {
+  const log = await logOf();
+  const other = new TerminalError('Other', 'other', { where: checkpointPlace(log.runId, 1) });
+  await expect(inNewTermAfterOtherReplay(ports, async () => log, 3, Promise.reject(other))).rejects.toBe(other);
+  expect(await inNewTermAfterOtherReplay(ports, async () => log, 3, Promise.resolve(7))).toBe(7);
+});
