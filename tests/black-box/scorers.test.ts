@@ -2,6 +2,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PetrelUser, type Ran } from './petrel.ts';
+import { until } from './second-worker.ts';
 
 /** A time limit far above what these runs need. */
 const limitMs = 90_000;
@@ -128,8 +129,8 @@ describe('the input and output of a scorer', () => {
     const env = { JUDGE_KEY: key };
     await user.petrelWith({ limitMs, env }, 'run', 'recipe.yaml', '--name', 'leaks', '--detach', '--json');
     const status = await paused('leaks');
-    const logs = await user.petrel('logs', 'leaks');
-    expect({ status, logs: logs.out, found: filesWith(user.home, key) }).toEqual({
+    const logs = await logsWith('leaks', 'using');
+    expect({ status, logs, found: filesWith(user.home, key) }).toEqual({
       status: expect.stringContaining('401 for key [env:JUDGE_KEY]'),
       logs: expect.stringContaining('using [env:JUDGE_KEY]'),
       found: [],
@@ -165,8 +166,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
     );
     const ran = await petrel('run', 'recipe.yaml', '--name', 'prints', '--wait', '--json');
     expect(ran).toMatchObject({ code: 0 });
-    const logs = await user.petrel('logs', 'prints');
-    expect(logs.out).toMatch(/row 3 .*hello from row 3/);
+    expect(await logsWith('prints', 'row 3')).toMatch(/row 3 .*hello from row 3/);
   });
 });
 
@@ -221,5 +221,13 @@ function filesWith(folder: string, text: string): string[] {
     const path = `${folder}/${entry.name}`;
     if (entry.isDirectory()) return filesWith(path, text);
     return entry.isFile() && readFileSync(path).includes(text) ? [path] : [];
+  });
+}
+
+/** The stored log lines of a run once they contain a text: lines are stored every second. */
+function logsWith(name: string, text: string): Promise<string> {
+  return until(`log lines of ${name} with "${text}"`, async () => {
+    const { out } = await user.petrel('logs', name);
+    return out.includes(text) ? out : undefined;
   });
 }

@@ -4,9 +4,9 @@ import { TerminalError } from '../core/errors.ts';
 import { checkpointPlace, otherReplayCode } from '../core/wire/other-replay.ts';
 import { openNextTerm, sealTerm } from '../infra/store/terms.ts';
 import { RunLog } from '../infra/store/run-log.ts';
-import { builtOwner, buildRun } from '../tests/run-builder.ts';
-import { cliHome } from '../tests/cli.ts';
-import { completeReplayTerm, inNewTermAfterOtherReplay } from './replay-term.ts';
+import { builtOwner, buildRun } from './run-builder.ts';
+import { cliHome } from './cli.ts';
+import { completeReplayTerm, inNewTermAfterOtherReplay } from '../activities/replay-term.ts';
 
 const home = cliHome();
 afterAll(() => home.remove());
