@@ -1,7 +1,7 @@
 /**
  * Tests by their cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with processes.
  * `contract`: suites that every implementation of a port passes. `integration`: real servers and processes, `recovery`: runs
- * under faults; four files of these at a time, each in a separate home. `alone`: files that need the whole machine.
+ * under faults; three files of these at a time, each in a separate home. `alone`: files that need the whole machine.
  */
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer } from 'vitest/node';
@@ -12,10 +12,10 @@ const withEngineOrProcesses = ['native/**/*.test.ts', 'rewards/host/**/*.test.ts
 const withServers = ['infra/stack/**/*.test.ts', 'tests/**/*.test.ts'];
 const contracts = ['**/contracts/**/*.test.ts'];
 const recovery = ['tests/recovery/**/*.test.ts', 'tests/integration/full-disk.test.ts'];
-const alone = ['tests/bench.test.ts', 'tests/threads.test.ts'];
+const alone = ['tests/threads.test.ts'];
 
 /** Files at the same time, on the two cores of the smallest machine. A file with servers often waits for them. */
-const [filesAtOnce, filesWithServersAtOnce] = [2, 4];
+const [filesAtOnce, filesWithServersAtOnce] = [2, 3];
 
 /** Files of several minutes. They begin first, so that at the end no core waits for one of them. */
 const longest = ['kill-anything.test.ts', 'black-box/desired-state.test.ts', 'recovery/s3.test.ts'];

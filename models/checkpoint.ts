@@ -20,32 +20,28 @@ export type CheckpointPart = (typeof checkpointParts)[number];
 export const defaultShardBytes = 256 * 1024 * 1024;
 
 export interface EncodedShard {
-  /** The file as pieces of the flat part itself, which must not change before they are written. */
+  /** The file as pieces of the values themselves, which must not change before they are written. */
   readonly pieces: readonly Uint8Array[];
   readonly bytes: number;
   readonly tensors: ShardInfo['tensors'];
 }
 
 /**
- * Makes one shard at a time, without copies. `origin` is written into the shard's metadata, so that no two checkpoints
- * share a shard and one can be removed at any time.
+ * One shard: the elements of a part from `start` on, without a copy. `origin` is written into the shard's metadata, so
+ * that no two checkpoints share a shard and one can be removed at any time.
  */
-export function* encodeShards(
+export function encodeShard(
   part: CheckpointPart,
-  flat: Float32Array,
+  start: number,
+  values: Float32Array,
   origin: Readonly<Record<string, string>>,
-  shardBytes = defaultShardBytes,
-): Generator<EncodedShard> {
-  const perShard = shardBytes / 4;
-  for (let start = 0; start < flat.length; start += perShard) {
-    const end = Math.min(start + perShard, flat.length);
-    const pieces = safetensorsPieces({ [part]: f32(flat.subarray(start, end)) }, origin);
-    yield {
-      pieces,
-      bytes: pieces.reduce((sum, piece) => sum + piece.byteLength, 0),
-      tensors: [{ name: part, start, end }],
-    };
-  }
+): EncodedShard {
+  const pieces = safetensorsPieces({ [part]: f32(values) }, origin);
+  return {
+    pieces,
+    bytes: pieces.reduce((sum, piece) => sum + piece.byteLength, 0),
+    tensors: [{ name: part, start, end: start + values.length }],
+  };
 }
 
 /** Elements [start, end) of a flat part. */

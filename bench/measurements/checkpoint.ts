@@ -67,7 +67,7 @@ class CheckpointBench {
   async update(): Promise<void> {
     this.#state.markDirty();
     this.#step.take();
-    await this.#state.seal(() => {});
+    await this.#state.seal();
   }
 
   async turn(): Promise<Values> {

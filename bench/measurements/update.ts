@@ -20,7 +20,7 @@ export function wholeUpdate(size: SizeName): Measurement {
     async open(settings) {
       const step = new TrainingStep(sizeOf(size, settings.quick), settings);
       const state = new PolicyState(new NativePolicy(step.trainer), '0'.repeat(64));
-      const seal = () => state.seal(() => {});
+      const seal = () => state.seal();
       step.take();
       await seal();
       return {

@@ -48,6 +48,21 @@ describe('the end of a log', () => {
   });
 });
 
+describe('a head that was read before another process went on', () => {
+  it.each([0, 1, 2, 3])('is no hole: %i iterations were committed then', async (done) => {
+    const folder = await mkdtemp(join(tmpdir(), 'petrel-holes-'));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const store = await openFolderStore(folder);
+    const before = await buildRun(store, { done });
+    const head = await new RunLog(store, before.runId).head();
+    await rm(join(folder, keys.all(before.runId)), { recursive: true });
+    const { runId } = await buildRun(store, { done: 4, checkpoints: [1, 4], evaluations: [4] });
+    expect(runId).toBe(before.runId);
+    expect(await findHole(new RunLog(store, runId), head)).toBeUndefined();
+    expect(await findHole(new RunLog(store, runId), undefined)).toBeUndefined();
+  });
+});
+
 describe('a chain of terms', () => {
   it.each([
     ['its own parent', { parent: { term: 1, position: 1, record: 'a'.repeat(64) } }, 'found term 1'],

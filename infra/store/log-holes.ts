@@ -1,7 +1,8 @@
 /**
  * Records that are missing although later ones exist. A log that lost its newest records looks like a log that ends
  * earlier, unless an object that was written after them still exists. Listings may lag: an entry that is not listed yet
- * can hide a hole for a while, but a reported hole is always real.
+ * can hide a hole for a while, but a reported hole is always real: another process may have written the record and
+ * what follows it after the caller read the head, so a record is lost only if it is still missing now.
  */
 import { damage, isDamage, logHole } from '../../core/damage.ts';
 import type { PauseError } from '../../core/errors.ts';
@@ -13,39 +14,41 @@ import type { Head, RunLog } from './run-log.ts';
 
 /** The hole at the end of the log; undefined when no later object shows that a record was lost. */
 export async function findHole(log: RunLog, head: Head | undefined): Promise<PauseError | undefined> {
-  return (await lostTerm(log, head)) ?? (head && ((await lostPosition(log, head)) ?? brokenChain(log, head)));
+  const lost = (await lostTerm(log, head)) ?? (head && (await lostPosition(log, head)));
+  if (lost === undefined) return head && brokenChain(log, head);
+  return (await log.store.head(lost.key)) === undefined ? lost.hole : undefined;
+}
+
+interface LostRecord {
+  readonly key: string;
+  readonly hole: PauseError;
 }
 
 /** Terms are numbered without gaps. When the newest term record is lost, the writer that may append is unknown. */
-async function lostTerm(log: RunLog, head: Head | undefined): Promise<PauseError | undefined> {
+async function lostTerm(log: RunLog, head: Head | undefined): Promise<LostRecord | undefined> {
   const known = head?.term ?? 0;
+  const key = keys.term(log.runId, known + 1);
   for (const term of numbersIn(await log.store.children(keys.terms(log.runId))).filter((n) => n > known)) {
     // A create that was interrupted leaves an empty folder.
     if ((await log.store.children(keys.positions(log.runId, term))).length === 0) continue;
-    return damage('MissingRecord', keys.term(log.runId, known + 1), `missing, although term ${term} was written to`);
+    return { key, hole: damage('MissingRecord', key, `missing, although term ${term} was written to`) };
   }
   return undefined;
 }
 
 /** Iteration k + 1 and the validation of k start after update k; a checkpoint of k is written after batch k. */
-async function lostPosition(log: RunLog, head: Head): Promise<PauseError | undefined> {
+async function lostPosition(log: RunLog, head: Head): Promise<LostRecord | undefined> {
   const { term, position, pending } = head;
   const next = position + 1;
-  const lost = pending === undefined ? keys.batch(log.runId, term, next) : keys.update(log.runId, term, next);
+  const update = keys.update(log.runId, term, next);
+  const key = pending === undefined ? keys.batch(log.runId, term, next) : update;
+  const holeAt = (lost: string, why: string) => ({ key: lost, hole: logHole(log.runId, position, lost, why) });
   const further = highestIn(await log.store.children(keys.positions(log.runId, term)));
-  if (further > next) return logHole(log.runId, position, lost, `missing, although iteration ${further} was started`);
-  if ((await log.store.head(keys.evaluation(log.runId, term, next))) !== undefined) {
-    return logHole(
-      log.runId,
-      position,
-      keys.update(log.runId, term, next),
-      `missing, although policy ${next} was validated`,
-    );
-  }
+  if (further > next) return holeAt(key, `missing, although iteration ${further} was started`);
+  if ((await log.store.head(keys.evaluation(log.runId, term, next))) !== undefined)
+    return holeAt(update, `missing, although policy ${next} was validated`);
   const saved = await savedBeyond(log, head);
-  return saved === undefined
-    ? undefined
-    : logHole(log.runId, position, lost, `missing, although there is a checkpoint of iteration ${saved}`);
+  return saved === undefined ? undefined : holeAt(key, `missing, although there is a checkpoint of iteration ${saved}`);
 }
 
 /**

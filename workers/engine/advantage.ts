@@ -228,11 +228,11 @@ async function logProbs(
     const micro = cutMicroBatch(batch, samples, batchLayout);
     const {
       outputs: { logProbs: logProbs_P, entropy: entropy_P },
-    } = await engine.forward(micro.packed, {
-      temperature,
-      wants: entropy ? ['logProbs', 'entropy'] : ['logProbs'],
-      keep: false,
-    });
+    } = await engine.forward(
+      micro.packed,
+      { temperature, wants: entropy ? ['logProbs', 'entropy'] : ['logProbs'], keep: false },
+      { signal: context.signal },
+    );
     micro.tokens_P.forEach((t, p) => (logProbs_T[t] = at(logProbs_P, p)));
     if (entropy_T) micro.tokens_P.forEach((t, p) => (entropy_T[t] = at(entropy_P, p)));
     context.progress(m + 1, total, note);

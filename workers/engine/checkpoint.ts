@@ -10,7 +10,13 @@ import { faultPoint } from '../../infra/faults/index.ts';
 import { putLargeBlob, streamBlob } from '../../infra/store/blobs.ts';
 import type { StateDigests, StateParts } from '../../infra/store/digest.ts';
 import { encodeRecord, readRecord } from '../../infra/store/records.ts';
-import { checkpointParts, damagedCheckpoint, encodeShards, readShard } from '../../models/checkpoint.ts';
+import {
+  checkpointParts,
+  damagedCheckpoint,
+  defaultShardBytes,
+  encodeShard,
+  readShard,
+} from '../../models/checkpoint.ts';
 import type { CheckpointPart } from '../../models/checkpoint.ts';
 
 /** A copy of a state that does not change. */
@@ -34,8 +40,11 @@ export interface CheckpointPlace extends ShardPlace {
 /** Writes the shards, then the manifest. Returns the manifest's key. */
 export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot): Promise<string> {
   const shards: ShardInfo[] = [];
-  for (const part of checkpointParts)
-    shards.push(...(await savePart(place, part, snapshot[part], { iteration: String(place.iteration) })));
+  for (const name of checkpointParts) {
+    const flat = snapshot[name];
+    const part = { name, elements: flat.length, read: async (start: number, end: number) => flat.subarray(start, end) };
+    shards.push(...(await savePart(place, part, { iteration: String(place.iteration) })));
+  }
   const manifest: CheckpointManifest = {
     format: recordFormat,
     runId: place.runId,
@@ -54,18 +63,28 @@ export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot)
   return key;
 }
 
+/** A part of a state that does not change while it is written. */
+export interface PartToSave {
+  readonly name: CheckpointPart;
+  readonly elements: number;
+  /** Elements [start, end). Called for one shard after the other. */
+  readonly read: (start: number, end: number) => Promise<Float32Array>;
+}
+
 /**
- * Writes one part of a state, which must not change during the call. `origin`: the owner of the shards; it is in their
- * bytes, so that no other object has the same shards.
+ * Writes one part of a state. `origin`: the owner of the shards; it is in their bytes, so that no other object has the
+ * same shards.
  */
 export async function savePart(
   place: ShardPlace,
-  part: CheckpointPart,
-  flat: Float32Array,
+  { name, elements, read }: PartToSave,
   origin: Readonly<Record<string, string>>,
 ): Promise<ShardInfo[]> {
   const shards: ShardInfo[] = [];
-  for (const { pieces, bytes, tensors } of encodeShards(part, flat, origin, place.shardBytes)) {
+  const perShard = (place.shardBytes ?? defaultShardBytes) / Float32Array.BYTES_PER_ELEMENT;
+  for (let start = 0; start < elements; start += perShard) {
+    const values = await read(start, Math.min(start + perShard, elements));
+    const { pieces, bytes, tensors } = encodeShard(name, start, values, origin);
     faultPoint('checkpoint.shard', { iteration: place.iteration });
     shards.push({ blob: await putLargeBlob(place.store, place.runId, pieces), bytes, tensors });
   }

@@ -92,7 +92,11 @@ export class EngineClient {
     const id = this.#nextId++;
     // The engine's thread reads no messages while it trains, but it can read shared memory.
     const cancelled = new Int32Array(new SharedArrayBuffer(4));
-    ports.signal.addEventListener('abort', () => Atomics.store(cancelled, 0, 1), { once: true });
+    const cancel = () => {
+      Atomics.store(cancelled, 0, 1);
+      this.#send({ type: 'cancel', id });
+    };
+    ports.signal.addEventListener('abort', cancel, { once: true });
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { ...ports, resolve, reject });
       this.#send({ type: 'job', id, message, journal, cancelled });

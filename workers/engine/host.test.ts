@@ -18,7 +18,7 @@ it('saves a state for each run that has it: a fork’s base while its origin’s
     const store = await openFolderStore(folder);
     await store.create(keys.run('origin'), new Uint8Array()); // an empty store would count as an unmounted one
     const state = new PolicyState(new NativePolicy(trainer), 'm'.repeat(64));
-    await state.seal(() => {});
+    await state.seal();
     const host = new EngineHost({
       threads: 1,
       cache: join(folder, 'cache'),

@@ -34,6 +34,7 @@ import type { Dataset } from '../../models/dataset-rows.ts';
 import { readConfigJson } from '../../models/weights.ts';
 import { arithmeticOf, engineInfo } from '../../native/index.ts';
 import { isCheckpoint, savePart } from './checkpoint.ts';
+import type { PartToSave } from './checkpoint.ts';
 import { OpenDatasets } from '../datasets.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
 import { Generation } from './generation.ts';
@@ -55,6 +56,8 @@ export interface JobContext {
   readonly store: string;
   /** Reports committed work. Throws PreemptedError in a trainer's stage whose run was cancelled. */
   readonly progress: (done: number, total: number, note: string) => void;
+  /** Aborted, with a PreemptedError, when the result is no longer needed. */
+  readonly signal: AbortSignal;
   /** Throws PreemptedError when the result is no longer needed. */
   readonly throwIfCancelled: () => void;
   readonly say: (text: string) => void;
@@ -312,11 +315,11 @@ export class EngineHost {
     const store = await this.store(context.store);
     const key = keys.weights(context.runId, tag.weightsDigest);
     if (await this.#weightsAreThere(store, context.runId, tag.weightsDigest)) return key;
-    const copy = new Float32Array(state.engine.elements); // the bytes must not change while they are hashed and sent
-    await state.engine.read('weights', 0, copy);
-    const shards = await savePart({ store, runId: context.runId, iteration: context.at.iteration }, 'weights', copy, {
-      weights: tag.weightsDigest,
-    });
+    const shards = await savePart(
+      { store, runId: context.runId, iteration: context.at.iteration },
+      weightsOf(state.engine),
+      { weights: tag.weightsDigest },
+    );
     const manifest: WeightsManifest = { format: recordFormat, weightsDigest: tag.weightsDigest, dtype: 'F32', shards };
     faultPoint('weights.manifest.before', { iteration: context.at.iteration });
     await store.put(key, encodeRecord(manifest));
@@ -389,7 +392,7 @@ export class EngineHost {
     const engine = await this.#loadModel(context, model, profile);
     try {
       await this.#readWeights(store, context.runId, weights, engine);
-      const found = await rootOf(engine, 'weights', this.#tick);
+      const found = await rootOf(engine, 'weights', { tick: this.#tick });
       if (found !== weights)
         throw new InvalidInputError(`weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
       return engine;
@@ -440,9 +443,20 @@ export class EngineHost {
       baseFolder: await this.modelFolder(context, model),
       reproducible: deterministic,
       say: context.say,
+      signal: context.signal,
       tick: (note, done, total) => context.progress(done, total, note),
     };
   }
+}
+
+/** The weights of an engine, copied shard by shard: the bytes must not change while they are hashed and sent. */
+export function weightsOf(engine: PolicyEngine): PartToSave {
+  const read = async (start: number, end: number) => {
+    const copy = new Float32Array(end - start);
+    await engine.read('weights', start, copy);
+    return copy;
+  };
+  return { name: 'weights', elements: engine.elements, read };
 }
 
 /** A damaged manifest is as good as none. A store that cannot be read says nothing about it. */

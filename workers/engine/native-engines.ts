@@ -106,7 +106,10 @@ export class NativePolicy implements PolicyEngine {
   }
 
   async read(part: StatePart, start: number, into: Float32Array): Promise<void> {
-    into.set(this.trainer[part].subarray(start, start + into.length));
+    const values = this.trainer[part].subarray(start, start + into.length);
+    if (values.length !== into.length)
+      throw new RangeError(`${part} ${start}–${start + into.length}: the engine has ${this.trainer[part].length}`);
+    into.set(values);
   }
 
   async close(): Promise<void> {

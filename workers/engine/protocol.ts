@@ -15,6 +15,8 @@ export type ToEngine =
       readonly journal: readonly string[];
       readonly cancelled: Int32Array<SharedArrayBuffer>;
     }
+  /** The result of this job is no longer needed. An engine of this process reads `cancelled` instead, while it works. */
+  | { readonly type: 'cancel'; readonly id: number }
   /** Entries of the journal were lost. */
   | { readonly type: 'journal-lost' }
   /** The run has paused or ended: its samples in flight are dropped. */

@@ -9,6 +9,7 @@ import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import type { UpdateRecord } from '../../core/records/schema.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
+import type { Call } from '../../core/ports/policy.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import type { Stored } from '../../infra/store/records.ts';
@@ -30,15 +31,24 @@ export interface RecoverPorts {
   /** Every machine that serves the run replays its batches to the same bits. */
   readonly reproducible: boolean;
   readonly say: (text: string) => void;
+  readonly signal?: AbortSignal;
   readonly tick: (note: string, done: number, total: number) => void;
 }
 
+const callOf = ({ tick, signal }: Pick<RecoverPorts, 'tick' | 'signal'>, note: string): Call => ({
+  tick: () => tick(note, 0, 0),
+  ...(signal && { signal }),
+});
+
 /** Loads the base: policy version 0. */
-export async function loadBase(state: PolicyState, ports: Pick<RecoverPorts, 'baseFolder' | 'tick'>): Promise<void> {
+export async function loadBase(
+  state: PolicyState,
+  ports: Pick<RecoverPorts, 'baseFolder' | 'tick' | 'signal'>,
+): Promise<void> {
   await state.load(
     { type: 'folder', folder: ports.baseFolder },
-    () => ports.tick('loading the base', 0, 0),
-    () => ports.tick('hashing the base', 0, 0),
+    callOf(ports, 'loading the base'),
+    callOf(ports, 'hashing the base'),
   );
 }
 
@@ -120,13 +130,14 @@ async function loadNewest(state: PolicyState, upTo: number, ports: RecoverPorts)
 async function loadNamed(
   state: PolicyState,
   { iteration, stateDigest, key }: CheckpointName,
-  { log, tick }: RecoverPorts,
+  ports: RecoverPorts,
 ): Promise<void> {
+  const { log, tick } = ports;
   const { record } = await needRecord(log.store, key, checkpointManifest);
   const found = await state.load(
     checkpointSource(log.store, log.runId, record, state.engine, () => tick('loading a checkpoint', 0, 0)),
-    () => {},
-    () => tick('verifying a checkpoint', 0, 0),
+    callOf(ports, 'loading a checkpoint'),
+    callOf(ports, 'verifying a checkpoint'),
   );
   if (found.stateDigest !== stateDigest) throw damage('DamagedRecord', key, `its state hashes to ${found.stateDigest}`);
   faultPoint('recover.loaded', { iteration });
@@ -145,9 +156,10 @@ async function replay(
     return undefined;
   }
   faultPoint('recover.replay', { iteration: k });
-  const output = await applyBatch(state, batch.record, tensors, (done, total) =>
-    ports.tick(`replaying iteration ${k}`, done, total),
-  );
+  const output = await applyBatch(state, batch.record, tensors, {
+    tick: (done, total) => ports.tick(`replaying iteration ${k}`, done, total),
+    ...(ports.signal && { signal: ports.signal }),
+  });
   if (output.stateDigest !== update.record.stateDigest) return { update, found: output.stateDigest };
   ports.say(`replayed iteration ${k}`);
   return undefined;

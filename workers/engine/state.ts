@@ -1,12 +1,12 @@
 /** The state of a policy: its digests, and when they hold. */
 import type { Digest } from '../../core/ids.ts';
-import type { PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import type { Call, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
 import { blockBytes, stateDigestsOf, treeRoot } from '../../infra/store/digest.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
 
-/** Root of a part of the state, whose blocks the engine hashes. `tick`: after every few blocks. */
-export async function rootOf(engine: PolicyEngine, part: StatePart, tick: () => void): Promise<Digest> {
-  const blocks = await engine.blockDigests(part, blockBytes, { tick });
+/** Root of a part of the state, whose blocks the engine hashes. */
+export async function rootOf(engine: PolicyEngine, part: StatePart, call?: Call): Promise<Digest> {
+  const blocks = await engine.blockDigests(part, blockBytes, call);
   return treeRoot(engine.elements * Float32Array.BYTES_PER_ELEMENT, blocks);
 }
 
@@ -33,19 +33,19 @@ export class PolicyState {
     this.#tag = undefined;
   }
 
-  /** Replaces the state, and hashes it. Each callback is called while its part of the work advances. */
-  async load(source: StateSource, onLoad: () => void, onHash: () => void): Promise<StateDigests> {
+  /** Replaces the state, and hashes it. */
+  async load(source: StateSource, loading: Call, hashing: Call): Promise<StateDigests> {
     this.markDirty();
-    await this.engine.load(source, { tick: onLoad });
-    return this.seal(onHash);
+    await this.engine.load(source, loading);
+    return this.seal(hashing);
   }
 
-  /** Hashes the whole state and marks it clean. `tick`: after every few blocks. */
-  async seal(tick: () => void): Promise<StateDigests> {
+  /** Hashes the whole state and marks it clean. */
+  async seal(call?: Call): Promise<StateDigests> {
     const roots = {
-      weights: await rootOf(this.engine, 'weights', tick),
-      m: await rootOf(this.engine, 'm', tick),
-      v: await rootOf(this.engine, 'v', tick),
+      weights: await rootOf(this.engine, 'weights', call),
+      m: await rootOf(this.engine, 'm', call),
+      v: await rootOf(this.engine, 'v', call),
     };
     this.#tag = stateDigestsOf(roots, this.engine.steps);
     return this.#tag;

@@ -46,7 +46,10 @@ const stages: StageFunctions = {
     if (input.save) host.prepareCheckpoint(state);
     const timer = new StageTimer(context);
     const output = await timer.time('timing_s/update_actor', () =>
-      applyBatch(state, record.record, tensors, (done, total) => context.progress(done, total, 'training')),
+      applyBatch(state, record.record, tensors, {
+        tick: (done, total) => context.progress(done, total, 'training'),
+        signal: context.signal,
+      }),
     );
     host.standsAt(context, context.at.iteration + 1);
     if (input.save)
@@ -91,6 +94,8 @@ const host = new EngineHost({
   onSaved: (ms) => tell({ type: 'saved', ms }),
   ticks,
 });
+/** Aborts the calls of a job to its engine, by the job's id. */
+const cancels = new Map<number, () => void>();
 /** Callbacks of journal writers for lost entries. */
 const onLost = new Set<() => void>();
 /** Trainer stages run one after the other; rollouts run in parallel. */
@@ -102,6 +107,8 @@ port.on('message', (message: ToEngine) => {
       return void host.release(message.runId);
     case 'close':
       return port.close();
+    case 'cancel':
+      return cancels.get(message.id)?.();
     case 'journal-lost':
       return onLost.forEach((listener) => listener());
     case 'abandon':
@@ -129,15 +136,21 @@ async function serve(job: Extract<ToEngine, { type: 'job' }>): Promise<void> {
   const { id, message } = job;
   const started = performance.now();
   const counts: Record<string, number> = {};
+  const unneeded = new AbortController();
+  cancels.set(id, () => unneeded.abort(cancelledError(message.runId)));
   try {
-    const context = contextOf(job, counts);
+    const context = contextOf(job, counts, unneeded.signal);
     context.throwIfCancelled();
     const output = await runStage(message, context);
     tell({ type: 'done', id, output: { ...output }, seconds: (performance.now() - started) / 1000, counts });
   } catch (error) {
     tell({ type: 'failed', id, thrown: thrownToJson(error) });
+  } finally {
+    cancels.delete(id);
   }
 }
+
+const cancelledError = (runId: string) => new PreemptedError('Cancelled', `${runId} has ended`);
 
 function runStage(message: JobMessage, context: JobContext): Promise<StageTypes[EngineStage]['output']> {
   if (message.stage === 'reward') throw new Error('rewards are scored in processes of their own');
@@ -153,16 +166,18 @@ function runStage(message: JobMessage, context: JobContext): Promise<StageTypes[
 function contextOf(
   { id, message, journal: entries, cancelled }: Extract<ToEngine, { type: 'job' }>,
   counts: Record<string, number>,
+  signal: AbortSignal,
 ): JobContext {
   let told = 0;
   const throwIfCancelled = () => {
-    if (Atomics.load(cancelled, 0) !== 0) throw new PreemptedError('Cancelled', `${message.runId} has ended`);
+    if (Atomics.load(cancelled, 0) !== 0) throw cancelledError(message.runId);
   };
   return {
     runId: message.runId,
     jobId: message.jobId,
     at: message.at,
     store: message.store,
+    signal,
     throwIfCancelled,
     progress: (done, total, note) => {
       // Samples of several jobs are decoded together; `abandon` removes those of a cancelled run.

@@ -1,6 +1,6 @@
 /** Applying a batch: a function (state, committed batch) → state. Live and replay run exactly this. */
 import { at } from '../../core/at.ts';
-import type { PolicyEngine } from '../../core/ports/policy.ts';
+import type { Call, PolicyEngine } from '../../core/ports/policy.ts';
 import type { BatchRecord, OptimizerStep } from '../../core/records/schema.ts';
 import { reduceActorMetrics } from '../../core/rl/actor-total.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
@@ -11,27 +11,35 @@ import { lossCoefficients, stepTotals } from './loss.ts';
 import { cutMicroBatch } from './micro-batch.ts';
 import type { PolicyState } from './state.ts';
 
-/** `tick` is called after every micro-batch and every few blocks of the digest: committed work. */
+export interface UpdateCall {
+  /** Called after every micro-batch and every few blocks of the digest: committed work. */
+  readonly tick: (done: number, total: number) => void;
+  /** Aborted when the result is no longer needed. */
+  readonly signal?: AbortSignal;
+}
+
+/** Leaves the state dirty when it is aborted. */
 export async function applyBatch(
   state: PolicyState,
   record: BatchRecord,
   batch: BatchTensors,
-  tick: (done: number, total: number) => void,
+  { tick, signal }: UpdateCall,
 ): Promise<UpdateOutput> {
   const total = batch.microOffsets_M1.length - 1;
   let done = 0;
+  const call: Call = { tick: () => tick(done, total), ...(signal && { signal }) };
   state.markDirty();
   faultPoint('write.dirty', { iteration: record.iteration });
   const steps: OptimizerStep[] = [];
   const perStep: Record<string, number>[] = [];
   for (const [s, lr] of record.learningRates.entries()) {
     const metrics: Record<string, number>[] = [];
-    const finite = await accumulate(state.engine, record, batch, s, metrics, () => tick(++done, total));
+    const finite = await accumulate(state.engine, record, batch, s, metrics, call, () => tick(++done, total));
     steps.push(await optimizerStep(state.engine, record, lr, finite));
     faultPoint('write.step', { iteration: record.iteration, step: s });
     perStep.push(reduceActorMetrics(metrics));
   }
-  const digests = await state.seal(() => tick(done, total));
+  const digests = await state.seal(call);
   faultPoint('write.sealed', { iteration: record.iteration });
   const taken = steps.some((step) => step.taken);
   const loss = perStep.at(-1)?.['actor/loss'];
@@ -59,7 +67,8 @@ async function accumulate(
   batch: BatchTensors,
   s: number,
   metrics: Record<string, number>[],
-  tick: () => void,
+  call: Call,
+  onMicroBatch: () => void,
 ): Promise<boolean> {
   const micros = range(batch.stepOffsets_U1, s).map((m) =>
     batch.microSamples.subarray(...bounds(batch.microOffsets_M1, m)),
@@ -73,17 +82,15 @@ async function accumulate(
   let finite = true;
   for (const samples of micros) {
     const micro = cutMicroBatch(batch, samples, record.layout);
-    const forward = await engine.forward(micro.packed, {
-      temperature: record.loss.temperature,
-      wants: entropy ? ['logProbs', 'entropy'] : ['logProbs'],
-      keep: true,
-    });
+    const wants = entropy ? (['logProbs', 'entropy'] as const) : (['logProbs'] as const);
+    const options = { temperature: record.loss.temperature, wants, keep: true };
+    const forward = await engine.forward(micro.packed, options, call);
     const coefficients = lossCoefficients(record.loss, batch, micro, forward.outputs, totals);
     finite &&= Number.isFinite(coefficients.loss);
-    if (finite) await engine.backward(forward.handle, coefficients.gradients);
+    if (finite) await engine.backward(forward.handle, coefficients.gradients, call);
     else await engine.discard(forward.handle);
     metrics.push({ ...coefficients.metrics, 'actor/loss': coefficients.loss });
-    tick();
+    onMicroBatch();
   }
   return finite;
 }
