@@ -26,7 +26,9 @@ const terms = (name: string): Term[] => {
   const folder = join(runFolder(name), 'terms');
   return readdirSync(folder)
     .sort((a, b) => Number(a) - Number(b))
-    .map((term) => JSON.parse(readFileSync(join(folder, term, 'term.json'), 'utf8')) as Term);
+    .map((term) => join(folder, term, 'term.json'))
+    .filter((file) => existsSync(file)) // its folder is made first
+    .map((file) => JSON.parse(readFileSync(file, 'utf8')) as Term);
 };
 
 const isa = (name: string) => ({ env: { PETREL_ISA: name } });
