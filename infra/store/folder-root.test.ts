@@ -1,12 +1,14 @@
 /** A folder store whose root disappears while it is open. */
-import { cp, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { cp, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../core/ports/store.ts';
 import { openFolderStore } from './folder.ts';
 import { markerName } from './store-folder.ts';
+import { temporaryFolders } from '../../tests/temporary-folders.ts';
+
+const fresh = temporaryFolders('petrel-store-');
 
 const bytes = new Uint8Array([1, 2, 3]);
 const gone = {
@@ -17,7 +19,7 @@ const gone = {
 };
 
 async function usedStore(): Promise<{ readonly folder: string; readonly store: Store }> {
-  const folder = join(await mkdtemp(join(tmpdir(), 'petrel-store-')), 'store');
+  const folder = join(await fresh(), 'store');
   const store = await openFolderStore(folder);
   await store.create('runs/a/run.json', bytes);
   return { folder, store };

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, symlink, utimes, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, readdir, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { InvalidInputError, TerminalError } from '../../core/errors.ts';
@@ -9,8 +8,9 @@ import { storeContract } from '../../tests/contracts/store.ts';
 import { openFolderStore } from './folder.ts';
 import { probeStore } from './probe.ts';
 import { markerName } from './store-folder.ts';
+import { temporaryFolders } from '../../tests/temporary-folders.ts';
 
-const fresh = () => mkdtemp(join(tmpdir(), 'petrel-store-'));
+const fresh = temporaryFolders('petrel-store-');
 
 storeContract('a folder', async () => {
   const folder = await fresh();
@@ -84,8 +84,9 @@ describe('removing from a folder', () => {
 
   it('works in a store whose path is a symbolic link', async () => {
     const folder = await fresh();
-    await symlink(folder, `${folder}-link`);
-    const store = await openFolderStore(`${folder}-link`);
+    const link = join(await fresh(), 'link');
+    await symlink(folder, link);
+    const store = await openFolderStore(link);
     await store.put('a/b', new Uint8Array(1));
     await store.remove('a/b');
     expect(await store.list('a/')).toEqual([]);

@@ -1,13 +1,15 @@
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm, rmdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
 import { storesByUrl } from './open-stores.ts';
+import { temporaryFolders } from '../../tests/temporary-folders.ts';
+
+const fresh = temporaryFolders('petrel-store-');
 
 it('does not create a missing folder, and opens it when it is back', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'petrel-store-'));
+  const folder = await fresh();
   await mkdir(join(folder, 'runs'));
   const [url, away] = [pathToFileURL(folder).href, `${folder}-away`];
   await rename(folder, away);
@@ -24,7 +26,7 @@ it('does not create a missing folder, and opens it when it is back', async () =>
 });
 
 it('opens a store only after the stack knows it', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'petrel-store-'));
+  const folder = await fresh();
   await mkdir(join(folder, 'runs'));
   const url = pathToFileURL(folder).href;
   const known = new Set<string>();

@@ -1,15 +1,17 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../core/errors.ts';
 import { openExistingStore, openStore } from './open.ts';
+import { temporaryFolders } from '../../tests/temporary-folders.ts';
+
+const fresh = temporaryFolders('petrel-store-');
 
 describe('the location of a store', () => {
   it('is a folder, by its path or as a URL', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'petrel-store-'));
+    const folder = await fresh();
     const url = pathToFileURL(folder).href;
     expect([(await openStore(folder)).url, (await openStore(url)).url]).toEqual([url, url]);
   });
@@ -25,14 +27,14 @@ describe('the location of a store', () => {
   );
 
   it('is not created when a command only reads it', async () => {
-    const mistyped = join(await mkdtemp(join(tmpdir(), 'petrel-store-')), 'mistyped');
+    const mistyped = join(await fresh(), 'mistyped');
     await expect(openExistingStore(mistyped)).rejects.toMatchObject({ code: 'NotFound' });
     await expect(openExistingStore(pathToFileURL(mistyped).href)).rejects.toMatchObject({ code: 'NotFound' });
     expect(existsSync(mistyped)).toBe(false);
   });
 
   it('cannot be below a file', async () => {
-    const file = join(await mkdtemp(join(tmpdir(), 'petrel-store-')), 'file');
+    const file = join(await fresh(), 'file');
     await writeFile(file, '');
     await expect(openStore(join(file, 'store'))).rejects.toThrow(InvalidInputError);
     await expect(openStore(file)).rejects.toThrow(/cannot create/);

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, readdir, rename, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, readdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../core/ports/store.ts';
@@ -9,8 +8,9 @@ import { getBlob, putBlob, putLargeBlob, streamBlob } from './blobs.ts';
 import { sha256 } from './digest.ts';
 import { openFolderStore } from './folder.ts';
 import { modelFolder, storeModelFolder } from './model-facts.ts';
+import { temporaryFolders } from '../../tests/temporary-folders.ts';
 
-const fresh = () => mkdtemp(join(tmpdir(), 'petrel-streams-'));
+const fresh = temporaryFolders('petrel-streams-');
 const bytes = new Uint8Array(9 * 1024 * 1024).map((_, i) => (i * 5 + (i >> 9)) & 255);
 
 /** The same store for a process that cannot map its files. */
