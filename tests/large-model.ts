@@ -55,6 +55,7 @@ try {
 async function check(model: string, store: Store): Promise<number> {
   await store.create(keys.run(runId), new Uint8Array());
   await saveRandomModel(model, sizes, 0.02);
+  say('the model is written');
   const first = await open(model, { type: 'folder', folder: model });
   say(`${first.elements} parameters, ${gib(first.elements * 4)} of weights, are loaded from ${model}`);
   const before = await answerOf(first);
@@ -79,13 +80,15 @@ async function open(model: string, source: StateSource): Promise<PolicyEngine> {
   return engine;
 }
 
-const published = (store: Store, shards: readonly ShardInfo[]): StateSource => ({
-  type: 'pieces',
-  steps: 0,
-  read: async (sinkOf) => {
-    for (const shard of shards) await readShard(shard, streamBlob(store, runId, shard.blob), sinkOf);
-  },
-});
+function published(store: Store, shards: readonly ShardInfo[]): StateSource {
+  return {
+    type: 'pieces',
+    steps: 0,
+    read: async (sinkOf) => {
+      for (const shard of shards) await readShard(shard, streamBlob(store, runId, shard.blob), sinkOf);
+    },
+  };
+}
 
 /** Digest of the weights, and eight greedy tokens. */
 async function answerOf(engine: PolicyEngine): Promise<{ readonly digest: string; readonly tokens: number[] }> {
