@@ -2,16 +2,14 @@
  * The shards of a checkpoint: pieces of the flat fp32 parts of a state, as safetensors. The manifest says which
  * elements are in which shard, so any number of shards can be loaded.
  */
+import type { ByteSink } from '../core/byte-sink.ts';
 import { TerminalError } from '../core/errors.ts';
+import { stateParts } from '../core/ports/policy.ts';
+import type { StatePart, StatePiece } from '../core/ports/policy.ts';
 import { keys } from '../core/records/keys.ts';
 import type { CheckpointManifest, ShardInfo } from '../core/records/schema.ts';
 import { readSafetensorsStream, safetensorsPieces } from './safetensors.ts';
-import type { TensorSink } from './safetensors.ts';
 import { f32 } from './trajectories.ts';
-
-/** Master weights, first and second moments. */
-export const checkpointParts = ['weights', 'm', 'v'] as const;
-export type CheckpointPart = (typeof checkpointParts)[number];
 
 /**
  * Size of a shard: small enough to hash and write while training runs, large enough for a fast disk; a multiple of the
@@ -31,7 +29,7 @@ export interface EncodedShard {
  * that no two checkpoints share a shard and one can be removed at any time.
  */
 export function encodeShard(
-  part: CheckpointPart,
+  part: StatePart,
   start: number,
   values: Float32Array,
   origin: Readonly<Record<string, string>>,
@@ -44,13 +42,6 @@ export function encodeShard(
   };
 }
 
-/** Elements [start, end) of a flat part. */
-export interface ShardPiece {
-  readonly part: CheckpointPart;
-  readonly start: number;
-  readonly end: number;
-}
-
 /**
  * Streams the pieces of one shard to the sinks that `sinkOf` returns. Throws TerminalError `DamagedShard` when its
  * content does not match the manifest; the pieces received until then must not be used.
@@ -58,12 +49,12 @@ export interface ShardPiece {
 export async function readShard(
   shard: ShardInfo,
   file: AsyncIterable<Uint8Array>,
-  sinkOf: (piece: ShardPiece) => TensorSink,
+  sinkOf: (piece: StatePiece) => ByteSink,
 ): Promise<void> {
   const missing = new Map(shard.tensors.map((tensor) => [tensor.name, tensor]));
   await readSafetensorsStream(file, shard.bytes, shard.blob, ({ name, dtype, begin, end: dataEnd }) => {
     const tensor = missing.get(name);
-    const part = checkpointParts.find((one) => one === name);
+    const part = stateParts.find((one) => one === name);
     if (tensor === undefined || part === undefined) throw damagedShard(shard, `${name} is not in the manifest`);
     const { start, end } = tensor;
     if (dtype !== 'F32' || dataEnd - begin !== 4 * (end - start))

@@ -7,6 +7,5 @@ export type { Dtype, TensorEntry } from './safetensors/header.ts';
 export { decodeSafetensors, encodeSafetensors, safetensorsPieces } from './safetensors/memory.ts';
 export type { DecodedSafetensors, MemoryTensor, TensorData } from './safetensors/memory.ts';
 export { filling, readSafetensorsStream } from './safetensors/stream.ts';
-export type { TensorSink } from './safetensors/stream.ts';
 export { writeModelFiles, writeSafetensors } from './safetensors/write.ts';
 export type { FloatTensor, ShardOptions, StoredDtype } from './safetensors/write.ts';

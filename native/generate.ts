@@ -7,6 +7,7 @@ import { at } from '../core/at.ts';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
 import type { DecoderSpec } from '../core/decoder-spec.ts';
 import { modelLimits } from '../core/model-limits.ts';
+import type { SamplerRoom } from '../core/ports/engines.ts';
 import type { DecodedTokens, GenerateRequest } from '../core/ports/sampler.ts';
 import { native, trainerHandle, type NativeHandle } from './binding.ts';
 import { checkSampling, packSampling } from './sampling.ts';
@@ -40,11 +41,7 @@ interface GeneratorFunctions {
 
 const addon = native<GeneratorFunctions>;
 
-export interface GeneratorOptions {
-  /** Slots: the number of samples that decode together. */
-  readonly maxSeqs: number;
-  /** Maximum length of prompt plus response. */
-  readonly maxModelLen: number;
+export interface GeneratorOptions extends SamplerRoom {
   /**
    * Pages of 16 positions. Default: enough for every slot at full length, or as many as a quarter of the machine's
    * memory holds. With fewer pages samples wait longer; their results are the same.

@@ -5,6 +5,8 @@
 import type { PetrelError } from '../../core/errors.ts';
 import { findHole } from '../../infra/store/log-holes.ts';
 import { errorToJson } from '../../core/errors.ts';
+import { stateParts } from '../../core/ports/policy.ts';
+import type { StatePart } from '../../core/ports/policy.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
 import { getBlob, streamBlob } from '../../infra/store/blobs.ts';
@@ -12,8 +14,7 @@ import { stateDigestsOf, TreeDigest } from '../../infra/store/digest.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
-import { checkpointElements, checkpointParts, damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
-import type { CheckpointPart } from '../../models/checkpoint.ts';
+import { checkpointElements, damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
 import { noSuchIteration } from '../runs/samples.ts';
 
 export interface Verdict {
@@ -79,7 +80,7 @@ async function judge(iteration: number, check: (read: Read) => Promise<void>): P
 async function checkState(manifest: CheckpointManifest, log: RunLog, read: Read): Promise<void> {
   const elements = checkpointElements(manifest);
   const roots = { weights: '', m: '', v: '' };
-  for (const part of checkpointParts) roots[part] = await rootOf(manifest, part, elements, log, read);
+  for (const part of stateParts) roots[part] = await rootOf(manifest, part, elements, log, read);
   const digests = stateDigestsOf(roots, Number(manifest.state['steps']));
   if (digests.weightsDigest !== manifest.weightsDigest)
     throw damagedCheckpoint(manifest, `its weights hash to ${digests.weightsDigest}`);
@@ -89,7 +90,7 @@ async function checkState(manifest: CheckpointManifest, log: RunLog, read: Read)
 
 async function rootOf(
   manifest: CheckpointManifest,
-  part: CheckpointPart,
+  part: StatePart,
   elements: number,
   log: RunLog,
   read: Read,

@@ -2,6 +2,7 @@
  * The port of an engine that holds a model in one role: actor, critic, reference or reward model. Code above it does
  * not know which engine it is: one of this process, or a child process. Shapes: the legend in core/rl/ragged.ts.
  */
+import type { ByteSink } from '../byte-sink.ts';
 import type { DecoderSpec, HeadKind } from '../decoder-spec.ts';
 
 /** What a long call observes and reports. */
@@ -116,20 +117,18 @@ export interface StatePiece {
   readonly end: number;
 }
 
-/** Takes the bytes of a piece, in order: fp32, little-endian. */
-export type PieceSink = (bytes: Uint8Array) => void | Promise<void>;
-
 /** Where a model's state comes from. */
 export type StateSource =
   /** The weights of a Hugging Face folder, without moments or steps. */
   | { readonly type: 'folder'; readonly folder: string }
   /**
-   * Pieces of a stored state: `read` asks for the sink of each piece and fills it. What it leaves out stays as it is.
+   * Pieces of a stored state: `read` asks for the sink of each piece and gives it the piece's fp32 values, little-endian.
+   * What it leaves out stays as it is.
    * `steps`: optimiser steps taken so far.
    */
   | {
       readonly type: 'pieces';
-      readonly read: (sinkOf: (piece: StatePiece) => PieceSink) => Promise<void>;
+      readonly read: (sinkOf: (piece: StatePiece) => ByteSink) => Promise<void>;
       readonly steps: number;
     };
 

@@ -1,13 +1,11 @@
 /** Reads a file from a stream: each byte goes to the sink of its tensor, and only the header is buffered. */
+import type { ByteSink } from '../../core/byte-sink.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { headerLength, parseHeader } from './header.ts';
 import type { Header, TensorEntry } from './header.ts';
 
-/** Takes a tensor's data, piece by piece and in order. Pieces may end in the middle of a value. */
-export type TensorSink = (bytes: Uint8Array) => void | Promise<void>;
-
 /** A sink that fills `target`. */
-export function filling(target: Float32Array): TensorSink {
+export function filling(target: Float32Array): ByteSink {
   const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
   let at = 0;
   return (piece) => {
@@ -24,7 +22,7 @@ export async function readSafetensorsStream(
   chunks: AsyncIterable<Uint8Array>,
   fileBytes: number,
   where: string,
-  sinkOf: (tensor: TensorEntry) => TensorSink,
+  sinkOf: (tensor: TensorEntry) => ByteSink,
 ): Promise<void> {
   const reader = new Reader(fileBytes, where, sinkOf);
   for await (const chunk of chunks) await reader.take(chunk);
@@ -34,16 +32,16 @@ export async function readSafetensorsStream(
 class Reader {
   readonly #fileBytes: number;
   readonly #where: string;
-  readonly #sinkOf: (tensor: TensorEntry) => TensorSink;
+  readonly #sinkOf: (tensor: TensorEntry) => ByteSink;
   /** Bytes received before the header was complete. */
   #early = new Uint8Array();
   #header: Header | undefined;
   /** Bytes of data passed on, and the next tensor. */
   #given = 0;
   #next = 0;
-  #sink: TensorSink | undefined;
+  #sink: ByteSink | undefined;
 
-  constructor(fileBytes: number, where: string, sinkOf: (tensor: TensorEntry) => TensorSink) {
+  constructor(fileBytes: number, where: string, sinkOf: (tensor: TensorEntry) => ByteSink) {
     this.#fileBytes = fileBytes;
     this.#where = where;
     this.#sinkOf = sinkOf;

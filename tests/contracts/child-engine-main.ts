@@ -1,7 +1,8 @@
 /** The native engine as a process of its own. One message at a time, in order, as one caller would call it. */
+import type { ByteSink } from '../../core/byte-sink.ts';
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import { thrownToJson } from '../../core/errors.ts';
-import type { EngineOptions, PieceSink, PolicyEngine, StatePart, StatePiece } from '../../core/ports/policy.ts';
+import type { EngineOptions, PolicyEngine, StatePart, StatePiece } from '../../core/ports/policy.ts';
 import type { Sampler } from '../../core/ports/sampler.ts';
 import type { SamplerRoom } from '../../core/ports/engines.ts';
 import { nativeEngines } from '../../workers/engine/native-engines.ts';
@@ -15,8 +16,8 @@ let tick: () => void = () => {};
 /** A load of pieces: the parent sends them one by one, and then the end. */
 let loaded: Promise<void> = Promise.resolve();
 let endLoad: () => void = () => {};
-let sinkOf: (piece: StatePiece) => PieceSink = () => () => {};
-let sink: PieceSink | undefined;
+let sinkOf: (piece: StatePiece) => ByteSink = () => () => {};
+let sink: ByteSink | undefined;
 
 const opened = (): PolicyEngine => {
   if (policy === undefined) throw new Error('no model is open');

@@ -1,8 +1,10 @@
 /** Writes a state as shards to the store, and reads it back. models/checkpoint.ts defines a shard. */
+import type { ByteSink } from '../../core/byte-sink.ts';
 import { isDamage } from '../../core/damage.ts';
 import type { RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
-import type { ParameterInfo, PieceSink, PolicyEngine, StateSource } from '../../core/ports/policy.ts';
+import { stateParts } from '../../core/ports/policy.ts';
+import type { ParameterInfo, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest, recordFormat } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ShardInfo } from '../../core/records/schema.ts';
@@ -10,14 +12,7 @@ import { faultPoint } from '../../infra/faults/index.ts';
 import { putLargeBlob, streamBlob } from '../../infra/store/blobs.ts';
 import type { StateDigests, StateParts } from '../../infra/store/digest.ts';
 import { encodeRecord, readRecord } from '../../infra/store/records.ts';
-import {
-  checkpointParts,
-  damagedCheckpoint,
-  defaultShardBytes,
-  encodeShard,
-  readShard,
-} from '../../models/checkpoint.ts';
-import type { CheckpointPart } from '../../models/checkpoint.ts';
+import { damagedCheckpoint, defaultShardBytes, encodeShard, readShard } from '../../models/checkpoint.ts';
 
 /** A copy of a state that does not change. */
 export interface Snapshot extends StateParts {
@@ -40,7 +35,7 @@ export interface CheckpointPlace extends ShardPlace {
 /** Writes the shards, then the manifest. Returns the manifest's key. */
 export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot): Promise<string> {
   const shards: ShardInfo[] = [];
-  for (const name of checkpointParts) {
+  for (const name of stateParts) {
     const flat = snapshot[name];
     const part = { name, elements: flat.length, read: async (start: number, end: number) => flat.subarray(start, end) };
     shards.push(...(await savePart(place, part, { iteration: String(place.iteration) })));
@@ -65,7 +60,7 @@ export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot)
 
 /** A part of a state that does not change while it is written. */
 export interface PartToSave {
-  readonly name: CheckpointPart;
+  readonly name: StatePart;
   readonly elements: number;
   /** Elements [start, end). Called for one shard after the other. */
   readonly read: (start: number, end: number) => Promise<Float32Array>;
@@ -150,7 +145,7 @@ function checkFit(manifest: CheckpointManifest, { parameters, elements }: LoadTa
 }
 
 /** A sink that reports progress for every piece. */
-function showing(onBlock: () => void, sink: PieceSink): PieceSink {
+function showing(onBlock: () => void, sink: ByteSink): ByteSink {
   return async (bytes) => {
     await sink(bytes);
     onBlock();
