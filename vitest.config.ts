@@ -1,7 +1,7 @@
 /**
  * Tests by their cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with processes.
- * `contract`: suites that every implementation of a port passes. `integration`: real servers and processes, `recovery`: runs
- * under faults; three files of these at a time, each in a separate home. `alone`: files that need the whole machine.
+ * `contract`: suites that every implementation of a port passes. `integration`: real servers and processes, each file in a
+ * separate home. `recovery`: runs under faults. `alone`: files that need the whole machine.
  */
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer } from 'vitest/node';
@@ -14,8 +14,8 @@ const contracts = ['**/contracts/**/*.test.ts'];
 const recovery = ['tests/recovery/**/*.test.ts', 'tests/integration/full-disk.test.ts'];
 const alone = ['tests/threads.test.ts'];
 
-/** Files at the same time, on the two cores of the smallest machine. A file with servers often waits for them. */
-const [filesAtOnce, filesWithServersAtOnce] = [2, 3];
+/** One group, so that no core waits at the end of a project. Files with servers sometimes wait: three keep two cores busy. */
+const sideBySide = { maxWorkers: 3, sequence: { groupOrder: 1 } };
 
 /** Files of several minutes. They begin first, so that at the end no core waits for one of them. */
 const longest = ['kill-anything.test.ts', 'black-box/desired-state.test.ts', 'recovery/s3.test.ts'];
@@ -32,7 +32,7 @@ export default defineConfig({
   test: {
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
-    maxWorkers: filesAtOnce,
+    maxWorkers: 2,
     testTimeout: 120_000,
     hookTimeout: 120_000,
     projects: [
@@ -49,37 +49,22 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: {
-          name: 'component',
-          include: withEngineOrProcesses,
-          exclude: [...always, ...contracts],
-          sequence: { groupOrder: 1 },
-        },
+        test: { name: 'component', include: withEngineOrProcesses, exclude: [...always, ...contracts], ...sideBySide },
       },
-      { extends: true, test: { name: 'contract', include: contracts, exclude: always, sequence: { groupOrder: 2 } } },
+      { extends: true, test: { name: 'contract', include: contracts, exclude: always, ...sideBySide } },
       {
         extends: true,
         test: {
           name: 'integration',
           include: withServers,
           exclude: [...always, ...contracts, ...recovery, ...alone],
-          maxWorkers: filesWithServersAtOnce,
-          sequence: { groupOrder: 3 },
+          ...sideBySide,
         },
       },
+      { extends: true, test: { name: 'recovery', include: recovery, exclude: always, ...sideBySide } },
       {
         extends: true,
-        test: {
-          name: 'recovery',
-          include: recovery,
-          exclude: always,
-          maxWorkers: filesWithServersAtOnce,
-          sequence: { groupOrder: 3 },
-        },
-      },
-      {
-        extends: true,
-        test: { name: 'alone', include: alone, exclude: always, fileParallelism: false, sequence: { groupOrder: 4 } },
+        test: { name: 'alone', include: alone, exclude: always, fileParallelism: false, sequence: { groupOrder: 2 } },
       },
     ],
   },

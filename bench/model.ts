@@ -8,15 +8,21 @@ import type { Size } from './sizes.ts';
 
 /** Standard deviation of transformers' initialisation. */
 const deviation = 0.02;
+/** Weights made at a time. */
+const chunk = 1 << 20;
 
 export function openModel(size: Size, { precision, threads }: BenchSettings, trainable: boolean): NativeTrainer {
   const config = readDecoderSpec(configJson(size), 'bench size');
   const trainer = createTrainer(config, { compute: precision, deterministic: false, threads, trainable });
   const random = uniform(1);
   for (const { name, offset, size: length } of trainer.parameters) {
-    const values = trainer.weights.subarray(offset, offset + length);
-    if (name.endsWith('norm.weight')) values.fill(1);
-    else for (let i = 0; i < length; i++) values[i] = (random() - 0.5) * deviation * Math.sqrt(12);
+    const values = new Float32Array(Math.min(length, chunk));
+    for (let at = 0; at < length; at += chunk) {
+      const part = values.subarray(0, length - at);
+      if (name.endsWith('norm.weight')) part.fill(1);
+      else for (let i = 0; i < part.length; i++) part[i] = (random() - 0.5) * deviation * Math.sqrt(12);
+      trainer.write('weights', part, offset + at);
+    }
   }
   trainer.weightsChanged();
   return trainer;

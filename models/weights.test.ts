@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParameterInfo } from '../core/ports/policy.ts';
 import { readDecoderSpec } from './config.ts';
-import { openSafetensors, writeModelFiles } from './safetensors.ts';
-import { type WeightsTarget, loadWeights, saveHuggingFace, trainerTensors } from './weights.ts';
+import { type FloatTensor, openSafetensors, writeModelFiles } from './safetensors.ts';
+import { type WeightsTarget, loadWeights, saveHuggingFace } from './weights.ts';
 
 const configJson = {
   architectures: ['Qwen3ForCausalLM'],
@@ -22,7 +22,7 @@ const configJson = {
   torch_dtype: 'float32',
 };
 
-function makeTrainer(fill: (i: number) => number): WeightsTarget & { changed: number } {
+function makeTrainer(fill: (i: number) => number): WeightsTarget & { weights: Float32Array; changed: number } {
   const spec = readDecoderSpec(configJson);
   const parameters: ParameterInfo[] = [];
   let offset = 0;
@@ -31,16 +31,21 @@ function makeTrainer(fill: (i: number) => number): WeightsTarget & { changed: nu
     parameters.push({ name, shape, offset, size });
     offset += size;
   }
+  const weights = Float32Array.from({ length: offset }, (_, i) => fill(i));
   return {
     spec,
     parameters,
-    weights: Float32Array.from({ length: offset }, (_, i) => fill(i)),
+    weights,
     changed: 0,
+    write: (_, values, start) => weights.set(values, start),
     weightsChanged() {
       this.changed++;
     },
   };
 }
+
+const tensorsOf = ({ parameters, weights }: ReturnType<typeof makeTrainer>): FloatTensor[] =>
+  parameters.map(({ name, shape, offset, size }) => ({ name, shape, data: weights.subarray(offset, offset + size) }));
 
 let folder: string;
 beforeEach(async () => {
@@ -57,7 +62,7 @@ describe('model folders', () => {
     const out = join(folder, 'model');
     await saveHuggingFace(out, {
       config: configJson,
-      tensors: trainerTensors(from),
+      tensors: tensorsOf(from),
       dtype: 'float32',
       ...(maxShardBytes ? { maxShardBytes } : {}),
     });
@@ -74,7 +79,7 @@ describe('model folders', () => {
     const out = join(folder, 'bf16');
     await saveHuggingFace(out, {
       config: configJson,
-      tensors: trainerTensors(from),
+      tensors: tensorsOf(from),
       dtype: 'bfloat16',
       companions: folder,
     });
@@ -91,7 +96,7 @@ describe('model folders', () => {
 
   it.each([NaN, Infinity, -Infinity])('are refused with a weight of %s, by name', async (broken) => {
     const from = makeTrainer((i) => (i === 5 ? broken : Math.sin(i)));
-    await writeModelFiles(folder, trainerTensors(from), { dtype: 'F32' });
+    await writeModelFiles(folder, tensorsOf(from), { dtype: 'F32' });
     const first = from.parameters[0]?.name;
     await expect(
       loadWeights(
@@ -103,7 +108,7 @@ describe('model folders', () => {
 
   it('name the tensor that is missing, misshapen or unknown', async () => {
     const trainer = makeTrainer((i) => i);
-    const all = trainerTensors(trainer);
+    const all = tensorsOf(trainer);
     const write = (tensors: typeof all): Promise<unknown> => writeModelFiles(folder, tensors, { dtype: 'F32' });
     await write(all.slice(1));
     await expect(loadWeights(folder, trainer)).rejects.toThrow(

@@ -9,27 +9,30 @@ import type { JsonObject } from './fields.ts';
 import { writeNewFolder } from './new-folder.ts';
 import { type FloatTensor, type TensorFolder, openSafetensors, writeModelFiles } from './safetensors.ts';
 
-/** The part of a model in memory that loading needs: all weights in one flat array. */
+/** The part of a model in memory that loading needs. Each weight has a place in one flat array. */
 export interface WeightsTarget {
   readonly spec: DecoderSpec;
   readonly parameters: readonly ParameterInfo[];
-  readonly weights: Float32Array;
+  write(part: 'weights', values: Float32Array, start: number): void;
   weightsChanged(): void;
 }
 
 /**
- * Fills `trainer.weights` from a folder's safetensors. Names, shapes and dtypes are checked before the first byte is
- * written. Throws InvalidInputError, also for a weight that is not finite.
- * `onBytes` is called after every few MiB.
+ * Replaces the weights by those of a folder's safetensors. Names, shapes and dtypes are checked before the first weight
+ * is written. Throws InvalidInputError, also for a weight that is not finite. `onBytes` is called after every few MiB.
  */
 export async function loadWeights(folder: string, trainer: WeightsTarget, onBytes?: () => void): Promise<void> {
   const source = await openSafetensors(folder);
   try {
     checkTensors(source, trainer.parameters, isTied(trainer.spec));
-    for (const { name, offset, size } of trainer.parameters) {
-      const values = trainer.weights.subarray(offset, offset + size);
-      await source.readFloat32(name, values, onBytes);
-      refuseNonFinite(folder, name, values);
+    for (const { name, offset } of trainer.parameters) {
+      let at = 0;
+      for await (const values of source.values(name)) {
+        refuseNonFinite(folder, name, values, at);
+        trainer.write('weights', values, offset + at);
+        at += values.length;
+        onBytes?.();
+      }
     }
   } finally {
     await source.close();
@@ -38,13 +41,13 @@ export async function loadWeights(folder: string, trainer: WeightsTarget, onByte
 }
 
 /** A product with 0 is 0 for every finite number, and NaN for the others: one sum shows whether there is one. */
-function refuseNonFinite(folder: string, name: string, values: Float32Array): void {
+function refuseNonFinite(folder: string, name: string, values: Float32Array, start: number): void {
   let zero = 0;
   for (const value of values) zero += value * 0;
   if (zero === 0) return;
   const index = values.findIndex((value) => !Number.isFinite(value));
   throw new InvalidInputError(
-    `${folder}: tensor ${name} must hold finite numbers, found ${values[index]} at element ${index}`,
+    `${folder}: tensor ${name} must hold finite numbers, found ${values[index]} at element ${start + index}`,
     { where: folder, hint: 'The files are damaged, or the training that wrote them failed: use another checkpoint' },
   );
 }
@@ -129,15 +132,6 @@ export async function saveHuggingFace(folder: string, model: SavedModel): Promis
     await writeFile(join(partial, 'config.json'), `${JSON.stringify(withDtype(model.config, model.dtype), null, 2)}\n`);
     if (model.companions !== undefined) await copyCompanions(model.companions, partial);
   });
-}
-
-/** A trainer's parameters as tensors over its own memory, without a copy. */
-export function trainerTensors(trainer: Pick<WeightsTarget, 'parameters' | 'weights'>): FloatTensor[] {
-  return trainer.parameters.map(({ name, shape, offset, size }) => ({
-    name,
-    shape,
-    data: trainer.weights.subarray(offset, offset + size),
-  }));
 }
 
 /** Reads a folder's config.json. */

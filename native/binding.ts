@@ -16,7 +16,13 @@ export interface NativeFunctions {
   ticks(): number;
   trainerCreate(spec: object, options: object): NativeHandle;
   trainerParameters(handle: NativeHandle): { name: string; shape: number[]; offset: number; size: number }[];
-  trainerBuffers(handle: NativeHandle): [Float32Array, Float32Array, Float32Array, Float32Array];
+  /** Copies elements from `start` on. */
+  trainerRead(handle: NativeHandle, part: string, start: number, into: Float32Array): void;
+  /** Replaces bytes from `firstByte` on. */
+  trainerWrite(handle: NativeHandle, part: string, firstByte: number, bytes: Uint8Array): void;
+  trainerZero(handle: NativeHandle, part: string): void;
+  /** SHA-256 of blocks into digests; false, with nothing done, where the processor has no instructions for it. */
+  trainerDigests(handle: NativeHandle, part: string, block: number, blockBytes: number, digests: Uint8Array): boolean;
   trainerRefresh(handle: NativeHandle): void;
   trainerForward(
     handle: NativeHandle,
@@ -51,15 +57,12 @@ export interface NativeFunctions {
     step: number,
   ): [number, boolean];
   trainerMemory(handle: NativeHandle): number;
-  /** Empties the buffers of the trainer. */
   trainerClose(handle: NativeHandle): void;
   convertBf16(src: Uint8Array, dst: Float32Array): void;
   roundBf16(src: Float32Array): Uint16Array;
   convertFp16(src: Uint8Array, dst: Float32Array): void;
   roundFp16(src: Float32Array): Uint16Array;
   mapFile(path: string): Uint8Array;
-  /** SHA-256 of each block into digests; false, with nothing done, where the processor has no instructions for it. */
-  sha256Blocks(src: Float32Array, blockBytes: number, threads: number, digests: Uint8Array): boolean;
   adamw(
     params: Float32Array,
     grads: Float32Array,

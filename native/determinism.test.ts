@@ -75,7 +75,7 @@ function trained(threads: number): string {
     trainer.backward(handle, { logProbs: logProbs_P.map((x) => x / 100), entropy: entropy_P.map(() => 0.001) });
     trainer.step({ lr: 1e-3, beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0.1, maxGradNorm: 1 });
   }
-  const digest = createHash('sha256').update(trainer.weights).digest('hex');
+  const digest = createHash('sha256').update(trainer.read('weights')).digest('hex');
   trainer.close();
   return digest;
 }

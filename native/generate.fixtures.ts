@@ -60,7 +60,10 @@ export function randomModel(
 ): NativeTrainer {
   const trainer = createTrainer(spec, { ...options, trainable: false });
   const random = randomNumbers(seed);
-  for (let i = 0; i < trainer.weights.length; i++) trainer.weights[i] = (random() - 0.5) * spread;
+  trainer.write(
+    'weights',
+    new Float32Array(trainer.elements).map(() => (random() - 0.5) * spread),
+  );
   trainer.weightsChanged();
   return trainer;
 }

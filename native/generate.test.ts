@@ -290,7 +290,7 @@ describe('a generator', () => {
       engine.step();
       engine.reset();
       expect(engine.stats).toMatchObject({ live: 0, waiting: 0, kvPagesUsed: 0 });
-      own.weights.set(trainer.weights);
+      own.write('weights', trainer.read('weights'));
       own.weightsChanged();
       const followed = generate(engine, [request([1, 2], 1, 2)]);
       expect(followed).toEqual(
@@ -362,15 +362,15 @@ describe('a generator', () => {
 
   test('pauses when the logits are not finite, and is empty and usable afterwards', () => {
     const broken = randomModel(config, 79);
-    const healthy = Float32Array.from(broken.weights);
+    const healthy = broken.read('weights');
     withGenerator(broken, { maxSeqs: 2, maxModelLen: 64 }, (engine) => {
       const before = generate(engine, [request([1, 2], 1, 2)]);
-      broken.weights.fill(NaN);
+      broken.write('weights', new Float32Array(broken.elements).fill(NaN));
       broken.weightsChanged();
       engine.submit(request([1, 2], 1, 2));
       expect(() => engine.step()).toThrow(PauseError);
       expect(engine.stats).toMatchObject({ live: 0, waiting: 0, kvPagesUsed: 0 });
-      broken.weights.set(healthy);
+      broken.write('weights', healthy);
       broken.weightsChanged();
       expect(generate(engine, [request([1, 2], 1, 2)])).toEqual(before);
     });

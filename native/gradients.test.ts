@@ -74,19 +74,19 @@ function checkParameter(
   loss: () => number,
   random: () => number,
 ): void {
-  const weights = trainer.weights.subarray(offset, offset + size);
-  const gradient = trainer.grads.subarray(offset, offset + size);
-  const saved = weights.slice();
-  const direction = Float64Array.from(weights, () => random() - 0.5);
+  const saved = trainer.read('weights', offset, new Float32Array(size));
+  const gradient = trainer.read('grads', offset, new Float32Array(size));
+  const direction = Float64Array.from(saved, () => random() - 0.5);
   const length = Math.sqrt(direction.reduce((sum, x) => sum + x * x, 0));
   const h = 4e-3;
   const at = (sign: number): number => {
-    weights.forEach((_, i) => (weights[i] = saved[i]! + (sign * h * direction[i]!) / length));
+    const moved = saved.map((weight, i) => weight + (sign * h * direction[i]!) / length);
+    trainer.write('weights', moved, offset);
     return loss();
   };
   // Fourth-order central difference: the truncation error stays below that of fp32.
   const numeric = (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h);
-  weights.set(saved);
+  trainer.write('weights', saved, offset);
   const exact = gradient.reduce((sum, g, i) => sum + (g * direction[i]!) / length, 0);
   const scale = Math.sqrt(gradient.reduce((sum, g) => sum + g * g, 0));
   expect(Math.abs(numeric - exact), `${name}: numeric ${numeric}, gradient ${exact}`).toBeLessThan(
@@ -104,7 +104,7 @@ test('gradients of several forward passes add up, whatever the order of their ba
     trainer.backward(trainer.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true }).handle, {
       logProbs: ones(batch.positions_P.length),
     });
-    return trainer.grads.slice();
+    return trainer.read('grads');
   };
   const [ga, gb] = [gradientOf(a), gradientOf(b)];
   trainer.zeroGrads();
@@ -112,7 +112,7 @@ test('gradients of several forward passes add up, whatever the order of their ba
   const second = trainer.forward(b, { temperature: 1, wants: ['logProbs'], keep: true }).handle;
   trainer.backward(second, { logProbs: ones(12) });
   trainer.backward(first, { logProbs: ones(13) });
-  trainer.grads.forEach((g, i) => expect(Math.abs(g - ga[i]! - gb[i]!)).toBeLessThan(1e-4));
+  trainer.read('grads').forEach((g, i) => expect(Math.abs(g - ga[i]! - gb[i]!)).toBeLessThan(1e-4));
   trainer.close();
 });
 
@@ -129,11 +129,11 @@ test('positions that are not scored take no gradient of their own', () => {
   targets[11] = 2;
   const all = trainer.forward({ ...batch, targets_P: targets }, { temperature: 1, wants: ['logProbs'], keep: true });
   trainer.backward(all.handle, { logProbs: c });
-  const whole = trainer.grads.slice();
+  const whole = trainer.read('grads');
   trainer.zeroGrads();
   const part = trainer.forward(some, { temperature: 1, wants: ['logProbs'], keep: true });
   expect([...part.outputs.logProbs]).toEqual([all.outputs.logProbs[4], all.outputs.logProbs[11]]);
   trainer.backward(part.handle, { logProbs: Float32Array.of(0.5, -0.25) });
-  trainer.grads.forEach((g, i) => expect(Math.abs(g - whole[i]!)).toBeLessThan(1e-5));
+  trainer.read('grads').forEach((g, i) => expect(Math.abs(g - whole[i]!)).toBeLessThan(1e-5));
   trainer.close();
 });

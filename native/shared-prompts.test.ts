@@ -77,7 +77,7 @@ function gradientOf(trainer: NativeTrainer, batch: PackedBatch, c: Float32Array,
   trainer.zeroGrads();
   const { handle } = trainer.forward(batch, { temperature: 0.9, wants, keep: true });
   trainer.backward(handle, { logProbs: c, entropy: e });
-  return trainer.grads.slice();
+  return trainer.read('grads');
 }
 
 describe('completions on one copy of their prompt', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { stateParts } from '../core/ports/policy.ts';
 
 import { batchOf, decoder, trainerOf } from './testing/decoders.ts';
 
@@ -14,20 +15,21 @@ test('parameters are in canonical order and fill the buffers without gaps', () =
     expect(size).toBe(shape.reduce((a, b) => a * b));
     end += size;
   }
-  for (const buffer of [trainer.weights, trainer.grads, trainer.m, trainer.v]) expect(buffer.length).toBe(end);
+  expect(trainer.elements).toBe(end);
   trainer.close();
 });
 
 describe('step', () => {
   test.each([NaN, Infinity])('with a gradient of %s changes nothing but the gradients', (bad) => {
     const trainer = trainerOf(decoder(), 2);
-    trainer.grads.fill(0.5);
-    trainer.grads[17] = bad;
-    const before = [trainer.weights.slice(), trainer.m.slice(), trainer.v.slice()];
+    const gradients = new Float32Array(trainer.elements).fill(0.5);
+    gradients[17] = bad;
+    trainer.write('grads', gradients);
+    const before = stateParts.map((part) => trainer.read(part));
     const { taken, gradNorm } = trainer.step(adam);
     expect([taken, Number.isFinite(gradNorm), trainer.steps]).toEqual([false, false, 0]);
-    expect([trainer.weights, trainer.m, trainer.v].map((x) => x.slice())).toEqual(before);
-    expect(trainer.grads.every((g) => g === 0)).toBe(true);
+    expect(stateParts.map((part) => trainer.read(part))).toEqual(before);
+    expect(trainer.read('grads').every((g) => g === 0)).toBe(true);
     trainer.close();
   });
 
@@ -46,12 +48,32 @@ describe('step', () => {
   });
 });
 
-test('a closed trainer has empty buffers and refuses work', () => {
+test('parts are copied in and out, also at places in them', () => {
+  const trainer = trainerOf(decoder(), 5);
+  const all = trainer.read('weights');
+  expect(trainer.read('weights', 7, new Float32Array(3))).toEqual(all.slice(7, 10));
+  trainer.write('weights', Float32Array.of(1, 2), 8);
+  const cut = trainer.writer('weights', 1, 3);
+  const bytes = new Uint8Array(Float32Array.of(8, 9).buffer);
+  cut(bytes.subarray(0, 3));
+  cut(bytes.subarray(3));
+  expect(() => cut(bytes.subarray(0, 1))).toThrow(RangeError);
+  expect([...trainer.read('weights', 0, new Float32Array(11))]).toEqual([
+    ...[all[0], 8, 9],
+    ...all.slice(3, 8),
+    ...[1, 2, all[10]],
+  ]);
+  trainer.zero('weights');
+  expect(trainer.read('weights').every((x) => x === 0)).toBe(true);
+  trainer.close();
+});
+
+test('a closed trainer refuses work', () => {
   const config = decoder();
   const trainer = trainerOf(config, 4);
   trainer.close();
   trainer.close();
-  expect(trainer.weights.length).toBe(0);
+  expect(() => trainer.read('weights')).toThrow('closed');
   expect(() => trainer.forward(batchOf(config, [3], 1), { temperature: 1, wants: ['logProbs'], keep: false })).toThrow(
     'closed',
   );

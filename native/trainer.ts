@@ -14,7 +14,7 @@ import type {
 } from '../core/ports/policy.ts';
 import { outputsOfHead } from '../core/ports/policy.ts';
 import { native, rememberHandle, type NativeHandle } from './binding.ts';
-import { blockDigests } from './block-digests.ts';
+import { digestsBySoftware } from './block-digests.ts';
 import { check, checkBatch, checkForward, checkOptions, checkSpec } from './validate.ts';
 
 /** Options of a model. `trainable: false` leaves out gradients and moments (a reference model). */
@@ -22,8 +22,15 @@ export interface TrainerOptions extends EngineOptions {
   readonly trainable: boolean;
 }
 
+/** A flat part of a model's memory: its state, or the gradients. */
+export type TrainerPart = StatePart | 'grads';
+
+/** Blocks hashed between two calls of `onProgress`. */
+const blocksAtOnce = 32;
+const digestBytes = 32;
+
 /**
- * Creates a model in this process with all weights 0. The caller fills `weights` and calls `weightsChanged`. Throws
+ * Creates a model in this process with all weights 0. The caller writes them and calls `weightsChanged`. Throws
  * InvalidInputError for an invalid spec or options.
  */
 export function createTrainer(spec: DecoderSpec, options: TrainerOptions): NativeTrainer {
@@ -32,17 +39,16 @@ export function createTrainer(spec: DecoderSpec, options: TrainerOptions): Nativ
   return new NativeTrainer(spec, options);
 }
 
-/** A model of this process. Its calls are synchronous and heavy. Usable only on the thread that created it. */
+/**
+ * A model of this process. Its calls are synchronous and heavy. Usable only on the thread that created it. Its parts lie
+ * in memory of the addon, which may be larger than any array of JavaScript: they are copied in and out.
+ */
 export class NativeTrainer {
   readonly spec: DecoderSpec;
   readonly options: TrainerOptions;
   readonly parameters: readonly ParameterInfo[];
-  /** Flat fp32 master weights. After writing to it, call `weightsChanged`. */
-  readonly weights: Float32Array;
-  /** Flat fp32 gradients and AdamW moments; empty when not trainable. */
-  readonly grads: Float32Array;
-  readonly m: Float32Array;
-  readonly v: Float32Array;
+  /** Number of fp32 elements of each part. A model that is not trainable has only weights. */
+  readonly elements: number;
   /** Optimiser steps taken so far (AdamW's t). */
   steps = 0;
   readonly #handle: NativeHandle;
@@ -55,7 +61,36 @@ export class NativeTrainer {
     this.#handle = native().trainerCreate(spec, options);
     rememberHandle(this, this.#handle);
     this.parameters = native().trainerParameters(this.#handle);
-    [this.weights, this.grads, this.m, this.v] = native().trainerBuffers(this.#handle);
+    this.elements = this.parameters.reduce((sum, { size }) => sum + size, 0);
+  }
+
+  /** Copies a part's elements from `start` on into `into`, and returns it; default: the whole part. */
+  read(part: TrainerPart, start = 0, into: Float32Array = new Float32Array(this.elements - start)): Float32Array {
+    native().trainerRead(this.#handle, part, start, into);
+    return into;
+  }
+
+  /** Replaces a part's elements from `start` on. After the last write to weights, call `weightsChanged`. */
+  write(part: TrainerPart, values: Float32Array, start = 0): void {
+    const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+    native().trainerWrite(this.#handle, part, start * Float32Array.BYTES_PER_ELEMENT, bytes);
+  }
+
+  /** A sink that replaces a part's elements from `start` to `end`. It throws RangeError for more bytes than those. */
+  writer(part: TrainerPart, start: number, end: number): (bytes: Uint8Array) => void {
+    let at = start * Float32Array.BYTES_PER_ELEMENT;
+    const last = end * Float32Array.BYTES_PER_ELEMENT;
+    return (bytes) => {
+      if (at + bytes.byteLength > last)
+        throw new RangeError(`${part} ${start}–${end}: ${at + bytes.byteLength - last} bytes too many`);
+      native().trainerWrite(this.#handle, part, at, bytes);
+      at += bytes.byteLength;
+    };
+  }
+
+  /** Sets all elements of a part to 0. */
+  zero(part: TrainerPart): void {
+    native().trainerZero(this.#handle, part);
   }
 
   weightsChanged(): void {
@@ -140,12 +175,25 @@ export class NativeTrainer {
   }
 
   zeroGrads(): void {
-    this.grads.fill(0);
+    this.zero('grads');
   }
 
-  /** SHA-256 [blocks][32] of each block of the weights or of a moment. `onProgress`: after every few blocks. */
+  /**
+   * SHA-256 [blocks][32] of each block of the weights or of a moment, on several threads where the processor has
+   * instructions for it. `blockBytes` is a multiple of 4. `onProgress` is called after every few blocks.
+   */
   blockDigests(part: StatePart, blockBytes: number, onProgress?: () => void): Uint8Array {
-    return blockDigests(this[part], blockBytes, this.options.threads, onProgress);
+    const values = blockBytes / Float32Array.BYTES_PER_ELEMENT;
+    const digests = new Uint8Array(Math.ceil(this.elements / values) * digestBytes);
+    for (let block = 0; block * digestBytes < digests.length; block += blocksAtOnce) {
+      const into = digests.subarray(block * digestBytes, (block + blocksAtOnce) * digestBytes);
+      if (!native().trainerDigests(this.#handle, part, block, blockBytes, into)) {
+        const count = Math.min(blocksAtOnce * values, this.elements - block * values);
+        into.set(digestsBySoftware(this.read(part, block * values, new Float32Array(count)), blockBytes));
+      }
+      onProgress?.();
+    }
+    return digests;
   }
 
   /** Bytes of memory mapped for activations so far. */
@@ -153,7 +201,7 @@ export class NativeTrainer {
     return native().trainerMemory(this.#handle);
   }
 
-  /** Frees all memory at once; the buffers become empty. Engines that generate from this model must be closed first. */
+  /** Frees all memory at once. Engines that generate from this model must be closed first. */
   close(): void {
     this.#scoredOf.clear();
     native().trainerClose(this.#handle);

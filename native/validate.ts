@@ -10,20 +10,12 @@ export function check(condition: boolean, message: string): asserts condition {
   if (!condition) throw new InvalidInputError(message);
 }
 
-/** Node makes no external buffer of more than 4 GiB, and each part of a state is one. */
-const maxElements = 2 ** 30;
-
 /** Throws InvalidInputError for a spec that this engine cannot run. The addon checks every tensor besides. */
 export function checkSpec(spec: DecoderSpec): void {
   checkSize('layers', spec.layers.length, modelLimits.layers);
   checkSize('hidden', spec.hidden, modelLimits.hidden);
   checkSize('vocab', spec.vocab, modelLimits.vocab);
   checkSize('maxPositions', spec.maxPositions, modelLimits.positions);
-  const elements = spec.tensors.reduce((sum, { shape }) => sum + shape.reduce((size, n) => size * n, 1), 0);
-  check(
-    elements <= maxElements,
-    `this engine holds at most ${maxElements} parameters (4 GiB of weights), the model has ${elements}`,
-  );
   const norms = spec.layers.flatMap(({ norms }) => Object.values(norms) as NormSpec[]);
   for (const norm of [...norms, spec.finalNorm]) checkNorm(norm);
   spec.layers.forEach(({ mixer, ffn }) => {

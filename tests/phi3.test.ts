@@ -126,7 +126,7 @@ function resultsOf(spec: DecoderSpec, weights: Weights, engine: EngineOptions) {
   for (const { name, offset, size } of trainer.parameters) {
     const values = weights.get(name) ?? new Float32Array(0);
     expect(values.length, name).toBe(size);
-    trainer.weights.set(values, offset);
+    trainer.write('weights', values, offset);
   }
   trainer.weightsChanged();
   const batch = batchOf(spec, [19, 3, 33], 7);
@@ -134,7 +134,7 @@ function resultsOf(spec: DecoderSpec, weights: Weights, engine: EngineOptions) {
   const { handle, outputs } = trainer.forward(batch, { temperature: 0.9, wants, keep: true });
   trainer.backward(handle, { logProbs: outputs.logProbs.map((_, i) => (i % 5) - 2) });
   const gradients = new Map(
-    trainer.parameters.map(({ name, offset, size }) => [name, trainer.grads.slice(offset, offset + size)]),
+    trainer.parameters.map(({ name, offset, size }) => [name, trainer.read('grads', offset, new Float32Array(size))]),
   );
   const greedy = decodeGreedily(trainer, [...batch.tokens_N.subarray(0, 11)]);
   trainer.close();

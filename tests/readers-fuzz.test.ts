@@ -128,7 +128,7 @@ describe(`readers of models under ${runs} damaged inputs (seed ${seed})`, () => 
         // Making an engine takes longer than reading a hundred configs.
         if (parameters > 1e6 || readable++ % 10 !== 0) return;
         const trainer = createTrainer(found, { compute: 'fp32', deterministic: true, threads: 1, trainable: false });
-        expect(trainer.weights.length).toBe(parameters);
+        expect(trainer.elements).toBe(parameters);
         trainer.close();
       },
     );

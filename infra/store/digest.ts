@@ -46,7 +46,8 @@ export function digestOf(value: unknown): Digest {
 /** Root of a flat fp32 array: SHA-256 over the byte length and the digests of its 8 MiB blocks. */
 export function treeDigest(flat: Float32Array): Digest {
   const tree = new TreeDigest(flat.byteLength);
-  tree.add(flat);
+  const values = blockBytes / Float32Array.BYTES_PER_ELEMENT; // as bytes, a large array would not fit into a Uint8Array
+  for (let at = 0; at < flat.length; at += values) tree.add(flat.subarray(at, at + values));
   return tree.root();
 }
 

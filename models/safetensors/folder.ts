@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import { Fields, isObject, show } from '../fields.ts';
 import { widenBf16, widenF16 } from './convert.ts';
-import { dtypeBytes, elements, headerLength, parseHeader, type TensorEntry } from './header.ts';
+import { dtypeBytes, headerLength, parseHeader, type TensorEntry } from './header.ts';
 
 /** Bytes read at a time; a tensor of any size is read through a buffer of this length. */
 const chunkBytes = 4 << 20;
@@ -43,25 +43,26 @@ export class TensorFolder {
     }
   }
 
-  /** Widens F32, BF16 or F16 into `target`, which has one value per element. `onBytes` is called after each piece. */
-  async readFloat32(name: string, target: Float32Array, onBytes: () => void = () => {}): Promise<void> {
+  /** The values of an F32, BF16 or F16 tensor, in pieces as of `stream`, in a buffer that the next piece uses again. */
+  async *values(name: string): AsyncGenerator<Float32Array> {
     const tensor = this.#find(name);
-    if (elements(tensor.shape) !== target.length)
-      throw new RangeError(`${name}: target of ${target.length} values for shape [${tensor.shape.join(', ')}]`);
     const width = dtypeBytes[tensor.dtype];
-    let at = 0;
+    let wide = new Float32Array();
     for await (const bytes of this.stream(name)) {
       const count = bytes.length / width;
-      const part = target.subarray(at, at + count);
-      if (tensor.dtype === 'F32') part.set(new Float32Array(bytes.buffer, bytes.byteOffset, count));
-      else if (tensor.dtype === 'BF16') widenBf16(new Uint16Array(bytes.buffer, bytes.byteOffset, count), part);
+      if (tensor.dtype === 'F32') {
+        yield new Float32Array(bytes.buffer, bytes.byteOffset, count);
+        continue;
+      }
+      if (wide.length < count) wide = new Float32Array(count);
+      const part = wide.subarray(0, count);
+      if (tensor.dtype === 'BF16') widenBf16(new Uint16Array(bytes.buffer, bytes.byteOffset, count), part);
       else if (tensor.dtype === 'F16') widenF16(new Uint16Array(bytes.buffer, bytes.byteOffset, count), part);
       else
         throw new InvalidInputError(
           `${tensor.file}: tensor ${name}: dtype ${tensor.dtype} is not supported; supported: F32, BF16, F16`,
         );
-      at += count;
-      onBytes();
+      yield part;
     }
   }
 

@@ -1,15 +1,17 @@
 // Flat functions over a trainer's handle, for native/trainer.ts.
+#include <algorithm>
+#include <cstring>
+
 #include "addon.h"
+#include "block_digests.h"
+#include "kernels_sha.h"
 #include "spec.h"
 #include "trainer.h"
 
 namespace petrel {
 namespace {
 
-struct Handle {
-  std::shared_ptr<Trainer> trainer;
-  std::vector<Napi::Reference<Napi::ArrayBuffer>> views;  // over the trainer's memory: detached before it is freed
-};
+using Handle = std::shared_ptr<Trainer>;
 constexpr napi_type_tag kTag = {0x70657472656c0001, 0x747261696e657231};
 
 Handle& handleOf(const Argument& a) {
@@ -32,9 +34,8 @@ EngineOptions optionsOf(const Argument& a) {
 
 Napi::Value create(const Napi::CallbackInfo& info) {
   const Argument options(info, 1, "options");
-  auto handle = std::make_unique<Handle>();
-  handle->trainer =
-      std::make_shared<Trainer>(decoderOf({info, 0, "spec"}), optionsOf(options), flag(options, "trainable"));
+  auto handle = std::make_unique<Handle>(
+      std::make_shared<Trainer>(decoderOf({info, 0, "spec"}), optionsOf(options), flag(options, "trainable")));
   auto external = Napi::External<Handle>::New(info.Env(), handle.release(), [](Napi::Env, Handle* h) { delete h; });
   external.TypeTag(&kTag);
   return external;
@@ -58,29 +59,81 @@ Napi::Value parameters(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/** A view of a mapping that keeps the trainer alive. */
-Napi::Value view(Napi::Env env, Handle& handle, const Mapping& mapping) {
-  if (mapping.data() == nullptr) return Napi::Float32Array::New(env, 0);
-  const size_t bytes = static_cast<size_t>(handle.trainer->model->size) * sizeof(float);
-  auto* keep = new std::shared_ptr<Trainer>(handle.trainer);
-  auto buffer = Napi::ArrayBuffer::New(
-      env, mapping.data(), bytes, [](Napi::Env, void*, std::shared_ptr<Trainer>* kept) { delete kept; }, keep);
-  handle.views.push_back(Napi::Weak(buffer));
-  return Napi::Float32Array::New(env, bytes / sizeof(float), buffer, 0);
+/** Throws for a model without gradients and moments. */
+void needTrainable(const Argument& handle, const Trainer& t) {
+  if (!t.trainable) refuseRange(handle, "of a trainable model", "one created with trainable: false");
 }
 
-/** [weights, grads, m, v]; once per trainer, because two buffers over one memory are not allowed. */
-Napi::Value buffers(const Napi::CallbackInfo& info) {
+struct Part {
+  uint8_t* data;
+  int64_t bytes;
+};
+
+/** (handle, part, …): weights, grads, m or v. A model that is not trainable has only weights. */
+Part partOf(const Napi::CallbackInfo& info, const Trainer& t) {
+  const Argument a(info, 1, "part");
+  const std::string name = textOf(a);
+  const std::pair<const char*, const Mapping*> parts[] = {
+      {"weights", &t.model->weights}, {"grads", &t.grads}, {"m", &t.m}, {"v", &t.v}};
+  for (const auto& [known, mapping] : parts) {
+    if (name != known) continue;
+    if (mapping->data() == nullptr) needTrainable({info, 0, "handle"}, t);
+    return {mapping->as<uint8_t>(), t.model->size * int64_t(sizeof(float))};
+  }
+  refuseRange(a, "weights, grads, m or v", name.substr(0, 40));
+}
+
+/** Where `length` bytes from argument 2 on lie in the part. `unit`: bytes that the argument counts in. */
+uint8_t* placeOf(const Napi::CallbackInfo& info, const Part& part, int64_t unit, size_t length) {
+  const Argument a(info, 2, "start");
+  const int64_t start = integerOf(a, 0, part.bytes / unit) * unit;
+  if (length > size_t(part.bytes - start))
+    refuseRange(a, "with " + std::to_string(length) + " bytes inside the part", std::to_string(start / unit));
+  return part.data + start;
+}
+
+/** (handle, part, start, into: Float32Array): copies elements. */
+void readPart(const Napi::CallbackInfo& info) {
   const auto t = trainerAt(info);
-  Handle& handle = handleOf({info, 0, "handle"});
-  if (!handle.views.empty())
-    throw Napi::Error::New(info.Env(), "trainerBuffers: the buffers of this model were given out before");
-  Napi::Array result = Napi::Array::New(info.Env(), 4);
-  result.Set(0u, view(info.Env(), handle, t->model->weights));
-  result.Set(1u, view(info.Env(), handle, t->grads));
-  result.Set(2u, view(info.Env(), handle, t->m));
-  result.Set(3u, view(info.Env(), handle, t->v));
-  return result;
+  const View<float> into = floatsOf({info, 3, "into"});
+  const size_t bytes = into.length * sizeof(float);
+  const uint8_t* from = placeOf(info, partOf(info, *t), sizeof(float), bytes);
+  if (bytes > 0) std::memcpy(into.data, from, bytes);
+}
+
+/** (handle, part, first byte, bytes: Uint8Array): replaces bytes. */
+void writePart(const Napi::CallbackInfo& info) {
+  const auto t = trainerAt(info);
+  const View<uint8_t> bytes = bytesOf({info, 3, "bytes"});
+  uint8_t* to = placeOf(info, partOf(info, *t), 1, bytes.length);
+  if (bytes.length > 0) std::memcpy(to, bytes.data, bytes.length);
+}
+
+/** (handle, part) */
+void zeroPart(const Napi::CallbackInfo& info) {
+  const auto t = trainerAt(info);
+  const Part part = partOf(info, *t);
+  std::memset(part.data, 0, size_t(part.bytes));
+}
+
+/**
+ * (handle, part, first block, blockBytes, digests: Uint8Array [blocks][32]) → false, with nothing done, where the processor
+ * has no instructions for SHA-256.
+ */
+Napi::Value digestPart(const Napi::CallbackInfo& info) {
+  const auto t = trainerAt(info);
+  const Part part = partOf(info, *t);
+  const int64_t block = integerOf({info, 3, "blockBytes"}, 64, int64_t(1) << 40);
+  const int64_t all = (part.bytes + block - 1) / block, first = integerOf({info, 2, "block"}, 0, all);
+  const Argument into(info, 4, "digests");
+  const View<uint8_t> digests = bytesOf(into);
+  const int64_t blocks = int64_t(digests.length) / kDigestBytes;
+  ofLength(into, digests, size_t(std::min(blocks, all - first) * kDigestBytes));
+  if (!hasSha()) return Napi::Boolean::New(info.Env(), false);
+  useThreads(t->model->options.threads);
+  const int64_t from = first * block, bytes = std::min(blocks * block, part.bytes - from);
+  blockDigests(part.data + from, bytes, block, digests.data);
+  return Napi::Boolean::New(info.Env(), true);
 }
 
 void refresh(const Napi::CallbackInfo& info) {
@@ -141,11 +194,6 @@ Batch batchOf(const Napi::CallbackInfo& info, int64_t vocab) {
 /** An array of `length` floats, or null where the argument is missing. */
 float* optionalFloats(const Argument& a, size_t length) {
   return a.isMissing() ? nullptr : ofLength(a, floatsOf(a), length).data;
-}
-
-/** Throws for a model without gradients and moments. */
-void needTrainable(const Argument& handle, const Trainer& t) {
-  if (!t.trainable) refuseRange(handle, "of a trainable model", "one created with trainable: false");
 }
 
 /** Throws where a model's head does not give an output. */
@@ -226,23 +274,21 @@ Napi::Value memory(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), static_cast<double>(trainerAt(info)->arena.bytes()));
 }
 
-/** (handle): detaches the views and frees everything. Nothing happens the second time. */
+/** (handle): frees everything. Nothing happens the second time. */
 void close(const Napi::CallbackInfo& info) {
   Handle& handle = handleOf({info, 0, "handle"});
-  if (!handle.trainer) return;
-  for (const auto& view : handle.views) {
-    Napi::ArrayBuffer buffer = view.Value();
-    if (!buffer.IsEmpty() && buffer.ByteLength() > 0) buffer.Detach();
-  }
-  handle.views.clear();
-  handle.trainer->close();
-  handle.trainer.reset();
+  if (!handle) return;
+  handle->close();
+  handle.reset();
 }
 
 const Register registration([](Napi::Env env, Napi::Object exports) {
   expose<create>(env, exports, "trainerCreate");
   expose<parameters>(env, exports, "trainerParameters");
-  expose<buffers>(env, exports, "trainerBuffers");
+  expose<readPart>(env, exports, "trainerRead");
+  expose<writePart>(env, exports, "trainerWrite");
+  expose<zeroPart>(env, exports, "trainerZero");
+  expose<digestPart>(env, exports, "trainerDigests");
   expose<refresh>(env, exports, "trainerRefresh");
   expose<forward>(env, exports, "trainerForward");
   expose<backward>(env, exports, "trainerBackward");
@@ -256,8 +302,8 @@ const Register registration([](Napi::Env env, Napi::Object exports) {
 
 std::shared_ptr<Trainer> trainerOf(const Argument& argument) {
   const Handle& h = handleOf(argument);
-  if (!h.trainer) throw Napi::Error::New(argument.value.Env(), argument.name + ": this model is closed");
-  return h.trainer;
+  if (!h) throw Napi::Error::New(argument.value.Env(), argument.name + ": this model is closed");
+  return h;
 }
 
 std::shared_ptr<Model> modelOf(const Argument& handle) { return trainerOf(handle)->model; }

@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { stateParts } from '../../core/ports/policy.ts';
 import type { EngineOptions } from '../../core/ports/policy.ts';
 import { createGenerator, engineInfo } from '../index.ts';
 import type { EngineInfo, NativeTrainer } from '../index.ts';
@@ -111,7 +112,7 @@ function trainingDigest(trainer: NativeTrainer): string {
   } = trainer.forward(batch, { temperature: 0.9, wants: ['logProbs', 'entropy'], keep: true });
   trainer.backward(handle, { logProbs: logProbs_P.map((x) => x / 100), entropy: entropy_P.map(() => 0.001) });
   trainer.step({ lr: 1e-3, beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0.1, maxGradNorm: 1 });
-  return digestOf(logProbs_P, entropy_P, trainer.weights, trainer.m, trainer.v);
+  return digestOf(logProbs_P, entropy_P, ...stateParts.map((part) => trainer.read(part)));
 }
 
 /** A prompt of 70 tokens is prefilled, and two samples of it decode eight tokens each. */

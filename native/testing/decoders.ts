@@ -202,7 +202,11 @@ export function trainerOf(spec: DecoderSpec, seed: number, options: Partial<Trai
   const random = randomOf(seed);
   for (const { name, offset, size } of trainer.parameters) {
     const [middle, width] = name.endsWith('norm.weight') ? [oneOf(spec), 0.6] : [0, 1];
-    for (let i = 0; i < size; i++) trainer.weights[offset + i] = middle + width * (random() - 0.5);
+    trainer.write(
+      'weights',
+      new Float32Array(size).map(() => middle + width * (random() - 0.5)),
+      offset,
+    );
   }
   trainer.weightsChanged();
   return trainer;

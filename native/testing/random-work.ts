@@ -38,7 +38,7 @@ function trainOnce(trainer: NativeTrainer, random: () => number, seed: number, h
   } = trainer.forward(batch, { temperature: 0.9, wants: ['logProbs', 'entropy'], keep: true });
   trainer.backward(handle, { logProbs: logProbs_P.slice().fill(0.01), entropy: entropy_P.slice().fill(0.001) });
   trainer.step({ lr: 1e-3, beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0.1, maxGradNorm: 1 });
-  hash.update(logProbs_P).update(entropy_P).update(trainer.weights);
+  hash.update(logProbs_P).update(entropy_P).update(trainer.read('weights'));
 }
 
 function generateSome(trainer: NativeTrainer, random: () => number, hash: Hash): void {

@@ -2,10 +2,10 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import type { PetrelUser } from './petrel.ts';
+import { until } from './second-worker.ts';
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), '../kept-stores');
 
@@ -55,12 +55,13 @@ export class KeptStore {
 
   /** Resolves when the run has this state. */
   async reaches(name: string, state: string): Promise<void> {
-    for (const end = Date.now() + patienceMs; ; await delay(200)) {
+    const reached = async () => {
       const status = await this.status(name);
-      if (status['state'] === state) return;
-      if (status['state'] === 'failed' || Date.now() > end)
+      if (status['state'] === 'failed' && state !== 'failed')
         throw new Error(`${name} is not ${state}: ${JSON.stringify(status, null, 2)}`);
-    }
+      return status['state'] === state || undefined;
+    };
+    await until(`${name} to be ${state}`, reached, patienceMs);
   }
 
   /** Reads every object of the run, and fails with the faults of the run. */

@@ -7,18 +7,15 @@ import Module from 'node:module';
 const loadAddon = Module._extensions['.node'];
 Module._extensions['.node'] = (module, file) => {
   loadAddon(module, file);
-  const { trainerStep, trainerBuffers, trainerRefresh } = module.exports;
+  const { trainerStep, trainerRead, trainerWrite, trainerRefresh } = module.exports;
   if (trainerStep === undefined) return;
-  const weightsOf = new WeakMap();
-  module.exports.trainerBuffers = (handle) => {
-    const buffers = trainerBuffers(handle);
-    weightsOf.set(handle, buffers[0]);
-    return buffers;
-  };
   module.exports.trainerStep = (handle, ...settings) => {
     const result = trainerStep(handle, ...settings);
-    const { buffer, byteOffset, length } = weightsOf.get(handle);
-    new Uint32Array(buffer, byteOffset, length)[process.pid % length] ^= 1;
+    const place = process.pid % 1000;
+    const weight = new Float32Array(1);
+    trainerRead(handle, 'weights', place, weight);
+    new Uint32Array(weight.buffer)[0] ^= 1;
+    trainerWrite(handle, 'weights', 4 * place, new Uint8Array(weight.buffer));
     trainerRefresh(handle);
     return result;
   };

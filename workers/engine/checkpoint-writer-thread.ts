@@ -29,8 +29,9 @@ port.on('message', (message: ToWriter) => {
 /** The first touch of a page is the expensive part, so this thread does it instead of the copy. */
 function prepare(bytes: number, to: MessagePort): void {
   const room = freshRoom(bytes);
-  for (const memory of room.map((buffer) => new Uint8Array(buffer))) {
-    for (let page = 0; page < bytes; page += 4096) memory[page] = 0;
+  // A Uint8Array ends at 4 GiB.
+  for (const memory of room.map((buffer) => new Float32Array(buffer))) {
+    for (let page = 0; page < memory.length; page += 1024) memory[page] = 0;
   }
   to.postMessage(room, [...room]);
 }

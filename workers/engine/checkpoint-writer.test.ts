@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { makeRunId } from '../../core/ids.ts';
 import type { RunId } from '../../core/ids.ts';
+import { stateParts } from '../../core/ports/policy.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import { stateDigests } from '../../tests/state-digests.ts';
+import type { StateDigests } from '../../infra/store/digest.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import { readDecoderSpec } from '../../models/config.ts';
@@ -41,8 +43,18 @@ function openPolicy(): NativePolicy {
   return policy;
 }
 
-function change({ trainer: { weights, m, v } }: NativePolicy, by: number): void {
-  [weights, m, v].forEach((part, p) => part.forEach((_, i) => (part[i] = Math.fround(by + p + i / 7))));
+function change({ trainer, elements }: NativePolicy, by: number): void {
+  stateParts.forEach((part, p) =>
+    trainer.write(
+      part,
+      new Float32Array(elements).map((_, i) => by + p + i / 7),
+    ),
+  );
+}
+
+function digestsOf({ trainer }: NativePolicy): StateDigests {
+  const [weights, m, v] = [trainer.read('weights'), trainer.read('m'), trainer.read('v')];
+  return stateDigests({ weights, m, v, steps: trainer.steps });
 }
 
 describe('a checkpoint written beside training', () => {
@@ -54,7 +66,7 @@ describe('a checkpoint written beside training', () => {
     const writing = [];
     for (const iteration of [1, 2, 3]) {
       change(policy, iteration);
-      const digests = stateDigests(policy.trainer);
+      const digests = digestsOf(policy);
       writer.prepare(policy);
       writing.push({ digests, ...(await writer.write(placeOf(runId, iteration), policy, digests)) });
     }
@@ -63,7 +75,7 @@ describe('a checkpoint written beside training', () => {
       const { record } = await needRecord(store, (await written).manifest, checkpointManifest);
       const into = openPolicy();
       await into.load(checkpointSource(store, runId, record, into, () => {}));
-      expect(stateDigests(into.trainer)).toEqual(digests);
+      expect(digestsOf(into)).toEqual(digests);
     }
     writer.release();
   });
@@ -72,7 +84,7 @@ describe('a checkpoint written beside training', () => {
     const [first, second, writer] = [openPolicy(), openPolicy(), new CheckpointWriter()];
     const runId = makeRunId('closed', new Date(0), '0002');
     const write = async (policy: NativePolicy, iteration: number) =>
-      writer.write(placeOf(runId, iteration), policy, stateDigests(policy.trainer));
+      writer.write(placeOf(runId, iteration), policy, digestsOf(policy));
     const { written } = await write(first, 1);
     await first.close();
     writer.release();
@@ -83,7 +95,7 @@ describe('a checkpoint written beside training', () => {
 
   it('passes the store’s error on, and writes the next one', async () => {
     const [policy, writer] = [openPolicy(), new CheckpointWriter()];
-    const [runId, digests] = [makeRunId('refused', new Date(0), '0003'), stateDigests(policy.trainer)];
+    const [runId, digests] = [makeRunId('refused', new Date(0), '0003'), digestsOf(policy)];
     const { written } = await writer.write(placeOf('../elsewhere', 1), policy, digests);
     await expect(written).rejects.toMatchObject({
       kind: 'terminal',

@@ -18,7 +18,6 @@ import type {
   StepResult,
 } from '../../core/ports/policy.ts';
 import type { DecodedTokens, GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
-import { filling } from '../../models/safetensors.ts';
 import { loadWeights } from '../../models/weights.ts';
 import { createGenerator, createTrainer } from '../../native/index.ts';
 import type { NativeGenerator, NativeTrainer } from '../../native/index.ts';
@@ -53,7 +52,7 @@ export class NativePolicy implements PolicyEngine {
   }
 
   get elements(): number {
-    return this.trainer.weights.length;
+    return this.trainer.elements;
   }
 
   get outputs(): readonly OutputName[] {
@@ -66,14 +65,13 @@ export class NativePolicy implements PolicyEngine {
 
   async load(source: StateSource, call?: Call): Promise<void> {
     const { trainer } = this;
-    trainer.zeroGrads();
+    if (trainer.options.trainable) trainer.zeroGrads();
     if (source.type === 'pieces') {
-      await source.read(({ part, start, end }) => filling(trainer[part].subarray(start, end)));
+      await source.read(({ part, start, end }) => trainer.writer(part, start, end));
       trainer.steps = source.steps;
       return trainer.weightsChanged();
     }
-    trainer.m.fill(0);
-    trainer.v.fill(0);
+    if (trainer.options.trainable) for (const part of ['m', 'v'] as const) trainer.zero(part);
     trainer.steps = 0;
     await loadWeights(source.folder, trainer, call?.tick);
   }
@@ -106,10 +104,7 @@ export class NativePolicy implements PolicyEngine {
   }
 
   async read(part: StatePart, start: number, into: Float32Array): Promise<void> {
-    const values = this.trainer[part].subarray(start, start + into.length);
-    if (values.length !== into.length)
-      throw new RangeError(`${part} ${start}–${start + into.length}: the engine has ${this.trainer[part].length}`);
-    into.set(values);
+    this.trainer.read(part, start, into);
   }
 
   async close(): Promise<void> {

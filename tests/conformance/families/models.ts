@@ -93,8 +93,8 @@ async function gradient(trainer: NativeTrainer, { inputs, expected }: GoldenCase
   const objective = objectiveOf(trainer);
   const temperature = inputs['temperature'] as number;
   const loss = objective.lossAndBackward(trainer, inputs['sequences'] as Ragged, temperature, inputs);
-  const perTensor = (f: (values: Float32Array) => unknown) => byName(trainer, trainer.grads, f);
-  const got = { loss, grad_norm: l2(trainer.grads) };
+  const perTensor = (f: (values: Float32Array) => unknown) => byName(trainer, trainer.read('grads'), f);
+  const got = { loss, grad_norm: l2(trainer.read('grads')) };
   if (expected?.['gradients'] === undefined) return { got: { ...got, gradient_l2: perTensor(l2) } };
   const file = readTensors(join(folder, String(expected['gradients'])));
   return {
@@ -128,7 +128,7 @@ async function trainStep(trainer: NativeTrainer, { inputs }: GoldenCase) {
     loss.push(objective.lossAndBackward(trainer, sequences, temperature, step));
     gradNorm.push(trainer.step({ lr, beta1: betas[0], beta2: betas[1], eps, weightDecay, maxGradNorm }).gradNorm);
   }
-  const parameters = byName(trainer, trainer.weights, (values) => ({
+  const parameters = byName(trainer, trainer.read('weights'), (values) => ({
     sum: values.reduce((sum, x) => sum + x, 0),
     l2: l2(values),
     first8: Array.from(values.subarray(0, 8)),
