@@ -52,10 +52,12 @@ async function wake(
   expect((await loop.said(run, refused)).length).toBeGreaterThan(0);
 }
 
-/** Every object of the run, except log lines, with its size and time of writing. */
+/** Every object of the run, except log lines, with its size and time of writing. Temporary files are no objects. */
 function objects({ runId }: StartedRun): Record<string, string> {
   const root = join(loop.home, 'store', 'runs', runId);
-  const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
+  const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter(
+    (file) => file.isFile() && !file.name.startsWith('.tmp-'),
+  );
   const paths = files
     .map((file) => join(file.parentPath, file.name))
     .filter((path) => !path.startsWith(join(root, 'logs')));
