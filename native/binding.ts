@@ -37,6 +37,9 @@ export interface NativeFunctions {
     logits: Float32Array | undefined,
     rows: Float32Array | undefined,
     parents_S: Int32Array | undefined,
+    topTokens: Int32Array | undefined,
+    topLogProbs: Float32Array | undefined,
+    top: number | undefined,
   ): number;
   trainerBackward(
     handle: NativeHandle,

@@ -42,7 +42,7 @@ function forward(handle: unknown, changed: Readonly<Record<number, unknown>> = {
     1,
     true,
     new Float32Array(2),
-    undefined,
+    ...Array.from({ length: 7 }),
   ];
   return call('trainerForward', ...args.map((value, i) => (i in changed ? changed[i] : value)));
 }
@@ -249,6 +249,16 @@ describe('the addon refuses', () => {
       return forward(values);
     },
     /logProbs must be missing for this model's head/,
+  );
+  refused(
+    'top tokens for another number of positions',
+    () => forward(trainer(), { 12: ints(1, 2, 3), 14: 2 }),
+    /^trainerForward: topTokens must be of 4 values, got 3$/,
+  );
+  refused(
+    'more top tokens than there are tokens',
+    () => forward(trainer(), { 13: new Float32Array(2), 14: 2 ** 20 }),
+    /^trainerForward: top must be an integer from 1 to \d+, got 1048576$/,
   );
   refused(
     'a compute type that does not exist',

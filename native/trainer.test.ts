@@ -68,6 +68,39 @@ test('parts are copied in and out, also at places in them', () => {
   trainer.close();
 });
 
+test('the most likely tokens are those of the whole rows of logits, with their log-probs', () => {
+  const config = decoder({ head: 'tokens' });
+  const trainer = trainerOf(config, 6);
+  const batch = batchOf(config, [5, 9], 6);
+  const wants = ['logProbs', 'logits', 'topTokens', 'topLogProbs'] as const;
+  for (const topK of [1, 4, config.vocab]) {
+    const { outputs } = trainer.forward(batch, { temperature: 0.7, wants, topK, keep: false });
+    batch.targets_P.forEach((target, p) => {
+      const logits = outputs.logits.subarray(p * config.vocab, (p + 1) * config.vocab);
+      const sorted = Array.from(logits, (_, token) => token).sort((a, b) => logits[b]! - logits[a]! || a - b);
+      const tokens = outputs.topTokens.subarray(p * topK, (p + 1) * topK);
+      expect([...tokens]).toEqual(sorted.slice(0, topK));
+      const place = tokens.indexOf(target);
+      if (place >= 0) expect(outputs.topLogProbs[p * topK + place]).toBe(outputs.logProbs[p]);
+    });
+  }
+  const refused = { temperature: 1, wants: ['topTokens'], keep: false } as const;
+  expect(() => trainer.forward(batch, refused)).toThrow('topTokens and topLogProbs need topK');
+  expect(() => trainer.forward(batch, { ...refused, topK: config.vocab + 1 })).toThrow('need topK');
+  trainer.close();
+});
+
+test('equally likely tokens come in order of their ids', () => {
+  const config = decoder();
+  const trainer = trainerOf(config, 7);
+  trainer.zero('weights');
+  trainer.weightsChanged();
+  const wants = ['topTokens'] as const;
+  const { outputs } = trainer.forward(batchOf(config, [3], 7), { temperature: 1, wants, topK: 5, keep: false });
+  expect([...outputs.topTokens]).toEqual([0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4]);
+  trainer.close();
+});
+
 test('a closed trainer refuses work', () => {
   const config = decoder();
   const trainer = trainerOf(config, 4);

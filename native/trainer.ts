@@ -6,6 +6,7 @@ import type {
   ForwardOptions,
   ForwardResult,
   OutputGradients,
+  OutputArrays,
   OutputName,
   PackedBatch,
   ParameterInfo,
@@ -103,8 +104,12 @@ export class NativeTrainer {
     checkForward(this.spec, batch, options);
     check(!options.keep || this.options.trainable, 'this model is not trainable: forward with keep: false');
     const scored = batch.positions_P.length;
-    const outputs: Partial<Record<OutputName, Float32Array>> = {};
-    for (const name of options.wants) outputs[name] = new Float32Array(scored * this.#width(name));
+    const outputs: { -readonly [Name in OutputName]?: OutputArrays[Name] } = {};
+    for (const name of options.wants as readonly OutputName[]) {
+      const size = scored * this.#width(name, options.topK);
+      if (name === 'topTokens') outputs[name] = new Int32Array(size);
+      else outputs[name] = new Float32Array(size);
+    }
     const handle = native().trainerForward(
       this.#handle,
       batch.tokens_N,
@@ -118,9 +123,12 @@ export class NativeTrainer {
       outputs.logits,
       outputs.values ?? outputs.scores,
       batch.parents_S,
+      outputs.topTokens,
+      outputs.topLogProbs,
+      options.topK,
     );
     if (handle !== 0) this.#scoredOf.set(handle, scored);
-    return { handle, outputs: outputs as Record<Wanted, Float32Array> };
+    return { handle, outputs: outputs as Pick<OutputArrays, Wanted> };
   }
 
   /** Adds d(loss)/d(weights) into grads, given the gradients of outputs. Frees the handle. */
@@ -142,8 +150,9 @@ export class NativeTrainer {
   }
 
   /** Numbers of an output per position. */
-  #width(name: OutputName): number {
+  #width(name: OutputName, topK = 0): number {
     if (name === 'logits') return this.spec.vocab;
+    if (name === 'topTokens' || name === 'topLogProbs') return topK;
     return name === 'scores' && this.spec.head.kind === 'scores' ? this.spec.head.labels : 1;
   }
 

@@ -55,12 +55,8 @@ function checkSize(name: string, value: number, max: number): void {
 
 /** Throws InvalidInputError for options that no engine supports, or that this processor does not support. */
 export function checkOptions(options: EngineOptions, bf16: boolean): void {
-  const { compute, deterministic, threads } = options;
+  const { compute, threads } = options;
   check(compute === 'fp32' || compute === 'bf16', `compute must be fp32 or bf16, it is ${String(compute)}`);
-  check(
-    !(deterministic && compute === 'bf16'),
-    'deterministic: true needs compute fp32; bf16 has no fixed order of sums',
-  );
   check(compute === 'fp32' || bf16, 'compute bf16 needs a processor with AVX512_BF16; use fp32 on this one');
   check(Number.isInteger(threads) && threads >= 1 && threads <= 1024, `threads must be 1 … 1024, it is ${threads}`);
 }
@@ -105,6 +101,12 @@ export function checkForward(spec: DecoderSpec, batch: PackedBatch, options: For
   for (const name of options.wants) {
     check(given.includes(name), `a model with a head of ${spec.head.kind} gives ${given.join(', ')}, not ${name}`);
   }
+  const wantsTop = options.wants.some((name) => name === 'topTokens' || name === 'topLogProbs');
+  const { topK } = options;
+  check(
+    !wantsTop || (topK !== undefined && Number.isInteger(topK) && topK >= 1 && topK <= spec.vocab),
+    `topTokens and topLogProbs need topK, an integer from 1 to ${spec.vocab}, it is ${topK}`,
+  );
   check(!options.wants.includes('logProbs') || batch.targets_P !== undefined, 'logProbs need targets_P');
 }
 

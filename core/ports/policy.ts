@@ -54,21 +54,29 @@ export interface PackedBatch {
   readonly targets_P?: Int32Array;
 }
 
-/**
- * What a forward pass can give at each of the P positions.
- *
- * - logProbs [P]: of the target under softmax(logits / temperature)
- * - entropy [P]: of that distribution, in nats
- * - logits [P][vocab]: after the model's own soft cap, before the temperature; not differentiable
- * - values [P]: of a value head
- * - scores [P][labels]: of a score head; a sequence's score is the one at its last token
- */
-export type OutputName = 'logProbs' | 'entropy' | 'logits' | 'values' | 'scores';
-export type DifferentiableOutput = Exclude<OutputName, 'logits'>;
+/** What a forward pass can give at each of the P positions. */
+export interface OutputArrays {
+  /** [P]: of the target under softmax(logits / temperature). */
+  readonly logProbs: Float32Array;
+  /** [P]: of that distribution, in nats. */
+  readonly entropy: Float32Array;
+  /** [P][vocab]: after the model's own soft cap, before the temperature; not differentiable. */
+  readonly logits: Float32Array;
+  /** [P][topK]: the most likely tokens, the most likely first, of equals the one with the lower id. */
+  readonly topTokens: Int32Array;
+  /** [P][topK]: their log-probs, as above; not differentiable. */
+  readonly topLogProbs: Float32Array;
+  /** [P]: of a value head. */
+  readonly values: Float32Array;
+  /** [P][labels]: of a score head; a sequence's score is the one at its last token. */
+  readonly scores: Float32Array;
+}
+export type OutputName = keyof OutputArrays;
+export type DifferentiableOutput = 'logProbs' | 'entropy' | 'values' | 'scores';
 
 /** The outputs that a model with this head gives. */
 export const outputsOfHead: Readonly<Record<HeadKind, readonly OutputName[]>> = {
-  tokens: ['logProbs', 'entropy', 'logits'],
+  tokens: ['logProbs', 'entropy', 'logits', 'topTokens', 'topLogProbs'],
   values: ['values'],
   scores: ['scores'],
 };
@@ -78,13 +86,15 @@ export interface ForwardOptions<Wanted extends OutputName> {
   readonly temperature: number;
   /** Each must be one that the model's head gives. */
   readonly wants: readonly Wanted[];
+  /** From 1 to the vocabulary's size; `topTokens` and `topLogProbs` need it. */
+  readonly topK?: number;
   /** Keep activations for `backward`; false for scoring only (then `handle` is 0). */
   readonly keep: boolean;
 }
 
 export interface ForwardResult<Wanted extends OutputName> {
   readonly handle: number;
-  readonly outputs: Readonly<Record<Wanted, Float32Array>>;
+  readonly outputs: Pick<OutputArrays, Wanted>;
 }
 
 /** d(loss)/d(output), in the output's shape; an absent one is 0. */

@@ -202,11 +202,13 @@ void needHead(const Argument& output, const Trainer& t, HeadKind kind) {
   refuseRange(output, "missing for this model's head", "an array");
 }
 
-/** (…, logProbs, entropy, logits, rows from index `first` on), each of an array or undefined. */
-Outputs outputsOf(const Napi::CallbackInfo& info, size_t first, const Trainer& t, size_t scored) {
+/** (…, logProbs, entropy, logits, rows, parents, topTokens, topLogProbs, top): outputs are arrays or undefined. */
+Outputs outputsOf(const Napi::CallbackInfo& info, const Trainer& t, size_t scored) {
+  constexpr size_t first = 7;
   const Argument logProbs(info, first, "logProbs"), entropy(info, first + 1, "entropy"),
       logits(info, first + 2, "logits"), rows(info, first + 3, "rows");
-  for (const Argument* a : {&logProbs, &entropy, &logits}) needHead(*a, t, HeadKind::tokens);
+  const Argument topTokens(info, 12, "topTokens"), topLogProbs(info, 13, "topLogProbs");
+  for (const Argument* a : {&logProbs, &entropy, &logits, &topTokens, &topLogProbs}) needHead(*a, t, HeadKind::tokens);
   needHead(rows, t, HeadKind::rows);
   if (!logProbs.isMissing() && Argument(info, 4, "targets").isMissing())
     refuseType({info, 4, "targets"}, "an Int32Array where logProbs are wanted");
@@ -215,19 +217,24 @@ Outputs outputsOf(const Napi::CallbackInfo& info, size_t first, const Trainer& t
   to.entropy = optionalFloats(entropy, scored);
   to.logits = optionalFloats(logits, scored * size_t(t.model->vocab));
   to.rows = optionalFloats(rows, scored * size_t(t.model->head.linear.out));
+  if (topTokens.isMissing() && topLogProbs.isMissing()) return to;
+  to.top = integerOf({info, 14, "top"}, 1, t.model->vocab);
+  const size_t all = scored * size_t(to.top);
+  if (!topTokens.isMissing()) to.topTokens = ofLength(topTokens, integersOf(topTokens), all).data;
+  to.topLogProbs = optionalFloats(topLogProbs, all);
   return to;
 }
 
 /**
- * (handle, tokens, cuSeqlens, positions, targets, scale, keep, logProbs, entropy, logits, rows, parents) → handle of what was
- * kept. targets, the outputs and parents may be undefined.
+ * (handle, tokens, cuSeqlens, positions, targets, scale, keep, logProbs, entropy, logits, rows, parents, topTokens, topLogProbs,
+ * top) → handle of what was kept. targets, the outputs and parents may be undefined.
  */
 Napi::Value forward(const Napi::CallbackInfo& info) {
   const auto t = trainerAt(info);
   Batch batch = batchOf(info, t->model->vocab);
   const bool keep = booleanOf({info, 6, "keep"});
   if (keep) needTrainable({info, 0, "handle"}, *t);
-  const Outputs outputs = outputsOf(info, 7, *t, batch.scoredAt.size());
+  const Outputs outputs = outputsOf(info, *t, batch.scoredAt.size());
   const int64_t kept = t->forward(std::move(batch), static_cast<float>(finiteOf({info, 5, "scale"})), keep, outputs);
   return Napi::Number::New(info.Env(), static_cast<double>(kept));
 }

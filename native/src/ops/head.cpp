@@ -24,19 +24,36 @@ void forEachChunk(const Model& model, Arena& arena, const float* h, int64_t n, F
   }
 }
 
+/** Indices of the `count` largest of z[n], the largest first, of equals the lower index first. */
+void largest(const float* z, int64_t n, int64_t count, int32_t* found) {
+  int64_t have = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    if (have == count && !(z[j] > z[found[have - 1]])) continue;
+    int64_t at = have < count ? have++ : have - 1;
+    for (; at > 0 && z[j] > z[found[at - 1]]; --at) found[at] = found[at - 1];
+    found[at] = static_cast<int32_t>(j);
+  }
+}
+
 void tokensForward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
                    const Outputs& to, Scored* scored) {
-  const int64_t vocab = model.vocab;
+  const int64_t vocab = model.vocab, top = to.top;
+  Loan<int32_t> found(arena, to.needTop() ? teamSize() * top : 1);
   forEachChunk(model, arena, h, n, [&](int64_t first, int64_t count, float* logits) {
-    forEachRow(count, [&](int64_t i) {
+    shareOut(count, 1, [&](int64_t i, int worker) {
       const float* z = logits + i * vocab;
       if (to.logits != nullptr) std::memcpy(to.logits + (first + i) * vocab, z, vocab * sizeof(float));
+      int32_t* best = found + worker * top;
+      if (to.needTop()) largest(z, vocab, top, best);
+      if (to.topTokens != nullptr) std::copy_n(best, top, to.topTokens + (first + i) * top);
       if (!to.needSoftmax() && scored == nullptr) return;
       const SoftmaxSums sums = kernels().softmaxSums(z, vocab, scale);
       const float logSum = fixedLog(sums.sum), entropy = logSum - sums.weighted / sums.sum;
       if (scored != nullptr) scored[first + i] = {sums.max, logSum, entropy};
       if (to.entropy != nullptr) to.entropy[first + i] = entropy;
-      if (to.logProbs != nullptr) to.logProbs[first + i] = (z[targets[first + i]] * scale - sums.max) - logSum;
+      const auto logProb = [&](int32_t token) { return (z[token] * scale - sums.max) - logSum; };
+      if (to.logProbs != nullptr) to.logProbs[first + i] = logProb(targets[first + i]);
+      if (to.topLogProbs != nullptr) std::transform(best, best + top, to.topLogProbs + (first + i) * top, logProb);
     });
   });
 }

@@ -17,7 +17,12 @@ struct Outputs {
   float* entropy = nullptr;   // [P]
   float* logits = nullptr;    // [P][vocab], after the soft cap, before the temperature
   float* rows = nullptr;      // [P][rows of the head]
-  bool needSoftmax() const { return logProbs != nullptr || entropy != nullptr; }
+  // The `top` most likely tokens, the most likely first, of equals the one with the lower id.
+  int64_t top = 0;
+  int32_t* topTokens = nullptr;  // [P][top]
+  float* topLogProbs = nullptr;  // [P][top]
+  bool needSoftmax() const { return logProbs != nullptr || entropy != nullptr || topLogProbs != nullptr; }
+  bool needTop() const { return topTokens != nullptr || topLogProbs != nullptr; }
 };
 
 /** Gradients of the loss by output; null: 0. */
