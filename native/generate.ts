@@ -2,10 +2,9 @@
  * Generation on a trainer's own weights: continuous batching with paged keys and values, prompts prefilled once per
  * request, sampling with counter-based random bits. The work is native (src/generate*.cpp); here arguments are checked.
  */
-import { totalmem } from 'node:os';
 import { at } from '../core/at.ts';
+import { pagesOfSequence } from '../core/engine-memory.ts';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
-import type { DecoderSpec } from '../core/decoder-spec.ts';
 import { modelLimits } from '../core/model-limits.ts';
 import type { SamplerRoom } from '../core/ports/engines.ts';
 import type { DecodedTokens, GenerateRequest } from '../core/ports/sampler.ts';
@@ -43,14 +42,11 @@ const addon = native<GeneratorFunctions>;
 
 export interface GeneratorOptions extends SamplerRoom {
   /**
-   * Pages of 16 positions. Default: enough for every slot at full length, or as many as a quarter of the machine's
-   * memory holds. With fewer pages samples wait longer; their results are the same.
+   * Pages of 16 positions. Default: enough for every slot at full length. With fewer pages samples wait longer; their
+   * results are the same.
    */
   readonly kvPages?: number;
 }
-
-/** Positions of a sequence that share a page. */
-const PAGE_POSITIONS = 16;
 
 /**
  * A generator that reads the weights of a trainer created by `createTrainer`, in place. Call `reset` after they
@@ -60,21 +56,11 @@ const PAGE_POSITIONS = 16;
 export function createGenerator(trainer: NativeTrainer, options: GeneratorOptions): NativeGenerator {
   const maxSeqs = positive(options.maxSeqs, 'maxSeqs');
   const maxModelLen = positive(options.maxModelLen, 'maxModelLen', modelLimits.positions);
-  const kvPages = positive(options.kvPages ?? defaultPages(trainer.spec, maxSeqs, maxModelLen), 'kvPages');
+  const kvPages = positive(options.kvPages ?? maxSeqs * pagesOfSequence({ maxModelLen }), 'kvPages');
   return new NativeGenerator(
     addon().generatorOpen(trainerHandle(trainer), maxSeqs, maxModelLen, kvPages),
     trainer.spec.vocab,
   );
-}
-
-const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
-
-function defaultPages({ layers }: DecoderSpec, maxSeqs: number, maxModelLen: number): number {
-  // One page more than a full sequence, because a prompt's last page exists twice while its samples start.
-  const perSequence = Math.ceil(maxModelLen / PAGE_POSITIONS) + 1;
-  const pageBytes = sum(layers.map(({ mixer }) => mixer.kvHeads * 2 * PAGE_POSITIONS * mixer.headDim * 4));
-  const memory = Math.min(totalmem(), process.constrainedMemory() || Infinity);
-  return Math.max(perSequence, Math.min(maxSeqs * perSequence, Math.floor(memory / 4 / pageBytes)));
 }
 
 /** What a generator is doing. */

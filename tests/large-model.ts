@@ -93,7 +93,7 @@ function published(store: Store, shards: readonly ShardInfo[]): StateSource {
 /** Digest of the weights, and eight greedy tokens. */
 async function answerOf(engine: PolicyEngine): Promise<{ readonly digest: string; readonly tokens: number[] }> {
   const digest = await rootOf(engine, 'weights');
-  const sampler = await nativeEngines.sampler(engine, { maxSeqs: 1, maxModelLen: 32 });
+  const sampler = await nativeEngines.sampler(engine, { maxSeqs: 1, maxModelLen: 32 }, 0);
   await sampler.submit({
     prompt: Int32Array.of(11, 22, 33),
     samples: [{ key: 1, random: { seed: [0, 0], draw: 0, sample: 0, turn: 0 } }],

@@ -2,7 +2,7 @@
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { fewestCheckpoints } from '../../infra/retention/floor.ts';
-import { parameterCount } from './memory.ts';
+import { parameterCount } from '../../core/engine-memory.ts';
 
 export interface DiskUse {
   /** Of one checkpoint. */

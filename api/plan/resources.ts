@@ -1,11 +1,11 @@
 /** Memory and disk that a run needs, against what this machine has. */
 import { existsSync, readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PetrelError } from '../../core/errors.ts';
 import { showBytes } from '../../core/quantities.ts';
+import { machineBytes } from '../../infra/machine-memory.ts';
 import { freeBytes } from '../../infra/store/free-space.ts';
 import { storeUrl } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
@@ -58,9 +58,6 @@ export function resourceWarnings({ memory, disk }: Resources): PlanCheck[] {
   }
   return warnings;
 }
-
-/** What a container is limited to, where there is a limit. */
-const machineBytes = (): number => Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
 
 async function modelBytes(inputs: RecipeInputs): Promise<number> {
   const { folder, missingBytes = 0 } = await inputs.model();

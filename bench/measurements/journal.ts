@@ -37,7 +37,11 @@ async function open(settings: BenchSettings): Promise<Session> {
   const length = settings.quick ? 32 : responseTokens;
   const trainer = openModel(size, settings, false);
   const generation = new Generation(
-    nativeEngines.sampler(new NativePolicy(trainer), { maxSeqs: samples, maxModelLen: size.prompt + length }),
+    nativeEngines.sampler(
+      new NativePolicy(trainer),
+      { maxSeqs: samples, maxModelLen: size.prompt + length },
+      Number.POSITIVE_INFINITY,
+    ),
   );
   const journal = new Journal(nc, 'bench', { lost: () => {} });
   await journal.read('bench', 'bench'); // this declares the stream

@@ -29,8 +29,8 @@ const child: Record<string, (...args: never[]) => Promise<unknown>> = {
     policy = await nativeEngines.policy(spec, options);
     return { parameters: policy.parameters, elements: policy.elements, outputs: policy.outputs };
   },
-  async sample(room: SamplerRoom) {
-    sampler = await nativeEngines.sampler(opened(), room);
+  async sample(room: SamplerRoom, cacheBytes: number) {
+    sampler = await nativeEngines.sampler(opened(), room, cacheBytes);
   },
   async loadFolder(folder: string) {
     await opened().load({ type: 'folder', folder }, { tick });

@@ -49,7 +49,7 @@ describe('an engine that is killed in mid-call', () => {
 
   it('fails the jobs that sample from it, and each later one', async () => {
     const { engines, engine, child } = await start();
-    const generation = new Generation(engines.sampler(engine, { maxSeqs: 4, maxModelLen: 400 }));
+    const generation = new Generation(engines.sampler(engine, { maxSeqs: 4, maxModelLen: 400 }, 2 ** 30));
     const job = {
       runId: 'run-1',
       prompts: [Int32Array.of(1, 2), Int32Array.of(3)],

@@ -22,19 +22,22 @@ import type {
 } from '../../core/ports/policy.ts';
 import type { DecodedTokens, GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
 import { packageRoot } from '../../infra/home.ts';
+import { nativeEngines } from '../../workers/engine/native-engines.ts';
 import type { FromChild, Target, ToChild } from './child-engine-protocol.ts';
 
 /** `onStart` gets each child, so that a test can kill it. */
 export function childEngines(onStart: (child: ChildProcess) => void = () => {}): Engines {
   return {
+    modelBytes: nativeEngines.modelBytes,
+    cacheBytes: nativeEngines.cacheBytes,
     async policy(spec, options) {
       const link = new Link();
       onStart(link.process);
       return ChildPolicy.open(link, spec, options);
     },
-    async sampler(policy, room) {
+    async sampler(policy, room, cacheBytes) {
       if (!(policy instanceof ChildPolicy)) throw new Error('the model must live in a child process too');
-      return ChildSampler.open(policy.link, room);
+      return ChildSampler.open(policy.link, room, cacheBytes);
     },
   };
 }
@@ -202,8 +205,8 @@ class ChildSampler implements Sampler {
     this.exited = link.exited;
   }
 
-  static async open(link: Link, room: SamplerRoom): Promise<ChildSampler> {
-    await link.call('child', 'sample', [room]);
+  static async open(link: Link, room: SamplerRoom, cacheBytes: number): Promise<ChildSampler> {
+    await link.call('child', 'sample', [room, cacheBytes]);
     return new ChildSampler(link);
   }
 

@@ -26,6 +26,7 @@ import { modelFolder } from '../../infra/store/model-facts.ts';
 import type { ModelPart } from '../../infra/store/model-facts.ts';
 import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.ts';
 import { encodeRecord, readRecord } from '../../infra/store/records.ts';
+import { machineBytes } from '../../infra/machine-memory.ts';
 import { watchedStore } from '../../infra/store/watched.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { readShard } from '../../models/checkpoint.ts';
@@ -40,6 +41,7 @@ import { CheckpointWriter } from './checkpoint-writer.ts';
 import { Generation } from './generation.ts';
 import type { Completion, GenerationJob } from './generation.ts';
 import type { JournalPorts } from './journal-writer.ts';
+import { MemoryPlan } from './memory-plan.ts';
 import { nativeEngines } from './native-engines.ts';
 import { engineOptionsOf, resolveProfile } from './profile.ts';
 import type { EngineFacts } from './profile.ts';
@@ -81,6 +83,8 @@ export interface HostOptions {
    * written.
    */
   readonly ticks: Int32Array<SharedArrayBuffer>;
+  /** For all models of this process; default: the machine's. */
+  readonly memoryBytes?: number;
   /** Default: the native engine, in this process. */
   readonly engines?: Engines;
 }
@@ -115,6 +119,7 @@ export class EngineHost {
   /** A model that only generates: its weights are not those of the policy in this process. */
   readonly #rolloutModel = new SharedPlace<PolicyEngine>();
   readonly #writer: CheckpointWriter;
+  readonly #memory: MemoryPlan;
   readonly #watched = new WeakMap<Store, Store>();
   /** Checkpoints being written, by run, position and state: a fork has the state of its origin. */
   readonly #saving = new Map<string, Promise<string>>();
@@ -124,6 +129,7 @@ export class EngineHost {
     this.#engines = options.engines ?? nativeEngines;
     this.facts = engineInfo();
     this.#writer = new CheckpointWriter(options.ticks.buffer);
+    this.#memory = new MemoryPlan(options.memoryBytes ?? machineBytes());
   }
 
   /** Every piece that is streamed from or to it counts as progress. */
@@ -203,7 +209,7 @@ export class EngineHost {
     if (this.#reference?.key !== key) {
       const before = this.#reference?.engine;
       this.#reference = undefined;
-      await before?.close();
+      if (before !== undefined) await this.#close(before);
       this.#reference = { key, engine: await this.#loadModel(context, model, profile) };
     }
     return this.#reference.engine;
@@ -221,14 +227,14 @@ export class EngineHost {
     if (this.#leaving !== undefined) throw this.#leaving;
     const policy = this.#policy;
     if (policy?.state.tag?.weightsDigest === weights && policy.profile === kindOf(profile))
-      return this.#generationOf(policy.state.engine, room).run(job);
+      return this.#generationOf(policy.state.engine, profile, room).run(job);
     return this.#rolloutModel.use(
       `${weights} ${kindOf(profile)}`,
       (before) => this.#modelWith(context, model, profile, weights, before),
       async (engine) => {
         if (this.#leaving !== undefined) throw this.#leaving;
         context.throwIfCancelled(); // loading may have taken long
-        return this.#generationOf(engine, room).run(job);
+        return this.#generationOf(engine, profile, room).run(job);
       },
     );
   }
@@ -243,12 +249,17 @@ export class EngineHost {
    * The generation on these weights. Its sizes only grow. Two runs with different sizes may share the weights, and each
    * new generation drops the samples in flight; so they must not replace each other's generation in turn.
    */
-  #generationOf(engine: PolicyEngine, room: SamplerRoom): Generation {
+  #generationOf(engine: PolicyEngine, { compute }: NumericProfile, room: SamplerRoom): Generation {
     const known = this.#generations.get(engine);
     if (known !== undefined && fits(room, known.room)) return known.generation;
     const grown = known === undefined ? room : largerOf(room, known.room);
     const closed = known?.generation.close();
-    const generation = new Generation(Promise.resolve(closed).then(() => this.#engines.sampler(engine, grown)));
+    const sampler = async () => {
+      await closed;
+      const cache = this.#memory.cacheOf(engine, this.#engines.cacheBytes(engine.spec, { compute }, grown));
+      return this.#engines.sampler(engine, grown, cache);
+    };
+    const generation = new Generation(sampler());
     this.#generations.set(engine, { generation, room: grown });
     return generation;
   }
@@ -337,7 +348,7 @@ export class EngineHost {
     this.#reference = undefined;
     this.#writer.release();
     await this.#close(engine);
-    await reference?.close();
+    if (reference !== undefined) await this.#close(reference);
   }
 
   async #policyState(context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyState> {
@@ -353,13 +364,17 @@ export class EngineHost {
 
   async #open(spec: DecoderSpec, profile: NumericProfile, trainable: boolean): Promise<PolicyEngine> {
     const options = engineOptionsOf(profile, this.facts, this.options.threads);
-    const engine = await this.#engines.policy(spec, { ...options, trainable });
+    const whole = { ...options, trainable };
+    const engine = await this.#memory.open(this.#engines.modelBytes(spec, whole), () =>
+      this.#engines.policy(spec, whole),
+    );
     void engine.exited.then(() => this.#forget(engine));
     return engine;
   }
 
   /** An engine that has ended by itself: the next job that needs its model loads it again. */
   #forget(engine: PolicyEngine): void {
+    this.#memory.release(engine);
     this.#generations.delete(engine);
     this.#rolloutModel.forget(engine);
     if (this.#reference?.engine === engine) this.#reference = undefined;
@@ -397,7 +412,7 @@ export class EngineHost {
         throw new InvalidInputError(`weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
       return engine;
     } catch (error) {
-      await engine.close();
+      await this.#close(engine);
       if (saysNothingOfData(error)) throw error; // the store did not answer; the weights may be intact
       if (context.at.iteration === 0) throw damage('DamagedModel', `models/${model}`, errorToJson(error).message);
       throw new RetryableError('WeightsDamaged', `WeightsDamaged: ${errorToJson(error).message}`);
@@ -434,6 +449,7 @@ export class EngineHost {
     this.#generations.delete(engine);
     await generation?.close();
     await engine.close();
+    this.#memory.release(engine);
   }
 
   async #recoverPorts(context: JobContext, model: Digest, { deterministic }: NumericProfile): Promise<RecoverPorts> {

@@ -42,7 +42,9 @@ async function attempt(
   upTo = Number.POSITIVE_INFINITY,
   more: { arithmetic?: string; flush?: boolean; tickMs?: number } = {},
 ): Promise<Attempt> {
-  const generation = new Generation(nativeEngines.sampler(policy, { maxSeqs: samples, maxModelLen: 80 }));
+  const generation = new Generation(
+    nativeEngines.sampler(policy, { maxSeqs: samples, maxModelLen: 80 }, Number.POSITIVE_INFINITY),
+  );
   const said: string[] = [];
   const counts: Record<string, number> = {};
   const written: string[] = [];

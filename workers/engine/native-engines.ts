@@ -1,5 +1,6 @@
 /** The native engine behind the ports of core/ports/. Each call is done when its promise is returned. */
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
+import { cacheBytes, modelMemory, pageBytes, pagesOfSequence } from '../../core/engine-memory.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Engines, SamplerRoom } from '../../core/ports/engines.ts';
 import { outputsOfHead } from '../../core/ports/policy.ts';
@@ -23,12 +24,20 @@ import { createGenerator, createTrainer } from '../../native/index.ts';
 import type { NativeGenerator, NativeTrainer } from '../../native/index.ts';
 
 export const nativeEngines: Engines = {
+  modelBytes: (spec, options) => Object.values(modelMemory(spec, options)).reduce((sum, bytes) => sum + bytes, 0),
+  cacheBytes: (spec, { compute }, room) => cacheBytes(spec, compute, room),
   policy: async (spec, options) => new NativePolicy(createTrainer(spec, options)),
-  sampler: async (policy, room) => new NativeSampler(generatorOf(policy, room)),
+  sampler: async (policy, room, bytes) => new NativeSampler(generatorOf(policy, room, bytes)),
 };
 
-function generatorOf(policy: PolicyEngine, room: SamplerRoom): NativeGenerator {
-  if (policy instanceof NativePolicy) return createGenerator(policy.trainer, room);
+function generatorOf(policy: PolicyEngine, room: SamplerRoom, bytes: number): NativeGenerator {
+  if (policy instanceof NativePolicy) {
+    const { spec, options } = policy.trainer;
+    const pages = Math.floor(
+      Math.min(bytes, cacheBytes(spec, options.compute, room)) / pageBytes(spec, options.compute),
+    );
+    return createGenerator(policy.trainer, { ...room, kvPages: Math.max(pages, pagesOfSequence(room)) });
+  }
   throw new InvalidInputError('the native sampler reads the weights of a native model, got one of another engine');
 }
 
