@@ -10,7 +10,7 @@ import { withShare } from './share.ts';
 import { renderTable } from './table.ts';
 
 async function main(words: readonly string[]): Promise<void> {
-  const { json, only, python, settings, write } = readOptions(words, process.env);
+  const { json, only, peer, settings, write } = readOptions(words, process.env);
   const results: RowResult[] = [];
   const machine = describeMachine(settings, process.env);
   if (!json) console.error(`${machine}${settings.quick ? '; tiny shapes, no measurement' : ''}`);
@@ -28,8 +28,9 @@ async function main(words: readonly string[]): Promise<void> {
 
   /** A failed measurement does not stop the others; the exit code reports it. */
   async function measureRows(measurement: Measurement): Promise<RowResult[]> {
-    return measure(measurement, settings, python).catch((error: unknown) => {
-      console.error(`${measurement.name}: ${errorToJson(error).message}`);
+    return measure(measurement, settings, peer).catch((error: unknown) => {
+      const { message, hint } = errorToJson(error);
+      console.error(`${measurement.name}: ${message}${hint === undefined ? '' : `\n  hint: ${hint}`}`);
       process.exitCode = 1;
       return [];
     });

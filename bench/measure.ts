@@ -4,18 +4,19 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { builtFile, packageRoot } from '../infra/home.ts';
 import { median } from './clock.ts';
 import { startLineProcess } from './line-process.ts';
-import type { BenchSettings, Measurement, RowResult, Values } from './measurement.ts';
+import type { BenchSettings, Measurement, PeerWork, RowResult, Values } from './measurement.ts';
+import type { Peer } from './options.ts';
 
 /** Threads of both sides may spin for a while after their work. */
 const pauseMs = 300;
 
-/** `python`: the interpreter that runs the peer, if the peer is measured. */
 export async function measure(
   measurement: Measurement,
   settings: BenchSettings,
-  python: string | undefined,
+  wanted: Peer | undefined,
 ): Promise<RowResult[]> {
-  const work = python === undefined ? undefined : measurement.peer?.(settings);
+  const isPeer = wanted !== undefined && wanted.name === (measurement.peerName ?? 'torch');
+  const work = isPeer ? measurement.peer?.(settings) : undefined;
   const ours = await startLineProcess(process.execPath, [
     '--enable-source-maps',
     builtFile('bench/child.js'),
@@ -23,30 +24,41 @@ export async function measure(
     JSON.stringify(settings),
   ]);
   const peer =
-    work === undefined || python === undefined
+    work === undefined || wanted === undefined
       ? undefined
-      : await startPeer(python, { ...settings, ...work }).catch((error: unknown) =>
+      : await startPeer(wanted, { ...settings, ...work }).catch((error: unknown) =>
           ours.close().then(() => Promise.reject(error)),
         );
   const turns = settings.quick ? 1 : measurement.turns;
   const values: Values[] = [];
-  const peerValues: number[] = [];
+  const peerTurns: Values[] = [];
   try {
     for (let turn = 0; turn < turns; turn++) {
       values.push((await ours.ask()) as Values);
       if (peer === undefined) continue;
       await delay(pauseMs);
-      peerValues.push(Number((await peer.ask())['value']));
+      peerTurns.push(peerValues(measurement, work?.values, await peer.ask()));
       await delay(pauseMs);
     }
   } finally {
     await Promise.all([ours.close(), peer?.close()]);
   }
-  return resultRows(measurement, values, peer && { name: String(peer.greeting['about']), value: median(peerValues) });
+  return resultRows(measurement, values, peer && { name: String(peer.greeting['about']), turns: peerTurns });
 }
 
-function startPeer(python: string, work: object) {
-  return startLineProcess(python, [join(packageRoot(), 'bench/peer/torch_peer.py'), JSON.stringify(work)], {
+/** The answer `{"value"}`, or `{"values"}` by names that `places` gives to rows. */
+function peerValues(
+  { rows }: Measurement,
+  places: PeerWork['values'],
+  answer: Readonly<Record<string, unknown>>,
+): Values {
+  const values = answer['values'] as Values | undefined;
+  const valueOf = (row: string) => (places === undefined ? answer['value'] : values?.[places[row] ?? '']);
+  return Object.fromEntries(rows.map(({ name }) => [name, Number(valueOf(name))]));
+}
+
+function startPeer({ name, python }: Peer, work: object) {
+  return startLineProcess(python, [join(packageRoot(), `bench/peer/${name}_peer.py`), JSON.stringify(work)], {
     ...process.env,
     HF_HUB_OFFLINE: '1',
   });
@@ -55,13 +67,14 @@ function startPeer(python: string, work: object) {
 function resultRows(
   measurement: Measurement,
   values: readonly Values[],
-  peer: { readonly name: string; readonly value: number } | undefined,
+  peer: { readonly name: string; readonly turns: readonly Values[] } | undefined,
 ): RowResult[] {
-  const valueOf = (name: string) => median(values.map((turn) => turn[name] ?? Number.NaN));
+  const medianOf = (turns: readonly Values[], name: string) => median(turns.map((turn) => turn[name] ?? Number.NaN));
   return measurement.rows.map(({ name, unit }) => {
-    const value = valueOf(name);
+    const value = medianOf(values, name);
     const beside = measurement.compare?.[name];
-    const other = beside === undefined ? peer : { name: beside, value: valueOf(beside) };
+    const ofPeer = peer && { name: peer.name, value: medianOf(peer.turns, name) };
+    const other = beside === undefined ? ofPeer : { name: beside, value: medianOf(values, beside) };
     const compared = other && {
       peer: other.name,
       peerValue: rounded(other.value),

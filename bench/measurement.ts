@@ -34,11 +34,18 @@ export interface Session {
   close(): Promise<void>;
 }
 
+export const peerNames = ['torch', 'trl'] as const;
+export type PeerName = (typeof peerNames)[number];
+
 /**
- * What the peer does for the same row, as one object in the form that torch_peer.py reads. It contains the shapes, so
- * both sides use the same ones.
+ * What the peer does for the same row, as one object in the form that its program in peer/ reads. It contains the shapes,
+ * so both sides use the same ones.
  */
-export type PeerWork = Readonly<Record<string, unknown>>;
+export interface PeerWork {
+  readonly [setting: string]: unknown;
+  /** By row: which of the answer's values it is. Absent: all rows have the answer's one value. */
+  readonly values?: Readonly<Record<string, string>>;
+}
 
 export interface Measurement {
   readonly name: string;
@@ -46,7 +53,9 @@ export interface Measurement {
   /** Number of measured turns; the figure is their median. */
   readonly turns: number;
   open(settings: BenchSettings): Promise<Session>;
-  /** Absent when torch has nothing to compare with. */
+  /** Absent: torch. */
+  readonly peerName?: PeerName;
+  /** Absent when the peer has nothing to compare with. */
   peer?(settings: BenchSettings): PeerWork;
   /** Pairs of rows that were timed together: the first is compared with the second, with or without a peer. */
   readonly compare?: Readonly<Record<string, string>>;

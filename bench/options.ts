@@ -3,21 +3,28 @@ import { parseArgs } from 'node:util';
 import { InvalidInputError } from '../core/errors.ts';
 import { engineInfo } from '../native/index.ts';
 import { lowerBothSides } from './lowering.ts';
-import type { BenchSettings, Measurement } from './measurement.ts';
+import { peerNames } from './measurement.ts';
+import type { BenchSettings, Measurement, PeerName } from './measurement.ts';
 
-export const usage = `usage: npm run bench -- [--json] [--only a,b.*] [--peer torch] [--precision fp32|bf16] [--threads N] [--class C]
+export const usage = `usage: npm run bench -- [--json] [--only a,b.*] [--peer torch|trl] [--precision fp32|bf16] [--threads N] [--class C]
                             [--quick] [--write FILE]
   --only    rows by name, by a pattern with *, or by the beginning of a name (train, decode.S)
-  --peer    run torch on the same work in turn with petrel; PETREL_PYTHON is its Python
+  --peer    run torch or, for the row lesson, trl on the same work in turn with petrel; PETREL_PYTHON is its Python
   --class   avx2, avx512 or avx512_bf16: lower both sides to this class of processor
   --quick   tiny shapes: shows that it works, measures nothing
   --write   put the table between the markers of a document, such as docs/benchmarks.md`;
 
+export interface Peer {
+  readonly name: PeerName;
+  /** Its interpreter. */
+  readonly python: string;
+}
+
 export interface BenchOptions {
   readonly json: boolean;
   readonly only: readonly string[];
-  /** Interpreter of the peer; absent when there is no peer. */
-  readonly python: string | undefined;
+  /** Absent: petrel alone. */
+  readonly peer: Peer | undefined;
   readonly write: string | undefined;
   readonly settings: BenchSettings;
 }
@@ -25,10 +32,7 @@ export interface BenchOptions {
 /** With `--class`, sets variables in `env`, before the engine is loaded. Throws InvalidInputError for invalid options. */
 export function readOptions(words: readonly string[], env: NodeJS.ProcessEnv): BenchOptions {
   const values = parse(words);
-  if (values.peer !== undefined && values.peer !== 'torch') throw bad(`--peer ${values.peer}: the only peer is torch`);
-  const python = env['PETREL_PYTHON'];
-  if (values.peer !== undefined && !python)
-    throw bad('--peer torch needs PETREL_PYTHON: a Python that has torch and transformers');
+  const peer = peerOf(values.peer, env);
   if (values.class !== undefined) lowerBothSides(values.class, env);
   const { bf16, threads } = engineInfo();
   const precision = values.precision ?? (bf16 ? 'bf16' : 'fp32');
@@ -39,10 +43,20 @@ export function readOptions(words: readonly string[], env: NodeJS.ProcessEnv): B
   return {
     json: values.json,
     only: (values.only ?? []).flatMap((list) => list.split(',')).filter((name) => name !== ''),
-    python: values.peer === undefined ? undefined : python,
+    peer,
     write: values.write,
     settings: { precision, threads: team, quick: values.quick },
   };
+}
+
+function peerOf(wanted: string | undefined, env: NodeJS.ProcessEnv): Peer | undefined {
+  if (wanted === undefined) return undefined;
+  const name = peerNames.find((one) => one === wanted);
+  if (name === undefined) throw bad(`--peer ${wanted}: expected ${peerNames.join(' or ')}`);
+  const python = env['PETREL_PYTHON'];
+  const needs = name === 'torch' ? 'torch and transformers' : 'torch, transformers, trl and datasets';
+  if (!python) throw bad(`--peer ${name} needs PETREL_PYTHON: a Python that has ${needs}`);
+  return { name, python };
 }
 
 function parse(words: readonly string[]) {

@@ -6,6 +6,7 @@ import { decodeThroughput } from './measurements/decode.ts';
 import { faultCost, faultNames } from './measurements/faults.ts';
 import { groupsThroughput } from './measurements/groups.ts';
 import { journalCost } from './measurements/journal.ts';
+import { lesson } from './measurements/lesson.ts';
 import { trainMemory } from './measurements/memory.ts';
 import { peakOfSize, peakRate, peakRead } from './measurements/peak.ts';
 import { prefillThroughput } from './measurements/prefill.ts';
@@ -36,6 +37,7 @@ export const MEASUREMENTS: readonly Measurement[] = [
   checkpointCost('M'),
   journalCost,
   arithmeticRun,
+  lesson,
   ...faultNames.map(faultCost),
   folderStore,
   requestsOfLooks,

@@ -11,7 +11,7 @@ import { iterationTimes, stages } from '../run/iterations.ts';
 import type { IterationTimes } from '../run/iterations.ts';
 import { controlLoopDelay, workerLoopDelay } from '../run/loop-delays.ts';
 import { privateHome } from '../run/private-home.ts';
-import { runArithmetic } from '../run/start.ts';
+import { runExample } from '../run/start.ts';
 
 /** Iterations at the start that do not count, because engines are created and caches filled. */
 const warmUp = 3;
@@ -41,7 +41,7 @@ async function open({ quick, threads }: BenchSettings): Promise<Session> {
         home,
         workers: [{ name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'], threads }],
       });
-      const times = await iterationTimes(await runArithmetic(home, iterations), warmUp);
+      const times = await iterationTimes(await runExample(home, '01-arithmetic-grpo', iterations), warmUp);
       const bare = await bareLoopMs(stack, join(home, 'bare'), iterations);
       const worker = await workerLoopDelay(stack);
       return {

@@ -1,4 +1,4 @@
-/** Starts a short run of the quickstart's recipe by the command line, as a user would do it. */
+/** Starts a short run of an example by the command line, as a user would do it. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -21,8 +21,8 @@ const over: ReadonlySet<RunState | undefined> = new Set(['completed', 'failed', 
 const plain = ['data.val_files=null', 'trainer.test_freq=-1', 'trainer.save_freq=-1'];
 
 /** Resolves when the run has completed; the stack of `home` stays up. Throws when it ends in any other way. */
-export async function runArithmetic(home: string, iterations: number): Promise<RunLog> {
-  const recipe = join(packageRoot(), 'examples/01-arithmetic-grpo/recipe.yaml');
+export async function runExample(home: string, example: string, iterations: number): Promise<RunLog> {
+  const recipe = join(packageRoot(), 'examples', example, 'recipe.yaml');
   const words = [
     'run',
     recipe,

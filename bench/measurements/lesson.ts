@@ -1,0 +1,69 @@
+/**
+ * The lesson of examples/02, SmolLM2-135M on additions, on a private stack: seconds of a whole iteration, and the peak
+ * memory of all processes. The peer is TRL's GRPOTrainer.
+ */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { InvalidInputError } from '../../core/errors.ts';
+import { packageRoot } from '../../infra/home.ts';
+import { ensureStack, stopStack } from '../../infra/stack/index.ts';
+import { median } from '../clock.ts';
+import type { BenchSettings, Measurement, Session, Values } from '../measurement.ts';
+import { iterationTimes } from '../run/iterations.ts';
+import { PeakPss } from '../run/peak-pss.ts';
+import { privateHome } from '../run/private-home.ts';
+import { runExample } from '../run/start.ts';
+
+const example = join(packageRoot(), 'examples/02-smollm2-addition');
+/** Created by the example's make-model.py. */
+const model = join(example, 'model');
+
+/** What recipe.yaml says. */
+const [prompts, samples, newTokens, lr] = [16, 8, 12, 1e-5];
+/** Sequences in a micro-batch of petrel: those that fit into 2,048 tokens with their prompts flat. */
+const microBatch = 32;
+
+/** Engines are created in the first one. */
+const warmUp = 1;
+const iterations = (quick: boolean) => warmUp + (quick ? 1 : 5);
+
+export const lesson: Measurement = {
+  name: 'lesson',
+  rows: [
+    { name: 'lesson.iteration', unit: 's' },
+    { name: 'lesson.memory', unit: 'bytes' },
+  ],
+  turns: 1,
+  open,
+  peerName: 'trl',
+  peer: ({ quick }) => ({
+    ...{ model, rows: join(example, 'train.jsonl'), prompts, samples, new_tokens: newTokens, lr },
+    ...{ micro_batch: microBatch, tried: 2, iterations: iterations(quick) },
+    values: { 'lesson.iteration': 'seconds', 'lesson.memory': 'bytes' },
+  }),
+};
+
+async function open({ quick, threads }: BenchSettings): Promise<Session> {
+  if (!existsSync(model)) {
+    const hint = `python3 ${join(example, 'make-model.py')}`;
+    throw new InvalidInputError(`lesson: ${model} is missing`, { where: model, hint });
+  }
+  const { home, remove } = privateHome();
+  return {
+    about: `${iterations(quick)} iterations of examples/02-smollm2-addition`,
+    async turn(): Promise<Values> {
+      const workers = [{ name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'] as const, threads }];
+      await ensureStack({ home, workers: workers.map((pool) => ({ ...pool, roles: [...pool.roles] })) });
+      const peak = new PeakPss(home);
+      try {
+        const log = await runExample(home, '02-smollm2-addition', iterations(quick));
+        const times = await iterationTimes(log, warmUp);
+        return { 'lesson.iteration': median(times.map(({ wallMs }) => wallMs)) / 1000, 'lesson.memory': peak.end() };
+      } finally {
+        peak.end();
+        await stopStack(home); // the peer gets the whole machine
+      }
+    },
+    close: remove,
+  };
+}
