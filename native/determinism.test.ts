@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 
+import type { ComputeType } from '../core/ports/policy.ts';
 import { engineInfo } from './index.ts';
 import { batchOf, decoder, randomOf, sampleOf, trainerOf } from './testing/decoders.ts';
 
@@ -18,13 +19,19 @@ const wide = decoder({
 });
 const scoring = { temperature: 0.9, wants: ['logProbs', 'entropy'], keep: false } as const;
 
-describe('deterministic log-probs', () => {
+/** What this processor computes in. In bf16 its class of processors has bits of its own. */
+const computes: readonly ComputeType[] = engineInfo().bf16 ? ['fp32', 'bf16'] : ['fp32'];
+
+describe.each(computes)('deterministic log-probs in %s', (compute) => {
   for (const seed of [1, 2, 3]) {
     test(`of a sequence are the same bits alone, among 7 and among 64, with 1 and 2 threads, seed ${seed}`, () => {
       const random = randomOf(seed);
       const lengths = Array.from({ length: 64 }, () => 1 + Math.floor(random() * 70));
       const batch = batchOf(wide, lengths, seed);
-      const [one, two] = [trainerOf(wide, seed, { threads: 1 }), trainerOf(wide, seed, { threads: 2 })];
+      const [one, two] = [
+        trainerOf(wide, seed, { compute, threads: 1 }),
+        trainerOf(wide, seed, { compute, threads: 2 }),
+      ];
       const all = one.forward(batch, scoring);
       expect(two.forward(batch, scoring)).toEqual(all);
       for (const s of [0, 5, 63]) {
@@ -47,7 +54,7 @@ describe('deterministic log-probs', () => {
   }
 
   test('of a prefix do not depend on what follows', () => {
-    const trainer = trainerOf(wide, 4);
+    const trainer = trainerOf(wide, 4, { compute });
     const batch = batchOf(wide, [50], 4);
     const whole = trainer.forward(batch, scoring).outputs.logProbs;
     for (const length of [1, 15, 16, 17, 33]) {
@@ -64,8 +71,8 @@ describe('deterministic log-probs', () => {
 });
 
 /** Weights after three optimiser steps, as one digest. */
-function trained(threads: number): string {
-  const trainer = trainerOf(wide, 9, { threads });
+function trained(threads: number, compute: ComputeType = 'fp32'): string {
+  const trainer = trainerOf(wide, 9, { compute, threads });
   const batch = batchOf(wide, [40, 3, 90, 17, 64], 9);
   for (let step = 0; step < 3; step++) {
     const {
@@ -80,9 +87,9 @@ function trained(threads: number): string {
   return digest;
 }
 
-test('deterministic training gives the same bits with 1, 2 and 3 threads', () => {
-  expect(trained(2)).toBe(trained(1));
-  expect(trained(3)).toBe(trained(1));
+test.each(computes)('deterministic training in %s gives the same bits with 1, 2 and 3 threads', (compute) => {
+  expect(trained(2, compute)).toBe(trained(1, compute));
+  expect(trained(3, compute)).toBe(trained(1, compute));
 });
 
 /** A lower path needs its own process: the choice is made once in each. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { ComputeType } from '../core/ports/policy.ts';
 import type { GenerateRequest } from '../core/ports/sampler.ts';
 import type { NativeGenerator } from './generate.ts';
 import type { NativeTrainer } from './trainer.ts';
@@ -26,11 +27,11 @@ const SEEDS = [1, 2, 3, 4, 5, 6];
 const WIDE = { maxSeqs: 64, maxModelLen: 200 };
 
 /** A model of the seed's shape, and requests for it. */
-function scene(seed: number, count = 12) {
+function scene(seed: number, count = 12, options = DETERMINISTIC) {
   const random = randomNumbers(seed);
   const shape = randomShape(random);
   const config = decoder(shape);
-  const trainer = randomModel(config, seed);
+  const trainer = randomModel(config, seed, options);
   const requests = Array.from({ length: count }, (_, i) =>
     request(randomPrompt(random, config.vocab, 70), 100 * i + 1, randomInteger(random, 1, 6), {
       maxNewTokens: randomInteger(random, 1, 40),
@@ -75,25 +76,33 @@ function withGenerator<T>(
   }
 }
 
-describe('in deterministic mode', () => {
-  test.each(SEEDS)('log-probs are bitwise those of the trainer and of batches of 1, 7 and 64 (seed %i)', (seed) => {
-    const { trainer, requests } = scene(seed);
-    const [wide, seven, one] = [64, 7, 1].map((maxSeqs) =>
-      withGenerator(trainer, { ...WIDE, maxSeqs }, (engine) => generate(engine, requests)),
-    );
-    expect(seven).toEqual(wide);
-    expect(one).toEqual(wide);
-    for (const requestOf of requests) {
-      for (const { key } of requestOf.samples) {
-        const response = wide?.get(key) as Response;
-        expect(response.logProbs).toEqual(scored(trainer, requestOf, response.tokens));
-        expect(response.samplingLogProbs).toEqual(response.logProbs);
+/** In bf16 the trainer attends in fp32 and the generator in bf16. */
+const computes: readonly ComputeType[] = engineInfo().bf16 ? ['fp32', 'bf16'] : ['fp32'];
+
+describe.each(computes)('in deterministic mode in %s', (compute) => {
+  const options = { ...DETERMINISTIC, compute };
+
+  test.each(SEEDS)(
+    'log-probs are bitwise those of batches of 1, 7 and 64, and in fp32 of the trainer (seed %i)',
+    (seed) => {
+      const { trainer, requests } = scene(seed, 12, options);
+      const [wide, seven, one] = [64, 7, 1].map((maxSeqs) =>
+        withGenerator(trainer, { ...WIDE, maxSeqs }, (engine) => generate(engine, requests)),
+      );
+      expect(seven).toEqual(wide);
+      expect(one).toEqual(wide);
+      for (const requestOf of requests) {
+        for (const { key } of requestOf.samples) {
+          const response = wide?.get(key) as Response;
+          if (compute === 'fp32') expect(response.logProbs).toEqual(scored(trainer, requestOf, response.tokens));
+          expect(response.samplingLogProbs).toEqual(response.logProbs);
+        }
       }
-    }
-  });
+    },
+  );
 
   test.each(SEEDS)('a sample that resumes after any number of its tokens continues identically (seed %i)', (seed) => {
-    const { trainer, requests } = scene(seed, 2);
+    const { trainer, requests } = scene(seed, 2, options);
     withGenerator(trainer, WIDE, (engine) => {
       for (const requestOf of requests) {
         const whole = generate(engine, [requestOf]);
@@ -114,16 +123,16 @@ describe('in deterministic mode', () => {
   });
 
   test.each(SEEDS)('neither threads nor a prompt of its own change a sample (seed %i)', (seed) => {
-    const { config, trainer, requests } = scene(seed, 4);
+    const { config, trainer, requests } = scene(seed, 4, options);
     const shared = withGenerator(trainer, WIDE, (engine) => generate(engine, requests));
-    const single = randomModel(config, seed, { ...DETERMINISTIC, threads: 1 });
+    const single = randomModel(config, seed, { ...options, threads: 1 });
     expect(withGenerator(single, WIDE, (engine) => generate(engine, requests))).toEqual(shared);
     const alone = requests.flatMap((requestOf) => requestOf.samples.map(({ key }) => only(requestOf, key)));
     expect(withGenerator(trainer, WIDE, (engine) => generate(engine, alone))).toEqual(shared);
   });
 
   test.each(SEEDS)('samples do not notice that their neighbours are aborted (seed %i)', (seed) => {
-    const { random, trainer, requests } = scene(seed);
+    const { random, trainer, requests } = scene(seed, 12, options);
     const undisturbed = withGenerator(trainer, WIDE, (engine) => generate(engine, requests));
     const keys = requests.flatMap(({ samples }) => samples.map(({ key }) => key));
     const victims = new Set(keys.filter(() => random() < 0.4));

@@ -31,7 +31,8 @@ import { engineTicks } from '../native/ticks.ts';
 import { drain, goodbyeMs, InFlightJob, within } from './drain.ts';
 import { EngineClient } from './engine/client.ts';
 import type { EngineAnswer } from './engine/client.ts';
-import { anyProfile, computesOf, deterministicProfile } from './engine/profile.ts';
+import { anyProfile } from '../core/records/profile-ids.ts';
+import { computesOf, profilesOf } from './engine/profile.ts';
 import { Fitness } from './fitness.ts';
 import type { Need } from './fitness.ts';
 import { TrainerLease } from './lease.ts';
@@ -259,7 +260,7 @@ export class Worker {
    * arithmetic.
    */
   #profiles(role: Role): readonly string[] {
-    return role === 'reward' || this.#engine === undefined ? [anyProfile] : [anyProfile, deterministicProfile];
+    return role === 'reward' || this.#engine === undefined ? [anyProfile] : profilesOf(this.#engine.facts);
   }
 
   async #handle(role: Role, message: JobMessage, progress: JobProgress, alone: boolean): Promise<void> {

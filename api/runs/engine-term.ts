@@ -6,6 +6,7 @@
 import { damage } from '../../core/damage.ts';
 import { keys } from '../../core/records/keys.ts';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
+import { anyProfile, computeOfProfile } from '../../core/records/profile-ids.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
 import type { Presence } from '../../core/wire/messages.ts';
 import { adoptableUntil } from '../../infra/store/earlier-batches.ts';
@@ -23,12 +24,13 @@ export const engineReason = 'engine';
  */
 export function otherArithmetic(profile: NumericProfile, trainers: readonly Presence[]): NumericProfile | undefined {
   if (!profile.deterministic) return inFp32(profile, trainers);
-  const trainer = trainers.find(({ profiles }) => profiles.some(isDeterministic));
-  const id = trainer?.profiles.find(isDeterministic);
   const wanted = offeredProfile(profile.id);
-  if (trainer === undefined || id === undefined) return undefined;
   if (trainers.some(({ profiles }) => profiles.includes(wanted))) return undefined;
-  return { ...profile, id, isa: trainer.isa, engine: trainer.engine ?? 'unknown' };
+  const offers = trainers.flatMap((trainer) => trainer.profiles.filter(isDeterministic).map((id) => ({ trainer, id })));
+  const offer = offers.find(({ id }) => computeOfProfile(id) === profile.compute) ?? offers[0];
+  if (offer === undefined) return undefined;
+  const { trainer, id } = offer;
+  return { ...profile, id, compute: computeOfProfile(id), isa: trainer.isa, engine: trainer.engine ?? 'unknown' };
 }
 
 /** A run in bf16 that moved to processors without it. */
@@ -39,7 +41,7 @@ function inFp32(profile: NumericProfile, trainers: readonly Presence[]): Numeric
   return { ...profile, compute: 'fp32', isa: trainer.isa, engine: trainer.engine ?? 'unknown' };
 }
 
-const isDeterministic = (id: string): boolean => id !== 'any';
+const isDeterministic = (id: string): boolean => id !== anyProfile;
 
 /**
  * Reads checkpoints, newest first, until one is complete. `position`: the last iteration that remains valid; without it

@@ -74,16 +74,15 @@ describe('runIssues', () => {
     ]);
   });
 
-  it('refuses a deterministic run in bf16 or with a scorer that is not declared deterministic', () => {
-    const bf16 = recipe({
-      deterministic: true,
-      model: { compute_dtype: 'bf16' },
-      reward: { custom_reward_function: { path: 's.ts' } },
-    });
-    expect(runIssues(bf16).map(({ path }) => path)).toEqual([
-      'model.compute_dtype',
-      'reward.custom_reward_function.deterministic',
-    ]);
+  it('refuses a deterministic run with a scorer that is not declared deterministic, in any compute type', () => {
+    for (const compute of ['auto', 'fp32', 'bf16']) {
+      const made = recipe({
+        deterministic: true,
+        model: { compute_dtype: compute },
+        reward: { custom_reward_function: { path: 's.ts' } },
+      });
+      expect(runIssues(made).map(({ path }) => path)).toEqual(['reward.custom_reward_function.deterministic']);
+    }
   });
 });
 

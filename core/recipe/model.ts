@@ -19,7 +19,7 @@ export const modelSection = section('The base model: its weights, tokenizer and 
     change: 'fixed',
   }),
   compute_dtype: key(z.enum(['auto', 'fp32', 'bf16']), 'auto', {
-    doc: 'Arithmetic of the engine; auto: bf16 where every worker has it when the run opens, else fp32. Deterministic runs: fp32.',
+    doc: 'Arithmetic of the engine; auto: bf16 where every worker has it when the run opens, else fp32. auto in deterministic runs: fp32.',
     change: 'fixed',
     verl: 'actor.fsdp_config.dtype',
   }),

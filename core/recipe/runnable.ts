@@ -16,13 +16,7 @@ export function assertRunnable(recipe: Recipe): void {
 }
 
 function contradictions(recipe: Recipe): RecipeIssue[] {
-  return [...computeIssues(recipe), ...scorerIssues(recipe), ...poolIssues(recipe), ...samplingIssues(recipe)];
-}
-
-function computeIssues(recipe: Recipe): RecipeIssue[] {
-  if (recipe.deterministic === false || recipe.model.compute_dtype !== 'bf16') return [];
-  const message = 'a deterministic run needs fp32 arithmetic';
-  return [{ path: 'model.compute_dtype', message, expected: 'auto or fp32', received: '"bf16"' }];
+  return [...scorerIssues(recipe), ...poolIssues(recipe), ...samplingIssues(recipe)];
 }
 
 function scorerIssues(recipe: Recipe): RecipeIssue[] {

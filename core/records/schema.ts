@@ -100,8 +100,8 @@ export type RevisionRecord = z.infer<typeof revisionRecord>;
 /** What a machine must have to reproduce the same bits. */
 export const numericProfile = z.object({
   /**
-   * `det-<arithmetic version>`: equal ids give equal bits for equal inputs. `any`: results are comparable but not
-   * equal. Builds without an arithmetic version wrote other ids: former-profiles.ts.
+   * `det-…`: equal ids give equal bits for equal inputs (profile-ids.ts). `any`: results are comparable but not equal.
+   * Builds without an arithmetic version wrote other ids: former-profiles.ts.
    */
   id: z.string(),
   compute: z.enum(['fp32', 'bf16']),

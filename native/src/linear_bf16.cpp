@@ -45,20 +45,26 @@ Loan<uint32_t> panelsOfRows(const Model& model, Arena& arena, const Linear& l) {
   return packed;
 }
 
+/** oneDNN has orders of sums of its own. */
+void product(const Model& model, const GemmPairs& g) {
+  if (model.options.deterministic) gemmPairsOnTeam(g);
+  else pairsProduct(g);
+}
+
 }  // namespace
 
-void bf16Forward(Arena& arena, const Linear& l, const float* x, int64_t ldx, int64_t n, float* y, int64_t ldy,
-                 bool accumulate) {
+void bf16Forward(const Model& model, Arena& arena, const Linear& l, const float* x, int64_t ldx, int64_t n, float* y,
+                 int64_t ldy, bool accumulate) {
   const int64_t pairs = half(l.in);
   Loan<uint32_t> a = pairsOfRows(arena, x, ldx, n, l.in);
-  pairsProduct({n, l.out, pairs, a, pairs, 1, l.pairs.as<uint32_t>(), y, ldy, accumulate});
+  product(model, {n, l.out, pairs, a, pairs, 1, l.pairs.as<uint32_t>(), y, ldy, accumulate});
 }
 
 void bf16BackwardInput(const Model& model, Arena& arena, const Linear& l, const float* dy, int64_t ldy, int64_t n,
                        float* dx, int64_t ldx, bool accumulate) {
   const int64_t pairs = half(l.out);
   Loan<uint32_t> a = pairsOfRows(arena, dy, ldy, n, l.out), b = panelsOfRows(model, arena, l);
-  pairsProduct({n, l.in, pairs, a, pairs, 1, b, dx, ldx, accumulate});
+  product(model, {n, l.in, pairs, a, pairs, 1, b, dx, ldx, accumulate});
 }
 
 /** Blocks of 512 tokens; a block of 48 rows of the weight belongs to one thread, which pairs its columns of dy by itself. */

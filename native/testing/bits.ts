@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stateParts } from '../../core/ports/policy.ts';
-import type { EngineOptions } from '../../core/ports/policy.ts';
+import type { ComputeType, EngineOptions } from '../../core/ports/policy.ts';
 import { createGenerator, engineInfo } from '../index.ts';
 import type { EngineInfo, NativeTrainer } from '../index.ts';
 import { packageRoot } from '../package-root.ts';
@@ -27,8 +27,8 @@ export const classNames = Object.keys(processorClasses) as ProcessorClass[];
 export type Bits = Readonly<Record<string, string>>;
 
 export interface StoredBits {
-  /** The arithmetic version that gives these bits. */
-  readonly version: number;
+  /** The arithmetic versions that give these bits. */
+  readonly versions: Readonly<Record<ComputeType, number>>;
   readonly classes: Readonly<Partial<Record<ProcessorClass, Bits>>>;
 }
 
@@ -73,7 +73,12 @@ export function computeBits(): Bits {
   const options: Pick<EngineOptions, 'compute' | 'deterministic'>[] = [
     { compute: 'fp32', deterministic: true },
     { compute: 'fp32', deterministic: false },
-    ...(engineInfo().bf16 ? [{ compute: 'bf16', deterministic: false } as const] : []),
+    ...(engineInfo().bf16
+      ? ([
+          { compute: 'bf16', deterministic: true },
+          { compute: 'bf16', deterministic: false },
+        ] as const)
+      : []),
   ];
   return Object.fromEntries(
     options.flatMap((option) => {

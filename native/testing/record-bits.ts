@@ -1,27 +1,36 @@
 /**
- * `npm run record:arithmetic`: writes the bits of the present arithmetic version for the classes of processors that this
+ * `npm run record:arithmetic`: writes the bits of the present arithmetic versions for the classes of processors that this
  * machine can compute, best on one with AMX. Bits of other classes stay while the version is the same.
  */
 import { writeFileSync } from 'node:fs';
-import { arithmeticVersion } from '../arithmetic.ts';
+import type { ComputeType } from '../../core/ports/policy.ts';
+import { arithmeticVersions } from '../arithmetic.ts';
 import { bitsFile, bitsOf, classNames, storedBits } from './bits.ts';
 import type { Bits, ProcessorClass } from './bits.ts';
 
 const before = storedBits();
-const classes: Partial<Record<ProcessorClass, Bits>> =
-  before.version === arithmeticVersion ? { ...before.classes } : {};
+const isKept = (what: string) => {
+  const compute: ComputeType = what.startsWith('bf16') ? 'bf16' : 'fp32';
+  return before.versions[compute] === arithmeticVersions[compute];
+};
+const classes: Partial<Record<ProcessorClass, Bits>> = {};
 for (const name of classNames) {
+  const kept = Object.fromEntries(Object.entries(before.classes[name] ?? {}).filter(([what]) => isKept(what)));
   const found = bitsOf(name);
-  const known = classes[name];
+  classes[name] = { ...kept, ...found };
   if (found === undefined) {
-    console.log(`${name}: this processor cannot compute it; ${known ? 'its bits stay' : 'record it on one that can'}`);
+    console.log(
+      `${name}: this processor cannot compute it; recorded elsewhere: ${Object.keys(kept).join(', ') || 'nothing'}`,
+    );
     continue;
   }
-  if (known !== undefined && JSON.stringify(known) !== JSON.stringify(found)) {
-    console.error(`${name}: the bits changed; raise arithmeticVersion in native/arithmetic.ts, then record again`);
+  const changed = Object.entries(kept).filter(([what, bits]) => found[what] !== bits);
+  if (changed.length > 0) {
+    console.error(
+      `${name}: the bits of ${changed.map(([what]) => what).join(', ')} changed; raise its version in native/arithmetic.ts, then record again`,
+    );
     process.exit(1);
   }
-  classes[name] = found;
   console.log(`${name}: recorded`);
 }
-writeFileSync(bitsFile, `${JSON.stringify({ version: arithmeticVersion, classes }, null, 2)}\n`);
+writeFileSync(bitsFile, `${JSON.stringify({ versions: arithmeticVersions, classes }, null, 2)}\n`);

@@ -3,6 +3,7 @@ import type { Tree } from '../../core/recipe/index.ts';
 import { reproducibleMetrics } from '../../core/metrics.ts';
 import { keys } from '../../core/records/keys.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
+import { engineInfo } from '../../native/index.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
@@ -21,14 +22,19 @@ const demanding: Tree = {
   trainer: { total_training_steps: 3 },
 };
 
+const inBf16: Tree = { ...demanding, model: { compute_dtype: 'bf16' } };
+const { bf16, isa } = engineInfo();
+
 const loop = new LoopUnderTest();
-let [first, second, apart]: (StartedRun | undefined)[] = [];
+let [first, second, apart, firstInBf16, apartInBf16]: (StartedRun | undefined)[] = [];
 beforeAll(async () => {
   await loop.up(onePool);
   first = await loop.completed(demanding);
   second = await loop.completed(demanding);
+  if (bf16) firstInBf16 = await loop.completed(inBf16);
   await loop.up(separatePools);
   apart = await loop.completed(demanding);
+  if (bf16) apartInBf16 = await loop.completed(inBf16);
 });
 afterAll(() => loop.remove());
 
@@ -63,6 +69,21 @@ describe('a deterministic run with mini-batches, two epochs, KL loss and entropy
     expect(published).toEqual([true, true, false]);
     expect((await loop.lines(apart as StartedRun)).filter((line) => line.includes('WeightsMissing'))).toEqual([]);
   });
+
+  it.skipIf(!bf16)(
+    'gives the same ones in bf16, bound to the instruction set (skipped: needs AVX512_BF16)',
+    async () => {
+      const made = await essences(firstInBf16);
+      expect(made).toHaveLength(3);
+      expect(await essences(apartInBf16)).toEqual(made);
+      expect(made).not.toEqual(await essences(first));
+      const head = await firstInBf16?.log.head();
+      expect(head?.termRecord.profile).toMatchObject({
+        id: expect.stringMatching(`^det-bf16-\\d+-${isa}$`) as string,
+        compute: 'bf16',
+      });
+    },
+  );
 
   it('takes a step per mini-batch and epoch, with log-probs from before and of the reference', async () => {
     for (const { batch, update } of await loop.iterations(first as StartedRun)) {

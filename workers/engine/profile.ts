@@ -4,23 +4,22 @@ import type { ComputeType, EngineOptions } from '../../core/ports/policy.ts';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
 import type { EngineSettings } from '../../core/wire/jobs.ts';
-import { arithmeticVersion } from '../../native/arithmetic.ts';
+import { anyProfile, deterministicProfile } from '../../core/records/profile-ids.ts';
+import { arithmeticVersions } from '../../native/arithmetic.ts';
 import type { EngineInfo } from '../../native/engine-info.ts';
 
 /** The engine's description of itself. */
 export type EngineFacts = Pick<EngineInfo, 'isa' | 'bf16' | 'matmul' | 'onednn' | 'build'>;
 
-/** Profile id of runs that any worker may serve. */
-export const anyProfile = 'any';
+const deterministicId = (compute: ComputeType, { isa }: Pick<EngineFacts, 'isa'>): string =>
+  deterministicProfile(compute, arithmeticVersions[compute], isa);
 
-/** Deterministic arithmetic has one order of sums on every instruction set, so only its version counts. */
-export const deterministicProfile = `det-${arithmeticVersion}`;
-
+/** `auto` is fp32 in a deterministic run, because every processor gives its bits. */
 export function resolveProfile(settings: EngineSettings, facts: EngineFacts): NumericProfile {
   const compute =
     settings.compute !== 'auto' ? settings.compute : facts.bf16 && !settings.deterministic ? 'bf16' : 'fp32';
   return {
-    id: settings.deterministic ? deterministicProfile : anyProfile,
+    id: settings.deterministic ? deterministicId(compute, facts) : anyProfile,
     compute,
     deterministic: settings.deterministic,
     isa: facts.isa,
@@ -34,15 +33,6 @@ export function resolveProfile(settings: EngineSettings, facts: EngineFacts): Nu
  * it, `CannotCompute` when the processor lacks its compute type.
  */
 export function engineOptionsOf(profile: NumericProfile, facts: EngineFacts, threads: number): EngineOptions {
-  if (profile.deterministic && offeredProfile(profile.id) !== deterministicProfile) {
-    throw new UnfitError(
-      'CannotReproduce',
-      `the run needs the numeric profile ${profile.id}; this engine has ${deterministicProfile}`,
-      {
-        hint: 'stop the run and resume it: it then continues from its newest checkpoint with this engine',
-      },
-    );
-  }
   if (!computesOf(facts).includes(profile.compute)) {
     throw new UnfitError(
       'CannotCompute',
@@ -52,7 +42,18 @@ export function engineOptionsOf(profile: NumericProfile, facts: EngineFacts, thr
       },
     );
   }
+  const own = deterministicId(profile.compute, facts);
+  if (profile.deterministic && offeredProfile(profile.id) !== own) {
+    throw new UnfitError('CannotReproduce', `the run needs the numeric profile ${profile.id}; this engine has ${own}`, {
+      hint: 'stop the run and resume it: it then continues from its newest checkpoint with this engine',
+    });
+  }
   return { compute: profile.compute, deterministic: profile.deterministic, threads };
+}
+
+/** The profiles that this machine can serve. */
+export function profilesOf(facts: Pick<EngineFacts, 'bf16' | 'isa'>): readonly string[] {
+  return [anyProfile, ...computesOf(facts).map((compute) => deterministicId(compute, facts))];
 }
 
 /** The compute types of this machine. */

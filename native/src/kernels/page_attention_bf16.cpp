@@ -75,7 +75,7 @@ float softmaxRow(const float* s, uint16_t* weights, Range all, Range row, float 
 template <int R, int C>
 void valueBlock(const PageAttentionTile& t, int first, Range all, const uint16_t* weights, int64_t ldw,
                 const float* sum, int column) {
-  constexpr int kChains = R * C < 8 ? 2 : 1;  // even and odd pairs apart where there are few sums
+  constexpr int kChains = 2;  // even and odd pairs apart: one order of sums for every R, and enough sums where R is 1
   __m512 acc[kChains][R][C];
   for (int chain = 0; chain < kChains; ++chain) {
     for (int r = 0; r < R; ++r) {
@@ -106,8 +106,7 @@ void valueBlock(const PageAttentionTile& t, int first, Range all, const uint16_t
   for (int r = 0; r < R; ++r) {
     const __m512 scale = _mm512_set1_ps(1.0f / sum[r]);
     for (int c = 0; c < C; ++c) {
-      __m512 total = acc[0][r][c];
-      if (kChains == 2) total = _mm512_add_ps(total, acc[kChains - 1][r][c]);
+      const __m512 total = _mm512_add_ps(acc[0][r][c], acc[1][r][c]);
       _mm512_mask_storeu_ps(t.out[first + r] + column + 16 * c, mask[c], _mm512_mul_ps(total, scale));
     }
   }
@@ -115,7 +114,7 @@ void valueBlock(const PageAttentionTile& t, int first, Range all, const uint16_t
 
 template <int R>
 void rowsOf(const PageAttentionTile& t, int first) {
-  constexpr int P = pagesAtOnce(R), C = R <= 4 ? 4 : 2;
+  constexpr int P = pagesAtOnce(R), C = R <= 3 ? 4 : 2;
   Range all = visible(t, first);
   for (int r = 1; r < R; ++r) {
     const Range row = visible(t, first + r);
