@@ -82,11 +82,18 @@ describe('a run that another stack drives (seed 42)', () => {
   it('is taken over with --accept; the first stack learns which stack has it, and no longer writes its state', async () => {
     const run = await begun();
     const store = run.log.store.url;
-    await expect(there('resume', run.runId, '--store', store)).rejects.toMatchObject({
-      message: expect.stringContaining(`${stackName(loop.home)} drives it (running`),
-      hint: 'confirm with --accept',
-    });
-    await there('resume', run.runId, '--store', store, '--accept', '--wait');
+    // The first stack waits for its worker, so that it cannot complete the run before the other one takes it over.
+    const worker = loop.process('local-1');
+    signalProcess(worker, 'SIGSTOP');
+    try {
+      await expect(there('resume', run.runId, '--store', store)).rejects.toMatchObject({
+        message: expect.stringContaining(`${stackName(loop.home)} drives it (running`),
+        hint: 'confirm with --accept',
+      });
+      await there('resume', run.runId, '--store', store, '--accept', '--wait');
+    } finally {
+      signalProcess(worker, 'SIGCONT');
+    }
     await expectProven(run);
     await expect(loop.ended(run)).rejects.toMatchObject({
       cause: { type: 'Fenced', message: expect.stringContaining(stackName(other.home)) },
