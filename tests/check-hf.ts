@@ -1,21 +1,26 @@
 /**
  * `npm run check:hf -- [<run or folder>]`: checks that transformers can read what petrel exports, and that it computes
  * the same log-probs. For a run, the newest checkpoint is exported first. Without an argument the base of the
- * arithmetic example is checked. Exit code 1 when a difference is above 2e-4.
+ * arithmetic example is checked. `--families`: random models of odd shapes, of every family and in both forms of
+ * config.json. Exit code 1 when a difference from float64 is above 2e-4 in fp32, or in bf16 on average more than 1.5
+ * times as large as torch's in bf16.
  */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { json } from 'node:stream/consumers';
+import { basename, join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { errorToJson, InvalidInputError } from '../core/errors.ts';
+import type { ComputeType } from '../core/ports/policy.ts';
 import { packageRoot } from '../infra/home.ts';
 import { openTokenizer } from '../models/tokenizer.ts';
 import { engineInfo } from '../native/index.ts';
+import { randomOf } from '../native/testing/decoders.ts';
 import { largestDifference, logProbsOf, openFolder } from './score-texts.ts';
 
 const tolerance = 2e-4;
+const bf16Factor = 1.5;
 const texts = [
   '12+34=46',
   '7+8=15 99+1=100 45+38=83',
@@ -23,27 +28,56 @@ const texts = [
   'The first scene has twice the number of lines as his solo song, so it has 2 * 54 = 108 lines.',
 ];
 
+const script = join(packageRoot(), 'tests/check_hf.py');
+const offline = { ...process.env, HF_HUB_OFFLINE: '1' };
+
 interface Reference {
   readonly about: string;
+  readonly folder: string;
   readonly logProbs: readonly (readonly number[])[];
+  /** torch's, in bf16. */
+  readonly bf16: readonly (readonly number[])[];
 }
 
 async function main([
   word = join(packageRoot(), 'examples/01-arithmetic-grpo/base'),
   ...more
 ]: readonly string[]): Promise<number> {
-  if (more.length > 0 || word.startsWith('-'))
-    throw new InvalidInputError('usage: npm run check:hf -- [<run or folder>]');
+  if (more.length > 0 || (word.startsWith('-') && word !== '--families'))
+    throw new InvalidInputError('usage: npm run check:hf -- [<run or folder> | --families]');
   const python = await checkedPython(process.env['PETREL_PYTHON']);
+  if (word === '--families') return checkFamilies(python);
   const { folder, remove } = await folderOf(word);
   try {
     const tokens = await tokensOf(folder);
-    const reference = await askTransformers(python, folder, tokens);
+    const [reference] = await askTransformers(python, [folder], tokens);
+    if (reference === undefined) throw new InvalidInputError(`${folder}: transformers gave no answer`);
     console.log(`${word}: ${reference.about}`);
     return await compare(folder, tokens, reference);
   } finally {
     remove();
   }
+}
+
+async function checkFamilies(python: string): Promise<number> {
+  const place = mkdtempSync(join(tmpdir(), 'petrel-check-hf-'));
+  try {
+    const tokens = randomTexts(300);
+    const codes: number[] = [];
+    for (const reference of await askTransformers(python, ['--make', place], tokens)) {
+      console.log(`${basename(reference.folder)}: ${reference.about}`);
+      codes.push(await compare(reference.folder, tokens, reference));
+    }
+    return Math.max(...codes);
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+/** Lengths around the window of the models, and one of several pages. */
+function randomTexts(vocab: number): number[][] {
+  const random = randomOf(5);
+  return [2, 6, 7, 8, 50].map((length) => Array.from({ length }, () => Math.floor(random() * vocab)));
 }
 
 /** Throws InvalidInputError that says what to set when Python or one of its packages is missing. */
@@ -99,35 +133,51 @@ async function tokensOf(folder: string): Promise<number[][]> {
   return usable;
 }
 
-async function askTransformers(python: string, folder: string, tokens: readonly number[][]): Promise<Reference> {
-  const script = join(packageRoot(), 'tests/check_hf.py');
-  const child = spawn(python, [script, folder], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-    env: { ...process.env, HF_HUB_OFFLINE: '1' },
-  });
+async function askTransformers(
+  python: string,
+  words: readonly string[],
+  tokens: readonly number[][],
+): Promise<Reference[]> {
+  const child = spawn(python, [script, ...words], { stdio: ['pipe', 'pipe', 'inherit'], env: offline });
   child.stdin.end(JSON.stringify({ texts: tokens }));
   try {
-    return (await json(child.stdout)) as Reference;
+    const lines = (await text(child.stdout)).trim().split('\n');
+    return lines.map((line) => JSON.parse(line) as Reference);
   } catch (cause) {
-    throw new InvalidInputError(`transformers could not load ${folder}; its output is above`, { cause });
+    throw new InvalidInputError(`transformers failed (${words.join(' ')}); its output is above`, { cause });
   }
 }
 
 async function compare(folder: string, tokens: readonly number[][], reference: Reference): Promise<number> {
-  const trainer = await openFolder(
-    folder,
-    { compute: 'fp32', deterministic: false, threads: engineInfo().threads },
-    false,
-  );
-  const differences = tokens.map((ids, i) => largestDifference(logProbsOf(trainer, ids), reference.logProbs[i] ?? []));
-  trainer.close();
-  const largest = Math.max(...differences);
+  const { threads, bf16 } = engineInfo();
+  const open = (compute: ComputeType) => openFolder(folder, { compute, deterministic: false, threads }, false);
+  const scored = async (compute: ComputeType) => {
+    const trainer = await open(compute);
+    const logProbs = tokens.map((ids) => logProbsOf(trainer, ids));
+    trainer.close();
+    return logProbs;
+  };
+  const exact = await scored('fp32');
+  const largest = Math.max(...exact.map((row, i) => largestDifference(row, reference.logProbs[i] ?? [])));
   const agrees = largest <= tolerance; // a NaN does not agree
   const count = tokens.reduce((sum, ids) => sum + ids.length - 1, 0);
   console.log(
     `largest difference of ${count} log-probs: ${largest.toExponential(2)} (limit ${tolerance}): ${agrees ? 'ok' : 'FAILED'}`,
   );
-  return agrees ? 0 : 1;
+  if (!bf16) return agrees ? 0 : 1;
+  const [ours, torch] = [await scored('bf16'), reference.bf16].map((rows) => rootMeanSquare(rows, reference.logProbs));
+  const factor = (ours ?? Number.NaN) / (torch ?? Number.NaN);
+  const isNear = factor <= bf16Factor;
+  console.log(
+    `bf16: root mean square ${ours?.toExponential(2)}, torch ${torch?.toExponential(2)}: ${factor.toFixed(2)} times (limit ${bf16Factor}): ${isNear ? 'ok' : 'FAILED'}`,
+  );
+  return agrees && isNear ? 0 : 1;
+}
+
+/** Of the differences between two lists of rows. */
+function rootMeanSquare(got: readonly ArrayLike<number>[], want: readonly ArrayLike<number>[]): number {
+  const squares = want.flatMap((row, i) => Array.from(row, (value, j) => ((got[i]?.[j] ?? Number.NaN) - value) ** 2));
+  return Math.sqrt(squares.reduce((sum, square) => sum + square, 0) / squares.length);
 }
 
 main(process.argv.slice(2)).then(

@@ -42,10 +42,10 @@ export class MemoryPlan {
     }
   }
 
-  /** The bytes that this model's cache may have instead of its present one. */
+  /** The bytes that this model's cache may have instead of its present one. 0 for a model that has been released. */
   cacheOf(model: object, wanted: number): number {
     const held = this.#held.get(model);
-    if (held === undefined) throw new Error('a cache belongs to a model of this plan');
+    if (held === undefined) return 0;
     held.cache = 0;
     held.cache = Math.max(0, Math.min(wanted, this.#limit * cacheShare, this.#limit - this.#sum()));
     return held.cache;

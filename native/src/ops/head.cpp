@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "../linear.h"
 #include "../team.h"
@@ -24,8 +25,19 @@ void forEachChunk(const Model& model, Arena& arena, const float* h, int64_t n, F
   }
 }
 
-/** Indices of the `count` largest of z[n], the largest first, of equals the lower index first. */
+constexpr int64_t kFewLargest = 64;
+
+/** Room that `largest` needs in `found`. */
+int64_t roomForLargest(int64_t n, int64_t count) { return count <= kFewLargest ? count : n; }
+
+/** The first `count` of `found`: indices of the largest of z[n], the largest first, of equals the lower index first. */
 void largest(const float* z, int64_t n, int64_t count, int32_t* found) {
+  if (count > kFewLargest) {
+    std::iota(found, found + n, 0);
+    std::partial_sort(found, found + count, found + n,
+                      [z](int32_t a, int32_t b) { return z[a] > z[b] || (z[a] == z[b] && a < b); });
+    return;
+  }
   int64_t have = 0;
   for (int64_t j = 0; j < n; ++j) {
     if (have == count && !(z[j] > z[found[have - 1]])) continue;
@@ -37,13 +49,13 @@ void largest(const float* z, int64_t n, int64_t count, int32_t* found) {
 
 void tokensForward(const Model& model, Arena& arena, const float* h, int64_t n, const int32_t* targets, float scale,
                    const Outputs& to, Scored* scored) {
-  const int64_t vocab = model.vocab, top = to.top;
-  Loan<int32_t> found(arena, to.needTop() ? teamSize() * top : 1);
+  const int64_t vocab = model.vocab, top = to.top, room = to.needTop() ? roomForLargest(vocab, top) : 1;
+  Loan<int32_t> found(arena, teamSize() * room);
   forEachChunk(model, arena, h, n, [&](int64_t first, int64_t count, float* logits) {
     shareOut(count, 1, [&](int64_t i, int worker) {
       const float* z = logits + i * vocab;
       if (to.logits != nullptr) std::memcpy(to.logits + (first + i) * vocab, z, vocab * sizeof(float));
-      int32_t* best = found + worker * top;
+      int32_t* best = found + worker * room;
       if (to.needTop()) largest(z, vocab, top, best);
       if (to.topTokens != nullptr) std::copy_n(best, top, to.topTokens + (first + i) * top);
       if (!to.needSoftmax() && scored == nullptr) return;
