@@ -1,5 +1,6 @@
 /** The first term of a run. */
 import { keys } from '../core/records/keys.ts';
+import { anyProfile } from '../core/records/profile-ids.ts';
 import { recordFormat, termRecord } from '../core/records/schema.ts';
 import type { TermRecord } from '../core/records/schema.ts';
 import type { EngineSettings } from '../core/wire/jobs.ts';
@@ -36,7 +37,7 @@ export async function openTerm(
         runId: ref.runId,
         at: { term: 1, iteration: origin?.position ?? 0 },
         store: log.store,
-        profile: 'any',
+        profile: anyProfile,
         input: {
           model: inputs.model,
           engine,

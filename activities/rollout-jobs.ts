@@ -3,6 +3,7 @@
  * the same jobs.
  */
 import type { LogPosition } from '../infra/store/run-log.ts';
+import { anyProfile } from '../core/records/profile-ids.ts';
 import type { NumericProfile } from '../core/records/schema.ts';
 import type { RewardInput, RolloutInput } from '../core/wire/jobs.ts';
 import type { JobRequest } from '../infra/nats/dispatcher.ts';
@@ -72,5 +73,5 @@ export function rewardJob(
     deterministic: recipe.deterministic === true,
     ...(again === 0 ? {} : { again }),
   };
-  return { stage: 'reward', runId: rollout.runId, at: rollout.at, store: rollout.store, profile: 'any', input };
+  return { stage: 'reward', runId: rollout.runId, at: rollout.at, store: rollout.store, profile: anyProfile, input };
 }

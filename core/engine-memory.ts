@@ -9,7 +9,7 @@
  */
 import { isTied } from './decoder-spec.ts';
 import type { DecoderSpec } from './decoder-spec.ts';
-import type { SamplerRoom } from './ports/engines.ts';
+import type { PolicyOptions, SamplerRoom } from './ports/engines.ts';
 import type { ComputeType } from './ports/policy.ts';
 
 /** Bytes by what they hold. */
@@ -20,12 +20,15 @@ export interface ModelMemory {
   readonly moments: number;
 }
 
+/** A cache gets at most this share of the machine: activations and the copy of a checkpoint need room too. */
+export const cacheShare = 1 / 4;
+
 /** Positions of a sequence that share a page. */
 export const pagePositions = 16;
 
 export function modelMemory(
   spec: DecoderSpec,
-  { compute, trainable }: { readonly compute: ComputeType; readonly trainable: boolean },
+  { compute, trainable }: Pick<PolicyOptions, 'compute' | 'trainable'>,
 ): ModelMemory {
   const weights = 4 * parameterCount(spec);
   return {

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { arithmeticOf, arithmeticVersions, engineInfo } from './index.ts';
 import { bitsOf, classNames, computable, storedBits } from './testing/bits.ts';
+import type { Bits } from './testing/bits.ts';
 
 const advice =
   'The engine gives other bits than its arithmetic version says. If that is intended, raise its version in ' +
@@ -20,8 +21,10 @@ describe(`the arithmetic of version ${arithmeticVersions.fp32} in fp32 and ${ari
     it.skipIf(!can)(
       `gives the stored bits on ${name}${can ? '' : ' (skipped: this processor cannot compute it)'}`,
       () => {
-        // Bits of a class that no machine has recorded since the version was raised are missing.
-        expect(bitsOf(name), advice).toMatchObject(stored.classes[name] ?? {});
+        const [found, known] = [bitsOf(name), stored.classes[name]];
+        // The bits of AMX in bf16 are missing until a machine with AMX records them.
+        if (name === 'amx') expect(found, advice).toMatchObject(known as Bits);
+        else expect(found, advice).toEqual(known);
       },
     );
   }

@@ -1,7 +1,7 @@
 /** SHA-256 [blocks][32] of each block of an array, for processors without instructions for it. */
 import { createHash } from 'node:crypto';
 
-const digestBytes = 32;
+export const digestBytes = 32;
 
 export function digestsBySoftware(flat: Float32Array, blockBytes: number): Buffer {
   const bytes = new Uint8Array(flat.buffer, flat.byteOffset, flat.byteLength);

@@ -309,7 +309,7 @@ describe('the addon refuses', () => {
   refused(
     'elements past the end of a part',
     () => call('trainerRead', trainer(), 'weights', 3, new Float32Array(1 << 20)),
-    /^trainerRead: start must be with 4194304 bytes inside the part, got 3$/,
+    /^trainerRead: start must be at least 4194304 bytes before the end of the part, got 3$/,
   );
   refused(
     'a place outside of a part',

@@ -11,4 +11,4 @@ export {
   type PeakProduct,
 } from './peak.ts';
 export { engineTicks } from './ticks.ts';
-export { createTrainer, NativeTrainer, type TrainerOptions } from './trainer.ts';
+export { createTrainer, NativeTrainer } from './trainer.ts';

@@ -1,8 +1,8 @@
 import type { DecoderSpec } from '../core/decoder-spec.ts';
+import type { PolicyOptions } from '../core/ports/engines.ts';
 import type {
   AdamW,
   DifferentiableOutput,
-  EngineOptions,
   ForwardOptions,
   ForwardResult,
   OutputGradients,
@@ -15,26 +15,20 @@ import type {
 } from '../core/ports/policy.ts';
 import { outputsOfHead } from '../core/ports/policy.ts';
 import { native, rememberHandle, type NativeHandle } from './binding.ts';
-import { digestsBySoftware } from './block-digests.ts';
+import { digestBytes, digestsBySoftware } from './block-digests.ts';
 import { check, checkBatch, checkForward, checkOptions, checkSpec } from './validate.ts';
-
-/** Options of a model. `trainable: false` leaves out gradients and moments (a reference model). */
-export interface TrainerOptions extends EngineOptions {
-  readonly trainable: boolean;
-}
 
 /** A flat part of a model's memory: its state, or the gradients. */
 export type TrainerPart = StatePart | 'grads';
 
 /** Blocks hashed between two calls of `onProgress`. */
 const blocksAtOnce = 32;
-const digestBytes = 32;
 
 /**
  * Creates a model in this process with all weights 0. The caller writes them and calls `weightsChanged`. Throws
  * InvalidInputError for an invalid spec or options.
  */
-export function createTrainer(spec: DecoderSpec, options: TrainerOptions): NativeTrainer {
+export function createTrainer(spec: DecoderSpec, options: PolicyOptions): NativeTrainer {
   checkSpec(spec);
   checkOptions(options, native().engineInfo().bf16);
   return new NativeTrainer(spec, options);
@@ -46,7 +40,7 @@ export function createTrainer(spec: DecoderSpec, options: TrainerOptions): Nativ
  */
 export class NativeTrainer {
   readonly spec: DecoderSpec;
-  readonly options: TrainerOptions;
+  readonly options: PolicyOptions;
   readonly parameters: readonly ParameterInfo[];
   /** Number of fp32 elements of each part. A model that is not trainable has only weights. */
   readonly elements: number;
@@ -56,7 +50,7 @@ export class NativeTrainer {
   /** Positions of the forward passes that are kept, by handle. */
   readonly #scoredOf = new Map<number, number>();
 
-  constructor(spec: DecoderSpec, options: TrainerOptions) {
+  constructor(spec: DecoderSpec, options: PolicyOptions) {
     this.spec = spec;
     this.options = options;
     this.#handle = native().trainerCreate(spec, options);

@@ -6,6 +6,7 @@
  * times as large as torch's in bf16.
  */
 import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
@@ -140,12 +141,12 @@ async function askTransformers(
 ): Promise<Reference[]> {
   const child = spawn(python, [script, ...words], { stdio: ['pipe', 'pipe', 'inherit'], env: offline });
   child.stdin.end(JSON.stringify({ texts: tokens }));
-  try {
-    const lines = (await text(child.stdout)).trim().split('\n');
-    return lines.map((line) => JSON.parse(line) as Reference);
-  } catch (cause) {
-    throw new InvalidInputError(`transformers failed (${words.join(' ')}); its output is above`, { cause });
-  }
+  const [printed, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  if (code !== 0) throw new InvalidInputError(`transformers failed (${words.join(' ')}); its output is above`);
+  return printed
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Reference);
 }
 
 async function compare(folder: string, tokens: readonly number[][], reference: Reference): Promise<number> {

@@ -1,5 +1,6 @@
 /**
- * Memory of the worker processes of a run, estimated from the model's shape and the recipe. With P parameters, layers l, N tokens of one forward pass and V words:
+ * Memory of the worker processes of a run, estimated from the model's shape and the recipe. With P parameters, layers l,
+ * N tokens of one forward pass and V words:
  *
  *   weights, copies, gradients, moments: core/engine-memory.ts; the last two in the trainer only
  *   snapshot     12 P          trainer only: the state while its checkpoint is written
@@ -11,7 +12,14 @@
  * tests/integration/plan-memory.test.ts holds it against a measured run.
  */
 import type { DecoderSpec, LayerSpec } from '../../core/decoder-spec.ts';
-import { cacheBytes, modelMemory, pageBytes, pagesOfSequence, parameterCount } from '../../core/engine-memory.ts';
+import {
+  cacheBytes,
+  cacheShare,
+  modelMemory,
+  pageBytes,
+  pagesOfSequence,
+  parameterCount,
+} from '../../core/engine-memory.ts';
 import type { ModelMemory } from '../../core/engine-memory.ts';
 import type { ComputeType } from '../../core/ports/policy.ts';
 import { batchArithmetic } from '../../core/recipe/index.ts';
@@ -114,7 +122,7 @@ function kvCache(recipe: Recipe, spec: DecoderSpec, machine: MachineMemory, comp
   const { responses, longestSequence } = batchArithmetic(recipe);
   const room = { maxSeqs: Math.min(recipe.rollout.max_num_seqs, responses), maxModelLen: longestSequence };
   const one = pagesOfSequence(room) * pageBytes(spec, compute);
-  return Math.max(one, Math.min(cacheBytes(spec, compute, room), machine.bytes / 4));
+  return Math.max(one, Math.min(cacheBytes(spec, compute, room), machine.bytes * cacheShare));
 }
 
 const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);

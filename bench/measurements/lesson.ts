@@ -52,8 +52,10 @@ async function open({ quick, threads }: BenchSettings): Promise<Session> {
   return {
     about: `${iterations(quick)} iterations of examples/02-smollm2-addition`,
     async turn(): Promise<Values> {
-      const workers = [{ name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'] as const, threads }];
-      await ensureStack({ home, workers: workers.map((pool) => ({ ...pool, roles: [...pool.roles] })) });
+      await ensureStack({
+        home,
+        workers: [{ name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'], threads }],
+      });
       const peak = new PeakPss(home);
       try {
         const log = await runExample(home, '02-smollm2-addition', iterations(quick));

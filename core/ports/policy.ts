@@ -133,8 +133,7 @@ export type StateSource =
   | { readonly type: 'folder'; readonly folder: string }
   /**
    * Pieces of a stored state: `read` asks for the sink of each piece and gives it the piece's fp32 values, little-endian.
-   * What it leaves out stays as it is.
-   * `steps`: optimiser steps taken so far.
+   * What it leaves out stays as it is. `steps`: optimiser steps taken so far.
    */
   | {
       readonly type: 'pieces';

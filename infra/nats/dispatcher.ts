@@ -6,6 +6,7 @@ import { jetstream } from '@nats-io/jetstream';
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
+import { anyProfile } from '../../core/records/profile-ids.ts';
 import { makeJobId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, resultRecord } from '../../core/records/schema.ts';
@@ -149,7 +150,7 @@ export class Dispatcher {
     );
     const runs = [...new Set(others.map((session) => session.runId))];
     const lacking = this.#workers.lacking(role);
-    const free = `no free worker with the role ${role}${profile === anyWorker ? '' : ` and the profile ${profile}`} is available`;
+    const free = `no free worker with the role ${role}${profile === anyProfile ? '' : ` and the profile ${profile}`} is available`;
     const why =
       runs.length === 0 ? free : `waiting for a ${role} slot: the workers are busy with run ${runs.join(', ')}`;
     return [why, ...lacking].join('; ');
@@ -252,6 +253,3 @@ export class Dispatcher {
 function resultOf<S extends Stage>(jobId: string, { output, timings, writer }: ResultRecord): JobResult<S> {
   return { jobId, output: output as unknown as StageTypes[S]['output'], timings, endedAt: writer.at };
 }
-
-/** Profile of jobs that any worker may do. */
-const anyWorker = 'any';

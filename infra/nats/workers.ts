@@ -1,5 +1,6 @@
 /** The workers whose presence is current, as the waiters of jobs see them. */
 import type { NatsConnection } from '@nats-io/nats-core';
+import { anyProfile } from '../../core/records/profile-ids.ts';
 import type { Role } from '../../core/roles.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
 import { watchPresence } from './presence.ts';
@@ -39,7 +40,7 @@ export class Workers {
       ({ worker, state, profiles }) =>
         !than.has(worker) &&
         (state === 'ready' || state === 'busy') &&
-        (profile === 'any' || profiles.includes(profile)),
+        (profile === anyProfile || profiles.includes(profile)),
     );
   }
 }

@@ -88,7 +88,8 @@ uint8_t* placeOf(const Napi::CallbackInfo& info, const Part& part, int64_t unit,
   const Argument a(info, 2, "start");
   const int64_t start = integerOf(a, 0, part.bytes / unit) * unit;
   if (length > size_t(part.bytes - start))
-    refuseRange(a, "with " + std::to_string(length) + " bytes inside the part", std::to_string(start / unit));
+    refuseRange(a, "at least " + std::to_string(length) + " bytes before the end of the part",
+                std::to_string(start / unit));
   return part.data + start;
 }
 

@@ -11,7 +11,8 @@ import type {
   TensorSpec,
 } from '../../core/decoder-spec.ts';
 import type { PackedBatch } from '../../core/ports/policy.ts';
-import { createTrainer, type NativeTrainer, type TrainerOptions } from '../index.ts';
+import type { PolicyOptions } from '../../core/ports/engines.ts';
+import { createTrainer, type NativeTrainer } from '../index.ts';
 
 /** Mulberry32: uniform in [0, 1). */
 export function randomOf(seed: number): () => number {
@@ -191,7 +192,7 @@ function parts(shape: Shape, tensors: Map<string, readonly number[]>): Omit<Deco
 const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
 
 /** A trainer with random weights: matrices uniform with deviation about 0.3, vectors of norms near 1. */
-export function trainerOf(spec: DecoderSpec, seed: number, options: Partial<TrainerOptions> = {}): NativeTrainer {
+export function trainerOf(spec: DecoderSpec, seed: number, options: Partial<PolicyOptions> = {}): NativeTrainer {
   const trainer = createTrainer(spec, {
     compute: 'fp32',
     deterministic: true,
