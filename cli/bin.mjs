@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const words = process.argv.slice(2);
-const main = new URL('../dist/cli/main.js', import.meta.url);
+const main = new URL('../dist/programs/petrel.js', import.meta.url);
 const isCheckout = existsSync(new URL('../tsconfig.json', import.meta.url));
 const onlyAsks = words.length === 0 || words.some((word) => ['--help', '-h', '--version', '-V', 'help'].includes(word));
 

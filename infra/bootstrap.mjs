@@ -19,6 +19,7 @@ import { nativeStep } from './bootstrap/native.mjs';
 import { npmStep } from './bootstrap/npm.mjs';
 import { checkPlatform, checkTools } from './bootstrap/platform.mjs';
 import { buildIdStep, typescriptStep, workflowBundleStep } from './bootstrap/typescript.mjs';
+import { programsBundleStep } from './bootstrap/programs-bundle.mjs';
 import { reaperStep } from './bootstrap/reaper.mjs';
 import { Reporter, SetupError, seconds } from './bootstrap/report.mjs';
 import { testServerSteps } from './bootstrap/test-servers.mjs';
@@ -80,6 +81,7 @@ function checkoutSteps(context) {
     nativeStep(context),
     reaperStep(context),
     typescriptStep(context),
+    programsBundleStep(context),
     workflowBundleStep(context),
     buildIdStep(context),
   ];

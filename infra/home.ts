@@ -46,6 +46,9 @@ export function builtFile(path: string): string {
   return file;
 }
 
+/** Path of a process's or a thread's bundled code: infra/bootstrap/programs-bundle.mjs lists them. */
+export const builtProgram = (name: string): string => builtFile(`programs/${name}.js`);
+
 /** Changes whenever the code of the processes changes; `unknown` when set-up did not make the build. */
 export function buildId(): string {
   const file = join(packageRoot(), 'dist/build-id');

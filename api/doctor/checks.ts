@@ -2,7 +2,7 @@
 import { readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { errorToJson } from '../../core/errors.ts';
-import { builtFile, readTools } from '../../infra/home.ts';
+import { builtProgram, readTools } from '../../infra/home.ts';
 import { logFile, stackHealth } from '../../infra/stack/index.ts';
 import { checkFences } from '../../infra/store/fencing.ts';
 import { openStore } from '../../infra/store/open.ts';
@@ -42,7 +42,7 @@ export function doctorChecks(home: string): readonly DoctorCheck[] {
     { name: 'memory', check: async () => green(`${showBytes(totalmem())}, ${availableParallelism()} cores`) },
     { name: 'home', check: async () => freeSpace(home) },
     { name: 'room', check: async () => await room(home) },
-    { name: 'build', check: async () => await attempt(() => green(`built: ${builtFile('cli/main.js')}`)) },
+    { name: 'build', check: async () => await attempt(() => green(`built: ${builtProgram('petrel')}`)) },
     { name: 'servers', check: async () => await attempt(() => servers(home)) },
     { name: 'store', check: async () => await attempt(async () => await store(home)) },
     { name: 'runs', check: async () => await attempt(async () => await runs(home)) },

@@ -1,6 +1,6 @@
 /** Checks of this machine: the store, the servers, room on the disks, workers that are there. */
-import { builtFile, readTools } from '../../infra/home.ts';
 import { fullPlaces } from '../../infra/stack/admission.ts';
+import { requireSetUp } from '../../infra/stack/index.ts';
 import { openLive } from '../runs/live-source.ts';
 import { tryStoreForNewRun } from '../runs/new-store.ts';
 import type { Check } from './checks.ts';
@@ -27,8 +27,7 @@ export const roomCheck: Check = {
 export const workersCheck: Check = {
   name: 'workers',
   look: async ({ ports }) => {
-    readTools(ports.home);
-    builtFile('infra/stack/supervisor-main.js');
+    requireSetUp(ports.home);
     const live = await openLive(ports.home);
     try {
       if (live.stack === undefined) return { detail: 'the run starts them with the stack' };

@@ -10,7 +10,7 @@ import type { RunRecord } from '../../core/records/schema.ts';
 import type { RunCarry } from '../../core/wire/workflow.ts';
 import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
-import { defaultPools, ensureStack, replaceOtherBuild } from '../../infra/stack/index.ts';
+import { defaultPools, ensureStack, replaceOtherBuild, requireSetUp } from '../../infra/stack/index.ts';
 import type { StackInfo, WorkerPool } from '../../infra/stack/index.ts';
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
@@ -42,6 +42,7 @@ export interface StartedRun extends Started {
  */
 export async function startRun(recipe: Recipe, context: ApiContext): Promise<StartedRun> {
   const { home, env, notice } = context;
+  requireSetUp(home);
   await replaceOtherBuild({ home, onProgress: notice });
   const store = await storeForNewRun(recipe.store, home);
   const started = await createRun(recipe, { store, home, env, now: new Date(), say: notice });

@@ -8,7 +8,7 @@ import { runProgram } from './programs.mjs';
 
 const isSource = (path) => path.endsWith('.ts') && !path.endsWith('.d.ts');
 
-const sourceFolders = (root) => JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).include;
+export const sourceFolders = (root) => JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).include;
 
 /** tsc is incremental: unchanged files cost it nothing, and the stamp saves even its start. Type errors stop the set-up. */
 export function typescriptStep({ root, force }) {

@@ -1,5 +1,5 @@
 /** The embedded local stack: Temporal, NATS, the control process and the local fleet, under one supervisor. */
-export { ensureStack, keepStack, replaceOtherBuild, setPools } from './up.ts';
+export { ensureStack, keepStack, replaceOtherBuild, requireSetUp, setPools } from './up.ts';
 export type { EnsureStackOptions } from './up.ts';
 export { stopStack } from './down.ts';
 export { readStack, stackFromEnv } from './read.ts';

@@ -5,7 +5,7 @@
  */
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { builtFile, buildId, readTools } from '../home.ts';
+import { builtProgram, buildId, readTools } from '../home.ts';
 import { newNatsKey } from '../nats/nkey.ts';
 import { freePorts, isPortFree, loopback } from '../ports.ts';
 import { newPayloadKey } from '../temporal/payload-codec.ts';
@@ -172,8 +172,8 @@ export class Supervisor {
   #wanted(): ChildSpec[] {
     const tools = readTools(this.#home);
     const programs = this.#config.programs ?? {
-      control: builtFile('workers/control/main.js'),
-      worker: builtFile('workers/main.js'),
+      control: builtProgram('control'),
+      worker: builtProgram('worker'),
     };
     return [
       temporalChild(this.#home, tools.temporal, this.#endpoints),

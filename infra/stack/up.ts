@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
-import { builtFile, buildId, readTools } from '../home.ts';
+import { builtProgram, buildId, readTools } from '../home.ts';
 import { poll } from '../poll.ts';
 import { childVariable, kindVariable, stackVariable } from './child-spec.ts';
 import { lockHolder } from './lock.ts';
@@ -40,7 +40,7 @@ const hopelessFailures = 3;
  */
 export async function ensureStack(options: EnsureStackOptions): Promise<StackInfo> {
   const { home } = options;
-  readTools(home);
+  requireSetUp(home);
   makeStackFolder(home);
   writeWanted(options);
   const until = performance.now() + (options.timeoutMs ?? readyTimeoutMs);
@@ -91,12 +91,17 @@ export async function keepStack(
   }
 }
 
+/** Throws InvalidInputError when set-up has not brought the stack's servers and programs. */
+export function requireSetUp(home: string): void {
+  readTools(home);
+  ['supervisor', 'control', 'worker'].forEach(builtProgram);
+}
+
 function writeWanted({ home, workers, programs }: EnsureStackOptions): void {
   const before = readConfig(home);
   const pools = workers ?? before?.pools ?? defaultPools;
   const chosen = programs ?? before?.programs;
   const config: StackConfig = { pools, ...(chosen === undefined ? {} : { programs: chosen }) };
-  if (chosen === undefined) ['workers/control/main.js', 'workers/main.js'].forEach(builtFile);
   if (JSON.stringify(before) !== JSON.stringify(config)) writeConfig(home, config);
 }
 
@@ -123,7 +128,7 @@ function startSupervisor(home: string): ProcessIdentity | undefined {
     const env: NodeJS.ProcessEnv = { ...process.env, PETREL_HOME: home };
     // a supervisor is not a child of another one
     for (const name of [stackVariable, childVariable, kindVariable, readyFileVariable]) delete env[name];
-    const child = spawn(process.execPath, ['--enable-source-maps', builtFile('infra/stack/supervisor-main.js'), home], {
+    const child = spawn(process.execPath, [builtProgram('supervisor'), home], {
       env,
       detached: true,
       stdio: ['ignore', log, log],

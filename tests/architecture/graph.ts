@@ -53,9 +53,12 @@ const isEntry = (path: string): boolean => /\.test\.ts$|\.config\.ts$/.test(path
  * …))`, `builtFile('workers/main.js')`, a script of package.json).
  */
 export function unreached(root: string, files: readonly SourceFile[], graph: Graph): string[] {
-  const scripts = ['package.json', 'cli/bin.mjs', 'infra/bootstrap/typescript.mjs'].map((path) =>
-    readFileSync(join(root, path), 'utf8'),
-  );
+  const scripts = [
+    'package.json',
+    'cli/bin.mjs',
+    'infra/bootstrap/typescript.mjs',
+    'infra/bootstrap/programs-bundle.mjs',
+  ].map((path) => readFileSync(join(root, path), 'utf8'));
   const isNamedIn = (text: string, path: string) => {
     const name = basename(path, '.ts');
     return text.includes(`${name}.js`) || text.includes(`${name}.ts`);

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { PetrelUser } from './petrel.ts';
 
@@ -11,6 +12,15 @@ describe('a first run', () => {
     expect(run.code, run.err).toBe(0);
     const verified = await user.petrel('ledger', 'verify', 'first', '--json');
     expect(verified.code, verified.out).toBe(0);
+  });
+
+  it('is refused before anything is written when set-up has not run for this home', async () => {
+    user.recipe();
+    const elsewhere = { env: { PETREL_HOME: join(user.folder, 'empty-home') } };
+    const run = await user.petrelWith(elsewhere, 'run', 'recipe.yaml');
+    expect(run.code).toBe(2);
+    expect(run.err).toContain('hint: npm run setup');
+    expect((await user.petrelWith(elsewhere, 'ls', '--json')).json()).toEqual([]);
   });
 
   it('is warned about when the tokenizer drops most of the prompts', async () => {

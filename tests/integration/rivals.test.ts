@@ -5,7 +5,7 @@ import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyLedger } from '../../api/ledger/verify.ts';
-import { builtFile } from '../../infra/home.ts';
+import { builtProgram } from '../../infra/home.ts';
 import { stackName, stopStack } from '../../infra/stack/index.ts';
 import { signalProcess } from '../../infra/stack/process.ts';
 import { openStore } from '../../infra/store/open.ts';
@@ -152,7 +152,7 @@ describe('rivals', () => {
   });
 
   it('for one home: a second supervisor reports the first one and exits', async () => {
-    const second = spawn(process.execPath, [builtFile('infra/stack/supervisor-main.js'), loop.home], {
+    const second = spawn(process.execPath, [builtProgram('supervisor'), loop.home], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     let said = '';

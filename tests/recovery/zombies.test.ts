@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, it } from 'vitest';
-import { builtFile } from '../../infra/home.ts';
+import { builtProgram } from '../../infra/home.ts';
 import { stackVariable } from '../../infra/stack/child-spec.ts';
 import { stackFile } from '../../infra/stack/state.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
@@ -143,7 +143,7 @@ it('a control process that wakes before a decision that another has made is refu
  */
 async function secondControl(): Promise<ChildProcess> {
   const env = { ...process.env, PETREL_HOME: loop.home, [stackVariable]: stackFile(loop.home) };
-  const child = spawn(process.execPath, [builtFile('workers/control/main.js')], { env, stdio: 'ignore' });
+  const child = spawn(process.execPath, [builtProgram('control')], { env, stdio: 'ignore' });
   await once(child, 'spawn');
   return child;
 }

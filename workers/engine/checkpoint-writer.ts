@@ -8,7 +8,7 @@ import { thrownFromJson } from '../../core/errors.ts';
 import type { ThrownJson } from '../../core/errors.ts';
 import type { RunId } from '../../core/ids.ts';
 import type { ParameterInfo, PolicyEngine } from '../../core/ports/policy.ts';
-import { builtFile } from '../../infra/home.ts';
+import { builtProgram } from '../../infra/home.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
 import { CheckpointCopies } from './checkpoint-copies.ts';
 import type { Room } from './checkpoint-copies.ts';
@@ -135,7 +135,7 @@ class WriterThread {
 
   constructor(ticks: SharedArrayBuffer) {
     const workerData: WriterThreadData = { ticks };
-    this.#worker = new Worker(builtFile('workers/engine/checkpoint-writer-thread.js'), { workerData });
+    this.#worker = new Worker(builtProgram('checkpoint-writer-thread'), { workerData });
     this.#worker.unref();
     this.#worker.on('message', (message: FromWriter) => this.#receive(message));
     this.#worker.on('error', (error) => this.#died(error));

@@ -14,7 +14,7 @@ export function nodeChild(home: string, { name, kind, program, args, stopGraceMs
     name,
     kind,
     command: process.execPath,
-    args: ['--enable-source-maps', program, ...args],
+    args: [program, ...args],
     env: { [readyFileVariable]: announced },
     prepare: () => rmSync(announced, { force: true }),
     isReady: (process) => hasAnnounced(announced, process),

@@ -1,0 +1,62 @@
+/**
+ * dist/programs/: the code of each process and thread in few files, because most of a process's start is the loading of
+ * modules, one by one. Measured on an AMD EPYC with two cores, processor time from start to the end of loading:
+ * `petrel ls` 0.36 → 0.20 s, the control process 1.2 → 0.77 s, a worker's main thread 0.50 → 0.25 s.
+ */
+
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkoutStamp, contentHash, filesBelow } from './places.mjs';
+import { sourceFolders } from './typescript.mjs';
+
+/**
+ * Each program and its source. A program that code opens beside itself (`new URL('./thread.js', import.meta.url)`) keeps
+ * the name of its source, so that it is found from the bundle and from tsc's output alike.
+ */
+const programs = {
+  petrel: 'cli/main.ts',
+  supervisor: 'infra/stack/supervisor-main.ts',
+  control: 'workers/control/main.ts',
+  worker: 'workers/main.ts',
+  thread: 'workers/engine/thread.ts',
+  'checkpoint-writer-thread': 'workers/engine/checkpoint-writer-thread.ts',
+  'tokenizer-thread-main': 'models/tokenizer-thread-main.ts',
+  child: 'rewards/host/child.ts',
+};
+
+/** Packages that find files of their own: native libraries, and the code that Temporal loads into threads. */
+const apart = [/^@temporalio\//, /^tokenizers(\/|$)/, /^onnxruntime-node(\/|$)/];
+
+export function programsBundleStep({ root, force }) {
+  const stamp = checkoutStamp(root, 'programs-bundle');
+  const folder = join(root, 'dist/programs');
+  const key = () => {
+    const folders = sourceFolders(root).filter((name) => name !== 'tests' && name !== 'bench');
+    const sources = filesBelow(root, folders, (path) => path.endsWith('.ts') && !path.endsWith('.test.ts'));
+    return contentHash(root, [...sources, 'infra/bootstrap/programs-bundle.mjs', 'package-lock.json']);
+  };
+  let forced = force;
+  return {
+    name: 'programs',
+    needs: [],
+    pending: () => forced || !existsSync(join(folder, 'petrel.js')) || !stamp.holds(key()),
+    async run() {
+      const built = key();
+      const { rolldown } = await import('rolldown');
+      const input = Object.fromEntries(Object.entries(programs).map(([name, path]) => [name, join(root, path)]));
+      const bundle = await rolldown({ input, cwd: root, platform: 'node', external: apart });
+      const { output } = await bundle.write({
+        dir: folder,
+        format: 'esm',
+        entryFileNames: '[name].js',
+        chunkFileNames: '[name]-[hash].js',
+        sourcemap: true,
+      });
+      await bundle.close();
+      const written = new Set(output.map(({ fileName }) => fileName));
+      for (const name of readdirSync(folder)) if (!written.has(name)) rmSync(join(folder, name));
+      stamp.write(built);
+      forced = false;
+    },
+  };
+}
