@@ -1,4 +1,5 @@
 /** The record of a batch that a term with another arithmetic applies again. */
+import { mapComponents } from '../core/records/components.ts';
 import type { BatchRecord, Writer } from '../core/records/schema.ts';
 import type { Stored } from '../infra/store/records.ts';
 import type { Head } from '../infra/store/run-log.ts';
@@ -14,7 +15,10 @@ export function adoptedBatch({ record, digest }: Stored<BatchRecord>, head: Head
     term: head.term,
     parent: head.parent,
     parentState: head.stateDigest,
-    profile: head.termRecord.profile.id,
+    components: mapComponents(record.components, (one, name) => ({
+      ...one,
+      profile: head.termRecord.components[name]?.profile.id ?? one.profile,
+    })),
     before: { ...record.before, badSteps },
     after: { ...record.after, badSteps },
     adopted: record.adopted ?? { term: record.term, record: digest },

@@ -14,7 +14,7 @@ export function advantageJob(
   parts: readonly { readonly trajectories: string; readonly scores: string }[],
 ): JobRequest<'advantage'> {
   const draws = drawsFrom(head.counters.cursor);
-  const { profile } = head.termRecord;
+  const { profile } = head;
   return {
     stage: 'advantage',
     runId: log.runId,

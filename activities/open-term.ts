@@ -1,4 +1,5 @@
 /** The first term of a run. */
+import { actorOf } from '../core/records/components.ts';
 import { keys } from '../core/records/keys.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
 import { recordFormat, termRecord } from '../core/records/schema.ts';
@@ -47,15 +48,15 @@ export async function openTerm(
       { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('open', 0, progress, queued)) },
     ),
   );
+  const { compute, deterministic, isa } = actorOf(output.components).profile;
   const record: TermRecord = {
     format: recordFormat,
     runId: ref.runId,
     term: 1,
     ...(origin && { base: { position: origin.position, counters: origin.counters } }),
     startState: output.stateDigest,
-    startWeights: output.weightsDigest,
+    components: { ...output.components },
     revision: 1,
-    profile: output.profile,
     owner: ports.stack,
     reason: origin === undefined ? 'start' : `fork of ${origin.runId} after iteration ${origin.position}`,
     skippedDraws: origin?.skippedDraws ?? [],
@@ -66,10 +67,6 @@ export async function openTerm(
     return other.startState === record.startState;
   });
   if (origin !== undefined) await log.store.remove(keys.pin(origin.runId, ref.runId));
-  ports.say(
-    ref.runId,
-    'debug',
-    `opened term 1: ${output.profile.compute}${output.profile.deterministic ? ' deterministic' : ''} on ${output.profile.isa}`,
-  );
+  ports.say(ref.runId, 'debug', `opened term 1: ${compute}${deterministic ? ' deterministic' : ''} on ${isa}`);
   return { term: decided.record.term };
 }

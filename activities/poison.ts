@@ -7,7 +7,13 @@ import { at } from '../core/at.ts';
 import { PauseError, PetrelError } from '../core/errors.ts';
 import type { RolloutInput } from '../core/wire/jobs.ts';
 import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
-import { decodeTrajectories, encodeTrajectories, joinTrajectories, stopReasons } from '../models/trajectories.ts';
+import {
+  decodeTrajectories,
+  encodeTrajectories,
+  joinTrajectories,
+  singleTurn,
+  stopReasons,
+} from '../models/trajectories.ts';
 import type { Trajectories } from '../models/trajectories.ts';
 import type { ActivityPorts } from './ports.ts';
 import { recordWriter } from './record-writer.ts';
@@ -119,6 +125,7 @@ async function poisonSample(
       responseOffsets_S1: Int32Array.of(0, 0),
       logProbs_T: new Float32Array(0),
       samplingLogProbs_T: new Float32Array(0),
+      ...singleTurn(Int32Array.of(0, 0), Int32Array.of(input.firstSample ?? 0), job.at.iteration),
       stopReason_S: Uint8Array.of(stopReasons.poison),
     },
     {},

@@ -53,7 +53,7 @@ export async function completeReplayTerm(ports: TermPorts, log: RunLog, head: He
 async function openReplayTerm(ports: TermPorts, log: RunLog, head: Head, checkpoint: number): Promise<void> {
   const wanted = {
     after: head.term,
-    engine: { profile: head.termRecord.profile, checkpoint },
+    engine: { profile: head.profile, checkpoint },
     skipDraws: false,
     owner: ports.stack,
     reason: replayReason,

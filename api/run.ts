@@ -1,4 +1,5 @@
 /** One run, for programs: what `petrel <command> <run>` does. */
+import { actorOf } from '../core/records/components.ts';
 import { join, resolve } from 'node:path';
 import type { RunId } from '../core/ids.ts';
 import type { DesiredState, RunState } from '../core/run-states.ts';
@@ -117,7 +118,12 @@ export class Run {
       { folder: into, iteration, ...(dtype && { dtype }) },
       this.#context,
     );
-    return { iteration: manifest.iteration, weightsDigest: manifest.weightsDigest, dtype: written, folder: into };
+    return {
+      iteration: manifest.iteration,
+      weightsDigest: actorOf(manifest.components).weightsDigest,
+      dtype: written,
+      folder: into,
+    };
   }
 
   /** Deletes a run that has ended. Throws TerminalError `Conflict` for others, and while a fork still needs it. */

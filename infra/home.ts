@@ -38,7 +38,7 @@ export function packageRoot(): string {
   return folder;
 }
 
-/** Path of a built file, such as `infra/stack/supervisor-main.js`. Throws `InvalidInput` when it has not been built. */
+/** Path of a built file, such as `workflow-bundle.js`. Throws `InvalidInput` when it has not been built. */
 export function builtFile(path: string): string {
   const file = join(packageRoot(), 'dist', path);
   if (!existsSync(file))

@@ -7,7 +7,7 @@ import { TerminalError } from '../core/errors.ts';
 import { stateParts } from '../core/ports/policy.ts';
 import type { StatePart, StatePiece } from '../core/ports/policy.ts';
 import { keys } from '../core/records/keys.ts';
-import type { CheckpointManifest, ShardInfo } from '../core/records/schema.ts';
+import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../core/records/schema.ts';
 import { readSafetensorsStream, safetensorsPieces } from './safetensors.ts';
 import { f32 } from './trajectories.ts';
 
@@ -71,8 +71,8 @@ function damagedShard({ blob }: ShardInfo, why: string): TerminalError {
 }
 
 /** Elements of each flat part. */
-export function checkpointElements(manifest: CheckpointManifest): number {
-  return manifest.parameters.reduce((sum, { shape }) => sum + shape.reduce((size, length) => size * length, 1), 0);
+export function checkpointElements({ parameters }: Pick<ComponentCheckpoint, 'parameters'>): number {
+  return parameters.reduce((sum, { shape }) => sum + shape.reduce((size, length) => size * length, 1), 0);
 }
 
 export function damagedCheckpoint(manifest: CheckpointManifest, why: string): TerminalError {

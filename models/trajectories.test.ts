@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeTrajectories, encodeTrajectories, joinTrajectories, offsetsOf } from './trajectories.ts';
+import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
+import { decodeTrajectories, encodeTrajectories, joinTrajectories, offsetsOf, singleTurn } from './trajectories.ts';
+import { at } from '../core/at.ts';
 import type { Trajectories } from './trajectories.ts';
 
 /** Sample s of draw d has a response of (d + s) % 4 tokens, all of them d * 100 + s. */
@@ -8,6 +10,9 @@ function made(draws: readonly number[], first: number, n: number): Trajectories 
   const samples = draws.flatMap((draw) => Array.from({ length: n }, (_, i) => ({ draw, sample: first + i })));
   const responses = samples.map(({ draw, sample }) => new Array<number>((draw + sample) % 4).fill(draw * 100 + sample));
   const prompts = draws.map((draw) => [draw, draw + 1]);
+  const responseOffsets_S1 = offsetsOf(responses.map((response) => response.length));
+  // The policy makes the first token; a tool makes the others.
+  const segments = responses.map(({ length }) => (length > 1 ? [1, length] : length === 1 ? [1] : []));
   return {
     weightsDigest: 'w',
     samplesPerDraw: n,
@@ -16,9 +21,17 @@ function made(draws: readonly number[], first: number, n: number): Trajectories 
     promptTokens: Int32Array.from(prompts.flat()),
     promptOffsets_G1: offsetsOf(prompts.map((prompt) => prompt.length)),
     responseTokens_T: Int32Array.from(responses.flat()),
-    responseOffsets_S1: offsetsOf(responses.map((response) => response.length)),
+    responseOffsets_S1,
     logProbs_T: Float32Array.from(responses.flat(), (token) => -token),
     samplingLogProbs_T: Float32Array.from(responses.flat(), (token) => -token / 2),
+    mask_T: Uint8Array.from(responses.flatMap((response) => response.map((_, t) => (t === 0 ? 1 : 0)))),
+    version_T: Int32Array.from(responses.flatMap((response) => response.map((_, t) => (t === 0 ? 7 : -1)))),
+    segmentOffsets_S1: offsetsOf(segments.map(({ length }) => length)),
+    segmentEnds_K: Int32Array.from(segments.flatMap((ends, b) => ends.map((end) => at(responseOffsets_S1, b) + end))),
+    segmentKinds_K: Uint8Array.from(segments.flatMap((ends) => ends.map((_, k) => k))),
+    session_S: Int32Array.from(samples, ({ sample }) => sample),
+    output_S: Int32Array.from(samples, ({ sample }) => sample % 2),
+    columns: { turns: Float32Array.from(samples, ({ draw, sample }) => draw + sample) },
     stopReason_S: Uint8Array.from(samples, ({ sample }) => 1 + (sample % 2)),
   };
 }
@@ -29,11 +42,11 @@ function cut(draws: readonly number[], first: number, n: number, choose: (below:
   const whole = choose(3) === 0;
   if (whole) return [made(draws, first, n)];
   if (draws.length > 1) {
-    const at = 1 + choose(draws.length - 1);
-    return [...cut(draws.slice(0, at), first, n, choose), ...cut(draws.slice(at), first, n, choose)];
+    const border = 1 + choose(draws.length - 1);
+    return [...cut(draws.slice(0, border), first, n, choose), ...cut(draws.slice(border), first, n, choose)];
   }
-  const at = 1 + choose(n - 1);
-  return [...cut(draws, first, at, choose), ...cut(draws, first + at, n - at, choose)];
+  const border = 1 + choose(n - 1);
+  return [...cut(draws, first, border, choose), ...cut(draws, first + border, n - border, choose)];
 }
 
 describe('trajectories', () => {
@@ -63,11 +76,46 @@ describe('trajectories', () => {
       responseOffsets_S1: Int32Array.of(0, 0),
       logProbs_T: new Float32Array(0),
       samplingLogProbs_T: new Float32Array(0),
+      ...singleTurn(Int32Array.of(0, 0), Int32Array.of(0), 7),
       stopReason_S: Uint8Array.of(3),
     };
     const joined = joinTrajectories([poisoned, made([5], 1, 2)], 3);
     expect([...joined.promptTokens]).toEqual([5, 6]);
     expect([...joined.stopReason_S]).toEqual([3, 2, 1]);
+    expect([...(joined.columns['turns'] ?? [])]).toEqual([Number.NaN, 6, 7]);
     expect(decodeTrajectories(encodeTrajectories(joined), 'x')).toEqual(joined);
+  });
+
+  it('of format 1 have one segment of the policy per sample, of a version that they do not say', () => {
+    const [now, { tensors }] = [made([5, 6], 0, 3), decodeSafetensors(encodeTrajectories(made([5, 6], 0, 3)), 'x')];
+    const before = ['draw', 'row', 'log_probs', 'sampling_log_probs', 'stop_reason'];
+    const isOf1 = (name: string) => before.includes(name) || /^(prompt|response)_/.test(name);
+    const old = Object.fromEntries([...tensors].filter(([name]) => isOf1(name)));
+    const read = decodeTrajectories(encodeSafetensors(old, { weights: 'w', samples_per_draw: '3' }), 'x');
+    expect(read).toEqual({ ...now, ...singleTurn(now.responseOffsets_S1, Int32Array.of(0, 1, 2, 0, 1, 2), -1) });
+  });
+
+  it.each([
+    [
+      'a segment that ends before it begins',
+      { segmentEnds_K: Int32Array.of(1, 2, 1) },
+      /segment_ends: expected at least 2/,
+    ],
+    [
+      'segments that end before their response',
+      { segmentEnds_K: Int32Array.of(1, 2, 2) },
+      /expected 3 for sample 1, found 2/,
+    ],
+    ['a column of another length', { columns: { turns: new Float32Array(1) } }, /turns/],
+    ['a mask of another length', { mask_T: new Uint8Array(2) }, /mask/],
+  ])('are refused with %s', (_, wrong, says) => {
+    const whole: Trajectories = {
+      ...made([1], 0, 2),
+      segmentOffsets_S1: Int32Array.of(0, 1, 3),
+      segmentEnds_K: Int32Array.of(1, 2, 3),
+      segmentKinds_K: Uint8Array.of(0, 0, 1),
+    };
+    expect(() => decodeTrajectories(encodeTrajectories(whole), 'x')).not.toThrow();
+    expect(() => decodeTrajectories(encodeTrajectories({ ...whole, ...wrong }), 'x')).toThrow(says);
   });
 });

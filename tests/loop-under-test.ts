@@ -35,6 +35,7 @@ import type { RunLog } from '../infra/store/run-log.ts';
 import { appendStatus } from '../infra/store/status.ts';
 import { readLogChunk } from '../infra/telemetry/run-log-lines.ts';
 import { connectTemporalClient } from '../infra/temporal/connection.ts';
+import { tellRunWorkflow } from '../infra/temporal/run-workflow.ts';
 import { poll } from '../infra/poll.ts';
 import { saveRandomModel } from './random-model.ts';
 import type { ModelSizes } from './random-model.ts';
@@ -189,7 +190,8 @@ export class LoopUnderTest {
    */
   async tell({ runId, log }: StartedRun, desired: DesiredState): Promise<void> {
     await appendStatus(log, { wish: desired }, new Date());
-    await this.client.workflow.getHandle(runId).signal(desiredStateSignal, desired);
+    // The workflow may have read the record before the signal, and ended.
+    await tellRunWorkflow(this.client, runId, desired);
   }
 
   /** Does what the command resume does. */

@@ -2,6 +2,7 @@
  * Writes a run into a store as control process and workers would, with a state of ten numbers: for tests that read
  * runs.
  */
+import { mapComponents } from '../core/records/components.ts';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +21,14 @@ import {
   termRecord,
   updateRecord,
 } from '../core/records/schema.ts';
-import type { BatchRecord, Counters, NumericProfile, RunInputs, StatusEntry } from '../core/records/schema.ts';
+import type {
+  BatchRecord,
+  Counters,
+  NumericProfile,
+  RunInputs,
+  StatusEntry,
+  UpdateRecord,
+} from '../core/records/schema.ts';
 import type { RunState } from '../core/run-states.ts';
 import type { AdvantageOutput } from '../core/wire/jobs.ts';
 import type { ScoreTable } from '../core/wire/score-table.ts';
@@ -43,7 +51,7 @@ import type { StoredRow } from '../models/dataset/stored-row.ts';
 import { writeModelFiles } from '../models/safetensors.ts';
 import { openTokenizer } from '../models/tokenizer.ts';
 import type { Tokenizer } from '../models/tokenizer.ts';
-import { encodeTrajectories } from '../models/trajectories.ts';
+import { encodeTrajectories, singleTurn } from '../models/trajectories.ts';
 import { saveCheckpoint } from '../workers/engine/checkpoint.ts';
 
 export interface BuiltRunOptions {
@@ -205,9 +213,8 @@ class RunWriter {
       runId,
       term: 1,
       startState: stateDigest,
-      startWeights: weightsDigest,
+      components: { actor: { stateDigest, weightsDigest, profile } },
       revision: 1,
-      profile,
       owner,
       reason: 'start',
       skippedDraws: [],
@@ -231,22 +238,26 @@ class RunWriter {
     const made = {
       tensors: await putBlob(this.#store, runId, await this.#batchTensors(k, kind)),
       oldLogProbs: 'on-policy',
-      learningRates: [learningRate],
-      loss: {
-        kind: kind === 'rl' ? 'policy' : 'sft',
-        lossMode: 'vanilla',
-        clipRatioLow: 0.2,
-        clipRatioHigh: 0.2,
-        clipRatioC: 3,
-        lossAggMode: 'token-mean',
-        entropyCoeff: 0,
-        useKlLoss: false,
-        klLossCoef: 0,
-        klLossType: 'k1',
-        temperature: 1,
-        lossScaleFactor: 16,
+      components: {
+        actor: {
+          learningRates: [learningRate],
+          loss: {
+            kind: kind === 'rl' ? 'policy' : 'sft',
+            lossMode: 'vanilla',
+            clipRatioLow: 0.2,
+            clipRatioHigh: 0.2,
+            clipRatioC: 3,
+            lossAggMode: 'token-mean',
+            entropyCoeff: 0,
+            useKlLoss: false,
+            klLossCoef: 0,
+            klLossType: 'k1',
+            temperature: 1,
+            lossScaleFactor: 16,
+          },
+          optimizer: { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01, maxGradNorm: 1 },
+        },
       },
-      optimizer: { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01, maxGradNorm: 1 },
       draws,
       after: countersAt(k),
       metrics: { 'critic/score/mean': 0.5, 'training/samples': kind === 'sft' ? 2 : 3 },
@@ -260,8 +271,8 @@ class RunWriter {
       parent: this.#parent,
       parentState,
       revision: 1,
-      profile: profile.id,
       ...made,
+      components: mapComponents(made.components, (trained) => ({ profile: profile.id, ...trained })),
       results: [...results, await this.#result('advantage', k, made)],
       before,
       timings: { 'timing_s/rollout': 0.25 },
@@ -269,7 +280,8 @@ class RunWriter {
       writer: this.#writer(k),
     };
     const decided = await decide(this.#store, keys.batch(runId, 1, k), batchRecord, batch, () => true);
-    const update = {
+    const digests = stateDigests(builtState(k));
+    const update: UpdateRecord = {
       format: recordFormat,
       runId,
       term: 1,
@@ -277,22 +289,20 @@ class RunWriter {
       batch: decided.digest,
       parentState,
       outcome: 'applied',
-      ...stateDigests(builtState(k)),
-      steps: [{ lr: learningRate, gradNorm: 1, taken: true }],
+      stateDigest: digests.stateDigest,
+      components: {
+        actor: {
+          ...digests,
+          steps: [{ lr: learningRate, gradNorm: 1, taken: true }],
+          publications: { F32: digests.weightsDigest },
+        },
+      },
       after: batch.after,
       metrics: { 'actor/grad_norm': k, 'actor/lr': learningRate },
       timings: { 'timing_s/update': 0.5 },
       writer: this.#writer(k),
-    } as const;
-    this.#parent = (
-      await decide(
-        this.#store,
-        keys.update(runId, 1, k),
-        updateRecord,
-        { ...update, steps: [...update.steps] },
-        () => true,
-      )
-    ).digest;
+    };
+    this.#parent = (await decide(this.#store, keys.update(runId, 1, k), updateRecord, update, () => true)).digest;
   }
 
   async evaluate(k: number): Promise<void> {
@@ -408,6 +418,7 @@ class RunWriter {
         responseOffsets_S1: offsetsOf(responses),
         logProbs_T: new Float32Array(lengths),
         samplingLogProbs_T: new Float32Array(lengths),
+        ...singleTurn(offsetsOf(responses), Int32Array.of(0, 1, 0, 1), purpose === 'train' ? k - 1 : k),
         stopReason_S: Uint8Array.of(1, 2, 1, 2),
       }),
     );
@@ -483,7 +494,12 @@ class RunWriter {
 }
 
 const drawOf = (k: number, row: number) => Math.max(0, k - 1) * prompts.length + row;
-const countersAt = (k: number): Counters => ({ cursor: k * prompts.length, optimizerSteps: k, badSteps: 0, klCoef: 0 });
+const countersAt = (k: number): Counters => ({
+  cursor: k * prompts.length,
+  optimizerSteps: { actor: k },
+  badSteps: 0,
+  controllers: { klCoef: 0 },
+});
 
 function offsetsOf(parts: readonly Int32Array[]): Int32Array {
   const offsets = new Int32Array(parts.length + 1);

@@ -20,7 +20,7 @@ export interface At {
 /** The training rollouts of a position, in draw order. */
 export async function trainingRollouts(services: StageServices, at: At): Promise<JobResult<'rollout'>[]> {
   const { context, head, signal } = at;
-  const jobs = rolloutJobs(context, head, head.termRecord.profile, 'train');
+  const jobs = rolloutJobs(context, head, head.profile, 'train');
   const onProgress = stageProgress(services.ports, {
     runId: context.log.runId,
     stage: 'rollout',

@@ -61,7 +61,7 @@ export async function withScoredRollouts<T>(
   use: (scored: readonly ScoredRollout[]) => Promise<T>,
 ): Promise<T> {
   const { context, head, signal } = at;
-  const jobs = rolloutJobs(context, head, head.termRecord.profile, purpose);
+  const jobs = rolloutJobs(context, head, head.profile, purpose);
   const progress = scoringProgress(services, at, purpose, jobs);
   await services.weights.beforeRollouts(context, head, signal);
   const score = (job: JobRequest<'rollout'>, again: number) => scoredRollout(services, at, job, again, progress);

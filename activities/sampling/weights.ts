@@ -42,7 +42,7 @@ export class WeightsPublisher {
 }
 
 function publication({ log, inputs }: RunContext, head: Head): JobRequest<'weights'> {
-  const { profile } = head.termRecord;
+  const { profile } = head;
   return {
     stage: 'weights',
     runId: log.runId,

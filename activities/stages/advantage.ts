@@ -1,3 +1,4 @@
+import { mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { batchRecord, recordFormat } from '../../core/records/schema.ts';
 import type { BatchRecord } from '../../core/records/schema.ts';
@@ -61,13 +62,15 @@ function recordOf(
     parent: head.parent,
     parentState: head.stateDigest,
     revision: revision.revision,
-    profile: head.termRecord.profile.id,
     tensors: output.tensors,
     oldLogProbs: output.oldLogProbs,
     ...(output.layout && { layout: output.layout }),
-    learningRates: [...output.learningRates],
-    loss: output.loss,
-    optimizer: output.optimizer,
+    components: mapComponents(output.components, ({ learningRates, loss, optimizer }, name) => ({
+      profile: head.termRecord.components[name]?.profile.id ?? head.profile.id,
+      loss,
+      optimizer,
+      learningRates: [...learningRates],
+    })),
     results: [...scored.flatMap(({ rollout, reward }) => [rollout.jobId, reward.jobId]), jobId],
     draws: [...output.draws],
     before: head.counters,

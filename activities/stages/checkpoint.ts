@@ -35,7 +35,7 @@ async function saved({ ports, recompute }: StageServices, at: At): Promise<{ rea
 
 function requestOf({ context, head }: At): JobRequest<'checkpoint'> {
   const { log, inputs } = context;
-  const { profile } = head.termRecord;
+  const { profile } = head;
   return {
     stage: 'checkpoint',
     runId: log.runId,

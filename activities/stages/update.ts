@@ -61,7 +61,7 @@ function applied(services: StageServices, at: At, { digest, record }: PendingBat
   const { context, head, signal } = at;
   const { log, recipe, inputs } = context;
   const iteration = head.position + 1;
-  const { profile } = head.termRecord;
+  const { profile } = head;
   // Nothing that was applied again should have to be applied a third time.
   const isLastAgain = iteration === head.termRecord.adopts?.until;
   const save = isLastAgain || isDue(iteration, recipe.trainer.save_freq) || iteration === context.iterations;
@@ -93,8 +93,7 @@ function recordOf(
     outcome: output.outcome,
     ...(output.reason === undefined ? {} : { reason: output.reason }),
     stateDigest: output.stateDigest,
-    weightsDigest: output.weightsDigest,
-    steps: [...output.steps],
+    components: output.components,
     after: output.after,
     metrics: output.metrics,
     timings: updateTimings(batch.record, timings, Date.now()),

@@ -1,4 +1,5 @@
 /** A checkpoint as a Hugging Face folder. Only the weights are read, a shard at a time. */
+import { actorOf } from '../../core/records/components.ts';
 import { join } from 'node:path';
 import { TerminalError } from '../../core/errors.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
@@ -78,17 +79,18 @@ function dtypeOf(config: Readonly<Record<string, unknown>>): 'float32' | 'bfloat
 
 /** The parameters over one flat buffer, which hashes to what the manifest says. */
 async function weightsOf(manifest: CheckpointManifest, { store, runId }: RunLog): Promise<FloatTensor[]> {
-  const flat = new Float32Array(checkpointElements(manifest));
-  for (const shard of manifest.shards) {
+  const flat = new Float32Array(checkpointElements(actorOf(manifest.components)));
+  const actor = actorOf(manifest.components);
+  for (const shard of actor.shards) {
     if (!shard.tensors.some(({ name }) => name === 'weights')) continue;
     await readShard(shard, streamBlob(store, runId, shard.blob), ({ part, start, end }) =>
       part === 'weights' ? filling(flat.subarray(start, end)) : () => {},
     );
   }
   const digest = treeDigest(flat);
-  if (digest !== manifest.weightsDigest) throw damagedCheckpoint(manifest, `its weights hash to ${digest}`);
+  if (digest !== actor.weightsDigest) throw damagedCheckpoint(manifest, `its weights hash to ${digest}`);
   let offset = 0;
-  return manifest.parameters.map(({ name, shape }) => {
+  return actor.parameters.map(({ name, shape }) => {
     const size = shape.reduce((product, length) => product * length, 1);
     if (offset + size > flat.length)
       throw new TerminalError('DamagedCheckpoint', `parameter ${name} lies outside the weights`);

@@ -1,4 +1,5 @@
 /** The checkpoints of a run. */
+import { actorOf, shardsOf } from '../../core/records/components.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
 import { readRetention } from '../../infra/store/retention-log.ts';
 import type { Stored } from '../../infra/store/records.ts';
@@ -34,15 +35,16 @@ async function checkpointRow(
   { key, record }: Stored<CheckpointManifest>,
   { store, runId }: RunLog,
 ): Promise<CheckpointRow> {
-  const sizes = await Promise.all(record.shards.map(({ blob }) => store.head(keys.blob(runId, blob))));
+  const shards = shardsOf(record);
+  const sizes = await Promise.all(shards.map(({ blob }) => store.head(keys.blob(runId, blob))));
   return {
     iteration: record.iteration,
     term: record.term,
-    digest: record.weightsDigest,
+    digest: actorOf(record.components).weightsDigest,
     stateDigest: record.stateDigest,
-    bytes: record.shards.reduce((sum, { bytes }) => sum + bytes, 0),
-    shards: record.shards.length,
-    complete: record.shards.every(({ bytes }, i) => sizes[i] === bytes),
+    bytes: shards.reduce((sum, { bytes }) => sum + bytes, 0),
+    shards: shards.length,
+    complete: shards.every(({ bytes }, i) => sizes[i] === bytes),
     key,
   };
 }

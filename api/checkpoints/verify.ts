@@ -8,9 +8,9 @@ import { errorToJson } from '../../core/errors.ts';
 import { stateParts } from '../../core/ports/policy.ts';
 import type { StatePart } from '../../core/ports/policy.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
-import type { CheckpointManifest } from '../../core/records/schema.ts';
+import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../../core/records/schema.ts';
 import { getBlob, streamBlob } from '../../infra/store/blobs.ts';
-import { stateDigestsOf, TreeDigest } from '../../infra/store/digest.ts';
+import { runStateOf, stateDigestsOf, TreeDigest } from '../../infra/store/digest.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
@@ -78,26 +78,30 @@ async function judge(iteration: number, check: (read: Read) => Promise<void>): P
 
 /** Digests of the parts, piece by piece, against the manifest. */
 async function checkState(manifest: CheckpointManifest, log: RunLog, read: Read): Promise<void> {
-  const elements = checkpointElements(manifest);
-  const roots = { weights: '', m: '', v: '' };
-  for (const part of stateParts) roots[part] = await rootOf(manifest, part, elements, log, read);
-  const digests = stateDigestsOf(roots, Number(manifest.state['steps']));
-  if (digests.weightsDigest !== manifest.weightsDigest)
-    throw damagedCheckpoint(manifest, `its weights hash to ${digests.weightsDigest}`);
-  if (digests.stateDigest !== manifest.stateDigest)
-    throw damagedCheckpoint(manifest, `its state hashes to ${digests.stateDigest}`);
+  for (const [name, component] of Object.entries(manifest.components)) {
+    const elements = checkpointElements(component);
+    const roots = { weights: '', m: '', v: '' };
+    for (const part of stateParts) roots[part] = await rootOf(manifest, component, part, elements, log, read);
+    const digests = stateDigestsOf(roots, component.steps);
+    if (digests.weightsDigest !== component.weightsDigest)
+      throw damagedCheckpoint(manifest, `the weights of ${name} hash to ${digests.weightsDigest}`);
+    if (digests.stateDigest !== component.stateDigest)
+      throw damagedCheckpoint(manifest, `the state of ${name} hashes to ${digests.stateDigest}`);
+  }
+  const state = runStateOf(manifest.components);
+  if (state !== manifest.stateDigest) throw damagedCheckpoint(manifest, `its state hashes to ${state}`);
 }
 
 async function rootOf(
   manifest: CheckpointManifest,
+  component: ComponentCheckpoint,
   part: StatePart,
   elements: number,
   log: RunLog,
   read: Read,
 ): Promise<string> {
-  const startOf = (shard: CheckpointManifest['shards'][number]) =>
-    shard.tensors.find(({ name }) => name === part)?.start;
-  const shards = manifest.shards
+  const startOf = (shard: ShardInfo) => shard.tensors.find(({ name }) => name === part)?.start;
+  const shards = component.shards
     .filter((shard) => startOf(shard) !== undefined)
     .sort((a, b) => (startOf(a) ?? 0) - (startOf(b) ?? 0));
   const tree = new TreeDigest(elements * 4);

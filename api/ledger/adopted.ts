@@ -2,12 +2,14 @@
  * Batches that a term with another arithmetic applies again. Each must repeat, field by field, the batch of the same
  * iteration in the log of the term that it adopts from.
  */
+import { actorIn, mapped } from './components.ts';
 import { canonicalText } from './canonical.ts';
 import type { Objects } from './objects.ts';
 import { batchSealShape, batchShape, updateShape } from './records.ts';
 import type { Batch, Term } from './records.ts';
 import { either } from './shape.ts';
 import { beginOf } from './terms.ts';
+import { flat } from './chain.ts';
 import { show } from './verdict.ts';
 
 /** The batch that is repeated, with the term that holds it and the weights that its samples were drawn from. */
@@ -93,15 +95,11 @@ const repeated = [
   'tensors',
   'oldLogProbs',
   'layout',
-  'learningRates',
-  'loss',
-  'optimizer',
   'results',
   'draws',
   'metrics',
   'decision',
 ] as const;
-const counters = ['cursor', 'optimizerSteps', 'klCoef'] as const;
 
 function checkCopy({ faults }: Objects, origin: Batch, copy: Batch, key: string): void {
   for (const field of repeated) {
@@ -109,14 +107,19 @@ function checkCopy({ faults }: Objects, origin: Batch, copy: Batch, key: string)
     if (expected !== found)
       faults.add(key, `${field}, as in the batch that it repeats: ${show(expected)}`, show(found));
   }
-  for (const side of ['before', 'after'] as const)
-    for (const counter of counters)
-      faults.equal(key, `${side}.${counter} of the batch that it repeats:`, origin[side][counter], copy[side][counter]);
+  const settings = ({ components }: Batch) =>
+    canonicalText(mapped(components, ({ profile: _, ...trained }) => trained));
+  faults.equal(key, 'components, as in the batch that it repeats:', settings(origin), settings(copy));
+  for (const side of ['before', 'after'] as const) {
+    const [{ badSteps: _, ...expected }, { badSteps: __, ...found }] = [flat(origin[side]), flat(copy[side])];
+    for (const counter of Object.keys(expected))
+      faults.equal(key, `${side}.${counter} of the batch that it repeats:`, expected[counter], found[counter]);
+  }
 }
 
 /** The weights that iteration k was sampled with. */
 async function weightsBefore(objects: Objects, term: Term, k: number): Promise<string | undefined> {
-  if (k - 1 === beginOf(term)) return term.startWeights;
+  if (k - 1 === beginOf(term)) return actorIn(term.components)?.weightsDigest;
   const update = await objects.find(objects.keys.update(term.term, k - 1), updateShape);
-  return update.type === 'read' ? update.record.weightsDigest : undefined;
+  return update.type === 'read' ? actorIn(update.record.components)?.weightsDigest : undefined;
 }

@@ -3,6 +3,9 @@
  */
 import type { Iteration } from './iterations.ts';
 import type { Found, Objects } from './objects.ts';
+import { canonicalText } from './canonical.ts';
+import { equalComponents, equalNames, runState } from './components.ts';
+import type { Components } from './components.ts';
 import type { Batch, LedgerCounters, Update } from './records.ts';
 import type { Branch } from './terms.ts';
 import { show } from './verdict.ts';
@@ -13,7 +16,7 @@ export interface Standing {
   /** Digest of the record that ends at this position. */
   readonly digest: string | undefined;
   readonly state: string | undefined;
-  readonly weights: string | undefined;
+  readonly components: Components | undefined;
   readonly counters: LedgerCounters | undefined;
 }
 
@@ -27,8 +30,8 @@ const beforeAll: Standing = {
   position: 0,
   digest: undefined,
   state: undefined,
-  weights: undefined,
-  counters: { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 },
+  components: undefined,
+  counters: { cursor: 0, badSteps: 0, optimizerSteps: {}, controllers: { klCoef: 0 } },
 };
 
 /** A term continues from the state at its parent's position. */
@@ -38,9 +41,11 @@ export function beginTerm({ faults }: Objects, { term, key, digest, from }: Bran
     faults.equal(key, 'parent.record, the digest of the record at that position:', before.digest, term.parent.record);
   if (before.state !== undefined)
     faults.equal(key, `startState, the state at position ${from}:`, before.state, term.startState);
-  if (before.weights !== undefined)
-    faults.equal(key, `startWeights, the weights at position ${from}:`, before.weights, term.startWeights);
-  return { position: from, digest, state: term.startState, weights: term.startWeights, counters: before.counters };
+  faults.equal(key, 'startState, that of its components:', runState(term.components), term.startState);
+  if (before.components !== undefined)
+    equalComponents(faults, key, `at position ${from}`, before.components, term.components);
+  const { startState: state, components } = term;
+  return { position: from, digest, state, components, counters: before.counters };
 }
 
 /** Checks an iteration against the position before it. Returns what is known after it. */
@@ -51,15 +56,21 @@ export function follow(
   before: Standing,
   { k, batch, update }: Iteration,
 ): Standing {
-  const after: Standing = { position: k, digest: undefined, state: undefined, weights: undefined, counters: undefined };
+  const after: Standing = {
+    position: k,
+    digest: undefined,
+    state: undefined,
+    components: undefined,
+    counters: undefined,
+  };
   const known = before.position === k - 1 ? before : { ...after, position: k - 1 };
   if (batch.type === 'read') checkBatch(objects, runId, branch, known, k, batch.record, batch.key);
   if (update.type === 'absent') return before;
   if (batch.type === 'absent') objects.faults.add(batch.key, 'the batch record that the update applies', 'nothing');
   if (update.type === 'damaged') return { ...after, digest: update.digest };
   checkUpdate(objects, runId, branch, known, k, batch, update.record, update.key);
-  const { stateDigest, weightsDigest, after: counters } = update.record;
-  return { position: k, digest: update.digest, state: stateDigest, weights: weightsDigest, counters };
+  const { stateDigest: state, components, after: counters } = update.record;
+  return { position: k, digest: update.digest, state, components, counters };
 }
 
 function checkBatch(
@@ -76,14 +87,13 @@ function checkBatch(
     faults.equal(key, 'parent, the digest of the record before it:', before.digest, batch.parent);
   if (before.state !== undefined) faults.equal(key, 'parentState', before.state, batch.parentState);
   if (before.counters !== undefined) equalCounters({ faults }, key, 'before', before.counters, batch.before);
-  faults.equal(key, 'profile of its term:', term.profile.id, batch.profile);
+  equalNames(faults, key, term.components, batch.components);
   faults.equal(key, 'after.badSteps', batch.before.badSteps, batch.after.badSteps);
-  faults.equal(
-    key,
-    'after.optimizerSteps',
-    batch.before.optimizerSteps + batch.learningRates.length,
-    batch.after.optimizerSteps,
-  );
+  for (const [name, { profile, learningRates }] of Object.entries(batch.components)) {
+    faults.equal(key, `profile of ${name} in its term:`, term.components[name]?.profile.id, profile);
+    const planned = (batch.before.optimizerSteps[name] ?? 0) + learningRates.length;
+    faults.equal(key, `after.optimizerSteps.${name}`, planned, batch.after.optimizerSteps[name]);
+  }
 }
 
 function checkUpdate(
@@ -111,12 +121,13 @@ function checkUpdate(
 
 /** Only an applied batch changes the state. */
 function checkOutcome({ faults }: Pick<Objects, 'faults'>, before: Standing, update: Update, key: string): void {
-  const taken = update.steps.some((step) => step.taken);
+  const taken = tookStep(update);
+  faults.equal(key, 'stateDigest, that of its components:', runState(update.components), update.stateDigest);
   faults.equal(key, 'outcome', taken ? 'applied' : 'skipped', update.outcome);
   if (update.outcome === 'skipped') {
     faults.equal(key, 'the state before it, unchanged:', update.parentState, update.stateDigest);
-    if (before.weights !== undefined)
-      faults.equal(key, 'the weights before it, unchanged:', before.weights, update.weightsDigest);
+    if (before.components !== undefined)
+      equalComponents(faults, key, 'before it, unchanged', before.components, update.components);
     if (update.reason === undefined) faults.add(key, 'a reason why it was skipped', 'none');
   } else if (update.stateDigest === update.parentState)
     faults.add(key, 'a state other than that of its parent: a step was taken', show(update.stateDigest));
@@ -126,20 +137,30 @@ function checkOutcome({ faults }: Pick<Objects, 'faults'>, before: Standing, upd
 function checkSteps({ faults }: Pick<Objects, 'faults'>, batch: Batch, update: Update, key: string): void {
   if (batch.decision === 'skip')
     faults.equal(key, 'outcome of a batch that must be skipped:', 'skipped', update.outcome);
-  const leftOut = update.outcome === 'skipped' && update.steps.length === 0;
-  if (!leftOut) faults.equal(key, 'optimiser steps', batch.learningRates.length, update.steps.length);
-  update.steps.forEach(({ lr, gradNorm, taken }, s) => {
-    faults.equal(key, `lr of step ${s}`, batch.learningRates[s], lr);
-    if (taken && typeof gradNorm !== 'number')
-      faults.add(key, `a finite gradient norm of step ${s}, which was taken`, String(gradNorm));
-  });
+  equalNames(faults, key, batch.components, update.components);
+  for (const [name, { steps, weightsDigest, publications }] of Object.entries(update.components)) {
+    const { learningRates = [] } = batch.components[name] ?? {};
+    const leftOut = update.outcome === 'skipped' && steps.length === 0;
+    if (!leftOut) faults.equal(key, `optimiser steps of ${name}`, learningRates.length, steps.length);
+    steps.forEach(({ lr, gradNorm, taken }, s) => {
+      faults.equal(key, `lr of step ${s} of ${name}`, learningRates[s], lr);
+      if (taken && typeof gradNorm !== 'number')
+        faults.add(key, `a finite gradient norm of step ${s} of ${name}, which was taken`, String(gradNorm));
+    });
+    if (publications['F32'] !== undefined)
+      faults.equal(key, `the F32 publication of ${name}`, weightsDigest, publications['F32']);
+  }
 }
 
+const tookStep = ({ components }: Update): boolean =>
+  Object.values(components).some(({ steps }) => steps.some((step) => step.taken));
+
 /** An optimiser step resets the count of bad steps; a batch that the user skipped does not count. */
-function badStepsAfter({ before, learningRates }: Batch, { steps }: Update): readonly number[] {
-  if (steps.some((step) => step.taken)) return [0];
-  if (steps.length > 0) return [before.badSteps + 1];
-  return learningRates.length > 0 ? [before.badSteps] : [before.badSteps, before.badSteps + 1];
+function badStepsAfter({ before, components }: Batch, update: Update): readonly number[] {
+  if (tookStep(update)) return [0];
+  if (Object.values(update.components).some(({ steps }) => steps.length > 0)) return [before.badSteps + 1];
+  const planned = Object.values(components).some(({ learningRates }) => learningRates.length > 0);
+  return planned ? [before.badSteps] : [before.badSteps, before.badSteps + 1];
 }
 
 function checkPlace(
@@ -159,9 +180,26 @@ function equalCounters(
   { faults }: Pick<Objects, 'faults'>,
   key: string,
   name: string,
-  expected: Readonly<Record<string, number>>,
-  found: Readonly<Record<string, number>>,
+  expected: Partial<LedgerCounters>,
+  found: Partial<LedgerCounters>,
 ): void {
-  for (const counter of Object.keys(expected))
-    faults.equal(key, `${name}.${counter}`, expected[counter], found[counter]);
+  const [wanted, there] = [flat(expected), flat(found)];
+  for (const counter of new Set([...Object.keys(wanted), ...Object.keys(there)]))
+    faults.equal(key, `${name}.${counter}`, wanted[counter], there[counter]);
+}
+
+/** Each counter by its path; a component that has taken no step may be absent. */
+export function flat({
+  optimizerSteps = {},
+  controllers = {},
+  ...rest
+}: Partial<LedgerCounters>): Readonly<Record<string, unknown>> {
+  const inner = (of: string, values: Readonly<Record<string, unknown>>) =>
+    Object.entries(values).map(([name, one]) => [`${of}.${name}`, one]);
+  const steps = inner('optimizerSteps', optimizerSteps).filter(([, planned]) => planned !== 0);
+  const states = inner('controllers', controllers).map(([name, one]) => [
+    name,
+    typeof one === 'object' ? canonicalText(one) : one,
+  ]);
+  return { ...rest, ...Object.fromEntries([...steps, ...states]) };
 }

@@ -1,4 +1,5 @@
 /** Checks validations: which weights they used, and whether their accuracy follows from their scores. */
+import { actorIn } from './components.ts';
 import type { InputFacts } from './inputs.ts';
 import type { Objects } from './objects.ts';
 import { evaluationShape, scoreTableShape } from './records.ts';
@@ -75,7 +76,7 @@ async function checkEvaluation(
   faults.equal(key, 'runId', runId, record.runId);
   faults.equal(key, 'term', term, record.term);
   faults.equal(key, 'iteration', k, record.iteration);
-  faults.equal(key, 'weightsDigest', there.weights, record.weightsDigest);
+  faults.equal(key, 'weightsDigest', actorIn(there.components)?.weightsDigest, record.weightsDigest);
   const parts = await results.parts(record.results, key);
   if (parts.length * 2 !== record.results.length) return;
   faults.equal(
@@ -95,7 +96,12 @@ async function checkEvaluation(
     if (tensors === undefined) absent(k, objects.keys.blob(trajectories), key);
     if (table === undefined) absent(k, objects.keys.blob(scores), key);
     if (tensors === undefined || table === undefined) return;
-    faults.equal(objects.keys.blob(trajectories), 'weights', there.weights, tensors.metadata['weights']);
+    faults.equal(
+      objects.keys.blob(trajectories),
+      'weights',
+      actorIn(there.components)?.weightsDigest,
+      tensors.metadata['weights'],
+    );
     const samples = objects.tried(
       objects.keys.blob(trajectories),
       'trajectories',

@@ -1,4 +1,5 @@
 /** Forging a run's objects: whatever is changed, all that names it by digest is made to agree, so that only the lie is left. */
+import { actorOf, mapComponents } from '../../core/records/components.ts';
 import { rmSync } from 'node:fs';
 import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -69,11 +70,12 @@ export class Forger {
     const record = await this.read<BatchRecord>(this.key.batch(k));
     change(record);
     await this.write(this.key.batch(k), record);
-    const { tensors, oldLogProbs, learningRates, loss, optimizer, draws, after, metrics } = record;
+    const { tensors, oldLogProbs, draws, after, metrics } = record;
+    const components = mapComponents(record.components, ({ profile: _, ...trained }) => trained);
     const made = record.results.at(-1) ?? '';
     await this.change<{ output: object }>(this.key.result(made), (result) =>
       Object.assign(result, {
-        output: { tensors, oldLogProbs, learningRates, loss, optimizer, draws, after, metrics },
+        output: { tensors, oldLogProbs, components, draws, after, metrics },
       }),
     );
     await this.chain(k);
@@ -136,7 +138,10 @@ export class Forger {
       term: 2,
       parent: { term: 1, position, record: sha256((await this.#store.get(this.key.update(position))) ?? '') },
       startState: at.stateDigest,
-      startWeights: at.weightsDigest,
+      components: mapComponents(first.components, ({ profile }, name) => {
+        const { stateDigest, weightsDigest } = at.components[name] ?? actorOf(at.components);
+        return { stateDigest, weightsDigest, profile };
+      }),
       reason: 'redo',
     };
     change(record);

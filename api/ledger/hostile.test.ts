@@ -1,4 +1,5 @@
 /** Each possible fault of a run is found and named, even when all digests agree with the forged record. */
+import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -176,7 +177,7 @@ describe('what is missing or damaged', () => {
       await blobOf(3, 'tensors'),
       await outputOf(3, 'rollout', 'trajectories'),
       await outputOf(3, 'reward', 'scores'),
-      ...manifest.shards.map(({ blob }) => forger.key.blob(blob)),
+      ...shardsOf(manifest).map(({ blob }) => forger.key.blob(blob)),
     ];
     for (const blob of blobs) flip(blob, 1);
     const found = (await faults()).map(({ key }) => key);
@@ -344,13 +345,30 @@ describe('a lie that all digests agree with', () => {
     expect(await faults()).toContainEqual(toTell(forger.key.update(4), /the state before it, unchanged/));
   });
 
-  it.each(['cursor', 'optimizerSteps', 'badSteps', 'klCoef'] as const)('a wrong %s after an update', async (name) => {
-    await forger.update(2, ({ after }) => void (after[name] += 1));
+  it.each([
+    ['cursor', { cursor: 99 }],
+    ['badSteps', { badSteps: 99 }],
+    ['optimizerSteps.actor', { optimizerSteps: { actor: 99 } }],
+    ['optimizerSteps.critic', { optimizerSteps: { actor: 2, critic: 1 } }],
+    ['controllers.klCoef', { controllers: { klCoef: 99 } }],
+    ['controllers.other', { controllers: { klCoef: 0, other: { blob: 'a'.repeat(64) } } }],
+  ])('a wrong %s after an update', async (name, wrong) => {
+    await forger.update(2, ({ after }) => Object.assign(after, wrong));
     expect(await faults()).toContainEqual(toTell(forger.key.update(2), new RegExp(`after.${name}`)));
   });
 
+  it('a component that the term does not have, and a state that is not that of its components', async () => {
+    await forger.update(2, (update) => Object.assign(update.components, { critic: actorOf(update.components) }));
+    expect(await faults()).toEqual(
+      expect.arrayContaining([
+        toTell(forger.key.update(2), /components actor/, /actor, critic/),
+        toTell(forger.key.update(2), /stateDigest, that of its components/),
+      ]),
+    );
+  });
+
   it('a wrong learning rate, and one that was not the planned one', async () => {
-    await forger.batch(2, (batch) => void (batch.learningRates = [2e-4]));
+    await forger.batch(2, ({ components }) => void (actorOf(components).learningRates = [2e-4]));
     expect(await faults()).toEqual([
       toTell(forger.key.update(2), /lr of step 0/, /0.0001/),
       toTell(forger.key.batch(2), /learning rate 0.0001 of optimiser step 1/, /0.0002/),
@@ -358,10 +376,13 @@ describe('a lie that all digests agree with', () => {
   });
 
   it('another profile, a recipe revision that is not there, one that its term does not go by', async () => {
-    await forger.batch(2, (batch) => Object.assign(batch, { profile: 'p1', revision: 2 }));
+    await forger.batch(2, (batch) => {
+      Object.assign(actorOf(batch.components), { profile: 'p1' });
+      batch.revision = 2;
+    });
     expect(await faults()).toEqual(
       expect.arrayContaining([
-        toTell(forger.key.batch(2), /profile of its term: p0/, /p1/),
+        toTell(forger.key.batch(2), /profile of actor in its term: p0/, /p1/),
         toTell(forger.key.batch(2), /a revision from 1 to 1/, /2/),
       ]),
     );
@@ -384,12 +405,15 @@ describe('a lie that all digests agree with', () => {
   it('a checkpoint that claims other weights, lacks a shard, or has its shards in the wrong order', async () => {
     const key = forger.key.checkpoint(4, stateAt(4));
     const whole = await forger.read<CheckpointManifest>(key);
-    await forger.write(key, { ...whole, weightsDigest: weightsAt(3) });
-    expect(await faults(false)).toContainEqual(toTell(key, /weightsDigest/));
-    await forger.write(key, { ...whole, shards: whole.shards.slice(1) });
+    const actor = actorOf(whole.components);
+    const withActor = (change: Partial<typeof actor>) =>
+      forger.write(key, { ...whole, components: { actor: { ...actor, ...change } } });
+    await withActor({ weightsDigest: weightsAt(3) });
+    expect(await faults(false)).toContainEqual(toTell(key, /the weights of actor at position 4/));
+    await withActor({ shards: actor.shards.slice(1) });
     expect(await faults(false)).toContainEqual(toTell(key, /10 elements of weights/, /0/));
-    await forger.write(key, { ...whole, state: { steps: 3 } });
-    expect(await faults()).toContainEqual(toTell(key, /stateDigest of its shards/));
+    await withActor({ steps: 3 });
+    expect(await faults()).toContainEqual(toTell(key, /stateDigest of the shards of actor/));
   });
 
   it('published weights that hash to others', async () => {
@@ -450,9 +474,17 @@ describe('terms', () => {
   });
 
   it('begin with the state of their parent, which is there', async () => {
-    await redone(true, (term) => Object.assign(term, { startState: stateAt(1), startWeights: weightsAt(1) }));
+    await redone(true, (term) =>
+      Object.assign(term, {
+        startState: stateAt(1),
+        components: { actor: { ...actorOf(term.components), stateDigest: stateAt(1), weightsDigest: weightsAt(1) } },
+      }),
+    );
     expect(await faults(false)).toEqual(
-      expect.arrayContaining([toTell(forger.key.term(2), /startState/), toTell(forger.key.term(2), /startWeights/)]),
+      expect.arrayContaining([
+        toTell(forger.key.term(2), /startState/),
+        toTell(forger.key.term(2), /the weights of actor at position 2/),
+      ]),
     );
     await forger.change<{ parent: object }>(
       forger.key.term(2),

@@ -47,7 +47,7 @@ export class Objects {
     try {
       return { type: 'read', key, digest, record: shape(this.#parse(key, bytes), 'record') };
     } catch (error) {
-      this.faults.add(key, 'a record of format 1 in canonical form', reasonOf(error));
+      this.faults.add(key, 'a record in canonical form', reasonOf(error));
       return { type: 'damaged', key, digest };
     }
   }

@@ -1,4 +1,5 @@
 /** Checks how a batch is split into steps: every epoch uses every sample once, and no step uses a sample twice. */
+import { actorIn } from './components.ts';
 import { at } from './at.ts';
 import type { Objects } from './objects.ts';
 import type { Batch, Revision } from './records.ts';
@@ -15,7 +16,14 @@ export function packed(
   revision: Revision | undefined,
 ): void {
   objects.tried(key, 'tensors of a batch', () => {
-    checkSizes(objects, key, tensors, samples, batch.learningRates.length, batch.oldLogProbs === 'stored');
+    checkSizes(
+      objects,
+      key,
+      tensors,
+      samples,
+      actorIn(batch.components)?.learningRates.length ?? 0,
+      batch.oldLogProbs === 'stored',
+    );
     if (revision === undefined) return;
     const { kind, actor } = revision.recipe;
     checkWalk(
@@ -23,7 +31,7 @@ export function packed(
       key,
       tensors,
       samples,
-      batch.learningRates.length === 0 ? 0 : kind === 'sft' ? 1 : actor.ppo_epochs,
+      (actorIn(batch.components)?.learningRates.length ?? 0) === 0 ? 0 : kind === 'sft' ? 1 : actor.ppo_epochs,
     );
   });
 }

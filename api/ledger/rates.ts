@@ -1,4 +1,5 @@
 /** The learning rate of an optimiser step: a second implementation, written from docs/recipe-keys.md, "actor.optim". */
+import { actorIn } from './components.ts';
 import type { Objects } from './objects.ts';
 import type { Batch, LedgerRecipe, RateSettings, Revision } from './records.ts';
 
@@ -10,8 +11,8 @@ export function wantedIterations({ recipe, inputs }: Pick<Revision, 'recipe' | '
 
 /** Every learning rate of a batch must be the rate of its optimiser step, except for rounding. */
 export function checkRates({ faults }: Objects, batch: Batch, revision: Revision, key: string): void {
-  batch.learningRates.forEach((found, s) => {
-    const step = batch.before.optimizerSteps + s;
+  actorIn(batch.components)?.learningRates.forEach((found, s) => {
+    const step = (batch.before.optimizerSteps['actor'] ?? 0) + s;
     const expected = rateOf(revision, step);
     if (!(Math.abs(found - expected) <= 1e-9 * revision.recipe.actor.optim.lr))
       faults.add(key, `learning rate ${expected} of optimiser step ${step}`, String(found));

@@ -6,8 +6,10 @@ import {
   either,
   exactly,
   flag,
+  inFormats,
   integer,
   list,
+  named,
   nullable,
   number,
   object,
@@ -19,7 +21,8 @@ import {
 } from './shape.ts';
 import type { Of } from './shape.ts';
 
-const format = exactly(1);
+/** Records that are the same in both formats. */
+const format = either(exactly(1), exactly(2));
 
 export const runShape = object({ format, runId: text, name: text, kind: oneOf('rl', 'sft') });
 
@@ -69,61 +72,102 @@ export type LedgerRecipe = Of<typeof recipe>;
 export const revisionShape = object({ format, runId: text, revision: positive, recipe, inputs });
 export type Revision = Of<typeof revisionShape>;
 
-export const countersShape = object({ cursor: count, optimizerSteps: count, badSteps: count, klCoef: number });
-export type LedgerCounters = Of<typeof countersShape>;
+const counters1 = object({ cursor: count, optimizerSteps: count, badSteps: count, klCoef: number });
+export type Counters1 = Of<typeof counters1>;
+const controller = either(number, either(text, object({ blob: digest })));
+const counters = object({
+  cursor: count,
+  badSteps: count,
+  optimizerSteps: named(count),
+  controllers: named(controller),
+});
+export type LedgerCounters = Of<typeof counters>;
 
-export const termShape = object({
-  format,
+export const countersOf1 = ({ cursor, badSteps, optimizerSteps, klCoef }: Counters1): LedgerCounters => ({
+  cursor,
+  badSteps,
+  optimizerSteps: { actor: optimizerSteps },
+  controllers: { klCoef },
+});
+
+const termFields = {
   runId: text,
   term: positive,
   parent: optional(object({ term: positive, position: count, record: digest })),
-  base: optional(object({ position: count, counters: countersShape })),
   /** Triples: term, the position where it begins, and its revision. */
   lineage: optional(list(list(count))),
   revision: optional(positive),
   startState: digest,
-  startWeights: digest,
-  profile: object({ id: text }),
   /** The iterations up to `until` repeat the batches of the log that `term` belongs to. */
   adopts: optional(object({ term: positive, until: count })),
   /** Half-open ranges. */
   skippedDraws: list(list(count)),
+};
+const profile = object({ id: text });
+const term1 = object({
+  ...termFields,
+  base: optional(object({ position: count, counters: counters1 })),
+  startWeights: digest,
+  profile,
 });
-export type Term = Of<typeof termShape>;
+const term2 = object({
+  ...termFields,
+  base: optional(object({ position: count, counters })),
+  components: named(object({ stateDigest: digest, weightsDigest: digest, profile })),
+});
+export type Term = Of<typeof term2>;
+
+export const termShape = inFormats(
+  term1,
+  ({ startWeights, profile: of, base, ...term }): Term => ({
+    ...term,
+    base: base && { position: base.position, counters: countersOf1(base.counters) },
+    components: { actor: { stateDigest: term.startState, weightsDigest: startWeights, profile: of } },
+  }),
+  term2,
+);
 
 const drawShape = object({
   draw: count,
   row: count,
   fate: oneOf('trained', 'filtered', 'failed', 'surplus', 'stale'),
+  wave: optional(count),
   reason: optional(text),
   samples: list(either(count, text)),
 });
 export type LedgerDraw = Of<typeof drawShape>;
 
-export const batchShape = object({
-  format,
+const batchFields = {
   runId: text,
   term: positive,
   iteration: positive,
   parent: digest,
   parentState: digest,
   revision: positive,
-  profile: text,
   tensors: digest,
   oldLogProbs: oneOf('stored', 'on-policy'),
   layout: optional(oneOf('flat', 'prefixTree')),
-  learningRates: list(number),
-  loss: tree,
-  optimizer: tree,
   results: list(text),
   draws: list(drawShape),
-  before: countersShape,
-  after: countersShape,
   metrics: tree,
   decision: oneOf('train', 'skip'),
   adopted: optional(object({ term: positive, record: digest })),
-});
-export type Batch = Of<typeof batchShape>;
+};
+const trained = { profile: text, learningRates: list(number), loss: tree, optimizer: tree };
+const batch1 = object({ ...batchFields, ...trained, before: counters1, after: counters1 });
+const batch2 = object({ ...batchFields, components: named(object(trained)), before: counters, after: counters });
+export type Batch = Of<typeof batch2>;
+
+export const batchShape = inFormats(
+  batch1,
+  ({ profile: id, learningRates, loss, optimizer, before, after, ...batch }): Batch => ({
+    ...batch,
+    components: { actor: { profile: id, learningRates, loss, optimizer } },
+    before: countersOf1(before),
+    after: countersOf1(after),
+  }),
+  batch2,
+);
 
 /** Takes the place of a batch or an update: nothing can be appended to the term after it. */
 const sealFields = {
@@ -138,8 +182,7 @@ const sealFields = {
 export const batchSealShape = object({ ...sealFields, decision: oneOf('seal') });
 export const updateSealShape = object({ ...sealFields, outcome: oneOf('seal') });
 
-export const updateShape = object({
-  format,
+const updateFields = {
   runId: text,
   term: positive,
   iteration: positive,
@@ -148,11 +191,25 @@ export const updateShape = object({
   outcome: oneOf('applied', 'skipped'),
   reason: optional(text),
   stateDigest: digest,
-  weightsDigest: digest,
-  steps: list(object({ lr: number, gradNorm: anyNumber, taken: flag })),
-  after: countersShape,
+};
+const steps = list(object({ lr: number, gradNorm: anyNumber, taken: flag }));
+const update1 = object({ ...updateFields, weightsDigest: digest, steps, after: counters1 });
+const update2 = object({
+  ...updateFields,
+  components: named(object({ stateDigest: digest, weightsDigest: digest, steps, publications: named(digest) })),
+  after: counters,
 });
-export type Update = Of<typeof updateShape>;
+export type Update = Of<typeof update2>;
+
+export const updateShape = inFormats(
+  update1,
+  ({ weightsDigest, steps: taken, after, ...update }): Update => {
+    const { stateDigest } = update;
+    const actor = { stateDigest, weightsDigest, steps: taken, publications: { F32: weightsDigest } };
+    return { ...update, components: { actor }, after: countersOf1(after) };
+  },
+  update2,
+);
 
 export const evaluationShape = object({
   format,
@@ -179,20 +236,35 @@ export type Scores = Of<typeof scoreTableShape>;
 const shard = object({ blob: digest, bytes: count, tensors: list(object({ name: text, start: count, end: count })) });
 export type Shard = Of<typeof shard>;
 
-export const checkpointShape = object({
-  format,
-  runId: text,
-  term: positive,
-  iteration: count,
-  stateDigest: digest,
+const checkpointFields = { runId: text, term: positive, iteration: count, stateDigest: digest };
+const parts = {
   weightsDigest: digest,
   shards: list(shard),
   parameters: list(object({ name: text, shape: list(count) })),
-  state: object({ steps: count }),
-});
-export type Checkpoint = Of<typeof checkpointShape>;
+};
+const component = object({ ...parts, stateDigest: digest, steps: count });
+export type CheckpointComponent = Of<typeof component>;
+const checkpoint1 = object({ ...checkpointFields, ...parts, state: object({ steps: count }) });
+const checkpoint2 = object({ ...checkpointFields, components: named(component) });
+export type Checkpoint = Of<typeof checkpoint2>;
 
-export const weightsShape = object({ format, weightsDigest: digest, dtype: oneOf('F32'), shards: list(shard) });
+export const checkpointShape = inFormats(
+  checkpoint1,
+  ({ weightsDigest, shards, parameters, state, ...checkpoint }): Checkpoint => {
+    const { stateDigest } = checkpoint;
+    const actor = { stateDigest, weightsDigest, shards, parameters, steps: state.steps };
+    return { ...checkpoint, components: { actor } };
+  },
+  checkpoint2,
+);
+
+const publication = { weightsDigest: digest, shards: list(shard) };
+const weights2 = object({ ...publication, component: text, dtypes: named(oneOf('F32')) });
+export const weightsShape = inFormats(
+  object({ ...publication, dtype: oneOf('F32') }),
+  ({ dtype, ...weights }): Of<typeof weights2> => ({ ...weights, component: 'actor', dtypes: { weights: dtype } }),
+  weights2,
+);
 
 export const statusShape = object({
   format,

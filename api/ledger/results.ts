@@ -2,11 +2,12 @@
  * The job results that a batch or a validation names. They must exist and match their digests, and only one iteration
  * may use each of them.
  */
+import { mapped } from './components.ts';
 import { at } from './at.ts';
 import { canonicalText } from './canonical.ts';
 import type { Objects } from './objects.ts';
-import { resultShape, rewardOutputShape, rolloutOutputShape } from './records.ts';
-import type { Batch } from './records.ts';
+import { countersOf1, resultShape, rewardOutputShape, rolloutOutputShape } from './records.ts';
+import type { Batch, Counters1 } from './records.ts';
 import { show } from './verdict.ts';
 
 /** Responses with their scores. */
@@ -86,22 +87,24 @@ export class Results {
 
   /** The job proposes values, and the batch record decides: both must be equal. */
   #compare(batch: Batch, made: Output, key: string): void {
-    for (const field of [
-      'tensors',
-      'oldLogProbs',
-      'layout',
-      'learningRates',
-      'loss',
-      'optimizer',
-      'draws',
-      'after',
-      'metrics',
-    ] as const) {
-      const [proposed, decided] = [made[field], batch[field]].map((value) =>
+    const components = mapped(batch.components, ({ profile: _, ...trained }) => trained);
+    for (const field of ['tensors', 'oldLogProbs', 'layout', 'components', 'draws', 'after', 'metrics'] as const) {
+      const [proposed, decided] = [asOfFormat2(made)[field], { ...batch, components }[field]].map((value) =>
         value === undefined ? 'nothing' : canonicalText(value),
       );
       if (proposed !== decided)
         this.#objects.faults.add(key, `${field}, as in its result: ${show(proposed)}`, show(decided));
     }
   }
+}
+
+/** Workers of format 1 answered what is now in `components.actor` beside the other fields. */
+function asOfFormat2(made: Output): Output {
+  const { learningRates, loss, optimizer, after, ...rest } = made;
+  if (learningRates === undefined) return made;
+  return {
+    ...rest,
+    components: { actor: { learningRates, loss, optimizer } },
+    after: countersOf1((after ?? {}) as Counters1),
+  };
 }

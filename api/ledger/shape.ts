@@ -65,6 +65,17 @@ export function list<T>(item: Shape<T>): Shape<readonly T[]> {
   };
 }
 
+/** An object whose fields all have one shape. */
+export function named<T>(item: Shape<T>): Shape<Readonly<Record<string, T>>> {
+  return (value, at) =>
+    Object.fromEntries(Object.entries(tree(value, at)).map(([name, one]) => [name, item(one, `${at}.${name}`)]));
+}
+
+/** A record of format 2, or one of format 1, of which `upgrade` makes format 2. */
+export function inFormats<A, B>(first: Shape<A>, upgrade: (record: A) => B, second: Shape<B>): Shape<B> {
+  return (value, at) => (tree(value, at)['format'] === 1 ? upgrade(first(value, at)) : second(value, at));
+}
+
 export function optional<T>(inner: Shape<T>): Shape<T | undefined> {
   return (value, at) => (value === undefined ? undefined : inner(value, at));
 }

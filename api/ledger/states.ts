@@ -5,17 +5,19 @@
 import { createHash } from 'node:crypto';
 import type { Hash } from 'node:crypto';
 import { canonicalText } from './canonical.ts';
+import { equalComponents, mapped, runState } from './components.ts';
+import type { Components } from './components.ts';
 import { digestOfBytes, pieceBytes } from './objects.ts';
 import type { Objects } from './objects.ts';
 import { checkpointOutputShape, checkpointShape, resultShape, weightsShape } from './records.ts';
-import type { Checkpoint, Shard } from './records.ts';
+import type { CheckpointComponent, Shard } from './records.ts';
 import type { Retention } from './retention.ts';
 import { headerOf, readTensors } from './tensors.ts';
 
 /** What the log committed at each position. */
 export interface Committed {
   readonly state: string;
-  readonly weights: string;
+  readonly components: Components;
 }
 
 export interface StatesFound {
@@ -48,12 +50,14 @@ export async function checkStates(
       runId,
       Number(k),
       state,
-      there?.state === state ? there.weights : undefined,
+      there?.state === state ? there.components : undefined,
       deep,
     );
     if (whole && there?.state === state) checkpoints.push(Number(k));
   }
-  const known = new Set([...committed.values()].map(({ weights }) => weights));
+  const known = new Set(
+    [...committed.values()].flatMap(({ components }) => Object.values(components).map((one) => one.weightsDigest)),
+  );
   for (const name of await objects.store.children(objects.keys.weights)) {
     const digest = name.replace(/\.json$/, '');
     if (!known.has(digest)) unnamed++;
@@ -91,7 +95,7 @@ async function checkCheckpoint(
   runId: string,
   k: number,
   state: string,
-  weights: string | undefined,
+  components: Components | undefined,
   deep: boolean,
 ): Promise<boolean> {
   const key = `${objects.keys.checkpoints}${k}-${state}.json`;
@@ -103,27 +107,35 @@ async function checkCheckpoint(
   faults.equal(key, 'runId', runId, manifest.runId);
   faults.equal(key, 'iteration', k, manifest.iteration);
   faults.equal(key, 'stateDigest', state, manifest.stateDigest);
-  if (weights !== undefined) faults.equal(key, 'weightsDigest', weights, manifest.weightsDigest);
-  const elements = manifest.parameters.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
-  const roots: Record<string, string | undefined> = {};
-  for (const part of parts) roots[part] = await checkPart(objects, key, part, manifest.shards, elements, deep);
-  if (deep) checkRoots(objects, key, manifest, roots);
+  const states = mapped(manifest.components, ({ stateDigest, weightsDigest }) => ({
+    stateDigest,
+    weightsDigest,
+  }));
+  faults.equal(key, 'stateDigest, that of its components:', runState(states), manifest.stateDigest);
+  if (components !== undefined) equalComponents(faults, key, `at position ${k}`, components, states);
+  for (const [name, component] of Object.entries(manifest.components)) {
+    const elements = component.parameters.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
+    const roots: Record<string, string | undefined> = {};
+    for (const part of parts) roots[part] = await checkPart(objects, key, part, component.shards, elements, deep);
+    if (deep) checkRoots(objects, key, name, component, roots);
+  }
   return faults.all.length === before;
 }
 
 function checkRoots(
   { faults }: Objects,
   key: string,
-  manifest: Checkpoint,
+  name: string,
+  component: CheckpointComponent,
   { weights, m, v }: Readonly<Record<string, string | undefined>>,
 ): void {
   if (weights === undefined || m === undefined || v === undefined) return;
-  faults.equal(key, 'weightsDigest of its shards', weights, manifest.weightsDigest);
+  faults.equal(key, `weightsDigest of the shards of ${name}`, weights, component.weightsDigest);
   faults.equal(
     key,
-    'stateDigest of its shards',
-    digestOfBytes(canonicalText({ format: 1, weights, m, v, steps: manifest.state.steps })),
-    manifest.stateDigest,
+    `stateDigest of the shards of ${name}`,
+    digestOfBytes(canonicalText({ format: 1, weights, m, v, steps: component.steps })),
+    component.stateDigest,
   );
 }
 

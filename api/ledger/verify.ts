@@ -3,6 +3,7 @@
  * twice, every object equal to its digest. It shares no code with the writers of the records: it implements the formats
  * of core/records/FORMAT.md a second time.
  */
+import { actorIn } from './components.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { originOf } from './adopted.ts';
 import { beginTerm, beforeFirst, follow } from './chain.ts';
@@ -166,13 +167,17 @@ class Verification {
     this.#outcomes.add(batch.record, update.type === 'read' ? update.record : undefined, revision, batch.key);
     if (revision !== undefined) checkRates(this.#objects, batch.record, revision, batch.key);
     // An adopted batch was produced from the same objects as the batch that it repeats.
-    const made = origin ?? { batch: batch.record, key: batch.key, weights: before.weights };
+    const made = origin ?? {
+      batch: batch.record,
+      key: batch.key,
+      weights: before.components && actorIn(before.components)?.weightsDigest,
+    };
     this.#samplesCompared += await checkComposition(this.#ports(), made.batch, made.key, revision, made.weights);
     return after;
   }
 
-  #commit({ position, state, weights }: Standing): void {
-    if (state !== undefined && weights !== undefined) this.#committed.set(position, { state, weights });
+  #commit({ position, state, components }: Standing): void {
+    if (state !== undefined && components !== undefined) this.#committed.set(position, { state, components });
   }
 
   async #abandoned({ older }: Terms): Promise<AbandonedBranch[]> {

@@ -1,4 +1,5 @@
 /** The iterations that a run abandons when it continues from an earlier one. */
+import { actorOf } from '../../core/records/components.ts';
 import type { EvalRecord } from '../../core/records/schema.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
@@ -27,7 +28,7 @@ export async function abandonedAfter(log: RunLog, head: Head, position: number):
   const found: AbandonedIteration[] = [];
   for await (const { batch, update } of log.iterations(position + 1)) {
     const k = update.record.iteration;
-    const sft = batch.record.loss.kind === 'sft';
+    const sft = actorOf(batch.record.components).loss.kind === 'sft';
     const [reward, loss] = [
       finite(batch.record.metrics['critic/score/mean']),
       sft ? finite(update.record.metrics['actor/loss']) : null,

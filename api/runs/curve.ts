@@ -1,4 +1,5 @@
 /** The curve of a whole run: its reward or loss, and its validations, by iteration. */
+import { actorOf } from '../../core/records/components.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
@@ -27,7 +28,8 @@ export async function curvesOf(log: RunLog): Promise<Curve[]> {
   const positions = spread(first + 1, head.position);
   const read = await Promise.all(positions.map((k) => readableIteration(log, k, head)));
   const iterations = read.filter((one) => one !== undefined);
-  const isSft = iterations[0]?.batch.record.loss.kind === 'sft';
+  const kinds = iterations.map(({ batch }) => actorOf(batch.record.components).loss.kind);
+  const isSft = kinds[0] === 'sft';
   const trained = iterations.map(({ batch, update }) => ({
     x: update.record.iteration,
     y: Number(isSft ? update.record.metrics['actor/loss'] : batch.record.metrics['critic/score/mean']),

@@ -78,7 +78,7 @@ export function engineText(head: Head, { profile, checkpoint }: EngineChange, re
       ? ` and applies the batches of ${until === checkpoint + 1 ? `iteration ${until}` : `iterations ${checkpoint + 1} to ${until}`} again`
       : '';
   return (
-    `no trainer here computes with the profile ${shown(head.termRecord.profile)}, only with ${shown(profile)}: ` +
+    `no trainer here computes with the profile ${shown(head.profile)}, only with ${shown(profile)}: ` +
     `the run continues after iteration ${checkpoint} in a new term${again}`
   );
 }

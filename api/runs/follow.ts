@@ -1,4 +1,5 @@
 /** Follows a run: the store shows what is committed, notes of the control process show what is being done. */
+import { actorOf } from '../../core/records/components.ts';
 import type { NatsConnection } from '@nats-io/nats-core';
 import type { RunId } from '../../core/ids.ts';
 import { warningsOf, warningWindow } from '../../core/run-warnings.ts';
@@ -221,7 +222,8 @@ class RunView {
     if (this.#rows.length > warningWindow) this.#rows.shift();
     this.#warnings = warningsOf(this.#rows);
     this.#reward = finite(batch.record.metrics['critic/score/mean']);
-    this.#loss = batch.record.loss.kind === 'sft' ? finite(update.record.metrics['actor/loss']) : undefined;
+    this.#loss =
+      actorOf(batch.record.components).loss.kind === 'sft' ? finite(update.record.metrics['actor/loss']) : undefined;
     if (seconds !== undefined && seconds > 0) this.#seconds.push(seconds);
     this.#tokensPerSecond = finite(update.record.timings['perf/response_throughput']);
   }

@@ -17,7 +17,11 @@ describe('a run that is being forked', () => {
     const revision = await log.revision();
     const found = { runId, log, record: await log.run() };
     const fork = await createFork(found, await originAt(found, 1), revision, undefined, new Date());
-    expect(fork.record.origin).toMatchObject({ runId, position: 1, counters: { cursor: 2, optimizerSteps: 1 } });
+    expect(fork.record.origin).toMatchObject({
+      runId,
+      position: 1,
+      counters: { cursor: 2, optimizerSteps: { actor: 1 } },
+    });
     await expect(cli.petrel('rm', runId, '-y')).rejects.toMatchObject({
       code: 'Conflict',
       message: expect.stringContaining(fork.runId),

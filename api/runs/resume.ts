@@ -167,7 +167,7 @@ async function engineOf(
 ): Promise<{ readonly head: Head; readonly change: EngineChange } | undefined> {
   const head = await log.head();
   if (head === undefined) return undefined;
-  const profile = otherArithmetic(head.termRecord.profile, await readyTrainers(driver.stack));
+  const profile = otherArithmetic(head.profile, await readyTrainers(driver.stack));
   if (profile === undefined) return undefined;
   const change = await engineChange(log, profile, from ?? head.position, notice);
   notice(engineText(head, change, from));

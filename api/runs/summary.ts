@@ -86,7 +86,7 @@ export async function summaryAndHead({
     ...(status?.reason === undefined ? {} : { reason: status.reason }),
     createdAt: record.createdAt,
     changedAt: changes.at(-1) ?? record.createdAt,
-    profile: head?.termRecord.profile ?? null,
+    profile: head?.profile ?? null,
     latestCheckpoint:
       checkpoint === undefined ? null : { iteration: checkpoint.iteration, stateDigest: checkpoint.stateDigest },
     retentionFloor: floor,

@@ -85,8 +85,8 @@ function readWatched(folder: string): FirstJob['processes'] {
 
 const programs = [
   ['cli/bin.mjs', 'run'],
-  ['workers/control/main.js', 'control'],
-  ['workers/main.js', 'worker'],
+  ['programs/control.js', 'control'],
+  ['programs/worker.js', 'worker'],
 ] as const;
 
 function nameOf([program = '']: readonly string[]): string {

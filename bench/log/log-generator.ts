@@ -128,16 +128,8 @@ class LogWriter {
             ...(this.#size.lineage === false ? {} : { lineage: this.#lineage }),
           }),
       startState: this.#stateAt(position),
-      startWeights: weightsOf(this.#stateAt(position)),
+      components: { actor: { ...stateOf(this.#stateAt(position)), profile } },
       revision: 1,
-      profile: {
-        id: 'p',
-        compute: 'fp32',
-        deterministic: true,
-        isa: 'avx2',
-        engine: 'test',
-        maxTokensPerMicroBatch: 64,
-      },
       owner,
       reason: term === 1 ? 'start' : `redo from iteration ${position}`,
       skippedDraws: [],
@@ -185,7 +177,6 @@ class LogWriter {
       parent: this.#recordAt(k - 1).digest,
       parentState: before,
       revision: 1,
-      profile: 'p',
       tensors: digestOf(['tensors', this.#term, k]),
       ...ordinaryBatch,
       before: countersAt(k - 1),
@@ -198,8 +189,13 @@ class LogWriter {
       parentState: before,
       outcome: 'applied',
       stateDigest: state,
-      weightsDigest: weightsOf(state),
-      steps: [{ lr: 1e-6, gradNorm: 1, taken: true }],
+      components: {
+        actor: {
+          ...stateOf(state),
+          steps: [{ lr: 1e-6, gradNorm: 1, taken: true }],
+          publications: { F32: weightsOf(state) },
+        },
+      },
       after: countersAt(k),
       metrics: { 'actor/grad_norm': 1 },
       timings: { 'timing_s/update': 0.5 },
@@ -238,10 +234,7 @@ class LogWriter {
       term: this.#term,
       iteration: this.position,
       stateDigest,
-      weightsDigest: weightsOf(stateDigest),
-      shards: [],
-      parameters: [],
-      state: { steps: this.position },
+      components: { actor: { ...stateOf(stateDigest), steps: this.position, shards: [], parameters: [] } },
     };
     this.#write(keys.checkpoint(this.runId, this.position, stateDigest), manifest);
   }
@@ -278,24 +271,38 @@ class LogWriter {
   }
 }
 
+const profile = {
+  id: 'p',
+  compute: 'fp32',
+  deterministic: true,
+  isa: 'avx2',
+  engine: 'test',
+  maxTokensPerMicroBatch: 64,
+} as const;
+
 const ordinaryBatch = {
   oldLogProbs: 'on-policy',
-  learningRates: [1e-6],
-  loss: {
-    kind: 'policy',
-    lossMode: 'vanilla',
-    clipRatioLow: 0.2,
-    clipRatioHigh: 0.2,
-    clipRatioC: 3,
-    lossAggMode: 'token-mean',
-    entropyCoeff: 0,
-    useKlLoss: false,
-    klLossCoef: 0,
-    klLossType: 'k1',
-    temperature: 1,
-    lossScaleFactor: 1,
+  components: {
+    actor: {
+      profile: profile.id,
+      learningRates: [1e-6],
+      loss: {
+        kind: 'policy',
+        lossMode: 'vanilla',
+        clipRatioLow: 0.2,
+        clipRatioHigh: 0.2,
+        clipRatioC: 3,
+        lossAggMode: 'token-mean',
+        entropyCoeff: 0,
+        useKlLoss: false,
+        klLossCoef: 0,
+        klLossType: 'k1',
+        temperature: 1,
+        lossScaleFactor: 1,
+      },
+      optimizer: { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01, maxGradNorm: 1 },
+    },
   },
-  optimizer: { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01, maxGradNorm: 1 },
   results: [],
   draws: [],
   timings: { 'timing_s/rollout': 0.25 },
@@ -303,9 +310,15 @@ const ordinaryBatch = {
   writer,
 } satisfies Partial<BatchRecord>;
 
-const countersAt = (k: number): Counters => ({ cursor: 8 * k, optimizerSteps: k, badSteps: 0, klCoef: 0 });
+const countersAt = (k: number): Counters => ({
+  cursor: 8 * k,
+  optimizerSteps: { actor: k },
+  badSteps: 0,
+  controllers: { klCoef: 0 },
+});
 
 const weightsOf = (state: string): string => digestOf(['weights', state]);
+const stateOf = (stateDigest: string) => ({ stateDigest, weightsDigest: weightsOf(stateDigest) });
 
 function present<T>(value: T | undefined, what: string): T {
   if (value === undefined) throw new Error(`the generated log has no ${what}`);

@@ -1,13 +1,15 @@
 /**
- * The records of a run, as zod schemas and types. FORMAT.md in this folder describes them. All records have `format:
- * 1`; readers refuse newer formats. Unknown fields of format 1 are dropped by `strip`.
+ * The records of a run, as zod schemas and types. FORMAT.md in this folder describes them. They are written in `format:
+ * 2`; those of format 1 are read as format 2 (format1.ts), and readers refuse newer formats. Unknown fields are dropped by
+ * `strip`.
  */
 import { desiredStates, runStates } from '../run-states.ts';
 import { z } from 'zod';
+import { batchOf1, checkpointOf1, originOf1, publicationOf1, resultOf1, termOf1, updateOf1 } from './format1.ts';
 import { isInputFolder, retainedKeys } from './own-keys.ts';
 import { overlapPolicies } from '../schedules/policies.ts';
 
-export const recordFormat = 1;
+export const recordFormat = 2;
 
 export const digest = z.string().regex(/^[0-9a-f]{64}$/, 'expected a SHA-256 in lower-case hex');
 /** A file is created with this name, so it must not lead out of its folder. */
@@ -17,7 +19,8 @@ const plainFileName = z
   .regex(/^(?!\.{1,2}$)[^/\\\0]+$/, 'expected the name of a file, without folders');
 /** One part of a key: run ids are used in keys. */
 const keyName = z.string().regex(/^[\w-]+$/);
-const format = z.literal(recordFormat);
+/** Records that are the same in both formats keep the number that they were written with. */
+const format = z.union([z.literal(1), z.literal(recordFormat)]);
 /** Numbers by metric name. Not-a-number and infinities are strings in JSON. */
 export const metricValues = z.record(z.string(), z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity'])]));
 const count = z.int().nonnegative();
@@ -26,22 +29,29 @@ const count = z.int().nonnegative();
 const writer = z.object({ process: z.string(), at: z.string() });
 export type Writer = z.infer<typeof writer>;
 
+/** Name of a part of the state that is trained, saved and published by itself: `actor`, `critic`. See components.ts. */
+const componentName = z.string().regex(/^[a-z][A-Za-z]{0,39}$/, 'expected the name of a component, such as actor');
+const perComponent = <T extends z.ZodType>(one: T) => z.record(componentName, one);
+
 /** Everything besides the weights that changes from iteration to iteration. */
 export const counters = z.object({
   /** Next draw number. */
   cursor: count,
-  /** Optimiser steps planned so far: the position in the learning-rate schedule. */
-  optimizerSteps: count,
+  /** Optimiser steps planned so far, by component: the position in its learning-rate schedule. */
+  optimizerSteps: perComponent(count),
   /** Consecutive updates without an optimiser step. */
   badSteps: count,
-  /** Coefficient of the KL loss or penalty. */
-  klCoef: z.number(),
+  /**
+   * State of controllers and samplers, by name: `klCoef` is the coefficient of the KL loss or penalty. A large one is a
+   * blob of the run.
+   */
+  controllers: z.record(z.string(), z.union([z.number(), z.string(), z.object({ blob: digest })])),
 });
 export type Counters = z.infer<typeof counters>;
 
 const drawRange = z.tuple([count, count]);
 
-export const runRecord = z.object({
+const storedRun = z.object({
   format,
   runId: z.string(),
   name: z.string(),
@@ -56,6 +66,7 @@ export const runRecord = z.object({
     .object({ runId: keyName, position: count, stateDigest: digest, counters, skippedDraws: z.array(drawRange) })
     .optional(),
 });
+export const runRecord = z.preprocess(originOf1, storedRun);
 export type RunRecord = z.infer<typeof runRecord>;
 
 /** Everything that a run reads besides its records, by digest. */
@@ -114,43 +125,50 @@ export const numericProfile = z.object({
 });
 export type NumericProfile = z.infer<typeof numericProfile>;
 
-export const termRecord = z.object({
-  format,
-  runId: z.string(),
-  term: z.int().positive(),
-  /**
-   * The start of a term: the record of a committed position, its digest, and the term that holds it. Undefined for the
-   * first term.
-   */
-  parent: z.object({ term: z.int().positive(), position: count, record: digest }).optional(),
-  /**
-   * Only in the first term of a fork, which continues its origin's numbering. Absent: position 0, all counters zero.
-   */
-  base: z.object({ position: count, counters }).optional(),
-  /**
-   * The earlier terms of the log, newest first: [term, position where it starts, recipe revision]. Absent in older
-   * records, whose readers follow `parent` from term to term.
-   */
-  lineage: z.array(z.tuple([z.int().positive(), count, z.int().positive()])).optional(),
-  /** State at the position where the term starts. */
-  startState: digest,
-  startWeights: digest,
-  /** The recipe revision of the term's batches. */
-  revision: z.int().positive().default(1),
-  profile: numericProfile,
-  /** The stack that drives the run: only its control processes append to this term. */
-  owner: z.string(),
-  reason: z.string(),
-  /**
-   * Iterations after this term's position up to `until` apply batches again that an earlier term committed; the new
-   * batch records are copies of those in the log that ends with `term`. For a term with another arithmetic than the one
-   * before.
-   */
-  adopts: z.object({ term: z.int().positive(), until: count }).optional(),
-  /** Draw numbers that no batch of this term uses: half-open ranges, ascending. */
-  skippedDraws: z.array(drawRange),
-  writer,
-});
+/** Digests of a component: its weights, and its whole state with the optimiser's. */
+const componentState = z.object({ stateDigest: digest, weightsDigest: digest });
+export type ComponentState = z.infer<typeof componentState>;
+
+export const termRecord = z.preprocess(
+  termOf1,
+  z.object({
+    format: z.literal(recordFormat),
+    runId: z.string(),
+    term: z.int().positive(),
+    /**
+     * The start of a term: the record of a committed position, its digest, and the term that holds it. Undefined for the
+     * first term.
+     */
+    parent: z.object({ term: z.int().positive(), position: count, record: digest }).optional(),
+    /**
+     * Only in the first term of a fork, which continues its origin's numbering. Absent: position 0, all counters zero.
+     */
+    base: z.object({ position: count, counters }).optional(),
+    /**
+     * The earlier terms of the log, newest first: [term, position where it starts, recipe revision]. Absent in older
+     * records, whose readers follow `parent` from term to term.
+     */
+    lineage: z.array(z.tuple([z.int().positive(), count, z.int().positive()])).optional(),
+    /** State at the position where the term starts: FORMAT.md, "Digests of a state". */
+    startState: digest,
+    /** The same of each component, and the arithmetic that computes it. */
+    components: perComponent(componentState.extend({ profile: numericProfile })),
+    /** The recipe revision of the term's batches. */
+    revision: z.int().positive().default(1),
+    /** The stack that drives the run: only its control processes append to this term. */
+    owner: z.string(),
+    reason: z.string(),
+    /**
+     * Iterations after this term's position up to `until` apply batches again that an earlier term committed; the new
+     * batch records are copies of those in the log that ends with `term`. For a term with another arithmetic than the one
+     * before.
+     */
+    adopts: z.object({ term: z.int().positive(), until: count }).optional(),
+    /** Draw numbers that no batch of this term uses: half-open ranges, ascending. */
+    skippedDraws: z.array(drawRange),
+    writer,
+  }),
+);
 export type TermRecord = z.infer<typeof termRecord>;
 
 export const drawOutcome = z.enum(['trained', 'filtered', 'failed', 'surplus', 'stale']);
@@ -160,6 +178,8 @@ export const drawRecord = z.object({
   draw: count,
   row: count,
   fate: drawOutcome,
+  /** Draws are sampled in waves: the later ones replace groups that were filtered. Absent: 0, the first. */
+  wave: count.optional(),
   /** The reason, unless trained. */
   reason: z.string().optional(),
   /** Per sample: its index in the batch, or the reason why it is not in the batch. */
@@ -197,8 +217,8 @@ export type OptimizerSettings = z.infer<typeof optimizerSettings>;
 export const batchLayout = z.enum(['flat', 'prefixTree']);
 export type BatchLayout = z.infer<typeof batchLayout>;
 
-export const batchRecord = z.object({
-  format,
+const storedBatch = z.object({
+  format: z.literal(recordFormat),
   runId: z.string(),
   term: z.int().positive(),
   iteration: z.int().positive(),
@@ -206,17 +226,23 @@ export const batchRecord = z.object({
   parent: digest,
   parentState: digest,
   revision: z.int().positive(),
-  profile: z.string(),
   /** safetensors with everything that the update reads: see FORMAT.md, "Batch tensors". */
   tensors: digest,
   /** `on-policy`: there is one optimiser step, so the old log-probs are those of its own forward pass. */
   oldLogProbs: z.enum(['stored', 'on-policy']),
   /** How micro-batches are laid out: see FORMAT.md, "Batch tensors". Absent: flat. */
   layout: batchLayout.optional(),
-  /** Learning rate of each optimiser step. */
-  learningRates: z.array(z.number()),
-  loss: lossSettings,
-  optimizer: optimizerSettings,
+  /** How each component is trained on it. */
+  components: perComponent(
+    z.object({
+      /** Id of the arithmetic that computes it. */
+      profile: z.string(),
+      loss: lossSettings,
+      optimizer: optimizerSettings,
+      /** Learning rate of each optimiser step. */
+      learningRates: z.array(z.number()),
+    }),
+  ),
   /**
    * Job ids of the results from which this batch was made: each rollout with its reward, then the job that made the
    * batch.
@@ -233,6 +259,7 @@ export const batchRecord = z.object({
   adopted: z.object({ term: z.int().positive(), record: digest }).optional(),
   writer,
 });
+export const batchRecord = z.preprocess(batchOf1, storedBatch);
 export type BatchRecord = z.infer<typeof batchRecord>;
 
 /** Takes the place of the next record, so that a late writer cannot create that record. */
@@ -251,7 +278,7 @@ const seal = {
 export const batchSeal = z.object({ ...seal, decision: z.literal('seal') });
 export type BatchSeal = z.infer<typeof batchSeal>;
 /** The possible records at a batch key. */
-export const batchDecision = z.discriminatedUnion('decision', [batchRecord, batchSeal]);
+export const batchDecision = z.preprocess(batchOf1, z.discriminatedUnion('decision', [storedBatch, batchSeal]));
 
 export const optimizerStep = z.object({
   lr: z.number(),
@@ -260,8 +287,8 @@ export const optimizerStep = z.object({
 });
 export type OptimizerStep = z.infer<typeof optimizerStep>;
 
-export const updateRecord = z.object({
-  format,
+const storedUpdate = z.object({
+  format: z.literal(recordFormat),
   runId: z.string(),
   term: z.int().positive(),
   iteration: z.int().positive(),
@@ -270,21 +297,28 @@ export const updateRecord = z.object({
   parentState: digest,
   outcome: z.enum(['applied', 'skipped']),
   reason: z.string().optional(),
+  /** Of all components: FORMAT.md, "Digests of a state". */
   stateDigest: digest,
-  weightsDigest: digest,
-  steps: z.array(optimizerStep),
+  components: perComponent(
+    componentState.extend({
+      steps: z.array(optimizerStep),
+      /** What samplers can load, by the type of its values: digests of weights manifests. */
+      publications: z.partialRecord(z.enum(['F32']), digest),
+    }),
+  ),
   after: counters,
   metrics: metricValues,
   timings: metricValues,
   writer,
 });
+export const updateRecord = z.preprocess(updateOf1, storedUpdate);
 export type UpdateRecord = z.infer<typeof updateRecord>;
 
 /** Closes a term whose last batch is not applied. That batch is abandoned. */
 export const updateSeal = z.object({ ...seal, outcome: z.literal('seal') });
 export type UpdateSeal = z.infer<typeof updateSeal>;
 /** The possible records at an update key. */
-export const updateDecision = z.discriminatedUnion('outcome', [updateRecord, updateSeal]);
+export const updateDecision = z.preprocess(updateOf1, z.discriminatedUnion('outcome', [storedUpdate, updateSeal]));
 
 export const evalRecord = z.object({
   format,
@@ -312,26 +346,42 @@ export const shardInfo = z.object({
 });
 export type ShardInfo = z.infer<typeof shardInfo>;
 
-export const checkpointManifest = z.object({
-  format,
-  runId: z.string(),
-  term: z.int().positive(),
-  iteration: count,
-  stateDigest: digest,
-  weightsDigest: digest,
-  /** Shards of each part of the actor's state: fp32 weights, first and second moments. */
+/** A component's part of a checkpoint. */
+const componentCheckpoint = componentState.extend({
+  /** Optimiser steps that were taken. */
+  steps: count,
+  /** Shards of each part of its state: fp32 weights, first and second moments. */
   shards: z.array(shardInfo),
   parameters: z.array(z.object({ name: z.string(), shape: z.array(count) })),
-  state: z.record(z.string(), z.union([z.number(), z.string()])),
 });
+export type ComponentCheckpoint = z.infer<typeof componentCheckpoint>;
+
+export const checkpointManifest = z.preprocess(
+  checkpointOf1,
+  z.object({
+    format: z.literal(recordFormat),
+    runId: z.string(),
+    term: z.int().positive(),
+    iteration: count,
+    /** Of all components. */
+    stateDigest: digest,
+    components: perComponent(componentCheckpoint),
+  }),
+);
 export type CheckpointManifest = z.infer<typeof checkpointManifest>;
 
-export const weightsManifest = z.object({
-  format,
-  weightsDigest: digest,
-  dtype: z.enum(['F32']),
-  shards: z.array(shardInfo),
-});
+/** A publication of a component's weights. */
+export const weightsManifest = z.preprocess(
+  publicationOf1,
+  z.object({
+    format: z.literal(recordFormat),
+    component: componentName,
+    weightsDigest: digest,
+    /** Type of the values of each tensor in the shards. */
+    dtypes: z.record(z.string(), z.enum(['F32'])),
+    shards: z.array(shardInfo),
+  }),
+);
 export type WeightsManifest = z.infer<typeof weightsManifest>;
 
 /** The run's state and its desired state. The newest entry is valid. */
@@ -471,14 +521,17 @@ export const inputsEntry = z.object({
 export type InputsEntry = z.infer<typeof inputsEntry>;
 
 /** The result of a finished job. `output` depends on the stage; see core/wire/jobs.ts. */
-export const resultRecord = z.object({
-  format,
-  jobId: z.string(),
-  stage: z.string(),
-  output: z.record(z.string(), z.unknown()),
-  timings: metricValues,
-  writer,
-});
+export const resultRecord = z.preprocess(
+  resultOf1,
+  z.object({
+    format: z.literal(recordFormat),
+    jobId: z.string(),
+    stage: z.string(),
+    output: z.record(z.string(), z.unknown()),
+    timings: metricValues,
+    writer,
+  }),
+);
 export type ResultRecord = z.infer<typeof resultRecord>;
 
 /**

@@ -6,14 +6,16 @@
 import type { Role } from '../roles.ts';
 import type {
   BatchLayout,
+  ComponentState,
   Counters,
   DrawRecord,
   LossSettings,
   NumericProfile,
   OptimizerSettings,
-  OptimizerStep,
   RunInputs,
+  UpdateRecord,
 } from '../records/schema.ts';
+import type { Components } from '../records/components.ts';
 import type { Digest } from '../ids.ts';
 import type { SamplingSettings } from '../ports/sampler.ts';
 import type { LrSchedule } from '../rl/lr-schedule.ts';
@@ -41,9 +43,9 @@ export interface OpenInput extends Recomputable {
   readonly from?: { readonly runId: string; readonly iteration: number; readonly state: Digest };
 }
 export interface OpenOutput {
+  /** Of all components. */
   readonly stateDigest: Digest;
-  readonly weightsDigest: Digest;
-  readonly profile: NumericProfile;
+  readonly components: Components<ComponentState & { readonly profile: NumericProfile }>;
 }
 
 /** Samples responses for some draws from exactly these weights. */
@@ -132,18 +134,27 @@ export interface ScheduleSettings extends LrSchedule {
   readonly lr: number;
 }
 
+/** How a component is trained on a batch. */
+export interface BatchComponent {
+  /** Of each optimiser step. */
+  readonly learningRates: readonly number[];
+  readonly loss: LossSettings;
+  readonly optimizer: OptimizerSettings;
+}
+
 export interface AdvantageOutput {
   readonly tensors: Digest;
   readonly oldLogProbs: 'stored' | 'on-policy';
   /** Absent: flat. */
   readonly layout?: BatchLayout;
-  readonly learningRates: readonly number[];
-  readonly loss: LossSettings;
-  readonly optimizer: OptimizerSettings;
+  readonly components: Components<BatchComponent>;
   readonly draws: readonly DrawRecord[];
   readonly after: Counters;
   readonly metrics: Readonly<Record<string, number | 'NaN' | 'Infinity' | '-Infinity'>>;
 }
+
+/** A component's new state, and how it came to it. */
+export type UpdatedComponent = UpdateRecord['components'][string];
 
 /** Applies one batch record to its parent state. */
 export interface UpdateInput extends Recomputable {
@@ -157,9 +168,9 @@ export interface UpdateInput extends Recomputable {
 export interface UpdateOutput {
   readonly outcome: 'applied' | 'skipped';
   readonly reason?: string;
+  /** Of all components. */
   readonly stateDigest: Digest;
-  readonly weightsDigest: Digest;
-  readonly steps: readonly OptimizerStep[];
+  readonly components: Components<UpdatedComponent>;
   readonly after: Counters;
   readonly metrics: Readonly<Record<string, number | 'NaN' | 'Infinity' | '-Infinity'>>;
 }

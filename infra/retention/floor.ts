@@ -1,4 +1,5 @@
 /** How far back a run can go: to the oldest of the newest verified checkpoints that its recipe keeps. */
+import { shardsOf } from '../../core/records/components.ts';
 import { createHash } from 'node:crypto';
 import { isDamage } from '../../core/damage.ts';
 import type { Digest } from '../../core/ids.ts';
@@ -116,7 +117,7 @@ async function isWhole({ store, runId }: RunLog, key: string): Promise<boolean> 
     throw error;
   });
   if (manifest === undefined) return false;
-  for (const { blob } of manifest.record.shards) if ((await digestOfBlob(store, runId, blob)) !== blob) return false;
+  for (const { blob } of shardsOf(manifest.record)) if ((await digestOfBlob(store, runId, blob)) !== blob) return false;
   return true;
 }
 

@@ -4,6 +4,7 @@
  * again. Two positions can share a blob through their jobs (validations of unchanged weights): such a blob is held
  * back.
  */
+import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { RetryableError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import { checkpointIn, keys, weightsIn } from '../../core/records/keys.ts';
@@ -93,7 +94,7 @@ async function keptWeights(log: RunLog): Promise<Manifest[]> {
 async function weightsInUse(log: RunLog): Promise<ReadonlySet<Digest>> {
   const head = await log.head();
   if (head === undefined) return new Set();
-  const first = head.termRecord.startWeights;
+  const first = actorOf(head.termRecord.components).weightsDigest;
   const before = await log.at(Math.max(0, head.position - 1), head.termRecord).catch(unlessUnanswered);
   return new Set([head.weightsDigest, first, before?.weightsDigest ?? first]);
 }
@@ -116,7 +117,7 @@ async function checkpointsAt(log: RunLog, wanted: (iteration: number) => boolean
       const key = keys.checkpoints(log.runId) + name;
       // An unreadable manifest names no blobs; its shards are orphaned blobs.
       const found = await readRecord(log.store, key, checkpointManifest).catch(unlessUnanswered);
-      return { key, blobs: found === undefined ? [] : blobsOf(log, found.record.shards) };
+      return { key, blobs: found === undefined ? [] : blobsOf(log, shardsOf(found.record)) };
     }),
   );
 }

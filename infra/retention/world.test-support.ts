@@ -1,6 +1,7 @@
 /**
  * A run in a store, changed step by step by its workers and its user, and the invariants that hold after every step.
  */
+import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { digestOf } from '../store/digest.ts';
 import { putBlob } from '../store/blobs.ts';
 import { encodeRecord } from '../store/records.ts';
@@ -20,7 +21,16 @@ import { endSweep } from './orphans.ts';
 export const graceMs = 60_000;
 const runId = 'toy-20260102-030405-abcd';
 const writer = { process: 'test', at: '' };
-const counters = { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 };
+const counters = { cursor: 0, optimizerSteps: {}, badSteps: 0, controllers: {} };
+const profile = {
+  id: 'p',
+  compute: 'fp32',
+  deterministic: true,
+  isa: 'avx2',
+  engine: 'test',
+  maxTokensPerMicroBatch: 1,
+};
+const stateOf = (stateDigest: string) => ({ stateDigest, weightsDigest: digestOf(['weights', stateDigest]) });
 const bytes = (text: string) => new TextEncoder().encode(text);
 /** The writer died. */
 class Crash extends Error {}
@@ -94,12 +104,10 @@ export class World {
         parent: this.#parent,
         parentState: this.#state,
         revision: 1,
-        profile: 'p',
       },
       tensors: await putBlob(this.store, runId, bytes(`tensors ${name}`)),
       ...{
         oldLogProbs: 'stored',
-        learningRates: [],
         results: jobs,
         draws: [],
         before: counters,
@@ -109,21 +117,27 @@ export class World {
         decision: 'train',
         writer,
       },
-      loss: {
-        kind: 'policy',
-        lossMode: '',
-        clipRatioLow: 0,
-        clipRatioHigh: 0,
-        clipRatioC: 0,
-        lossAggMode: '',
-        entropyCoeff: 0,
-        useKlLoss: false,
-        klLossCoef: 0,
-        klLossType: '',
-        temperature: 1,
-        lossScaleFactor: 1,
+      components: {
+        actor: {
+          profile: 'p',
+          learningRates: [],
+          loss: {
+            kind: 'policy',
+            lossMode: '',
+            clipRatioLow: 0,
+            clipRatioHigh: 0,
+            clipRatioC: 0,
+            lossAggMode: '',
+            entropyCoeff: 0,
+            useKlLoss: false,
+            klLossCoef: 0,
+            klLossType: '',
+            temperature: 1,
+            lossScaleFactor: 1,
+          },
+          optimizer: { beta1: 0, beta2: 0, eps: 0, weightDecay: 0, maxGradNorm: 0 },
+        },
       },
-      optimizer: { beta1: 0, beta2: 0, eps: 0, weightDecay: 0, maxGradNorm: 0 },
     });
     this.#pending = true;
   }
@@ -145,8 +159,7 @@ export class World {
       },
       ...{
         stateDigest: state,
-        weightsDigest: digestOf(['weights', state]),
-        steps: [],
+        components: { actor: { ...stateOf(state), steps: [], publications: {} } },
         after: counters,
         metrics: {},
         timings: {},
@@ -175,10 +188,7 @@ export class World {
         term: this.#term,
         iteration: k,
         stateDigest: this.#state,
-        weightsDigest: digestOf(['weights', this.#state]),
-        shards,
-        parameters: [],
-        state: {},
+        components: { actor: { ...stateOf(this.#state), steps: 0, shards, parameters: [] } },
       },
     });
   }
@@ -189,7 +199,7 @@ export class World {
   async damageCheckpoint(): Promise<void> {
     const [newest] = await this.log.checkpoints();
     if (newest === undefined || (await readRetention(this.log)).verified.includes(newest.key)) return;
-    const key = keys.blob(runId, newest?.record.shards[1]?.blob ?? '');
+    const key = keys.blob(runId, shardsOf(newest.record)[1]?.blob ?? '');
     if (this.store.objects.has(key)) this.store.objects.set(key, bytes('damaged'));
   }
 
@@ -199,8 +209,9 @@ export class World {
     const shards = [{ blob: await putBlob(this.store, runId, content), bytes: content.byteLength, tensors: [] }];
     await this.#create(keys.weights(runId, weightsDigest), {
       format: recordFormat,
+      component: 'actor',
       weightsDigest,
-      dtype: 'F32',
+      dtypes: { weights: 'F32' },
       shards,
     });
   }
@@ -299,7 +310,7 @@ export class World {
     const log = new RunLog(this.store, runId);
     const entry = await readRetention(log);
     const whole = (await log.checkpoints()).filter(({ record }) =>
-      record.shards.every(
+      shardsOf(record).every(
         ({ blob }) =>
           digestOf([...(this.store.objects.get(keys.blob(runId, blob)) ?? [])]) !== digestOf([...bytes('damaged')]),
       ),
@@ -307,7 +318,7 @@ export class World {
     const missing: string[] = [];
     const need = (key: string, why: string) => void (this.store.objects.has(key) || missing.push(`${why}: ${key}`));
     for (const { record } of await log.checkpoints())
-      for (const { blob } of record.shards) need(keys.blob(runId, blob), `shard of checkpoint ${record.iteration}`);
+      for (const { blob } of shardsOf(record)) need(keys.blob(runId, blob), `shard of checkpoint ${record.iteration}`);
     const from = (position: number) => whole.find(({ record }) => record.iteration <= position)?.record.iteration ?? 0;
     const pinned = livePins(entry, this.now()).map((pin) => pin.position);
     // A pin is void when a redo has abandoned its position.
@@ -326,7 +337,7 @@ export class World {
     const { floor, marked } = await readRetention(log);
     const allowed = new Set((await this.#namedAbove(log, floor)).map(([key]) => key));
     for (const { key, record } of await log.checkpoints())
-      for (const one of [key, ...record.shards.map(({ blob }) => keys.blob(runId, blob))]) allowed.add(one);
+      for (const one of [key, ...shardsOf(record).map(({ blob }) => keys.blob(runId, blob))]) allowed.add(one);
     const abandoned = (key: string) =>
       key.startsWith(keys.checkpoints(runId)) &&
       Number.parseInt(key.slice(keys.checkpoints(runId).length), 10) >= floor;
@@ -378,7 +389,7 @@ export class World {
     const head = await log.head();
     for (const weights of new Set([
       head?.weightsDigest,
-      head?.termRecord.startWeights,
+      head && actorOf(head.termRecord.components).weightsDigest,
       (await log.at(Math.max(0, this.#position - 1)).catch(() => undefined))?.weightsDigest,
     ])) {
       if (weights === undefined) continue;
@@ -401,17 +412,9 @@ export class World {
         runId,
         term: 1,
         startState: this.#state,
-        startWeights: digestOf(['weights', this.#state]),
+        components: { actor: { ...stateOf(this.#state), profile } },
       },
       ...{
-        profile: {
-          id: 'p',
-          compute: 'fp32',
-          deterministic: true,
-          isa: 'avx2',
-          engine: 'test',
-          maxTokensPerMicroBatch: 1,
-        },
         owner: 'test',
         reason: 'test',
         skippedDraws: [],

@@ -1,4 +1,4 @@
-/** The supervisor's process: `supervisor-main.js <PETREL_HOME>`. Started detached by `ensureStack`. */
+/** The supervisor's process: `supervisor.js <PETREL_HOME>`. Started detached by `ensureStack`. */
 import { rmSync, unwatchFile, watchFile } from 'node:fs';
 import { errorToJson } from '../../core/errors.ts';
 import { tryLock } from './lock.ts';
@@ -68,7 +68,7 @@ function end(why: string): Promise<void> {
 
 function homeArgument(): string {
   const path = process.argv[2];
-  if (path === undefined) throw new Error('usage: supervisor-main.js <PETREL_HOME>');
+  if (path === undefined) throw new Error('usage: supervisor.js <PETREL_HOME>');
   return path;
 }
 

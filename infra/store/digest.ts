@@ -4,6 +4,8 @@ import type { Hash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { canonicalJson } from '../../core/canonical.ts';
 import type { Digest } from '../../core/ids.ts';
+import { mapComponents } from '../../core/records/components.ts';
+import type { Components } from '../../core/records/components.ts';
 
 /** Leaves of the tree: 8 MiB of the canonical layout each. */
 export const blockBytes = 8 * 1024 * 1024;
@@ -111,7 +113,14 @@ export interface StateDigests {
   readonly weightsDigest: Digest;
 }
 
-/** Digest of a state from the roots of its parts. */
+/** Digest of a run's state: that of its only component, or of all of them by name. */
+export function runStateOf(components: Components<Pick<StateDigests, 'stateDigest'>>): Digest {
+  const [only, ...others] = Object.values(components);
+  if (only !== undefined && others.length === 0) return only.stateDigest;
+  return digestOf({ format: 2, components: mapComponents(components, ({ stateDigest }) => stateDigest) });
+}
+
+/** Digest of a component's state from the roots of its parts. */
 export function stateDigestsOf(roots: Readonly<Record<'weights' | 'm' | 'v', Digest>>, steps: number): StateDigests {
   return { stateDigest: digestOf({ format: 1, ...roots, steps }), weightsDigest: roots.weights };
 }

@@ -10,6 +10,8 @@ import { damage, isDamage } from '../../core/damage.ts';
 import { errorToJson, TerminalError } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
+import { actorOf } from '../../core/records/components.ts';
+import type { Components } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import {
   batchDecision,
@@ -24,8 +26,10 @@ import type {
   BatchRecord,
   BatchSeal,
   CheckpointManifest,
+  ComponentState,
   Counters,
   EvalRecord,
+  NumericProfile,
   RevisionRecord,
   RunRecord,
   StatusEntry,
@@ -52,6 +56,8 @@ export interface LogPosition {
   /** Digest of the record that produced this position: an update, or the term. */
   readonly parent: Digest;
   readonly stateDigest: Digest;
+  readonly components: Components<ComponentState>;
+  /** Of the policy. */
   readonly weightsDigest: Digest;
   readonly counters: Counters;
 }
@@ -59,6 +65,8 @@ export interface LogPosition {
 /** Where the log of a run ends. */
 export interface Head extends LogPosition {
   readonly termRecord: TermRecord;
+  /** The arithmetic of the policy. */
+  readonly profile: NumericProfile;
   /** The batch of the next iteration, when it is committed and its update is not. */
   readonly pending: Stored<BatchRecord> | undefined;
   /** Present when the term is closed: no record can be appended until the next term is opened. */
@@ -71,7 +79,7 @@ export interface Iteration {
   readonly update: Stored<UpdateRecord>;
 }
 
-const start: Counters = { cursor: 0, optimizerSteps: 0, badSteps: 0, klCoef: 0 };
+const start: Counters = { cursor: 0, optimizerSteps: {}, badSteps: 0, controllers: { klCoef: 0 } };
 
 function isBatchSeal(stored: Stored<BatchRecord> | Stored<BatchSeal>): stored is Stored<BatchSeal> {
   return stored.record.decision === 'seal';
@@ -184,10 +192,12 @@ export class RunLog {
     const position = await this.#findLastPosition(term);
     const at = await this.at(position, term);
     const next = await this.#batchDecision(term.term, position + 1);
-    if (next !== undefined && isBatchSeal(next)) return { ...at, termRecord: term, pending: undefined, seal: next };
+    const { profile } = actorOf(term.components);
+    const end = { ...at, termRecord: term, profile };
+    if (next !== undefined && isBatchSeal(next)) return { ...end, pending: undefined, seal: next };
     const update = next && (await this.#updateDecision(term.term, position + 1));
     const seal = update !== undefined && isUpdateSeal(update) ? update : undefined;
-    return { ...at, termRecord: term, pending: next, seal };
+    return { ...end, pending: next, seal };
   }
 
   /** The committed state at `position`. `newest`: the newest term's record, when the caller has it. */
@@ -197,12 +207,15 @@ export class RunLog {
     const owner = await this.#stretchAt(position, last);
     if (position > owner.from) {
       const { digest: parent, record } = await this.#update(owner.term, position);
-      const { stateDigest, weightsDigest, after: counters } = record;
-      return { term, position, parent, stateDigest, weightsDigest, counters };
+      const { stateDigest, components, after: counters } = record;
+      const { weightsDigest } = actorOf(components);
+      return { term, position, parent, stateDigest, components, weightsDigest, counters };
     }
     const { digest: parent, record } = await this.#term(owner.term);
-    const { startState: stateDigest, startWeights: weightsDigest } = record;
-    return { term, position, parent, stateDigest, weightsDigest, counters: await this.#countersOf(record) };
+    const { startState: stateDigest, components } = record;
+    const { weightsDigest } = actorOf(components);
+    const counters = await this.#countersOf(record);
+    return { term, position, parent, stateDigest, components, weightsDigest, counters };
   }
 
   /** The `parent` of a new term that continues from `position`: the record that made the state, and the term that holds it. */

@@ -1,5 +1,6 @@
 /** Skips a committed batch: an update record that leaves the state unchanged. */
 import { TerminalError } from '../../core/errors.ts';
+import { actorOf, mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, updateRecord } from '../../core/records/schema.ts';
 import type { UpdateRecord, Writer } from '../../core/records/schema.ts';
@@ -36,12 +37,16 @@ export async function skipPendingBatch(log: RunLog, reason: string, writer: Writ
     outcome: 'skipped',
     reason,
     stateDigest: head.stateDigest,
-    weightsDigest: head.weightsDigest,
-    steps: [],
+    components: mapComponents(head.components, ({ stateDigest, weightsDigest }) => ({
+      stateDigest,
+      weightsDigest,
+      publications: { F32: weightsDigest },
+      steps: [],
+    })),
     // The learning-rate schedule and the draws advance as if the batch had been applied. It does not count as a bad
     // step.
     after: { ...record.after, badSteps: record.before.badSteps },
-    metrics: { 'training/skipped_steps': record.learningRates.length },
+    metrics: { 'training/skipped_steps': actorOf(record.components).learningRates.length },
     timings: {},
     writer,
   };

@@ -4,12 +4,14 @@
  * next attempt opens the term. When two processes open a term at the same time, one creates the new term's key and the
  * other gets a FencedError that names the winner.
  */
+import { mapComponents } from '../../core/records/components.ts';
 import { FencedError, InvalidInputError, TerminalError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, termRecord } from '../../core/records/schema.ts';
 import type {
   BatchRecord,
   BatchSeal,
+  ComponentState,
   NumericProfile,
   TermRecord,
   UpdateSeal,
@@ -23,7 +25,7 @@ import { findHole } from './log-holes.ts';
 import { createDecision, decide, encodeRecord } from './records.ts';
 import type { Stored } from './records.ts';
 import { pinPosition } from './retention-log.ts';
-import type { Head, RunLog } from './run-log.ts';
+import type { Head, LogPosition, RunLog } from './run-log.ts';
 
 export interface WantedTerm {
   /** The newest term that the caller has seen; the new term gets the next number. */
@@ -130,7 +132,6 @@ async function nextTerm(log: RunLog, head: Head, wanted: WantedTerm): Promise<Te
   // Another opener may have added a term since `head` was read. All reads are of the log that `head` ends.
   const at = await log.at(begin, head.termRecord);
   const revision = wanted.revision ?? head.termRecord.revision;
-  const profile = wanted.engine?.profile ?? head.termRecord.profile;
   const until = adoptedUntil(head, wanted);
   const inherited = (await log.chain(head.termRecord)).flatMap(({ record }) => record.skippedDraws);
   const given = wanted.skipDraws ? await drawsAfter(log, head, wanted.position ?? head.position) : [];
@@ -142,15 +143,28 @@ async function nextTerm(log: RunLog, head: Head, wanted: WantedTerm): Promise<Te
     parent,
     lineage: await lineageFrom(log.stretches(head.termRecord), parent.term),
     startState: at.stateDigest,
-    startWeights: at.weightsDigest,
+    components: mapComponents(head.termRecord.components, ({ profile }, name) => ({
+      ...stateOf(at, name),
+      profile: profileOf(wanted, profile),
+    })),
     revision,
-    profile: { ...profile, maxTokensPerMicroBatch: wanted.maxTokensPerMicroBatch ?? profile.maxTokensPerMicroBatch },
     owner: wanted.owner,
     reason: wanted.reason,
     ...(until > begin ? { adopts: { term: head.term, until } } : {}),
     skippedDraws: mergeRanges([...inherited, ...given], at.counters.cursor),
     writer: wanted.writer,
   };
+}
+
+function stateOf({ components }: LogPosition, name: string): ComponentState {
+  const state = components[name];
+  if (state === undefined) throw new Error(`the log has no component ${name}`);
+  return { stateDigest: state.stateDigest, weightsDigest: state.weightsDigest };
+}
+
+function profileOf({ engine, maxTokensPerMicroBatch }: WantedTerm, before: NumericProfile): NumericProfile {
+  const profile = engine?.profile ?? before;
+  return { ...profile, maxTokensPerMicroBatch: maxTokensPerMicroBatch ?? profile.maxTokensPerMicroBatch };
 }
 
 /**

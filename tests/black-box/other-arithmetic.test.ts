@@ -36,7 +36,7 @@ describe('a store whose deterministic runs have an arithmetic that no build has'
       reason: 'engine',
       parent: { term: 1, position: 2 },
       adopts: { term: 1, until: 4 },
-      profile: { deterministic: true, compute: 'fp32' },
+      components: { actor: { profile: { deterministic: true, compute: 'fp32' } } },
     });
     for (const k of [3, 4]) {
       const [made, again] = [record('grpo-killed', `1/${k}/batch.json`), record('grpo-killed', `2/${k}/batch.json`)];

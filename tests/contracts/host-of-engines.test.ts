@@ -1,4 +1,5 @@
 /** A worker's host loads what an engine had in memory again, after the engine's process was killed. */
+import { actorOf } from '../../core/records/components.ts';
 import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -80,8 +81,8 @@ describe('the host of an engine whose process is killed', () => {
       host.generate(
         context,
         model,
-        opened.profile,
-        opened.weightsDigest,
+        actorOf(opened.components).profile,
+        actorOf(opened.components).weightsDigest,
         { maxSeqs: 4, maxModelLen: 210 },
         {
           ...job,

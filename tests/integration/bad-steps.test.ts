@@ -1,3 +1,4 @@
+import { actorOf } from '../../core/records/components.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
@@ -25,13 +26,13 @@ describe('an update without an optimiser step (seed 42)', () => {
     for (const { update } of made) {
       expect(update).toMatchObject({
         stateDigest: start?.startState,
-        weightsDigest: start?.startWeights,
+        components: { actor: { weightsDigest: start && actorOf(start.components).weightsDigest } },
         reason: expect.stringContaining('no optimiser step taken'),
       });
-      expect(update.steps).toEqual([expect.objectContaining({ taken: false, gradNorm: 'NaN' })]);
+      expect(actorOf(update.components).steps).toEqual([expect.objectContaining({ taken: false, gradNorm: 'NaN' })]);
     }
     expect(made.map(({ update }) => update.after.badSteps)).toEqual([1, 2, 3]);
-    expect(made.map(({ update }) => update.after.optimizerSteps)).toEqual([1, 2, 3]);
+    expect(made.map(({ update }) => update.after.optimizerSteps)).toEqual([{ actor: 1 }, { actor: 2 }, { actor: 3 }]);
 
     // A new trainer replays the records: it follows their outcomes and does not attempt the steps again.
     await kill(loop.process('local-1'));
@@ -81,7 +82,9 @@ describe('an update without an optimiser step (seed 42)', () => {
     console.log(
       state.state,
       state.reason?.code,
-      (await loop.iterations(run)).map(({ update }) => `${update.outcome} ${update.steps[0]?.gradNorm}`),
+      (await loop.iterations(run)).map(
+        ({ update }) => `${update.outcome} ${actorOf(update.components).steps[0]?.gradNorm}`,
+      ),
     );
     expect(state.state).toBe('paused');
   });

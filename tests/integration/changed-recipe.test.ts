@@ -2,6 +2,7 @@
  * A run that continues with another recipe: the change is shown, accepted, and applied from a new term on. Earlier
  * iterations replay unchanged.
  */
+import { actorOf } from '../../core/records/components.ts';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -58,7 +59,12 @@ describe('resume with a changed recipe (seed 42)', () => {
     await kill(loop.process('local-1'));
     await petrel('resume', run.runId, '--from', '2', 'actor.optim.lr=0.001', '--accept', '--wait');
     const after = await loop.iterations(run);
-    expect(after.map(({ batch }) => batch.learningRates)).toEqual([[0.003], [0.003], [0.001], [0.001]]);
+    expect(after.map(({ batch }) => actorOf(batch.components).learningRates)).toEqual([
+      [0.003],
+      [0.003],
+      [0.001],
+      [0.001],
+    ]);
     expect(after.slice(0, 2).map(({ update }) => update.stateDigest)).toEqual(before.slice(0, 2));
     await loop.said(run, /replayed iteration 2/);
     expect((await verifyLedger(loop.store, run.runId, { deep: true })).faults).toEqual([]);

@@ -1,3 +1,4 @@
+import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -102,7 +103,7 @@ async function pausesFor(run: StartedRun, code: string): Promise<NonNullable<Sta
 describe('a damaged checkpoint (seed 42)', () => {
   const shardOf = async (run: StartedRun) => {
     const [newest] = await run.log.checkpoints();
-    return keys.blob(run.runId, newest?.record.shards[1]?.blob ?? '');
+    return keys.blob(run.runId, (newest && shardsOf(newest.record)[1]?.blob) ?? '');
   };
   const manifestOf = async (run: StartedRun) => (await run.log.checkpointNames())[0]?.key ?? '';
 
@@ -118,7 +119,7 @@ describe('a damaged checkpoint (seed 42)', () => {
         const key = await manifestOf(run);
         restore.push(keepCopy(loop.store, key));
         const { record } = await needRecord(loop.store, key, checkpointManifest);
-        const shards = record.shards.map((shard) => ({
+        const shards = actorOf(record.components).shards.map((shard) => ({
           ...shard,
           tensors: shard.tensors.map((tensor) => ({ ...tensor, start: 2 ** 40, end: 2 ** 40 + tensor.end })),
         }));

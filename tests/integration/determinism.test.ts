@@ -1,3 +1,4 @@
+import { actorOf } from '../../core/records/components.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
 import { reproducibleMetrics } from '../../core/metrics.ts';
@@ -42,11 +43,10 @@ afterAll(() => loop.remove());
 const essence = ({ batch, update }: Iteration) => ({
   tensors: batch.tensors,
   draws: batch.draws,
-  learningRates: batch.learningRates,
+  trained: batch.components,
   counters: update.after,
   state: update.stateDigest,
-  weights: update.weightsDigest,
-  steps: update.steps,
+  components: update.components,
   metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
 });
 const essences = async (run: StartedRun | undefined) => (await loop.iterations(run as StartedRun)).map(essence);
@@ -61,7 +61,9 @@ describe('a deterministic run with mini-batches, two epochs, KL loss and entropy
   it('gives the same ones when every role is in a process of its own, and the weights travel', async () => {
     expect(await essences(apart)).toEqual(await essences(first));
     const runId = apart?.runId ?? '';
-    const weights = (await loop.iterations(apart as StartedRun)).map(({ update }) => update.weightsDigest);
+    const weights = (await loop.iterations(apart as StartedRun)).map(
+      ({ update }) => actorOf(update.components).weightsDigest,
+    );
     // No process needs the weights of the last iteration.
     const published = await Promise.all(
       weights.map(async (digest) => (await loop.store.head(keys.weights(runId, digest))) !== undefined),
@@ -78,7 +80,7 @@ describe('a deterministic run with mini-batches, two epochs, KL loss and entropy
       expect(await essences(apartInBf16)).toEqual(made);
       expect(made).not.toEqual(await essences(first));
       const head = await firstInBf16?.log.head();
-      expect(head?.termRecord.profile).toMatchObject({
+      expect(head?.profile).toMatchObject({
         id: expect.stringMatching(`^det-bf16-\\d+-${isa}$`) as string,
         compute: 'bf16',
       });
@@ -88,8 +90,8 @@ describe('a deterministic run with mini-batches, two epochs, KL loss and entropy
   it('takes a step per mini-batch and epoch, with log-probs from before and of the reference', async () => {
     for (const { batch, update } of await loop.iterations(first as StartedRun)) {
       expect(batch.oldLogProbs).toBe('stored');
-      expect(update.steps.map(({ taken }) => taken)).toEqual(Array.from({ length: 6 }, () => true));
-      expect(batch.after.optimizerSteps - batch.before.optimizerSteps).toBe(6);
+      expect(actorOf(update.components).steps.map(({ taken }) => taken)).toEqual(Array.from({ length: 6 }, () => true));
+      expect((batch.after.optimizerSteps['actor'] ?? 0) - (batch.before.optimizerSteps['actor'] ?? 0)).toBe(6);
       const tensors = decodeBatch(await getBlob(loop.store, batch.runId, batch.tensors), 'batch');
       // Sampled and recomputed log-probs have the same bits, because the order of sums does not depend on the batch.
       expect(tensors.oldLogProbs_T).toEqual(tensors.rolloutLogProbs_T);

@@ -1,3 +1,4 @@
+import { actorOf } from '../../core/records/components.ts';
 import { readFileSync } from 'node:fs';
 import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -41,7 +42,12 @@ describe('a run of four iterations (seed 42)', () => {
     const term = await run.log.newestTerm();
     let [parent, state] = [term?.digest, term?.record.startState];
     for (const { batch, batchDigest, update, updateDigest } of made) {
-      expect(batch).toMatchObject({ parent, parentState: state, decision: 'train', profile: term?.record.profile.id });
+      expect(batch).toMatchObject({
+        parent,
+        parentState: state,
+        decision: 'train',
+        components: { actor: { profile: term && actorOf(term.record.components).profile.id } },
+      });
       expect(update).toMatchObject({ batch: batchDigest, parentState: state, outcome: 'applied' });
       [parent, state] = [updateDigest, update.stateDigest];
     }
@@ -61,8 +67,8 @@ describe('a run of four iterations (seed 42)', () => {
 
   it('advances its counters from record to record', () => {
     made.forEach(({ batch, update }, i) => {
-      expect(batch.before).toMatchObject({ cursor: 4 * i, optimizerSteps: i, badSteps: 0 });
-      expect(batch.after).toMatchObject({ cursor: 4 * (i + 1), optimizerSteps: i + 1 });
+      expect(batch.before).toMatchObject({ cursor: 4 * i, optimizerSteps: i === 0 ? {} : { actor: i }, badSteps: 0 });
+      expect(batch.after).toMatchObject({ cursor: 4 * (i + 1), optimizerSteps: { actor: i + 1 } });
       expect(update.after).toEqual({ ...batch.after, badSteps: 0 });
     });
   });
@@ -81,7 +87,7 @@ describe('a run of four iterations (seed 42)', () => {
     expect(checkpoints.map(({ record }) => record.iteration)).toEqual([4, 2]);
     expect(checkpoints[0]?.record).toMatchObject({
       stateDigest: made.at(-1)?.update.stateDigest,
-      weightsDigest: made.at(-1)?.update.weightsDigest,
+      components: { actor: { weightsDigest: actorOf(made.at(-1)?.update.components ?? {}).weightsDigest } },
     });
   });
 
@@ -118,7 +124,11 @@ describe('a run of four iterations (seed 42)', () => {
   it('publishes no weights: the only rollout worker is the trainer', async () => {
     for (const { update } of made)
       expect(
-        await readRecord(loop.store, keys.weights(run.runId, update.weightsDigest), weightsManifest),
+        await readRecord(
+          loop.store,
+          keys.weights(run.runId, actorOf(update.components).weightsDigest),
+          weightsManifest,
+        ),
       ).toBeUndefined();
   });
 

@@ -49,7 +49,7 @@ function workers(): number[] {
     .filter((pid) => {
       try {
         const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-        return words.includes('workers/main') && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(user.home);
+        return words.includes('programs/worker.js') && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(user.home);
       } catch {
         return false; // the process has ended
       }

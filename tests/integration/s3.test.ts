@@ -1,3 +1,4 @@
+import { actorOf } from '../../core/records/components.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -47,7 +48,7 @@ afterAll(async () => {
 const essence = ({ batch, update }: Iteration) => ({
   tensors: batch.tensors,
   state: update.stateDigest,
-  weights: update.weightsDigest,
+  weights: actorOf(update.components).weightsDigest,
   metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
 });
 

@@ -69,12 +69,11 @@ export class Bed {
       iteration: batch.iteration,
       tensors: batch.tensors,
       draws: batch.draws,
-      learningRates: batch.learningRates,
+      trained: batch.components,
       counters: update.after,
       outcome: update.outcome,
       state: update.stateDigest,
-      weights: update.weightsDigest,
-      steps: update.steps,
+      components: update.components,
       metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
     }));
     const validated = (await run.log.evaluations()).map(

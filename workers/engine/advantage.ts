@@ -7,7 +7,7 @@ import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
 import { lrFactor } from '../../core/rl/lr-schedule.ts';
 import { miniBatches } from '../../core/rl/mini-batches.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
-import type { AdvantageInput, AdvantageOutput, AlgorithmSettings } from '../../core/wire/jobs.ts';
+import type { AdvantageInput, AdvantageOutput, AlgorithmSettings, BatchComponent } from '../../core/wire/jobs.ts';
 import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
 import { encodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
@@ -42,11 +42,7 @@ export async function advantage(
     tensors,
     oldLogProbs: batch.oldLogProbs_T === undefined ? 'on-policy' : 'stored',
     ...(input.algorithm.layout && { layout: input.algorithm.layout }),
-    learningRates: plan.steps.map(
-      (_, s) => input.algorithm.schedule.lr * lrFactor(input.algorithm.schedule, input.before.optimizerSteps + s),
-    ),
-    loss: input.algorithm.loss,
-    optimizer: input.algorithm.optimizer,
+    components: { actor: actorSteps(input, plan.steps.length) },
     draws: composition.draws,
     after: countersAfter(input, plan.steps.length),
     metrics: numbersToJson(batchMetrics(input, composition, batch, entropy_T)),
@@ -80,6 +76,7 @@ async function rowsToLearn(host: EngineHost, input: AdvantageInput, context: Job
       prompt,
       response,
       rolloutLogProbs: new Float32Array(response.length),
+      mask: new Uint8Array(response.length).fill(1),
       score: 0,
       stopReason: 1,
       columns: {},
@@ -136,12 +133,14 @@ function layOut(samples: readonly Sample[], micros: readonly number[][], steps: 
   const tokens_N = new Int32Array(at(offsets_S1, -1));
   const scored_T = new Int32Array(at(scoredOffsets_S1, -1));
   const rolloutLogProbs_T = new Float32Array(scored_T.length);
-  samples.forEach(({ prompt, response, rolloutLogProbs }, b) => {
+  const mask_T = new Uint8Array(scored_T.length);
+  samples.forEach(({ prompt, response, rolloutLogProbs, mask }, b) => {
     const start = at(offsets_S1, b);
     const scoredStart = at(scoredOffsets_S1, b);
     tokens_N.set(prompt, start);
     tokens_N.set(response, start + prompt.length);
     rolloutLogProbs_T.set(rolloutLogProbs, scoredStart);
+    mask_T.set(mask, scoredStart);
     for (let t = 0; t < response.length; t++) scored_T[scoredStart + t] = start + prompt.length + t;
   });
   return {
@@ -149,7 +148,7 @@ function layOut(samples: readonly Sample[], micros: readonly number[][], steps: 
     offsets_S1,
     scored_T,
     scoredOffsets_S1,
-    mask_T: new Uint8Array(scored_T.length).fill(1),
+    mask_T,
     rolloutLogProbs_T,
     stepOffsets_U1: offsetsOf(steps.map((step) => step.length)),
     microOffsets_M1: offsetsOf(micros.map((micro) => micro.length)),
@@ -257,6 +256,15 @@ function advantagesOf(
   return { advantages_T: Float32Array.from(advantages_T), returns_T: Float32Array.from(returns_T), rewards_S };
 }
 
+const stepsBefore = ({ before }: AdvantageInput): number => before.optimizerSteps['actor'] ?? 0;
+
+function actorSteps(input: AdvantageInput, steps: number): BatchComponent {
+  const { schedule, loss, optimizer } = input.algorithm;
+  const rate = (step: number) => schedule.lr * lrFactor(schedule, stepsBefore(input) + step);
+  return { learningRates: Array.from({ length: steps }, (_, s) => rate(s)), loss, optimizer };
+}
+
 function countersAfter(input: AdvantageInput, steps: number): Counters {
-  return { ...input.before, cursor: input.cursorAfter, optimizerSteps: input.before.optimizerSteps + steps };
+  const optimizerSteps = { ...input.before.optimizerSteps, actor: stepsBefore(input) + steps };
+  return { ...input.before, cursor: input.cursorAfter, optimizerSteps };
 }

@@ -5,9 +5,10 @@ import type { RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { stateParts } from '../../core/ports/policy.ts';
 import type { ParameterInfo, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest, recordFormat } from '../../core/records/schema.ts';
-import type { CheckpointManifest, ShardInfo } from '../../core/records/schema.ts';
+import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../../core/records/schema.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { putLargeBlob, streamBlob } from '../../infra/store/blobs.ts';
 import type { StateDigests, StateParts } from '../../infra/store/digest.ts';
@@ -45,10 +46,15 @@ export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot)
     runId: place.runId,
     term: place.term,
     iteration: place.iteration,
-    ...snapshot.digests,
-    shards,
-    parameters: snapshot.parameters.map(({ name, shape }) => ({ name, shape: [...shape] })),
-    state: { steps: snapshot.steps },
+    stateDigest: snapshot.digests.stateDigest,
+    components: {
+      actor: {
+        ...snapshot.digests,
+        steps: snapshot.steps,
+        shards,
+        parameters: snapshot.parameters.map(({ name, shape }) => ({ name, shape: [...shape] })),
+      },
+    },
   };
   const key = keys.checkpoint(place.runId, place.iteration, snapshot.digests.stateDigest);
   faultPoint('checkpoint.manifest.before', { iteration: place.iteration });
@@ -112,12 +118,13 @@ export function checkpointSource(
   into: LoadTarget,
   onBlock: () => void,
 ): StateSource {
-  checkFit(manifest, into);
+  const component = actorOf(manifest.components);
+  checkFit(manifest, component, into);
   return {
     type: 'pieces',
-    steps: Number(manifest.state['steps']),
+    steps: component.steps,
     read: async (sinkOf) => {
-      for (const shard of manifest.shards) {
+      for (const shard of component.shards) {
         await readShard(shard, streamBlob(store, runId, shard.blob), (piece) => showing(onBlock, sinkOf(piece)));
       }
     },
@@ -125,10 +132,14 @@ export function checkpointSource(
 }
 
 /** Checked before the first byte is read: the parameters are this model's, and every piece is inside its part. */
-function checkFit(manifest: CheckpointManifest, { parameters, elements }: LoadTarget): void {
+function checkFit(
+  manifest: CheckpointManifest,
+  component: ComponentCheckpoint,
+  { parameters, elements }: LoadTarget,
+): void {
   const shapes = (all: readonly { readonly name: string; readonly shape: readonly number[] }[]) =>
     all.map(({ name, shape }) => `${name} ${shape.join('×')}`);
-  const [expected, found] = [shapes(parameters), shapes(manifest.parameters)];
+  const [expected, found] = [shapes(parameters), shapes(component.parameters)];
   const other = expected.findIndex((text, i) => text !== found[i]);
   if (other >= 0 || expected.length !== found.length) {
     throw damagedCheckpoint(
@@ -136,12 +147,10 @@ function checkFit(manifest: CheckpointManifest, { parameters, elements }: LoadTa
       `parameter ${other}: expected ${expected[other] ?? 'none'}, found ${found[other] ?? 'none'}`,
     );
   }
-  for (const { name, start, end } of manifest.shards.flatMap(({ tensors }) => tensors)) {
+  for (const { name, start, end } of component.shards.flatMap(({ tensors }) => tensors)) {
     if (start > end || end > elements)
       throw damagedCheckpoint(manifest, `${name} ${start}–${end} is outside of ${elements} elements`);
   }
-  if (!Number.isInteger(manifest.state['steps']))
-    throw damagedCheckpoint(manifest, `steps: expected a number, found ${String(manifest.state['steps'])}`);
 }
 
 /** A sink that reports progress for every piece. */

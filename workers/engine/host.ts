@@ -167,7 +167,8 @@ export class EngineHost {
     }
     if (state.tag === undefined) throw new Error('a loaded base is clean');
     this.standsAt(context, input.from?.iteration ?? 0);
-    return { ...state.tag, profile };
+    const { stateDigest, weightsDigest } = state.tag;
+    return { stateDigest, components: { actor: { stateDigest, weightsDigest, profile } } };
   }
 
   /** The policy at exactly this committed state: position `context.at.iteration` of the log. */
@@ -331,7 +332,9 @@ export class EngineHost {
       weightsOf(state.engine),
       { weights: tag.weightsDigest },
     );
-    const manifest: WeightsManifest = { format: recordFormat, weightsDigest: tag.weightsDigest, dtype: 'F32', shards };
+    const { weightsDigest } = tag;
+    const dtypes = { weights: 'F32' } as const;
+    const manifest: WeightsManifest = { format: recordFormat, component: 'actor', weightsDigest, dtypes, shards };
     faultPoint('weights.manifest.before', { iteration: context.at.iteration });
     await store.put(key, encodeRecord(manifest));
     faultPoint('weights.manifest.after', { iteration: context.at.iteration });

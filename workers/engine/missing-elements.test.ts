@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { DecodedTokens, Sampler } from '../../core/ports/sampler.ts';
 import type { AdvantageInput } from '../../core/wire/jobs.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
+import { singleTurn } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import { Generation } from './generation.ts';
 import type { GenerationJob } from './generation.ts';
@@ -55,6 +56,7 @@ const trajectories: Trajectories = {
   responseOffsets_S1: Int32Array.of(0, 1, 2),
   logProbs_T: Float32Array.of(-1, -1),
   samplingLogProbs_T: Float32Array.of(-1, -1),
+  ...singleTurn(Int32Array.of(0, 1, 2), Int32Array.of(0, 0), 1),
   stopReason_S: Uint8Array.of(1, 1),
 };
 const table = (scores: (number | null)[]): ScoreTable => ({

@@ -2,7 +2,7 @@
 import { at } from '../../core/at.ts';
 import type { RolloutInput, RolloutOutput } from '../../core/wire/jobs.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
-import { encodeTrajectories, offsetsOf } from '../../models/trajectories.ts';
+import { encodeTrajectories, offsetsOf, singleTurn } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import { readDecoderSpec } from '../../models/config.ts';
 import { readConfigJson } from '../../models/weights.ts';
@@ -41,7 +41,7 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
     context,
     (whole) => host.generate(context, input.model, input.profile, input.weights, room, whole),
   );
-  const trajectories = pack(input, prompts, completions);
+  const trajectories = pack(input, prompts, completions, context.at.iteration);
   const store = await host.store(context.store);
   return {
     trajectories: await putBlob(store, context.runId, encodeTrajectories(trajectories)),
@@ -58,8 +58,16 @@ function endsWithAny(text: string, stops: readonly string[]): boolean {
   return stops.some((stop) => text.includes(stop));
 }
 
-function pack(input: RolloutInput, prompts: readonly Int32Array[], completions: readonly Completion[]): Trajectories {
+/** `version`: of the policy whose weights the job names. */
+function pack(
+  input: RolloutInput,
+  prompts: readonly Int32Array[],
+  completions: readonly Completion[],
+  version: number,
+): Trajectories {
   const n = input.samplesPerDraw;
+  const responseOffsets_S1 = offsetsOf(completions.map((completion) => completion.tokens.length));
+  const session_S = Int32Array.from(completions, (_, b) => (input.firstSample ?? 0) + (b % n));
   const owner = (b: number) => at(input.draws, Math.floor(b / n));
   return {
     weightsDigest: input.weights,
@@ -69,9 +77,10 @@ function pack(input: RolloutInput, prompts: readonly Int32Array[], completions: 
     promptTokens: Int32Array.from(prompts.flatMap((prompt) => [...prompt])),
     promptOffsets_G1: offsetsOf(prompts.map((prompt) => prompt.length)),
     responseTokens_T: Int32Array.from(completions.flatMap((completion) => completion.tokens)),
-    responseOffsets_S1: offsetsOf(completions.map((completion) => completion.tokens.length)),
+    responseOffsets_S1,
     logProbs_T: Float32Array.from(completions.flatMap((completion) => completion.logProbs)),
     samplingLogProbs_T: Float32Array.from(completions.flatMap((completion) => completion.samplingLogProbs)),
+    ...singleTurn(responseOffsets_S1, session_S, version),
     stopReason_S: Uint8Array.from(completions, (completion) => completion.stopReason),
   };
 }

@@ -13,6 +13,8 @@ export interface Sample {
   readonly prompt: Int32Array;
   readonly response: Int32Array;
   readonly rolloutLogProbs: Float32Array;
+  /** 1: the policy made this token of the response. */
+  readonly mask: Uint8Array;
   readonly score: number;
   readonly stopReason: number;
   /** Numbers that the scorer gave beside the score. */
@@ -74,6 +76,7 @@ function sampleAt(t: Trajectories, scores: ScoreTable, b: number, d: number): Sa
     prompt,
     response: t.responseTokens_T.subarray(start, end),
     rolloutLogProbs: t.logProbs_T.subarray(start, end),
+    mask: t.mask_T.subarray(start, end),
     score: validScore(scores, b),
     stopReason: at(t.stopReason_S, b),
     columns: columnsAt(scores, b),

@@ -1,4 +1,5 @@
 /** Applying a batch: a function (state, committed batch) → state. Live and replay run exactly this. */
+import { actorOf } from '../../core/records/components.ts';
 import { at } from '../../core/at.ts';
 import type { Call, PolicyEngine } from '../../core/ports/policy.ts';
 import type { BatchRecord, OptimizerStep } from '../../core/records/schema.ts';
@@ -32,7 +33,8 @@ export async function applyBatch(
   faultPoint('write.dirty', { iteration: record.iteration });
   const steps: OptimizerStep[] = [];
   const perStep: Record<string, number>[] = [];
-  for (const [s, lr] of record.learningRates.entries()) {
+  const actor = actorOf(record.components);
+  for (const [s, lr] of actor.learningRates.entries()) {
     const metrics: Record<string, number>[] = [];
     const finite = await accumulate(state.engine, record, batch, s, metrics, call, () => tick(++done, total));
     steps.push(await optimizerStep(state.engine, record, lr, finite));
@@ -53,8 +55,8 @@ export async function applyBatch(
               ? 'the batch has no samples: every group was filtered'
               : `no optimiser step taken: loss ${loss}, gradient norm ${steps.at(-1)?.gradNorm}`,
         }),
-    ...digests,
-    steps,
+    stateDigest: digests.stateDigest,
+    components: { actor: { ...digests, publications: { F32: digests.weightsDigest }, steps } },
     after: { ...record.after, badSteps: taken ? 0 : record.before.badSteps + 1 },
     metrics: updateMetrics(perStep, steps, record),
   };
@@ -76,16 +78,18 @@ async function accumulate(
   const totals = stepTotals(
     batch,
     micros.flatMap((samples) => [...samples]),
-    record.loss,
+    actorOf(record.components).loss,
   );
-  const entropy = record.loss.kind === 'policy' && (record.loss.entropyCoeff !== 0 || isOwnForward(record));
+  const entropy =
+    actorOf(record.components).loss.kind === 'policy' &&
+    (actorOf(record.components).loss.entropyCoeff !== 0 || isOwnForward(record));
   let finite = true;
   for (const samples of micros) {
     const micro = cutMicroBatch(batch, samples, record.layout);
     const wants = entropy ? (['logProbs', 'entropy'] as const) : (['logProbs'] as const);
-    const options = { temperature: record.loss.temperature, wants, keep: true };
+    const options = { temperature: actorOf(record.components).loss.temperature, wants, keep: true };
     const forward = await engine.forward(micro.packed, options, call);
-    const coefficients = lossCoefficients(record.loss, batch, micro, forward.outputs, totals);
+    const coefficients = lossCoefficients(actorOf(record.components).loss, batch, micro, forward.outputs, totals);
     finite &&= Number.isFinite(coefficients.loss);
     if (finite) await engine.backward(forward.handle, coefficients.gradients, call);
     else await engine.discard(forward.handle);
@@ -108,7 +112,7 @@ async function optimizerStep(
     await engine.zeroGrads();
     return { lr, gradNorm: 'NaN', taken: false };
   }
-  const { gradNorm, taken } = await engine.step({ ...record.optimizer, lr });
+  const { gradNorm, taken } = await engine.step({ ...actorOf(record.components).optimizer, lr });
   return { lr, gradNorm: numberToJson(gradNorm), taken };
 }
 
@@ -123,8 +127,9 @@ function updateMetrics(
   }
   const entropy = perStep[0]?.['actor/entropy_loss'];
   if (entropy !== undefined && isOwnForward(record)) mean['actor/entropy'] = entropy;
-  if (record.loss.entropyCoeff === 0) delete mean['actor/entropy_loss'];
-  if (record.loss.kind === 'sft' && mean['actor/loss'] !== undefined) mean['train/loss'] = mean['actor/loss'];
+  if (actorOf(record.components).loss.entropyCoeff === 0) delete mean['actor/entropy_loss'];
+  if (actorOf(record.components).loss.kind === 'sft' && mean['actor/loss'] !== undefined)
+    mean['train/loss'] = mean['actor/loss'];
   if (steps.length > 0) {
     const norms = steps.map((step) => Number(step.gradNorm));
     mean['actor/grad_norm'] = norms.reduce((sum, norm) => sum + norm, 0) / norms.length;

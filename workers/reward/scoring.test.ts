@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Dataset } from '../../models/dataset-rows.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
+import { singleTurn } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import type { ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
 import { inputsOf, scorerRows, Scoring } from './scoring.ts';
@@ -16,6 +17,7 @@ const trajectories: Trajectories = {
   responseOffsets_S1: Int32Array.of(0, 1, 2),
   logProbs_T: Float32Array.of(-1, -1),
   samplingLogProbs_T: Float32Array.of(-1, -1),
+  ...singleTurn(Int32Array.of(0, 1, 2), Int32Array.of(0, 0), 1),
   stopReason_S: Uint8Array.of(1, 1),
 };
 const tokenizer = { decodeBatch: async (all: readonly Int32Array[]) => all.map(String) } as unknown as BatchTokenizer;

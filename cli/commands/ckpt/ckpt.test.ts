@@ -1,4 +1,5 @@
 /** Checkpoint commands over a folder store: what is listed, what is found damaged, what is exported. */
+import { actorOf, shardsOf } from '../../../core/records/components.ts';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -91,7 +92,7 @@ describe('ckpt verify', () => {
   it('finds a damaged blob of a shard', async () => {
     const hurt = await fresh();
     const [newest] = await hurt.log.checkpoints();
-    damage(hurt, keys.blob(hurt.runId, newest?.record.shards[1]?.blob ?? ''));
+    damage(hurt, keys.blob(hurt.runId, (newest && shardsOf(newest.record)[1]?.blob) ?? ''));
     const { code, report } = await verify(hurt);
     expect(code).toBe(1);
     expect(report.checkpoints.map(({ iteration, ok }) => [iteration, ok])).toEqual([
@@ -105,11 +106,12 @@ describe('ckpt verify', () => {
   it('finds a manifest that names other digests, or is no JSON any more', async () => {
     const hurt = await fresh();
     const [newest, oldest] = await hurt.log.checkpoints();
-    writeFileSync(pathOf(hurt, newest?.key ?? ''), encodeRecord({ ...newest?.record, state: { steps: 4 } }));
+    const components = { actor: { ...actorOf(newest?.record.components ?? {}), steps: 4 } };
+    writeFileSync(pathOf(hurt, newest?.key ?? ''), encodeRecord({ ...newest?.record, components }));
     writeFileSync(pathOf(hurt, oldest?.key ?? ''), '{');
     const { report } = await verify(hurt);
     expect(report.checkpoints[0]?.problem).toContain('not JSON');
-    expect(report.checkpoints[1]?.problem).toContain('its state hashes to');
+    expect(report.checkpoints[1]?.problem).toContain('the state of actor hashes to');
     expect(
       (await cli.petrel('ckpt', 'ls', hurt.runId, '--json')).json<CheckpointRow[]>().map(({ iteration }) => iteration),
     ).toEqual([3]);
@@ -182,7 +184,7 @@ describe('ckpt export', () => {
     });
     const hurt = await fresh();
     const [newest] = await hurt.log.checkpoints();
-    damage(hurt, keys.blob(hurt.runId, newest?.record.shards[0]?.blob ?? ''));
+    damage(hurt, keys.blob(hurt.runId, (newest && shardsOf(newest.record)[0]?.blob) ?? ''));
     await expect(cli.petrel('ckpt', 'export', hurt.runId, '--out', 'damaged')).rejects.toMatchObject({
       code: 'DamagedBlob',
     });

@@ -1,4 +1,5 @@
 /** `petrel ckpt export <run> [iteration] --out DIR [--dtype]`. */
+import { actorOf } from '../../../core/records/components.ts';
 import { resolve } from 'node:path';
 import { exportPolicy } from '../../../api/checkpoints/export.ts';
 import type { ExportDtype } from '../../../api/checkpoints/export.ts';
@@ -13,7 +14,13 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const folder = resolve(cwd, textOption(input, 'out') ?? '.');
   const { runId, log } = await findRun(word(input, 0), context);
   const { manifest, dtype } = await exportPolicy(log, { folder, iteration, dtype: dtypeOption(input) }, context);
-  const answer = { runId, iteration: manifest.iteration, digest: manifest.weightsDigest, dtype, folder };
+  const answer = {
+    runId,
+    iteration: manifest.iteration,
+    digest: actorOf(manifest.components).weightsDigest,
+    dtype,
+    folder,
+  };
   printer.data(answer, () => folder);
   if (!printer.json)
     printer.notice(`the policy after iteration ${manifest.iteration} as a Hugging Face folder, ${dtype}`);

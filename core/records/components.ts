@@ -1,0 +1,26 @@
+/**
+ * The components of a run's state: models that are trained, saved and published each by itself, by name. `actor` is the
+ * policy; others are `critic`, `rewardModel`. A record holds one entry for each.
+ */
+export type Components<T> = Readonly<Record<string, T>>;
+
+/** The component that samples. Throws when there is none. */
+export function actorOf<T>(components: Components<T>): T {
+  const { actor } = components;
+  if (actor === undefined) throw new Error(`expected the component actor, found ${Object.keys(components).join(', ')}`);
+  return actor;
+}
+
+/** The shards of all components of a checkpoint. */
+export function shardsOf<S>({
+  components,
+}: {
+  readonly components: Components<{ readonly shards: readonly S[] }>;
+}): S[] {
+  return Object.values(components).flatMap(({ shards }) => [...shards]);
+}
+
+/** The same for every component. */
+export function mapComponents<T, U>(components: Components<T>, map: (one: T, name: string) => U): Record<string, U> {
+  return Object.fromEntries(Object.entries(components).map(([name, one]) => [name, map(one, name)]));
+}
