@@ -6,7 +6,7 @@ import { cursorAfter } from '../core/rl/draws.ts';
 import type { JobRequest } from '../infra/nats/dispatcher.ts';
 import type { Head } from '../infra/store/run-log.ts';
 import type { RunContext } from './run-context.ts';
-import { algorithmSettings } from './settings.ts';
+import { algorithmSettings, trains } from './settings.ts';
 
 export function advantageJob(
   { log, recipe, inputs, draws: drawsFrom }: RunContext,
@@ -28,6 +28,7 @@ export function advantageJob(
       weights: head.weightsDigest,
       inputs,
       profile,
+      ...trains(recipe),
       draws: recipe.kind === 'sft' ? draws.map(({ draw, row }) => ({ draw, row })) : [],
       parts: parts.map(({ trajectories, scores }) => ({ trajectories, scores })),
       before: head.counters,

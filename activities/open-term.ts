@@ -10,7 +10,7 @@ import { drivenBy } from './ownership.ts';
 import type { ActivityPorts } from './ports.ts';
 import { recordWriter } from './record-writer.ts';
 import type { RunContexts, RunRef } from './run-context.ts';
-import { engineSettings } from './settings.ts';
+import { engineSettings, trains } from './settings.ts';
 
 /** `auto` becomes the compute type that every worker of the pool has, so that each of them can serve the run. */
 async function commonCompute(ports: ActivityPorts, settings: EngineSettings): Promise<EngineSettings> {
@@ -42,6 +42,7 @@ export async function openTerm(
         input: {
           model: inputs.model,
           engine,
+          ...trains(recipe),
           ...(origin && { from: { runId: origin.runId, iteration: origin.position, state: origin.stateDigest } }),
         },
       },

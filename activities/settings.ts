@@ -2,7 +2,7 @@
 import type { Recipe } from '../core/recipe/index.ts';
 import { totalIterations } from '../core/recipe/index.ts';
 import type { SamplingSettings } from '../core/ports/sampler.ts';
-import type { LossSettings, RunInputs } from '../core/records/schema.ts';
+import type { LossSettings, OptimizerSettings, RunInputs } from '../core/records/schema.ts';
 import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
 import type { AlgorithmSettings, EngineSettings, ScheduleSettings } from '../core/wire/jobs.ts';
 
@@ -68,16 +68,25 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     ...(!sft && recipe.rollout.n > 1 && actor.use_prefix_grouper && { layout: 'prefixTree' as const }),
     maxResponseLength: recipe.data.max_response_length,
     loss: lossSettings(recipe),
-    optimizer: {
-      beta1: actor.optim.betas[0],
-      beta2: actor.optim.betas[1],
-      eps: actor.optim.eps,
-      weightDecay: actor.optim.weight_decay,
-      maxGradNorm: actor.grad_clip,
-    },
-    schedule: scheduleSettings(recipe, inputs.trainRows),
+    optimizer: optimizerSettings(actor.optim, actor.grad_clip),
+    schedule: scheduleSettings(recipe, recipe.actor.optim, inputs.trainRows),
+    ...(recipe.critic.enable === true && { critic: criticSettings(recipe, inputs.trainRows) }),
   };
 }
+
+/** The value model's: it takes the same steps as the policy. */
+function criticSettings(recipe: Recipe, trainRows: number): NonNullable<AlgorithmSettings['critic']> {
+  const { optim, grad_clip: gradClip } = recipe.critic;
+  return {
+    loss: { ...lossSettings(recipe), kind: 'value' },
+    optimizer: optimizerSettings(optim, gradClip),
+    schedule: scheduleSettings(recipe, optim, trainRows),
+  };
+}
+
+/** The components that a run trains, as jobs name them: nothing when there is only the actor. */
+export const trains = (recipe: Recipe): { readonly components?: readonly string[] } =>
+  recipe.critic.enable === true ? { components: ['actor', 'critic'] } : {};
 
 function lossSettings(recipe: Recipe): LossSettings {
   const { actor } = recipe;
@@ -97,8 +106,14 @@ function lossSettings(recipe: Recipe): LossSettings {
   };
 }
 
-function scheduleSettings(recipe: Recipe, rows: number): ScheduleSettings {
-  const { optim } = recipe.actor;
+type Optim = Recipe['actor']['optim'];
+
+function optimizerSettings(optim: Optim, gradClip: number): OptimizerSettings {
+  const [beta1, beta2] = optim.betas;
+  return { beta1, beta2, eps: optim.eps, weightDecay: optim.weight_decay, maxGradNorm: gradClip };
+}
+
+function scheduleSettings(recipe: Recipe, optim: Optim, rows: number): ScheduleSettings {
   const totalSteps = optim.total_training_steps ?? totalIterations(recipe, rows) * stepsPerIteration(recipe);
   return {
     lr: optim.lr,

@@ -55,6 +55,9 @@ const REPRODUCIBLE: readonly Row[] = [
   ['critic/rewards/{stat}', '', 'up', 'Rewards: scores less penalties.'],
   ['critic/advantages/{stat}', '', 'none', 'Advantages over response tokens.'],
   ['critic/returns/{stat}', '', 'none', 'Returns over response tokens.'],
+  ['critic/vf_loss', '', 'down', 'Loss of the value model (critic.enable).'],
+  ['critic/grad_norm', '', 'none', 'Gradient norm of the value model before clipping.'],
+  ['critic/lr', '', 'none', 'Learning rate of the value model in the last optimiser step.'],
   ['response_length/clip_ratio', '', 'down', 'Share of responses that reached data.max_response_length.'],
   ['response_length/{stat}', 'tokens', 'none', 'Length of responses: mean, max, min.'],
   [

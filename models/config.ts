@@ -44,6 +44,14 @@ export function readDecoderSpec(
   };
 }
 
+/** The same decoder with a value head in place of the language model's. */
+export function readValueSpec(configJson: unknown, where = 'config.json'): DecoderSpec {
+  const { architectures, id2label: _, ...config } = configJson as Record<string, unknown>;
+  const [name] = Array.isArray(architectures) ? (architectures as unknown[]) : [];
+  const values = String(name).replace(/ForCausalLM$/, 'ForTokenClassification');
+  return readDecoderSpec({ ...config, architectures: [values], num_labels: 1 }, where, ['values']);
+}
+
 function readHead(config: Fields, tensors: Tensors, kind: HeadKind, body: DecoderBody): HeadSpec {
   const { hidden, vocab, embedding, tiedByDefault, logitSoftcap: softcap } = body;
   const tied = config.flag('tie_word_embeddings', tiedByDefault);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ParameterInfo } from '../core/ports/policy.ts';
-import { readDecoderSpec } from './config.ts';
+import { readDecoderSpec, readValueSpec } from './config.ts';
 import { type FloatTensor, openSafetensors, writeModelFiles } from './safetensors.ts';
 import { type WeightsTarget, loadWeights, saveHuggingFace } from './weights.ts';
 
@@ -22,8 +22,10 @@ const configJson = {
   torch_dtype: 'float32',
 };
 
-function makeTrainer(fill: (i: number) => number): WeightsTarget & { weights: Float32Array; changed: number } {
-  const spec = readDecoderSpec(configJson);
+function makeTrainer(
+  fill: (i: number) => number,
+  spec = readDecoderSpec(configJson),
+): WeightsTarget & { weights: Float32Array; changed: number } {
   const parameters: ParameterInfo[] = [];
   let offset = 0;
   for (const { name, shape } of spec.tensors) {
@@ -72,6 +74,23 @@ describe('model folders', () => {
     expect(to.weights).toEqual(from.weights);
     expect(to.changed).toBe(1);
   });
+
+  it.each([true, false])(
+    'become a value model: the same decoder, and a head of its own (tied head: %s)',
+    async (tied) => {
+      const config = { ...configJson, tie_word_embeddings: tied };
+      const from = makeTrainer((i) => Math.sin(i), readDecoderSpec(config));
+      const out = join(folder, 'model');
+      await saveHuggingFace(out, { config, tensors: tensorsOf(from), dtype: 'float32' });
+      const to = makeTrainer(() => 7, readValueSpec(config));
+      await expect(loadWeights(out, to)).rejects.toThrow('tensor score.bias is missing');
+      await loadWeights(out, to, { newHead: true });
+      const [source, target] = [from, to].map((one) => new Map(tensorsOf(one).map(({ name, data }) => [name, data])));
+      for (const [name, data] of target ?? [])
+        expect(data, name).toEqual(/^score\./.test(name) ? new Float32Array(data.length).fill(7) : source?.get(name));
+      expect([...(target ?? new Map()).keys()]).toContain('score.weight');
+    },
+  );
 
   it('round to the nearest bfloat16 and carry tokenizer files along', async () => {
     const from = makeTrainer((i) => (i + 1) / 7);

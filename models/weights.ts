@@ -19,13 +19,19 @@ export interface WeightsTarget {
 
 /**
  * Replaces the weights by those of a folder's safetensors. Names, shapes and dtypes are checked before the first weight
- * is written. Throws InvalidInputError, also for a weight that is not finite. `onBytes` is called after every few MiB.
+ * is written. Throws InvalidInputError, also for a weight that is not finite. `onBytes` is called after every few MiB;
+ * `newHead` leaves out the folder's head, and leaves the model's own as it is.
  */
-export async function loadWeights(folder: string, trainer: WeightsTarget, onBytes?: () => void): Promise<void> {
+export async function loadWeights(
+  folder: string,
+  trainer: WeightsTarget,
+  { onBytes, newHead = false }: { readonly onBytes?: () => void; readonly newHead?: boolean | undefined } = {},
+): Promise<void> {
+  const parameters = newHead ? withoutHead(trainer) : trainer.parameters;
   const source = await openSafetensors(folder);
   try {
-    checkTensors(source, trainer.parameters, isTied(trainer.spec));
-    for (const { name, offset } of trainer.parameters) {
+    checkTensors(source, parameters, newHead || isTied(trainer.spec));
+    for (const { name, offset } of parameters) {
       let at = 0;
       for await (const values of source.values(name)) {
         refuseNonFinite(folder, name, values, at);
@@ -38,6 +44,11 @@ export async function loadWeights(folder: string, trainer: WeightsTarget, onByte
     await source.close();
   }
   trainer.weightsChanged();
+}
+
+function withoutHead({ spec, parameters }: WeightsTarget): readonly ParameterInfo[] {
+  const head = new Set(spec.head.projection.flatMap(({ weight, bias }) => [weight, bias]));
+  return parameters.filter(({ name }) => !head.has(name));
 }
 
 /** A product with 0 is 0 for every finite number, and NaN for the others: one sum shows whether there is one. */
@@ -56,7 +67,7 @@ function refuseNonFinite(folder: string, name: string, values: Float32Array, sta
 export function checkTensors(
   source: TensorFolder,
   parameters: readonly Pick<ParameterInfo, 'name' | 'shape'>[],
-  tied: boolean,
+  unusedHead: boolean,
 ): void {
   const refuse = (message: string): InvalidInputError =>
     new InvalidInputError(`${source.folder}: ${message}`, { where: source.folder });
@@ -79,14 +90,14 @@ export function checkTensors(
     }
   }
   const known = new Set(parameters.map(({ name }) => name));
-  const extra = [...source.tensors.keys()].filter((name) => !known.has(name) && !isHarmless(name, tied));
+  const extra = [...source.tensors.keys()].filter((name) => !known.has(name) && !isHarmless(name, unusedHead));
   if (extra.length > 0)
     throw refuse(`${extra.length} tensors belong to no parameter of this architecture: ${list(extra)}`);
 }
 
-/** Buffers that old checkpoints contain, and the output head that a tied model does not use. */
-function isHarmless(name: string, tied: boolean): boolean {
-  return name.endsWith('rotary_emb.inv_freq') || (tied && name === 'lm_head.weight');
+/** Buffers that old checkpoints contain, and an output head that the model does not use: it is tied, or another one. */
+function isHarmless(name: string, unusedHead: boolean): boolean {
+  return name.endsWith('rotary_emb.inv_freq') || (unusedHead && name === 'lm_head.weight');
 }
 
 function list(names: readonly string[]): string {

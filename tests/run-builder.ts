@@ -119,10 +119,9 @@ export async function buildRun(store: Store, options: BuiltRunOptions = {}): Pro
     if (k > 0) await run.iterate(k, kind);
     if (evaluations.includes(k)) await run.evaluate(k);
     if (checkpoints.includes(k))
-      await saveCheckpoint(
-        { store, runId, term: 1, iteration: k },
-        { ...builtState(k), parameters, digests: stateDigests(builtState(k)) },
-      );
+      await saveCheckpoint({ store, runId, term: 1, iteration: k }, stateDigests(builtState(k)).stateDigest, {
+        actor: { ...builtState(k), parameters, digests: stateDigests(builtState(k)) },
+      });
   }
   const state: RunState = done >= iterations ? 'completed' : 'running';
   await appendStatus(run.log, { wish: 'run', state, ...options.status }, new Date(createdAt.getTime() + 60_000));

@@ -1,4 +1,5 @@
 /** Publications of weights, which rollout workers outside the trainer's process read. */
+import { trains } from '../settings.ts';
 import { damage } from '../../core/damage.ts';
 import type { Digest } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -41,7 +42,7 @@ export class WeightsPublisher {
   }
 }
 
-function publication({ log, inputs }: RunContext, head: Head): JobRequest<'weights'> {
+function publication({ log, inputs, recipe }: RunContext, head: Head): JobRequest<'weights'> {
   const { profile } = head;
   return {
     stage: 'weights',
@@ -49,7 +50,7 @@ function publication({ log, inputs }: RunContext, head: Head): JobRequest<'weigh
     at: { term: head.term, iteration: head.position },
     store: log.store,
     profile: profile.id,
-    input: { weights: head.weightsDigest, state: head.stateDigest, model: inputs.model, profile },
+    input: { weights: head.weightsDigest, state: head.stateDigest, model: inputs.model, profile, ...trains(recipe) },
   };
 }
 

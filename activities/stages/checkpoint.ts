@@ -1,3 +1,4 @@
+import { trains } from '../settings.ts';
 import { damage } from '../../core/damage.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
@@ -34,7 +35,7 @@ async function saved({ ports, recompute }: StageServices, at: At): Promise<{ rea
 }
 
 function requestOf({ context, head }: At): JobRequest<'checkpoint'> {
-  const { log, inputs } = context;
+  const { log, inputs, recipe } = context;
   const { profile } = head;
   return {
     stage: 'checkpoint',
@@ -42,6 +43,6 @@ function requestOf({ context, head }: At): JobRequest<'checkpoint'> {
     at: { term: head.term, iteration: head.position },
     store: log.store,
     profile: profile.id,
-    input: { iteration: head.position, state: head.stateDigest, model: inputs.model, profile },
+    input: { iteration: head.position, state: head.stateDigest, model: inputs.model, profile, ...trains(recipe) },
   };
 }

@@ -9,6 +9,7 @@ import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
 import { liveNote } from '../live-note.ts';
 import { poisonBatch } from '../poison.ts';
 import type { ActivityPorts } from '../ports.ts';
+import { trains } from '../settings.ts';
 import { updateTimings } from '../stage-timings.ts';
 import { recordWriter } from '../record-writer.ts';
 import type { RunContext, RunRef } from '../run-context.ts';
@@ -71,7 +72,7 @@ function applied(services: StageServices, at: At, { digest, record }: PendingBat
     at: { term: head.term, iteration: head.position },
     store: log.store,
     profile: profile.id,
-    input: { parentState: head.stateDigest, batch: digest, model: inputs.model, profile, save },
+    input: { parentState: head.stateDigest, batch: digest, model: inputs.model, profile, save, ...trains(recipe) },
   };
   const onProgress: WaitOptions['onProgress'] = (progress, queued) =>
     services.ports.live(log.runId, liveNote('update', iteration, progress, queued));

@@ -1,7 +1,8 @@
-/** Room that a run takes in its store: checkpoints of 12 bytes for each parameter, and the base model. */
+/** Room that a run takes in its store: checkpoints of 12 bytes for each parameter that is trained, and the base model. */
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { fewestCheckpoints } from '../../infra/retention/floor.ts';
+import { trainedModels } from './memory.ts';
 import { parameterCount } from '../../core/engine-memory.ts';
 
 export interface DiskUse {
@@ -23,7 +24,7 @@ export function diskOf(
   made: number | null,
   room: Pick<DiskUse, 'modelBytes' | 'freeBytes'>,
 ): DiskUse {
-  const checkpointBytes = 12 * parameterCount(config);
+  const checkpointBytes = 12 * parameterCount(config) * trainedModels(recipe);
   const keep = recipe.trainer.max_actor_ckpt_to_keep;
   // The oldest one goes after the newest is there.
   const most = keep === null ? made : Math.min(made ?? Number.POSITIVE_INFINITY, Math.max(keep, fewestCheckpoints) + 1);

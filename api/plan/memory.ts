@@ -3,7 +3,8 @@
  * N tokens of one forward pass and V words:
  *
  *   weights, copies, gradients, moments: core/engine-memory.ts; the last two in the trainer only
- *   snapshot     12 P          trainer only: the state while its checkpoint is written
+ *   snapshot     12 P          trainer only: the state while its checkpoint is written; twice with a critic
+ *   critic       as the policy's weights, copies, gradients and moments, in the trainer, with critic.enable
  *   reference    weights and copies, with actor.use_kl_loss
  *   activations  4 N (l (2 hidden + 2 query + 2 kv + heads + 2 ffn) + 3 ffn + 4 hidden + query) + 4 V min(N, rows of logits)
  *   KV cache     pages of 16 positions for every sample that decodes at once, at most a quarter of the machine's memory
@@ -30,6 +31,7 @@ const mib = 2 ** 20;
 /** Bytes by what they hold. */
 export interface MemoryParts extends ModelMemory {
   readonly snapshot: number;
+  readonly critic: number;
   readonly reference: number;
   readonly activations: number;
   readonly kvCache: number;
@@ -83,13 +85,17 @@ function partsOf(
   const none: ModelMemory = { weights: 0, copies: 0, gradients: 0, moments: 0 };
   return {
     ...(role === 'reward' ? none : model),
-    snapshot: trains ? 12 * parameterCount(spec) : 0,
+    snapshot: trains ? 12 * parameterCount(spec) * trainedModels(recipe) : 0,
+    critic: trains && trainedModels(recipe) > 1 ? sum(Object.values(model)) : 0,
     reference: trains && recipe.actor.use_kl_loss && recipe.kind === 'rl' ? model.weights + model.copies : 0,
     activations: trains ? activations(recipe, spec) : 0,
     kvCache: samples ? kvCache(recipe, spec, machine, compute) : 0,
     process: 200 * mib + (recipe.kind === 'rl' ? recipe.reward.num_workers * 60 * mib : 0),
   };
 }
+
+/** The policy, and a value model of about its size. */
+export const trainedModels = ({ critic }: Recipe): number => (critic.enable === true ? 2 : 1);
 
 function computeOf({ model, deterministic }: Recipe, machine: MachineMemory): ComputeType {
   if (!machine.bf16) return 'fp32';

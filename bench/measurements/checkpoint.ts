@@ -8,7 +8,7 @@ import { makeRunId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { CheckpointWriter } from '../../workers/engine/checkpoint-writer.ts';
 import { NativePolicy } from '../../workers/engine/native-engines.ts';
-import { PolicyState } from '../../workers/engine/state.ts';
+import { RunState } from '../../workers/engine/state.ts';
 import { secondsUntil } from '../clock.ts';
 import type { Measurement, Values } from '../measurement.ts';
 import { sizeOf } from '../sizes.ts';
@@ -51,7 +51,7 @@ class CheckpointBench {
   readonly #folder: string;
   readonly #step: TrainingStep;
   readonly #policy: NativePolicy;
-  readonly #state: PolicyState;
+  readonly #state: RunState;
   readonly #writer = new CheckpointWriter();
   #iteration = 0;
 
@@ -60,7 +60,7 @@ class CheckpointBench {
     this.#folder = folder;
     this.#step = step;
     this.#policy = new NativePolicy(step.trainer);
-    this.#state = new PolicyState(this.#policy, '0'.repeat(64));
+    this.#state = new RunState({ actor: this.#policy }, '0'.repeat(64));
     this.#writer.prepare(this.#policy);
   }
 
@@ -95,7 +95,7 @@ class CheckpointBench {
       iteration: ++this.#iteration,
     };
     const started = performance.now();
-    const { written } = await this.#writer.write(place, this.#policy, tag);
+    const { written } = await this.#writer.write(place, this.#state, tag);
     const blocked = (performance.now() - started) / 1000;
     const beside = await secondsUntil(work);
     const { ms } = await written;

@@ -1,6 +1,6 @@
 /** Seconds of a whole update: an optimiser step and the digest of the state after it. */
 import { NativePolicy } from '../../workers/engine/native-engines.ts';
-import { PolicyState } from '../../workers/engine/state.ts';
+import { RunState } from '../../workers/engine/state.ts';
 import { secondsOf, secondsUntil } from '../clock.ts';
 import type { Measurement } from '../measurement.ts';
 import { sizeOf } from '../sizes.ts';
@@ -19,7 +19,7 @@ export function wholeUpdate(size: SizeName): Measurement {
     compare: { [`${name}.digest`]: `${name}.total` },
     async open(settings) {
       const step = new TrainingStep(sizeOf(size, settings.quick), settings);
-      const state = new PolicyState(new NativePolicy(step.trainer), '0'.repeat(64));
+      const state = new RunState({ actor: new NativePolicy(step.trainer) }, '0'.repeat(64));
       const seal = () => state.seal();
       step.take();
       await seal();

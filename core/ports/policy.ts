@@ -129,8 +129,11 @@ export interface StatePiece {
 
 /** Where a model's state comes from. */
 export type StateSource =
-  /** The weights of a Hugging Face folder, without moments or steps. */
-  | { readonly type: 'folder'; readonly folder: string }
+  /**
+   * The weights of a Hugging Face folder, without moments or steps. `newHead`: not the folder's head; the model's own
+   * starts at 0.
+   */
+  | { readonly type: 'folder'; readonly folder: string; readonly newHead?: boolean }
   /**
    * Pieces of a stored state: `read` asks for the sink of each piece and gives it the piece's fp32 values, little-endian.
    * What it leaves out stays as it is. `steps`: optimiser steps taken so far.

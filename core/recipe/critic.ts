@@ -5,7 +5,7 @@ import { optimSection } from './optim.ts';
 /** `critic`: the value model of gae. */
 export const criticSection = section('The value model, for estimators that need one.', {
   enable: key(z.boolean().nullable(), null, {
-    doc: 'Train a value model; null: yes if algorithm.adv_estimator is gae.',
+    doc: 'Train a value model beside the policy, on the returns; null: yes if algorithm.adv_estimator is gae. No estimator reads its values yet.',
     change: 'fixed',
   }),
   ppo_max_token_len_per_gpu: key(count, 32768, {

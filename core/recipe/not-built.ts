@@ -34,7 +34,12 @@ const NOT_BUILT: readonly NotBuilt[] = [
   { path: 'rollout.name', asked: (r) => r.rollout.name !== 'native', today: 'native' },
   { path: 'rollout.mode', asked: (r) => r.rollout.mode !== 'sync', today: 'sync' },
   { path: 'rollout.multi_turn.enable', asked: (r) => r.rollout.multi_turn.enable, today: 'false' },
-  { path: 'critic.enable', asked: (r) => r.critic.enable === true, today: 'null or false' },
+  {
+    path: 'critic.enable',
+    asked: (r) => r.critic.enable === true && r.kind === 'sft',
+    today: 'null or false',
+    because: 'a supervised run has no returns to learn',
+  },
   { path: 'algorithm.adv_estimator', asked: (r) => r.algorithm.adv_estimator !== 'grpo', today: 'grpo' },
   {
     path: 'algorithm.use_kl_in_reward',

@@ -188,7 +188,7 @@ export const drawRecord = z.object({
 export type DrawRecord = z.infer<typeof drawRecord>;
 
 export const lossSettings = z.object({
-  kind: z.enum(['policy', 'sft']),
+  kind: z.enum(['policy', 'sft', 'value']),
   lossMode: z.string(),
   clipRatioLow: z.number(),
   clipRatioHigh: z.number(),

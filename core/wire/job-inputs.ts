@@ -60,11 +60,16 @@ const algorithm = z.object({
   loss: lossSettings,
   optimizer: optimizerSettings,
   schedule,
+  critic: z.object({ loss: lossSettings, optimizer: optimizerSettings, schedule }).optional(),
 });
+
+/** The components that a run trains; absent: only the actor. */
+const components = z.array(z.string()).optional();
 
 const inputs = {
   open: z.object({
     generation,
+    components,
     model: digest,
     engine,
     from: z.object({ runId: z.string(), iteration: count, state: digest }).optional(),
@@ -100,6 +105,7 @@ const inputs = {
   }),
   advantage: z.object({
     generation,
+    components,
     kind: z.enum(['rl', 'sft']),
     iteration: some,
     parentState: digest,
@@ -114,14 +120,22 @@ const inputs = {
   }),
   update: z.object({
     generation,
+    components,
     parentState: digest,
     batch: digest,
     model: digest,
     profile: numericProfile,
     save: z.boolean(),
   }),
-  checkpoint: z.object({ generation, iteration: count, state: digest, model: digest, profile: numericProfile }),
-  weights: z.object({ generation, weights: digest, state: digest, model: digest, profile: numericProfile }),
+  checkpoint: z.object({
+    generation,
+    components,
+    iteration: count,
+    state: digest,
+    model: digest,
+    profile: numericProfile,
+  }),
+  weights: z.object({ generation, components, weights: digest, state: digest, model: digest, profile: numericProfile }),
 } as const satisfies Record<Stage, z.ZodType>;
 
 /** Throws InvalidInputError with the name of the first invalid field. */

@@ -35,8 +35,13 @@ export interface EngineSettings {
   readonly maxTokensPerMicroBatch: number;
 }
 
+/** The components that a run trains. Absent: only the actor. */
+export interface Trains {
+  readonly components?: readonly string[];
+}
+
 /** Loads the base model and returns its digests: state 0 of the log. */
-export interface OpenInput extends Recomputable {
+export interface OpenInput extends Recomputable, Trains {
   readonly model: Digest;
   readonly engine: EngineSettings;
   /** For a fork: instead of the base, this state of another run, which is saved as the new run's first checkpoint. */
@@ -95,7 +100,7 @@ export interface RewardOutput {
 }
 
 /** Turns scored trajectories (RL) or dataset rows (SFT) into a closed batch. */
-export interface AdvantageInput extends Recomputable {
+export interface AdvantageInput extends Recomputable, Trains {
   readonly kind: 'rl' | 'sft';
   readonly iteration: number;
   readonly parentState: Digest;
@@ -127,6 +132,12 @@ export interface AlgorithmSettings {
   readonly loss: LossSettings;
   readonly optimizer: OptimizerSettings;
   readonly schedule: ScheduleSettings;
+  /** How the value model is trained. */
+  readonly critic?: {
+    readonly loss: LossSettings;
+    readonly optimizer: OptimizerSettings;
+    readonly schedule: ScheduleSettings;
+  };
 }
 
 /** The learning-rate schedule over optimiser steps, with its base rate. */
@@ -157,7 +168,7 @@ export interface AdvantageOutput {
 export type UpdatedComponent = UpdateRecord['components'][string];
 
 /** Applies one batch record to its parent state. */
-export interface UpdateInput extends Recomputable {
+export interface UpdateInput extends Recomputable, Trains {
   readonly parentState: Digest;
   readonly batch: Digest;
   readonly model: Digest;
@@ -176,7 +187,7 @@ export interface UpdateOutput {
 }
 
 /** Writes the state at a position as a verified checkpoint. */
-export interface CheckpointInput extends Recomputable {
+export interface CheckpointInput extends Recomputable, Trains {
   /** A skipped update does not change the state, so two positions may have the same state and separate checkpoints. */
   readonly iteration: number;
   readonly state: Digest;
@@ -188,7 +199,7 @@ export interface CheckpointOutput {
 }
 
 /** Writes weights for rollout workers outside the trainer's process. */
-export interface WeightsInput extends Recomputable {
+export interface WeightsInput extends Recomputable, Trains {
   readonly weights: Digest;
   readonly state: Digest;
   readonly model: Digest;

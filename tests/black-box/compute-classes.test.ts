@@ -13,7 +13,7 @@ afterEach(() => user.petrel('down'));
 
 interface Term {
   readonly reason: string;
-  readonly profile: { readonly compute: string; readonly isa: string };
+  readonly components: { readonly actor: { readonly profile: { readonly compute: string; readonly isa: string } } };
   readonly parent?: { readonly position: number };
   readonly adopts?: { readonly until: number };
 }
@@ -74,7 +74,7 @@ describe.skipIf(!hasBf16)('a run in bf16 (this processor has it)', () => {
     } finally {
       lower.kill('SIGKILL');
     }
-    expect(terms('auto')).toMatchObject([{ profile: { compute: 'bf16' } }]);
+    expect(terms('auto')).toMatchObject([{ components: { actor: { profile: { compute: 'bf16' } } } }]);
   });
 
   it('that moves to processors without it goes on in fp32 in a new term', async () => {
@@ -83,10 +83,10 @@ describe.skipIf(!hasBf16)('a run in bf16 (this processor has it)', () => {
     const said = await petrel(isa('avx2'), 'resume', 'moved', 'trainer.total_training_steps=6', '--accept', '--wait');
     expect(said).toContain('no trainer here computes with the profile bf16, only with fp32');
     expect(terms('moved')).toMatchObject([
-      { profile: { compute: 'bf16' } },
+      { components: { actor: { profile: { compute: 'bf16' } } } },
       {
         reason: expect.stringMatching(/^engine/),
-        profile: { compute: 'fp32' },
+        components: { actor: { profile: { compute: 'fp32' } } },
         parent: { position: 2 },
         adopts: { until: 4 },
       },
@@ -105,7 +105,7 @@ describe.skipIf(!hasBf16)('compute: auto', () => {
     } finally {
       lower.kill('SIGKILL');
     }
-    expect(terms('common')).toMatchObject([{ profile: { compute: 'fp32' } }]);
+    expect(terms('common')).toMatchObject([{ components: { actor: { profile: { compute: 'fp32' } } } }]);
   });
 });
 

@@ -119,11 +119,13 @@ describe('a damaged checkpoint (seed 42)', () => {
         const key = await manifestOf(run);
         restore.push(keepCopy(loop.store, key));
         const { record } = await needRecord(loop.store, key, checkpointManifest);
-        const shards = actorOf(record.components).shards.map((shard) => ({
+        const actor = actorOf(record.components);
+        const shards = actor.shards.map((shard) => ({
           ...shard,
           tensors: shard.tensors.map((tensor) => ({ ...tensor, start: 2 ** 40, end: 2 ** 40 + tensor.end })),
         }));
-        writeFileSync(loop.store.localPath(key) ?? '', encodeRecord({ ...record, shards }));
+        const components = { actor: { ...actor, shards } };
+        writeFileSync(loop.store.localPath(key) ?? '', encodeRecord({ ...record, components }));
       },
     ],
   ])('is passed over when %s: the one before it is used, and the weights come out the same', async (_, damage) => {

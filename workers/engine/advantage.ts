@@ -1,4 +1,5 @@
 /** The advantage stage: from scored samples, or rows to learn, to a closed batch. */
+import { mapComponents } from '../../core/records/components.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
 import { at } from '../../core/at.ts';
 import type { Counters } from '../../core/records/schema.ts';
@@ -42,7 +43,7 @@ export async function advantage(
     tensors,
     oldLogProbs: batch.oldLogProbs_T === undefined ? 'on-policy' : 'stored',
     ...(input.algorithm.layout && { layout: input.algorithm.layout }),
-    components: { actor: actorSteps(input, plan.steps.length) },
+    components: trainedBy(input, plan.steps.length),
     draws: composition.draws,
     after: countersAfter(input, plan.steps.length),
     metrics: numbersToJson(batchMetrics(input, composition, batch, entropy_T)),
@@ -179,7 +180,7 @@ async function addLogProbs(
   let old: LogProbs | undefined;
   let ref: LogProbs | undefined;
   if (steps > 1) {
-    const policy = await host.policyAt(context, input.inputs.model, input.profile, input.parentState);
+    const policy = await host.stateAt(context, { ...input, model: input.inputs.model }, input.parentState);
     old = await timer.time('timing_s/old_log_prob', () =>
       logProbs(policy.engine, draft, algorithm, 'old log-probs', context, true),
     );
@@ -256,15 +257,20 @@ function advantagesOf(
   return { advantages_T: Float32Array.from(advantages_T), returns_T: Float32Array.from(returns_T), rewards_S };
 }
 
-const stepsBefore = ({ before }: AdvantageInput): number => before.optimizerSteps['actor'] ?? 0;
+const stepsBefore = ({ before }: AdvantageInput, component: string): number => before.optimizerSteps[component] ?? 0;
 
-function actorSteps(input: AdvantageInput, steps: number): BatchComponent {
-  const { schedule, loss, optimizer } = input.algorithm;
-  const rate = (step: number) => schedule.lr * lrFactor(schedule, stepsBefore(input) + step);
-  return { learningRates: Array.from({ length: steps }, (_, s) => rate(s)), loss, optimizer };
+/** How each component is trained on the batch: all take the same optimiser steps. */
+function trainedBy(input: AdvantageInput, steps: number): Record<string, BatchComponent> {
+  const { critic, ...actor } = input.algorithm;
+  const settings = { actor, ...(critic && { critic }) };
+  return mapComponents(settings, ({ loss, optimizer, schedule }, name) => {
+    const rate = (s: number) => schedule.lr * lrFactor(schedule, stepsBefore(input, name) + s);
+    return { learningRates: Array.from({ length: steps }, (_, s) => rate(s)), loss, optimizer };
+  });
 }
 
 function countersAfter(input: AdvantageInput, steps: number): Counters {
-  const optimizerSteps = { ...input.before.optimizerSteps, actor: stepsBefore(input) + steps };
-  return { ...input.before, cursor: input.cursorAfter, optimizerSteps };
+  const names = ['actor', ...(input.algorithm.critic ? ['critic'] : [])];
+  const planned = names.map((name) => [name, stepsBefore(input, name) + steps]);
+  return { ...input.before, cursor: input.cursorAfter, optimizerSteps: Object.fromEntries(planned) };
 }

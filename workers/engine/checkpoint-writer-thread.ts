@@ -2,6 +2,7 @@
  * The thread that hashes checkpoints and writes them to the store, one after the other, because two at once would only
  * share the disk.
  */
+import { mapComponents } from '../../core/records/components.ts';
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
@@ -10,7 +11,8 @@ import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.
 import { watchedStore } from '../../infra/store/watched.ts';
 import { freshRoom } from './checkpoint-copies.ts';
 import { saveCheckpoint } from './checkpoint.ts';
-import type { FromWriter, ToWriter, WriteJob, WriterThreadData } from './checkpoint-writer.ts';
+import type { Snapshot } from './checkpoint.ts';
+import type { CopiedComponent, FromWriter, ToWriter, WriteJob, WriterThreadData } from './checkpoint-writer.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('workers/engine/checkpoint-writer-thread.ts runs as a worker thread');
@@ -36,19 +38,24 @@ function prepare(bytes: number, to: MessagePort): void {
   to.postMessage(room, [...room]);
 }
 
-async function write({ id, place: { store, ...place }, room, steps, parameters, digests }: WriteJob): Promise<void> {
+async function write({ id, place: { store, ...place }, stateDigest, components }: WriteJob): Promise<void> {
   const started = performance.now();
-  const [weights, m, v] = [new Float32Array(room[0]), new Float32Array(room[1]), new Float32Array(room[2])];
   try {
     const manifest = await saveCheckpoint(
       { store: watchedStore(await stores(store), tick), ...place },
-      { weights, m, v, steps, parameters, digests },
+      stateDigest,
+      mapComponents(components, snapshotOf),
     );
+    const rooms = mapComponents(components, ({ room }) => room);
     port?.postMessage(
-      { type: 'written', id, manifest, ms: performance.now() - started, room } satisfies FromWriter,
-      room,
+      { type: 'written', id, manifest, ms: performance.now() - started, rooms } satisfies FromWriter,
+      Object.values(rooms).flatMap((room) => [...room]),
     );
   } catch (error) {
     port?.postMessage({ type: 'failed', id, thrown: thrownToJson(error) } satisfies FromWriter);
   }
+}
+
+function snapshotOf({ room: [weights, m, v], ...rest }: CopiedComponent): Snapshot {
+  return { weights: new Float32Array(weights), m: new Float32Array(m), v: new Float32Array(v), ...rest };
 }

@@ -57,6 +57,9 @@ function digestsOf({ trainer }: NativePolicy): StateDigests {
   return stateDigests({ weights, m, v, steps: trainer.steps });
 }
 
+const stateOf = (policy: NativePolicy) => ({ engines: { actor: policy } });
+const runDigests = (digests: StateDigests) => ({ ...digests, components: { actor: digests } });
+
 describe('a checkpoint written beside training', () => {
   const placeOf = (runId: RunId, iteration: number) => ({ store: folder, runId, term: 1, iteration });
 
@@ -68,7 +71,10 @@ describe('a checkpoint written beside training', () => {
       change(policy, iteration);
       const digests = digestsOf(policy);
       writer.prepare(policy);
-      writing.push({ digests, ...(await writer.write(placeOf(runId, iteration), policy, digests)) });
+      writing.push({
+        digests,
+        ...(await writer.write(placeOf(runId, iteration), stateOf(policy), runDigests(digests))),
+      });
     }
     change(policy, 9);
     for (const { digests, written } of writing) {
@@ -84,7 +90,7 @@ describe('a checkpoint written beside training', () => {
     const [first, second, writer] = [openPolicy(), openPolicy(), new CheckpointWriter()];
     const runId = makeRunId('closed', new Date(0), '0002');
     const write = async (policy: NativePolicy, iteration: number) =>
-      writer.write(placeOf(runId, iteration), policy, digestsOf(policy));
+      writer.write(placeOf(runId, iteration), stateOf(policy), runDigests(digestsOf(policy)));
     const { written } = await write(first, 1);
     await first.close();
     writer.release();
@@ -96,12 +102,12 @@ describe('a checkpoint written beside training', () => {
   it('passes the store’s error on, and writes the next one', async () => {
     const [policy, writer] = [openPolicy(), new CheckpointWriter()];
     const [runId, digests] = [makeRunId('refused', new Date(0), '0003'), digestsOf(policy)];
-    const { written } = await writer.write(placeOf('../elsewhere', 1), policy, digests);
+    const { written } = await writer.write(placeOf('../elsewhere', 1), stateOf(policy), runDigests(digests));
     await expect(written).rejects.toMatchObject({
       kind: 'terminal',
       code: 'InvalidInput',
     });
-    const next = await writer.write(placeOf(runId, 1), policy, digests);
+    const next = await writer.write(placeOf(runId, 1), stateOf(policy), runDigests(digests));
     expect((await next.written).manifest).toContain(runId);
     writer.release();
   });

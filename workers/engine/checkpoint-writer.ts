@@ -6,10 +6,12 @@ import { MessageChannel, Worker, receiveMessageOnPort } from 'node:worker_thread
 import type { MessagePort } from 'node:worker_threads';
 import { thrownFromJson } from '../../core/errors.ts';
 import type { ThrownJson } from '../../core/errors.ts';
-import type { RunId } from '../../core/ids.ts';
+import type { Digest, RunId } from '../../core/ids.ts';
+import type { Components } from '../../core/records/components.ts';
 import type { ParameterInfo, PolicyEngine } from '../../core/ports/policy.ts';
 import { builtProgram } from '../../infra/home.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
+import type { RunDigests, RunState } from './state.ts';
 import { CheckpointCopies } from './checkpoint-copies.ts';
 import type { Room } from './checkpoint-copies.ts';
 
@@ -17,6 +19,12 @@ export interface WriteJob {
   readonly id: number;
   /** Which checkpoint it is, and its store. */
   readonly place: { readonly store: string; readonly runId: RunId; readonly term: number; readonly iteration: number };
+  readonly stateDigest: Digest;
+  readonly components: Components<CopiedComponent>;
+}
+
+/** A copy of a component's state. */
+export interface CopiedComponent {
   readonly room: Room;
   readonly steps: number;
   readonly parameters: readonly ParameterInfo[];
@@ -32,7 +40,7 @@ export type ToWriter =
   | { readonly type: 'prepare'; readonly bytes: number; readonly to: MessagePort }
   | ({ readonly type: 'write' } & WriteJob)
   /** No further message follows. */
-  | { readonly type: 'end'; readonly room: Room | undefined };
+  | { readonly type: 'end'; readonly memory: readonly ArrayBuffer[] };
 
 export type FromWriter =
   /** The written copy's memory returns. */
@@ -41,7 +49,7 @@ export type FromWriter =
       readonly id: number;
       readonly manifest: string;
       readonly ms: number;
-      readonly room: Room;
+      readonly rooms: Components<Room>;
     }
   /** The memory does not return, because a request may still be reading it. */
   | { readonly type: 'failed'; readonly id: number; readonly thrown: ThrownJson };
@@ -57,7 +65,8 @@ const worthAThread = 16 * 2 ** 20;
 
 export class CheckpointWriter {
   readonly #ticks: SharedArrayBuffer;
-  readonly #copies = new CheckpointCopies();
+  /** By component. */
+  readonly #copies = new Map<string, CheckpointCopies>();
   #thread: WriterThread | undefined;
   /** Receives the prepared memory. */
   #prepared: MessagePort | undefined;
@@ -68,9 +77,9 @@ export class CheckpointWriter {
     this.#ticks = ticks;
   }
 
-  /** A copy will be due soon: prepares its memory in advance. */
+  /** A copy will be due soon: prepares the policy's memory in advance. */
   prepare(engine: PolicyEngine): void {
-    if (this.#copies.hasRoomFor(engine)) return;
+    if (this.#copiesOf('actor').hasRoomFor(engine)) return;
     const { port1, port2 } = new MessageChannel();
     this.#prepared?.close();
     this.#prepared = port1;
@@ -80,19 +89,30 @@ export class CheckpointWriter {
   /** Resolves when the state is copied, so the caller may change it then; `written` resolves when the copy is stored. */
   async write(
     place: WriteJob['place'],
-    engine: PolicyEngine,
-    digests: StateDigests,
+    { engines }: Pick<RunState, 'engines'>,
+    { stateDigest, components: digests }: RunDigests,
   ): Promise<{ readonly written: Promise<Written> }> {
-    const { steps, parameters } = engine;
     const thread = this.#running();
     this.#takePrepared();
-    const room = await this.#copies.copy(engine);
-    return { written: this.#written(thread, { id: this.#nextId++, place, room, steps, parameters, digests }) };
+    const components: Record<string, CopiedComponent> = {};
+    for (const [name, engine] of Object.entries(engines)) {
+      const digest = digests[name];
+      if (digest === undefined) throw new Error(`the component ${name} has no digests`);
+      const { steps, parameters } = engine;
+      components[name] = { room: await this.#copiesOf(name).copy(engine), steps, parameters, digests: digest };
+    }
+    return { written: this.#written(thread, { id: this.#nextId++, place, stateDigest, components }) };
+  }
+
+  #copiesOf(component: string): CheckpointCopies {
+    const copies = this.#copies.get(component) ?? new CheckpointCopies();
+    this.#copies.set(component, copies);
+    return copies;
   }
 
   async #written(thread: WriterThread, job: WriteJob): Promise<Written> {
-    const { manifest, ms, room } = await thread.run(job);
-    this.#copies.giveBack(room);
+    const { manifest, ms, rooms } = await thread.run(job);
+    for (const [name, room] of Object.entries(rooms)) this.#copiesOf(name).giveBack(room);
     return { manifest, ms };
   }
 
@@ -104,7 +124,7 @@ export class CheckpointWriter {
   /** Polled, because the engine's thread handles no messages while it trains. */
   #takePrepared(): void {
     const come = this.#prepared && receiveMessageOnPort(this.#prepared);
-    if (come !== undefined) this.#copies.giveBack(come.message as Room);
+    if (come !== undefined) this.#copiesOf('actor').giveBack(come.message as Room);
     this.#prepared?.close();
     this.#prepared = undefined;
   }
@@ -115,9 +135,9 @@ export class CheckpointWriter {
    */
   release(): void {
     this.#takePrepared();
-    const room = this.#copies.empty();
-    if (room === undefined || room[0].byteLength < worthAThread) return;
-    this.#thread?.end(room);
+    const rooms = [...this.#copies.values()].flatMap((copies) => copies.empty() ?? []);
+    if (!rooms.some((buffer) => buffer.byteLength >= worthAThread)) return;
+    this.#thread?.end(rooms);
     this.#thread = undefined;
   }
 }
@@ -145,7 +165,8 @@ class WriterThread {
   /** Transfers the memory to the thread. */
   run(job: WriteJob): Promise<Extract<FromWriter, { type: 'written' }>> {
     this.#worker.ref(); // a process that ends waits for the write
-    this.#worker.postMessage({ type: 'write', ...job } satisfies ToWriter, job.room);
+    const memory = Object.values(job.components).flatMap(({ room }) => [...room]);
+    this.#worker.postMessage({ type: 'write', ...job } satisfies ToWriter, memory);
     return new Promise((resolve, reject) => this.#pending.set(job.id, { resolve, reject }));
   }
 
@@ -153,8 +174,8 @@ class WriterThread {
     this.#worker.postMessage({ type: 'prepare', bytes, to } satisfies ToWriter, [to]);
   }
 
-  end(room: Room | undefined): void {
-    this.#worker.postMessage({ type: 'end', room } satisfies ToWriter, room ?? []);
+  end(memory: readonly ArrayBuffer[]): void {
+    this.#worker.postMessage({ type: 'end', memory } satisfies ToWriter, [...memory]);
   }
 
   #receive(message: FromWriter): void {

@@ -1,11 +1,11 @@
 /** Writes a state as shards to the store, and reads it back. models/checkpoint.ts defines a shard. */
 import type { ByteSink } from '../../core/byte-sink.ts';
 import { isDamage } from '../../core/damage.ts';
-import type { RunId } from '../../core/ids.ts';
+import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { stateParts } from '../../core/ports/policy.ts';
 import type { ParameterInfo, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
-import { actorOf } from '../../core/records/components.ts';
+import type { Components } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest, recordFormat } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../../core/records/schema.ts';
@@ -15,7 +15,7 @@ import type { StateDigests, StateParts } from '../../infra/store/digest.ts';
 import { encodeRecord, readRecord } from '../../infra/store/records.ts';
 import { damagedCheckpoint, defaultShardBytes, encodeShard, readShard } from '../../models/checkpoint.ts';
 
-/** A copy of a state that does not change. */
+/** A copy of a component's state that does not change. */
 export interface Snapshot extends StateParts {
   readonly parameters: readonly ParameterInfo[];
   readonly digests: StateDigests;
@@ -33,35 +33,46 @@ export interface CheckpointPlace extends ShardPlace {
   readonly term: number;
 }
 
-/** Writes the shards, then the manifest. Returns the manifest's key. */
-export async function saveCheckpoint(place: CheckpointPlace, snapshot: Snapshot): Promise<string> {
-  const shards: ShardInfo[] = [];
-  for (const name of stateParts) {
-    const flat = snapshot[name];
-    const part = { name, elements: flat.length, read: async (start: number, end: number) => flat.subarray(start, end) };
-    shards.push(...(await savePart(place, part, { iteration: String(place.iteration) })));
-  }
+/** Writes the shards of all components, then the manifest. Returns the manifest's key. */
+export async function saveCheckpoint(
+  place: CheckpointPlace,
+  stateDigest: Digest,
+  snapshots: Components<Snapshot>,
+): Promise<string> {
+  const components: CheckpointManifest['components'] = {};
+  for (const [component, snapshot] of Object.entries(snapshots))
+    components[component] = await saveComponent(place, component, snapshot);
   const manifest: CheckpointManifest = {
     format: recordFormat,
     runId: place.runId,
     term: place.term,
     iteration: place.iteration,
-    stateDigest: snapshot.digests.stateDigest,
-    components: {
-      actor: {
-        ...snapshot.digests,
-        steps: snapshot.steps,
-        shards,
-        parameters: snapshot.parameters.map(({ name, shape }) => ({ name, shape: [...shape] })),
-      },
-    },
+    stateDigest,
+    components,
   };
-  const key = keys.checkpoint(place.runId, place.iteration, snapshot.digests.stateDigest);
+  const key = keys.checkpoint(place.runId, place.iteration, stateDigest);
   faultPoint('checkpoint.manifest.before', { iteration: place.iteration });
   // Replaces a damaged manifest of this name, since its content is known again.
   if (!(await isCheckpoint(place.store, key))) await place.store.put(key, encodeRecord(manifest));
   faultPoint('checkpoint.manifest.after', { iteration: place.iteration });
   return key;
+}
+
+async function saveComponent(
+  place: CheckpointPlace,
+  component: string,
+  snapshot: Snapshot,
+): Promise<ComponentCheckpoint> {
+  const shards: ShardInfo[] = [];
+  // Two components may have equal values, and no two objects may share a shard.
+  const origin = { iteration: String(place.iteration), ...(component !== 'actor' && { component }) };
+  for (const name of stateParts) {
+    const flat = snapshot[name];
+    const part = { name, elements: flat.length, read: async (start: number, end: number) => flat.subarray(start, end) };
+    shards.push(...(await savePart(place, part, origin)));
+  }
+  const parameters = snapshot.parameters.map(({ name, shape }) => ({ name, shape: [...shape] }));
+  return { ...snapshot.digests, steps: snapshot.steps, shards, parameters };
 }
 
 /** A part of a state that does not change while it is written. */
@@ -117,8 +128,10 @@ export function checkpointSource(
   manifest: CheckpointManifest,
   into: LoadTarget,
   onBlock: () => void,
+  name = 'actor',
 ): StateSource {
-  const component = actorOf(manifest.components);
+  const component = manifest.components[name];
+  if (component === undefined) throw damagedCheckpoint(manifest, `it has no component ${name}`);
   checkFit(manifest, component, into);
   return {
     type: 'pieces',

@@ -9,7 +9,7 @@ import { decoder, trainerOf } from '../../native/testing/decoders.ts';
 import { NativePolicy } from './native-engines.ts';
 import { EngineHost } from './host.ts';
 import type { JobContext } from './host.ts';
-import { PolicyState } from './state.ts';
+import { RunState } from './state.ts';
 
 it('saves a state for each run that has it: a fork’s base while its origin’s checkpoint is still being written', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-host-'));
@@ -17,7 +17,7 @@ it('saves a state for each run that has it: a fork’s base while its origin’s
   try {
     const store = await openFolderStore(folder);
     await store.create(keys.run('origin'), new Uint8Array()); // an empty store would count as an unmounted one
-    const state = new PolicyState(new NativePolicy(trainer), 'm'.repeat(64));
+    const state = new RunState({ actor: new NativePolicy(trainer) }, 'm'.repeat(64));
     await state.seal();
     const host = new EngineHost({
       threads: 1,

@@ -16,10 +16,11 @@ import type { Digest, JobId, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import type { Engines, SamplerRoom } from '../../core/ports/engines.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
+import { mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
 import type { NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
-import type { StageTypes } from '../../core/wire/jobs.ts';
+import type { StageTypes, Trains } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { isIntact, streamBlob } from '../../infra/store/blobs.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
@@ -30,7 +31,7 @@ import { machineBytes } from '../../infra/machine-memory.ts';
 import { watchedStore } from '../../infra/store/watched.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { readShard } from '../../models/checkpoint.ts';
-import { readDecoderSpec } from '../../models/config.ts';
+import { readDecoderSpec, readValueSpec } from '../../models/config.ts';
 import type { Dataset } from '../../models/dataset-rows.ts';
 import { readConfigJson } from '../../models/weights.ts';
 import { arithmeticOf, engineInfo } from '../../native/index.ts';
@@ -48,7 +49,7 @@ import type { EngineFacts } from './profile.ts';
 import { restoreTo, loadBase } from './recover.ts';
 import type { RecoverPorts } from './recover.ts';
 import { SharedPlace } from './shared-place.ts';
-import { PolicyState, rootOf } from './state.ts';
+import { RunState, rootOf } from './state.ts';
 
 /** Which job this is, and how it reports its progress. */
 export interface JobContext {
@@ -71,6 +72,12 @@ export interface JobContext {
     /** Calls `listener` when entries were lost, until the returned function is called. */
     readonly onLost: (listener: () => void) => () => void;
   };
+}
+
+/** What a job says of the models that its run trains. */
+export interface TrainedModels extends Trains {
+  readonly model: Digest;
+  readonly profile: NumericProfile;
 }
 
 export interface HostOptions {
@@ -110,7 +117,7 @@ export class EngineHost {
   readonly #datasets = new OpenDatasets();
   readonly #engines: Engines;
   readonly #generations = new Map<PolicyEngine, { readonly generation: Generation; readonly room: SamplerRoom }>();
-  #policy: { readonly runId: RunId; readonly profile: string; readonly state: PolicyState } | undefined;
+  #policy: { readonly runId: RunId; readonly profile: string; readonly state: RunState } | undefined;
   /** The position of the policy in its run's log, while the policy is clean. */
   #place: { readonly context: JobContext; readonly iteration: number } | undefined;
   /** Set when this worker leaves: the error of every later generation. */
@@ -157,7 +164,7 @@ export class EngineHost {
   /** Loads the state that the run's first term starts from, and returns its digests. */
   async open(input: StageTypes['open']['input'], context: JobContext): Promise<StageTypes['open']['output']> {
     const profile = resolveProfile(input.engine, this.facts);
-    const state = await this.#policyState(context, input.model, profile);
+    const state = await this.#runState(context, { ...input, profile });
     const ports = await this.#recoverPorts(context, input.model, profile);
     if (input.from === undefined) await loadBase(state, ports);
     else {
@@ -167,13 +174,14 @@ export class EngineHost {
     }
     if (state.tag === undefined) throw new Error('a loaded base is clean');
     this.standsAt(context, input.from?.iteration ?? 0);
-    const { stateDigest, weightsDigest } = state.tag;
-    return { stateDigest, components: { actor: { stateDigest, weightsDigest, profile } } };
+    const { stateDigest, components } = state.tag;
+    return { stateDigest, components: mapComponents(components, (digests) => ({ ...digests, profile })) };
   }
 
-  /** The policy at exactly this committed state: position `context.at.iteration` of the log. */
-  async policyAt(context: JobContext, model: Digest, profile: NumericProfile, target: Digest): Promise<PolicyState> {
-    const state = await this.#policyState(context, model, profile);
+  /** The models at exactly this committed state: position `context.at.iteration` of the log. */
+  async stateAt(context: JobContext, trained: TrainedModels, target: Digest): Promise<RunState> {
+    const { model, profile } = trained;
+    const state = await this.#runState(context, trained);
     if (state.tag?.stateDigest !== target) {
       await this.interruptPolicy();
       await restoreTo(state, target, context.at.iteration, await this.#recoverPorts(context, model, profile));
@@ -270,7 +278,7 @@ export class EngineHost {
    * state that is already being written is not written twice.
    */
   async checkpoint(
-    state: PolicyState,
+    state: RunState,
     context: JobContext,
     iteration: number,
   ): Promise<{ readonly written: Promise<string> }> {
@@ -280,7 +288,7 @@ export class EngineHost {
     const known = this.#saving.get(id);
     if (known !== undefined) return { written: known };
     const { runId, store, at } = context;
-    const copied = this.#writer.write({ store, runId, term: at.term, iteration }, state.engine, digests);
+    const copied = this.#writer.write({ store, runId, term: at.term, iteration }, state, digests);
     const written = copied
       .then(({ written }) => written)
       .then(({ manifest, ms }) => {
@@ -295,7 +303,7 @@ export class EngineHost {
   }
 
   /** A checkpoint is due after the present job: allocates the memory for its copy. */
-  prepareCheckpoint(state: PolicyState): void {
+  prepareCheckpoint(state: RunState): void {
     this.#writer.prepare(state.engine);
   }
 
@@ -321,7 +329,7 @@ export class EngineHost {
   }
 
   /** Writes the policy's weights for workers outside this process. */
-  async publishWeights(state: PolicyState, context: JobContext): Promise<string> {
+  async publishWeights(state: RunState, context: JobContext): Promise<string> {
     const tag = state.tag;
     if (tag === undefined) throw new Error('only clean weights are published');
     const store = await this.store(context.store);
@@ -344,24 +352,36 @@ export class EngineHost {
   /** The run paused or ended: frees its memory. */
   async release(runId: RunId): Promise<void> {
     if (this.#policy?.runId !== runId) return;
-    const engine = this.#policy.state.engine;
+    const engines = Object.values(this.#policy.state.engines);
     const reference = this.#reference?.engine;
     this.#policy = undefined;
     this.#place = undefined;
     this.#reference = undefined;
     this.#writer.release();
-    await this.#close(engine);
+    for (const engine of engines) await this.#close(engine);
     if (reference !== undefined) await this.#close(reference);
   }
 
-  async #policyState(context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyState> {
+  async #runState(context: JobContext, { model, profile, components }: TrainedModels): Promise<RunState> {
     const key = kindOf(profile);
-    if (this.#policy?.runId === context.runId && this.#policy.profile === key && this.#policy.state.model === model)
+    const { runId } = context;
+    if (this.#policy?.runId === runId && this.#policy.profile === key && this.#policy.state.model === model)
       return this.#policy.state;
     if (this.#policy !== undefined) await this.release(this.#policy.runId);
-    const config = readDecoderSpec(await readConfigJson(await this.modelFolder(context, model, 'text')));
-    const engine = await this.#open(config, profile, true);
-    this.#policy = { runId: context.runId, profile: key, state: new PolicyState(engine, model) };
+    const config = await readConfigJson(await this.modelFolder(context, model, 'text'));
+    const engines: Record<string, PolicyEngine> = {};
+    try {
+      for (const name of components ?? ['actor'])
+        engines[name] = await this.#open(
+          name === 'actor' ? readDecoderSpec(config) : readValueSpec(config),
+          profile,
+          true,
+        );
+    } catch (error) {
+      for (const engine of Object.values(engines)) await this.#close(engine);
+      throw error;
+    }
+    this.#policy = { runId, profile: key, state: new RunState(engines, model) };
     return this.#policy.state;
   }
 
@@ -381,7 +401,9 @@ export class EngineHost {
     this.#generations.delete(engine);
     this.#rolloutModel.forget(engine);
     if (this.#reference?.engine === engine) this.#reference = undefined;
-    if (this.#policy?.state.engine !== engine) return;
+    const mates = Object.values(this.#policy?.state.engines ?? {});
+    if (!mates.includes(engine)) return;
+    for (const mate of mates) if (mate !== engine) this.#close(mate).catch(() => {}); // it may have ended, too
     this.#policy = undefined;
     this.#place = undefined;
     this.#writer.release();

@@ -5,6 +5,7 @@ import { actorTotal } from '../../core/rl/actor-total.ts';
 import type { BatchTotals } from '../../core/rl/aggregate.ts';
 import type { LossAggMode } from '../../core/rl/names.ts';
 import { sftLoss } from '../../core/rl/sft-loss.ts';
+import { valueLoss } from '../../core/rl/value-loss.ts';
 import type { OutputGradients } from '../../core/ports/policy.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { gather } from './micro-batch.ts';
@@ -16,7 +17,7 @@ export interface Coefficients {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-/** The outputs of a forward pass that a loss reads. */
+/** The outputs of a forward pass that a loss of log-probs reads. */
 export interface LossInputs {
   readonly logProbs: Float32Array;
   readonly entropy?: Float32Array;
@@ -33,6 +34,18 @@ export function stepTotals(batch: BatchTensors, samples: readonly number[], sett
     for (let t = at(batch.scoredOffsets_S1, b); t < end; t++) batchNumTokens += at(batch.mask_T, t);
   }
   return { dpSize: 1, batchNumTokens, globalBatchSize: samples.length, lossScaleFactor: settings.lossScaleFactor };
+}
+
+/** Of a value head, against the batch's returns. */
+export function valueCoefficients(
+  batch: BatchTensors,
+  micro: MicroBatch,
+  values_P: Float32Array,
+  totals: StepTotals,
+): Coefficients {
+  const [returns_P, mask_P] = [gather(batch.returns_T, micro.tokens_P), gather(batch.mask_T, micro.tokens_P)];
+  const { loss, dValue_T } = valueLoss(values_P, returns_P, mask_P, totals.batchNumTokens);
+  return { loss, gradients: { values: Float32Array.from(dValue_T) }, metrics: {} };
 }
 
 /** @throws InvalidInputError for a loss mode that is not built. */

@@ -82,7 +82,8 @@ export class NativePolicy implements PolicyEngine {
     }
     if (trainer.options.trainable) for (const part of ['m', 'v'] as const) trainer.zero(part);
     trainer.steps = 0;
-    await loadWeights(source.folder, trainer, call?.tick);
+    if (source.newHead) trainer.zero('weights');
+    await loadWeights(source.folder, trainer, { ...(call?.tick && { onBytes: call.tick }), newHead: source.newHead });
   }
 
   async forward<Wanted extends OutputName>(

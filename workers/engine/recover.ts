@@ -18,7 +18,7 @@ import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { checkpointPlace, otherReplayCode } from '../../core/wire/other-replay.ts';
 import { checkpointSource } from './checkpoint.ts';
-import type { PolicyState } from './state.ts';
+import type { RunState } from './state.ts';
 import { applyBatch } from './update.ts';
 
 export interface RecoverPorts {
@@ -42,11 +42,12 @@ const callOf = ({ tick, signal }: Pick<RecoverPorts, 'tick' | 'signal'>, note: s
 
 /** Loads the base: policy version 0. */
 export async function loadBase(
-  state: PolicyState,
+  state: RunState,
   ports: Pick<RecoverPorts, 'baseFolder' | 'tick' | 'signal'>,
 ): Promise<void> {
   await state.load(
-    { type: 'folder', folder: ports.baseFolder },
+    // A value model begins as the policy, with a head of its own.
+    (name) => ({ type: 'folder', folder: ports.baseFolder, newHead: name !== 'actor' }),
     callOf(ports, 'loading the base'),
     callOf(ports, 'hashing the base'),
   );
@@ -57,12 +58,7 @@ export async function loadBase(
  * TerminalError `OtherReplay`, with the newest checkpoint in memory, when a run that need not be reproducible replays to
  * another state.
  */
-export async function restoreTo(
-  state: PolicyState,
-  target: Digest,
-  position: number,
-  ports: RecoverPorts,
-): Promise<void> {
+export async function restoreTo(state: RunState, target: Digest, position: number, ports: RecoverPorts): Promise<void> {
   if (state.tag?.stateDigest === target) return;
   const from = (await positionOf(state, position, ports.log)) ?? (await loadNewest(state, position, ports));
   for (let k = from + 1; k <= position; k++) {
@@ -81,7 +77,7 @@ export async function restoreTo(
 }
 
 /** The state in memory may be a committed one a few updates back. */
-async function positionOf(state: PolicyState, upTo: number, log: RunLog): Promise<number | undefined> {
+async function positionOf(state: RunState, upTo: number, log: RunLog): Promise<number | undefined> {
   if (state.tag === undefined) return undefined;
   const newest = (await log.newestCheckpointName(upTo))?.iteration ?? 0;
   for (let k = upTo; k >= newest && k >= upTo - 50; k--) {
@@ -95,7 +91,7 @@ async function positionOf(state: PolicyState, upTo: number, log: RunLog): Promis
 }
 
 /** A damaged checkpoint is reported and skipped; the base model can always be loaded. */
-async function loadNewest(state: PolicyState, upTo: number, ports: RecoverPorts): Promise<number> {
+async function loadNewest(state: RunState, upTo: number, ports: RecoverPorts): Promise<number> {
   for await (const name of ports.log.eachCheckpointName(upTo)) {
     try {
       await loadNamed(state, name, ports);
@@ -128,14 +124,15 @@ async function loadNewest(state: PolicyState, upTo: number, ports: RecoverPorts)
 
 /** The log gives the state at the position, and the checkpoint's name repeats it: the loaded state must be that one. */
 async function loadNamed(
-  state: PolicyState,
+  state: RunState,
   { iteration, stateDigest, key }: CheckpointName,
   ports: RecoverPorts,
 ): Promise<void> {
   const { log, tick } = ports;
   const { record } = await needRecord(log.store, key, checkpointManifest);
   const found = await state.load(
-    checkpointSource(log.store, log.runId, record, state.engine, () => tick('loading a checkpoint', 0, 0)),
+    (name, engine) =>
+      checkpointSource(log.store, log.runId, record, engine, () => tick('loading a checkpoint', 0, 0), name),
     callOf(ports, 'loading a checkpoint'),
     callOf(ports, 'verifying a checkpoint'),
   );
@@ -145,7 +142,7 @@ async function loadNamed(
 
 /** Resolves with the state that it found when the record has another one. */
 async function replay(
-  state: PolicyState,
+  state: RunState,
   k: number,
   ports: RecoverPorts,
 ): Promise<{ readonly update: Stored<UpdateRecord>; readonly found: Digest } | undefined> {

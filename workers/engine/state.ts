@@ -1,7 +1,9 @@
-/** The state of a policy: its digests, and when they hold. */
+/** The state of a run in memory: its components, their digests, and when these hold. */
 import type { Digest } from '../../core/ids.ts';
 import type { Call, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
-import { blockBytes, stateDigestsOf, treeRoot } from '../../infra/store/digest.ts';
+import { actorOf, mapComponents } from '../../core/records/components.ts';
+import type { Components } from '../../core/records/components.ts';
+import { blockBytes, runStateOf, stateDigestsOf, treeRoot } from '../../infra/store/digest.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
 
 /** Root of a part of the state, whose blocks the engine hashes. */
@@ -10,22 +12,36 @@ export async function rootOf(engine: PolicyEngine, part: StatePart, call?: Call)
   return treeRoot(engine.elements * Float32Array.BYTES_PER_ELEMENT, blocks);
 }
 
-/**
- * The policy in an engine's memory, with a tag that names its state. It is dirty from before the first in-place write
- * until the new digest is known, and a dirty state is never trusted.
- */
-export class PolicyState {
-  readonly engine: PolicyEngine;
-  readonly model: Digest;
-  #tag: StateDigests | undefined;
+/** Digests of a run's state, and of each component. */
+export interface RunDigests {
+  readonly stateDigest: Digest;
+  /** Of the policy. */
+  readonly weightsDigest: Digest;
+  readonly components: Components<StateDigests>;
+}
 
-  constructor(engine: PolicyEngine, model: Digest) {
-    this.engine = engine;
+/**
+ * The models of a run in their engines' memory, with a tag that names their state. It is dirty from before the first
+ * in-place write until the new digest is known, and a dirty state is never trusted.
+ */
+export class RunState {
+  readonly engines: Components<PolicyEngine>;
+  readonly model: Digest;
+  #tag: RunDigests | undefined;
+
+  /** `model`: the base that all components begin with. */
+  constructor(engines: Components<PolicyEngine>, model: Digest) {
+    this.engines = engines;
     this.model = model;
   }
 
+  /** The policy's engine. */
+  get engine(): PolicyEngine {
+    return actorOf(this.engines);
+  }
+
   /** The digests of this state; undefined while dirty. */
-  get tag(): StateDigests | undefined {
+  get tag(): RunDigests | undefined {
     return this.#tag;
   }
 
@@ -33,21 +49,30 @@ export class PolicyState {
     this.#tag = undefined;
   }
 
-  /** Replaces the state, and hashes it. */
-  async load(source: StateSource, loading: Call, hashing: Call): Promise<StateDigests> {
+  /** Replaces the state of every component, and hashes it. */
+  async load(
+    sourceOf: (component: string, engine: PolicyEngine) => StateSource,
+    loading: Call,
+    hashing: Call,
+  ): Promise<RunDigests> {
     this.markDirty();
-    await this.engine.load(source, loading);
+    for (const [name, engine] of Object.entries(this.engines)) await engine.load(sourceOf(name, engine), loading);
     return this.seal(hashing);
   }
 
   /** Hashes the whole state and marks it clean. */
-  async seal(call?: Call): Promise<StateDigests> {
-    const roots = {
-      weights: await rootOf(this.engine, 'weights', call),
-      m: await rootOf(this.engine, 'm', call),
-      v: await rootOf(this.engine, 'v', call),
-    };
-    this.#tag = stateDigestsOf(roots, this.engine.steps);
+  async seal(call?: Call): Promise<RunDigests> {
+    const digests: Record<string, StateDigests> = {};
+    for (const [name, engine] of Object.entries(this.engines)) {
+      const roots = {
+        weights: await rootOf(engine, 'weights', call),
+        m: await rootOf(engine, 'm', call),
+        v: await rootOf(engine, 'v', call),
+      };
+      digests[name] = stateDigestsOf(roots, engine.steps);
+    }
+    const { weightsDigest } = actorOf(digests);
+    this.#tag = { stateDigest: runStateOf(digests), weightsDigest, components: mapComponents(digests, (one) => one) };
     return this.#tag;
   }
 }

@@ -15,7 +15,7 @@ import type { JobContext } from './host.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
 import { rollout } from './rollout.ts';
 import { StageTimer } from './stage-timer.ts';
-import type { PolicyState } from './state.ts';
+import type { RunState } from './state.ts';
 import { applyBatch } from './update.ts';
 
 type EngineStage = Exclude<Stage, 'reward'>;
@@ -41,7 +41,7 @@ const stages: StageFunctions = {
     if (record.digest !== input.batch)
       throw new RetryableError('StaleJob', `${record.key} has digest ${record.digest}, the job names ${input.batch}`);
     const tensors = decodeBatch(await getBlob(log.store, context.runId, record.record.tensors), record.key);
-    const state = await host.policyAt(context, input.model, input.profile, input.parentState);
+    const state = await host.stateAt(context, input, input.parentState);
     await host.interruptPolicy();
     if (input.save) host.prepareCheckpoint(state);
     const timer = new StageTimer(context);
@@ -60,12 +60,12 @@ const stages: StageFunctions = {
   checkpoint: async (host, input, context) => {
     const saved = await host.savedCheckpoint(context, input.state);
     if (saved !== undefined) return { manifest: saved };
-    const state = await host.policyAt(context, input.model, input.profile, input.state);
+    const state = await host.stateAt(context, input, input.state);
     const { written } = await host.checkpoint(state, context, context.at.iteration);
     return { manifest: await written };
   },
   weights: async (host, input, context) => {
-    const state = await host.policyAt(context, input.model, input.profile, input.state);
+    const state = await host.stateAt(context, input, input.state);
     return { manifest: await host.publishWeights(state, context) };
   },
 };
@@ -74,7 +74,7 @@ const stages: StageFunctions = {
  * Resolves when the state is copied; the copy is written while the next stages run. A failed save is reported, and the
  * next save is due soon.
  */
-async function saveBeside(host: EngineHost, state: PolicyState, context: JobContext, iteration: number): Promise<void> {
+async function saveBeside(host: EngineHost, state: RunState, context: JobContext, iteration: number): Promise<void> {
   const startedAt = performance.now();
   const { written } = await host.checkpoint(state, context, iteration);
   written.then(

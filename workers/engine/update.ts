@@ -1,5 +1,6 @@
 /** Applying a batch: a function (state, committed batch) → state. Live and replay run exactly this. */
-import { actorOf } from '../../core/records/components.ts';
+import { actorOf, mapComponents } from '../../core/records/components.ts';
+import type { Components } from '../../core/records/components.ts';
 import { at } from '../../core/at.ts';
 import type { Call, PolicyEngine } from '../../core/ports/policy.ts';
 import type { BatchRecord, OptimizerStep } from '../../core/records/schema.ts';
@@ -8,9 +9,11 @@ import type { BatchTensors } from '../../models/batch-tensors.ts';
 import type { UpdateOutput } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { numberToJson } from './json-numbers.ts';
-import { lossCoefficients, stepTotals } from './loss.ts';
+import { lossCoefficients, stepTotals, valueCoefficients } from './loss.ts';
+import type { StepTotals } from './loss.ts';
 import { cutMicroBatch } from './micro-batch.ts';
-import type { PolicyState } from './state.ts';
+import type { MicroBatch } from './micro-batch.ts';
+import type { RunState } from './state.ts';
 
 export interface UpdateCall {
   /** Called after every micro-batch and every few blocks of the digest: committed work. */
@@ -21,82 +24,121 @@ export interface UpdateCall {
 
 /** Leaves the state dirty when it is aborted. */
 export async function applyBatch(
-  state: PolicyState,
+  state: RunState,
   record: BatchRecord,
   batch: BatchTensors,
   { tick, signal }: UpdateCall,
 ): Promise<UpdateOutput> {
-  const total = batch.microOffsets_M1.length - 1;
+  const components = Object.entries(record.components);
+  const micros = batch.microOffsets_M1.length - 1;
+  const total = micros * components.length;
   let done = 0;
   const call: Call = { tick: () => tick(done, total), ...(signal && { signal }) };
   state.markDirty();
   faultPoint('write.dirty', { iteration: record.iteration });
-  const steps: OptimizerStep[] = [];
-  const perStep: Record<string, number>[] = [];
-  const actor = actorOf(record.components);
-  for (const [s, lr] of actor.learningRates.entries()) {
-    const metrics: Record<string, number>[] = [];
-    const finite = await accumulate(state.engine, record, batch, s, metrics, call, () => tick(++done, total));
-    steps.push(await optimizerStep(state.engine, record, lr, finite));
-    faultPoint('write.step', { iteration: record.iteration, step: s });
-    perStep.push(reduceActorMetrics(metrics));
+  const trained: Record<string, Trained> = {};
+  for (const [name, settings] of components) {
+    const engine = state.engines[name];
+    if (engine === undefined) throw new Error(`the state has no component ${name}`);
+    trained[name] = await train(engine, settings, record, batch, call, () => tick(++done, total));
   }
   const digests = await state.seal(call);
   faultPoint('write.sealed', { iteration: record.iteration });
-  const taken = steps.some((step) => step.taken);
-  const loss = perStep.at(-1)?.['actor/loss'];
+  const taken = Object.values(trained).some(({ steps }) => steps.some((step) => step.taken));
   return {
     outcome: taken ? 'applied' : 'skipped',
-    ...(taken
-      ? {}
-      : {
-          reason:
-            total === 0
-              ? 'the batch has no samples: every group was filtered'
-              : `no optimiser step taken: loss ${loss}, gradient norm ${steps.at(-1)?.gradNorm}`,
-        }),
+    ...(taken ? {} : { reason: reasonOf(actorOf(trained), micros) }),
     stateDigest: digests.stateDigest,
-    components: { actor: { ...digests, publications: { F32: digests.weightsDigest }, steps } },
+    components: mapComponents(digests.components, (digest, name) => ({
+      ...digest,
+      publications: { F32: digest.weightsDigest },
+      steps: [...(trained[name]?.steps ?? [])],
+    })),
     after: { ...record.after, badSteps: taken ? 0 : record.before.badSteps + 1 },
-    metrics: updateMetrics(perStep, steps, record),
+    metrics: metricsOf(trained, record),
   };
+}
+
+type Settings = BatchRecord['components'][string];
+
+/** What the optimiser steps of a component were like: the metrics of each are means over its micro-batches. */
+interface Trained {
+  readonly settings: Settings;
+  readonly steps: readonly OptimizerStep[];
+  readonly perStep: readonly Readonly<Record<string, number>>[];
+}
+
+async function train(
+  engine: PolicyEngine,
+  settings: Settings,
+  record: BatchRecord,
+  batch: BatchTensors,
+  call: Call,
+  onMicroBatch: () => void,
+): Promise<Trained> {
+  const steps: OptimizerStep[] = [];
+  const perStep: Record<string, number>[] = [];
+  for (const [s, lr] of settings.learningRates.entries()) {
+    const metrics: Record<string, number>[] = [];
+    const finite = await accumulate({ engine, settings, record, batch, call }, s, metrics, onMicroBatch);
+    steps.push(await optimizerStep(engine, settings, lr, finite));
+    faultPoint('write.step', { iteration: record.iteration, step: s });
+    perStep.push(reduceActorMetrics(metrics));
+  }
+  return { settings, steps, perStep };
+}
+
+function reasonOf({ steps, perStep }: Trained, microBatches: number): string {
+  if (microBatches === 0) return 'the batch has no samples: every group was filtered';
+  return `no optimiser step taken: loss ${perStep.at(-1)?.['actor/loss']}, gradient norm ${steps.at(-1)?.gradNorm}`;
+}
+
+interface Training {
+  readonly engine: PolicyEngine;
+  readonly settings: Settings;
+  readonly record: BatchRecord;
+  readonly batch: BatchTensors;
+  readonly call: Call;
 }
 
 /** Forward, loss and backward of every micro-batch of optimiser step s. False when a loss is not finite. */
 async function accumulate(
-  engine: PolicyEngine,
-  record: BatchRecord,
-  batch: BatchTensors,
+  training: Training,
   s: number,
   metrics: Record<string, number>[],
-  call: Call,
   onMicroBatch: () => void,
 ): Promise<boolean> {
+  const { settings, record, batch, engine, call } = training;
   const micros = range(batch.stepOffsets_U1, s).map((m) =>
     batch.microSamples.subarray(...bounds(batch.microOffsets_M1, m)),
   );
-  const totals = stepTotals(
-    batch,
-    micros.flatMap((samples) => [...samples]),
-    actorOf(record.components).loss,
-  );
-  const entropy =
-    actorOf(record.components).loss.kind === 'policy' &&
-    (actorOf(record.components).loss.entropyCoeff !== 0 || isOwnForward(record));
+  const samplesOfStep = micros.flatMap((samples) => [...samples]);
+  const totals = stepTotals(batch, samplesOfStep, settings.loss);
   let finite = true;
   for (const samples of micros) {
     const micro = cutMicroBatch(batch, samples, record.layout);
-    const wants = entropy ? (['logProbs', 'entropy'] as const) : (['logProbs'] as const);
-    const options = { temperature: actorOf(record.components).loss.temperature, wants, keep: true };
-    const forward = await engine.forward(micro.packed, options, call);
-    const coefficients = lossCoefficients(actorOf(record.components).loss, batch, micro, forward.outputs, totals);
+    const { handle, coefficients } = await forward(training, micro, totals);
     finite &&= Number.isFinite(coefficients.loss);
-    if (finite) await engine.backward(forward.handle, coefficients.gradients, call);
-    else await engine.discard(forward.handle);
+    if (finite) await engine.backward(handle, coefficients.gradients, call);
+    else await engine.discard(handle);
     metrics.push({ ...coefficients.metrics, 'actor/loss': coefficients.loss });
     onMicroBatch();
   }
   return finite;
+}
+
+/** The forward pass of a micro-batch, and d(loss)/d(output) of what its loss reads. */
+async function forward({ engine, settings, record, batch, call }: Training, micro: MicroBatch, totals: StepTotals) {
+  const { loss } = settings;
+  const options = { temperature: loss.temperature, keep: true };
+  if (loss.kind === 'value') {
+    const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants: ['values'] }, call);
+    return { handle, coefficients: valueCoefficients(batch, micro, outputs.values, totals) };
+  }
+  const entropy = loss.kind === 'policy' && (loss.entropyCoeff !== 0 || isOwnForward(record));
+  const wants = entropy ? (['logProbs', 'entropy'] as const) : (['logProbs'] as const);
+  const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants }, call);
+  return { handle, coefficients: lossCoefficients(loss, batch, micro, outputs, totals) };
 }
 
 /** One step: the policy of its forward pass is the one that sampled. With more, the batch was made with its entropy. */
@@ -104,7 +146,7 @@ const isOwnForward = ({ oldLogProbs }: BatchRecord): boolean => oldLogProbs === 
 
 async function optimizerStep(
   engine: PolicyEngine,
-  record: BatchRecord,
+  { optimizer }: Settings,
   lr: number,
   finite: boolean,
 ): Promise<OptimizerStep> {
@@ -112,32 +154,46 @@ async function optimizerStep(
     await engine.zeroGrads();
     return { lr, gradNorm: 'NaN', taken: false };
   }
-  const { gradNorm, taken } = await engine.step({ ...actorOf(record.components).optimizer, lr });
+  const { gradNorm, taken } = await engine.step({ ...optimizer, lr });
   return { lr, gradNorm: numberToJson(gradNorm), taken };
 }
 
-function updateMetrics(
-  perStep: readonly Record<string, number>[],
-  steps: readonly OptimizerStep[],
-  record: BatchRecord,
-): UpdateOutput['metrics'] {
+function metricsOf(trained: Components<Trained>, record: BatchRecord): UpdateOutput['metrics'] {
+  const { critic } = trained;
+  const all = { ...actorMetrics(actorOf(trained), record), ...(critic && criticMetrics(critic)) };
+  return Object.fromEntries(Object.entries(all).map(([name, value]) => [name, numberToJson(value)]));
+}
+
+function actorMetrics({ settings, steps, perStep }: Trained, record: BatchRecord): Record<string, number> {
+  const mean = meanOf(perStep);
+  const entropy = perStep[0]?.['actor/entropy_loss'];
+  if (entropy !== undefined && isOwnForward(record)) mean['actor/entropy'] = entropy;
+  if (settings.loss.entropyCoeff === 0) delete mean['actor/entropy_loss'];
+  if (settings.loss.kind === 'sft' && mean['actor/loss'] !== undefined) mean['train/loss'] = mean['actor/loss'];
+  if (steps.length > 0) {
+    mean['actor/grad_norm'] = meanNorm(steps);
+    mean['actor/lr'] = at(steps, -1).lr;
+  }
+  mean['training/skipped_steps'] = steps.filter((step) => !step.taken).length;
+  return mean;
+}
+
+function criticMetrics({ steps, perStep }: Trained): Record<string, number> {
+  const loss = meanOf(perStep)['actor/loss'];
+  if (loss === undefined) return {};
+  return { 'critic/vf_loss': loss, 'critic/grad_norm': meanNorm(steps), 'critic/lr': at(steps, -1).lr };
+}
+
+function meanOf(perStep: Trained['perStep']): Record<string, number> {
   const mean: Record<string, number> = {};
   for (const metrics of perStep) {
     for (const [name, value] of Object.entries(metrics)) mean[name] = (mean[name] ?? 0) + value / perStep.length;
   }
-  const entropy = perStep[0]?.['actor/entropy_loss'];
-  if (entropy !== undefined && isOwnForward(record)) mean['actor/entropy'] = entropy;
-  if (actorOf(record.components).loss.entropyCoeff === 0) delete mean['actor/entropy_loss'];
-  if (actorOf(record.components).loss.kind === 'sft' && mean['actor/loss'] !== undefined)
-    mean['train/loss'] = mean['actor/loss'];
-  if (steps.length > 0) {
-    const norms = steps.map((step) => Number(step.gradNorm));
-    mean['actor/grad_norm'] = norms.reduce((sum, norm) => sum + norm, 0) / norms.length;
-    mean['actor/lr'] = at(steps, -1).lr;
-  }
-  mean['training/skipped_steps'] = steps.filter((step) => !step.taken).length;
-  return Object.fromEntries(Object.entries(mean).map(([name, value]) => [name, numberToJson(value)]));
+  return mean;
 }
+
+const meanNorm = (steps: Trained['steps']): number =>
+  steps.map((step) => Number(step.gradNorm)).reduce((sum, norm) => sum + norm, 0) / steps.length;
 
 function bounds(offsets: Int32Array, index: number): [number, number] {
   return [at(offsets, index), at(offsets, index + 1)];

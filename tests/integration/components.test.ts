@@ -1,0 +1,103 @@
+/** A run whose state has two components: the policy, and a value model that learns the returns. */
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { verifyCheckpoints } from '../../api/checkpoints/verify.ts';
+import { reproducibleMetrics } from '../../core/metrics.ts';
+import type { Tree } from '../../core/recipe/index.ts';
+import type { ArmedFault } from '../../infra/faults/index.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import { Injector } from '../inject.ts';
+import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
+import type { Iteration, StartedRun } from '../loop-under-test.ts';
+
+const loop = new LoopUnderTest();
+const faults = join(loop.home, 'faults');
+let injector: Injector;
+let undisturbed: StartedRun;
+beforeAll(async () => {
+  injector = new Injector(loop.home, faults);
+  process.env[faultsVariable] = faults;
+  await loop.up(onePool);
+  undisturbed = await loop.completed(twoModels);
+});
+afterEach(() => injector.disarmAll());
+afterAll(async () => {
+  delete process.env[faultsVariable];
+  injector.close();
+  await loop.remove(); // also verifies every ledger, with all tensors
+});
+
+const iterations = 5;
+const twoModels: Tree = {
+  actor: { ppo_mini_batch_size: 2 },
+  critic: { enable: true, optim: { lr: 0.01, weight_decay: 0 } },
+  trainer: { total_training_steps: iterations, save_freq: 2 },
+};
+
+/** The values on which two equal runs must agree. */
+const essence = ({ batch, update }: Iteration) => ({
+  tensors: batch.tensors,
+  trained: batch.components,
+  state: update.stateDigest,
+  components: update.components,
+  counters: update.after,
+  metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
+});
+const essences = async (run: StartedRun) => (await loop.iterations(run)).map(essence);
+
+describe('a run with an actor and a critic (seed 42)', () => {
+  it('trains both by their own optimisers, and the critic learns the returns', async () => {
+    const made = await loop.iterations(undisturbed);
+    expect(made).toHaveLength(iterations);
+    const states = (name: string) => made.map(({ update }) => update.components[name]?.stateDigest);
+    for (const name of ['actor', 'critic']) expect(new Set(states(name)).size).toBe(iterations);
+    for (const [k, { batch, update }] of made.entries()) {
+      expect(batch.components['critic']).toMatchObject({ learningRates: [0.01, 0.01], loss: { kind: 'value' } });
+      expect(batch.components['actor']).toMatchObject({ learningRates: [0.003, 0.003], loss: { kind: 'policy' } });
+      expect(update.components['critic']?.steps).toHaveLength(2);
+      expect(update.after.optimizerSteps).toEqual({ actor: 2 * (k + 1), critic: 2 * (k + 1) });
+    }
+    const losses = made.map(({ update }) => Number(update.metrics['critic/vf_loss']));
+    expect(losses.every((loss) => Number.isFinite(loss) && loss > 0)).toBe(true);
+  });
+
+  it('gives the same policy as a run without the critic, which shares nothing with it', async () => {
+    const alone = await loop.completed({ ...twoModels, critic: { enable: null } });
+    const actor = async (run: StartedRun) =>
+      (await loop.iterations(run)).map(({ update }) => update.components['actor']);
+    expect(await actor(alone)).toEqual(await actor(undisturbed));
+    const [{ update } = { update: undefined }] = await loop.iterations(alone);
+    // The state of a run with one component is that component's.
+    expect(update?.stateDigest).toBe(update?.components['actor']?.stateDigest);
+  });
+
+  it('saves both in one checkpoint, every shard of which is intact', async () => {
+    const [newest] = await undisturbed.log.checkpoints();
+    expect(Object.keys(newest?.record.components ?? {})).toEqual(['actor', 'critic']);
+    const verdicts = await verifyCheckpoints(undisturbed.log, undefined, () => {});
+    expect(verdicts.map(({ ok, problem }) => problem ?? ok)).toEqual([true, true, true]);
+  });
+
+  it.each<readonly [string, Pick<ArmedFault, 'point' | 'facts'>]>([
+    ['before the first write of iteration 4', { point: 'write.dirty', facts: { iteration: 4 } }],
+    ['between the steps of iteration 4', { point: 'write.step', facts: { iteration: 4, step: 0 } }],
+    ['after iteration 4, before its record', { point: 'write.sealed', facts: { iteration: 4 } }],
+    ['in the middle of its checkpoint', { point: 'checkpoint.shard', facts: { iteration: 4 } }],
+    ['before the manifest of its checkpoint', { point: 'checkpoint.manifest.before', facts: { iteration: 4 } }],
+  ])('ends in the same bits when its trainer is killed %s', async (_, at) => {
+    const id = at.point; // of one case
+    injector.arm({ id, ...at, action: 'stand' });
+    const run = await loop.start(twoModels);
+    const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
+    injector.disarm(id);
+    if (identity === undefined) throw new Error('the trainer is gone');
+    await injector.kill([{ name: 'the trainer', identity }]);
+    await loop.reaches(run, 'completed');
+    expect(await essences(run)).toEqual(await essences(undisturbed));
+  });
+
+  it('ends in the same bits when roles are in processes of their own, and the weights travel', async () => {
+    await loop.up(separatePools);
+    expect(await essences(await loop.completed(twoModels))).toEqual(await essences(undisturbed));
+  });
+});
