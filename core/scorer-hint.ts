@@ -9,5 +9,6 @@ export function shownModule(fileName: string): string {
 export function fixScorerHint(runId: string, scorer: RunInputs['scorer']): string {
   if (scorer?.type !== 'module') return `petrel resume ${runId}`;
   const path = shownModule(scorer.fileName);
-  return `fix ${path}, then petrel resume ${runId} reward.custom_reward_function.path=${path} --accept`;
+  const resume = `petrel resume ${runId} reward.custom_reward_function.path=${path} --accept`;
+  return `fix ${scorer.fileName}, then run in its folder: ${resume}`;
 }

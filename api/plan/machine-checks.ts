@@ -1,4 +1,5 @@
 /** Checks of this machine: the store, the servers, room on the disks, workers that are there. */
+import { counted } from '../../core/quantities.ts';
 import { fullPlaces } from '../../infra/stack/admission.ts';
 import { requireSetUp } from '../../infra/stack/index.ts';
 import { openLive } from '../runs/live-source.ts';
@@ -33,7 +34,8 @@ export const workersCheck: Check = {
       if (live.stack === undefined) return { detail: 'the run starts them with the stack' };
       const workers = await live.workers();
       const sick = workers.filter(({ state }) => state === 'unhealthy');
-      if (sick.length === 0) return { detail: `${workers.length} are there` };
+      if (sick.length === 0)
+        return { detail: `${counted(workers.length, 'worker')} ${workers.length === 1 ? 'is' : 'are'} there` };
       const texts = sick.map(
         ({ worker, lastError }) => `${worker} is unhealthy${lastError ? `: ${lastError.message}` : ''}`,
       );

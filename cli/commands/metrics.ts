@@ -34,13 +34,13 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     return interrupted ? EXIT.interrupted : EXIT.ok;
   }
   const rows = await metricRows(found.log, last);
-  if (flag(input, 'list')) list(rows, printer);
+  if (flag(input, 'list')) list(words.length > 0 ? meant(words, rows, found.runId) : metricNames(rows), printer);
   else show(rows, rows.length === 0 ? [] : meant(words, rows, found.runId), found.runId, plotted, printer);
   return EXIT.ok;
 }
 
-function list(rows: readonly MetricRow[], printer: Printer): void {
-  const listed = listedMetrics(metricNames(rows));
+function list(names: readonly string[], printer: Printer): void {
+  const listed = listedMetrics(names);
   printer.data(listed, () => metricList(listed, widthFor(printer.stdout)));
 }
 

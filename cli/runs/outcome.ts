@@ -56,7 +56,7 @@ function nextCommands(state: RunState, warned: boolean): readonly string[] {
   return warned ? look : [...look, 'petrel ckpt export RUN --out ./trained'];
 }
 
-/** `validation accuracy 0.34 -> 0.91 in 41 s`. */
+/** `validation accuracy 0.345 -> 0.913 in 41 s`. */
 export function accuracyLine({ before, after, seconds, measure }: NonNullable<Outcome['accuracy']>): string {
-  return `validation ${measure} ${before.toFixed(2)} -> ${after.toFixed(2)} in ${showDuration(seconds)}`;
+  return `validation ${measure} ${before.toFixed(3)} -> ${after.toFixed(3)} in ${showDuration(seconds)}`;
 }

@@ -4,6 +4,7 @@ import { createPrinter } from '../printer/printer.ts';
 import type { Driven } from '../../api/runs/live-source.ts';
 import { waitsFor, workerStatus } from '../../api/runs/status-report.ts';
 import { doingText, workerTable } from './status-text.ts';
+import { fixScorerHint } from '../../core/scorer-hint.ts';
 import { nextCommand } from './words.ts';
 
 const run = { runId: 'toy-1', state: 'running', wish: 'run' } as const;
@@ -69,6 +70,19 @@ describe('what to type next', () => {
     expect(nextCommand({ ...run, stack: 'down' })).toBe('petrel up');
     expect(nextCommand({ ...run, stack: 'down', foreign: true })).toBe('petrel status toy-1 --watch');
     expect(nextCommand({ ...run, stack: 'up' })).toBe('petrel status toy-1 --watch');
+    const paused = { ...run, state: 'paused' as const };
+    const fix = fixScorerHint('toy-1', {
+      type: 'module',
+      module: '',
+      fileName: 's.py',
+      exportName: '',
+      deterministic: true,
+    });
+    const reason = { code: 'TooManyFailedSamples', message: '', hint: `${fix} (the samples are scored again)` };
+    expect(nextCommand({ ...paused, reason })).toBe(
+      'petrel resume toy-1 reward.custom_reward_function.path=./s.py --accept',
+    );
+    expect(nextCommand({ ...paused, reason: { code: 'X', message: '' } })).toBe('petrel resume toy-1');
   });
 });
 

@@ -41,15 +41,19 @@ export function iterationText({ iteration, iterations }: Pick<RunSummary, 'itera
 export function nextCommand({
   runId,
   state,
+  reason,
   warnings = [],
   stack,
   foreign,
-}: Pick<RunSummary, 'runId' | 'state'> & Partial<Pick<RunStatus, 'warnings' | 'stack' | 'foreign'>>): string {
+}: Pick<RunSummary, 'runId' | 'state'> &
+  Partial<Pick<RunStatus, 'reason' | 'warnings' | 'stack' | 'foreign'>>): string {
   switch (state) {
     case 'completed':
       if (warnings.length > 0) return `petrel samples ${runId}`;
       return `petrel ckpt export ${runId} --out ./trained`;
     case 'paused':
+      // The reason may name a better one, since a plain resume would meet the same scorer again.
+      return /petrel resume \S+ \S+=\S+ --accept/.exec(reason?.hint ?? '')?.[0] ?? `petrel resume ${runId}`;
     case 'stopped':
       return `petrel resume ${runId}`;
     case 'failed':

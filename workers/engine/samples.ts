@@ -111,7 +111,7 @@ function tooManyFailed(
     `${failed} of ${total} samples of iteration ${input.iteration} could not be scored; the limit is ${input.algorithm.maxFailedFraction}. First: ${reasons[0] ?? 'unknown'}`,
     {
       where: `iteration ${input.iteration}`,
-      hint: `${fixScorerHint(runId, input.inputs.scorer)}. These samples are scored again. When only what the scorer calls was away: petrel resume ${runId}; or raise reward.max_failed_fraction`,
+      hint: `${fixScorerHint(runId, input.inputs.scorer)} (these samples are scored again); when only what the scorer calls was away: petrel resume ${runId} ; or raise reward.max_failed_fraction`,
     },
   );
 }

@@ -28,8 +28,6 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   if (floor > 0 && !printer.json)
     printer.notice(`\nretention keeps what follows iteration ${floor}; older checkpoints are removed`);
   if (rows.length > 0 && !printer.json)
-    printer.notice(
-      `\npetrel ckpt verify ${runId} reads and compares them; petrel ckpt export ${runId} --out ./trained writes a Hugging Face folder`,
-    );
+    printer.notice(`\nnext:\n  petrel ckpt verify ${runId}\n  petrel ckpt export ${runId} --out ./trained`);
   return undefined;
 }
