@@ -18,7 +18,7 @@ export function playSeeds(plans: readonly Plan[], newBed: () => Bed): readonly B
     bed = undefined;
     await last?.remove();
   };
-  afterAll(removeBed);
+  afterAll(removeBed, patienceMs); // it also verifies the ledger of every run
 
   it.each(plans.map((plan) => [planTitle(plan), plan] as const))(
     '%s',
