@@ -1,13 +1,12 @@
 /**
  * dist/programs/: the code of each process and thread in few files, because most of a process's start is the loading of
- * modules, one by one. Measured on an AMD EPYC with two cores, processor time from start to the end of loading:
- * `petrel ls` 0.36 → 0.20 s, the control process 1.2 → 0.77 s, a worker's main thread 0.50 → 0.25 s.
+ * modules, one by one (docs/decisions/0012).
  */
 
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { checkoutStamp, contentHash, filesBelow } from './places.mjs';
-import { sourceFolders } from './typescript.mjs';
+import { checkoutStamp, contentHash } from './places.mjs';
+import { programSources } from './typescript.mjs';
 
 /**
  * Each program and its source. A program that code opens beside itself (`new URL('./thread.js', import.meta.url)`) keeps
@@ -30,11 +29,8 @@ const apart = [/^@temporalio\//, /^tokenizers(\/|$)/, /^onnxruntime-node(\/|$)/]
 export function programsBundleStep({ root, force }) {
   const stamp = checkoutStamp(root, 'programs-bundle');
   const folder = join(root, 'dist/programs');
-  const key = () => {
-    const folders = sourceFolders(root).filter((name) => name !== 'tests' && name !== 'bench');
-    const sources = filesBelow(root, folders, (path) => path.endsWith('.ts') && !path.endsWith('.test.ts'));
-    return contentHash(root, [...sources, 'infra/bootstrap/programs-bundle.mjs', 'package-lock.json']);
-  };
+  const key = () =>
+    contentHash(root, [...programSources(root), 'infra/bootstrap/programs-bundle.mjs', 'package-lock.json']);
   let forced = force;
   return {
     name: 'programs',

@@ -10,6 +10,12 @@ const isSource = (path) => path.endsWith('.ts') && !path.endsWith('.d.ts');
 
 export const sourceFolders = (root) => JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).include;
 
+/** Sources of what processes run: all but tests and benchmarks. */
+export function programSources(root) {
+  const folders = sourceFolders(root).filter((folder) => folder !== 'tests' && folder !== 'bench');
+  return filesBelow(root, folders, (path) => isSource(path) && !path.endsWith('.test.ts'));
+}
+
 /** tsc is incremental: unchanged files cost it nothing, and the stamp saves even its start. Type errors stop the set-up. */
 export function typescriptStep({ root, force }) {
   const stamp = checkoutStamp(root, 'typescript');
@@ -77,11 +83,7 @@ export function workflowBundleStep({ root, force }) {
  */
 export function buildIdStep({ root }) {
   const path = join(root, 'dist/build-id');
-  const id = () => {
-    const folders = sourceFolders(root).filter((folder) => folder !== 'tests' && folder !== 'bench');
-    const sources = filesBelow(root, folders, (file) => isSource(file) && !file.endsWith('.test.ts'));
-    return contentHash(root, [...sources, 'package-lock.json'], nativeHash(root)).slice(0, 16);
-  };
+  const id = () => contentHash(root, [...programSources(root), 'package-lock.json'], nativeHash(root)).slice(0, 16);
   return {
     name: 'build id',
     needs: [],
