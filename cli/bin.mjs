@@ -11,7 +11,7 @@ const isCheckout = existsSync(new URL('../tsconfig.json', import.meta.url));
 const onlyAsks = words.length === 0 || words.some((word) => ['--help', '-h', '--version', '-V', 'help'].includes(word));
 
 if (!existsSync(main)) {
-  console.error('petrel: not set up yet\n  hint: npm run setup');
+  console.error('petrel: not set up yet; while another set-up runs, this command waits for it\n  hint: npm run setup');
   process.exitCode = 2;
 } else if (isCheckout || onlyAsks || setUp()) {
   const { main: run } = await import(main.href);

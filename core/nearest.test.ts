@@ -33,6 +33,7 @@ describe('nearest', () => {
 
   it('returns undefined when no word is near', () => {
     expect(nearest('entropy', ['lr', 'clip_ratio'])).toBeUndefined();
+    expect(nearest('y', ['n', 'lr'])).toBeUndefined();
   });
 
   it('always finds a word with one letter changed', () => {

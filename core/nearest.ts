@@ -24,7 +24,8 @@ export function editDistance(a: string, b: string): number {
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   const wanted = fold(word);
   let best: string | undefined;
-  let bestDistance = Math.max(1, Math.floor(wanted.length / 3)) + 1;
+  // A word of one letter is near nothing.
+  let bestDistance = Math.min(wanted.length, Math.max(1, Math.floor(wanted.length / 3)) + 1);
   for (const candidate of candidates) {
     const distance = editDistance(wanted, fold(candidate));
     if (distance < bestDistance) {

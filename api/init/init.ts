@@ -6,7 +6,9 @@ import { InvalidInputError, TerminalError } from '../../core/errors.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { gsm8kInstruction, readRows, verlColumns } from '../../models/dataset.ts';
 import type { Row, RowColumns } from '../../models/dataset.ts';
+import { readDecoderSpec } from '../../models/config.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
+import { readConfigJson } from '../../models/weights.ts';
 import { SCORER_NAMES, scorerNameFor } from '../../rewards/registry.ts';
 import { exampleRows, recipeText, scorerText } from './template.ts';
 import type { RecipeChoices } from './template.ts';
@@ -51,7 +53,10 @@ async function filesOf(request: InitRequest, folder: string, cwd: string): Promi
     isGsm8k: rows?.isGsm8k ?? false,
     hasChatTemplate: !isFolder || (await openTokenizer(modelFolder)).chatTemplate !== undefined,
     prompts: 2 ** Math.floor(Math.log2(Math.min(64, rows?.count ?? 16))),
-    responseTokens: isOwnBase ? 16 : 256,
+    ...(isOwnBase
+      ? // The base has 64 positions: enough for the sums that are written.
+        { promptTokens: data === undefined ? 32 : 512, responseTokens: 16 }
+      : await lengthsFor(isFolder ? modelFolder : undefined)),
     reward: chosen ?? { type: 'file', path: './scorer.py' },
   });
   return new Map([
@@ -59,6 +64,14 @@ async function filesOf(request: InitRequest, folder: string, cwd: string): Promi
     ...(data === undefined ? [['train.jsonl', exampleRows()] as const] : []),
     ...(chosen === undefined ? [['scorer.py', scorerText] as const] : []),
   ]);
+}
+
+/** Prompt and response together fit the model; of a model on the hub nothing is known yet. */
+async function lengthsFor(folder: string | undefined): Promise<Pick<RecipeChoices, 'promptTokens' | 'responseTokens'>> {
+  const positions =
+    folder === undefined ? Number.POSITIVE_INFINITY : readDecoderSpec(await readConfigJson(folder)).maxPositions;
+  const responseTokens = Math.min(256, Math.floor(positions / 2));
+  return { promptTokens: Math.min(512, positions - responseTokens), responseTokens };
 }
 
 interface SeenRows {

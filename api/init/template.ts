@@ -8,6 +8,7 @@ export interface RecipeChoices {
   /** false: prompts are used as text. */
   readonly hasChatTemplate: boolean;
   readonly prompts: number;
+  readonly promptTokens: number;
   readonly responseTokens: number;
   /** A built-in scorer, a file, or each row's data source. */
   readonly reward:
@@ -34,7 +35,7 @@ export function recipeText(choices: RecipeChoices): string {
     '  # Prompts of one iteration.',
     `  train_batch_size: ${choices.prompts}`,
     '  # In tokens. A longer prompt is refused; filter_overlong_prompts: true leaves it out.',
-    '  max_prompt_length: 512',
+    `  max_prompt_length: ${choices.promptTokens}`,
     `  max_response_length: ${choices.responseTokens}`,
     'rollout:',
     '  # Responses to each prompt; they are compared with each other.',

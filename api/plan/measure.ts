@@ -86,7 +86,7 @@ async function untilEnded(log: RunLog, context: ApiContext, signal: AbortSignal)
     signal: AbortSignal.any([paused.signal, signal]),
     onProgress: () => undefined,
     onState: (now, reason) => {
-      why = reason;
+      why = reason?.message ?? '';
       if (now === 'paused') paused.abort();
     },
   });

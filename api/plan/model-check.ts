@@ -1,6 +1,7 @@
 /** The model folder: its config is read and every tensor's shape is compared, without loading one. */
 import { showBytes, showCount } from '../../core/quantities.ts';
 import { isTied } from '../../core/decoder-spec.ts';
+import { batchArithmetic } from '../../core/recipe/index.ts';
 import { openSafetensors } from '../../models/safetensors.ts';
 import { checkTensors } from '../../models/weights.ts';
 import type { Check } from './checks.ts';
@@ -22,6 +23,22 @@ export const modelCheck: Check = {
       await source.close();
     }
     return { detail };
+  },
+};
+
+/** Beyond the positions that a model was trained with, its text is likely to be nonsense. */
+export const lengthsCheck: Check = {
+  name: 'lengths',
+  look: async (inputs) => {
+    const { maxPositions } = await inputs.decoder();
+    const { longestSequence } = batchArithmetic(inputs.recipe);
+    if (longestSequence <= maxPositions) return undefined;
+    const keys =
+      inputs.recipe.kind === 'sft' ? 'data.max_length' : 'data.max_prompt_length and data.max_response_length';
+    return {
+      status: 'warning',
+      detail: `a sequence may have ${longestSequence} tokens, and the model was made for ${maxPositions}: lower ${keys}`,
+    };
   },
 };
 

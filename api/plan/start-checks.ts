@@ -1,11 +1,12 @@
 import type { Check } from './checks.ts';
-import { modelCheck, tokenizerCheck } from './model-check.ts';
+import { lengthsCheck, modelCheck, tokenizerCheck } from './model-check.ts';
 import { trainRowsCheck, validationRowsCheck } from './rows-check.ts';
 import { scorerCheck } from './scorer-check.ts';
 
 /** What must be right before a run's inputs are stored, in the order in which `run` checks and `plan` shows it. */
 export const startChecks: readonly Check[] = [
   modelCheck,
+  lengthsCheck,
   tokenizerCheck,
   scorerCheck,
   trainRowsCheck,

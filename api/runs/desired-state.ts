@@ -125,7 +125,7 @@ export function refuseResume(
 ): void {
   if (status?.state === 'completed' && from === undefined && changed === undefined) {
     throw new TerminalError('Conflict', `${runId} is completed: all its iterations are done`, {
-      hint: `petrel resume ${runId} trainer.total_training_steps=… continues it; petrel ckpt export ${runId} --out ./trained`,
+      hint: `to train further, name the new end: petrel resume ${runId} trainer.total_training_steps=…`,
     });
   }
   if (status?.state === 'cancelled' && from === undefined) {
@@ -149,7 +149,7 @@ export function refuseIfEnded(
   const { state } = status;
   const hint =
     state === 'completed' || state === 'cancelled'
-      ? `petrel rm ${runId} deletes it`
-      : `petrel resume ${runId} continues it`;
+      ? `to delete it: petrel rm ${runId}`
+      : `to continue it: petrel resume ${runId}`;
   throw new TerminalError('Conflict', `${runId} is ${state}: there is nothing to ${desired}`, { hint });
 }

@@ -1,7 +1,8 @@
 /** Follows a run: the store shows what is committed, notes of the control process show what is being done. */
-import { actorOf } from '../../core/records/components.ts';
 import type { NatsConnection } from '@nats-io/nats-core';
 import type { RunId } from '../../core/ids.ts';
+import { actorOf } from '../../core/records/components.ts';
+import type { StatusEntry } from '../../core/records/schema.ts';
 import { warningsOf, warningWindow } from '../../core/run-warnings.ts';
 import type { RunWarning, WarnedIteration } from '../../core/run-warnings.ts';
 import { endedStates } from '../../core/run-states.ts';
@@ -65,7 +66,7 @@ export interface FollowOptions {
   /** Called whenever something may have changed, five times a second at least. */
   readonly onProgress: (progress: RunProgress) => void;
   /** Called at each change of state, with the reason when the run paused or failed. */
-  readonly onState?: (state: RunState, reason: string) => void;
+  readonly onState?: (state: RunState, reason: StatusEntry['reason']) => void;
 }
 
 /** Follows a run until it ends or the signal comes. Resolves with the last state that it saw. */
@@ -164,7 +165,7 @@ class RunView {
   #validation: Pick<RunProgress, 'accuracy' | 'validationMeasure'> = {};
   #tokensPerSecond: number | undefined;
   #state: RunState = 'queued';
-  #reason: string | undefined;
+  #reason: StatusEntry['reason'];
 
   constructor(log: RunLog, iterations: number, options: FollowOptions) {
     this.#log = log;
@@ -187,7 +188,7 @@ class RunView {
   async refresh(): Promise<RunState> {
     const status = await this.#log.status();
     if (status === undefined || status.n > (this.#options.after ?? -1))
-      this.#changeState(status?.state ?? 'queued', status?.reason?.message ?? '');
+      this.#changeState(status?.state ?? 'queued', status?.reason);
     const head = await this.#log.head();
     if (head !== undefined) await this.#follow(head);
     this.#show();
@@ -234,8 +235,8 @@ class RunView {
     return this.#stack?.state === 'down' && isOurs && this.#state !== 'paused' && !endedStates.has(this.#state);
   }
 
-  #changeState(state: RunState, reason: string): void {
-    if (state === this.#state && reason === this.#reason) return;
+  #changeState(state: RunState, reason: StatusEntry['reason']): void {
+    if (state === this.#state && reason?.message === this.#reason?.message) return;
     this.#state = state;
     this.#reason = reason;
     this.#options.onState?.(state, reason);

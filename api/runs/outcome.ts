@@ -1,5 +1,6 @@
 /** The result of a run: where its weights are, and what it learnt. */
 import type { RunWarning } from '../../core/run-warnings.ts';
+import type { StatusEntry } from '../../core/records/schema.ts';
 import type { RunState } from '../../core/run-states.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
@@ -9,6 +10,8 @@ import { runWarnings } from './warnings.ts';
 export interface Outcome {
   readonly runId: string;
   readonly state: RunState;
+  /** Why it paused or failed. */
+  readonly reason?: NonNullable<StatusEntry['reason']>;
   readonly iteration: number;
   /** Path or URL of the newest checkpoint's manifest. */
   readonly checkpoint: string | null;
@@ -28,9 +31,11 @@ export async function outcomeOf(log: RunLog): Promise<Outcome> {
   const checkpoint = await log.newestCheckpoint();
   const [first, last] = head === undefined ? [] : [await log.firstEvaluation(head), await log.newestEvaluation(head)];
   const compared = first !== undefined && last !== undefined && last.iteration > first.iteration;
+  const { state = 'queued', reason } = (await log.status()) ?? {};
   return {
     runId: log.runId,
-    state: (await log.status())?.state ?? 'queued',
+    state,
+    ...(reason && { reason }),
     iteration: head?.position ?? 0,
     warnings: await runWarnings(log, head),
     checkpoint:

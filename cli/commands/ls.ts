@@ -51,12 +51,12 @@ function table(runs: readonly RunSummary[], printer: Printer): string {
     { head: 'run', value: (run: RunSummary) => run.runId },
     { head: 'state', value: (run: RunSummary) => styledState(run, printer) },
     { head: 'iteration', value: iterationText },
-    { head: 'reward', value: (run: RunSummary) => run.reward?.toFixed(3), spare: 3 },
-    { head: 'loss', value: (run: RunSummary) => (run.loss === null ? undefined : showNumber(run.loss)), spare: 4 },
-    { head: 'validation', value: (run: RunSummary) => validationText(run), spare: 5 },
+    { head: 'reward', value: (run: RunSummary) => run.reward?.toFixed(3), spare: 4 },
+    { head: 'loss', value: (run: RunSummary) => (run.loss === null ? undefined : showNumber(run.loss)), spare: 5 },
+    { head: 'validation', value: (run: RunSummary) => validationText(run), spare: 6 },
     { head: 'started', value: (run: RunSummary) => showMoment(new Date(run.createdAt), now), spare: 1 },
     { head: 'changed', value: (run: RunSummary) => showMoment(new Date(run.changedAt), now), spare: 2 },
-    { head: 'why', value: (run: RunSummary) => run.reason?.message.split('\n')[0], shrink: true },
+    { head: 'why', value: (run: RunSummary) => run.reason?.message.split('\n')[0], shrink: true, spare: 3 },
   ].filter(({ head, value }) => !['loss', 'why'].includes(head) || runs.some((run) => value(run) !== undefined));
   return renderTable(runs, columns, widthFor(printer.stdout));
 }

@@ -14,7 +14,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
 }
 
 function text(runId: string, state: string, met: Met): string {
-  if (state === 'paused') return `${runId} is paused; petrel resume ${runId} continues it`;
+  if (state === 'paused') return `${runId} is paused\nnext: petrel resume ${runId}`;
   if (met === 'stack-down') return `noted: ${runId} pauses when the local stack is up again (petrel up)`;
-  return `${runId} pauses after its current iteration; petrel resume ${runId} continues it`;
+  return `${runId} pauses after its current iteration\nnext: petrel resume ${runId}`;
 }

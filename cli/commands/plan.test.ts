@@ -81,12 +81,16 @@ describe('petrel plan', () => {
     expect(report.run).toMatchObject({ iterations: 15, optimizerSteps: 30, checkpoints: 2, validations: 0 });
     expect(report.checks.map(({ name, status }) => `${name} ${status}`)).toEqual([
       'model ok',
+      'lengths warning',
       'scorer ok',
       'training rows ok',
       'store ok',
       'workers ok',
     ]);
     expect(report.checks[0]?.detail).toContain('llama, 4 layers');
+    expect(report.checks[1]?.detail).toMatch(/1024 tokens, and the model was made for 64/);
+    const { report: fitting } = await plan('data.max_prompt_length=48', 'data.max_response_length=16');
+    expect(fitting.checks.map(({ name }) => name)).not.toContain('lengths');
   });
 
   it('ends with 2 and the nearest legal values when the batch cannot be cut', async () => {

@@ -1,5 +1,6 @@
 /** `petrel samples <run>`: prompts, completions and rewards of an iteration or a validation. */
 import { join } from 'node:path';
+import { TerminalError } from '../../core/errors.ts';
 import type { BatchRecord } from '../../core/records/schema.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag, integerOption, word } from '../options.ts';
@@ -36,6 +37,10 @@ async function batchOf({ log }: FoundRun, wanted: number | undefined): Promise<B
   const newest = pending?.iteration ?? head?.position ?? 0;
   const k = wanted ?? newest;
   const first = await log.first();
+  if (wanted === undefined && newest <= first)
+    throw new TerminalError('NotFound', 'no samples were trained on yet', {
+      hint: `what the run does, or why it paused: petrel status ${log.runId}`,
+    });
   if (k <= first || k > newest)
     throw noSuchIteration(
       'iteration',

@@ -17,14 +17,11 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     return EXIT.ok;
   }
   const state = await waitUntilEnd(found, entry, context);
-  printer.data(
-    { runId: found.runId, state },
-    () => `${found.runId} is ${state}; petrel resume ${found.runId} continues it`,
-  );
+  printer.data({ runId: found.runId, state }, () => `${found.runId} is ${state}\nnext: petrel resume ${found.runId}`);
   return exitCodeOfState(state);
 }
 
 function text(runId: string, met: Met): string {
   if (met === 'stack-down') return `noted: ${runId} stops when the local stack is up again (petrel up)`;
-  return `${runId} finishes a committed batch, writes a checkpoint and stops; petrel resume ${runId} continues it`;
+  return `${runId} finishes a committed batch, writes a checkpoint and stops\nnext: petrel resume ${runId}`;
 }

@@ -12,6 +12,7 @@ import { untilInterrupted } from '../interrupt.ts';
 import { createLiveDisplay } from '../printer/live-display.ts';
 import type { Printer } from '../printer/printer.ts';
 import { sayOutcome } from './outcome.ts';
+import { resumeCommand } from './words.ts';
 
 /** For `petrel run`. `stay`: until the run ends or pauses, and leave with a code that tells which. */
 export async function attach(log: RunLog, context: CommandContext, stay: boolean): Promise<ExitCode> {
@@ -79,5 +80,7 @@ function sayLeft({ runId }: RunLog, printer: Printer): void {
   printer.notice([`${runId} continues`, 'next:', ...next.map((command) => `  ${command}`)].join('\n'));
 }
 
-const stateLine = (runId: string, state: RunState, reason: string): string =>
-  `${runId} is ${state}${reason === '' ? '' : `: ${reason}`}${state === 'paused' ? `\npetrel resume ${runId} continues it` : ''}`;
+function stateLine(runId: string, state: RunState, reason: StatusEntry['reason']): string {
+  const line = `${runId} is ${state}${reason === undefined ? '' : `: ${reason.message}`}`;
+  return state === 'paused' ? `${line}\nnext: ${resumeCommand(runId, reason)}` : line;
+}

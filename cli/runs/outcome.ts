@@ -3,11 +3,11 @@ import { curvesOf } from '../../api/runs/curve.ts';
 import type { FoundRun } from '../../api/runs/find.ts';
 import { outcomeOf } from '../../api/runs/outcome.ts';
 import type { Outcome } from '../../api/runs/outcome.ts';
-import type { RunState } from '../../core/run-states.ts';
 import { counted, showDuration } from '../../core/quantities.ts';
 import { warningText } from '../../core/run-warnings.ts';
 import { plot } from '../printer/plot.ts';
 import type { Printer } from '../printer/printer.ts';
+import { resumeCommand } from './words.ts';
 
 /** A shorter run has no curve worth a plot. */
 const iterationsToPlot = 8;
@@ -34,26 +34,28 @@ export async function outcomeText(
   return { outcome, text: [...plots, summaryText(outcome)].join('\n\n') };
 }
 
-function summaryText({ runId, state, iteration, checkpoint, accuracy, warnings }: Outcome): string {
+function summaryText(outcome: Outcome): string {
+  const { runId, state, iteration, checkpoint, accuracy, warnings } = outcome;
   const lines = [
     `${runId}: ${state} after ${counted(iteration, 'iteration')}`,
     ...(checkpoint === null ? [] : [`checkpoint: ${checkpoint}`]),
     ...warnings.map((warning) => warningText(warning, runId)),
     'next:',
-    ...nextCommands(state, warnings.length > 0).map((command) => `  ${command.replace('RUN', runId)}`),
+    ...nextCommands(outcome).map((command) => `  ${command}`),
     'the local stack keeps running; petrel down stops it',
     ...(accuracy === null || state !== 'completed' ? [] : [accuracyLine(accuracy)]),
   ];
   return lines.join('\n');
 }
 
-/** What helps in each state; RUN stands for the run's id. Nobody exports what learned nothing. */
-function nextCommands(state: RunState, warned: boolean): readonly string[] {
-  if (state === 'failed') return ['petrel logs RUN', 'petrel status RUN', 'petrel resume RUN'];
-  if (state === 'paused') return ['petrel status RUN', 'petrel logs RUN', 'petrel resume RUN'];
-  if (state === 'stopped') return ['petrel resume RUN', 'petrel metrics RUN'];
-  const look = ['petrel samples RUN', 'petrel metrics RUN'];
-  return warned ? look : [...look, 'petrel ckpt export RUN --out ./trained'];
+/** What helps in each state. Nobody exports what learned nothing. */
+function nextCommands({ runId, state, reason, warnings }: Outcome): readonly string[] {
+  const resume = resumeCommand(runId, reason);
+  if (state === 'failed') return [`petrel logs ${runId}`, `petrel status ${runId}`, resume];
+  if (state === 'paused') return [`petrel status ${runId}`, `petrel logs ${runId}`, resume];
+  if (state === 'stopped') return [resume, `petrel metrics ${runId}`];
+  const look = [`petrel samples ${runId}`, `petrel metrics ${runId}`];
+  return warnings.length > 0 ? look : [...look, `petrel ckpt export ${runId} --out ./trained`];
 }
 
 /** `validation accuracy 0.345 -> 0.913 in 41 s`. */

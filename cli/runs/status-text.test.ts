@@ -5,7 +5,7 @@ import type { Driven } from '../../api/runs/live-source.ts';
 import { waitsFor, workerStatus } from '../../api/runs/status-report.ts';
 import { doingText, workerTable } from './status-text.ts';
 import { fixScorerHint } from '../../core/scorer-hint.ts';
-import { nextCommand } from './words.ts';
+import { nextCommand, resumeCommand } from './words.ts';
 
 const run = { runId: 'toy-1', state: 'running', wish: 'run' } as const;
 const driven: Driven = { type: 'driven', stage: 'update' };
@@ -82,6 +82,7 @@ describe('what to type next', () => {
     expect(nextCommand({ ...paused, reason })).toBe(
       'petrel resume toy-1 reward.custom_reward_function.path=./s.py --accept',
     );
+    expect(resumeCommand('toy-1', reason)).toBe(nextCommand({ ...paused, reason }));
     expect(nextCommand({ ...paused, reason: { code: 'X', message: '' } })).toBe('petrel resume toy-1');
   });
 });

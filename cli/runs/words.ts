@@ -37,6 +37,10 @@ export function iterationText({ iteration, iterations }: Pick<RunSummary, 'itera
   return iterations === null ? String(iteration) : `${iteration}/${iterations}`;
 }
 
+/** The reason may name a better command than a plain resume, which would meet the same scorer again. */
+export const resumeCommand = (runId: string, reason: RunSummary['reason']): string =>
+  /petrel resume \S+ \S+=\S+ --accept/.exec(reason?.hint ?? '')?.[0] ?? `petrel resume ${runId}`;
+
 /** What to type next, for the state a run is in. */
 export function nextCommand({
   runId,
@@ -52,12 +56,10 @@ export function nextCommand({
       if (warnings.length > 0) return `petrel samples ${runId}`;
       return `petrel ckpt export ${runId} --out ./trained`;
     case 'paused':
-      // The reason may name a better one, since a plain resume would meet the same scorer again.
-      return /petrel resume \S+ \S+=\S+ --accept/.exec(reason?.hint ?? '')?.[0] ?? `petrel resume ${runId}`;
     case 'stopped':
-      return `petrel resume ${runId}`;
+      return resumeCommand(runId, reason);
     case 'failed':
-      return `petrel logs ${runId}, then petrel resume ${runId}`;
+      return `petrel logs ${runId}, then ${resumeCommand(runId, reason)}`;
     case 'cancelled':
       return `petrel resume ${runId} --from <k>, or petrel rm ${runId}`;
     case 'queued':

@@ -96,7 +96,8 @@ function common(
 ): Omit<Row, 'prompt'> {
   const source = plain[columns.rewardFnKey];
   if (typeof source !== 'string' && (sourceNeeded || (source !== undefined && source !== null))) {
-    throw rowError(raw, `${columns.rewardFnKey}: expected text, found ${show(source)}`);
+    const hint = `add the column; any text will do where reward.scorer or reward.custom_reward_function scores all rows. Key data.reward_fn_key names another column`;
+    throw rowError(raw, `${columns.rewardFnKey}: expected text, found ${show(source)}`, undefined, hint);
   }
   const extra = plain['extra_info'] ?? undefined;
   if (extra !== undefined && !isObject(extra))

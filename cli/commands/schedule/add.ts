@@ -41,9 +41,13 @@ function text({ name, state, nextTimes, backfill, times }: ScheduleSummary): str
   const past = backfill === null ? 0 : timesWithin(times, new Date(backfill.from), new Date(backfill.to), 1_000).length;
   return [
     state === 'paused'
-      ? `schedule ${name} is paused, as it was; petrel schedule unpause ${name}`
+      ? `schedule ${name} is paused, as it was`
       : `schedule ${name} starts its next run at ${showTime(nextTimes[0] ?? '')}`,
     ...(past === 0 ? [] : [`backfill: ${past} ${past === 1 ? 'run' : 'runs'}`]),
-    `next: petrel schedule show ${name}; petrel schedule trigger ${name}; petrel schedule rm ${name}`,
+    'next:',
+    ...(state === 'paused' ? [`  petrel schedule unpause ${name}`] : []),
+    `  petrel schedule show ${name}`,
+    `  petrel schedule trigger ${name}`,
+    `  petrel schedule rm ${name}`,
   ].join('\n');
 }

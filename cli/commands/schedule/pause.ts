@@ -11,7 +11,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   await pauseSchedule(found, note, context);
   context.printer.data(
     { name, state: 'paused', note: note ?? null },
-    () => `schedule ${name} is paused; petrel schedule unpause ${name} continues it`,
+    () => `schedule ${name} is paused\nnext: petrel schedule unpause ${name}`,
   );
   return undefined;
 }
