@@ -1,5 +1,5 @@
 /** The record of a batch that a term with another arithmetic applies again. */
-import { mapComponents } from '../core/records/components.ts';
+import { componentOf, mapComponents } from '../core/records/components.ts';
 import type { BatchRecord, Writer } from '../core/records/schema.ts';
 import type { Stored } from '../infra/store/records.ts';
 import type { Head } from '../infra/store/run-log.ts';
@@ -17,7 +17,7 @@ export function adoptedBatch({ record, digest }: Stored<BatchRecord>, head: Head
     parentState: head.stateDigest,
     components: mapComponents(record.components, (one, name) => ({
       ...one,
-      profile: head.termRecord.components[name]?.profile.id ?? one.profile,
+      profile: componentOf(head.termRecord.components, name).profile.id,
     })),
     before: { ...record.before, badSteps },
     after: { ...record.after, badSteps },

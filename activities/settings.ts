@@ -1,6 +1,6 @@
 /** Derives the settings of the stages' jobs from a resolved recipe. Pure. */
 import type { Recipe } from '../core/recipe/index.ts';
-import { totalIterations } from '../core/recipe/index.ts';
+import { totalIterations, trainedComponents } from '../core/recipe/index.ts';
 import type { SamplingSettings } from '../core/ports/sampler.ts';
 import type { LossSettings, OptimizerSettings, RunInputs } from '../core/records/schema.ts';
 import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
@@ -70,7 +70,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     loss: lossSettings(recipe),
     optimizer: optimizerSettings(actor.optim, actor.grad_clip),
     schedule: scheduleSettings(recipe, recipe.actor.optim, inputs.trainRows),
-    ...(recipe.critic.enable === true && { critic: criticSettings(recipe, inputs.trainRows) }),
+    ...(trainedComponents(recipe).includes('critic') && { critic: criticSettings(recipe, inputs.trainRows) }),
   };
 }
 
@@ -85,8 +85,10 @@ function criticSettings(recipe: Recipe, trainRows: number): NonNullable<Algorith
 }
 
 /** The components that a run trains, as jobs name them: nothing when there is only the actor. */
-export const trains = (recipe: Recipe): { readonly components?: readonly string[] } =>
-  recipe.critic.enable === true ? { components: ['actor', 'critic'] } : {};
+export function trains(recipe: Recipe): { readonly components?: readonly string[] } {
+  const components = trainedComponents(recipe);
+  return components.length > 1 ? { components } : {};
+}
 
 function lossSettings(recipe: Recipe): LossSettings {
   const { actor } = recipe;

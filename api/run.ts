@@ -1,7 +1,7 @@
 /** One run, for programs: what `petrel <command> <run>` does. */
-import { actorOf } from '../core/records/components.ts';
 import { join, resolve } from 'node:path';
 import type { RunId } from '../core/ids.ts';
+import { actorOf } from '../core/records/components.ts';
 import type { DesiredState, RunState } from '../core/run-states.ts';
 import { exportPolicy } from './checkpoints/export.ts';
 import type { ExportDtype } from './checkpoints/export.ts';

@@ -2,7 +2,6 @@
  * Writes a run into a store as control process and workers would, with a state of ten numbers: for tests that read
  * runs.
  */
-import { mapComponents } from '../core/records/components.ts';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +9,8 @@ import { makeJobId, makeRunId } from '../core/ids.ts';
 import type { Digest, RunId } from '../core/ids.ts';
 import type { Store } from '../core/ports/store.ts';
 import { parseRecipe } from '../core/recipe/index.ts';
+import { mapComponents } from '../core/records/components.ts';
+import { exampleLoss, exampleOptimizer, exampleProfile } from '../core/records/examples.test-support.ts';
 import { keys } from '../core/records/keys.ts';
 import {
   batchRecord,
@@ -21,14 +22,7 @@ import {
   termRecord,
   updateRecord,
 } from '../core/records/schema.ts';
-import type {
-  BatchRecord,
-  Counters,
-  NumericProfile,
-  RunInputs,
-  StatusEntry,
-  UpdateRecord,
-} from '../core/records/schema.ts';
+import type { BatchRecord, Counters, RunInputs, StatusEntry, UpdateRecord } from '../core/records/schema.ts';
 import type { RunState } from '../core/run-states.ts';
 import type { AdvantageOutput } from '../core/wire/jobs.ts';
 import type { ScoreTable } from '../core/wire/score-table.ts';
@@ -85,14 +79,6 @@ const parameters = [
   { name: 'model.embed_tokens.weight', shape: [4, 2], offset: 0, size: 8 },
   { name: 'model.norm.weight', shape: [2], offset: 8, size: 2 },
 ];
-const profile: NumericProfile = {
-  id: 'p0',
-  compute: 'fp32',
-  deterministic: true,
-  isa: 'avx2',
-  engine: 'test',
-  maxTokensPerMicroBatch: 64,
-};
 const prompts = ['What is 2 + 3?', 'What is 4 + 4?'];
 const answers = ['5', '8'];
 const samplesPerDraw = 2;
@@ -212,7 +198,7 @@ class RunWriter {
       runId,
       term: 1,
       startState: stateDigest,
-      components: { actor: { stateDigest, weightsDigest, profile } },
+      components: { actor: { stateDigest, weightsDigest, profile: exampleProfile } },
       revision: 1,
       owner,
       reason: 'start',
@@ -240,21 +226,8 @@ class RunWriter {
       components: {
         actor: {
           learningRates: [learningRate],
-          loss: {
-            kind: kind === 'rl' ? 'policy' : 'sft',
-            lossMode: 'vanilla',
-            clipRatioLow: 0.2,
-            clipRatioHigh: 0.2,
-            clipRatioC: 3,
-            lossAggMode: 'token-mean',
-            entropyCoeff: 0,
-            useKlLoss: false,
-            klLossCoef: 0,
-            klLossType: 'k1',
-            temperature: 1,
-            lossScaleFactor: 16,
-          },
-          optimizer: { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0.01, maxGradNorm: 1 },
+          loss: { ...exampleLoss, kind: kind === 'rl' ? 'policy' : 'sft', lossScaleFactor: 16 },
+          optimizer: exampleOptimizer,
         },
       },
       draws,
@@ -271,7 +244,7 @@ class RunWriter {
       parentState,
       revision: 1,
       ...made,
-      components: mapComponents(made.components, (trained) => ({ profile: profile.id, ...trained })),
+      components: mapComponents(made.components, (trained) => ({ profile: exampleProfile.id, ...trained })),
       results: [...results, await this.#result('advantage', k, made)],
       before,
       timings: { 'timing_s/rollout': 0.25 },

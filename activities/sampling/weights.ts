@@ -1,5 +1,4 @@
 /** Publications of weights, which rollout workers outside the trainer's process read. */
-import { trains } from '../settings.ts';
 import { damage } from '../../core/damage.ts';
 import type { Digest } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -8,6 +7,7 @@ import type { Head } from '../../infra/store/run-log.ts';
 import type { ActivityPorts } from '../ports.ts';
 import type { Recompute } from '../recompute.ts';
 import type { RunContext } from '../run-context.ts';
+import { trains } from '../settings.ts';
 
 export class WeightsPublisher {
   readonly #ports: Pick<ActivityPorts, 'listWorkers'>;

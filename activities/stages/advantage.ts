@@ -1,4 +1,4 @@
-import { mapComponents } from '../../core/records/components.ts';
+import { componentOf, mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { batchRecord, recordFormat } from '../../core/records/schema.ts';
 import type { BatchRecord } from '../../core/records/schema.ts';
@@ -66,7 +66,7 @@ function recordOf(
     oldLogProbs: output.oldLogProbs,
     ...(output.layout && { layout: output.layout }),
     components: mapComponents(output.components, ({ learningRates, loss, optimizer }, name) => ({
-      profile: head.termRecord.components[name]?.profile.id ?? head.profile.id,
+      profile: componentOf(head.termRecord.components, name).profile.id,
       loss,
       optimizer,
       learningRates: [...learningRates],

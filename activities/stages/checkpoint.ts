@@ -1,4 +1,3 @@
-import { trains } from '../settings.ts';
 import { damage } from '../../core/damage.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
@@ -6,6 +5,7 @@ import type { WaitOptions } from '../../infra/nats/wait-session.ts';
 import { liveNote } from '../live-note.ts';
 import type { RunRef } from '../run-context.ts';
 import type { At } from '../sampling/rollouts.ts';
+import { trains } from '../settings.ts';
 import { headOf } from './head-of.ts';
 import type { StageServices } from './services.ts';
 

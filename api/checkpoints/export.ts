@@ -1,7 +1,7 @@
 /** A checkpoint as a Hugging Face folder. Only the weights are read, a shard at a time. */
-import { actorOf } from '../../core/records/components.ts';
 import { join } from 'node:path';
 import { TerminalError } from '../../core/errors.ts';
+import { actorOf } from '../../core/records/components.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
 import { streamBlob } from '../../infra/store/blobs.ts';
 import { treeDigest } from '../../infra/store/digest.ts';
@@ -79,8 +79,8 @@ function dtypeOf(config: Readonly<Record<string, unknown>>): 'float32' | 'bfloat
 
 /** The parameters over one flat buffer, which hashes to what the manifest says. */
 async function weightsOf(manifest: CheckpointManifest, { store, runId }: RunLog): Promise<FloatTensor[]> {
-  const flat = new Float32Array(checkpointElements(actorOf(manifest.components)));
   const actor = actorOf(manifest.components);
+  const flat = new Float32Array(checkpointElements(actor));
   for (const shard of actor.shards) {
     if (!shard.tensors.some(({ name }) => name === 'weights')) continue;
     await readShard(shard, streamBlob(store, runId, shard.blob), ({ part, start, end }) =>

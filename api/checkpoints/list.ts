@@ -1,10 +1,10 @@
 /** The checkpoints of a run. */
 import { actorOf, shardsOf } from '../../core/records/components.ts';
+import { keys } from '../../core/records/keys.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
 import { readRetention } from '../../infra/store/retention-log.ts';
 import type { Stored } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
-import { keys } from '../../core/records/keys.ts';
 import { noSuchIteration } from '../runs/samples.ts';
 
 export interface CheckpointRow {

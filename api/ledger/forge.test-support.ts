@@ -1,7 +1,7 @@
 /** Forging a run's objects: whatever is changed, all that names it by digest is made to agree, so that only the lie is left. */
-import { actorOf, mapComponents } from '../../core/records/components.ts';
 import { rmSync } from 'node:fs';
 import type { Store } from '../../core/ports/store.ts';
+import { actorOf, mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { BatchRecord, EvalRecord, TermRecord, UpdateRecord } from '../../core/records/schema.ts';
 import { getBlob, putBlob } from '../../infra/store/blobs.ts';

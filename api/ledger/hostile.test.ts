@@ -1,11 +1,11 @@
 /** Each possible fault of a run is found and named, even when all digests agree with the forged record. */
-import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../core/ports/store.ts';
+import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import type {
   BatchRecord,

@@ -1,9 +1,9 @@
 /** Room that a run takes in its store: checkpoints of 12 bytes for each parameter that is trained, and the base model. */
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
+import { parameterCount } from '../../core/engine-memory.ts';
+import { trainedComponents } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { fewestCheckpoints } from '../../infra/retention/floor.ts';
-import { trainedModels } from './memory.ts';
-import { parameterCount } from '../../core/engine-memory.ts';
 
 export interface DiskUse {
   /** Of one checkpoint. */
@@ -24,7 +24,7 @@ export function diskOf(
   made: number | null,
   room: Pick<DiskUse, 'modelBytes' | 'freeBytes'>,
 ): DiskUse {
-  const checkpointBytes = 12 * parameterCount(config) * trainedModels(recipe);
+  const checkpointBytes = 12 * parameterCount(config) * trainedComponents(recipe).length;
   const keep = recipe.trainer.max_actor_ckpt_to_keep;
   // The oldest one goes after the newest is there.
   const most = keep === null ? made : Math.min(made ?? Number.POSITIVE_INFINITY, Math.max(keep, fewestCheckpoints) + 1);

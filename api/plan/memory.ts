@@ -23,7 +23,7 @@ import {
 } from '../../core/engine-memory.ts';
 import type { ModelMemory } from '../../core/engine-memory.ts';
 import type { ComputeType } from '../../core/ports/policy.ts';
-import { batchArithmetic } from '../../core/recipe/index.ts';
+import { batchArithmetic, trainedComponents } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 
 const mib = 2 ** 20;
@@ -85,17 +85,14 @@ function partsOf(
   const none: ModelMemory = { weights: 0, copies: 0, gradients: 0, moments: 0 };
   return {
     ...(role === 'reward' ? none : model),
-    snapshot: trains ? 12 * parameterCount(spec) * trainedModels(recipe) : 0,
-    critic: trains && trainedModels(recipe) > 1 ? sum(Object.values(model)) : 0,
+    snapshot: trains ? 12 * parameterCount(spec) * trainedComponents(recipe).length : 0,
+    critic: trains && trainedComponents(recipe).length > 1 ? sum(Object.values(model)) : 0,
     reference: trains && recipe.actor.use_kl_loss && recipe.kind === 'rl' ? model.weights + model.copies : 0,
     activations: trains ? activations(recipe, spec) : 0,
     kvCache: samples ? kvCache(recipe, spec, machine, compute) : 0,
     process: 200 * mib + (recipe.kind === 'rl' ? recipe.reward.num_workers * 60 * mib : 0),
   };
 }
-
-/** The policy, and a value model of about its size. */
-export const trainedModels = ({ critic }: Recipe): number => (critic.enable === true ? 2 : 1);
 
 function computeOf({ model, deterministic }: Recipe, machine: MachineMemory): ComputeType {
   if (!machine.bf16) return 'fp32';

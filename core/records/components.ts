@@ -4,12 +4,16 @@
  */
 export type Components<T> = Readonly<Record<string, T>>;
 
-/** The component that samples. Throws when there is none. */
-export function actorOf<T>(components: Components<T>): T {
-  const { actor } = components;
-  if (actor === undefined) throw new Error(`expected the component actor, found ${Object.keys(components).join(', ')}`);
-  return actor;
+/** The component of this name. Throws when there is none. */
+export function componentOf<T>(components: Components<T>, name: string): T {
+  const component = components[name];
+  if (component === undefined)
+    throw new Error(`expected the component ${name}, found ${Object.keys(components).join(', ') || 'none'}`);
+  return component;
 }
+
+/** The component that samples. Throws when there is none. */
+export const actorOf = <T>(components: Components<T>): T => componentOf(components, 'actor');
 
 /** The shards of all components of a checkpoint. */
 export function shardsOf<S>({

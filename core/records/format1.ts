@@ -31,6 +31,13 @@ function countersOf1(stored: unknown): unknown {
   return { ...rest, optimizerSteps: { actor: optimizerSteps }, controllers: { klCoef } };
 }
 
+/** The counters inside a field, if the record has it. */
+function withInner(record: Fields, name: string): Fields {
+  const inner = record[name];
+  if (typeof inner !== 'object' || inner === null) return record;
+  return { ...record, [name]: recounted(inner as Fields, ['counters']) };
+}
+
 /** A run's own record, whose `origin` has counters. */
 export const originOf1 = fromFormat1((record) => withInner(record, 'origin'));
 
@@ -56,26 +63,6 @@ export const updateOf1 = fromFormat1((record) =>
       ),
 );
 
-/** What older workers answered: the outputs of core/wire/jobs.ts. */
-export const resultOf1 = fromFormat1((record) => {
-  const output = record['output'] as Fields;
-  if (record['stage'] === 'open')
-    return { ...record, output: moved(output, ['weightsDigest', 'profile'], { stateDigest: output['stateDigest'] }) };
-  if (record['stage'] === 'advantage') return { ...record, output: batchOutputOf1(output) };
-  if (record['stage'] === 'update') return { ...record, output: updateOf1({ ...output, format: 1 }) };
-  return record;
-});
-
-const batchOutputOf1 = (output: Fields): Fields =>
-  recounted(moved(output, ['loss', 'optimizer', 'learningRates']), ['after']);
-
-/** The counters inside a field, if the record has it. */
-function withInner(record: Fields, name: string): Fields {
-  const inner = record[name];
-  if (typeof inner !== 'object' || inner === null) return record;
-  return { ...record, [name]: recounted(inner as Fields, ['counters']) };
-}
-
 export const checkpointOf1 = fromFormat1(({ state, ...record }) =>
   moved(record, ['weightsDigest', 'shards', 'parameters'], {
     stateDigest: record['stateDigest'],
@@ -88,3 +75,16 @@ export const publicationOf1 = fromFormat1(({ dtype, ...record }) => ({
   component: 'actor',
   dtypes: { weights: dtype },
 }));
+
+const batchOutputOf1 = (output: Fields): Fields =>
+  recounted(moved(output, ['loss', 'optimizer', 'learningRates']), ['after']);
+
+/** What older workers answered: the outputs of core/wire/jobs.ts. */
+export const resultOf1 = fromFormat1((record) => {
+  const output = record['output'] as Fields;
+  if (record['stage'] === 'open')
+    return { ...record, output: moved(output, ['weightsDigest', 'profile'], { stateDigest: output['stateDigest'] }) };
+  if (record['stage'] === 'advantage') return { ...record, output: batchOutputOf1(output) };
+  if (record['stage'] === 'update') return { ...record, output: updateOf1({ ...output, format: 1 }) };
+  return record;
+});

@@ -1,9 +1,9 @@
 /** How far back a run can go: to the oldest of the newest verified checkpoints that its recipe keeps. */
-import { shardsOf } from '../../core/records/components.ts';
 import { createHash } from 'node:crypto';
 import { isDamage } from '../../core/damage.ts';
 import type { Digest } from '../../core/ids.ts';
 import { parseRecipe } from '../../core/recipe/index.ts';
+import { shardsOf } from '../../core/records/components.ts';
 import { checkpointIn, keys } from '../../core/records/keys.ts';
 import { checkpointManifest, pin } from '../../core/records/schema.ts';
 import type { Pin, RetentionEntry } from '../../core/records/schema.ts';

@@ -4,9 +4,9 @@
  * again. Two positions can share a blob through their jobs (validations of unchanged weights): such a blob is held
  * back.
  */
-import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { RetryableError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
+import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { checkpointIn, keys, weightsIn } from '../../core/records/keys.ts';
 import { checkpointManifest, weightsManifest } from '../../core/records/schema.ts';
 import type { RetentionEntry, ShardInfo } from '../../core/records/schema.ts';

@@ -1,7 +1,6 @@
 /**
  * A run in a store, changed step by step by its workers and its user, and the invariants that hold after every step.
  */
-import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { digestOf } from '../store/digest.ts';
 import { putBlob } from '../store/blobs.ts';
 import { encodeRecord } from '../store/records.ts';
@@ -9,6 +8,8 @@ import { RunLog } from '../store/run-log.ts';
 import { openNextTerm } from '../store/terms.ts';
 import { appendStatus } from '../store/status.ts';
 import { MemoryStore } from '../../tests/memory-store.ts';
+import { actorOf, shardsOf } from '../../core/records/components.ts';
+import { exampleLoss, exampleOptimizer, exampleProfile } from '../../core/records/examples.test-support.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
 import type { RunState } from '../../core/run-states.ts';
@@ -22,14 +23,6 @@ export const graceMs = 60_000;
 const runId = 'toy-20260102-030405-abcd';
 const writer = { process: 'test', at: '' };
 const counters = { cursor: 0, optimizerSteps: {}, badSteps: 0, controllers: {} };
-const profile = {
-  id: 'p',
-  compute: 'fp32',
-  deterministic: true,
-  isa: 'avx2',
-  engine: 'test',
-  maxTokensPerMicroBatch: 1,
-};
 const stateOf = (stateDigest: string) => ({ stateDigest, weightsDigest: digestOf(['weights', stateDigest]) });
 const bytes = (text: string) => new TextEncoder().encode(text);
 /** The writer died. */
@@ -119,23 +112,10 @@ export class World {
       },
       components: {
         actor: {
-          profile: 'p',
+          profile: exampleProfile.id,
           learningRates: [],
-          loss: {
-            kind: 'policy',
-            lossMode: '',
-            clipRatioLow: 0,
-            clipRatioHigh: 0,
-            clipRatioC: 0,
-            lossAggMode: '',
-            entropyCoeff: 0,
-            useKlLoss: false,
-            klLossCoef: 0,
-            klLossType: '',
-            temperature: 1,
-            lossScaleFactor: 1,
-          },
-          optimizer: { beta1: 0, beta2: 0, eps: 0, weightDecay: 0, maxGradNorm: 0 },
+          loss: exampleLoss,
+          optimizer: exampleOptimizer,
         },
       },
     });
@@ -412,7 +392,7 @@ export class World {
         runId,
         term: 1,
         startState: this.#state,
-        components: { actor: { ...stateOf(this.#state), profile } },
+        components: { actor: { ...stateOf(this.#state), profile: exampleProfile } },
       },
       ...{
         owner: 'test',

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { makeRunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
+import { exampleLoss, exampleOptimizer, exampleProfile } from '../../core/records/examples.test-support.ts';
 import { keys } from '../../core/records/keys.ts';
 import {
   batchDecision,
@@ -15,7 +16,7 @@ import {
   updateDecision,
   updateRecord,
 } from '../../core/records/schema.ts';
-import type { BatchRecord, Counters, NumericProfile, UpdateRecord } from '../../core/records/schema.ts';
+import type { BatchRecord, Counters, UpdateRecord } from '../../core/records/schema.ts';
 import { cursorAfter, drawsPast } from '../../core/rl/draws.ts';
 import { digestOf } from './digest.ts';
 import { openFolderStore } from './folder.ts';
@@ -33,15 +34,6 @@ const batchSize = 2;
 const stream = { rows: 5, seed: 1, shuffle: true };
 const writer = { process: 'test', at: '2026-01-02T03:04:05.000Z' };
 const zero: Counters = { cursor: 0, optimizerSteps: {}, badSteps: 0, controllers: { klCoef: 0 } };
-const profile: NumericProfile = {
-  id: 'p0',
-  compute: 'fp32',
-  deterministic: true,
-  isa: 'avx2',
-  engine: 'test',
-  maxTokensPerMicroBatch: 64,
-};
-
 async function freshStore(): Promise<Store> {
   return openFolderStore(join(folder, String(runs++)));
 }
@@ -60,7 +52,7 @@ async function freshLog(store?: Store): Promise<RunLog> {
       runId,
       term: 1,
       startState: state,
-      components: { actor: { stateDigest: state, weightsDigest: state, profile } },
+      components: { actor: { stateDigest: state, weightsDigest: state, profile: exampleProfile } },
       revision: 1,
       owner: 'a',
       reason: 'start',
@@ -94,23 +86,10 @@ async function commitBatch(log: RunLog, head: Head, mark: string): Promise<void>
     oldLogProbs: 'on-policy',
     components: {
       actor: {
-        profile: profile.id,
+        profile: exampleProfile.id,
         learningRates: [1],
-        loss: {
-          kind: 'policy',
-          lossMode: 'vanilla',
-          clipRatioLow: 0.2,
-          clipRatioHigh: 0.2,
-          clipRatioC: 3,
-          lossAggMode: 'token-mean',
-          entropyCoeff: 0,
-          useKlLoss: false,
-          klLossCoef: 0,
-          klLossType: 'k1',
-          temperature: 1,
-          lossScaleFactor: 1,
-        },
-        optimizer: { beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0, maxGradNorm: 1 },
+        loss: exampleLoss,
+        optimizer: exampleOptimizer,
       },
     },
     results: [],

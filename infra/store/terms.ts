@@ -4,8 +4,8 @@
  * next attempt opens the term. When two processes open a term at the same time, one creates the new term's key and the
  * other gets a FencedError that names the winner.
  */
-import { mapComponents } from '../../core/records/components.ts';
 import { FencedError, InvalidInputError, TerminalError } from '../../core/errors.ts';
+import { componentOf, mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, termRecord } from '../../core/records/schema.ts';
 import type {
@@ -157,9 +157,8 @@ async function nextTerm(log: RunLog, head: Head, wanted: WantedTerm): Promise<Te
 }
 
 function stateOf({ components }: LogPosition, name: string): ComponentState {
-  const state = components[name];
-  if (state === undefined) throw new Error(`the log has no component ${name}`);
-  return { stateDigest: state.stateDigest, weightsDigest: state.weightsDigest };
+  const { stateDigest, weightsDigest } = componentOf(components, name);
+  return { stateDigest, weightsDigest };
 }
 
 function profileOf({ engine, maxTokensPerMicroBatch }: WantedTerm, before: NumericProfile): NumericProfile {

@@ -1,5 +1,4 @@
 /** A worker's host loads what an engine had in memory again, after the engine's process was killed. */
-import { actorOf } from '../../core/records/components.ts';
 import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,6 +6,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Digest } from '../../core/ids.ts';
+import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
 import { storeModelFolder } from '../../infra/store/model-facts.ts';

@@ -2,10 +2,10 @@
  * A run that continues with another recipe: the change is shown, accepted, and applied from a new term on. Earlier
  * iterations replay unchanged.
  */
-import { actorOf } from '../../core/records/components.ts';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { changeRetention } from '../../infra/store/retention-log.ts';
 import { putBlob } from '../../infra/store/blobs.ts';

@@ -1,7 +1,7 @@
-import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest, resultRecord, updateRecord, weightsManifest } from '../../core/records/schema.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';

@@ -1,7 +1,7 @@
-import { actorOf } from '../../core/records/components.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
 import { reproducibleMetrics } from '../../core/metrics.ts';
+import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { engineInfo } from '../../native/index.ts';

@@ -1,8 +1,8 @@
-import { actorOf } from '../../core/records/components.ts';
 import { readFileSync } from 'node:fs';
 import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { metricInfo } from '../../core/metrics.ts';
+import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord, weightsManifest } from '../../core/records/schema.ts';
 import { drawsFrom } from '../../core/rl/draws.ts';

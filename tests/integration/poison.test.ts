@@ -1,10 +1,10 @@
-import { actorOf } from '../../core/records/components.ts';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { skipBatch } from '../../api/runs/skip.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
 import { readRecord } from '../../infra/store/records.ts';
+import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { updateRecord } from '../../core/records/schema.ts';
 import { Injector } from '../inject.ts';

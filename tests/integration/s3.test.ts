@@ -1,9 +1,9 @@
-import { actorOf } from '../../core/records/components.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { reproducibleMetrics } from '../../core/metrics.ts';
+import { actorOf } from '../../core/records/components.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { startFaultProxy, unavailable } from '../fault-proxy.ts';
 import type { FaultProxy } from '../fault-proxy.ts';

@@ -143,7 +143,6 @@ const worker = await Worker.create({
   buildId: buildId().slice(0, 12),
   // After an older copy of Temporal's database was restored, a history may not match this process's cache. Such a
   // workflow is ended and started again from the store, because otherwise its task would fail for ever.
-  // workflow ends, and is started again from the store; otherwise its task would fail for ever.
   workflowFailureErrorTypes: { '*': ['NondeterminismError'] },
   maxConcurrentActivityTaskExecutions: 1000,
   shutdownGraceTime: '2 s',

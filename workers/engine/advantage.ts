@@ -1,7 +1,6 @@
 /** The advantage stage: from scored samples, or rows to learn, to a closed batch. */
-import { mapComponents } from '../../core/records/components.ts';
-import { parseScoreTable } from '../../core/wire/score-table.ts';
 import { at } from '../../core/at.ts';
+import { mapComponents } from '../../core/records/components.ts';
 import type { Counters } from '../../core/records/schema.ts';
 import { advantageEstimator } from '../../core/rl/advantages/index.ts';
 import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
@@ -9,6 +8,7 @@ import { lrFactor } from '../../core/rl/lr-schedule.ts';
 import { miniBatches } from '../../core/rl/mini-batches.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import type { AdvantageInput, AdvantageOutput, AlgorithmSettings, BatchComponent } from '../../core/wire/jobs.ts';
+import { parseScoreTable } from '../../core/wire/score-table.ts';
 import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
 import { encodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';

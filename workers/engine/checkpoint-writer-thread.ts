@@ -2,11 +2,11 @@
  * The thread that hashes checkpoints and writes them to the store, one after the other, because two at once would only
  * share the disk.
  */
-import { mapComponents } from '../../core/records/components.ts';
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { thrownToJson } from '../../core/errors.ts';
+import { mapComponents } from '../../core/records/components.ts';
 import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.ts';
 import { watchedStore } from '../../infra/store/watched.ts';
 import { freshRoom } from './checkpoint-copies.ts';

@@ -7,8 +7,9 @@ import type { MessagePort } from 'node:worker_threads';
 import { thrownFromJson } from '../../core/errors.ts';
 import type { ThrownJson } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
-import type { Components } from '../../core/records/components.ts';
 import type { ParameterInfo, PolicyEngine } from '../../core/ports/policy.ts';
+import { componentOf } from '../../core/records/components.ts';
+import type { Components } from '../../core/records/components.ts';
 import { builtProgram } from '../../infra/home.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
 import type { RunDigests, RunState } from './state.ts';
@@ -96,10 +97,9 @@ export class CheckpointWriter {
     this.#takePrepared();
     const components: Record<string, CopiedComponent> = {};
     for (const [name, engine] of Object.entries(engines)) {
-      const digest = digests[name];
-      if (digest === undefined) throw new Error(`the component ${name} has no digests`);
       const { steps, parameters } = engine;
-      components[name] = { room: await this.#copiesOf(name).copy(engine), steps, parameters, digests: digest };
+      const room = await this.#copiesOf(name).copy(engine);
+      components[name] = { room, steps, parameters, digests: componentOf(digests, name) };
     }
     return { written: this.#written(thread, { id: this.#nextId++, place, stateDigest, components }) };
   }

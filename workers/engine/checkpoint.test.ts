@@ -1,11 +1,11 @@
 /** A checkpoint records which elements are in which shard, so any division into shards loads to the same state. */
-import { mapComponents, shardsOf } from '../../core/records/components.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { makeRunId } from '../../core/ids.ts';
+import { mapComponents, shardsOf } from '../../core/records/components.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import { stateDigests } from '../../tests/state-digests.ts';
 import { runStateOf } from '../../infra/store/digest.ts';

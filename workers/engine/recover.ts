@@ -47,7 +47,7 @@ export async function loadBase(
 ): Promise<void> {
   await state.load(
     // A value model begins as the policy, with a head of its own.
-    (name) => ({ type: 'folder', folder: ports.baseFolder, newHead: name !== 'actor' }),
+    (_, { spec }) => ({ type: 'folder', folder: ports.baseFolder, newHead: spec.head.kind !== 'tokens' }),
     callOf(ports, 'loading the base'),
     callOf(ports, 'hashing the base'),
   );

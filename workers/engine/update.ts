@@ -1,8 +1,8 @@
 /** Applying a batch: a function (state, committed batch) → state. Live and replay run exactly this. */
-import { actorOf, mapComponents } from '../../core/records/components.ts';
-import type { Components } from '../../core/records/components.ts';
 import { at } from '../../core/at.ts';
 import type { Call, PolicyEngine } from '../../core/ports/policy.ts';
+import { actorOf, componentOf, mapComponents } from '../../core/records/components.ts';
+import type { Components } from '../../core/records/components.ts';
 import type { BatchRecord, OptimizerStep } from '../../core/records/schema.ts';
 import { reduceActorMetrics } from '../../core/rl/actor-total.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
@@ -38,8 +38,7 @@ export async function applyBatch(
   faultPoint('write.dirty', { iteration: record.iteration });
   const trained: Record<string, Trained> = {};
   for (const [name, settings] of components) {
-    const engine = state.engines[name];
-    if (engine === undefined) throw new Error(`the state has no component ${name}`);
+    const engine = componentOf(state.engines, name);
     trained[name] = await train(engine, settings, record, batch, call, () => tick(++done, total));
   }
   const digests = await state.seal(call);
@@ -52,7 +51,7 @@ export async function applyBatch(
     components: mapComponents(digests.components, (digest, name) => ({
       ...digest,
       publications: { F32: digest.weightsDigest },
-      steps: [...(trained[name]?.steps ?? [])],
+      steps: [...componentOf(trained, name).steps],
     })),
     after: { ...record.after, badSteps: taken ? 0 : record.before.badSteps + 1 },
     metrics: metricsOf(trained, record),
@@ -88,9 +87,9 @@ async function train(
   return { settings, steps, perStep };
 }
 
-function reasonOf({ steps, perStep }: Trained, microBatches: number): string {
+function reasonOf({ settings, steps, perStep }: Trained, microBatches: number): string {
   if (microBatches === 0) return 'the batch has no samples: every group was filtered';
-  return `no optimiser step taken: loss ${perStep.at(-1)?.['actor/loss']}, gradient norm ${steps.at(-1)?.gradNorm}`;
+  return `no optimiser step taken: loss ${perStep.at(-1)?.[lossOf(settings)]}, gradient norm ${steps.at(-1)?.gradNorm}`;
 }
 
 interface Training {
@@ -121,7 +120,7 @@ async function accumulate(
     finite &&= Number.isFinite(coefficients.loss);
     if (finite) await engine.backward(handle, coefficients.gradients, call);
     else await engine.discard(handle);
-    metrics.push({ ...coefficients.metrics, 'actor/loss': coefficients.loss });
+    metrics.push({ ...coefficients.metrics, [lossOf(settings)]: coefficients.loss });
     onMicroBatch();
   }
   return finite;
@@ -179,10 +178,12 @@ function actorMetrics({ settings, steps, perStep }: Trained, record: BatchRecord
 }
 
 function criticMetrics({ steps, perStep }: Trained): Record<string, number> {
-  const loss = meanOf(perStep)['actor/loss'];
-  if (loss === undefined) return {};
-  return { 'critic/vf_loss': loss, 'critic/grad_norm': meanNorm(steps), 'critic/lr': at(steps, -1).lr };
+  if (steps.length === 0) return {};
+  return { ...meanOf(perStep), 'critic/grad_norm': meanNorm(steps), 'critic/lr': at(steps, -1).lr };
 }
+
+/** Metric of a component's loss. */
+const lossOf = ({ loss }: Settings): string => (loss.kind === 'value' ? 'critic/vf_loss' : 'actor/loss');
 
 function meanOf(perStep: Trained['perStep']): Record<string, number> {
   const mean: Record<string, number> = {};

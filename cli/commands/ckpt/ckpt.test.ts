@@ -1,8 +1,8 @@
 /** Checkpoint commands over a folder store: what is listed, what is found damaged, what is exported. */
-import { actorOf, shardsOf } from '../../../core/records/components.ts';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { actorOf, shardsOf } from '../../../core/records/components.ts';
 import { keys } from '../../../core/records/keys.ts';
 import { stateDigests } from '../../../tests/state-digests.ts';
 import { encodeRecord } from '../../../infra/store/records.ts';
