@@ -1,16 +1,29 @@
 /** Writes the measured table into a document, between two marker lines. The rest of the document is written by hand. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { InvalidInputError } from '../core/errors.ts';
+import type { InstructionClass } from '../native/index.ts';
 
-const begin = '<!-- bench:begin -->';
-const end = '<!-- bench:end -->';
+/** The lines around a table, which may be that of one class of processor. */
+const markers = (suffix: string) => [`<!-- bench:begin${suffix} -->`, `<!-- bench:end${suffix} -->`] as const;
 
-/** Replaces the text between the markers. Throws InvalidInputError when the file has none. */
-export function writeDocument(path: string, machine: string, command: string, table: string): void {
+/**
+ * Replaces the text between the markers of the class (`<!-- bench:begin amx -->`), or between those without a class. Throws
+ * InvalidInputError when the file has neither.
+ */
+export function writeDocument(
+  path: string,
+  measured: { readonly of: InstructionClass; readonly machine: string; readonly command: string },
+  table: string,
+): void {
   const text = readFileSync(path, 'utf8');
-  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from)
-    throw new InvalidInputError(`${path}: expected the lines ${begin} and ${end}`, { where: path });
-  const measured = `${begin}\n\n${machine}\n\n\`${command}\`\n\n${table}\n\n`;
-  writeFileSync(path, text.slice(0, from) + measured + text.slice(to));
+  const found = [` ${measured.of}`, ''].map(markers).find(([begin, end]) => {
+    const from = text.indexOf(begin);
+    return from >= 0 && text.indexOf(end, from) >= 0;
+  });
+  if (found === undefined)
+    throw new InvalidInputError(`${path}: expected the lines ${markers('').join(' and ')}`, { where: path });
+  const [begin, end] = found;
+  const from = text.indexOf(begin);
+  const body = `${begin}\n\n${measured.machine}\n\n\`${measured.command}\`\n\n${table}\n\n`;
+  writeFileSync(path, text.slice(0, from) + body + text.slice(text.indexOf(end, from)));
 }

@@ -3,7 +3,7 @@ import { InvalidInputError } from '../core/errors.ts';
 import { instructionClasses } from '../native/index.ts';
 import type { InstructionClass } from '../native/index.ts';
 
-/** By class, what each variable must be. On AMX machines petrel's oneDNN also reads ONEDNN_MAX_CPU_ISA. */
+/** By class, what each variable must be. The last three are torch's. */
 const values = {
   PETREL_ISA: { avx2: 'avx2', avx512: 'avx512', avx512_bf16: 'avx512_bf16', amx: 'amx' },
   ONEDNN_MAX_CPU_ISA: {

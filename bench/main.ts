@@ -1,6 +1,7 @@
 /** `npm run bench`: one JSON object per row and line, and a table at the end. */
 import { errorToJson, PetrelError } from '../core/errors.ts';
 import { writeDocument } from './document.ts';
+import { peakClass } from '../native/index.ts';
 import { describeMachine } from './machine.ts';
 import { measure } from './measure.ts';
 import type { Measurement, RowResult } from './measurement.ts';
@@ -22,7 +23,10 @@ async function main(words: readonly string[]): Promise<void> {
       console.log(JSON.stringify(row));
     }
     // The table is written after every measurement, so that an interrupted bench keeps its results.
-    if (write !== undefined) writeDocument(write, machine, `npm run bench -- ${words.join(' ')}`, renderTable(results));
+    if (write !== undefined) {
+      const measured = { of: peakClass(settings.precision), machine, command: `npm run bench -- ${words.join(' ')}` };
+      writeDocument(write, measured, renderTable(results));
+    }
   }
   if (!json) console.log(`\n${renderTable(results)}`);
 

@@ -181,6 +181,16 @@ describe('the bench', () => {
     expect(written).toMatch(/^# Figures\n[\s\S]*\nafter\n$/);
   });
 
+  it('puts it between the markers of its class, when the document has them', async () => {
+    const document = join(folder, 'classes.md');
+    const markers = (name: string) => `<!-- bench:begin${name} -->\nold${name}\n<!-- bench:end${name} -->\n`;
+    writeFileSync(document, ['', ' avx2', ' avx512'].map(markers).join(''));
+    await bench('--only', 'peak.read', '--class', 'avx2', '--write', document);
+    const written = readFileSync(document, 'utf8');
+    expect(written).toMatch(/old\n[\s\S]*bench:begin avx2 -->\n\n[^\n]*class avx2[\s\S]*peak\.read[\s\S]*old avx512/);
+    expect(written).not.toContain('old avx2');
+  });
+
   it('refuses unknown names with a list of the known ones', async () => {
     await expect(bench('--only', 'decode.XL')).rejects.toMatchObject({
       code: 2,
