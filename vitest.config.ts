@@ -1,8 +1,9 @@
 /**
  * Tests by their cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with processes.
  * `contract`: suites that every implementation of a port passes. `integration`: real servers and processes, each file in a
- * separate home. `recovery`: runs under faults. `alone`: files that need the whole machine.
+ * separate home. `recovery`: runs under faults. `tiles`: the engine's products for AMX. `alone`: files that need the whole machine.
  */
+import { readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
@@ -19,6 +20,10 @@ const sideBySide = { maxWorkers: 3, sequence: { groupOrder: 1 } };
 
 /** Files of several minutes. They begin first, so that at the end no core waits for one of them. */
 const longest = ['kill-anything.test.ts', 'black-box/desired-state.test.ts', 'recovery/s3.test.ts'];
+
+/** Processors without AMX run its products on tiles in memory, if they have the instructions for bf16 (native/RULES.md). */
+const flags = readFileSync('/proc/cpuinfo', 'utf8');
+const emulatesTiles = /\bavx512_bf16\b/.test(flags) && !/\bamx_bf16\b/.test(flags);
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -51,6 +56,19 @@ export default defineConfig({
         extends: true,
         test: { name: 'component', include: withEngineOrProcesses, exclude: [...always, ...contracts], ...sideBySide },
       },
+      ...(emulatesTiles
+        ? [
+            {
+              extends: true as const,
+              test: {
+                name: 'tiles',
+                include: ['native/{bf16,determinism,gradients,generate,shared-prompts}.test.ts'],
+                env: { PETREL_ISA: 'amx', PETREL_TILES: 'emulated' },
+                ...sideBySide,
+              },
+            },
+          ]
+        : []),
       { extends: true, test: { name: 'contract', include: contracts, exclude: always, ...sideBySide } },
       {
         extends: true,

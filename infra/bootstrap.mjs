@@ -23,7 +23,7 @@ import { programsBundleStep } from './bootstrap/programs-bundle.mjs';
 import { reaperStep } from './bootstrap/reaper.mjs';
 import { Reporter, SetupError, seconds } from './bootstrap/report.mjs';
 import { testServerSteps } from './bootstrap/test-servers.mjs';
-import { oneDnnStep, serverSteps } from './bootstrap/toolchain.mjs';
+import { serverSteps } from './bootstrap/toolchain.mjs';
 import { checkoutRoot, isCheckout, petrelHome } from './bootstrap/places.mjs';
 import { installedEngineStep } from './bootstrap/installed.mjs';
 
@@ -74,7 +74,6 @@ async function setUp(context) {
 function checkoutSteps(context) {
   return [
     npmStep(context),
-    oneDnnStep(context),
     ...serverSteps(context),
     ...(context.tests ? testServerSteps(context) : []),
     ...(context.lint ? [clangFormatStep(context)] : []),
@@ -89,5 +88,5 @@ function checkoutSteps(context) {
 
 /** npm has brought the packages and the build; what is missing goes into PETREL_HOME, and nothing elsewhere. */
 function installedSteps(context) {
-  return [oneDnnStep(context), ...serverSteps(context), installedEngineStep(context)];
+  return [...serverSteps(context), installedEngineStep(context)];
 }

@@ -12,17 +12,15 @@ export const arithmeticVersions: Readonly<Record<ComputeType, number>> = { fp32:
 
 /**
  * Everything that decides the bits of a result, apart from its inputs. Deterministic results do not depend on the
- * threads, and in fp32 not on the instruction set either; the dot-product instructions of bf16 round as their processors
- * do. oneDNN is part of the name only where it computes.
+ * threads, and in fp32 not on the instruction set either; the instructions of bf16 round as their processors do.
  */
 export function arithmeticOf(
   options: Pick<EngineOptions, 'compute' | 'deterministic'>,
-  info: Pick<EngineInfo, 'isa' | 'matmul' | 'onednn'>,
+  info: Pick<EngineInfo, 'isa'>,
 ): string {
   const { compute, deterministic } = options;
   const version = arithmeticVersions[compute];
   if (deterministic)
     return compute === 'fp32' ? `${version} deterministic` : `${version} bf16 deterministic ${info.isa}`;
-  const products = compute === 'bf16' && info.matmul === 'onednn' ? ` onednn-${info.onednn}` : '';
-  return `${version} ${compute} ${info.isa}${products}`;
+  return `${version} ${compute} ${info.isa}`;
 }

@@ -4,13 +4,9 @@ import { native } from './binding.ts';
 /** Properties of this build and of this machine. */
 export interface EngineInfo {
   /** Instruction-set path in use. */
-  readonly isa: 'avx2' | 'avx512' | 'avx512_bf16';
+  readonly isa: 'avx2' | 'avx512' | 'avx512_bf16' | 'amx';
   /** Whether compute bf16 is possible. */
   readonly bf16: boolean;
-  /** oneDNN's version. */
-  readonly onednn: string;
-  /** Which library computes large bf16 products: oneDNN where the processor has AMX, else the engine's own kernels. */
-  readonly matmul: 'onednn' | 'own';
   /** Hash over the native sources and the compiler's version: shows which build this is. No profile depends on it. */
   readonly build: string;
   /** Processors that this process may use. */

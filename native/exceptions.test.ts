@@ -10,9 +10,13 @@ describe('the process survives', () => {
   it('an environment variable with an unknown value, and says which values are known', () => {
     const lines = linesOf('failing-main.ts', {
       args: ['a setting that is unknown'],
-      env: { PETREL_MATMUL: 'nonsense' },
+      env: { PETREL_ISA: 'nonsense' },
     });
-    expect(new Set(lines)).toEqual(new Set(['error: PETREL_MATMUL=nonsense is unknown; it may be onednn or own']));
+    expect(new Set(lines)).toEqual(
+      new Set([
+        'error: the native engine cannot run here: PETREL_ISA=nonsense is unknown; it may be avx2, avx512, avx512_bf16 or amx',
+      ]),
+    );
   });
 
   it('an exception inside work that is shared out, whichever thread throws it', () => {

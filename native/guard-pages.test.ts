@@ -3,23 +3,20 @@
  * reads or writes one element too many ends the process, also with masked vector instructions, which sanitizers miss.
  */
 import { describe, expect, it } from 'vitest';
-import { classNames, computable, processorClasses } from './testing/bits.ts';
+import { testedClasses } from './testing/bits.ts';
 import { linesOf } from './testing/child.ts';
 
 const [first, count] = [1, 25];
-const here = computable();
 
 describe('training and generation of random odd shapes', () => {
-  for (const name of classNames) {
-    const can = here.includes(name);
-    it.skipIf(!can)(
-      `stay inside their memory and give the same bits on ${name}, seeds ${first} to ${first + count - 1}` +
-        (can ? '' : ' (skipped: this processor cannot compute it)'),
+  for (const { name, title, env } of testedClasses()) {
+    it.skipIf(env === undefined)(
+      `stay inside their memory and give the same bits, seeds ${first} to ${first + count - 1}, on ${title}`,
       () => {
         const run = (guard: string) =>
           linesOf('print-random-work.ts', {
             args: [String(first), String(count)],
-            env: { ...processorClasses[name], PETREL_GUARD_PAGES: guard },
+            env: { ...env, PETREL_GUARD_PAGES: guard },
           });
         const guarded = run('1');
         expect(guarded).toHaveLength(count * (name.startsWith('avx512_') || name === 'amx' ? 2 : 1));

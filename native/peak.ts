@@ -17,7 +17,7 @@ const addon = native<PeakFunctions>;
 export const instructionClasses = ['avx2', 'avx512', 'avx512_bf16', 'amx'] as const;
 export type InstructionClass = (typeof instructionClasses)[number];
 
-/** The class that the engine's products use with this compute type, with PETREL_ISA and ONEDNN_MAX_CPU_ISA as they are. */
+/** The class that the engine's products use with this compute type, with PETREL_ISA as it is. */
 export function peakClass(compute: ComputeType): InstructionClass {
   checkCompute(compute);
   return addon().peakClass(compute === 'bf16') as InstructionClass;

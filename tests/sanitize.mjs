@@ -10,10 +10,9 @@ import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { generator } from '../infra/bootstrap/native.mjs';
-import { checkoutRoot, petrelHome } from '../infra/bootstrap/places.mjs';
+import { checkoutRoot } from '../infra/bootstrap/places.mjs';
 import { cxxCompiler } from '../infra/bootstrap/platform.mjs';
 import { runProgram } from '../infra/bootstrap/programs.mjs';
-import { oneDnnRoot } from '../infra/bootstrap/toolchain.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -36,7 +35,15 @@ const environment = () => ({
 
 const parts = {
   async engine() {
-    return await run('the engine’s tests', process.execPath, [vitest, 'run', '--project', 'component', 'native/']);
+    return await run('the engine’s tests', process.execPath, [
+      vitest,
+      'run',
+      '--project',
+      'component',
+      '--project',
+      'tiles',
+      'native/',
+    ]);
   },
   async golden() {
     const own = await run('tests/golden', process.execPath, [vitest, 'run', 'tests/conformance']);
@@ -68,7 +75,6 @@ async function build() {
   const configure = [
     ...['-S', join(checkoutRoot, 'native'), '-B', folder, '-G', generator()],
     ...['-DCMAKE_BUILD_TYPE=Release', '-DPETREL_SANITIZE=ON', `-DOUTPUT_DIR=${folder}`],
-    `-DONEDNN_ROOT=${oneDnnRoot(petrelHome())}`,
   ];
   await runProgram('cmake', configure, { what: 'cmake (configure)' });
   await runProgram('cmake', ['--build', folder, '--parallel', String(availableParallelism())], {

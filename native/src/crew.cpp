@@ -2,7 +2,6 @@
 
 #include <immintrin.h>
 #include <linux/futex.h>
-#include <omp.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -161,8 +160,6 @@ struct Inside {
 
 void useThreads(int threads) {
   if (threads == teamSize()) return;
-  omp_set_dynamic(0);  // for oneDNN, which has a team of its own
-  omp_set_num_threads(threads);
   crewOfThread.reset();
   if (threads > 1) crewOfThread = std::make_unique<Crew>(threads);
 }

@@ -1,25 +1,27 @@
 // engineInfo(): what this build is and what this machine gives it. ticks(): whether any engine of this process moves.
-#include <dnnl.h>
-#include <omp.h>
+#include <sched.h>
 
 #include "addon.h"
 #include "build_hash.h"
 #include "crew.h"
 #include "isa.h"
-#include "onednn.h"
 
 namespace petrel {
 namespace {
 
+/** Those that this process may use. */
+int processors() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  return CPU_COUNT(&allowed);
+}
+
 Napi::Value engineInfo(const Napi::CallbackInfo& info) {
-  const dnnl_version_t* v = dnnl_version();
   Napi::Object result = Napi::Object::New(info.Env());
   result.Set("isa", isaName(isa()));
-  result.Set("bf16", isa() == Isa::avx512_bf16);
-  result.Set("onednn", std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch));
-  result.Set("matmul", oneDnnWanted() ? "onednn" : "own");
+  result.Set("bf16", isa() >= Isa::avx512_bf16);
   result.Set("build", PETREL_BUILD);
-  result.Set("threads", omp_get_num_procs());
+  result.Set("threads", processors());
   return result;
 }
 

@@ -1,6 +1,6 @@
-// Products of bf16 with fp32 sums, on AVX512_BF16. The unit is a pair: two bf16 that are neighbours in k, as 32 bits, low half
-// first; an odd last k is paired with 0. Sums: one accumulator per element, pairs ascending; so the order is as fixed as in
-// fp32, but the instruction's inner rounding is the processor's.
+// Products of bf16 with fp32 sums, on AVX512_BF16 and AMX. The unit is a pair: two bf16 that are neighbours in k, as 32 bits, low half
+// first; an odd last k is paired with 0. Sums: one accumulator per element, pairs ascending (with AMX 16 pairs at a time); so the
+// order is as fixed as in fp32, but the instruction's inner rounding is the processor's.
 #pragma once
 #include <stdint.h>
 
@@ -27,9 +27,15 @@ struct Bf16Kernels {
   void (*panelsFromRows)(const float* src, int64_t ld, int64_t k, int64_t n, uint32_t* dst);
   /** One panel [ceil(k/2)][16] from up to 16 rows of length k; missing rows are 0. */
   void (*panelFromColumns)(const float* const* rows, int64_t count, int64_t k, uint32_t* dst);
+  /** dst[n][to] from src[k][from], the first k of each row. */
+  void (*transpose)(const uint32_t* src, int64_t from, int64_t k, int64_t n, uint32_t* dst, int64_t to);
+  /** Whether `gemm` needs the pairs of a row of A side by side: aK = 1. */
+  bool tiles;
+  /** Rows of C by which `gemm` is quickest; a block should have a multiple of them. */
+  int64_t rowUnit;
 };
 
-/** Only where isa() is avx512_bf16; throws std::runtime_error elsewhere. */
+/** Those of avx512_bf16, or of amx. Throws std::runtime_error where isa() is lower. */
 const Bf16Kernels& bf16Kernels();
 
 }  // namespace petrel

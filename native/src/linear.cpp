@@ -33,7 +33,7 @@ void biasGradient(const Linear& linear, Arena& arena, const float* dy, int64_t l
 void linearForward(const Model& model, Arena& arena, const Linear& linear, const float* x, int64_t ldx, int64_t n,
                    float* y, int64_t ldy, bool accumulate) {
   if (n == 0) return;
-  if (isBf16(model)) bf16Forward(model, arena, linear, x, ldx, n, y, ldy, accumulate);
+  if (isBf16(model)) bf16Forward(arena, linear, x, ldx, n, y, ldy, accumulate);
   else fixedForward(linear, x, ldx, n, y, ldy, accumulate);
   if (linear.hasBias) addBias(model, linear, n, y, ldy);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kernels_bf16.h"
-#include "onednn.h"
 #include "team.h"
 
 namespace petrel {
@@ -45,50 +44,54 @@ Loan<uint32_t> panelsOfRows(const Model& model, Arena& arena, const Linear& l) {
   return packed;
 }
 
-/** oneDNN has orders of sums of its own. */
-void product(const Model& model, const GemmPairs& g) {
-  if (model.options.deterministic) gemmPairsOnTeam(g);
-  else pairsProduct(g);
-}
-
 }  // namespace
 
-void bf16Forward(const Model& model, Arena& arena, const Linear& l, const float* x, int64_t ldx, int64_t n, float* y,
-                 int64_t ldy, bool accumulate) {
+void bf16Forward(Arena& arena, const Linear& l, const float* x, int64_t ldx, int64_t n, float* y, int64_t ldy,
+                 bool accumulate) {
   const int64_t pairs = half(l.in);
   Loan<uint32_t> a = pairsOfRows(arena, x, ldx, n, l.in);
-  product(model, {n, l.out, pairs, a, pairs, 1, l.pairs.as<uint32_t>(), y, ldy, accumulate});
+  gemmPairsOnTeam({n, l.out, pairs, a, pairs, 1, l.pairs.as<uint32_t>(), y, ldy, accumulate});
 }
 
 void bf16BackwardInput(const Model& model, Arena& arena, const Linear& l, const float* dy, int64_t ldy, int64_t n,
                        float* dx, int64_t ldx, bool accumulate) {
   const int64_t pairs = half(l.out);
   Loan<uint32_t> a = pairsOfRows(arena, dy, ldy, n, l.out), b = panelsOfRows(model, arena, l);
-  product(model, {n, l.in, pairs, a, pairs, 1, b, dx, ldx, accumulate});
+  gemmPairsOnTeam({n, l.in, pairs, a, pairs, 1, b, dx, ldx, accumulate});
 }
 
-/** Blocks of 512 tokens; a block of 48 rows of the weight belongs to one thread, which pairs its columns of dy by itself. */
+/** Blocks of 512 tokens; a block of rows of the weight belongs to one thread, which pairs its columns of dy by itself. */
 void bf16BackwardWeight(Arena& arena, const Linear& l, const float* dy, int64_t ldy, const float* x, int64_t ldx,
                         int64_t n, float* grads) {
-  constexpr int64_t kTokens = 512, kRows = 48;
+  constexpr int64_t kTokens = 512;
+  const Bf16Kernels& kernels = bf16Kernels();
+  const int64_t rowsOfBlock = kernels.tiles ? 64 : 48;
   const int64_t panels = (l.in + kPanel - 1) / kPanel, longest = half(std::min(n, kTokens));
-  Loan<uint32_t> packed(arena, panels * kPanel * longest), blocks(arena, teamSize() * kRows * longest);
+  Loan<uint32_t> packed(arena, panels * kPanel * longest), blocks(arena, teamSize() * rowsOfBlock * longest);
+  Loan<uint32_t> turned(arena, kernels.tiles ? teamSize() * rowsOfBlock * longest : 0);
   for (int64_t t = 0; t < n; t += kTokens) {
     const int64_t tokens = std::min(kTokens, n - t), pairs = half(tokens);
     forEachRow(panels, [&](int64_t p) {
-      bf16Kernels().panelsFromRows(x + t * ldx + p * kPanel, ldx, tokens, std::min<int64_t>(kPanel, l.in - p * kPanel),
-                                   packed + p * kPanel * pairs);
+      kernels.panelsFromRows(x + t * ldx + p * kPanel, ldx, tokens, std::min<int64_t>(kPanel, l.in - p * kPanel),
+                             packed + p * kPanel * pairs);
     });
     for (const LinearPart& part : l.parts) {
-      shareOut((part.rows + kRows - 1) / kRows, 1, [&](int64_t block, int worker) {
-        const int64_t r = block * kRows, rows = std::min(kRows, part.rows - r);
-        uint32_t* a = blocks + worker * kRows * longest;
+      shareOut((part.rows + rowsOfBlock - 1) / rowsOfBlock, 1, [&](int64_t block, int worker) {
+        const int64_t r = block * rowsOfBlock, rows = std::min(rowsOfBlock, part.rows - r);
+        uint32_t* a = blocks + worker * rowsOfBlock * longest;
         const float* from = dy + t * ldy + part.column + r;
         for (int64_t q = 0; q < pairs; ++q) {
-          bf16Kernels().interleave(from + 2 * q * ldy, 2 * q + 1 < tokens ? from + (2 * q + 1) * ldy : nullptr, rows,
-                                   a + q * kRows);
+          kernels.interleave(from + 2 * q * ldy, 2 * q + 1 < tokens ? from + (2 * q + 1) * ldy : nullptr, rows,
+                             a + q * rowsOfBlock);
         }
-        bf16Kernels().gemm({rows, l.in, pairs, a, 1, kRows, packed, grads + part.weight + r * l.in, l.in, true});
+        float* gradient = grads + part.weight + r * l.in;
+        if (kernels.tiles) {
+          uint32_t* rowsOfPairs = turned + worker * rowsOfBlock * longest;
+          kernels.transpose(a, rowsOfBlock, pairs, rows, rowsOfPairs, pairs);
+          kernels.gemm({rows, l.in, pairs, rowsOfPairs, pairs, 1, packed, gradient, l.in, true});
+        } else {
+          kernels.gemm({rows, l.in, pairs, a, 1, rowsOfBlock, packed, gradient, l.in, true});
+        }
       });
     }
   }

@@ -1,8 +1,5 @@
 #include "peaks.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
@@ -13,7 +10,6 @@
 #include "isa.h"
 #include "kernels_peak.h"
 #include "memory.h"
-#include "onednn.h"
 
 namespace petrel {
 namespace {
@@ -23,24 +19,12 @@ using Loop = void (*)(const PeakProduct&);
 constexpr float kOne = 1.0f;
 constexpr uint32_t kPairOfOnes = 0x3f803f80;  // two bf16
 
-/** Linux gives tiles only to a process that asks for them. */
-bool amxPermitted() {
-  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
-  static const bool permitted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-  return permitted;
-}
-
-bool usesAmx() {
-#ifdef PETREL_AMX_KERNELS
-  return oneDnnUsesAmx() && amxPermitted();
-#else
-  return false;
-#endif
-}
+/** Tiles in memory have no peak of their own. */
+bool usesAmx() { return isa() == Isa::amx && !tilesAreEmulated(); }
 
 Loop loopOf(bool bf16) {
   if (!bf16) return isa() == Isa::avx2 ? avx2::peakFp32 : avx512::peakFp32;
-  if (isa() != Isa::avx512_bf16) {
+  if (isa() < Isa::avx512_bf16) {
     throw std::runtime_error(std::string("products in bf16 need AVX512_BF16; the path in use is ") + isaName(isa()));
   }
 #ifdef PETREL_AMX_KERNELS

@@ -6,15 +6,16 @@ namespace petrel {
 namespace {
 
 constexpr int64_t kRowBlockFloats = 96 * 1024;  // A block of A that stays in the second cache
+constexpr int64_t kFp32Rows = 12;               // a multiple of the rows of every register tile
 
-/** How C is cut: blocks of rows (a multiple of 12), and of panels where rows are few. */
+/** How C is cut: blocks of rows (a multiple of `unit`, at most 20), and of panels where rows are few. */
 struct Cut {
   int64_t rows, rowBlocks, panels, groups;
-  Cut(int64_t m, int64_t n, int64_t k) {
+  Cut(int64_t m, int64_t n, int64_t k, int64_t unit) {
     const int64_t threads = teamSize();
-    const int64_t fits = std::clamp<int64_t>(kRowBlockFloats / std::max<int64_t>(k, 1) / 12 * 12, 12, 240);
+    const int64_t fits = std::clamp<int64_t>(kRowBlockFloats / std::max<int64_t>(k, 1) / unit * unit, unit, 20 * unit);
     const int64_t share = (m + threads - 1) / threads;
-    rows = std::min(fits, std::max<int64_t>(12, (share + 11) / 12 * 12));
+    rows = std::min(fits, std::max<int64_t>(unit, (share + unit - 1) / unit * unit));
     rowBlocks = (m + rows - 1) / rows;
     const int64_t all = (n + kPanel - 1) / kPanel;
     const int64_t wanted = rowBlocks >= 4 * threads ? 1 : (4 * threads + rowBlocks - 1) / rowBlocks;
@@ -25,8 +26,8 @@ struct Cut {
 
 /** f(row, rows, panel, columns) for every block. */
 template <class F>
-void forEachBlock(int64_t m, int64_t n, int64_t k, F&& f) {
-  const Cut cut(m, n, k);
+void forEachBlock(int64_t m, int64_t n, int64_t k, int64_t unit, F&& f) {
+  const Cut cut(m, n, k, unit);
   const int64_t items = cut.rowBlocks * cut.groups;
   shareOut(items, 1, [&](int64_t item, int) {
     const int64_t i = item / cut.groups * cut.rows, p = item % cut.groups * cut.panels;
@@ -37,7 +38,7 @@ void forEachBlock(int64_t m, int64_t n, int64_t k, F&& f) {
 }  // namespace
 
 void gemmOnTeam(const GemmBlock& g) {
-  forEachBlock(g.m, g.n, g.k, [&](int64_t i, int64_t rows, int64_t p, int64_t columns) {
+  forEachBlock(g.m, g.n, g.k, kFp32Rows, [&](int64_t i, int64_t rows, int64_t p, int64_t columns) {
     GemmBlock part = g;
     part.m = rows;
     part.n = columns;
@@ -49,7 +50,7 @@ void gemmOnTeam(const GemmBlock& g) {
 }
 
 void gemmPairsOnTeam(const GemmPairs& g) {
-  forEachBlock(g.m, g.n, g.pairs, [&](int64_t i, int64_t rows, int64_t p, int64_t columns) {
+  forEachBlock(g.m, g.n, g.pairs, bf16Kernels().rowUnit, [&](int64_t i, int64_t rows, int64_t p, int64_t columns) {
     GemmPairs part = g;
     part.m = rows;
     part.n = columns;

@@ -15,10 +15,10 @@ import { batchOf, decoder, trainerOf } from './decoders.ts';
 
 /** Classes of processors, the lowest first, each with the environment that lowers a higher one to it. */
 export const processorClasses = {
-  avx2: { PETREL_ISA: 'avx2', PETREL_MATMUL: 'own' },
-  avx512: { PETREL_ISA: 'avx512', PETREL_MATMUL: 'own' },
-  avx512_bf16: { PETREL_ISA: 'avx512_bf16', PETREL_MATMUL: 'own' },
-  amx: { PETREL_ISA: 'avx512_bf16', PETREL_MATMUL: '' },
+  avx2: { PETREL_ISA: 'avx2' },
+  avx512: { PETREL_ISA: 'avx512' },
+  avx512_bf16: { PETREL_ISA: 'avx512_bf16' },
+  amx: { PETREL_ISA: 'amx' },
 } as const;
 export type ProcessorClass = keyof typeof processorClasses;
 export const classNames = Object.keys(processorClasses) as ProcessorClass[];
@@ -52,9 +52,28 @@ export function bitsOf(name: ProcessorClass): Bits | undefined {
 
 /** The classes that this processor can compute. */
 export function computable(): readonly ProcessorClass[] {
-  const { isa, matmul } = printed({ PETREL_ISA: '', PETREL_MATMUL: '' }).info;
-  const highest = matmul === 'onednn' ? 'amx' : isa;
-  return classNames.slice(0, classNames.indexOf(highest) + 1);
+  const { isa } = printed({ PETREL_ISA: '' }).info;
+  return classNames.slice(0, classNames.indexOf(isa) + 1);
+}
+
+/** A class and how tests run it. */
+export interface TestedClass {
+  readonly name: ProcessorClass;
+  /** For titles of tests. */
+  readonly title: string;
+  /** Absent: this processor cannot. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** All classes. Where the processor has AVX512_BF16 and no AMX, the products of amx run on tiles in memory. */
+export function testedClasses(): readonly TestedClass[] {
+  const here = computable();
+  return classNames.map((name) => {
+    if (here.includes(name)) return { name, title: name, env: processorClasses[name] };
+    if (name === 'amx' && here.includes('avx512_bf16'))
+      return { name, title: 'amx with tiles in memory', env: { ...processorClasses.amx, PETREL_TILES: 'emulated' } };
+    return { name, title: `${name} (skipped: this processor cannot compute it)` };
+  });
 }
 
 /** The addon reads its environment once, so each class needs a process. */
@@ -95,7 +114,7 @@ export function computeBits(): Bits {
   );
 }
 
-/** Widths that oneDNN takes, and odd ones that it leaves to the engine's own kernels. */
+/** Widths of whole tiles, and odd ones. */
 const tiny = decoder({
   hidden: 64,
   heads: 4,

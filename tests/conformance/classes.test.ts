@@ -3,19 +3,18 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { builtFile, packageRoot } from '../../infra/home.ts';
-import { classNames, computable, processorClasses } from '../../native/testing/bits.ts';
+import { testedClasses } from '../../native/testing/bits.ts';
 
 describe('models agree with the reference', () => {
-  const here = computable();
-  console.log(
-    `classes of processors: ${here.join(', ')} run; skipped: ${classNames.filter((name) => !here.includes(name)).join(', ') || 'none'}`,
-  );
-  for (const name of classNames) {
-    const can = here.includes(name);
-    it.skipIf(!can)(`on ${name}${can ? '' : ' (skipped: this processor cannot compute it)'}`, () => {
+  const classes = testedClasses();
+  const titles = (can: boolean) =>
+    classes.filter(({ env }) => (env !== undefined) === can).map(({ title }) => title.replace(/ \(.*/, ''));
+  console.log(`classes of processors: ${titles(true).join(', ')} run; skipped: ${titles(false).join(', ') || 'none'}`);
+  for (const { title, env: lowered } of classes) {
+    it.skipIf(lowered === undefined)(`on ${title}`, () => {
       // The addon reads its environment once, so each class needs a process.
       const words = [builtFile('tests/conformance/cli.js'), join(packageRoot(), 'tests/golden'), '--only', 'models'];
-      const env = { ...process.env, ...processorClasses[name] };
+      const env = { ...process.env, ...lowered };
       const { stdout, stderr } = spawnSync(process.execPath, words, { env, encoding: 'utf8' });
       const failures = stdout
         .split('\n')

@@ -9,7 +9,7 @@ import { arithmeticVersions } from '../../native/arithmetic.ts';
 import type { EngineInfo } from '../../native/engine-info.ts';
 
 /** The engine's description of itself. */
-export type EngineFacts = Pick<EngineInfo, 'isa' | 'bf16' | 'matmul' | 'onednn' | 'build'>;
+export type EngineFacts = Pick<EngineInfo, 'isa' | 'bf16' | 'build'>;
 
 const deterministicId = (compute: ComputeType, { isa }: Pick<EngineFacts, 'isa'>): string =>
   deterministicProfile(compute, arithmeticVersions[compute], isa);

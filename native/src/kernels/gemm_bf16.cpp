@@ -113,9 +113,50 @@ void panelFromColumns(const float* const* rows, int64_t count, int64_t k, uint32
   }
 }
 
+/** out[c][r] = in[r][c] of 16 × 16: within lanes of 128 bits, then the lanes themselves. */
+void transpose16(const __m512i (&in)[16], __m512i (&out)[16]) {
+  __m512i pairs[16], fours[16];
+  for (int i = 0; i < 16; i += 2) {
+    pairs[i] = _mm512_unpacklo_epi32(in[i], in[i + 1]);
+    pairs[i + 1] = _mm512_unpackhi_epi32(in[i], in[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {
+    fours[i] = _mm512_unpacklo_epi64(pairs[i], pairs[i + 2]);
+    fours[i + 1] = _mm512_unpackhi_epi64(pairs[i], pairs[i + 2]);
+    fours[i + 2] = _mm512_unpacklo_epi64(pairs[i + 1], pairs[i + 3]);
+    fours[i + 3] = _mm512_unpackhi_epi64(pairs[i + 1], pairs[i + 3]);
+  }
+  // Lane L of fours[4·g + j] holds column 4·L + j of rows 4·g to 4·g + 3.
+  for (int j = 0; j < 4; ++j) {
+    const __m512i even = _mm512_shuffle_i32x4(fours[j], fours[4 + j], 0x88);
+    const __m512i odd = _mm512_shuffle_i32x4(fours[j], fours[4 + j], 0xdd);
+    const __m512i evenBelow = _mm512_shuffle_i32x4(fours[8 + j], fours[12 + j], 0x88);
+    const __m512i oddBelow = _mm512_shuffle_i32x4(fours[8 + j], fours[12 + j], 0xdd);
+    out[j] = _mm512_shuffle_i32x4(even, evenBelow, 0x88);
+    out[4 + j] = _mm512_shuffle_i32x4(odd, oddBelow, 0x88);
+    out[8 + j] = _mm512_shuffle_i32x4(even, evenBelow, 0xdd);
+    out[12 + j] = _mm512_shuffle_i32x4(odd, oddBelow, 0xdd);
+  }
+}
+
+void transpose(const uint32_t* src, int64_t from, int64_t k, int64_t n, uint32_t* dst, int64_t to) {
+  for (int64_t i = 0; i < k; i += 16) {
+    const int rows = k - i < 16 ? static_cast<int>(k - i) : 16;
+    for (int64_t j = 0; j < n; j += 16) {
+      const int columns = n - j < 16 ? static_cast<int>(n - j) : 16;
+      __m512i in[16], out[16];
+      for (int r = 0; r < 16; ++r)
+        in[r] =
+            r < rows ? _mm512_maskz_loadu_epi32(firstLanes(columns), src + (i + r) * from + j) : _mm512_setzero_si512();
+      transpose16(in, out);
+      for (int c = 0; c < columns; ++c) _mm512_mask_storeu_epi32(dst + (j + c) * to + i, firstLanes(rows), out[c]);
+    }
+  }
+}
+
 }  // namespace
 
 extern const Bf16Kernels table;
-const Bf16Kernels table = {gemm, pairsOfRow, interleave, panelsFromRows, panelFromColumns};
+const Bf16Kernels table = {gemm, pairsOfRow, interleave, panelsFromRows, panelFromColumns, transpose, false, 12};
 
 }  // namespace petrel::PETREL_ISA_NAMESPACE

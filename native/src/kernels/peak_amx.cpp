@@ -1,7 +1,6 @@
 // AMX: blocks of 2 × 2 tiles of C, or 1 × 4 where rows are few; 16 pairs of k at a time.
-#include <immintrin.h>
-
 #include "../kernels_peak.h"
+#include "tiles.h"
 
 namespace petrel::PETREL_ISA_NAMESPACE {
 namespace {
@@ -10,21 +9,11 @@ constexpr int kTile = 256;    // floats of a tile
 constexpr int kTilesOfK = 4;  // tiles of each operand that are used again and again
 static_assert(4 * kTilesOfK * kTile <= kPeakOperand && 4 * kTile <= kPeakResult);
 
-/** What the processor reads for _tile_loadconfig. */
-struct alignas(64) TileConfig {
-  uint8_t palette = 1, startRow = 0, reserved[14] = {};
-  uint16_t rowBytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
 /** The rows of tiles 0 to 7. */
 void configure(const int64_t (&rows)[8]) {
   TileConfig config;
-  for (int t = 0; t < 8; ++t) {
-    config.rowBytes[t] = 64;
-    config.rows[t] = static_cast<uint8_t>(rows[t]);
-  }
-  _tile_loadconfig(&config);
+  for (int t = 0; t < 8; ++t) config.set(t, t, rows[t], 16);
+  TILE_CONFIGURE(&config);
 }
 
 /** Where the tiles of the next 16 pairs lie in an operand's panel or rows. */
