@@ -108,3 +108,38 @@ describe('the store of 5ad3543', () => {
     it.each([...names, 'grpo-again'])('%s: the ledger is verified', (name) => store.verify(name));
   });
 });
+
+describe('the store of 86f3496, records of format 2, with a value model beside the policy', () => {
+  const user = new PetrelUser();
+  const made = ['grpo-completed', 'grpo-stopped', 'grpo-killed'];
+  let store: KeptStore;
+  beforeAll(() => {
+    store = new KeptStore(user, '86f3496-critic');
+  });
+  afterAll(() => user.remove());
+
+  it.each(made)('%s: status and checkpoints are shown, and the ledger is verified', async (name) => {
+    expect(await store.status(name)).toMatchObject({ name });
+    for (const words of [['ckpt', 'verify', name], ['metrics', name], ['samples', name]])
+      expect(await user.petrel(...words)).toMatchObject({ code: 0 });
+    await store.verify(name);
+  });
+
+  it('its killed and its stopped run continue to the same weights', async () => {
+    expect(await user.petrel('up')).toMatchObject({ code: 0 });
+    const { code, err } = await user.petrel('resume', 'grpo-killed');
+    expect([0, 5], err).toContain(code); // 5: the running stack may have continued it already
+    expect(await user.petrel('resume', 'grpo-stopped', '--wait')).toMatchObject({ code: 0 });
+    await store.reaches('grpo-killed', 'completed');
+    for (const name of ['grpo-killed', 'grpo-stopped']) {
+      expect(store.states(name)).toEqual(store.states('grpo-completed'));
+      await store.verify(name);
+    }
+  });
+
+  it('a run is forked', async () => {
+    const forked = await user.petrel(...['fork', 'grpo-completed', '--from', '3', '--name', 'again', '--wait']);
+    expect(forked, forked.err).toMatchObject({ code: 0 });
+    await store.verify('again');
+  });
+});

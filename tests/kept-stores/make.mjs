@@ -1,5 +1,5 @@
 /**
- * Makes a kept store: `node tests/kept-stores/make.mjs [--few] <built checkout> <archive.tar.gz>`.
+ * Makes a kept store: `node tests/kept-stores/make.mjs [--few | --critic] <built checkout> <archive.tar.gz>`.
  *
  * Two stacks of that checkout share one store and leave runs of every kind in every state; README.md lists them. The
  * script works in /tmp/kept, so that no record can hold another path of this machine, and it imports nothing of petrel,
@@ -20,11 +20,13 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
-const usage = 'usage: node tests/kept-stores/make.mjs [--few] <built checkout> <archive.tar.gz>';
-const few = process.argv.includes('--few');
+const usage = 'usage: node tests/kept-stores/make.mjs [--few | --critic] <built checkout> <archive.tar.gz>';
+/** A value model is trained beside the policy. */
+const critic = process.argv.includes('--critic');
+const few = critic || process.argv.includes('--few');
 const [checkout, archive] = process.argv
   .slice(2)
-  .filter((word) => word !== '--few')
+  .filter((word) => !['--few', '--critic'].includes(word))
   .map((path) => resolve(path));
 if (checkout === undefined || archive === undefined) throw new Error(usage);
 
@@ -149,6 +151,7 @@ function makeRecipes() {
     data: { ...rl.data, val_files: './validation.jsonl' },
     reward: sevens,
     deterministic: true,
+    ...(critic && { critic: { enable: true, optim: { lr: 0.01 } } }),
   });
   write('plain.yaml', { ...rl, actor: { ...rl.actor, use_kl_loss: true, ppo_epochs: 2 }, reward: { scorer: 'exact' } });
   write('sft.yaml', {
@@ -184,7 +187,7 @@ async function makeEnded(stack) {
   await endInIteration3(stack, 'grpo-cancelled', 'cancelled', 'cancel', '--yes');
 }
 
-/** Runs for a store whose arithmetic no build has any longer. */
+/** One completed run, one stopped and one killed. */
 async function makeFew(stack) {
   stack.petrel('model', 'init', 'config', '--out', 'model');
   stack.petrel('run', 'grpo.yaml', '--name', 'grpo-completed', '--wait');
@@ -214,13 +217,15 @@ async function makeKilledLessons(stack) {
   stack.killEverything();
 }
 
-/** Every file of the store that contains a path or a name of this machine. */
+/** Every file of the store that contains a path of this machine, and every text that contains its name. */
 function strayPlaces() {
   const hostname = execFileSync('hostname', { encoding: 'utf8' }).trim();
-  const found = spawnSync('grep', ['-rlaE', `${hostname}|/root|/home/|/work/|${checkout}`, store], {
-    encoding: 'utf8',
-  });
-  return found.stdout;
+  // A short name stands in binary files by chance.
+  const searches = [
+    ['-rlaE', `/root|/home/|/work/|${checkout}`],
+    ['-rlIw', hostname],
+  ];
+  return searches.map((words) => spawnSync('grep', [...words, store], { encoding: 'utf8' }).stdout).join('');
 }
 
 rmSync(place, { recursive: true, force: true });
