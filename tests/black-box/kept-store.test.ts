@@ -120,7 +120,11 @@ describe('the store of 86f3496, records of format 2, with a value model beside t
 
   it.each(made)('%s: status and checkpoints are shown, and the ledger is verified', async (name) => {
     expect(await store.status(name)).toMatchObject({ name });
-    for (const words of [['ckpt', 'verify', name], ['metrics', name], ['samples', name]])
+    for (const words of [
+      ['ckpt', 'verify', name],
+      ['metrics', name],
+      ['samples', name],
+    ])
       expect(await user.petrel(...words)).toMatchObject({ code: 0 });
     await store.verify(name);
   });
