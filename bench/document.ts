@@ -16,14 +16,14 @@ export function writeDocument(
   table: string,
 ): void {
   const text = readFileSync(path, 'utf8');
-  const found = [` ${measured.of}`, ''].map(markers).find(([begin, end]) => {
+  const places = [` ${measured.of}`, ''].map(markers).map(([begin, end]) => {
     const from = text.indexOf(begin);
-    return from >= 0 && text.indexOf(end, from) >= 0;
+    return { begin, from, to: text.indexOf(end, from) };
   });
-  if (found === undefined)
+  const place = places.find(({ from, to }) => from >= 0 && to >= 0);
+  if (place === undefined)
     throw new InvalidInputError(`${path}: expected the lines ${markers('').join(' and ')}`, { where: path });
-  const [begin, end] = found;
-  const from = text.indexOf(begin);
+  const { begin, from, to } = place;
   const body = `${begin}\n\n${measured.machine}\n\n\`${measured.command}\`\n\n${table}\n\n`;
-  writeFileSync(path, text.slice(0, from) + body + text.slice(text.indexOf(end, from)));
+  writeFileSync(path, text.slice(0, from) + body + text.slice(to));
 }

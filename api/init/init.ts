@@ -53,10 +53,7 @@ async function filesOf(request: InitRequest, folder: string, cwd: string): Promi
     isGsm8k: rows?.isGsm8k ?? false,
     hasChatTemplate: !isFolder || (await openTokenizer(modelFolder)).chatTemplate !== undefined,
     prompts: 2 ** Math.floor(Math.log2(Math.min(64, rows?.count ?? 16))),
-    ...(isOwnBase
-      ? // The base has 64 positions: enough for the sums that are written.
-        { promptTokens: data === undefined ? 32 : 512, responseTokens: 16 }
-      : await lengthsFor(isFolder ? modelFolder : undefined)),
+    ...(isOwnBase ? lengthsForSums(data !== undefined) : await lengthsFor(isFolder ? modelFolder : undefined)),
     reward: chosen ?? { type: 'file', path: './scorer.py' },
   });
   return new Map([
@@ -65,6 +62,15 @@ async function filesOf(request: InitRequest, folder: string, cwd: string): Promi
     ...(chosen === undefined ? [['scorer.py', scorerText] as const] : []),
   ]);
 }
+
+/**
+ * The small base has 64 positions: enough for the sums that are written, often too few for rows that are given. `plan` then
+ * warns.
+ */
+const lengthsForSums = (given: boolean): Pick<RecipeChoices, 'promptTokens' | 'responseTokens'> => ({
+  promptTokens: given ? 512 : 32,
+  responseTokens: 16,
+});
 
 /** Prompt and response together fit the model; of a model on the hub nothing is known yet. */
 async function lengthsFor(folder: string | undefined): Promise<Pick<RecipeChoices, 'promptTokens' | 'responseTokens'>> {

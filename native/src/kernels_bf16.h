@@ -1,5 +1,5 @@
-// Products of bf16 with fp32 sums, on AVX512_BF16 and AMX. The unit is a pair: two bf16 that are neighbours in k, as 32 bits, low half
-// first; an odd last k is paired with 0. Sums: one accumulator per element, pairs ascending (with AMX 16 pairs at a time); so the
+// Products of bf16 with fp32 sums, on AVX512_BF16 and AMX. The unit is a pair: two bf16 that are neighbours in k, as 32 bits,
+// low half first; an odd last k is paired with 0. Sums: one accumulator per element, pairs ascending (with AMX 16 pairs at a time); so the
 // order is as fixed as in fp32, but the instruction's inner rounding is the processor's.
 #pragma once
 #include <stdint.h>
@@ -27,7 +27,7 @@ struct Bf16Kernels {
   void (*panelsFromRows)(const float* src, int64_t ld, int64_t k, int64_t n, uint32_t* dst);
   /** One panel [ceil(k/2)][16] from up to 16 rows of length k; missing rows are 0. */
   void (*panelFromColumns)(const float* const* rows, int64_t count, int64_t k, uint32_t* dst);
-  /** dst[n][to] from src[k][from], the first k of each row. */
+  /** dst(j, i) = src(i, j) for i < k and j < n. Rows of src lie `from` units apart, rows of dst `to`. */
   void (*transpose)(const uint32_t* src, int64_t from, int64_t k, int64_t n, uint32_t* dst, int64_t to);
   /** Whether `gemm` needs the pairs of a row of A side by side: aK = 1. */
   bool tiles;

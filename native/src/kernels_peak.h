@@ -16,8 +16,8 @@ struct PeakProduct {
   float* c;            // kPeakResult floats; the first 16 belong to the first row of the last tile
 };
 
-// peakFp32: fused multiply-adds. peakBf16: dot products of pairs, where isa() is avx512_bf16 or
-// amx. peakAmx: tiles of pairs, where peakClass() is amx. readSum: the sum of n floats, n a multiple of 64.
+// peakFp32: fused multiply-adds. peakBf16: dot products of pairs, where isa() is avx512_bf16 or amx.
+// peakAmx: tiles of pairs, where peakClass() is amx. readSum: the sum of n floats, n a multiple of 64.
 namespace avx2 {
 void peakFp32(const PeakProduct& product);
 float readSum(const float* data, int64_t n);

@@ -89,7 +89,7 @@ async function train(
 
 function reasonOf({ settings, steps, perStep }: Trained, microBatches: number): string {
   if (microBatches === 0) return 'the batch has no samples: every group was filtered';
-  return `no optimiser step taken: loss ${perStep.at(-1)?.[lossOf(settings)]}, gradient norm ${steps.at(-1)?.gradNorm}`;
+  return `no optimiser step taken: loss ${perStep.at(-1)?.[lossMetric(settings)]}, gradient norm ${steps.at(-1)?.gradNorm}`;
 }
 
 interface Training {
@@ -120,7 +120,7 @@ async function accumulate(
     finite &&= Number.isFinite(coefficients.loss);
     if (finite) await engine.backward(handle, coefficients.gradients, call);
     else await engine.discard(handle);
-    metrics.push({ ...coefficients.metrics, [lossOf(settings)]: coefficients.loss });
+    metrics.push({ ...coefficients.metrics, [lossMetric(settings)]: coefficients.loss });
     onMicroBatch();
   }
   return finite;
@@ -182,8 +182,8 @@ function criticMetrics({ steps, perStep }: Trained): Record<string, number> {
   return { ...meanOf(perStep), 'critic/grad_norm': meanNorm(steps), 'critic/lr': at(steps, -1).lr };
 }
 
-/** Metric of a component's loss. */
-const lossOf = ({ loss }: Settings): string => (loss.kind === 'value' ? 'critic/vf_loss' : 'actor/loss');
+/** The metric that shows a component's loss. */
+const lossMetric = ({ loss }: Settings): string => (loss.kind === 'value' ? 'critic/vf_loss' : 'actor/loss');
 
 function meanOf(perStep: Trained['perStep']): Record<string, number> {
   const mean: Record<string, number> = {};
