@@ -8,7 +8,7 @@ import type { EngineInfo } from './engine-info.ts';
  * of layout, threads or names that keeps the bits keeps the version, so that deterministic runs continue with the new
  * build.
  */
-export const arithmeticVersions: Readonly<Record<ComputeType, number>> = { fp32: 1, bf16: 2 };
+export const arithmeticVersions: Readonly<Record<ComputeType, number>> = { fp32: 1, bf16: 3 };
 
 /**
  * Everything that decides the bits of a result, apart from its inputs. Deterministic results do not depend on the

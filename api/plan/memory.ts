@@ -6,7 +6,8 @@
  *   snapshot     12 P          trainer only: the state while its checkpoint is written; twice with a critic
  *   critic       as the policy's weights, copies, gradients and moments, in the trainer, with critic.enable
  *   reference    weights and copies, with actor.use_kl_loss
- *   activations  4 N (l (2 hidden + 2 query + 2 kv + heads + 2 ffn) + 3 ffn + 4 hidden + query) + 4 V min(N, rows of logits)
+ *   activations  4 N (l (2 hidden + 2 query + 2 kv + heads + g ffn) + 4 ffn + 4 hidden + query) + 4 V min(N, rows of logits),
+ *                where g is 2 in fp32 and 1 in bf16, in which gate and up are kept
  *   KV cache     pages of 16 positions for every sample that decodes at once, at most a quarter of the machine's memory
  *   process      Node, the engine and its libraries, the rows: 200 MiB, and 60 MiB for each scorer process
  *
@@ -88,7 +89,7 @@ function partsOf(
     snapshot: trains ? 12 * parameterCount(spec) * trainedComponents(recipe).length : 0,
     critic: trains && trainedComponents(recipe).length > 1 ? sum(Object.values(model)) : 0,
     reference: trains && recipe.actor.use_kl_loss && recipe.kind === 'rl' ? model.weights + model.copies : 0,
-    activations: trains ? activations(recipe, spec) : 0,
+    activations: trains ? activations(recipe, spec, compute) : 0,
     kvCache: samples ? kvCache(recipe, spec, machine, compute) : 0,
     process: 200 * mib + (recipe.kind === 'rl' ? recipe.reward.num_workers * 60 * mib : 0),
   };
@@ -100,20 +101,21 @@ function computeOf({ model, deterministic }: Recipe, machine: MachineMemory): Co
   return deterministic === false ? 'bf16' : 'fp32';
 }
 
-function activations(recipe: Recipe, spec: DecoderSpec): number {
+function activations(recipe: Recipe, spec: DecoderSpec, compute: ComputeType): number {
   const { hidden, vocab, layers } = spec;
   const { miniBatchResponses, longestSequence } = batchArithmetic(recipe);
   const tokens = Math.min(recipe.actor.ppo_max_token_len_per_gpu, miniBatchResponses * longestSequence);
-  const kept = sum(layers.map((layer) => keptPerToken(hidden, layer)));
-  const working = Math.max(...layers.map(({ mixer, ffn }) => 3 * ffn.width + 4 * hidden + mixer.heads * mixer.headDim));
+  const kept = sum(layers.map((layer) => keptPerToken(hidden, layer, compute)));
+  const working = Math.max(...layers.map(({ mixer, ffn }) => 4 * ffn.width + 4 * hidden + mixer.heads * mixer.headDim));
   return 4 * (tokens * (kept + working) + vocab * Math.min(tokens, logitRows(vocab)));
 }
 
-/** Numbers that a layer keeps per token for the backward pass: native/src/executor.h. */
-function keptPerToken(hidden: number, { norms, mixer, ffn }: LayerSpec): number {
+/** What a layer keeps per token for the backward pass, in units of 4 bytes: native/src/executor.h. */
+function keptPerToken(hidden: number, { norms, mixer, ffn }: LayerSpec, compute: ComputeType): number {
   const { heads, kvHeads, headDim } = mixer;
   const normsAfter = [norms.afterMixer, norms.afterFfn].filter((norm) => norm !== undefined).length;
-  return (2 + normsAfter) * hidden + 2 * heads * headDim + 2 * kvHeads * headDim + heads + 2 * ffn.width;
+  const gateUp = (compute === 'bf16' ? 1 : 2) * ffn.width;
+  return (2 + normsAfter) * hidden + 2 * heads * headDim + 2 * kvHeads * headDim + heads + gateUp;
 }
 
 /** Positions whose logits are in memory at once: native/src/ops/head.cpp. */

@@ -35,6 +35,7 @@ struct LayerPass {
 
   const Attention& attention() const { return layer.attention; }
   const GatedUnit& gated() const { return layer.gated; }
+  bool isBf16() const { return model.options.compute == ComputeType::bf16; }
   Loan<float> rows(int64_t count, int64_t width) const { return Loan<float>(arena, count * width); }
   Loan<float> normed(const Norm& norm, const float* x, int64_t count) const {
     Loan<float> h = rows(count, hidden);
@@ -128,12 +129,15 @@ Loan<float> gatedForward(const LayerPass& p, Loan<float> middle, SavedLayer* sav
     linearForward(p.model, p.arena, unit.gateUp, h, p.hidden, p.after, gateUp, 2 * unit.width, false);
   }
   Loan<float> act = p.rows(p.after, unit.width);
-  gateForward(unit, gateUp, p.after, act);
+  Loan<uint16_t> rounded;
+  if (saved != nullptr && p.isBf16()) rounded = Loan<uint16_t>(p.arena, p.after * 2 * unit.width);
+  gateForward(unit, gateUp, p.after, act, rounded);
   Loan<float> output = stream(p, middle, saved != nullptr);
   Loan<float> fed = addBlock(p, unit.down, p.layer.afterGated, act, output);
   if (saved != nullptr) {
     saved->middle = std::move(middle);
-    saved->gateUp = std::move(gateUp);
+    if (!p.isBf16()) saved->gateUp = std::move(gateUp);
+    saved->gateUpRounded = std::move(rounded);
     saved->fed = std::move(fed);
   }
   return output;
@@ -150,12 +154,13 @@ Loan<float> beforeNorm(const LayerPass& p, const Norm& norm, const float* output
 
 void gatedBackward(const LayerPass& p, SavedLayer& s, float* dx, float* grads) {
   const GatedUnit& unit = p.gated();
+  if (p.isBf16()) s.gateUp = p.rows(p.after, 2 * unit.width);
   {
     Loan<float> normed = beforeNorm(p, p.layer.afterGated, s.fed, dx, grads);
     const float* dy = normed.data() == nullptr ? dx : normed.data();
     Loan<float> dAct = p.rows(p.after, unit.width), act = p.rows(p.after, unit.width);
     linearBackwardInput(p.model, p.arena, unit.down, dy, p.hidden, p.after, dAct, unit.width, false);
-    gateBackward(unit, s.gateUp, dAct, p.after, act);
+    gateBackward(unit, s.gateUpRounded, s.gateUp, dAct, p.after, act);
     linearBackwardWeight(p.model, p.arena, unit.down, dy, p.hidden, act, unit.width, p.after, grads);
   }
   Loan<float> h = p.normed(p.layer.beforeGated, s.middle, p.after);

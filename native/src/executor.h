@@ -10,14 +10,15 @@ namespace petrel {
 
 /** What one layer keeps for its backward pass; n tokens. In the last layer everything after attention has only the wanted rows. */
 struct SavedLayer {
-  Loan<float> x;       // [n][hidden] input of the layer
-  Loan<float> qkv;     // [n][q | k | v] as projected, before norms and rope
-  Loan<float> att;     // [n][queryWidth]
-  Loan<float> lse;     // [n][heads]
-  Loan<float> mixed;   // [n][hidden] output of the attention block, where a norm follows it
-  Loan<float> middle;  // [n][hidden] after attention
-  Loan<float> gateUp;  // [n][gate | up]
-  Loan<float> fed;     // [n][hidden] output of the gated block, where a norm follows it
+  Loan<float> x;                 // [n][hidden] input of the layer
+  Loan<float> qkv;               // [n][q | k | v] as projected, before norms and rope
+  Loan<float> att;               // [n][queryWidth]
+  Loan<float> lse;               // [n][heads]
+  Loan<float> mixed;             // [n][hidden] output of the attention block, where a norm follows it
+  Loan<float> middle;            // [n][hidden] after attention
+  Loan<float> gateUp;            // [n][gate | up], where products are in fp32
+  Loan<uint16_t> gateUpRounded;  // [n][gate | up] in bf16, where products are in bf16
+  Loan<float> fed;               // [n][hidden] output of the gated block, where a norm follows it
 };
 
 /** Attention over the keys and values of a pass: packed side by side, or in the pages of generation. */
