@@ -10,6 +10,7 @@ import { ensureStack, stopStack } from '../../infra/stack/index.ts';
 import { median } from '../clock.ts';
 import type { BenchSettings, Measurement, Session, Values } from '../measurement.ts';
 import { iterationTimes } from '../run/iterations.ts';
+import { largestPass } from '../run/largest-pass.ts';
 import { PeakPss } from '../run/peak-pss.ts';
 import { privateHome } from '../run/private-home.ts';
 import { runExample } from '../run/start.ts';
@@ -20,8 +21,8 @@ const model = join(example, 'model');
 
 /** What recipe.yaml says. */
 const [prompts, samples, newTokens, lr] = [16, 8, 12, 1e-5];
-/** Sequences in a micro-batch of petrel: those that fit into 2,048 tokens with their prompts flat. */
-const microBatch = 32;
+/** Sequences in the peer's micro-batch when its memory is measured: as many as petrel's, rounded down to a divisor. */
+const microBatch = 64;
 
 /** Engines are created in the first one. */
 const warmUp = 1;
@@ -38,7 +39,8 @@ export const lesson: Measurement = {
   peerName: 'trl',
   peer: ({ quick }) => ({
     ...{ model, rows: join(example, 'train.jsonl'), prompts, samples, new_tokens: newTokens, lr },
-    ...{ micro_batch: microBatch, tried: 2, iterations: iterations(quick) },
+    ...{ tried_micro_batches: [prompts * samples, 64, 32], equal_micro_batch: microBatch },
+    ...{ tried: 2, iterations: iterations(quick) },
     values: { 'lesson.iteration': 'seconds', 'lesson.memory': 'bytes' },
   }),
 };
@@ -60,6 +62,7 @@ async function open({ quick, threads }: BenchSettings): Promise<Session> {
       try {
         const log = await runExample(home, '02-smollm2-addition', iterations(quick));
         const times = await iterationTimes(log, warmUp);
+        checkEqual(await largestPass(log));
         return { 'lesson.iteration': median(times.map(({ wallMs }) => wallMs)) / 1000, 'lesson.memory': peak.end() };
       } finally {
         peak.end();
@@ -68,4 +71,11 @@ async function open({ quick, threads }: BenchSettings): Promise<Session> {
     },
     close: remove,
   };
+}
+
+function checkEqual(responses: number): void {
+  if (responses < microBatch || responses >= 2 * microBatch)
+    throw new Error(
+      `a pass of petrel had ${responses} responses, so the peer's micro-batch is not to be ${microBatch}`,
+    );
 }

@@ -94,14 +94,13 @@ def in_process(iterations, **setting):
 
 
 def turn():
-    responses = WORK["prompts"] * WORK["samples"]
-    settings = [dict(bf16=bf16, micro_batch=size) for bf16 in (True, False) for size in (responses, WORK["micro_batch"])]
+    settings = [dict(bf16=bf16, micro_batch=size) for bf16 in (True, False) for size in WORK["tried_micro_batches"]]
     made = [(in_process(WORK["tried"], **setting)["seconds"], setting) for setting in settings]
     for seconds, setting in made:
         print(f"trl: {setting}: {seconds:.1f} s", file=sys.stderr)
     fastest = min(made, key=lambda one: one[0])[1]
     seconds = in_process(WORK["iterations"], **fastest)["seconds"]
-    equal = in_process(2, bf16=fastest["bf16"], micro_batch=WORK["micro_batch"])["bytes"]
+    equal = in_process(2, bf16=fastest["bf16"], micro_batch=WORK["equal_micro_batch"])["bytes"]
     return {"seconds": seconds, "bytes": equal}
 
 

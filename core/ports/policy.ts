@@ -26,7 +26,7 @@ export type ComputeType = 'fp32' | 'bf16';
 
 export interface EngineOptions {
   readonly compute: ComputeType;
-  /** Every sum over K has one order, whatever the batch; needs compute fp32. */
+  /** Every sum has one order, whatever the batch and the threads. In bf16 the bits depend on the class of processor. */
   readonly deterministic: boolean;
   /** Threads of the engine's thread pool. */
   readonly threads: number;

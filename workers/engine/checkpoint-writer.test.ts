@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, vi } from 'vitest';
 import { makeRunId } from '../../core/ids.ts';
 import type { RunId } from '../../core/ids.ts';
 import { stateParts } from '../../core/ports/policy.ts';
@@ -96,6 +96,18 @@ describe('a checkpoint written beside training', () => {
     writer.release();
     expect((await written).manifest).toContain(runId);
     expect((await (await write(second, 2)).written).manifest).toContain(runId);
+    writer.release();
+  });
+
+  it('waits for memory that is being prepared, instead of taking more', async () => {
+    const [policy, writer] = [openPolicy(), new CheckpointWriter()];
+    const given = vi.spyOn(CheckpointCopies.prototype, 'giveBack');
+    writer.prepare(policy);
+    const place = placeOf(makeRunId('prepared', new Date(0), '0004'), 1);
+    const { written } = await writer.write(place, stateOf(policy), runDigests(digestsOf(policy)));
+    expect(given).toHaveBeenCalledOnce();
+    await written;
+    given.mockRestore();
     writer.release();
   });
 

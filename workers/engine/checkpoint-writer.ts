@@ -2,7 +2,7 @@
  * Writes checkpoints in parallel with the engine. The engine's thread only copies the state. Another thread hashes the
  * copy and writes it to the store while training continues.
  */
-import { MessageChannel, Worker, receiveMessageOnPort } from 'node:worker_threads';
+import { MessageChannel, Worker } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { thrownFromJson } from '../../core/errors.ts';
 import type { ThrownJson } from '../../core/errors.ts';
@@ -94,7 +94,7 @@ export class CheckpointWriter {
     { stateDigest, components: digests }: RunDigests,
   ): Promise<{ readonly written: Promise<Written> }> {
     const thread = this.#running();
-    this.#takePrepared();
+    await this.#awaitPrepared();
     const components: Record<string, CopiedComponent> = {};
     for (const [name, engine] of Object.entries(engines)) {
       const { steps, parameters } = engine;
@@ -121,12 +121,17 @@ export class CheckpointWriter {
     return this.#thread;
   }
 
-  /** Polled, because the engine's thread handles no messages while it trains. */
-  #takePrepared(): void {
-    const come = this.#prepared && receiveMessageOnPort(this.#prepared);
-    if (come !== undefined) this.#copiesOf('actor').giveBack(come.message as Room);
-    this.#prepared?.close();
+  /** Memory that is still being prepared is worth waiting for: other memory would take longer, and both would be held. */
+  async #awaitPrepared(): Promise<void> {
+    const port = this.#prepared;
     this.#prepared = undefined;
+    if (port === undefined) return;
+    const room = await new Promise<Room | undefined>((resolve) => {
+      port.once('message', resolve);
+      port.once('close', () => resolve(undefined)); // the thread has ended
+    });
+    port.close();
+    if (room !== undefined) this.#copiesOf('actor').giveBack(room);
   }
 
   /**
@@ -134,7 +139,8 @@ export class CheckpointWriter {
    * one is left to the garbage collector.
    */
   release(): void {
-    this.#takePrepared();
+    this.#prepared?.close(); // frees what has come
+    this.#prepared = undefined;
     const rooms = [...this.#copies.values()].flatMap((copies) => copies.empty() ?? []);
     if (!rooms.some((buffer) => buffer.byteLength >= worthAThread)) return;
     this.#thread?.end(rooms);
