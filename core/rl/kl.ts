@@ -11,8 +11,8 @@
  * A "+" keeps the value and takes the gradient of k2 (straight through), which is the unbiased one. That gradient isn't
  * clamped, not even where the value is.
  */
-import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
+import { float64, valueAt } from './float64.ts';
 import { KL_TYPES, type KlEstimator } from './names.ts';
 import { requireTokens, type Numbers } from './ragged.ts';
 
@@ -49,10 +49,11 @@ const ESTIMATORS = {
 export function klPenalty(logProb_T: Numbers, refLogProb_T: Numbers, type: string): KlPenalty {
   requireTokens('reference log-probs', refLogProb_T, logProb_T.length);
   const estimate = estimatorOf(type);
-  const kl_T = new Float64Array(logProb_T.length);
-  const dLogProb_T = new Float64Array(logProb_T.length);
-  for (let t = 0; t < logProb_T.length; t++) {
-    [kl_T[t], dLogProb_T[t]] = estimate(at(logProb_T, t) - at(refLogProb_T, t));
+  const [logProbs, refLogProbs] = [float64(logProb_T), float64(refLogProb_T)];
+  const kl_T = new Float64Array(logProbs.length);
+  const dLogProb_T = new Float64Array(logProbs.length);
+  for (let t = 0; t < kl_T.length; t++) {
+    [kl_T[t], dLogProb_T[t]] = estimate(valueAt(logProbs, t) - valueAt(refLogProbs, t));
   }
   return { kl_T, dLogProb_T };
 }

@@ -12,6 +12,7 @@
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
+import { float64, valueAt } from './float64.ts';
 
 export type Numbers = ArrayLike<number>;
 
@@ -49,22 +50,35 @@ export function longestRow(rows: RaggedRows): number {
 
 /** Tokens with mask 1 in each row. */
 export function maskCounts(rows: RaggedRows): Float64Array {
+  const mask_T = float64(rows.mask_T);
   const counts_S = new Float64Array(rowCount(rows));
   for (let s = 0; s < counts_S.length; s++) {
-    for (let t = at(rows.offsets_S1, s); t < at(rows.offsets_S1, s + 1); t++)
-      counts_S[s] = at(counts_S, s) + at(rows.mask_T, t);
+    const end = at(rows.offsets_S1, s + 1);
+    let count = 0;
+    for (let t = at(rows.offsets_S1, s); t < end; t++) count += valueAt(mask_T, t);
+    counts_S[s] = count;
   }
   return counts_S;
 }
 
 /** One value per row, on every token with mask 1 and 0 elsewhere. */
 export function broadcastRows(values_S: Numbers, rows: RaggedRows): Float64Array {
+  const mask_T = float64(rows.mask_T);
   const values_T = new Float64Array(tokenCount(rows));
   for (let s = 0; s < rowCount(rows); s++) {
-    for (let t = at(rows.offsets_S1, s); t < at(rows.offsets_S1, s + 1); t++) {
-      if (at(rows.mask_T, t) !== 0) values_T[t] = at(values_S, s) * at(rows.mask_T, t);
+    const [value, end] = [at(values_S, s), at(rows.offsets_S1, s + 1)];
+    for (let t = at(rows.offsets_S1, s); t < end; t++) {
+      const weight = valueAt(mask_T, t);
+      if (weight !== 0) values_T[t] = value * weight;
     }
   }
+  return values_T;
+}
+
+/** Sets the values at mask 0 to 0, in place. */
+export function clearMasked(values_T: Float64Array, rows: RaggedRows): Float64Array {
+  const mask_T = float64(rows.mask_T);
+  for (let t = 0; t < values_T.length; t++) if (valueAt(mask_T, t) === 0) values_T[t] = 0;
   return values_T;
 }
 
