@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { countOrZero, fraction, key, section, text } from './key.ts';
-import { KL_TYPES } from '../rl/names.ts';
+import { KL_CONTROLLER_NAMES, KL_TYPES } from '../rl/names.ts';
 
 /** verl's estimators; `not-built.ts` lists those that are not built. */
 export const ADV_ESTIMATORS = [
@@ -19,7 +19,7 @@ export const ADV_ESTIMATORS = [
 ] as const;
 
 const klCtrlSection = section('The coefficient of the KL penalty in the reward.', {
-  type: key(z.enum(['fixed', 'adaptive']), 'fixed', {
+  type: key(z.enum(KL_CONTROLLER_NAMES), 'fixed', {
     doc: 'fixed: constant; adaptive: adjusted so that the KL approaches target_kl.',
     change: 'ask',
   }),

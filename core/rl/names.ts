@@ -22,3 +22,7 @@ export const KL_TYPES: readonly KlType[] = [...KL_ESTIMATORS, ...KL_ESTIMATORS.m
 /** Key `actor.policy_loss.loss_mode`; policy-loss/. */
 export const POLICY_LOSS_NAMES = ['vanilla', 'gspo', 'sapo', 'cispo', 'geo_mean'] as const;
 export type PolicyLossName = (typeof POLICY_LOSS_NAMES)[number];
+
+/** Key `algorithm.kl_ctrl.type`; kl-controllers.ts. */
+export const KL_CONTROLLER_NAMES = ['fixed', 'adaptive'] as const;
+export type KlControllerName = (typeof KL_CONTROLLER_NAMES)[number];
