@@ -26,3 +26,7 @@ export type PolicyLossName = (typeof POLICY_LOSS_NAMES)[number];
 /** Key `algorithm.kl_ctrl.type`; kl-controllers.ts. */
 export const KL_CONTROLLER_NAMES = ['fixed', 'adaptive'] as const;
 export type KlControllerName = (typeof KL_CONTROLLER_NAMES)[number];
+
+/** Key `algorithm.pf_ppo.reweight_method`; pf-ppo.ts. */
+export const PF_PPO_METHODS = ['pow', 'max_min', 'max_random'] as const;
+export type PfPpoMethod = (typeof PF_PPO_METHODS)[number];
