@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { countOrZero, fraction, key, section, text } from './key.ts';
-import { KL_CONTROLLER_NAMES, KL_TYPES } from '../rl/names.ts';
+import { KL_CONTROLLER_NAMES, KL_TYPES, type AdvantageName } from '../rl/names.ts';
 
 /** verl's estimators; `not-built.ts` lists those that are not built. */
 export const ADV_ESTIMATORS = [
@@ -16,7 +16,7 @@ export const ADV_ESTIMATORS = [
   'gdpo',
   'optimal_token_baseline',
   'tir_optimal_token_baseline',
-] as const;
+] as const satisfies readonly AdvantageName[];
 
 const klCtrlSection = section('The coefficient of the KL penalty in the reward.', {
   type: key(z.enum(KL_CONTROLLER_NAMES), 'fixed', {

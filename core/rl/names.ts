@@ -23,6 +23,54 @@ export const KL_TYPES: readonly KlType[] = [...KL_ESTIMATORS, ...KL_ESTIMATORS.m
 export const POLICY_LOSS_NAMES = ['vanilla', 'gspo', 'sapo', 'cispo', 'geo_mean'] as const;
 export type PolicyLossName = (typeof POLICY_LOSS_NAMES)[number];
 
+/** What an advantage estimator reads besides token rewards and prompt groups; advantages/inputs.ts. */
+export type AdvantageNeed =
+  /** Values of a critic. */
+  | 'values'
+  /** Log-probs of the policy before the update. */
+  | 'oldLogProbs'
+  /** Σ π² over the vocabulary at each token. */
+  | 'sumPiSquared'
+  /** The score of a greedy response to each prompt. */
+  | 'greedyBaselines'
+  /** Several scores per sample, by name. */
+  | 'components'
+  /** A reward per token from a reward model. */
+  | 'processRewards'
+  /** An estimate of each prompt's expected score, kept from earlier iterations. */
+  | 'promptValues'
+  /** Samples that are steps of agent episodes. */
+  | 'episodes'
+  /**
+   * Two or more responses to a prompt (key `rollout.n`), because they are compared. A group that lost members is no
+   * error, but in `grpo_passk` and `prime`.
+   */
+  | 'groupsOfTwo';
+
+/** Key `algorithm.adv_estimator`: every estimator with its needs; advantages/. */
+export const ADVANTAGE_NEEDS = {
+  gae: ['values'],
+  grpo: ['groupsOfTwo'],
+  grpo_vectorized: ['groupsOfTwo'],
+  grpo_passk: ['groupsOfTwo'],
+  gdpo: ['groupsOfTwo', 'components'],
+  rloo: ['groupsOfTwo'],
+  rloo_vectorized: ['groupsOfTwo'],
+  opo: ['groupsOfTwo'],
+  gpg: ['groupsOfTwo'],
+  reinforce_plus_plus: [],
+  reinforce_plus_plus_baseline: ['groupsOfTwo'],
+  remax: ['greedyBaselines'],
+  optimal_token_baseline: ['groupsOfTwo', 'oldLogProbs', 'sumPiSquared'],
+  tir_optimal_token_baseline: ['groupsOfTwo', 'oldLogProbs', 'sumPiSquared'],
+  vapo: ['values'],
+  prime: ['groupsOfTwo', 'processRewards'],
+  spo: ['promptValues'],
+  gigpo: ['groupsOfTwo', 'episodes'],
+} as const satisfies Readonly<Record<string, readonly AdvantageNeed[]>>;
+export type AdvantageName = keyof typeof ADVANTAGE_NEEDS;
+export const ADVANTAGE_NAMES = Object.keys(ADVANTAGE_NEEDS) as readonly AdvantageName[];
+
 /** Key `algorithm.kl_ctrl.type`; kl-controllers.ts. */
 export const KL_CONTROLLER_NAMES = ['fixed', 'adaptive'] as const;
 export type KlControllerName = (typeof KL_CONTROLLER_NAMES)[number];
@@ -30,3 +78,9 @@ export type KlControllerName = (typeof KL_CONTROLLER_NAMES)[number];
 /** Key `algorithm.pf_ppo.reweight_method`; pf-ppo.ts. */
 export const PF_PPO_METHODS = ['pow', 'max_min', 'max_random'] as const;
 export type PfPpoMethod = (typeof PF_PPO_METHODS)[number];
+
+/** Keys `algorithm.gigpo.mode` and `algorithm.gigpo.episode_stats`; advantages/gigpo.ts. */
+export const GIGPO_MODES = ['mean_norm', 'mean_std_norm'] as const;
+export type GigpoMode = (typeof GIGPO_MODES)[number];
+export const GIGPO_EPISODE_STATS = ['per_trajectory', 'per_step_row'] as const;
+export type GigpoEpisodeStats = (typeof GIGPO_EPISODE_STATS)[number];

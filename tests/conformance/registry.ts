@@ -8,6 +8,8 @@ import { metrics } from './families/metrics.ts';
 import { models } from './families/models.ts';
 import { optimEngine } from './families/optim-engine.ts';
 import { policyLosses } from './families/policy-loss.ts';
+import { recipeAdvantages } from './families/recipe-advantages.ts';
+import { rewardShaping } from './families/reward-shaping.ts';
 import { rewards } from './families/rewards.ts';
 import { sampling } from './families/sampling.ts';
 import { templates } from './families/templates.ts';
@@ -25,6 +27,8 @@ export const evaluators: readonly Evaluator[] = [
   actorTotals,
   policyLosses,
   advantages,
+  rewardShaping,
+  recipeAdvantages,
   balancing,
   metrics,
   rewards,

@@ -3,6 +3,7 @@ import { at } from '../../core/at.ts';
 import { mapComponents } from '../../core/records/components.ts';
 import type { Counters } from '../../core/records/schema.ts';
 import { advantageEstimator } from '../../core/rl/advantages/index.ts';
+import { rewardsAtLastToken } from '../../core/rl/advantages/outcomes.ts';
 import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
 import { lrFactor } from '../../core/rl/lr-schedule.ts';
 import { miniBatches } from '../../core/rl/mini-batches.ts';
@@ -250,8 +251,9 @@ function advantagesOf(
   if (input.kind === 'sft' || samples.length === 0) {
     return { advantages_T: new Float32Array(tokens), returns_T: new Float32Array(tokens), rewards_S };
   }
+  const rows = rowsOf(layout);
   const { advantages_T, returns_T } = advantageEstimator(input.algorithm.advEstimator).compute(
-    { rows: rowsOf(layout), scores_S: rewards_S, groups_S: samples.map((sample) => sample.draw) },
+    { rows, rewards_T: rewardsAtLastToken(rewards_S, rows), groups_S: samples.map((sample) => sample.draw) },
     { normAdvByStdInGrpo: input.algorithm.normAdvByStd },
   );
   return { advantages_T: Float32Array.from(advantages_T), returns_T: Float32Array.from(returns_T), rewards_S };

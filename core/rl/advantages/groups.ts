@@ -1,16 +1,25 @@
-/** Statistics of the samples of one prompt, and how to spread a number per sample over its tokens. */
+/** Statistics of the samples of one prompt. */
 import { at } from '../../at.ts';
 import type { Numbers } from '../ragged.ts';
 
 /** Rows of each group, groups in order of first appearance. Only equality of the keys matters. */
 export function rowsByGroup(groups_S: ArrayLike<unknown>): Map<unknown, number[]> {
   const groups = new Map<unknown, number[]>();
-  for (let s = 0; s < groups_S.length; s++) {
-    const members = groups.get(groups_S[s]);
-    if (members === undefined) groups.set(groups_S[s], [s]);
-    else members.push(s);
-  }
+  for (let s = 0; s < groups_S.length; s++) addRow(groups, groups_S[s], s);
   return groups;
+}
+
+/** The same within some rows: a group divided by a second key. */
+export function divideRows(members: readonly number[], keys_S: ArrayLike<unknown>): Map<unknown, number[]> {
+  const parts = new Map<unknown, number[]>();
+  for (const s of members) addRow(parts, keys_S[s], s);
+  return parts;
+}
+
+function addRow(groups: Map<unknown, number[]>, key: unknown, s: number): void {
+  const members = groups.get(key);
+  if (members === undefined) groups.set(key, [s]);
+  else members.push(s);
 }
 
 export interface GroupStats {
@@ -32,4 +41,14 @@ export function groupStats(scores_S: Numbers, members: readonly number[]): Group
   let squares = 0;
   for (const s of members) squares += (at(scores_S, s) - mean) ** 2;
   return { mean, std: Math.sqrt(squares / (members.length - 1)) };
+}
+
+/** Each score minus the mean of its group; a group of one keeps its score. */
+export function centredScores(scores_S: Numbers, groups_S: ArrayLike<unknown>): Float64Array {
+  const centred_S = new Float64Array(scores_S.length);
+  for (const members of rowsByGroup(groups_S).values()) {
+    const { mean } = groupStats(scores_S, members);
+    for (const s of members) centred_S[s] = at(scores_S, s) - mean;
+  }
+  return centred_S;
 }

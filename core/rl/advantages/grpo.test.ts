@@ -13,7 +13,7 @@ function grpoOf(
   normAdvByStdInGrpo = true,
 ): Float64Array {
   const rows = raggedRows(samples.map(() => 1));
-  const batch = { rows, scores_S: samples.map((s) => s.score), groups_S: samples.map((s) => s.group) };
+  const batch = { rows, rewards_T: samples.map((s) => s.score), groups_S: samples.map((s) => s.group) };
   return advantageEstimator('grpo').compute(batch, { normAdvByStdInGrpo }).advantages_T;
 }
 

@@ -1,72 +1,100 @@
-import { advantageEstimator, ADVANTAGE_ESTIMATORS } from '../../../core/rl/advantages/index.ts';
-import { informativeGroups } from '../../../core/rl/filter-groups.ts';
-import { maskedMean, maskedSum, maskedVar, maskedWhiten } from '../../../core/rl/masked-stats.ts';
+import { advantageEstimator, type AdvantageBatch, type AdvantageConfig } from '../../../core/rl/advantages/index.ts';
+import { outcomeScores } from '../../../core/rl/advantages/outcomes.ts';
+import { ADVANTAGE_NAMES } from '../../../core/rl/names.ts';
+import { maskCounts } from '../../../core/rl/ragged.ts';
 import { pureEvaluator } from '../evaluators.ts';
-import { allRows, flatten, inputsOf, maskedRows, numbers, paramsOf, unflatten } from '../padded.ts';
+import { flatten, inputsOf, maskedRows, numbers, paramsOf, unflatten } from '../padded.ts';
 import type { GoldenCase, Outcome } from '../types.ts';
 
 export const advantages = pureEvaluator('advantages', {
-  ...Object.fromEntries(ADVANTAGE_ESTIMATORS.map((name) => [name, (testCase: GoldenCase) => estimate(name, testCase)])),
-  masked_stats: maskedStats,
-  filter_groups: filterGroups,
+  ...Object.fromEntries(ADVANTAGE_NAMES.map((name) => [name, (testCase: GoldenCase) => estimate(name, testCase)])),
+  multi_output_sessions: (testCase) => estimate('grpo', testCase),
 });
 
+/** What a case gives by verl's names, as the batch and settings of an estimator; padding stays, with mask 0. */
 function estimate(name: string, testCase: GoldenCase): Outcome {
-  const [params, inputs] = [paramsOf(testCase), inputsOf(testCase)];
+  const batch = name === 'gdpo' ? withComponents(batchOf(name, testCase)) : batchOf(name, testCase);
+  const { advantages_T, returns_T } = advantageEstimator(name).compute(batch, configOf(name, testCase));
+  const results = { advantages: unflatten(advantages_T, batch.rows), returns: unflatten(returns_T, batch.rows) };
+  return name === 'opo' ? withoutTokens(results, batch) : results;
+}
+
+function batchOf(name: string, testCase: GoldenCase): AdvantageBatch {
+  const inputs = inputsOf(testCase);
+  const tokens = (key: string) => (inputs.has(key) ? flatten(inputs.get(key)) : undefined);
   const rows = maskedRows(inputs.get('response_mask'));
-  const rewards = inputs.get('token_level_rewards') as unknown[];
-  const scores_S = rewards.map((row) => numbers(row).reduce((sum, reward) => sum + reward, 0));
-  const groups_S = groupKeys(inputs.get('index') as readonly unknown[], name);
-  const config = {
-    normAdvByStdInGrpo: params.has('norm_adv_by_std_in_grpo') ? params.flag('norm_adv_by_std_in_grpo') : undefined,
-  };
-  const { advantages_T, returns_T } = advantageEstimator(name).compute({ rows, scores_S, groups_S }, config);
-  return { advantages: unflatten(advantages_T, rows), returns: unflatten(returns_T, rows) };
-}
-
-/** The vectorised estimators turn ids into tensor indices first: ids that parse as integers merge by value. */
-function groupKeys(index: readonly unknown[], name: string): unknown[] {
-  if (!name.endsWith('_vectorized')) return [...index];
-  const parsed = index.map((id) =>
-    typeof id === 'number' ? Math.trunc(id) : /^\s*[+-]?\d+\s*$/.test(String(id)) ? Number(id) : undefined,
-  );
-  return parsed.includes(undefined) ? [...index] : parsed;
-}
-
-function maskedStats(testCase: GoldenCase): Outcome {
-  const inputs = inputsOf(testCase);
-  const rows = allRows(inputs.get('mask'));
-  const values = flatten(inputs.get('values'));
-  const mask = flatten(inputs.get('mask'));
-  const perRow = (statistic: (values: Float64Array, mask: Float64Array) => number) =>
-    Array.from({ length: rows.offsets_S1.length - 1 }, (_, s) => {
-      const [from, to] = [rows.offsets_S1[s], rows.offsets_S1[s + 1]];
-      return statistic(values.subarray(from, to), mask.subarray(from, to));
-    });
-  const parts: Readonly<Record<string, () => unknown>> = {
-    sum: () => maskedSum(values, mask),
-    sum_axis: () => perRow(maskedSum),
-    mean: () => maskedMean(values, mask),
-    mean_axis: () => perRow(maskedMean),
-    var: () => maskedVar(values, mask),
-    var_biased: () => maskedVar(values, mask, false),
-    whiten: () => unflatten(maskedWhiten(values, mask), rows),
-    whiten_noshift: () => unflatten(maskedWhiten(values, mask, false), rows),
-  };
-  const wanted = paramsOf(testCase).get('parts') as string[];
-  return Object.fromEntries(wanted.map((part) => [part, parts[part]?.()]));
-}
-
-function filterGroups(testCase: GoldenCase): Outcome {
-  const inputs = inputsOf(testCase);
-  const { keptRows, keptGroups, dropped } = informativeGroups(
-    numbers(inputs.get('metric')),
-    inputs.get('uid') as string[],
-  );
+  const index = (inputs.get('index') ?? inputs.get('uid') ?? []) as readonly unknown[];
   return {
-    kept_rows: keptRows,
-    kept_prompts: keptGroups.toSorted(),
-    num_prompts_kept: keptGroups.length,
-    evicted_with_value: Object.fromEntries(dropped),
+    rows,
+    rewards_T: flatten(inputs.get('token_level_rewards')),
+    groups_S: name === 'grpo_vectorized' ? tensorIndices(index) : index,
+    values_T: tokens('values'),
+    oldLogProb_T: tokens('old_log_probs'),
+    sumPiSquared_T: tokens('sum_pi_squared'),
+    rolloutIsWeights_T: tokens('rollout_is_weights'),
+    greedyBaselines_S: inputs.has('reward_baselines') ? numbers(inputs.get('reward_baselines')) : undefined,
+    components: componentsOf(inputs.get('components')),
+    sessions: inputs.has('keys') ? sessionsOf(inputs.get('keys') as readonly string[]) : undefined,
   };
+}
+
+function configOf(name: string, testCase: GoldenCase): AdvantageConfig {
+  const params = paramsOf(testCase);
+  const flag = (key: string) => (params.has(key) ? params.flag(key) : undefined);
+  const weights = params.get('gdpo_reward_weights');
+  return {
+    gamma: params.optionalNumber('gamma'),
+    lam: params.optionalNumber('lam'),
+    normAdvByStdInGrpo: flag('norm_adv_by_std_in_grpo'),
+    gdpoRewardKeys: (params.get('gdpo_reward_keys') ?? (name === 'gdpo' ? [WHOLE_SCORE] : undefined)) as string[],
+    gdpoRewardWeights: weights === undefined ? undefined : numbers(weights),
+    fNorm: params.optionalNumber('f_norm'),
+    handleZeroTail: flag('handle_zero_tail'),
+    epsilon: params.optionalNumber('epsilon'),
+  };
+}
+
+const WHOLE_SCORE = 'score';
+
+/** Called without components, verl's function takes the outcome score for the only one. */
+function withComponents(batch: AdvantageBatch): AdvantageBatch {
+  return { ...batch, components: batch.components ?? { [WHOLE_SCORE]: outcomeScores(batch.rewards_T, batch.rows) } };
+}
+
+function componentsOf(given: unknown): Record<string, number[]> | undefined {
+  if (given === undefined) return undefined;
+  return Object.fromEntries(Object.entries(given as object).map(([key, scores]) => [key, numbers(scores)]));
+}
+
+/** verl turns ids into tensor indices first: ids that Python parses as integers merge by value. */
+function tensorIndices(index: readonly unknown[]): readonly unknown[] {
+  const parsed = index.map((id) => (typeof id === 'number' ? Math.trunc(id) : pythonInteger(String(id))));
+  return parsed.includes(undefined) ? index : parsed;
+}
+
+/** `{uid}_{session}_{index}`, split from the right. */
+function sessionsOf(keys: readonly string[]): AdvantageBatch['sessions'] {
+  const parts = keys.map((key) => {
+    const [, session, index] = /^(.*_.*)_([^_]*)$/s.exec(key) ?? [];
+    const output = pythonInteger(index ?? '');
+    if (session === undefined || output === undefined) throw new Error(`unexpected key "${key}"`);
+    return { session, output };
+  });
+  return { sessions_S: parts.map(({ session }) => session), outputs_S: parts.map(({ output }) => output) };
+}
+
+function pythonInteger(text: string): number | undefined {
+  return /^\s*[+-]?\d+(_\d+)*\s*$/.test(text) ? Number(text.replaceAll('_', '')) : undefined;
+}
+
+/** verl divides 0 by 0 in a group without a valid token, and NaN · 0 is NaN. */
+function withoutTokens(results: Outcome, { rows, groups_S }: AdvantageBatch): Outcome {
+  const counts_S = maskCounts(rows);
+  const groups = Array.from(groups_S);
+  const isEmpty = (group: unknown) =>
+    groups.filter((other) => other === group).length > 1 &&
+    groups.every((other, s) => other !== group || counts_S[s] === 0);
+  const spoil = (matrix: unknown) =>
+    (matrix as number[][]).map((row, s) => (isEmpty(groups[s]) ? row.map(() => NaN) : row));
+  return { advantages: spoil(results['advantages']), returns: spoil(results['returns']) };
 }
