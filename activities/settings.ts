@@ -59,6 +59,9 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     samplesPerDraw: sft ? 1 : recipe.rollout.n,
     advEstimator: recipe.algorithm.adv_estimator,
     normAdvByStd: recipe.algorithm.norm_adv_by_std_in_grpo,
+    // Absent fields are 1, as in the jobs of older runs.
+    ...(recipe.algorithm.gamma !== 1 && { gamma: recipe.algorithm.gamma }),
+    ...(recipe.algorithm.lam !== 1 && { lam: recipe.algorithm.lam }),
     maxFailedFraction: recipe.reward.max_failed_fraction,
     miniBatchPrompts: sft ? sftMiniBatch(recipe) : actor.ppo_mini_batch_size,
     epochs: sft ? 1 : actor.ppo_epochs,

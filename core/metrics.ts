@@ -55,6 +55,13 @@ const REPRODUCIBLE: readonly Row[] = [
   ['critic/rewards/{stat}', '', 'up', 'Rewards: scores less penalties.'],
   ['critic/advantages/{stat}', '', 'none', 'Advantages over response tokens.'],
   ['critic/returns/{stat}', '', 'none', 'Returns over response tokens.'],
+  ['critic/values/{stat}', '', 'none', 'Values of the critic over response tokens.'],
+  [
+    'critic/vf_explained_var',
+    '',
+    'up',
+    'Share of the variance of the returns that the values explain; 1 is perfect, 0 no better than the mean.',
+  ],
   ['critic/vf_loss', '', 'down', 'Loss of the value model (critic.enable).'],
   ['critic/grad_norm', '', 'none', 'Gradient norm of the value model before clipping.'],
   ['critic/lr', '', 'none', 'Learning rate of the value model in the last optimiser step.'],
@@ -109,6 +116,7 @@ const OPERATIONAL: readonly Row[] = [
     'Log-probs of the policy before the update; only when the update has several steps.',
   ],
   ['timing_s/ref', 's', 'down', 'Log-probs of the reference policy.'],
+  ['timing_s/values', 's', 'down', 'Values of the critic.'],
   ['timing_s/adv', 's', 'down', 'Advantages and packing: the advantage job without its log-probs.'],
   ['timing_s/update_actor', 's', 'down', 'Forward, backward and optimiser steps.'],
   [

@@ -17,6 +17,8 @@ export interface BatchTensors {
   readonly oldLogProbs_T?: Float32Array;
   readonly refLogProbs_T?: Float32Array;
   readonly rolloutLogProbs_T?: Float32Array;
+  /** Of the critic, before the update; where the advantages were computed from them. */
+  readonly values_T?: Float32Array;
   /** Micro-batches of each optimiser step. */
   readonly stepOffsets_U1: Int32Array;
   /** Samples of each micro-batch. */
@@ -46,6 +48,7 @@ export function encodeBatch(batch: BatchTensors, { iteration, parentState }: Bat
     ...(batch.oldLogProbs_T && { old_log_probs: f32(batch.oldLogProbs_T) }),
     ...(batch.refLogProbs_T && { ref_log_probs: f32(batch.refLogProbs_T) }),
     ...(batch.rolloutLogProbs_T && { rollout_log_probs: f32(batch.rolloutLogProbs_T) }),
+    ...(batch.values_T && { values: f32(batch.values_T) }),
     step_offsets: i32(batch.stepOffsets_U1),
     micro_offsets: i32(batch.microOffsets_M1),
     micro_samples: i32(batch.microSamples),
@@ -59,6 +62,7 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
   const oldLogProbs_T = optional('old_log_probs');
   const refLogProbs_T = optional('ref_log_probs');
   const rolloutLogProbs_T = optional('rollout_log_probs');
+  const values_T = optional('values');
   const batch: BatchTensors = {
     tokens_N: i32Of(file, 'tokens', where),
     offsets_S1: i32Of(file, 'offsets', where),
@@ -71,6 +75,7 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
     ...(oldLogProbs_T && { oldLogProbs_T }),
     ...(refLogProbs_T && { refLogProbs_T }),
     ...(rolloutLogProbs_T && { rolloutLogProbs_T }),
+    ...(values_T && { values_T }),
     stepOffsets_U1: i32Of(file, 'step_offsets', where),
     microOffsets_M1: i32Of(file, 'micro_offsets', where),
     microSamples: i32Of(file, 'micro_samples', where),
@@ -90,6 +95,7 @@ function checkShapes(batch: BatchTensors, where: string): void {
     old_log_probs: batch.oldLogProbs_T,
     ref_log_probs: batch.refLogProbs_T,
     rollout_log_probs: batch.rolloutLogProbs_T,
+    values: batch.values_T,
   });
   const micros = batch.microOffsets_M1.length - 1;
   checkOffsets(where, 'micro_offsets', batch.microOffsets_M1, micros, batch.microSamples.length);

@@ -51,7 +51,7 @@ function checkSizes(
     ['rewards', samples],
     ['step_offsets', steps + 1],
     ...['mask', 'advantages', 'returns'].map((name) => [name, lengthOf(tensors, 'scored')] as const),
-    ...['old_log_probs', 'ref_log_probs', 'rollout_log_probs']
+    ...['old_log_probs', 'ref_log_probs', 'rollout_log_probs', 'values']
       .filter((name) => tensors.entries.has(name))
       .map((name) => [name, lengthOf(tensors, 'scored')] as const),
   ];

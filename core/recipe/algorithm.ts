@@ -1,22 +1,6 @@
 import { z } from 'zod';
 import { countOrZero, fraction, key, section, text } from './key.ts';
-import { KL_CONTROLLER_NAMES, KL_TYPES, type AdvantageName } from '../rl/names.ts';
-
-/** verl's estimators; `not-built.ts` lists those that are not built. */
-export const ADV_ESTIMATORS = [
-  'grpo',
-  'gae',
-  'reinforce_plus_plus',
-  'reinforce_plus_plus_baseline',
-  'remax',
-  'rloo',
-  'opo',
-  'grpo_passk',
-  'gpg',
-  'gdpo',
-  'optimal_token_baseline',
-  'tir_optimal_token_baseline',
-] as const satisfies readonly AdvantageName[];
+import { ADVANTAGE_NAMES, KL_CONTROLLER_NAMES, KL_TYPES } from '../rl/names.ts';
 
 const klCtrlSection = section('The coefficient of the KL penalty in the reward.', {
   type: key(z.enum(KL_CONTROLLER_NAMES), 'fixed', {
@@ -72,8 +56,11 @@ const rolloutCorrectionSection = section('Correction of the difference between t
 
 /** `algorithm`: how rewards become advantages. */
 export const algorithmSection = section('How rewards become advantages.', {
-  adv_estimator: key(z.enum(ADV_ESTIMATORS), 'grpo', { doc: 'The advantage estimator.', change: 'ask' }),
-  gamma: key(fraction, 1, { doc: 'Discount factor per token (gamma).', change: 'ask' }),
+  adv_estimator: key(z.enum(ADVANTAGE_NAMES), 'grpo', { doc: 'The advantage estimator.', change: 'ask' }),
+  gamma: key(fraction, 1, {
+    doc: 'Discount factor per token (gamma) of gae, vapo and reinforce_plus_plus.',
+    change: 'ask',
+  }),
   lam: key(fraction, 1, { doc: 'The lambda of gae.', change: 'ask' }),
   norm_adv_by_std_in_grpo: key(z.boolean(), true, {
     doc: 'Divide by the standard deviation of the group; false: only subtract its mean (Dr. GRPO).',

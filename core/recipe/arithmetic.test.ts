@@ -67,11 +67,21 @@ describe('arithmeticIssues', () => {
 
 describe('runIssues', () => {
   it('reports each value that is not built, with what works today', () => {
-    const asked = recipe({ model: { lora_rank: 8 }, algorithm: { adv_estimator: 'gae' } });
+    const asked = recipe({ model: { lora_rank: 8 }, algorithm: { adv_estimator: 'remax' } });
     expect(runIssues(asked).map(({ path, message }) => [path, message])).toEqual([
       ['model.lora_rank', 'not built yet'],
       ['algorithm.adv_estimator', 'not built yet'],
     ]);
+  });
+
+  it('refuses an estimator that reads values when the critic is turned off', () => {
+    const [issue, ...others] = runIssues(recipe({ critic: { enable: false }, algorithm: { adv_estimator: 'gae' } }));
+    expect([issue?.path, issue?.message, others]).toEqual([
+      'critic.enable',
+      'algorithm.adv_estimator gae needs the values of a critic',
+      [],
+    ]);
+    expect(runIssues(recipe({ algorithm: { adv_estimator: 'gae' } }))).toEqual([]);
   });
 
   it('refuses a deterministic run with a scorer that is not declared deterministic, in any compute type', () => {

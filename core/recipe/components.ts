@@ -1,5 +1,10 @@
+import { needsOf } from '../rl/names.ts';
 import type { Recipe } from './schema.ts';
 
 /** Names of the components that a recipe trains, as in its records; the policy is first. */
-export const trainedComponents = ({ critic }: Recipe): readonly ['actor', ...string[]] =>
-  critic.enable === true ? ['actor', 'critic'] : ['actor'];
+export const trainedComponents = (recipe: Recipe): readonly ['actor', ...string[]] =>
+  (recipe.critic.enable ?? readsValues(recipe)) ? ['actor', 'critic'] : ['actor'];
+
+/** Does the advantage estimator read the values of a critic? */
+export const readsValues = ({ kind, algorithm }: Recipe): boolean =>
+  kind === 'rl' && needsOf(algorithm.adv_estimator).includes('values');

@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { count, key, section } from './key.ts';
 import { optimSection } from './optim.ts';
 
-/** `critic`: the value model of gae. */
+/** `critic`: the value model. */
 export const criticSection = section('The value model, for estimators that need one.', {
   enable: key(z.boolean().nullable(), null, {
-    doc: 'Train a value model beside the policy, on the returns; null: yes if algorithm.adv_estimator is gae. No estimator reads its values yet.',
+    doc: 'Train a value model beside the policy, on the returns; null: yes if algorithm.adv_estimator reads its values (gae, vapo).',
     change: 'fixed',
   }),
   ppo_max_token_len_per_gpu: key(count, 32768, {

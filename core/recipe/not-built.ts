@@ -1,5 +1,6 @@
 /** Values that the schema accepts but no run can use yet. A built feature removes its entry. */
-import { POLICY_LOSS_NAMES } from '../rl/names.ts';
+import { ADVANTAGE_NAMES, needsOf, POLICY_LOSS_NAMES } from '../rl/names.ts';
+import type { AdvantageName, AdvantageNeed } from '../rl/names.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
@@ -17,6 +18,10 @@ interface NotBuilt {
 export const loggersOf = ({ trainer }: Recipe): readonly string[] => [trainer.logger].flat();
 
 const hasPolicyLoss = (name: string): boolean => POLICY_LOSS_NAMES.some((one) => one === name);
+
+/** What runs can give an advantage estimator. */
+const given: ReadonlySet<AdvantageNeed> = new Set(['groupsOfTwo', 'values']);
+const isFed = (name: AdvantageName): boolean => needsOf(name).every((need) => given.has(need));
 
 const NOT_BUILT: readonly NotBuilt[] = [
   { path: 'model.lora_rank', asked: (r) => r.model.lora_rank > 0, today: '0 (all weights are trained)' },
@@ -40,7 +45,11 @@ const NOT_BUILT: readonly NotBuilt[] = [
     today: 'null or false',
     because: 'a supervised run has no returns to learn',
   },
-  { path: 'algorithm.adv_estimator', asked: (r) => r.algorithm.adv_estimator !== 'grpo', today: 'grpo' },
+  {
+    path: 'algorithm.adv_estimator',
+    asked: (r) => !isFed(r.algorithm.adv_estimator),
+    today: ADVANTAGE_NAMES.filter(isFed).join(', '),
+  },
   {
     path: 'algorithm.use_kl_in_reward',
     asked: (r) => r.algorithm.use_kl_in_reward,

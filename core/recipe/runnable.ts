@@ -2,6 +2,7 @@
 import { arithmeticIssues } from './arithmetic.ts';
 import { InvalidRecipeError, type RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
+import { readsValues } from './components.ts';
 import { notBuiltYet } from './not-built.ts';
 
 /** Everything that prevents running the recipe. Empty: it can be run, as far as the recipe alone shows. */
@@ -16,7 +17,7 @@ export function assertRunnable(recipe: Recipe): void {
 }
 
 function contradictions(recipe: Recipe): RecipeIssue[] {
-  return [...scorerIssues(recipe), ...poolIssues(recipe), ...samplingIssues(recipe)];
+  return [...scorerIssues(recipe), ...poolIssues(recipe), ...samplingIssues(recipe), ...criticIssues(recipe)];
 }
 
 function scorerIssues(recipe: Recipe): RecipeIssue[] {
@@ -43,6 +44,19 @@ function poolIssues(recipe: Recipe): RecipeIssue[] {
       path: 'fleet.pools',
       message: `no pool has the role ${missing.join(', ')}`,
       hint: 'add it to the roles of a pool',
+    },
+  ];
+}
+
+function criticIssues(recipe: Recipe): RecipeIssue[] {
+  if (recipe.critic.enable !== false || !readsValues(recipe)) return [];
+  return [
+    {
+      path: 'critic.enable',
+      message: `algorithm.adv_estimator ${recipe.algorithm.adv_estimator} needs the values of a critic`,
+      expected: 'null or true',
+      received: 'false',
+      hint: 'leave critic.enable out, or choose an estimator without a critic: grpo',
     },
   ];
 }

@@ -70,6 +70,7 @@ export const ADVANTAGE_NEEDS = {
 } as const satisfies Readonly<Record<string, readonly AdvantageNeed[]>>;
 export type AdvantageName = keyof typeof ADVANTAGE_NEEDS;
 export const ADVANTAGE_NAMES = Object.keys(ADVANTAGE_NEEDS) as readonly AdvantageName[];
+export const needsOf = (name: AdvantageName): readonly AdvantageNeed[] => ADVANTAGE_NEEDS[name];
 
 /** Key `algorithm.kl_ctrl.type`; kl-controllers.ts. */
 export const KL_CONTROLLER_NAMES = ['fixed', 'adaptive'] as const;

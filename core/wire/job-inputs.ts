@@ -50,6 +50,8 @@ const algorithm = z.object({
   samplesPerDraw: some,
   advEstimator: z.string(),
   normAdvByStd: z.boolean(),
+  gamma: z.number().optional(),
+  lam: z.number().optional(),
   maxFailedFraction: z.number(),
   miniBatchPrompts: some,
   epochs: some,

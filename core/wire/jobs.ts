@@ -121,6 +121,10 @@ export interface AlgorithmSettings {
   readonly samplesPerDraw: number;
   readonly advEstimator: string;
   readonly normAdvByStd: boolean;
+  /** Absent: 1. */
+  readonly gamma?: number;
+  /** Absent: 1. */
+  readonly lam?: number;
   readonly maxFailedFraction: number;
   readonly miniBatchPrompts: number;
   readonly epochs: number;

@@ -45,6 +45,9 @@ const essence = ({ batch, update }: Iteration) => ({
 });
 const essences = async (run: StartedRun) => (await loop.iterations(run)).map(essence);
 
+/** PPO: the advantages are computed from the critic's values. */
+const ppo: Tree = { ...twoModels, algorithm: { adv_estimator: 'gae', lam: 0.95 } };
+
 describe('a run with an actor and a critic (seed 42)', () => {
   it('trains both by their own optimisers, and the critic learns the returns', async () => {
     const made = await loop.iterations(undisturbed);
@@ -99,5 +102,23 @@ describe('a run with an actor and a critic (seed 42)', () => {
   it('ends in the same bits when roles are in processes of their own, and the weights travel', async () => {
     await loop.up(separatePools);
     expect(await essences(await loop.completed(twoModels))).toEqual(await essences(undisturbed));
+  });
+
+  it('with gae ends in the same bits when its trainer is killed, and when roles are apart', async () => {
+    await loop.up(onePool);
+    const alone = await loop.completed(ppo);
+    const [first] = await loop.iterations(alone);
+    expect(first?.batch.metrics['critic/values/mean']).toBe(0); // a new value head is 0
+    const id = 'gae';
+    injector.arm({ id, point: 'write.step', facts: { iteration: 4, step: 0 }, action: 'stand' });
+    const run = await loop.start(ppo);
+    const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
+    injector.disarm(id);
+    if (identity === undefined) throw new Error('the trainer is gone');
+    await injector.kill([{ name: 'the trainer', identity }]);
+    await loop.reaches(run, 'completed');
+    expect(await essences(run)).toEqual(await essences(alone));
+    await loop.up(separatePools);
+    expect(await essences(await loop.completed(ppo))).toEqual(await essences(alone));
   });
 });

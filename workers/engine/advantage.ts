@@ -7,19 +7,19 @@ import { rewardsAtLastToken } from '../../core/rl/advantages/outcomes.ts';
 import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
 import { lrFactor } from '../../core/rl/lr-schedule.ts';
 import { miniBatches } from '../../core/rl/mini-batches.ts';
-import type { PolicyEngine } from '../../core/ports/policy.ts';
-import type { AdvantageInput, AdvantageOutput, AlgorithmSettings, BatchComponent } from '../../core/wire/jobs.ts';
+import type { AdvantageInput, AdvantageOutput, BatchComponent } from '../../core/wire/jobs.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
 import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
 import { encodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { decodeTrajectories, offsetsOf } from '../../models/trajectories.ts';
 import { batchMetrics, rowsOf } from './batch-metrics.ts';
+import { withOutputs } from './batch-outputs.ts';
+import type { Layout } from './batch-outputs.ts';
 import { tokenizerOf } from '../tokenizers.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { numbersToJson } from './json-numbers.ts';
 import { StageTimer } from './stage-timer.ts';
-import { cutMicroBatch } from './micro-batch.ts';
 import { compose } from './samples.ts';
 import type { Composition, Sample } from './samples.ts';
 
@@ -35,7 +35,7 @@ export async function advantage(
       : compose(input, await readParts(host, input, context), context.runId);
   const plan = planSteps(input, composition.samples);
   const layout = layOut(composition.samples, plan.micros, plan.steps);
-  const { layout: scored, entropy_T } = await addLogProbs(host, input, context, layout, plan.steps.length, timer);
+  const { layout: scored, entropy_T } = await withOutputs(host, input, context, layout, plan.steps.length, timer);
   const batch = { ...scored, ...advantagesOf(input, composition.samples, scored) };
   const store = await host.store(context.store);
   const tensors = await putBlob(store, context.runId, encodeBatch(batch, input));
@@ -127,8 +127,6 @@ function tokensOf(samples: readonly Sample[], unit: readonly number[]): number {
   return unit.reduce((sum, b) => sum + at(samples, b).response.length, at(samples, at(unit, 0)).prompt.length);
 }
 
-type Layout = Omit<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>;
-
 function layOut(samples: readonly Sample[], micros: readonly number[][], steps: readonly number[][]): Layout {
   const offsets_S1 = offsetsOf(samples.map(({ prompt, response }) => prompt.length + response.length));
   const scoredOffsets_S1 = offsetsOf(samples.map(({ response }) => response.length));
@@ -158,89 +156,6 @@ function layOut(samples: readonly Sample[], micros: readonly number[][], steps: 
   };
 }
 
-/**
- * Old log-probs where an update takes more than one step (with one, they are those of its own forward pass), reference
- * log-probs where the loss asks for them.
- */
-async function addLogProbs(
-  host: EngineHost,
-  input: AdvantageInput,
-  context: JobContext,
-  layout: Layout,
-  steps: number,
-  timer: StageTimer,
-): Promise<{ readonly layout: Layout; readonly entropy_T?: Float32Array }> {
-  if (input.kind === 'sft') return { layout };
-  const draft: BatchTensors = {
-    ...layout,
-    advantages_T: new Float32Array(),
-    returns_T: new Float32Array(),
-    rewards_S: new Float32Array(),
-  };
-  const { algorithm } = input;
-  let old: LogProbs | undefined;
-  let ref: LogProbs | undefined;
-  if (steps > 1) {
-    const policy = await host.stateAt(context, { ...input, model: input.inputs.model }, input.parentState);
-    old = await timer.time('timing_s/old_log_prob', () =>
-      logProbs(policy.engine, draft, algorithm, 'old log-probs', context, true),
-    );
-  }
-  if (algorithm.loss.useKlLoss) {
-    ref = await timer.time('timing_s/ref', async () => {
-      const reference = await host.reference(context, input.inputs.reference ?? input.inputs.model, input.profile);
-      return logProbs(reference, draft, algorithm, 'reference log-probs', context, false);
-    });
-  }
-  return {
-    layout: {
-      ...layout,
-      ...(old && { oldLogProbs_T: old.logProbs_T }),
-      ...(ref && { refLogProbs_T: ref.logProbs_T }),
-    },
-    ...(old?.entropy_T && { entropy_T: old.entropy_T }),
-  };
-}
-
-interface LogProbs {
-  readonly logProbs_T: Float32Array;
-  readonly entropy_T?: Float32Array;
-}
-
-/** Every sample once, in the micro-batches of the first epoch. */
-async function logProbs(
-  engine: PolicyEngine,
-  batch: BatchTensors,
-  { loss: { temperature }, layout: batchLayout }: AlgorithmSettings,
-  note: string,
-  context: JobContext,
-  entropy: boolean,
-): Promise<LogProbs> {
-  const logProbs_T = new Float32Array(batch.scored_T.length);
-  const entropy_T = entropy ? new Float32Array(batch.scored_T.length) : undefined;
-  const total = batch.microOffsets_M1.length - 1;
-  const seen = new Set<number>();
-  for (let m = 0; m < total; m++) {
-    const samples = batch.microSamples
-      .subarray(batch.microOffsets_M1[m], batch.microOffsets_M1[m + 1])
-      .filter((b) => !seen.has(b));
-    samples.forEach((b) => seen.add(b));
-    if (samples.length === 0) continue;
-    const micro = cutMicroBatch(batch, samples, batchLayout);
-    const {
-      outputs: { logProbs: logProbs_P, entropy: entropy_P },
-    } = await engine.forward(
-      micro.packed,
-      { temperature, wants: entropy ? ['logProbs', 'entropy'] : ['logProbs'], keep: false },
-      { signal: context.signal },
-    );
-    micro.tokens_P.forEach((t, p) => (logProbs_T[t] = at(logProbs_P, p)));
-    if (entropy_T) micro.tokens_P.forEach((t, p) => (entropy_T[t] = at(entropy_P, p)));
-    context.progress(m + 1, total, note);
-  }
-  return { logProbs_T, ...(entropy_T && { entropy_T }) };
-}
-
 function advantagesOf(
   input: AdvantageInput,
   samples: readonly Sample[],
@@ -252,9 +167,15 @@ function advantagesOf(
     return { advantages_T: new Float32Array(tokens), returns_T: new Float32Array(tokens), rewards_S };
   }
   const rows = rowsOf(layout);
-  const { advantages_T, returns_T } = advantageEstimator(input.algorithm.advEstimator).compute(
-    { rows, rewards_T: rewardsAtLastToken(rewards_S, rows), groups_S: samples.map((sample) => sample.draw) },
-    { normAdvByStdInGrpo: input.algorithm.normAdvByStd },
+  const { advEstimator, normAdvByStd, gamma, lam } = input.algorithm;
+  const { advantages_T, returns_T } = advantageEstimator(advEstimator).compute(
+    {
+      rows,
+      rewards_T: rewardsAtLastToken(rewards_S, rows),
+      groups_S: samples.map((sample) => sample.draw),
+      values_T: layout.values_T,
+    },
+    { normAdvByStdInGrpo: normAdvByStd, gamma, lam },
   );
   return { advantages_T: Float32Array.from(advantages_T), returns_T: Float32Array.from(returns_T), rewards_S };
 }

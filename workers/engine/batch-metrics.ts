@@ -35,6 +35,7 @@ export function batchMetrics(
       maxResponseLength: input.algorithm.maxResponseLength,
       advantages_T: batch.advantages_T,
       returns_T: batch.returns_T,
+      values_T: batch.values_T,
     }),
     'critic/score/std': standardDeviation(batch.rewards_S),
     ...(input.algorithm.samplesPerDraw === 1 ? {} : { 'training/groups_without_signal': withoutSignal(composition) }),

@@ -4,6 +4,9 @@ import type { PackedBatch } from '../../core/ports/policy.ts';
 import type { BatchLayout } from '../../core/records/schema.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 
+/** The tokens of a batch, and which of them are scored. */
+type SampleTensors = Pick<BatchTensors, 'tokens_N' | 'offsets_S1' | 'scored_T' | 'scoredOffsets_S1'>;
+
 export interface MicroBatch {
   readonly packed: PackedBatch & { readonly targets_P: Int32Array };
   /** For each scored position, its index t in the batch's [T] arrays. */
@@ -17,7 +20,7 @@ export interface MicroBatch {
  * `prefixTree` neighbours with the same prompt share one copy of it: a sequence of its own, which their responses continue.
  */
 export function cutMicroBatch(
-  batch: BatchTensors,
+  batch: SampleTensors,
   samples: Int32Array,
   layout: BatchLayout | undefined = 'flat',
 ): MicroBatch {
@@ -89,7 +92,7 @@ class Packing {
 }
 
 /** Tokens before the first response token. */
-function promptLength(batch: BatchTensors, b: number): number {
+function promptLength(batch: SampleTensors, b: number): number {
   const first = at(batch.scoredOffsets_S1, b);
   const start = at(batch.offsets_S1, b);
   return span(batch.scoredOffsets_S1, b) === 0 ? span(batch.offsets_S1, b) : at(batch.scored_T, first) - start;

@@ -1,0 +1,89 @@
+/** What the models say of a batch before it is trained on: old and reference log-probs, and values of the critic. */
+import { at } from '../../core/at.ts';
+import type { PolicyEngine } from '../../core/ports/policy.ts';
+import { componentOf } from '../../core/records/components.ts';
+import { needsOf } from '../../core/rl/names.ts';
+import type { AdvantageName } from '../../core/rl/names.ts';
+import type { AdvantageInput, AlgorithmSettings } from '../../core/wire/jobs.ts';
+import type { BatchTensors } from '../../models/batch-tensors.ts';
+import type { EngineHost, JobContext } from './host.ts';
+import { cutMicroBatch } from './micro-batch.ts';
+import type { StageTimer } from './stage-timer.ts';
+
+/** A batch whose advantages are not known yet. */
+export type Layout = Omit<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>;
+
+/**
+ * Old log-probs where an update takes more than one step (with one, they are those of its own forward pass), reference
+ * log-probs where the loss asks for them, values where the estimator reads them.
+ */
+export async function withOutputs(
+  host: EngineHost,
+  input: AdvantageInput,
+  context: JobContext,
+  layout: Layout,
+  steps: number,
+  timer: StageTimer,
+): Promise<{ readonly layout: Layout; readonly entropy_T?: Float32Array }> {
+  if (input.kind === 'sft') return { layout };
+  const { algorithm } = input;
+  const forward = <Wanted extends TokenOutput>(engine: PolicyEngine, wants: readonly Wanted[], note: string) =>
+    outputsOf(engine, layout, algorithm, wants, note, context);
+  const models = () => host.stateAt(context, { ...input, model: input.inputs.model }, input.parentState);
+  const old =
+    steps > 1 &&
+    (await timer.time('timing_s/old_log_prob', async () =>
+      forward((await models()).engine, ['logProbs', 'entropy'], 'old log-probs'),
+    ));
+  const ref =
+    algorithm.loss.useKlLoss &&
+    (await timer.time('timing_s/ref', async () => {
+      const reference = await host.reference(context, input.inputs.reference ?? input.inputs.model, input.profile);
+      return forward(reference, ['logProbs'], 'reference log-probs');
+    }));
+  const critic =
+    needsOf(algorithm.advEstimator as AdvantageName).includes('values') &&
+    (await timer.time('timing_s/values', async () =>
+      forward(componentOf((await models()).engines, 'critic'), ['values'], 'values'),
+    ));
+  return {
+    layout: {
+      ...layout,
+      ...(old && { oldLogProbs_T: old.logProbs }),
+      ...(ref && { refLogProbs_T: ref.logProbs }),
+      ...(critic && { values_T: critic.values }),
+    },
+    ...(old && { entropy_T: old.entropy }),
+  };
+}
+
+type TokenOutput = 'logProbs' | 'entropy' | 'values';
+
+/** Outputs at every response token, [T]; every sample once, in the micro-batches of the first epoch. */
+async function outputsOf<Wanted extends TokenOutput>(
+  engine: PolicyEngine,
+  layout: Layout,
+  { loss: { temperature }, layout: batchLayout }: AlgorithmSettings,
+  wants: readonly Wanted[],
+  note: string,
+  context: JobContext,
+): Promise<Record<Wanted, Float32Array>> {
+  const found = Object.fromEntries(wants.map((name) => [name, new Float32Array(layout.scored_T.length)])) as Record<
+    Wanted,
+    Float32Array
+  >;
+  const total = layout.microOffsets_M1.length - 1;
+  const seen = new Set<number>();
+  for (let m = 0; m < total; m++) {
+    const samples = layout.microSamples
+      .subarray(layout.microOffsets_M1[m], layout.microOffsets_M1[m + 1])
+      .filter((b) => !seen.has(b));
+    samples.forEach((b) => seen.add(b));
+    if (samples.length === 0) continue;
+    const { packed, tokens_P } = cutMicroBatch(layout, samples, batchLayout);
+    const { outputs } = await engine.forward(packed, { temperature, wants, keep: false }, { signal: context.signal });
+    for (const name of wants) tokens_P.forEach((t, p) => (found[name][t] = at(outputs[name], p)));
+    context.progress(m + 1, total, note);
+  }
+  return found;
+}
