@@ -5,6 +5,8 @@
  * flexible  the last number-like run that isn't "" or "."; commas stay
  */
 import { InvalidInputError } from '../core/errors.ts';
+import { groundTruthText } from './ground-truth.ts';
+import { lastCodePoints } from './python-text.ts';
 import type { Scorer } from './types.ts';
 
 const TAIL = 300;
@@ -13,7 +15,7 @@ export type Gsm8kMethod = 'strict' | 'flexible';
 
 /** The answer's text; undefined when there is none. */
 export function extractGsm8k(solution: string, method: Gsm8kMethod): string | undefined {
-  const tail = solution.length > TAIL ? [...solution].slice(-TAIL).join('') : solution;
+  const tail = lastCodePoints(solution, TAIL);
   if (method === 'strict') {
     const last = [...tail.matchAll(/#### (-?[0-9.,]+)/g)].at(-1)?.[1];
     return last?.replaceAll(',', '');
@@ -29,9 +31,10 @@ export function extractGsm8k(solution: string, method: Gsm8kMethod): string | un
  * Settings: `method` (strict), `format_score` (0: for a wrong answer in the right form), `score` (1: for a right
  * answer). Also returns `acc`: is the answer right?
  */
-export const gsm8k: Scorer = ({ solutionStr, groundTruth }, settings) => {
-  const answer = extractGsm8k(solutionStr, (settings['method'] ?? 'strict') as Gsm8kMethod);
-  const acc = answer === String(groundTruth);
+export const gsm8k: Scorer = (input, settings) => {
+  const truth = groundTruthText('gsm8k', input);
+  const answer = extractGsm8k(input.solutionStr, (settings['method'] ?? 'strict') as Gsm8kMethod);
+  const acc = answer === truth;
   if (answer === undefined) return { score: 0, acc };
   return { score: Number(acc ? (settings['score'] ?? 1) : (settings['format_score'] ?? 0)), acc };
 };

@@ -1,12 +1,19 @@
 /** The text of a scorer's error, with the place in the user's module: `RangeError: out of ideas (scorer.ts:12:9)`. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { PetrelError } from '../../core/errors.ts';
 
 /** `module`: path of the user's module, undefined for a built-in scorer. */
 export function errorText(error: unknown, module: string | undefined): string {
   if (!(error instanceof Error)) return String(error);
+  if (error instanceof PetrelError) return wordsOf(error);
   const place = error instanceof SyntaxError ? placeOfSyntaxError(error, module) : placeOf(error, module);
   return `${error.name}: ${error.message}${place === undefined ? '' : ` (${place})`}`;
+}
+
+/** An error of a built-in scorer says by itself which row and what to do. */
+function wordsOf({ message, where, hint }: PetrelError): string {
+  return `${message}${where === undefined ? '' : ` (${where})`}${hint === undefined ? '' : `: ${hint}`}`;
 }
 
 /** The innermost line of the user's module, else of any code. */

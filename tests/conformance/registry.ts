@@ -10,7 +10,7 @@ import { optimEngine } from './families/optim-engine.ts';
 import { policyLosses } from './families/policy-loss.ts';
 import { recipeAdvantages } from './families/recipe-advantages.ts';
 import { rewardShaping } from './families/reward-shaping.ts';
-import { rewards } from './families/rewards.ts';
+import { rewards } from './families/rewards/index.ts';
 import { sampling } from './families/sampling.ts';
 import { templates } from './families/templates.ts';
 import { tokenizers } from './families/tokenizers.ts';
