@@ -20,7 +20,7 @@ export function pythonEquals(a: PythonValue, b: PythonValue): boolean {
   const [x, y] = [asNumber(a), asNumber(b)];
   // Comparing a bigint with a number is exact. NaN equals nothing.
   if (x !== undefined && y !== undefined) return x <= y && x >= y;
-  if (isList(a) && isList(b)) return a.length === b.length && a.every((item, i) => pythonEquals(item, b[i] ?? null));
+  if (isList(a) && isList(b)) return a.length === b.length && a.every((item, i) => areSame(item, b[i] ?? null));
   if (a instanceof Map && b instanceof Map) return areEqualDicts(a, b);
   return a === b;
 }
@@ -29,9 +29,14 @@ function areEqualDicts(a: PythonDict, b: PythonDict): boolean {
   if (a.size !== b.size) return false;
   for (const [key, value] of a) {
     const other = b.get(key);
-    if (other === undefined || !pythonEquals(value, other)) return false;
+    if (other === undefined || !areSame(value, other)) return false;
   }
   return true;
+}
+
+/** Equality inside lists and dicts: there an object equals itself, and `json.loads` has one NaN. */
+function areSame(a: PythonValue, b: PythonValue): boolean {
+  return Object.is(a, b) || pythonEquals(a, b);
 }
 
 /** True is 1 and False is 0, as in Python. */

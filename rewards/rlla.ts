@@ -114,9 +114,8 @@ function compareCalls(wanted: readonly PythonValue[], called: readonly PythonVal
   let largest = 1;
   const used = new Set<number>();
   for (const call of wanted) {
-    const parameters = parametersOf(call);
-    largest += 1 + parameters.size;
-    const best = bestCall(call, parameters, { called, names, used });
+    largest += 1 + lengthOf(partOf(call, 'parameters'));
+    const best = bestCall(call, { called, names, used });
     if (best === undefined) continue;
     used.add(best.index);
     score += best.score;
@@ -133,13 +132,12 @@ interface Candidates {
 /** The first of the best unused calls of the same name; undefined when none agrees in anything. */
 function bestCall(
   wanted: PythonValue,
-  parameters: PythonDict,
   { called, names, used }: Candidates,
 ): { readonly index: number; readonly score: number } | undefined {
   let best: { index: number; score: number } | undefined;
   for (const [index, call] of called.entries()) {
     if (used.has(index) || !pythonEquals(at(names, index), nameOf(wanted))) continue;
-    const score = agreement(parameters, parametersOf(call));
+    const score = agreement(parametersOf(wanted), parametersOf(call));
     if (score > (best?.score ?? 0)) best = { index, score };
   }
   return best;
@@ -190,6 +188,14 @@ function parametersOf(call: PythonValue): PythonDict {
   const parameters = partOf(call, 'parameters');
   if (!(parameters instanceof Map)) throw new NoCall();
   return parameters;
+}
+
+/** Python's `len`. */
+function lengthOf(value: PythonValue): number {
+  if (value instanceof Map) return (value as PythonDict).size;
+  if (typeof value === 'string') return [...value].length;
+  if (Array.isArray(value)) return value.length;
+  throw new NoCall();
 }
 
 function partOf(call: PythonValue, part: string): PythonValue {
