@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * Sets petrel up: `node infra/bootstrap.mjs [--quiet] [--build] [--tests] [--lint]`. Every npm script runs it first, and so does the
+ * Sets petrel up: `node infra/bootstrap.mjs [--quiet] [--build] [--tests] [--lint] [--scorers]`. Every npm script runs it first, and so does the
  * command line of an installed package.
  *
  * Plain JavaScript without dependencies, since it is what fetches them. Each step knows whether it is pending (a stamp
@@ -10,6 +10,7 @@
  *   --build   run the build steps even when nothing changed
  *   --tests   fetch the servers, too, that only tests need
  *   --lint    fetch clang-format, too
+ *   --scorers fetch the Python packages, too, that the scorers prime_math, math_verify and geo3k need; --tests has them
  */
 
 import { availableParallelism } from 'node:os';
@@ -23,23 +24,26 @@ import { programsBundleStep } from './bootstrap/programs-bundle.mjs';
 import { reaperStep } from './bootstrap/reaper.mjs';
 import { Reporter, SetupError, seconds } from './bootstrap/report.mjs';
 import { testServerSteps } from './bootstrap/test-servers.mjs';
+import { scorersStep } from './bootstrap/scorers.mjs';
 import { serverSteps } from './bootstrap/toolchain.mjs';
 import { checkoutRoot, isCheckout, petrelHome } from './bootstrap/places.mjs';
 import { installedEngineStep } from './bootstrap/installed.mjs';
 
+const knownFlags = ['--quiet', '--build', '--tests', '--lint', '--scorers'];
 const flags = new Set(process.argv.slice(2));
-const unknown = [...flags].filter((flag) => !['--quiet', '--build', '--tests', '--lint'].includes(flag));
+const unknown = [...flags].filter((flag) => !knownFlags.includes(flag));
 const report = new Reporter({ quiet: flags.has('--quiet') });
 
 try {
   if (unknown.length > 0)
-    throw new SetupError(`unknown option ${unknown.join(', ')}`, 'known: --quiet, --build, --tests, --lint');
+    throw new SetupError(`unknown option ${unknown.join(', ')}`, `known: ${knownFlags.join(', ')}`);
   await setUp({
     root: checkoutRoot,
     home: petrelHome(),
     force: flags.has('--build'),
     tests: flags.has('--tests'),
     lint: flags.has('--lint'),
+    scorers: flags.has('--scorers') || flags.has('--tests'),
     cores: availableParallelism(),
   });
 } catch (error) {
@@ -77,6 +81,7 @@ function checkoutSteps(context) {
     ...serverSteps(context),
     ...(context.tests ? testServerSteps(context) : []),
     ...(context.lint ? [clangFormatStep(context)] : []),
+    ...(context.scorers ? [scorersStep(context)] : []),
     nativeStep(context),
     reaperStep(context),
     typescriptStep(context),
@@ -88,5 +93,5 @@ function checkoutSteps(context) {
 
 /** npm has brought the packages and the build; what is missing goes into PETREL_HOME, and nothing elsewhere. */
 function installedSteps(context) {
-  return [...serverSteps(context), installedEngineStep(context)];
+  return [...serverSteps(context), ...(context.scorers ? [scorersStep(context)] : []), installedEngineStep(context)];
 }

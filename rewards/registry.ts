@@ -28,7 +28,7 @@ const SCORERS: Readonly<Record<string, BuiltinScorer>> = {
   rlla: { type: 'function', score: rlla },
   geo3k: { type: 'python', module: 'geo3k.py' },
   prime_math: { type: 'python', module: 'prime_math.py' },
-  math_verify: { type: 'python', module: 'math_verify.py' },
+  math_verify: { type: 'python', module: 'math_verify_scorer.py' },
   exact: { type: 'function', score: exact },
   last_integer: { type: 'function', score: lastInteger },
 };
@@ -41,6 +41,10 @@ export function builtinScorer(name: string): BuiltinScorer {
   if (found === undefined)
     throw new InvalidInputError(`unknown scorer "${name}"`, { hint: `one of ${SCORER_NAMES.join(', ')}` });
   return found;
+}
+
+export function isPythonScorer(name: string): boolean {
+  return builtinScorer(name).type === 'python';
 }
 
 /** A scorer that is a function of this package. @throws InvalidInputError for an unknown one, and for one in Python. */

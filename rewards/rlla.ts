@@ -59,10 +59,10 @@ function assistantTurn(input: ScorerInput, settings: ScorerSettings): string {
 
 /** Blocks of a response, each with the form that it has between what comes before and after it. */
 const FORMS = {
-  response: /^<think>[^]*?<\/think>\n<response>[^]*?<\/response>$/,
-  calls: /^<think>[^]*?<\/think>\n<tool_call>\n[^]*?\n<\/tool_call>$/,
-  both: /^<think>[^]*?<\/think>\n<tool_call>\n[^]*?\n<\/tool_call>\n<response>[^]*?<\/response>$/,
-  neither: /^<think>[^]*?<\/think>$/,
+  response: /^<think>[\s\S]*?<\/think>\n<response>[\s\S]*?<\/response>$/,
+  calls: /^<think>[\s\S]*?<\/think>\n<tool_call>\n[\s\S]*?\n<\/tool_call>$/,
+  both: /^<think>[\s\S]*?<\/think>\n<tool_call>\n[\s\S]*?\n<\/tool_call>\n<response>[\s\S]*?<\/response>$/,
+  neither: /^<think>[\s\S]*?<\/think>$/,
 } as const;
 
 function hasFormOf(truth: string, response: string): boolean {

@@ -1,5 +1,6 @@
 /** What a job needs from its worker, and what every job needs. */
 import { mkdir } from 'node:fs/promises';
+import { z } from 'zod';
 import { UnfitError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { numericProfile } from '../core/records/schema.ts';
@@ -9,7 +10,9 @@ import { admitWorkHere } from '../infra/store/free-space.ts';
 import type { EngineFacts } from './engine/profile.ts';
 import { engineOptionsOf } from './engine/profile.ts';
 import type { Need } from './fitness.ts';
+import { checkPackagesHere } from '../rewards/host/python-scorers.ts';
 import { secretNames, secretOf } from '../rewards/host/secrets.ts';
+import { isPythonScorer } from '../rewards/registry.ts';
 
 export interface NeedPorts {
   /** Folder for copies of models and scorers. */
@@ -55,6 +58,7 @@ export function jobNeeds({ store, runId, input }: JobMessage, ports: NeedPorts):
       // An open store stays open when the credentials change, so it must answer a request.
       checkAgain: async () => (await ports.openStore(store)).get(keys.run(runId)),
     },
+    ...packagesNeeds(input['scorer']),
     ...secrets.map((name) => ({ name: `the variable ${name}`, check: async () => secretOf(name, process.env) })),
     ...(profile === undefined || engine === undefined
       ? []
@@ -67,11 +71,25 @@ export function jobNeeds({ store, runId, input }: JobMessage, ports: NeedPorts):
   ];
 }
 
+const packages = 'the Python packages of scorers';
+
+/**
+ * Of built-in scorers. Where rows choose theirs, the job shows whether it needs the packages; from then on they must be
+ * here.
+ */
+function packagesNeeds(scorer: unknown): Need[] {
+  const { type, name } = z.looseObject({ type: z.string(), name: z.string().optional() }).safeParse(scorer).data ?? {};
+  if (type !== 'builtin') return [];
+  const check = async () => checkPackagesHere(name ?? 'of some rows');
+  if (name === undefined) return [{ name: packages, check: async () => undefined, checkAgain: check }];
+  return isPythonScorer(name) ? [{ name: packages, check }] : [];
+}
+
 /** The need that explains this error of a job, if any. */
 export function missedNeed(error: UnfitError, message: JobMessage, ports: NeedPorts): Need | undefined {
   if (error.code === 'DiskFull') return roomNeed(ports.cache);
   const ofEngine = error.code === 'CannotReproduce' || error.code === 'CannotCompute';
-  const named = ofEngine ? 'the numeric profile' : 'the store';
+  const named = ofEngine ? 'the numeric profile' : error.code === 'NoScorerPackages' ? packages : 'the store';
   return jobNeeds(message, ports).find(({ name }) => name.startsWith(named));
 }
 

@@ -12,8 +12,8 @@ import type { Recipe } from '../../core/recipe/index.ts';
 import type { Row } from '../../models/dataset.ts';
 import { createScorerHost } from '../../rewards/host/index.ts';
 import type { ScoreOutcome, ScorerHost, ScorerSpec } from '../../rewards/host/index.ts';
+import { requirePackagesOf } from '../../rewards/host/python-scorers.ts';
 import { namedVariables, secretNames, withSecrets } from '../../rewards/host/secrets.ts';
-import { scorerByName } from '../../rewards/registry.ts';
 import { readScorer } from '../runs/read-scorer.ts';
 import { checkedRows } from '../runs/rows.ts';
 import type { Check, Finding } from './checks.ts';
@@ -27,7 +27,7 @@ export const scorerCheck: Check = {
   look: async ({ recipe, ports }) => {
     if (recipe.kind === 'sft') return undefined;
     const { scorer, custom_reward_function: custom } = recipe.reward;
-    if (scorer !== null) scorerByName(scorer);
+    if (scorer !== null) requirePackagesOf(scorer);
     const module = custom.path === null ? undefined : await readScorer(custom.path);
     const missing = secretNames(recipe.reward.reward_kwargs).filter((name) => !ports.env[name]);
     if (missing.length > 0) return notHere(missing);

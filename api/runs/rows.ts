@@ -6,6 +6,7 @@ import type { DatasetRules } from '../../core/records/dataset-index.ts';
 import { packRows, readRows, rowError } from '../../models/dataset.ts';
 import type { PutBlock, Row, RowCounts, TokenizeOptions } from '../../models/dataset.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
+import { requirePackagesOf } from '../../rewards/host/python-scorers.ts';
 import { scorerNameFor } from '../../rewards/registry.ts';
 
 export type RowsPart = 'train' | 'validation';
@@ -106,7 +107,7 @@ export function rowsChooseScorers({ kind, reward }: Recipe): boolean {
 
 function checkScorerOf(row: Row): void {
   try {
-    scorerNameFor(row.dataSource);
+    requirePackagesOf(scorerNameFor(row.dataSource));
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
     throw rowError(row, error.message, error, error.hint);

@@ -1,10 +1,13 @@
 /** The program that runs a scorer: Node with the child of this folder, or Python with child.py. */
 import { existsSync } from 'node:fs';
-import { dirname, extname, join, resolve } from 'node:path';
+import { extname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { InvalidInputError } from '../../core/errors.ts';
+import { builtinScorer } from '../registry.ts';
 import type { ScorerSettings } from '../types.ts';
+import { packageFile } from './package-file.ts';
 import type { Request } from './protocol.ts';
+import { pythonProgram } from './python-scorers.ts';
 
 /** Which scorer. */
 export type ScorerSpec =
@@ -29,16 +32,21 @@ export interface Launch {
   readonly command: string;
   readonly args: readonly string[];
   readonly load: Request;
+  /** Variables of the program itself. */
+  readonly env: Readonly<Record<string, string>>;
   readonly secrets: Readonly<Record<string, string>>;
   readonly shownAs: string | undefined;
 }
 
-type Program = Pick<Launch, 'command' | 'args' | 'load'>;
+type Program = Pick<Launch, 'command' | 'args' | 'load' | 'env'>;
 
 const TYPESCRIPT = ['.ts', '.mts'];
 const JAVASCRIPT = ['.js', '.mjs', '.cjs'];
 
-/** @throws InvalidInputError when the module is missing or in another language. */
+/**
+ * @throws InvalidInputError when the scorer is unknown, or its module is missing or in another language; UnfitError when
+ * this machine lacks the Python packages of a built-in scorer.
+ */
 export function launchOf(spec: ScorerSpec, memoryMb: number): Launch {
   const shownAs = spec.type === 'module' ? (spec.shownAs ?? resolve(spec.path)) : undefined;
   return { ...programOf(spec, memoryMb), secrets: spec.secrets ?? {}, shownAs };
@@ -46,13 +54,12 @@ export function launchOf(spec: ScorerSpec, memoryMb: number): Launch {
 
 function programOf(spec: ScorerSpec, memoryMb: number): Program {
   const settings = spec.settings ?? {};
-  if (spec.type === 'builtin') return node(false, memoryMb, { type: 'load', builtin: spec.name ?? null, settings });
+  if (spec.type === 'builtin') return builtin(spec.name ?? null, settings, memoryMb);
   const path = resolve(spec.path);
   if (!existsSync(path)) throw new InvalidInputError(`there is no scorer module ${path}`);
   const load: Request = { type: 'load', module: path, name: spec.exportName, settings, memoryMb };
   const extension = extname(path);
-  if (extension === '.py')
-    return { command: process.env['PETREL_PYTHON'] ?? 'python3', args: ['-u', inSource('child.py')], load };
+  if (extension === '.py') return python(load, {});
   if (![...TYPESCRIPT, ...JAVASCRIPT].includes(extension)) {
     throw new InvalidInputError(`a scorer module is TypeScript, JavaScript or Python, got ${path}`, {
       hint: `a name that ends in ${[...TYPESCRIPT, ...JAVASCRIPT, '.py'].join(', ')}`,
@@ -61,19 +68,27 @@ function programOf(spec: ScorerSpec, memoryMb: number): Program {
   return node(TYPESCRIPT.includes(extension), memoryMb, load);
 }
 
+function builtin(name: string | null, settings: ScorerSettings, memoryMb: number): Program {
+  const scorer = name === null ? undefined : builtinScorer(name);
+  if (name === null || scorer?.type !== 'python')
+    return node(false, memoryMb, { type: 'load', builtin: name, settings });
+  const { module, env } = pythonProgram(name, scorer.module);
+  return python({ type: 'load', module, name: 'compute_score', settings, memoryMb }, env);
+}
+
+function python(load: Request, env: Readonly<Record<string, string>>): Program {
+  const command = process.env['PETREL_PYTHON'] ?? 'python3';
+  return { command, args: ['-u', packageFile('rewards', 'host', 'child.py')], load, env };
+}
+
 /** In dist the child is compiled. When this file runs from source, as in tests, the child is TypeScript. */
 function node(typescript: boolean, memoryMb: number, load: Request): Program {
   const own = import.meta.url;
   const child = fileURLToPath(new URL(own.endsWith('.ts') ? './child.ts' : './child.js', own));
   const strip =
-    typescript || child.endsWith('.ts') ? ['--import', pathToFileURL(inSource('strip-types.mjs')).href] : [];
+    typescript || child.endsWith('.ts')
+      ? ['--import', pathToFileURL(packageFile('rewards', 'host', 'strip-types.mjs')).href]
+      : [];
   const args = [`--max-old-space-size=${memoryMb}`, '--no-warnings', '--enable-source-maps', ...strip, child];
-  return { command: process.execPath, args, load };
-}
-
-/** Files that are not compiled stay in the source folder, next to dist. */
-function inSource(name: string): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);
-  return join(folder, 'rewards', 'host', name);
+  return { command: process.execPath, args, load, env: {} };
 }

@@ -52,6 +52,7 @@ function optionalLines(file: FileResult): string[] {
     }
   }
   if (skipped.length > 0) lines.push(`  optional: ${file.label}, ${skipped.length} skipped`);
+  for (const reason of new Set(skipped.flatMap(({ lacks }) => lacks ?? []))) lines.push(`    ${reason}`);
   return lines;
 }
 

@@ -7,6 +7,8 @@ export interface CaseResult {
   readonly name: string;
   readonly status: 'passed' | 'failed' | 'optional-passed' | 'optional-failed' | 'skipped';
   readonly reason?: string;
+  /** Skipped because this machine lacks something: what to type. */
+  readonly lacks?: string;
   readonly maxAbs: Extreme;
   readonly maxRel: Extreme;
 }
@@ -40,6 +42,8 @@ async function runCase(
   if (evaluator === undefined) {
     return { ...none, status: optional ? 'optional-failed' : 'failed', reason: 'not implemented' };
   }
+  const missing = evaluator.missing?.(testCase, loaded.file);
+  if (missing !== undefined) return { ...none, status: 'skipped', reason: missing, lacks: missing };
   const { differences, maxAbs, maxRel } = await evaluateCase(testCase, loaded, evaluator);
   const passed = differences.length === 0;
   const status = optional ? (passed ? 'optional-passed' : 'optional-failed') : passed ? 'passed' : 'failed';

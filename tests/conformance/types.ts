@@ -39,6 +39,8 @@ export interface Evaluator {
   readonly family: string;
   /** Does this evaluator accept the file? A file that no evaluator accepts is reported as `not implemented`. */
   handles(file: GoldenFile): boolean;
+  /** Why this case cannot be computed on this machine, and what to type; its cases count as skipped. */
+  missing?(testCase: GoldenCase, file: GoldenFile): string | undefined;
   /**
    * Computes one case. Throws when the input is refused (matches `expected.error`).
    * `folder` is where the case file lies. May replace what is compared by returning `expected` (for expectations that

@@ -31,5 +31,8 @@ export function dapoRewards(
   const rewards_S = scores_S.map((score, s) => score + at(penalties_S, s));
   if (!log) return { rewards_S, columns };
   const penalties = [...penalties_S];
-  return { rewards_S, columns: { ...columns, overlong_reward: penalties, overlong: penalties.map((value) => value < 0) } };
+  return {
+    rewards_S,
+    columns: { ...columns, overlong_reward: penalties, overlong: penalties.map((value) => value < 0) },
+  };
 }

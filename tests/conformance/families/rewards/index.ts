@@ -1,10 +1,15 @@
 import { pureEvaluator } from '../../evaluators.ts';
-import type { Evaluator } from '../../types.ts';
-import { managerDapo, managerGdpo, managerNaive } from './managers.ts';
+import { hasPackages } from '../../../../rewards/host/python-scorers.ts';
+import { isPythonScorer } from '../../../../rewards/registry.ts';
+import { routedScorer } from '../../../../rewards/routing.ts';
+import type { Evaluator, GoldenCase, GoldenFile } from '../../types.ts';
+import { pythonCases } from './python-scorers.ts';
+import { managerDapo, managerGdpo, managerNaive } from './reward-managers.ts';
 import { routing } from './routing.ts';
 import { scoreGsm8k, scoreMathDapo, scoreMathReward, scoreRlla, scoreSearchQa } from './scorers.ts';
 
-const pure = pureEvaluator('rewards', {
+const functions = pureEvaluator('rewards', {
+  ...pythonCases,
   gsm8k: scoreGsm8k,
   math_reward: scoreMathReward,
   math_dapo: scoreMathDapo,
@@ -16,4 +21,11 @@ const pure = pureEvaluator('rewards', {
   manager_gdpo: managerGdpo,
 });
 
-export const rewards: Evaluator = pure;
+export const rewards: Evaluator = { ...functions, missing: missingPackages };
+
+function missingPackages(testCase: GoldenCase, { name }: GoldenFile): string | undefined {
+  const routed = routedScorer(String(testCase.inputs['data_source']));
+  const isScored = testCase.inputs['solution_str'] !== undefined;
+  const inPython = Object.hasOwn(pythonCases, name) || (isScored && routed !== undefined && isPythonScorer(routed));
+  return inPython && !hasPackages() ? 'needs Python packages: node infra/bootstrap.mjs --scorers' : undefined;
+}

@@ -4,20 +4,23 @@ import { toScored } from '../../../../rewards/result.ts';
 import type { Scored } from '../../../../rewards/types.ts';
 import { inputsOf } from '../../padded.ts';
 import type { GoldenCase, Outcome } from '../../types.ts';
+import { scoredInPython } from './python-scorers.ts';
 import { scorerInput } from './scorers.ts';
 
 /** Scorers whose result is an object in verl. petrel's others return `acc` too, where verl returns a number. */
 const withColumns: readonly string[] = ['math_dapo'];
 
 /** The scorer of a data source, or a score through it. @throws for a source that verl does not know. */
-export function routing(testCase: GoldenCase): Outcome {
+export async function routing(testCase: GoldenCase): Promise<Outcome> {
   const dataSource = inputsOf(testCase).string('data_source');
   const scorer = routedScorer(dataSource);
   if (scorer === undefined) throw new Error(`no scorer for ${dataSource}`);
   if (!inputsOf(testCase).has('solution_str')) return { scorer };
   const builtin = builtinScorer(scorer);
-  if (builtin.type === 'python') return { result: undefined };
-  return { result: asInVerl(scorer, toScored(builtin.score(scorerInput(testCase, dataSource), {}))) };
+  const input = scorerInput(testCase, dataSource);
+  const scored =
+    builtin.type === 'python' ? await scoredInPython(scorer, input) : toScored(await builtin.score(input, {}));
+  return { result: asInVerl(scorer, scored) };
 }
 
 /** verl's result for a sample: a number, or an object with columns. */

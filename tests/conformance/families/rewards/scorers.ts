@@ -4,11 +4,7 @@ import { mathDapo, normalizeFinalAnswer } from '../../../../rewards/math-dapo.ts
 import { lastBox, mathReward, normalizeMath } from '../../../../rewards/math-reward.ts';
 import { toScored } from '../../../../rewards/result.ts';
 import { rlla } from '../../../../rewards/rlla.ts';
-import {
-  extractQaAnswer,
-  normalizeQaAnswer,
-  searchR1LikeQaEm,
-} from '../../../../rewards/search-r1-like-qa-em.ts';
+import { extractQaAnswer, normalizeQaAnswer, searchR1LikeQaEm } from '../../../../rewards/search-r1-like-qa-em.ts';
 import type { Scored, Scorer, ScorerInput, ScorerSettings } from '../../../../rewards/types.ts';
 import { inputsOf, paramsOf } from '../../padded.ts';
 import type { GoldenCase, Outcome } from '../../types.ts';

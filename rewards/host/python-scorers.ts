@@ -1,0 +1,59 @@
+/**
+ * Built-in scorers in Python: the modules of rewards/python, with the packages that set-up has fetched into PETREL_HOME
+ * (infra/bootstrap/scorers.mjs) and nothing of the user's own Python.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { InvalidInputError, UnfitError } from '../../core/errors.ts';
+import { builtinScorer } from '../registry.ts';
+import { packageFile } from './package-file.ts';
+
+/** The module of this folder, and the environment in which it finds its packages. */
+export interface PythonProgram {
+  readonly module: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** @throws UnfitError when this machine lacks the packages. */
+export function pythonProgram(scorer: string, module: string): PythonProgram {
+  checkPackagesHere(scorer);
+  return {
+    module: packageFile('rewards', 'python', module),
+    // The order of sets must not depend on the process: SymPy's results may.
+    env: { PYTHONPATH: packagesFolder(), PYTHONNOUSERSITE: '1', PYTHONHASHSEED: '0' },
+  };
+}
+
+/** For the start of a run. @throws InvalidInputError with what to type. */
+export function requirePackagesOf(scorer: string): void {
+  if (builtinScorer(scorer).type === 'function' || hasPackages()) return;
+  const { message, hint } = lackOf(scorer);
+  throw new InvalidInputError(message, { hint });
+}
+
+/** For a worker. @throws UnfitError with what to type. */
+export function checkPackagesHere(scorer: string): void {
+  if (hasPackages()) return;
+  const { message, hint } = lackOf(scorer);
+  throw new UnfitError('NoScorerPackages', message, { hint });
+}
+
+export function hasPackages(): boolean {
+  return existsSync(join(packagesFolder(), '.complete'));
+}
+
+function lackOf(scorer: string): { readonly message: string; readonly hint: string } {
+  return {
+    message: `the scorer ${scorer} needs Python packages that are not in ${packagesFolder()}`,
+    hint: `node ${packageFile('infra', 'bootstrap.mjs')} --scorers`,
+  };
+}
+
+/** The list's digest names the folder, so that another list is another folder. */
+function packagesFolder(): string {
+  const home = resolve(process.env['PETREL_HOME'] || join(homedir(), '.petrel'));
+  const list = readFileSync(packageFile('rewards', 'python', 'requirements.txt'), 'utf8');
+  return join(home, 'toolchain', `scorers-${createHash('sha256').update(list).digest('hex').slice(0, 16)}`);
+}
