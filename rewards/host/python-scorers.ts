@@ -51,9 +51,17 @@ function lackOf(scorer: string): { readonly message: string; readonly hint: stri
   };
 }
 
-/** The list's digest names the folder, so that another list is another folder. */
 function packagesFolder(): string {
   const home = resolve(process.env['PETREL_HOME'] || join(homedir(), '.petrel'));
+  return join(home, 'toolchain', `scorers-${listId()}`);
+}
+
+let knownId: string | undefined;
+
+/** The list's digest names the folder, so that another list is another folder. */
+function listId(): string {
+  if (knownId !== undefined) return knownId;
   const list = readFileSync(packageFile('rewards', 'python', 'requirements.txt'), 'utf8');
-  return join(home, 'toolchain', `scorers-${createHash('sha256').update(list).digest('hex').slice(0, 16)}`);
+  knownId = createHash('sha256').update(list).digest('hex').slice(0, 16);
+  return knownId;
 }

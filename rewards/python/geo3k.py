@@ -15,9 +15,11 @@ BOX = "\\boxed{"
 
 
 def compute_score(
-    data_source, solution_str, ground_truth, extra_info, use_boxed=True, format_score=0.1, comparison_timeout=8
+    data_source, solution_str, ground_truth, extra_info, use_boxed=True, format_score=0.1, comparison_timeout=8, **others
 ):
-    """Settings: use_boxed (true; false: the whole response is the answer), format_score, comparison_timeout in seconds."""
+    """Settings: use_boxed (true; false: the whole response is the answer), format_score, comparison_timeout in seconds.
+    Others are ignored, since rows of several scorers share them.
+    """
     truth = ground_truth_text("geo3k", ground_truth)
     answer = last_box(solution_str) if use_boxed else solution_str
     accuracy = 1.0 if are_equal(answer, truth, MATHRULER, comparison_timeout) else 0.0

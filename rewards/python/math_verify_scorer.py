@@ -10,8 +10,8 @@ from math_verify.parser import ExprExtractionConfig, LatexExtractionConfig, pars
 from texts import ground_truth_text
 
 
-def compute_score(data_source, solution_str, ground_truth, extra_info, comparison_timeout=8):
-    """Settings: comparison_timeout, in seconds."""
+def compute_score(data_source, solution_str, ground_truth, extra_info, comparison_timeout=8, **others):
+    """Settings: comparison_timeout, in seconds. Others are ignored, since rows of several scorers share them."""
     truth = ground_truth_text("math_verify", ground_truth)
     acc = is_true_within(comparison_timeout, lambda: is_right(solution_str, truth))
     return {"score": 1.0 if acc else 0.0, "acc": acc}

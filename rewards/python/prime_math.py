@@ -25,8 +25,10 @@ TOLERANCE = 1e-4
 LONGEST = 1000
 
 
-def compute_score(data_source, solution_str, ground_truth, extra_info, comparison_timeout=8):
-    """Settings: comparison_timeout, the limit in seconds of each comparison by SymPy; 10 in verl."""
+def compute_score(data_source, solution_str, ground_truth, extra_info, comparison_timeout=8, **others):
+    """Settings: comparison_timeout, the limit in seconds of each comparison by SymPy; 10 in verl. Others are ignored, since
+    rows of several scorers share them.
+    """
     truth = ground_truth_text("prime_math", ground_truth)
     is_matched, answer = find_answer(solution_str)
     has_format = "Step 2:" in solution_str and "\\box" in solution_str
