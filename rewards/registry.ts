@@ -8,6 +8,7 @@ import { gsm8k } from './gsm8k.ts';
 import { lastInteger } from './last-integer.ts';
 import { mathDapo } from './math-dapo.ts';
 import { mathReward } from './math-reward.ts';
+import { mathSymbolic } from './math-symbolic/index.ts';
 import { rlla } from './rlla.ts';
 import { routedScorer } from './routing.ts';
 import { searchR1LikeQaEm } from './search-r1-like-qa-em.ts';
@@ -29,6 +30,7 @@ const SCORERS: Readonly<Record<string, BuiltinScorer>> = {
   geo3k: { type: 'python', module: 'geo3k.py' },
   prime_math: { type: 'python', module: 'prime_math.py' },
   math_verify: { type: 'python', module: 'math_verify_scorer.py' },
+  math_symbolic: { type: 'function', score: mathSymbolic },
   exact: { type: 'function', score: exact },
   last_integer: { type: 'function', score: lastInteger },
 };
