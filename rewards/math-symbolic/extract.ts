@@ -4,10 +4,11 @@ import { strip } from '../python-text.ts';
 const boxCommand = /\\(?:boxed|fbox)\s*\{/g;
 /** Braces without a backslash. */
 const brace = /(?<!\\)[{}]/g;
-const answerLine = /(?:^|[^\p{L}])answer\s*(?:is\s*)?:[ \t*]*([^\n]*)/giu;
+const answerLine = /(?:^|[^\p{L}])answer\s*(?:is\s*)?:[\s*]*([^\n]*)/giu;
 
 /**
- * The content of the last complete box; without any, the rest of the last line with `Answer:`. Thoughts in
+ * The content of the last complete box; without any, the rest of the last line with `Answer:`, or the next
+ * line where nothing follows. Thoughts in
  * `<think>…</think>` do not count, and a response that ends inside them has no answer. Undefined: none.
  */
 export function finalAnswer(response: string): string | undefined {

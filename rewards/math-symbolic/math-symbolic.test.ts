@@ -12,6 +12,14 @@ function isRight(answer: string, truth: unknown, settings: ScorerSettings = {}):
   return toScored(mathSymbolic(input, settings)).score === 1;
 }
 
+/** Milliseconds of this process: others on the machine do not count. */
+function processorTime(run: () => void): number {
+  const before = process.cpuUsage();
+  run();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
+
 describe('the final answer of a response', () => {
   test.each<[string, string | undefined]>([
     ['\\boxed{1} and then \\boxed{\\frac{1}{2}}', '\\frac{1}{2}'],
@@ -28,6 +36,7 @@ describe('the final answer of a response', () => {
     ['<think>\\boxed{1}', undefined],
     ['answers: 5', undefined],
     ['Answer:', undefined],
+    ['Answer:\n\n14\nDone.', '14'],
     ['the value is 13', undefined],
     ['', undefined],
   ])('of %j is %j', (response, want) => {
@@ -36,9 +45,7 @@ describe('the final answer of a response', () => {
 
   test('is found in linear time', () => {
     const response = '\\boxed{'.repeat(50_000);
-    const start = performance.now();
-    expect(finalAnswer(response)).toBeUndefined();
-    expect(performance.now() - start).toBeLessThan(2_000);
+    expect(processorTime(() => expect(finalAnswer(response)).toBeUndefined())).toBeLessThan(2_000);
   });
 });
 
@@ -288,10 +295,11 @@ describe(`properties (seed ${seed})`, () => {
   test('any two texts are compared, each equals itself, and quickly', () => {
     fc.assert(
       fc.property(texts, texts, (a, b) => {
-        const start = performance.now();
-        if (a.trim() !== '' && finalAnswer(`\\boxed{${a}}`) === a) expect(isRight(a, a)).toBe(true);
-        if (b.trim() !== '') isRight(a, b);
-        expect(performance.now() - start).toBeLessThan(1_000);
+        const took = processorTime(() => {
+          if (a.trim() !== '' && finalAnswer(`\\boxed{${a}}`) === a) expect(isRight(a, a)).toBe(true);
+          if (b.trim() !== '') isRight(a, b);
+        });
+        expect(took).toBeLessThan(1_000);
       }),
       { seed, numRuns: 3_000 },
     );
@@ -358,15 +366,9 @@ describe(`properties (seed ${seed})`, () => {
   });
 
   test('hostile powers and factorials end quickly', () => {
-    const start = performance.now();
-    for (const answer of [
-      '9^{9^{9^9}}',
-      '(x+y+z)^{60}',
-      '(((1000!)!)!)',
-      '2^{100000000}',
-      '\\sqrt{9999999999999999999989}',
-    ])
-      expect(isRight(answer, '5')).toBe(false);
-    expect(performance.now() - start).toBeLessThan(3_000);
+    const answers = ['9^{9^{9^9}}', '(x+y+z)^{60}', '(((1000!)!)!)', '2^{100000000}', '\\sqrt{9999999999999999999989}'];
+    expect(processorTime(() => expect(answers.filter((answer) => isRight(answer, '5'))).toEqual([]))).toBeLessThan(
+      3_000,
+    );
   });
 });
