@@ -38,10 +38,15 @@ describe('the timings of an iteration', () => {
     }) as BatchRecord;
 
   it('give the step and its tokens per second at the commit', () => {
-    expect(updateTimings(batch({}), { 'timing_s/update': 3 }, at(12))).toEqual({
+    expect(updateTimings(batch({}), { 'timing_s/update': 3, 'timing_s/update_actor': 2.4 }, at(12))).toEqual({
       'timing_s/update': 3,
+      'timing_s/update_actor': 2.4,
       'timing_s/step': 12,
+      'timing_per_token_ms/gen': (1000 * 5) / 300,
+      'timing_per_token_ms/adv': 1.25,
+      'timing_per_token_ms/update_actor': 4,
       'perf/total_num_tokens': 600,
+      'perf/time_per_step': 12,
       'perf/throughput': 50,
       'perf/response_throughput': 25,
     });

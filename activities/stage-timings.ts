@@ -1,5 +1,6 @@
 /** The times and speeds in the records of an iteration. They are measured, so two runs never have the same. */
 import type { BatchRecord, ResultRecord } from '../core/records/schema.ts';
+import { throughputMetrics, timingPerToken } from '../core/timing-metrics.ts';
 import type { JobResult } from '../infra/nats/wait-session.ts';
 import type { ScoredRollout } from './sampling/scored-rollouts.ts';
 import { joinSpans, seconds, spanOf } from './spans.ts';
@@ -24,21 +25,33 @@ export function batchTimings(
 
 /** `now`: when the update is committed, in ms. */
 export function updateTimings(batch: BatchRecord, update: ResultRecord['timings'], now: number): Timings {
-  return { ...addTimings(update), ...speed(batch, now) };
+  const own = addTimings(update);
+  return { ...own, ...speed(batch, own, now) };
 }
 
 /** Empty for a batch of another term or an older petrel, because its time is unknown. */
-function speed({ adopted, timings, metrics, writer }: BatchRecord, now: number): Timings {
+function speed({ adopted, timings, metrics, writer }: BatchRecord, update: Timings, now: number): Timings {
   const made = Number(timings['timing_s/batch'] ?? Number.NaN);
   const step = made + Math.max(0, now - Date.parse(writer.at)) / 1000;
   if (adopted !== undefined || !(step > 0)) return {};
-  const tokens = Number(metrics['training/tokens'] ?? 0);
-  return {
-    'timing_s/step': step,
-    'perf/total_num_tokens': tokens,
-    'perf/throughput': tokens / step,
-    'perf/response_throughput': Number(metrics['training/response_tokens'] ?? 0) / step,
+  const tokens = {
+    all: Number(metrics['training/tokens'] ?? 0),
+    response: Number(metrics['training/response_tokens'] ?? 0),
   };
+  return {
+    ...timingPerToken(secondsByStage({ ...timings, ...update }), tokens),
+    'timing_s/step': step,
+    // verl divides by the number of GPUs. A run's machines may come and go, so they count as one.
+    ...throughputMetrics({ tokens: tokens.all, seconds: step, devices: 1 }),
+    'perf/response_throughput': tokens.response / step,
+  };
+}
+
+/** The names without `timing_s/`. */
+function secondsByStage(timings: BatchRecord['timings']): Timings {
+  const prefix = 'timing_s/';
+  const times = Object.entries(timings).filter(([name]) => name.startsWith(prefix));
+  return Object.fromEntries(times.map(([name, value]) => [name.slice(prefix.length), Number(value)]));
 }
 
 /** What the rollout and reward jobs took, summed by name. */

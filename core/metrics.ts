@@ -126,7 +126,14 @@ const OPERATIONAL: readonly Row[] = [
     'Time that training waits for a checkpoint: the copy of the state. It is written beside the next iteration.',
   ],
   ['timing_s/testing', 's', 'down', 'Wall time of the validation.'],
+  [
+    'timing_per_token_ms/{stage}',
+    'ms',
+    'down',
+    'Time of a stage per token: gen per response token; adv, ref and update_actor per prompt and response token.',
+  ],
   ['perf/total_num_tokens', 'tokens', 'none', 'Prompt and response tokens of the iteration.'],
+  ['perf/time_per_step', 's', 'down', 'The same as timing_s/step.'],
   ['perf/throughput', 'tokens/s', 'up', 'Value of perf/total_num_tokens divided by timing_s/step.'],
   [
     'perf/response_throughput',

@@ -5,6 +5,7 @@ import { actorOf, componentOf, mapComponents } from '../../core/records/componen
 import type { Components } from '../../core/records/components.ts';
 import type { BatchRecord, OptimizerStep } from '../../core/records/schema.ts';
 import { reduceActorMetrics } from '../../core/rl/actor-total.ts';
+import { mergeStepMetrics } from '../../core/rl/merge-step-metrics.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import type { UpdateOutput } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
@@ -159,42 +160,34 @@ async function optimizerStep(
 
 function metricsOf(trained: Components<Trained>, record: BatchRecord): UpdateOutput['metrics'] {
   const { critic } = trained;
-  const all = { ...actorMetrics(actorOf(trained), record), ...(critic && criticMetrics(critic)) };
+  const all = { ...actorMetrics(actorOf(trained), record), ...(critic && mergeSteps(critic, 'critic')) };
   return Object.fromEntries(Object.entries(all).map(([name, value]) => [name, numberToJson(value)]));
 }
 
-function actorMetrics({ settings, steps, perStep }: Trained, record: BatchRecord): Record<string, number> {
-  const mean = meanOf(perStep);
+function actorMetrics(trained: Trained, record: BatchRecord): Record<string, number> {
+  const { settings, steps, perStep } = trained;
+  const merged = mergeSteps(trained, 'actor');
   const entropy = perStep[0]?.['actor/entropy_loss'];
-  if (entropy !== undefined && isOwnForward(record)) mean['actor/entropy'] = entropy;
-  if (settings.loss.entropyCoeff === 0) delete mean['actor/entropy_loss'];
-  if (settings.loss.kind === 'sft' && mean['actor/loss'] !== undefined) mean['train/loss'] = mean['actor/loss'];
-  if (steps.length > 0) {
-    mean['actor/grad_norm'] = meanNorm(steps);
-    mean['actor/lr'] = at(steps, -1).lr;
-  }
-  mean['training/skipped_steps'] = steps.filter((step) => !step.taken).length;
-  return mean;
+  if (entropy !== undefined && isOwnForward(record)) merged['actor/entropy'] = entropy;
+  if (settings.loss.entropyCoeff === 0) delete merged['actor/entropy_loss'];
+  if (settings.loss.kind === 'sft' && merged['actor/loss'] !== undefined) merged['train/loss'] = merged['actor/loss'];
+  merged['training/skipped_steps'] = steps.filter((step) => !step.taken).length;
+  return merged;
 }
 
-function criticMetrics({ steps, perStep }: Trained): Record<string, number> {
-  if (steps.length === 0) return {};
-  return { ...meanOf(perStep), 'critic/grad_norm': meanNorm(steps), 'critic/lr': at(steps, -1).lr };
+/** Every optimiser step counts the same, whatever its samples: each moves the weights once. */
+function mergeSteps({ steps, perStep }: Trained, component: 'actor' | 'critic'): Record<string, number> {
+  const ofStep = ({ gradNorm, lr }: OptimizerStep) => ({
+    [`${component}/grad_norm`]: Number(gradNorm),
+    [`${component}/lr`]: lr,
+  });
+  return mergeStepMetrics(
+    perStep.map((metrics, s) => ({ metrics: { ...metrics, ...ofStep(at(steps, s)) }, samples: 1 })),
+  );
 }
 
 /** The metric that shows a component's loss. */
 const lossMetric = ({ loss }: Settings): string => (loss.kind === 'value' ? 'critic/vf_loss' : 'actor/loss');
-
-function meanOf(perStep: Trained['perStep']): Record<string, number> {
-  const mean: Record<string, number> = {};
-  for (const metrics of perStep) {
-    for (const [name, value] of Object.entries(metrics)) mean[name] = (mean[name] ?? 0) + value / perStep.length;
-  }
-  return mean;
-}
-
-const meanNorm = (steps: Trained['steps']): number =>
-  steps.map((step) => Number(step.gradNorm)).reduce((sum, norm) => sum + norm, 0) / steps.length;
 
 function bounds(offsets: Int32Array, index: number): [number, number] {
   return [at(offsets, index), at(offsets, index + 1)];
