@@ -16,6 +16,9 @@ describe('the table of metrics', () => {
     ['timing_s/gen', 'operational', 's'],
     ['timing_s/rollout', 'operational', 's'],
     ['reward_extra/format/mean', 'reproducible', ''],
+    ['val-core/openai/gsm8k/acc/mean@4', 'reproducible', ''],
+    ['val-core/math/reward/maj@16/std', 'reproducible', ''],
+    ['val-aux/math/acc/worst@2/mean', 'reproducible', ''],
     ['val-core/acc/mean@4', 'reproducible', ''],
     ['rollout/decoded_tokens', 'operational', 'tokens'],
   ])('knows %s as %s', (name, kind, unit) => {
@@ -26,6 +29,7 @@ describe('the table of metrics', () => {
     expect(metricInfo('actor/pgloss')).toBeUndefined();
     expect(metricInfo('timing_s/')).toBeUndefined();
     expect(metricInfo('x/actor/pg_loss')).toBeUndefined();
+    expect(metricInfo('val-core/math/length/mean@4')).toBeUndefined();
   });
 
   it('calls nothing reproducible that is a time, a speed or memory', () => {
@@ -38,7 +42,9 @@ describe('the table of metrics', () => {
 
   it('knows what shows the same as a name of an older petrel', () => {
     expect(presentNames('timing_s/rollout', ['timing_s/gen', 'timing_s/adv'])).toEqual(['timing_s/gen']);
-    expect(presentNames('val/accuracy', ['val-core/score/mean@1'])).toEqual(['val-core/score/mean@1']);
+    const core = ['val-core/a/b/reward/mean@4', 'val-core/a/b/reward/best@4/mean', 'val-core/acc/mean@1'];
+    expect(presentNames('val/accuracy', core)).toEqual(['val-core/a/b/reward/mean@4', 'val-core/acc/mean@1']);
+    expect(presentNames('val-core/acc/mean@1', ['val-core/s/acc/mean@1'])).toEqual([]);
     expect(presentNames('timing_s/gen', ['timing_s/gen'])).toEqual([]);
   });
 

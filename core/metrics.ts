@@ -3,7 +3,8 @@
  * should be equal must agree on it. verl's names where verl has the metric. tests/integration/metrics.test.ts compares the
  * table with what real runs report, both ways.
  *
- * `{…}` in a name stands for one or more characters without a slash: `critic/score/{stat}`. docs/metrics.md shows the table.
+ * `{…}` in a name stands for one or more characters without a slash: `critic/score/{stat}`. Only `{source}`, a data source,
+ * may contain slashes. docs/metrics.md shows the table.
  */
 
 export interface MetricInfo {
@@ -83,18 +84,49 @@ const REPRODUCIBLE: readonly Row[] = [
   ['prompt_length/clip_ratio', '', 'down', 'Share of prompts that reached data.max_prompt_length.'],
   ['prompt_length/{stat}', 'tokens', 'none', 'Length of prompts: mean, max, min.'],
   [
-    'val-core/acc/{stat}',
+    'val-core/{source}/acc/mean@{n}',
     '',
     'up',
-    'Accuracy of the validation, mean@n with n responses to a question. Needs a scorer that returns acc.',
+    'Accuracy of the validation on a data source, with n responses to a prompt. Needs a scorer that returns acc.',
   ],
-  ['val-core/score/{stat}', '', 'up', 'Mean score of the validation, where the scorer returns no acc.'],
   [
-    'val-aux/{name}/{stat}',
+    'val-core/{source}/reward/mean@{n}',
+    '',
+    'up',
+    'Mean score of the validation on a data source whose scorer returns no acc.',
+  ],
+  [
+    'val-core/{source}/{name}/best@{n}/{stat}',
+    '',
+    'up',
+    'The best of n responses drawn with replacement from the n: mean, std.',
+  ],
+  [
+    'val-core/{source}/{name}/maj@{n}/{stat}',
+    '',
+    'up',
+    'The majority answer of n responses drawn with replacement from the n: mean, std. Needs a scorer that returns pred.',
+  ],
+  [
+    'val-aux/{source}/{name}/mean@{n}',
     '',
     'none',
-    'Validation mean of the score beside acc, or of another number that the scorer returns.',
+    'Validation mean of the score (reward) beside acc, or of another number that the scorer returns.',
   ],
+  [
+    'val-aux/{source}/{name}/std@{n}',
+    '',
+    'none',
+    'Standard deviation over the n responses to a prompt, averaged over prompts.',
+  ],
+  [
+    'val-aux/{source}/{name}/best@{k}/{stat}',
+    '',
+    'none',
+    'The best of k responses drawn with replacement, for k = 2, 4, … up to n.',
+  ],
+  ['val-aux/{source}/{name}/worst@{k}/{stat}', '', 'none', 'The worst of them.'],
+  ['val-aux/{source}/{name}/maj@{k}/{stat}', '', 'none', 'The majority answer of them.'],
   ['val/response_tokens', 'tokens', 'none', 'Response tokens of the validation.'],
   ['train/loss', '', 'down', 'SFT: mean loss per response token.'],
 ];
@@ -147,18 +179,25 @@ const OPERATIONAL: readonly Row[] = [
   ['rollout/resumed_samples', 'samples', 'none', 'Samples that were continued from such tokens.'],
 ];
 
-/** Names that stand in records, and what shows the same under verl's name. They are read, and not listed beside it. */
-const FORMER: readonly { readonly name: string; readonly now: string; readonly info: MetricInfo }[] = [
+/**
+ * Names that stand in records, and what shows the same under verl's name. They are read, and not listed beside it; without
+ * `now` they are listed.
+ */
+const FORMER: readonly { readonly name: string; readonly now?: string; readonly info: MetricInfo }[] = [
   formerly('timing_s/rollout', 'timing_s/gen', 's', 'Seconds of the rollout jobs, added up.'),
   formerly('timing_s/advantage', 'timing_s/adv', 's', 'Seconds of the advantage job.'),
   formerly('timing_s/update', 'timing_s/update_actor', 's', 'Seconds of the update job.'),
   formerly(
     'val/accuracy',
-    'val-core/',
+    'val-core/{source}/mean@{n}',
     '',
     'Mean over the validation questions of acc, or of the score.',
     'reproducible',
   ),
+  ...['val-core/acc/{stat}', 'val-core/score/{stat}', 'val-aux/{name}/{stat}'].map((name) => {
+    const doc = 'What a validation of an older petrel reported of all data sources together.';
+    return { name, info: { name, unit: '', direction: 'none' as const, kind: 'reproducible' as const, doc } };
+  }),
 ];
 
 /** The whole table. */
@@ -179,16 +218,14 @@ export function metricInfo(name: string): MetricInfo | undefined {
   return (
     EXACT.get(name) ??
     PATTERNS.find(({ pattern }) => pattern.test(name))?.info ??
-    FORMER.find((former) => former.name === name)?.info
+    FORMER.find((former) => toPattern(former.name).test(name))?.info
   );
 }
 
 /** The names that show what a former name showed; none for a name that is no former one. */
 export function presentNames(name: string, names: readonly string[]): string[] {
   const now = FORMER.find((former) => former.name === name)?.now;
-  return now === undefined
-    ? []
-    : names.filter((other) => other === now || (now.endsWith('/') && other.startsWith(now)));
+  return now === undefined ? [] : names.filter((other) => toPattern(now).test(other));
 }
 
 /** Metrics that two equal runs agree on, to the bit. */
@@ -213,6 +250,8 @@ function toInfo([name, unit, direction, doc]: Row, kind: MetricInfo['kind']): Me
 function toPattern(name: string): RegExp {
   const source = name
     .split(/(\{[a-z]+\})/)
-    .map((part) => (part.startsWith('{') ? '[^/]+' : part.replace(/[.*+?^$()|[\]\\]/g, '\\$&')));
+    .map((part) =>
+      part === '{source}' ? '.+' : part.startsWith('{') ? '[^/]+' : part.replace(/[.*+?^$()|[\]\\]/g, '\\$&'),
+    );
   return new RegExp(`^${source.join('')}$`);
 }

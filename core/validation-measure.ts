@@ -1,15 +1,13 @@
-/** The name of a validation's number: accuracy only if the scorer says for each response whether it is right. */
+/** Which number a validation measures: accuracy only if the scorer says for each response whether it is right. */
 
 export type ValidationMeasure = 'accuracy' | 'score';
 
-/** The metric names of a validation's number; n: responses per question (verl: `val-core`). */
-export const measureMetric = (measure: ValidationMeasure, n: number): string =>
-  `val-core/${measure === 'accuracy' ? 'acc' : 'score'}/mean@${n}`;
-
 /**
- * Read from the metrics of a validation. Validations of older petrel versions do not contain it and were always called
- * accuracy.
+ * Read from the metrics of a validation, whose core numbers are `val-core/{source}/acc/…` or `val-core/{source}/reward/…`.
+ * Older versions of petrel wrote `val-core/acc/…` or `val-core/score/…`; still older ones neither, and always called the
+ * number accuracy.
  */
 export function measureOf(metrics: Readonly<Record<string, unknown>>): ValidationMeasure {
-  return Object.keys(metrics).some((name) => name.startsWith('val-core/score/')) ? 'score' : 'accuracy';
+  const isScore = /^val-core\/(?:score|.+\/reward)\/mean@\d+$/;
+  return Object.keys(metrics).some((name) => isScore.test(name)) ? 'score' : 'accuracy';
 }

@@ -399,6 +399,8 @@ class RunWriter {
       scores: [1, 0, 1, null],
       reasons: [null, null, null, failure],
       columns: { acc: accuracy === undefined ? [1, 0, 1, null] : [accuracy, accuracy, accuracy, accuracy] },
+      texts: { pred: ['5', '7', '8', null] },
+      sources: { names: ['toy'], samples: [0, 0, 0, 0] },
     };
     const scores = await putJsonBlob(this.#store, this.#runId, table);
     return [

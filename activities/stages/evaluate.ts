@@ -22,10 +22,11 @@ export async function evaluate(services: StageServices, ref: RunRef): Promise<{ 
   const { ports, contexts } = services;
   const { context, head } = await headOf(contexts, ref);
   if (context.inputs.validation === undefined) return { accuracy: null };
-  const { scored, tables } = await ports.whileHeartbeating((signal) =>
-    scoredTables(services, { context, head, signal }),
-  );
-  const record = evaluation(ref, head, scored, tables, samplesPerDraw(context.recipe, 'validate'));
+  const n = samplesPerDraw(context.recipe, 'validate');
+  const record = await ports.whileHeartbeating(async (signal) => {
+    const { scored, tables } = await scoredTables(services, { context, head, signal });
+    return evaluation(ref, head, scored, tables, n);
+  });
   const decided = await ports.decide(
     context.log.store,
     keys.evaluation(ref.runId, head.term, head.position),
@@ -37,9 +38,14 @@ export async function evaluate(services: StageServices, ref: RunRef): Promise<{ 
   ports.say(
     ref.runId,
     'info',
-    `validation of policy ${head.position}: ${measureOf(metrics)} ${accuracy.toFixed(4)} on ${questions} questions`,
+    `validation of policy ${head.position}: ${measureOf(metrics)} ${accuracy.toFixed(4)} on ${sizeText(questions, n)}`,
   );
   return { accuracy };
+}
+
+function sizeText(responses: number, n: number): string {
+  const questions = `${responses / n} questions`;
+  return n === 1 ? questions : `${questions}, ${n} responses each`;
 }
 
 function scoredTables(services: StageServices, at: At): Promise<Scored> {

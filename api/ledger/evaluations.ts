@@ -86,7 +86,8 @@ async function checkEvaluation(
     record.questions,
   );
   if (!deep) return;
-  const isScore = Object.keys(record.metrics).some((name) => name.startsWith('val-core/score/'));
+  // val-core/{data source}/{acc or reward}/mean@n; without the data source in records of older petrel versions.
+  const isScore = Object.keys(record.metrics).some((name) => /^val-core\/(.+\/reward|score)\/mean@\d+$/.test(name));
   const values: (number | null)[] = [];
   for (const { trajectories, scores } of parts) {
     const [tensors, table] = [

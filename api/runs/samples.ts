@@ -7,6 +7,7 @@ import { resultRecord, revisionRecord } from '../../core/records/schema.ts';
 import type { BatchRecord, DrawRecord } from '../../core/records/schema.ts';
 import type { RewardOutput, RolloutOutput } from '../../core/wire/jobs.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
+import type { ScoreTable } from '../../core/wire/score-table.ts';
 import { readRetention, removedByRetention } from '../../infra/store/retention-log.ts';
 import { getBlob, getJsonBlob } from '../../infra/store/blobs.ts';
 import { readDataset } from '../../infra/store/datasets.ts';
@@ -36,8 +37,8 @@ export interface SampleView {
   /** null: the scorer failed, see `reason`. */
   readonly reward: number | null;
   readonly reason?: string;
-  /** Further columns of the scorer. */
-  readonly columns: Readonly<Record<string, number | null>>;
+  /** What else the scorer returned: numbers, and texts such as `pred`. */
+  readonly columns: Readonly<Record<string, number | string | null>>;
   /** Mean over the response's tokens. Absent in validations and for samples outside the batch. */
   readonly advantage?: number;
   readonly stopReason: 'stop' | 'length' | 'convicted' | 'unknown';
@@ -157,11 +158,18 @@ async function partSamples(
       responseTokens: response.length,
       reward: at(table.scores, b),
       ...(typeof table.reasons[b] === 'string' ? { reason: table.reasons[b] } : {}),
-      columns: Object.fromEntries(Object.entries(table.columns).map(([name, values]) => [name, at(values, b)])),
+      columns: columnsOf(table, b),
       stopReason: nameOfStop(t.stopReason_S[b]),
       ...factsOf(rows.get(row)),
     };
   });
+}
+
+/** Of one sample. A column may have numbers of some samples and texts of others. */
+function columnsOf({ columns, texts = {} }: ScoreTable, b: number): SampleView['columns'] {
+  const numbers = Object.entries(columns).map(([name, values]) => [name, at(values, b)] as const);
+  const words = Object.entries(texts).map(([name, values]) => [name, at(values, b)] as const);
+  return Object.fromEntries([...numbers, ...words.filter(([name, text]) => text !== null || !(name in columns))]);
 }
 
 function nameOfStop(code: number | undefined): SampleView['stopReason'] {

@@ -245,7 +245,7 @@ describe('samples', () => {
       stopReason: 'stop',
       fate: 'trained',
       groundTruth: '5',
-      columns: { acc: 1 },
+      columns: { acc: 1, pred: '5' },
     });
     expect(samples[1]).toMatchObject({ response: ' 7', reward: 0, advantage: -1, stopReason: 'length' });
     expect(samples[3]).toMatchObject({
@@ -260,6 +260,7 @@ describe('samples', () => {
     const { out, err } = await cli.petrel('samples', newer.runId);
     expect(out.split('What is 2 + 3?')).toHaveLength(2);
     expect(out).toContain('reward 1 · advantage +1');
+    expect(out).toContain('acc 1 · pred 5');
     expect(out).toContain('cut at the limit');
     expect(out).toContain('␛[31mseven');
     expect(out).not.toContain('\u001b');

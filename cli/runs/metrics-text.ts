@@ -13,7 +13,7 @@ import { wrapText } from '../printer/wrap.ts';
 const usual = [
   /^critic\/score\/mean$/,
   /^train\/loss$/,
-  /^val-core\/(acc|score)\/mean@\d+$/,
+  /^val-core\/(?:.+\/)?(?:acc|score|reward)\/mean@\d+$/,
   /^val\/accuracy$/,
   /^actor\/entropy$/,
   /^actor\/grad_norm$/,

@@ -32,7 +32,7 @@ function sampleText(sample: SampleView, printer: Printer): string {
   return `${head}\n${wrapText(body, printer.stdout.columns, '    ')}`;
 }
 
-function headOf({ sample, reward, reason, advantage, stopReason, responseTokens }: SampleView): string {
+function headOf({ sample, reward, reason, columns, advantage, stopReason, responseTokens }: SampleView): string {
   const parts = [
     `#${sample}`,
     reward === null
@@ -43,6 +43,9 @@ function headOf({ sample, reward, reason, advantage, stopReason, responseTokens 
     advantage === undefined ? undefined : `advantage ${advantage > 0 ? '+' : ''}${showNumber(advantage)}`,
     `${responseTokens} ${responseTokens === 1 ? 'token' : 'tokens'}`,
     stopReason === 'length' ? 'cut at the limit' : undefined,
+    ...Object.entries(columns).map(([name, value]) =>
+      value === null ? undefined : `${oneLine(name)} ${typeof value === 'number' ? showNumber(value) : oneLine(value)}`,
+    ),
   ];
   return parts.filter((part) => part !== undefined).join(' · ');
 }

@@ -327,9 +327,11 @@ export const evalRecord = z.object({
   /** Policy version: 0 is the base. */
   iteration: count,
   weightsDigest: digest,
+  /** Responses that were judged: `rollout.val_kwargs.n` to each question. */
   questions: z.int().positive(),
+  /** Responses that could not be scored. */
   failed: count,
-  /** Mean of `acc` (or of the score) over questions. */
+  /** Mean of `acc` (or of the score) over these responses; failed ones count as 0. */
   accuracy: z.number(),
   metrics: metricValues,
   timings: metricValues,

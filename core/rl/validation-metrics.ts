@@ -64,11 +64,14 @@ function averagesOf(prompts: readonly PromptStatistics[]): MetricsByNumber {
   return new Map(names.map((name) => [name, meanByName(perPrompt(name))] as const));
 }
 
-/** The statistics under their full names. */
-export function validationMetrics(statistics: ValidationStatistics): Record<string, number> {
+/** The statistics under their full names. `coreOf`: the core number of a source. */
+export function validationMetrics(
+  statistics: ValidationStatistics,
+  coreOf = (_source: string, numbers: MetricsByNumber): string => (numbers.has('acc') ? 'acc' : 'reward'),
+): Record<string, number> {
   const named: Record<string, number> = {};
   for (const [source, numbers] of statistics) {
-    const core = numbers.has('acc') ? 'acc' : 'reward';
+    const core = coreOf(source, numbers);
     for (const [name, metrics] of numbers) {
       const largest = Math.max(...Object.keys(metrics).map(responsesIn));
       for (const [metric, value] of Object.entries(metrics)) {

@@ -4,6 +4,7 @@ import { damage } from '../damage.ts';
 import { digest } from '../records/schema.ts';
 
 const column = z.array(z.number().nullable());
+const textColumn = z.array(z.string().nullable());
 
 const scoreTable = z.object({
   /** Digest of the scored trajectories; it makes every table a different object. */
@@ -13,15 +14,28 @@ const scoreTable = z.object({
   reasons: z.array(z.string().nullable()),
   /** Extra numeric columns that the scorer returned, including `acc` if given. */
   columns: z.record(z.string(), column),
+  /** Its columns of texts, such as `pred`, cut at `mostText` characters. Absent in older tables. */
+  texts: z.record(z.string(), textColumn).optional(),
+  /** Data sources, and of each sample the index of its own. Absent in older tables. */
+  sources: z.object({ names: z.array(z.string()), samples: z.array(z.int().nonnegative()) }).optional(),
 });
 
 export type ScoreTable = z.infer<typeof scoreTable>;
+
+/** Characters of a text column that a table keeps. */
+export const mostText = 2_000;
 
 /** Throws PauseError `DamagedRecord` for what is no table, or one without an entry for each sample in each column. */
 export function parseScoreTable(value: unknown, where: string): ScoreTable {
   const { success, data, error } = scoreTable.safeParse(value);
   if (!success) throw damage('DamagedRecord', where, `no table of scores: ${z.prettifyError(error)}`);
-  for (const [name, values] of [['reasons', data.reasons] as const, ...Object.entries(data.columns)])
+  const lists: [string, readonly unknown[]][] = [
+    ['reasons', data.reasons],
+    ...Object.entries(data.columns),
+    ...Object.entries(data.texts ?? {}),
+    ...(data.sources ? [['sources', data.sources.samples] satisfies [string, readonly unknown[]]] : []),
+  ];
+  for (const [name, values] of lists)
     if (values.length !== data.scores.length)
       throw damage('DamagedRecord', where, `${name}: expected ${data.scores.length} entries, found ${values.length}`);
   return data;

@@ -14,7 +14,7 @@ describe('metrics', () => {
     await loop.up();
     const scorer = loop.scorer(
       'judged',
-      'return { score: solutionStr.length % 3, acc: solutionStr.includes("7"), length: 5 };',
+      'return { score: solutionStr.length % 3, acc: solutionStr.includes("7"), length: 5, pred: solutionStr.at(0) };',
     );
     runs = [
       await loop.completed({
@@ -26,6 +26,7 @@ describe('metrics', () => {
       await loop.completed({
         data: { val_files: loop.validationFile },
         reward: { custom_reward_function: { path: scorer } },
+        rollout: { val_kwargs: { n: 4, do_sample: true, temperature: 1 } },
         trainer: { total_training_steps: 2 },
       }),
       await loop.completed({ kind: 'sft', trainer: { total_training_steps: 2 } }),
@@ -57,10 +58,12 @@ describe('metrics', () => {
     expect(measureOf(scored?.[0]?.metrics ?? {})).toBe('score');
     expect(measureOf(judged?.[0]?.metrics ?? {})).toBe('accuracy');
     expect(judged?.[0]?.metrics).toMatchObject({
-      'val-core/acc/mean@1': judged?.[0]?.accuracy,
-      'val-aux/score/mean@1': expect.any(Number),
-      'val-aux/length/mean@1': 5,
+      'val-core/arithmetic/acc/mean@4': expect.closeTo(Number(judged?.[0]?.accuracy), 12),
+      'val-core/arithmetic/acc/maj@4/mean': expect.any(Number),
+      'val-aux/arithmetic/reward/std@4': expect.any(Number),
+      'val-aux/arithmetic/length/worst@2/mean': 5,
     });
+    expect(judged?.[0]?.questions).toBe(4 * Number(scored?.[0]?.questions));
     const [first] = await iterationsOf(runs[1]);
     expect(first?.batch.metrics).toMatchObject({
       'reward_extra/length/mean': 5,

@@ -18,11 +18,12 @@ import { OpenDatasets } from '../datasets.ts';
 import { KeptHosts } from './kept-hosts.ts';
 import { PrintLimit } from './prints.ts';
 import { inputsOf, scorerRows, Scoring } from './scoring.ts';
+import { tabulate } from './tabulate.ts';
 import { namedVariables, withSecrets } from '../../rewards/host/secrets.ts';
 import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
 import { createScorerHost } from '../../rewards/host/scorer-host.ts';
-import type { ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
+import type { ScorerHost } from '../../rewards/host/scorer-host.ts';
 
 /** Number of runs whose output limits are kept, by last use. */
 const keptLimits = 4;
@@ -72,7 +73,8 @@ export class RewardRole {
         ? scoring.withoutAccidents(scored, fixScorerHint(message.runId, input.scorer))
         : scored;
     }).finally(() => prints.flush());
-    const table: ScoreTable = { trajectories: input.trajectories, ...tabulate(outcomes) };
+    const sources = [...trajectories.row_S].map((row) => rows.get(row)?.dataSource ?? '');
+    const table: ScoreTable = { trajectories: input.trajectories, ...tabulate(outcomes, sources) };
     return {
       scores: await putJsonBlob(store, message.runId, table),
       failed: outcomes.filter((outcome) => !outcome.ok).length,
@@ -147,22 +149,4 @@ export class RewardRole {
     });
     return path;
   }
-}
-
-function tabulate(outcomes: readonly ScoreOutcome[]): Omit<ScoreTable, 'trajectories'> {
-  const names = new Set(outcomes.flatMap((outcome) => (outcome.ok ? Object.keys(outcome.columns) : [])));
-  const column = (name: string) =>
-    outcomes.map((outcome) => {
-      const value = outcome.ok ? outcome.columns[name] : undefined;
-      return typeof value === 'number' && Number.isFinite(value)
-        ? value
-        : typeof value === 'boolean'
-          ? Number(value)
-          : null;
-    });
-  return {
-    scores: outcomes.map((outcome) => (outcome.ok ? outcome.score : null)),
-    reasons: outcomes.map((outcome) => (outcome.ok ? null : outcome.reason)),
-    columns: Object.fromEntries([...names].sort().map((name) => [name, column(name)])),
-  };
 }

@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { mostText, parseScoreTable } from '../../core/wire/score-table.ts';
+import type { ScoreOutcome } from '../../rewards/host/scorer-host.ts';
+import type { ScoreColumns } from '../../rewards/types.ts';
+import { tabulate } from './tabulate.ts';
+
+const ok = (columns: ScoreColumns): ScoreOutcome => ({ ok: true, score: 1, columns });
+const failed: ScoreOutcome = { ok: false, code: 'threw', reason: 'no reason' };
+
+describe('a table of scores', () => {
+  const table = tabulate(
+    [ok({ acc: true, pred: '7', length: 5 }), failed, ok({ acc: false, pred: 'x', length: 'n/a' })],
+    ['a', 'b', 'a'],
+  );
+
+  it('has numbers and texts of the scorer apart, and the data source of each sample', () => {
+    expect(table).toEqual({
+      scores: [1, null, 1],
+      reasons: [null, 'no reason', null],
+      columns: { acc: [1, null, 0], length: [5, null, null] },
+      texts: { length: [null, null, 'n/a'], pred: ['7', null, 'x'] },
+      sources: { names: ['a', 'b'], samples: [0, 1, 0] },
+    });
+  });
+
+  it('can be read again, and is refused where a column is too short', () => {
+    const stored = { trajectories: 'a'.repeat(64), ...table };
+    expect(parseScoreTable(stored, 'here')).toEqual(stored);
+    const short = { ...stored, texts: { pred: ['7'] } };
+    expect(() => parseScoreTable(short, 'here')).toThrow('pred: expected 3 entries, found 1');
+  });
+
+  it('cuts long texts between characters, and has no texts where the scorer returned none', () => {
+    const long = `${'x'.repeat(mostText - 1)}🐦🐦`;
+    expect(tabulate([ok({ pred: long })], ['a']).texts).toEqual({ pred: [`${'x'.repeat(mostText - 1)}🐦`] });
+    expect(tabulate([ok({ acc: 1 })], ['a'])).not.toHaveProperty('texts');
+  });
+});
