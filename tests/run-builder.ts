@@ -57,6 +57,8 @@ export interface BuiltRunOptions {
   /** Number of committed updates. */
   readonly done?: number;
   readonly checkpoints?: readonly number[];
+  /** Choose the best checkpoint by this mode of its accuracy, which rises from iteration to iteration. */
+  readonly best?: 'max' | 'min';
   readonly evaluations?: readonly number[];
   /** The stack that drives it; default: that of `cliHome`. */
   readonly owner?: string;
@@ -99,7 +101,8 @@ export async function buildRun(store: Store, options: BuiltRunOptions = {}): Pro
   const tokenizer = await openTokenizer(tokenizerFolder());
   const run = new RunWriter(store, runId, createdAt, tokenizer, options);
   const evaluations = options.evaluations ?? [];
-  await run.begin({ name, kind, iterations, evaluations }, options.owner ?? builtOwner);
+  const { best } = options;
+  await run.begin({ name, kind, iterations, evaluations, ...(best && { best }) }, options.owner ?? builtOwner);
   const checkpoints = options.checkpoints ?? [];
   for (let k = 0; k <= done; k++) {
     if (k > 0) await run.iterate(k, kind);
@@ -160,7 +163,8 @@ class RunWriter {
       kind,
       iterations,
       evaluations,
-    }: Required<Pick<BuiltRunOptions, 'name' | 'kind' | 'iterations' | 'evaluations'>>,
+      best,
+    }: Required<Pick<BuiltRunOptions, 'name' | 'kind' | 'iterations' | 'evaluations'>> & Pick<BuiltRunOptions, 'best'>,
     owner: string,
   ): Promise<void> {
     const runId = this.#runId;
@@ -180,7 +184,11 @@ class RunWriter {
       data: { train_files: 'train.jsonl', train_batch_size: prompts.length, shuffle: false },
       actor: { ppo_mini_batch_size: prompts.length, optim: { lr: learningRate } },
       rollout: { n: samplesPerDraw },
-      trainer: { total_training_steps: iterations, ...validationsOf(evaluations) },
+      trainer: {
+        total_training_steps: iterations,
+        ...validationsOf(evaluations),
+        ...(best && { best_metric: 'accuracy', best_metric_mode: best }),
+      },
     });
     const revision = {
       format: recordFormat,

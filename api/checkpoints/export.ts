@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { TerminalError } from '../../core/errors.ts';
 import { actorOf } from '../../core/records/components.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
+import { bestCheckpoint } from '../../infra/store/best-checkpoint.ts';
 import { streamBlob } from '../../infra/store/blobs.ts';
 import { treeDigest } from '../../infra/store/digest.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import { pinPosition } from '../../infra/store/retention-log.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import type { ApiContext } from '../context.ts';
-import { chooseCheckpoint } from './list.ts';
+import { chooseCheckpoint, retentionFloor } from './list.ts';
 import { checkpointElements, damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
 import { filling } from '../../models/safetensors.ts';
 import type { FloatTensor } from '../../models/safetensors.ts';
@@ -26,8 +27,8 @@ export interface PolicyExport {
 }
 
 /**
- * Writes the policy after an iteration, the newest checkpoint's unless one is named, as a Hugging Face folder. Throws
- * TerminalError `NotFound` for an iteration without a checkpoint, `DamagedCheckpoint`, InvalidInputError when anything
+ * Writes the policy after an iteration, the newest checkpoint's unless one is named, as a Hugging Face folder. `best`: by
+ * `trainer.best_metric`. Throws TerminalError `NotFound` for an iteration without a checkpoint, `DamagedCheckpoint`, InvalidInputError when anything
  * but an empty folder is there.
  */
 export async function exportPolicy(
@@ -36,14 +37,23 @@ export async function exportPolicy(
     folder,
     iteration,
     dtype = 'auto',
-  }: { readonly folder: string; readonly iteration?: number | undefined; readonly dtype?: ExportDtype },
+  }: { readonly folder: string; readonly iteration?: number | 'best' | undefined; readonly dtype?: ExportDtype },
   { home }: Pick<ApiContext, 'home'>,
 ): Promise<PolicyExport> {
   const { record: manifest } = await chooseCheckpoint(log, iteration);
-  const pin = { position: manifest.iteration, why: 'an export', forMs: exportMs };
-  const unpin = await pinPosition(log, pin, () => new Date());
+  const unpin = await keepFor(log, manifest.iteration);
   const options = { log, manifest, folder, dtype, cache: join(home, 'cache') };
   return { manifest, dtype: await exportCheckpoint(options).finally(unpin) };
+}
+
+/**
+ * Keeps the checkpoint until the returned function is called. The best one may lie below the floor, where nothing can be
+ * pinned: it stays until there is a better one, and for a grace period after that.
+ */
+async function keepFor(log: RunLog, position: number): Promise<() => Promise<void>> {
+  if (position < (await retentionFloor(log)) && (await bestCheckpoint(log))?.iteration === position)
+    return async () => {};
+  return pinPosition(log, { position, why: 'an export', forMs: exportMs }, () => new Date());
 }
 
 export interface ExportOptions {

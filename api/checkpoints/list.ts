@@ -1,8 +1,11 @@
 /** The checkpoints of a run. */
+import { TerminalError } from '../../core/errors.ts';
 import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
 import { readRetention } from '../../infra/store/retention-log.ts';
+import { bestCheckpoint } from '../../infra/store/best-checkpoint.ts';
+import type { BestCheckpoint } from '../../infra/store/best-checkpoint.ts';
 import type { Stored } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { noSuchIteration } from '../runs/samples.ts';
@@ -18,6 +21,8 @@ export interface CheckpointRow {
   /** Every shard is there with its size; `petrel ckpt verify` reads them. */
   readonly complete: boolean;
   readonly key: string;
+  /** The best one by `trainer.best_metric`: the metric and its value. */
+  readonly best?: { readonly metric: string; readonly value: number };
 }
 
 /** Retention keeps what follows this iteration; 0 when nothing was ever removed. */
@@ -28,7 +33,11 @@ export async function retentionFloor(log: RunLog): Promise<number> {
 /** Ascending by iteration. */
 export async function checkpointRows(log: RunLog): Promise<CheckpointRow[]> {
   const manifests = (await log.checkpoints()).reverse();
-  return Promise.all(manifests.map((manifest) => checkpointRow(manifest, log)));
+  const best = await bestCheckpoint(log);
+  const rows = await Promise.all(manifests.map((manifest) => checkpointRow(manifest, log)));
+  return rows.map((row) =>
+    row.key === best?.key ? { ...row, best: { metric: best.metric, value: best.value } } : row,
+  );
 }
 
 async function checkpointRow(
@@ -49,12 +58,13 @@ async function checkpointRow(
   };
 }
 
-/** The newest one, or that of an iteration. Throws TerminalError `NotFound` that names those there are. */
+/** The newest one, that of an iteration, or the best one. Throws TerminalError `NotFound` that names those there are. */
 export async function chooseCheckpoint(
   log: RunLog,
-  iteration: number | undefined,
+  which: number | 'best' | undefined,
 ): Promise<Stored<CheckpointManifest>> {
   const all = await log.checkpoints();
+  const iteration = which === 'best' ? (await needBest(log)).iteration : which;
   const chosen = iteration === undefined ? all[0] : all.find(({ record }) => record.iteration === iteration);
   if (chosen === undefined)
     throw noSuchIteration(
@@ -63,4 +73,13 @@ export async function chooseCheckpoint(
       all.map(({ record }) => record.iteration).reverse(),
     );
   return chosen;
+}
+
+async function needBest(log: RunLog): Promise<BestCheckpoint> {
+  const best = await bestCheckpoint(log);
+  if (best === undefined)
+    throw new TerminalError('NotFound', `${log.runId} has no best checkpoint`, {
+      hint: 'it has one when the recipe names trainer.best_metric, and a policy with a checkpoint was validated',
+    });
+  return best;
 }

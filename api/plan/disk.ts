@@ -26,8 +26,10 @@ export function diskOf(
 ): DiskUse {
   const checkpointBytes = 12 * parameterCount(config) * trainedComponents(recipe).length;
   const keep = recipe.trainer.max_actor_ckpt_to_keep;
-  // The oldest one goes after the newest is there.
-  const most = keep === null ? made : Math.min(made ?? Number.POSITIVE_INFINITY, Math.max(keep, fewestCheckpoints) + 1);
+  // The oldest one goes after the newest is there, and the best one may be older than all of them.
+  const beside = recipe.trainer.best_metric === null ? 1 : 2;
+  const kept = keep === null ? null : Math.max(keep, fewestCheckpoints) + beside;
+  const most = kept === null ? made : Math.min(made ?? Number.POSITIVE_INFINITY, kept);
   return {
     ...room,
     checkpointBytes,

@@ -4,6 +4,7 @@ import type { StatusEntry } from '../../core/records/schema.ts';
 import type { RunState } from '../../core/run-states.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
+import { bestCheckpoint } from '../../infra/store/best-checkpoint.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { runWarnings } from './warnings.ts';
 
@@ -15,6 +16,8 @@ export interface Outcome {
   readonly iteration: number;
   /** Path or URL of the newest checkpoint's manifest. */
   readonly checkpoint: string | null;
+  /** The best checkpoint by `trainer.best_metric`; absent where the recipe names none. */
+  readonly best?: { readonly iteration: number; readonly metric: string; readonly value: number };
   /** Warnings about its last iterations. */
   readonly warnings: readonly RunWarning[];
   /** The first and the last validation, the seconds between them, and which metric it is. */
@@ -31,12 +34,14 @@ export async function outcomeOf(log: RunLog): Promise<Outcome> {
   const checkpoint = await log.newestCheckpoint();
   const [first, last] = head === undefined ? [] : [await log.firstEvaluation(head), await log.newestEvaluation(head)];
   const compared = first !== undefined && last !== undefined && last.iteration > first.iteration;
+  const best = await bestCheckpoint(log);
   const { state = 'queued', reason } = (await log.status()) ?? {};
   return {
     runId: log.runId,
     state,
     ...(reason && { reason }),
     iteration: head?.position ?? 0,
+    ...(best && { best: { iteration: best.iteration, metric: best.metric, value: best.value } }),
     warnings: await runWarnings(log, head),
     checkpoint:
       checkpoint === undefined ? null : (log.store.localPath(checkpoint.key) ?? `${log.store.url}/${checkpoint.key}`),

@@ -179,13 +179,13 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
   {
     name: 'ckpt export',
     arguments: '<run> [iteration]',
-    doc: 'Write a Hugging Face folder.',
+    doc: 'Write a Hugging Face folder: of the newest checkpoint, of an iteration, or of the best by trainer.best_metric (best).',
     group: 'Checkpoints',
     options: [
       { flags: '--out <folder>', doc: 'where to', required: true },
       { flags: '--dtype <dtype>', doc: 'type of the tensors', choices: ['auto', 'fp32', 'bf16'], default: 'auto' },
     ],
-    examples: ['petrel ckpt export arithmetic --out ./trained'],
+    examples: ['petrel ckpt export arithmetic --out ./trained', 'petrel ckpt export arithmetic best --out ./best'],
     load: () => import('./ckpt/export.ts'),
   },
 ];

@@ -66,6 +66,25 @@ describe('arithmeticIssues', () => {
 });
 
 describe('runIssues', () => {
+  it('refuses a best checkpoint that no validation can choose, or that may not be saved', () => {
+    const issuesOf = (tree: Tree) => runIssues(recipe(tree)).map(({ path, message }) => `${path}: ${message}`);
+    const best = (trainer: Tree, more: Tree = {}) =>
+      issuesOf({
+        data: { train_files: 't', val_files: 'v' },
+        ...more,
+        trainer: { best_metric: 'accuracy', ...trainer },
+      });
+    expect(best({ test_freq: 4, save_freq: 2 })).toEqual([]);
+    expect(best({ test_freq: 4, save_freq: 3 })).toEqual([
+      'trainer.best_metric: policies are validated every 4 iterations and saved every 3, so the best one may not be saved',
+    ]);
+    expect(best({ test_freq: 4, save_freq: -1 })).toEqual([expect.stringContaining('only at the end')]);
+    expect(best({ save_freq: 2 })).toEqual(['trainer.best_metric: only the last policy is validated']);
+    expect(best({ test_freq: 2, save_freq: 2 }, { data: { train_files: 't' } })).toEqual([
+      'trainer.best_metric: there is no validation to choose by',
+    ]);
+  });
+
   it('reports each value that is not built, with what works today', () => {
     const asked = recipe({ model: { lora_rank: 8 }, algorithm: { adv_estimator: 'remax' } });
     expect(runIssues(asked).map(({ path, message }) => [path, message])).toEqual([

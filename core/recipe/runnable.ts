@@ -17,7 +17,8 @@ export function assertRunnable(recipe: Recipe): void {
 }
 
 function contradictions(recipe: Recipe): RecipeIssue[] {
-  return [...scorerIssues(recipe), ...poolIssues(recipe), ...samplingIssues(recipe), ...criticIssues(recipe)];
+  const checks = [scorerIssues, poolIssues, samplingIssues, criticIssues, bestMetricIssues];
+  return checks.flatMap((check) => check(recipe));
 }
 
 function scorerIssues(recipe: Recipe): RecipeIssue[] {
@@ -72,4 +73,19 @@ function samplingIssues(recipe: Recipe): RecipeIssue[] {
       hint: 'use rollout.temperature=1',
     },
   ];
+}
+
+/** The best policy can only be kept when every validated policy has a checkpoint. */
+function bestMetricIssues({ kind, data, trainer }: Recipe): RecipeIssue[] {
+  const { best_metric: metric, test_freq: every, save_freq: save } = trainer;
+  if (metric === null) return [];
+  const issue = (message: string, hint: string) => [{ path: 'trainer.best_metric', message, hint }];
+  if (kind === 'sft') return issue('a supervised run has no validation', 'leave it out');
+  if (data.val_files === null) return issue('there is no validation to choose by', 'set data.val_files');
+  if (every <= 0) return issue('only the last policy is validated', 'set trainer.test_freq');
+  if (save > 0 && every % save === 0) return [];
+  return issue(
+    `policies are validated every ${every} iterations and saved ${save > 0 ? `every ${save}` : 'only at the end'}, so the best one may not be saved`,
+    `set trainer.save_freq to ${every}, or to a divisor of it`,
+  );
 }

@@ -5,6 +5,10 @@ const everyIterations = z
   .int()
   .refine((value) => value === -1 || value > 0, 'expected -1 (never) or a number of iterations');
 
+const validationMetric = z
+  .string()
+  .regex(/^(accuracy|val-(core|aux)\/.+)$/, 'expected accuracy, or the name of a metric of the validation: val-core/…');
+
 const LOGGERS = ['console', 'file', 'wandb', 'mlflow', 'swanlab', 'tensorboard', 'trackio', 'clearml'] as const;
 
 /** `trainer`: how long to train, and when to save and validate. */
@@ -39,6 +43,14 @@ export const trainerSection = section('How long to train, how often to save and 
   max_actor_ckpt_to_keep: key(count.nullable(), null, {
     doc: 'How many of the newest verified checkpoints are kept, at least 2; null: all, so that a resume or fork can start from any iteration.',
     unit: 'checkpoints',
+    change: 'free',
+  }),
+  best_metric: key(validationMetric.nullable(), null, {
+    doc: 'Keep the best checkpoint by this metric of its validation, besides the newest ones: accuracy (the score where there is none), or a name such as val-core/openai/gsm8k/acc/mean@1; null: none is chosen.',
+    change: 'free',
+  }),
+  best_metric_mode: key(z.enum(['max', 'min']), 'max', {
+    doc: 'max: the largest value of trainer.best_metric is the best; min: the smallest.',
     change: 'free',
   }),
   max_bad_steps: key(count, 3, {

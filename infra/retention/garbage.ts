@@ -10,6 +10,7 @@ import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { checkpointIn, keys, weightsIn } from '../../core/records/keys.ts';
 import { checkpointManifest, weightsManifest } from '../../core/records/schema.ts';
 import type { RetentionEntry, ShardInfo } from '../../core/records/schema.ts';
+import { bestCheckpoint } from '../store/best-checkpoint.ts';
 import { readRecord } from '../store/records.ts';
 import type { RunLog } from '../store/run-log.ts';
 import type { RetentionRule } from './floor.ts';
@@ -17,20 +18,28 @@ import { blobsOfResults, PositionBlobs } from './position-blobs.ts';
 
 export type Garbage = Pick<RetentionEntry, 'marked' | 'shared' | 'cleared' | 'terms'>;
 
-/** Everything that the floor frees and that no earlier entry has marked. */
+/** Everything that the floor frees and that no earlier entry has marked. The best checkpoint is not freed. */
 export async function garbageBelow(
   log: RunLog,
   rule: RetentionRule,
   entry: RetentionEntry,
   floor: number,
 ): Promise<Garbage> {
-  const positions = rule.batches === 'all' ? unchanged(entry) : await ofPositions(log, entry, floor);
-  const manifests = await ofManifests(log, floor);
+  const best = floor === 0 ? undefined : await bestCheckpoint(log);
+  const isKept = (one: CheckpointKey) => one.iteration >= floor || one.key === best?.key;
+  const positions = rule.batches === 'all' ? unchanged(entry) : await ofPositions(log, entry, floor, isKept);
+  const manifests = await ofManifests(log, floor, isKept);
   const known = new Set(entry.marked);
   const fresh = [...manifests, ...positions.freed].filter((key) => !known.has(key));
   const { shared, cleared, terms } = positions;
   return { marked: [...entry.marked, ...fresh], shared, cleared, ...(terms && { terms }) };
 }
+
+interface CheckpointKey {
+  readonly iteration: number;
+  readonly key: string;
+}
+type IsKept = (checkpoint: CheckpointKey) => boolean;
 
 interface Freed extends Pick<RetentionEntry, 'shared' | 'cleared' | 'terms'> {
   readonly freed: readonly string[];
@@ -42,7 +51,7 @@ const unchanged = ({ shared, cleared, terms }: RetentionEntry): Freed => ({ free
  * Blobs of the positions that the floor has passed since the last entry, and blobs that were held back earlier. Reads
  * nothing when the floor has not moved and nothing was held back.
  */
-async function ofPositions(log: RunLog, entry: RetentionEntry, floor: number): Promise<Freed> {
+async function ofPositions(log: RunLog, entry: RetentionEntry, floor: number, isKept: IsKept): Promise<Freed> {
   if (floor === 0 || (floor === entry.cleared && entry.shared.length === 0)) return unchanged(entry);
   const head = await log.head();
   if (head === undefined) return unchanged(entry);
@@ -50,7 +59,7 @@ async function ofPositions(log: RunLog, entry: RetentionEntry, floor: number): P
   const below = new Set([...entry.shared, ...(await positions.between(entry.cleared, floor))]);
   const newest = await log.newestEvaluation(head);
   const needed = new Set([
-    ...(await keptManifests(log, floor)).flatMap(({ blobs }) => blobs),
+    ...(await keptManifests(log, isKept)).flatMap(({ blobs }) => blobs),
     ...(await positions.between(floor, head.position + 1)),
     ...(await blobsOfResults(log, newest?.results ?? [])),
   ]);
@@ -63,24 +72,26 @@ async function ofPositions(log: RunLog, entry: RetentionEntry, floor: number): P
 }
 
 /** Manifests of checkpoints below the floor and of weights that are not in use, and the shards that only these name. */
-async function ofManifests(log: RunLog, floor: number): Promise<string[]> {
-  const checkpoints = floor === 0 ? [] : await checkpointsAt(log, (iteration) => iteration < floor);
+async function ofManifests(log: RunLog, floor: number, isKept: IsKept): Promise<string[]> {
+  const checkpoints = floor === 0 ? [] : await checkpointsWhere(log, (one) => !isKept(one));
   const weights = await oldWeights(log);
   if (checkpoints.length + weights.length === 0) return [];
   // A shard contains its checkpoint's iteration or its weights' name, so weights and checkpoints share none.
-  const kept = checkpoints.length === 0 ? await keptWeights(log) : await keptManifests(log, floor);
+  const kept = checkpoints.length === 0 ? await keptWeights(log) : await keptManifests(log, isKept);
   const needed = new Set(kept.flatMap(({ blobs }) => blobs));
   const freed = [...checkpoints, ...weights];
   return [...freed.map(({ key }) => key), ...freed.flatMap(({ blobs }) => blobs).filter((key) => !needed.has(key))];
 }
 
-async function keptManifests(log: RunLog, floor: number): Promise<Manifest[]> {
-  return [...(await checkpointsAt(log, (iteration) => iteration >= floor)), ...(await keptWeights(log))];
+async function keptManifests(log: RunLog, isKept: IsKept): Promise<Manifest[]> {
+  return [...(await checkpointsWhere(log, isKept)), ...(await keptWeights(log))];
 }
 
-/** Manifests and blobs of the weights in use. */
-export async function weightsKept(log: RunLog): Promise<ReadonlySet<string>> {
-  return new Set((await keptWeights(log)).flatMap(({ key, blobs }) => [key, ...blobs]));
+/** Manifests and blobs of the weights in use and of the best checkpoint: they stay although they were marked. */
+export async function keptAgain(log: RunLog): Promise<ReadonlySet<string>> {
+  const best = await bestCheckpoint(log);
+  const checkpoints = best === undefined ? [] : await checkpointsWhere(log, ({ key }) => key === best.key);
+  return new Set([...checkpoints, ...(await keptWeights(log))].flatMap(({ key, blobs }) => [key, ...blobs]));
 }
 
 async function keptWeights(log: RunLog): Promise<Manifest[]> {
@@ -107,14 +118,13 @@ interface Manifest {
 const blobsOf = ({ runId }: RunLog, shards: readonly ShardInfo[]) => shards.map(({ blob }) => keys.blob(runId, blob));
 
 /** Checkpoints of every term: those of an abandoned term are freed by their iteration too. */
-async function checkpointsAt(log: RunLog, wanted: (iteration: number) => boolean): Promise<Manifest[]> {
-  const names = (await log.store.children(keys.checkpoints(log.runId))).filter((name) => {
+async function checkpointsWhere(log: RunLog, isWanted: IsKept): Promise<Manifest[]> {
+  const all = (await log.store.children(keys.checkpoints(log.runId))).flatMap((name): CheckpointKey[] => {
     const named = checkpointIn(name);
-    return named !== undefined && wanted(named.iteration);
+    return named === undefined ? [] : [{ iteration: named.iteration, key: keys.checkpoints(log.runId) + name }];
   });
   return Promise.all(
-    names.map(async (name) => {
-      const key = keys.checkpoints(log.runId) + name;
+    all.filter(isWanted).map(async ({ key }) => {
       // An unreadable manifest names no blobs; its shards are orphaned blobs.
       const found = await readRecord(log.store, key, checkpointManifest).catch(unlessUnanswered);
       return { key, blobs: found === undefined ? [] : blobsOf(log, shardsOf(found.record)) };

@@ -13,7 +13,7 @@ import { needRecord } from '../store/records.ts';
 import type { RunLog } from '../store/run-log.ts';
 import { changeRetention, livePins, readRetention } from '../store/retention-log.ts';
 import { floorOf, ruleOf } from './floor.ts';
-import { garbageBelow, weightsKept } from './garbage.ts';
+import { garbageBelow, keptAgain } from './garbage.ts';
 import { sweepOrphans } from './orphans.ts';
 
 const nothing: RunPass['removed'] = { objects: 0, bytes: 0, checkpoints: [] };
@@ -116,9 +116,12 @@ async function judge(log: RunLog, entry: Awaited<ReturnType<typeof readRetention
   return { floor, verified, ...(await garbageBelow(log, rule, entry, floor)) };
 }
 
-/** Weights may be in use again, because a trainer may have gone back. Objects below the floor cannot. */
+/**
+ * Weights may be in use again, because a trainer may have gone back, and a checkpoint may be the best again, by another
+ * metric. No other object below the floor can be needed.
+ */
 async function stillMarked(log: RunLog, marked: readonly string[]): Promise<string[]> {
-  const kept = await weightsKept(log);
+  const kept = await keptAgain(log);
   return marked.filter((key) => !kept.has(key));
 }
 

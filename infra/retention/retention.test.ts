@@ -6,6 +6,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { storeContract } from '../../tests/contracts/store.ts';
 import { MemoryStore } from '../../tests/memory-store.ts';
+import { bestCheckpoint } from '../store/best-checkpoint.ts';
+import type { BestCheckpoint } from '../store/best-checkpoint.ts';
 import { graceMs, World } from './world.test-support.ts';
 
 storeContract('memory', async () => {
@@ -72,28 +74,59 @@ const anything = fc.oneof(
 const rules = fc.record({
   keep: fc.constantFrom(null, 1, 2, 3),
   batches: fc.constantFrom('since_oldest_checkpoint' as const, 'since_oldest_checkpoint' as const, 'all' as const),
+  best: fc.boolean(),
 });
 
 describe('retention', () => {
   it('keeps everything that may still be needed, and in the end removes everything that cannot', async () => {
     await fc.assert(
-      fc.asyncProperty(rules, fc.array(anything, { minLength: 5, maxLength: 30 }), async ({ keep, batches }, steps) => {
-        const world = new World();
-        await world.begin(keep, batches);
-        for (const one of steps) {
-          await one.do(world);
-          expect(await world.lost(), `after ${one.what}`).toEqual([]);
-        }
-        world.store.refresh();
-        await world.becomes('completed');
-        for (let pass = 0; pass < 3; pass++) {
-          world.wait(graceMs);
-          expect((await world.janitor()).problem).toBeUndefined();
-          expect(await world.lost(), 'at rest').toEqual([]);
-        }
-        if (batches === 'since_oldest_checkpoint') expect(await world.superfluous()).toEqual([]);
-      }),
+      fc.asyncProperty(
+        rules,
+        fc.array(anything, { minLength: 5, maxLength: 30 }),
+        async ({ keep, batches, best }, steps) => {
+          const world = new World();
+          await world.begin(keep, batches, best);
+          for (const one of steps) {
+            await one.do(world);
+            expect(await world.lost(), `after ${one.what}`).toEqual([]);
+          }
+          world.store.refresh();
+          await world.becomes('completed');
+          for (let pass = 0; pass < 3; pass++) {
+            world.wait(graceMs);
+            expect((await world.janitor()).problem).toBeUndefined();
+            expect(await world.lost(), 'at rest').toEqual([]);
+          }
+          if (batches === 'since_oldest_checkpoint') expect(await world.superfluous()).toEqual([]);
+        },
+      ),
       { numRuns: 150, seed: 5 },
     );
+  });
+});
+
+describe('the best checkpoint', () => {
+  it('stays below the floor until there is a better one', async () => {
+    const world = new World();
+    await world.begin(2, 'since_oldest_checkpoint', true);
+    const all: BestCheckpoint[] = [];
+    for (let k = 1; k <= 12; k++) {
+      await world.iterate(1);
+      await world.evaluate();
+      for (let pass = 0; pass < 2; pass++) {
+        world.wait(graceMs);
+        await world.janitor();
+      }
+      const best = await bestCheckpoint(world.log);
+      if (best !== undefined) all.push(best);
+      const left = (await world.log.checkpointNames()).map(({ iteration }) => iteration);
+      expect(left).toEqual(
+        [...new Set([k, k - 1, best?.iteration ?? k])].filter((one) => one > 0).sort((a, b) => b - a),
+      );
+    }
+    // The best value never falls, and for some time the best checkpoint was older than the newest two.
+    const values = all.map(({ value }) => value);
+    expect(values).toEqual([...values].sort((a, b) => a - b));
+    expect(all.some(({ iteration }, i) => iteration < i)).toBe(true);
   });
 });

@@ -3,6 +3,7 @@
  */
 import { digestOf } from '../store/digest.ts';
 import { putBlob } from '../store/blobs.ts';
+import { bestCheckpoint } from '../store/best-checkpoint.ts';
 import { encodeRecord } from '../store/records.ts';
 import { RunLog } from '../store/run-log.ts';
 import { openNextTerm } from '../store/terms.ts';
@@ -24,6 +25,8 @@ const runId = 'toy-20260102-030405-abcd';
 const writer = { process: 'test', at: '' };
 const counters = { cursor: 0, optimizerSteps: {}, badSteps: 0, controllers: {} };
 const stateOf = (stateDigest: string) => ({ stateDigest, weightsDigest: digestOf(['weights', stateDigest]) });
+/** Any number that depends on the state; some states are equally good. */
+const accuracyOf = (state: string) => Number.parseInt(digestOf(['accuracy', state]).slice(0, 1), 16) / 15;
 const bytes = (text: string) => new TextEncoder().encode(text);
 /** The writer died. */
 class Crash extends Error {}
@@ -40,15 +43,24 @@ export class World {
   /** Makes repeated objects distinct. */
   #nonce = 0;
   readonly #unpin: (() => Promise<void>)[] = [];
+  /** The best checkpoint at the last look. */
+  #best: { readonly position: number; readonly state: string } | undefined;
 
   now = (): Date => new Date(this.#now);
 
-  async begin(keep: number | null, batches: 'since_oldest_checkpoint' | 'all'): Promise<void> {
+  /** `best`: the best checkpoint is kept too. */
+  async begin(keep: number | null, batches: 'since_oldest_checkpoint' | 'all', best = false): Promise<void> {
     const recipe = parseRecipe({
       name: 'toy',
       model: { path: './m' },
       data: { train_files: 't.jsonl' },
-      trainer: { total_training_steps: 100, test_freq: 1, max_actor_ckpt_to_keep: keep, keep_batches: batches },
+      trainer: {
+        total_training_steps: 100,
+        test_freq: 1,
+        max_actor_ckpt_to_keep: keep,
+        keep_batches: batches,
+        best_metric: best ? 'accuracy' : null,
+      },
     });
     const rows = digestOf('rows');
     const inputs = { model: digestOf('model'), train: rows, trainRows: 4, validation: rows, validationRows: 4 };
@@ -210,7 +222,7 @@ export class World {
         weightsDigest,
         questions: 1,
         failed: 0,
-        accuracy: 1,
+        accuracy: accuracyOf(this.#state),
         metrics: {},
         timings: {},
         results: [trajectories, scores],
@@ -308,7 +320,25 @@ export class World {
         need(keys.blob(runId, (await log.iteration(k)).batch.record.tensors), `batch ${k} on the way to ${position}`);
     }
     for (const [key, why] of await this.#namedAbove(log, entry.floor)) need(key, why);
-    return missing;
+    return [...missing, ...(await this.#worse(log))];
+  }
+
+  /** The best checkpoint, when it is gone although no other one is as good and its position is still in the log. */
+  async #worse(log: RunLog): Promise<string[]> {
+    const recipe = parseRecipe((await log.revision()).recipe);
+    if (recipe.trainer.best_metric === null) return [];
+    const before = this.#best;
+    this.#best = undefined;
+    for (const { record } of await log.checkpoints()) {
+      const [position, state] = [record.iteration, record.stateDigest];
+      const isValidated = (await log.evaluations()).some(({ iteration }) => iteration === position);
+      if (isValidated && !(this.#best !== undefined && accuracyOf(this.#best.state) > accuracyOf(state)))
+        this.#best = { position, state };
+    }
+    if (before === undefined || before.position > this.#position) return [];
+    if ((await log.at(before.position)).stateDigest !== before.state) return [];
+    if (this.#best !== undefined && accuracyOf(this.#best.state) >= accuracyOf(before.state)) return [];
+    return [`the best checkpoint: ${keys.checkpoint(runId, before.position, before.state)}`];
   }
 
   /** Blobs and manifests that can no longer be needed. */
@@ -316,7 +346,11 @@ export class World {
     const log = new RunLog(this.store, runId);
     const { floor, marked } = await readRetention(log);
     const allowed = new Set((await this.#namedAbove(log, floor)).map(([key]) => key));
-    for (const { key, record } of await log.checkpoints())
+    const best = await bestCheckpoint(log);
+    const checkpoints = (await log.checkpoints()).filter(
+      ({ key, record }) => record.iteration >= floor || key === best?.key,
+    );
+    for (const { key, record } of checkpoints)
       for (const one of [key, ...shardsOf(record).map(({ blob }) => keys.blob(runId, blob))]) allowed.add(one);
     const abandoned = (key: string) =>
       key.startsWith(keys.checkpoints(runId)) &&

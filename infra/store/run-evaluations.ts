@@ -72,12 +72,31 @@ export async function firstEvaluationOf(log: EvaluationSource, head: LogEnd): Pr
 
 /** Was the policy at this position validated, in any term of the log? */
 export async function isEvaluated(log: EvaluationSource, newest: TermRecord, position: number): Promise<boolean> {
+  for await (const term of termsAt(log, newest, position))
+    if ((await log.store.head(keys.evaluation(log.runId, term, position))) !== undefined) return true;
+  return false;
+}
+
+/** The validation of the policy at this position, in the newest term that has one. */
+export async function evaluationAt(
+  log: EvaluationSource,
+  newest: TermRecord,
+  position: number,
+): Promise<EvalRecord | undefined> {
+  for await (const term of termsAt(log, newest, position)) {
+    const record = await readAt(log, { term, position });
+    if (record !== undefined) return record;
+  }
+  return undefined;
+}
+
+/** The terms of the log in which this position can be validated, newest first. */
+async function* termsAt(log: EvaluationSource, newest: TermRecord, position: number): AsyncGenerator<number> {
   for await (const { term, from } of log.stretches(newest)) {
     if (position < from) continue;
-    if ((await log.store.head(keys.evaluation(log.runId, term, position))) !== undefined) return true;
-    if (position > from) return false;
+    yield term;
+    if (position > from) return;
   }
-  return false;
 }
 
 /**

@@ -45,7 +45,14 @@ import { needRecord, readRecord } from './records.ts';
 import type { Stored } from './records.ts';
 import { checkpointNamesOf, checkpointOf } from './run-checkpoints.ts';
 import type { CheckpointName } from './run-checkpoints.ts';
-import { evaluationsOf, firstEvaluationOf, isEvaluated, newestEvaluationOf, readDueCheck } from './run-evaluations.ts';
+import {
+  evaluationAt,
+  evaluationsOf,
+  firstEvaluationOf,
+  isEvaluated,
+  newestEvaluationOf,
+  readDueCheck,
+} from './run-evaluations.ts';
 import type { DueCheck } from './run-evaluations.ts';
 
 /** The state at a position of the log. */
@@ -261,6 +268,12 @@ export class RunLog {
   async isEvaluated(position: number): Promise<boolean> {
     const newest = await this.newestTerm();
     return newest !== undefined && isEvaluated(this, newest.record, position);
+  }
+
+  /** The validation of the policy at a position; undefined when it was not validated. */
+  async evaluationAt(position: number): Promise<EvalRecord | undefined> {
+    const newest = await this.newestTerm();
+    return newest === undefined ? undefined : evaluationAt(this, newest.record, position);
   }
 
   /** Which positions a recipe revision validates. Revisions never change. */

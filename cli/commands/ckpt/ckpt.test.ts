@@ -50,6 +50,24 @@ describe('ckpt ls', () => {
     expect(rows[1]?.bytes).toBeGreaterThan(3 * 40);
   });
 
+  it('names the best one, where the recipe names a metric', async () => {
+    const options = { name: 'best', done: 4, checkpoints: [2, 4], evaluations: [0, 2, 4], best: 'min' } as const;
+    const { runId } = await buildRun(await cli.store(), options);
+    const rows = (await cli.petrel('ckpt', 'ls', runId, '--json')).json<CheckpointRow[]>();
+    expect(rows.map(({ iteration, best }) => [iteration, best])).toEqual([
+      [2, { metric: 'accuracy', value: 0.375 }],
+      [4, undefined],
+    ]);
+    expect((await cli.petrel('ckpt', 'ls', runId)).out).toContain('accuracy 0.375');
+    expect((await cli.petrel('ckpt', 'ls', run.runId)).out).not.toContain('BEST');
+    const exported = await cli.petrel('ckpt', 'export', runId, 'best', '--out', 'best', '--json');
+    expect(exported.json()).toMatchObject({ iteration: 2 });
+    await expect(cli.petrel('ckpt', 'export', run.runId, 'best', '--out', 'none')).rejects.toMatchObject({
+      code: 'NotFound',
+      hint: expect.stringContaining('trainer.best_metric'),
+    });
+  });
+
   it('tells of a run without any', async () => {
     const { runId } = await buildRun(await cli.store(), { name: 'bare' });
     expect((await cli.petrel('ckpt', 'ls', runId)).out).toContain('no checkpoints yet');

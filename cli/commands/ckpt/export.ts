@@ -1,4 +1,4 @@
-/** `petrel ckpt export <run> [iteration] --out DIR [--dtype]`. */
+/** `petrel ckpt export <run> [iteration or best] --out DIR [--dtype]`. */
 import { actorOf } from '../../../core/records/components.ts';
 import { resolve } from 'node:path';
 import { exportPolicy } from '../../../api/checkpoints/export.ts';
@@ -10,7 +10,7 @@ import { iterationWord } from './iteration-word.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const { printer, cwd } = context;
-  const iteration = iterationWord(input);
+  const iteration = input.words[1] === 'best' ? 'best' : iterationWord(input);
   const folder = resolve(cwd, textOption(input, 'out') ?? '.');
   const { runId, log } = await findRun(word(input, 0), context);
   const { manifest, dtype } = await exportPolicy(log, { folder, iteration, dtype: dtypeOption(input) }, context);

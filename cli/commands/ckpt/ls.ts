@@ -1,9 +1,11 @@
 /** `petrel ckpt ls <run>`. */
 import { checkpointRows, retentionFloor } from '../../../api/checkpoints/list.ts';
+import type { CheckpointRow } from '../../../api/checkpoints/list.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { word } from '../../options.ts';
-import { showBytes } from '../../../core/quantities.ts';
+import { showBytes, showNumber } from '../../../core/quantities.ts';
 import { renderTable } from '../../printer/table.ts';
+import type { Column } from '../../printer/table.ts';
 import { findRun } from '../../../api/runs/find.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
@@ -22,6 +24,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
             head: 'shards',
             value: ({ shards, complete }) => (complete ? shards : printer.style('red', `${shards}, not all there`)),
           },
+          ...(rows.some(({ best }) => best !== undefined) ? [bestColumn] : []),
         ]),
   );
   const floor = await retentionFloor(log);
@@ -31,3 +34,8 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     printer.notice(`\nnext:\n  petrel ckpt verify ${runId}\n  petrel ckpt export ${runId} --out ./trained`);
   return undefined;
 }
+
+const bestColumn: Column<CheckpointRow> = {
+  head: 'best',
+  value: ({ best }) => best && `${best.metric} ${showNumber(best.value)}`,
+};

@@ -1,6 +1,7 @@
 /** `petrel ckpt verify <run> [iteration]`: exit 1 when anything is damaged. */
 import { errorToJson } from '../../../core/errors.ts';
 import type { PetrelError } from '../../../core/errors.ts';
+import { retentionFloor } from '../../../api/checkpoints/list.ts';
 import { verifyInputs } from '../../../api/checkpoints/verify-inputs.ts';
 import type { InputVerdict } from '../../../api/checkpoints/verify-inputs.ts';
 import { findLogHole, verifyBatches, verifyCheckpoints } from '../../../api/checkpoints/verify.ts';
@@ -20,8 +21,10 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const { runId, log } = await findRun(word(input, 0), context);
   const say = (text: string) => (printer.json ? undefined : printer.notice(text));
   const checkpoints = await verifyCheckpoints(log, iteration, say);
-  const oldest = iteration ?? checkpoints[0]?.iteration ?? 0;
-  const batches = await verifyBatches(log, oldest, say);
+  // The best checkpoint may be older than what retention keeps; the batches after it are gone.
+  const floor = await retentionFloor(log);
+  const oldest = iteration ?? checkpoints.find((one) => one.iteration >= floor)?.iteration ?? 0;
+  const batches = await verifyBatches(log, Math.max(oldest, floor), say);
   const inputs = await verifyInputs({ log, say });
   const hole = errorOrNone(await findLogHole(log));
   const damaged = [...checkpoints, ...batches, ...inputs].filter(({ ok }) => !ok).length + (hole === undefined ? 0 : 1);
