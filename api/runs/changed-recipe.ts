@@ -228,10 +228,10 @@ async function newRows(
   ports: PreparePorts,
 ) {
   const key = part === 'train' ? 'data.train_files' : 'data.val_files';
-  const own = part === 'train' ? 'data.train_max_samples' : 'data.val_max_samples';
+  const own = part === 'train' ? ['data.train_max_samples', 'data.train_file_weights'] : ['data.val_max_samples'];
   if (recipe.kind === 'sft' && part === 'validation') return undefined;
   if (!isPath(part === 'train' ? recipe.data.train_files : recipe.data.val_files)) {
-    const reread = changes.find(({ path }) => rowKeys.includes(path) || path === own);
+    const reread = changes.find(({ path }) => rowKeys.includes(path) || own.includes(path));
     if (reread === undefined) return undefined;
     throw new InvalidInputError(
       `${reread.path} changes how rows are read, and the run keeps only the rows, not the files`,

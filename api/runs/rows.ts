@@ -94,7 +94,8 @@ export async function* checkedRows(recipe: Recipe, part: RowsPart): AsyncGenerat
       gsm8k: { instruction: data.instruction, asText: data.chat_template === 'none' },
     }),
   };
-  for await (const row of readRows(filesOf(recipe, part), columns)) {
+  const weights = part === 'train' ? (data.train_file_weights ?? undefined) : undefined;
+  for await (const row of readRows(filesOf(recipe, part), columns, weights)) {
     if (rowsChooseScorers(recipe)) checkScorerOf(row);
     yield row;
   }

@@ -66,6 +66,13 @@ describe('arithmeticIssues', () => {
 });
 
 describe('runIssues', () => {
+  it('refuses weights of files that are not as many as the files', () => {
+    const issuesOf = (data: Tree) => runIssues(recipe({ data })).map(({ path }) => path);
+    expect(issuesOf({ train_files: ['a', 'b'], train_file_weights: [1, 0.5] })).toEqual([]);
+    expect(issuesOf({ train_files: 'a', train_file_weights: [2] })).toEqual([]);
+    expect(issuesOf({ train_files: ['a', 'b'], train_file_weights: [1] })).toEqual(['data.train_file_weights']);
+  });
+
   it('refuses a best checkpoint that no validation can choose, or that may not be saved', () => {
     const issuesOf = (tree: Tree) => runIssues(recipe(tree)).map(({ path, message }) => `${path}: ${message}`);
     const best = (trainer: Tree, more: Tree = {}) =>

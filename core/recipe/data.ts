@@ -13,6 +13,10 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     change: 'fixed',
     pointsTo: 'file',
   }),
+  train_file_weights: key(z.array(z.number().positive()).min(1).nullable(), null, {
+    doc: 'How often a pass takes the rows of each of data.train_files, a number for each file (2: every row twice; 0.5: every second row); null: once.',
+    change: 'fixed',
+  }),
   val_files: key(files.nullable(), null, {
     doc: 'Rows of the validation; null: no validation.',
     change: 'ask',
@@ -68,11 +72,15 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     change: 'fixed',
   }),
   train_max_samples: key(z.int().min(-1), -1, {
-    doc: 'Use only this many rows; -1: all.',
+    doc: 'Use only the first rows, so many; -1: all.',
     unit: 'rows',
     change: 'fixed',
   }),
-  val_max_samples: key(z.int().min(-1), -1, { doc: 'Use only this many rows; -1: all.', unit: 'rows', change: 'ask' }),
+  val_max_samples: key(z.int().min(-1), -1, {
+    doc: 'Use only the first rows, so many; -1: all.',
+    unit: 'rows',
+    change: 'ask',
+  }),
   chat_template: key(z.enum(['auto', 'none']), 'auto', {
     doc: 'auto: messages are rendered with the chat template, text prompts are used as they are; none: never.',
     change: 'fixed',

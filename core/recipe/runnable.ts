@@ -17,7 +17,7 @@ export function assertRunnable(recipe: Recipe): void {
 }
 
 function contradictions(recipe: Recipe): RecipeIssue[] {
-  const checks = [scorerIssues, poolIssues, samplingIssues, criticIssues, bestMetricIssues];
+  const checks = [scorerIssues, poolIssues, samplingIssues, criticIssues, bestMetricIssues, weightIssues];
   return checks.flatMap((check) => check(recipe));
 }
 
@@ -71,6 +71,19 @@ function samplingIssues(recipe: Recipe): RecipeIssue[] {
       path,
       message: 'greedy responses to one prompt are all equal, so there is no learning signal',
       hint: 'use rollout.temperature=1',
+    },
+  ];
+}
+
+function weightIssues({ data }: Recipe): RecipeIssue[] {
+  const [files, weights] = [[data.train_files].flat().length, data.train_file_weights?.length];
+  if (weights === undefined || weights === files) return [];
+  return [
+    {
+      path: 'data.train_file_weights',
+      message: 'expected a weight for each of data.train_files',
+      expected: `${files}`,
+      received: `${weights}`,
     },
   ];
 }

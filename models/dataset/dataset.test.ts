@@ -82,6 +82,21 @@ const options: TokenizeOptions = {
 };
 
 describe('readRows', () => {
+  it('takes rows of a file as often as its weight says, spread evenly', async () => {
+    const files = await Promise.all(
+      ['a', 'b', 'c'].map((name) =>
+        write(
+          `${name}.jsonl`,
+          [0, 1, 2, 3].map((i) => JSON.stringify({ ...row, prompt: `${name}${i}` })),
+        ),
+      ),
+    );
+    const rows = await collect(readRows(files, rl, [2, 0.5, 1.25]));
+    expect(rows.map(({ prompt }) => prompt).join(' ')).toBe('a0 a0 a1 a1 a2 a2 a3 a3 b1 b3 c0 c1 c2 c3 c3');
+    expect(rows[9]).toMatchObject({ file: files[1], number: 4 });
+    await expect(collect(readRows(files, rl, [1, 0.2, 1]))).rejects.toThrow('none of its 4 rows are taken');
+  });
+
   it('reads JSONL, numbers rows by line and keeps 1.0 in prompts', async () => {
     const path = await write('rows.jsonl', [
       row,

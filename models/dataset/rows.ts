@@ -1,5 +1,6 @@
 /** Rows of verl's layout, checked column by column. */
 import { extname } from 'node:path';
+import { at } from '../../core/at.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { isObject, show } from '../fields.ts';
 import type { ChatMessage } from '../template.ts';
@@ -35,16 +36,31 @@ export const verlColumns = { promptKey: 'prompt', responseKey: 'response', rewar
 /**
  * Streams the rows of JSONL (`.jsonl`, `.json`) and Parquet files, one file after the other. Throws InvalidInputError
  * with file, row number, reason and what was expected at the first row that is not right.
+ *
+ * `weights`: how often the rows of each file are taken; absent: once. With the weight w a file of n rows gives ⌊n·w⌋, spread
+ * evenly: its row i, from 0, is taken ⌊(i + 1)·w⌋ − ⌊i·w⌋ times.
  */
-export async function* readRows(files: readonly string[], columns: RowColumns): AsyncGenerator<Row> {
-  for (const file of files) {
+export async function* readRows(
+  files: readonly string[],
+  columns: RowColumns,
+  weights: readonly number[] = files.map(() => 1),
+): AsyncGenerator<Row> {
+  for (const [f, file] of files.entries()) {
+    const weight = at(weights, f);
     let rows = 0;
     for await (const raw of rawRows(file)) {
+      const copies = Math.floor((rows + 1) * weight) - Math.floor(rows * weight);
       rows++;
       const row = columns.gsm8k === undefined ? raw : gsm8kRow(raw, { ...columns, ...columns.gsm8k });
-      yield* columns.kind === 'sft' ? sftRows(row, columns) : [rlRow(row, columns)];
+      const made = columns.kind === 'sft' ? sftRows(row, columns) : [rlRow(row, columns)];
+      for (let copy = 0; copy < copies; copy++) yield* made;
     }
     if (rows === 0) throw new InvalidInputError(`${file}: there are no rows`, { where: file });
+    if (Math.floor(rows * weight) === 0)
+      throw new InvalidInputError(`${file}: none of its ${rows} rows are taken with the weight ${weight}`, {
+        where: file,
+        hint: 'raise its number in data.train_file_weights',
+      });
   }
 }
 
