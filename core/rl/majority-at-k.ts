@@ -10,7 +10,7 @@
  *   P(c wins) = Σ_M Σ_j P(N_c = M, j other counts are M, the rest are below M) / (j + 1)
  *
  * A multinomial count is a Poisson count with mean k·p_c, given that all counts add up to k; factors that all terms share
- * cancel. The time grows with C·k³: below 1 ms for 16 responses, up to 0.1 s for 64 that all differ.
+ * cancel. The time grows with C·k³: about 1 ms for 16 responses, up to 0.1 s for 64 that all differ.
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
@@ -70,8 +70,8 @@ function winning(counts: readonly number[], own: number, k: number): number {
 
 /**
  * E[1 / (1 + other votes with `most` draws); no other vote has more, and together they have `rest` draws], up to a factor
- * that all votes share. Element
- * [ties · (rest + 1) + drawn] of the table belongs to so many ties and draws among the votes seen so far.
+ * that all votes share. Element [ties · (rest + 1) + drawn] of the table belongs to so many ties and draws among the votes
+ * seen so far.
  */
 function firstAmongTied(others: readonly Float64Array[], most: number, rest: number): number {
   const width = rest + 1;
