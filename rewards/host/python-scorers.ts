@@ -21,8 +21,8 @@ export function pythonProgram(scorer: string, module: string): PythonProgram {
   checkPackagesHere(scorer);
   return {
     module: packageFile('rewards', 'python', module),
-    // The order of sets must not depend on the process: SymPy's results may.
-    env: { PYTHONPATH: packagesFolder(), PYTHONNOUSERSITE: '1', PYTHONHASHSEED: '0' },
+    // The order of sets must not depend on the process: SymPy's results may. Warnings would be about the text of responses.
+    env: { PYTHONPATH: packagesFolder(), PYTHONNOUSERSITE: '1', PYTHONHASHSEED: '0', PYTHONWARNINGS: 'ignore' },
   };
 }
 
