@@ -43,7 +43,7 @@ const token: fc.Arbitrary<ArbitraryToken> = fc
     sumPiSquared: probability ** 2 + concentration * (1 - probability) ** 2,
   }));
 
-const sample = (group: number): fc.Arbitrary<ArbitrarySample> =>
+const sample = (group: number): fc.Arbitrary<Omit<ArbitrarySample, 'step'>> =>
   fc.record({
     group: fc.constant(group),
     tokens: fc.array(token, { minLength: 1, maxLength: 6 }),
@@ -51,14 +51,17 @@ const sample = (group: number): fc.Arbitrary<ArbitrarySample> =>
     promptValue: number(0, 1),
     components: fc.record({ form: fc.constantFrom(0, 1), answer: number(-1, 1) }),
     episode: fc.nat(2),
-    step: number(0, 100),
     anchor: fc.nat(1),
   });
 
-/** Groups of two to four samples in any order, with two valid tokens or more in all. */
+/**
+ * Groups of two to four samples in any order, with two valid tokens or more in all. No two have the same step, because an
+ * episode cannot have it twice.
+ */
 export const arbitrarySamples: fc.Arbitrary<ArbitrarySample[]> = fc
   .array(fc.integer({ min: 2, max: 4 }), { minLength: 1, maxLength: 3 })
   .chain((sizes) => fc.tuple(...sizes.flatMap((size, group) => Array.from({ length: size }, () => sample(group)))))
+  .map((samples) => samples.map((one, step) => ({ ...one, step })))
   .chain((samples) => fc.shuffledSubarray(samples, { minLength: samples.length, maxLength: samples.length }))
   .filter((samples) => samples.flatMap(({ tokens }) => tokens).filter(({ mask }) => mask === 1).length >= 2);
 
