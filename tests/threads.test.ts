@@ -30,7 +30,7 @@ function loadedBy(entry: string): Set<string> {
  * allowed, because they only read a number.
  */
 const heavy =
-  /^(native\/(?!ticks\.ts|binding\.ts|addon-file\.ts|package-root\.ts|arithmetic\.ts)|core\/rl\/(actor-total|aggregate|kl|policy-loss\/|advantages\/|sft-loss|balance\/)|workers\/engine\/(update|loss|advantage|host|recover|checkpoint|generation|micro-batch)\.ts)/;
+  /^(native\/(?!ticks\.ts|binding\.ts|addon-file\.ts|package-root\.ts|arithmetic\.ts)|core\/rl\/(actor-total|aggregate|kl|policy-loss\/|advantages\/|distillation\/|prime\/|rollout-correction\/(?!options|threshold)|(?:sft|value|preference|reward-model)-loss|balance\/)|workers\/engine\/(update|loss|advantage|host|recover|checkpoint|generation|micro-batch)\.ts)/;
 
 describe('main threads', () => {
   it.each(['workers/main.ts', 'workers/control/main.ts'])('of %s load nothing that computes', (entry) => {

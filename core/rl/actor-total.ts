@@ -7,16 +7,14 @@
  * to that of the mini-batch exactly. The result is what the engine's `backward` takes: a coefficient for each token's
  * log-prob and entropy.
  */
-import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
 import { aggregate } from './aggregate.ts';
 import { klPenalty } from './kl.ts';
 import { policyLoss, type PolicyLossConfig, type PolicyLossInput } from './policy-loss/index.ts';
 import { requireTokens, tokenCount, type Numbers } from './ragged.ts';
 
+/** refLogProb_T is needed when klLossCoef is given, too. */
 export interface ActorLossInput extends PolicyLossInput {
-  /** Needed when klLossCoef is given. */
-  readonly refLogProb_T?: Numbers | undefined;
   /** Needed when entropyCoeff isn't 0; without a coefficient it is only reported. */
   readonly entropy_T?: Numbers | undefined;
 }
@@ -53,7 +51,8 @@ export function actorTotal(input: ActorLossInput, config: ActorLossConfig): Acto
     metrics['actor/entropy_loss'] = entropy.value;
     if (config.entropyCoeff !== 0) {
       loss -= config.entropyCoeff * entropy.value;
-      dEntropy_T = entropy.weights_T.map((weight) => -config.entropyCoeff * weight);
+      dEntropy_T = entropy.weights_T;
+      for (let t = 0; t < dEntropy_T.length; t++) dEntropy_T[t] = -config.entropyCoeff * (dEntropy_T[t] as number);
     }
   }
   if (config.klLossCoef !== undefined && input.refLogProb_T !== undefined) {
@@ -63,8 +62,10 @@ export function actorTotal(input: ActorLossInput, config: ActorLossConfig): Acto
     metrics['actor/kl_coef'] = config.klLossCoef;
     loss += config.klLossCoef * kl.value;
     for (let t = 0; t < dLogProb_T.length; t++) {
-      if (at(kl.weights_T, t) !== 0)
-        dLogProb_T[t] = at(dLogProb_T, t) + config.klLossCoef * at(kl.weights_T, t) * at(penalty.dLogProb_T, t);
+      const weight = kl.weights_T[t] as number;
+      if (weight === 0) continue;
+      const ofPenalty = config.klLossCoef * weight * (penalty.dLogProb_T[t] as number);
+      dLogProb_T[t] = (dLogProb_T[t] as number) + ofPenalty;
     }
   }
   return { loss, dLogProb_T, metrics, ...(dEntropy_T === undefined ? {} : { dEntropy_T }) };

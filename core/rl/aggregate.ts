@@ -12,16 +12,9 @@
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
+import { float64 } from './float64.ts';
 import { LOSS_AGG_MODES, type LossAggMode } from './names.ts';
-import {
-  longestRow,
-  maskCounts,
-  requireTokens,
-  rowCount,
-  tokenCount,
-  type Numbers,
-  type RaggedRows,
-} from './ragged.ts';
+import { longestRow, requireTokens, rowCount, tokenCount, type Numbers, type RaggedRows } from './ragged.ts';
 
 /** Totals over the mini-batch, all ranks (verl: `global_batch_info`). Absent ones are taken from the rows at hand. */
 export interface BatchTotals {
@@ -40,7 +33,7 @@ export interface Aggregated {
 
 /** Totals of a mini-batch, by which each of its micro-batches divides. */
 export function batchTotals(rows: RaggedRows, lossScaleFactor?: number): BatchTotals {
-  const batchNumTokens = maskCounts(rows).reduce((sum, count) => sum + count, 0);
+  const batchNumTokens = sum(countsOf(rows, float64(rows.mask_T)));
   return { dpSize: 1, batchNumTokens, globalBatchSize: rowCount(rows), lossScaleFactor };
 }
 
@@ -51,30 +44,62 @@ export function aggregate(
   mode: LossAggMode,
   totals: BatchTotals = {},
 ): Aggregated {
-  requireTokens('loss', values_T, tokenCount(rows));
-  const perSequence = mode !== 'token-mean' && mode !== 'token-sum';
-  const weights_T = tokenWeights(rows, mode, totals);
-  let value = nothingValid(mode, totals, rows) ? NaN : 0;
-  for (let t = 0; t < weights_T.length; t++) {
-    if (at(weights_T, t) !== 0) value += at(values_T, t) * at(weights_T, t);
-    // verl multiplies by the mask in the per-sequence modes: a NaN at mask 0 of a row that counts shows in the loss.
-    else if (perSequence && !Number.isFinite(at(values_T, t)) && rowIsValid(rows, t)) value = NaN;
-  }
-  return { value, weights_T };
+  const weights_T = new Float64Array(values_T.length).fill(1);
+  return { value: aggregateInPlace(float64(values_T), weights_T, rows, mode, totals), weights_T };
 }
 
-function tokenWeights(rows: RaggedRows, mode: LossAggMode, totals: BatchTotals): Float64Array {
-  const counts_S = maskCounts(rows);
+/**
+ * The same without another array: turns d x / d y at each token into d value / d y, and returns the value.
+ * @throws as `aggregate` does
+ */
+export function aggregateInPlace(
+  values_T: Float64Array,
+  derivative_T: Float64Array,
+  rows: RaggedRows,
+  mode: LossAggMode,
+  totals: BatchTotals,
+): number {
+  requireTokens('loss', values_T, tokenCount(rows));
+  const mask_T = float64(rows.mask_T);
+  const counts_S = countsOf(rows, mask_T);
   const weightOfRow = rowWeight(rows, mode, totals, counts_S);
-  const weights_T = new Float64Array(tokenCount(rows));
+  const perSequence = mode !== 'token-mean' && mode !== 'token-sum';
+  let value = nothingValid(mode, totals, counts_S) ? NaN : 0;
   for (let s = 0; s < counts_S.length; s++) {
-    if (at(counts_S, s) === 0) continue;
-    const weight = weightOfRow(at(counts_S, s));
-    for (let t = at(rows.offsets_S1, s); t < at(rows.offsets_S1, s + 1); t++) {
-      if (at(rows.mask_T, t) !== 0) weights_T[t] = weight * at(rows.mask_T, t);
+    const end = at(rows.offsets_S1, s + 1);
+    const count = at(counts_S, s);
+    const weight = count === 0 ? 0 : weightOfRow(count);
+    for (let t = at(rows.offsets_S1, s); t < end; t++) {
+      const x = values_T[t] as number;
+      const tokenWeight = weight * (mask_T[t] as number);
+      if (tokenWeight !== 0) {
+        value += x * tokenWeight;
+        derivative_T[t] = tokenWeight * (derivative_T[t] as number);
+      } else {
+        derivative_T[t] = 0;
+        // verl multiplies by the mask in the per-sequence modes: a NaN at mask 0 of a row that counts shows in the loss.
+        if (perSequence && count !== 0 && !Number.isFinite(x)) value = NaN;
+      }
     }
   }
-  return weights_T;
+  return value;
+}
+
+/**
+ * The number that `token-mean` divides by.
+ * @throws InvalidInputError when dpSize > 1 and the total of all ranks is not given
+ */
+export function tokenTotal(totals: BatchTotals, tokensAtHand: number): number {
+  return requireTotal('batchNumTokens', totals.batchNumTokens, totals.dpSize ?? 1, tokensAtHand);
+}
+
+/**
+ * The weight of a row in a mean over rows, for losses that have one value per row and no aggregation mode.
+ * @throws InvalidInputError when dpSize > 1 and the total of all ranks is not given
+ */
+export function rowMeanWeight(totals: BatchTotals, rowsAtHand: number): number {
+  const ranks = totals.dpSize ?? 1;
+  return ranks / requireTotal('globalBatchSize', totals.globalBatchSize, ranks, rowsAtHand);
 }
 
 /** The weight of a valid token as a function of the number of valid tokens in its row. */
@@ -85,11 +110,10 @@ function rowWeight(
   counts_S: Float64Array,
 ): (validTokens: number) => number {
   const ranks = totals.dpSize ?? 1;
-  const tokens = () => requireTotal('batchNumTokens', totals.batchNumTokens, ranks, sum(counts_S));
   const sequences = () => requireTotal('globalBatchSize', totals.globalBatchSize, ranks, nonZero(counts_S));
   switch (mode) {
     case 'token-mean': {
-      const weight = ranks / tokens();
+      const weight = ranks / tokenTotal(totals, sum(counts_S));
       return () => weight;
     }
     case 'token-sum':
@@ -120,19 +144,22 @@ function requireTotal(name: string, given: number | undefined, ranks: number, lo
 }
 
 /** A mean over no element is 0/0; with given totals, or for a sum, it is 0. */
-function nothingValid(mode: LossAggMode, totals: BatchTotals, rows: RaggedRows): boolean {
+function nothingValid(mode: LossAggMode, totals: BatchTotals, counts_S: Float64Array): boolean {
   if (mode === 'token-sum') return false;
   const total = mode === 'token-mean' ? totals.batchNumTokens : totals.globalBatchSize;
-  return (total === undefined || total === 0) && nonZero(maskCounts(rows)) === 0;
+  return (total === undefined || total === 0) && nonZero(counts_S) === 0;
 }
 
-function rowIsValid(rows: RaggedRows, token: number): boolean {
-  for (let s = 0; s < rowCount(rows); s++) {
-    if (token >= at(rows.offsets_S1, s + 1)) continue;
-    for (let t = at(rows.offsets_S1, s); t < at(rows.offsets_S1, s + 1); t++) if (at(rows.mask_T, t) !== 0) return true;
-    return false;
+/** Tokens with mask 1 in each row. */
+function countsOf(rows: RaggedRows, mask_T: Float64Array): Float64Array {
+  const counts_S = new Float64Array(rowCount(rows));
+  for (let s = 0; s < counts_S.length; s++) {
+    const end = at(rows.offsets_S1, s + 1);
+    let count = 0;
+    for (let t = at(rows.offsets_S1, s); t < end; t++) count += mask_T[t] as number;
+    counts_S[s] = count;
   }
-  return false;
+  return counts_S;
 }
 
 function sum(values: Float64Array): number {

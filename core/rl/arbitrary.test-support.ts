@@ -2,16 +2,21 @@
 import fc from 'fast-check';
 import { at } from '../at.ts';
 import type { ActorLossInput } from './actor-total.ts';
+import type { PolicyLossInput } from './policy-loss/index.ts';
 import { raggedRows, type RaggedRows } from './ragged.ts';
 
-export const arbitraryRows: fc.Arbitrary<RaggedRows> = fc
-  .array(fc.array(fc.constantFrom(1, 1, 1, 0), { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 5 })
-  .map((masks) =>
-    raggedRows(
-      masks.map((mask) => mask.length),
-      Float64Array.from(masks.flat()),
-    ),
-  );
+export const arbitraryRows: fc.Arbitrary<RaggedRows> = rowsOf(1, 5);
+
+function rowsOf(least: number, most: number): fc.Arbitrary<RaggedRows> {
+  return fc
+    .array(fc.array(fc.constantFrom(1, 1, 1, 0), { minLength: 1, maxLength: 5 }), { minLength: least, maxLength: most })
+    .map((masks) =>
+      raggedRows(
+        masks.map((mask) => mask.length),
+        Float64Array.from(masks.flat()),
+      ),
+    );
+}
 
 export function arbitraryValues(length: number, min: number, max: number): fc.Arbitrary<Float64Array> {
   const value = fc.double({ min, max, noNaN: true });
@@ -29,6 +34,23 @@ export const arbitraryActorInput: fc.Arbitrary<ActorLossInput> = arbitraryRows.c
     advantages_T: arbitraryValues(tokens, -2, 2),
     entropy_T: arbitraryValues(tokens, 0, 3),
     rolloutIsWeights_T: fc.option(arbitraryValues(tokens, 0.1, 2), { nil: undefined }),
+  });
+});
+
+/** A micro-batch with all that a policy loss may need: two prompts with two responses each. */
+export const arbitraryLossInput: fc.Arbitrary<PolicyLossInput> = rowsOf(4, 4).chain((rows) => {
+  const tokens = rows.mask_T.length;
+  return fc.record({
+    rows: fc.constant(rows),
+    logProb_T: arbitraryValues(tokens, -3, -0.01),
+    oldLogProb_T: arbitraryValues(tokens, -3, -0.01),
+    rolloutLogProb_T: arbitraryValues(tokens, -3, -0.01),
+    refLogProb_T: arbitraryValues(tokens, -3, -0.01),
+    advantages_T: arbitraryValues(tokens, -2, 2),
+    rolloutIsWeights_T: fc.option(arbitraryValues(tokens, 0.1, 2), { nil: undefined }),
+    groups_S: fc.constant(['a', 'b', 'b', 'a']),
+    scores_S: arbitraryValues(4, -1, 1),
+    logZ_S: arbitraryValues(4, -2, 2),
   });
 });
 

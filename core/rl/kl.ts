@@ -12,7 +12,7 @@
  * clamped, not even where the value is.
  */
 import { InvalidInputError } from '../errors.ts';
-import { float64, valueAt } from './float64.ts';
+import { float64 } from './float64.ts';
 import { KL_TYPES, type KlEstimator } from './names.ts';
 import { requireTokens, type Numbers } from './ragged.ts';
 
@@ -22,17 +22,39 @@ export interface KlPenalty {
   readonly dLogProb_T: Float64Array;
 }
 
-/** Value and derivative at one token. */
-type Estimator = (difference: number) => readonly [value: number, derivative: number];
+/** Fills in value and derivative of every token from the difference of its log-probs. */
+type Estimator = (difference_T: Float64Array, kl_T: Float64Array, dLogProb_T: Float64Array) => void;
 
-const k1: Estimator = (d) => [d, 1];
-const absolute: Estimator = (d) => [Math.abs(d), Math.sign(d)];
-const k2: Estimator = (d) => [0.5 * d * d, d];
-const k3: Estimator = (d) => {
-  const r = clamp(-d, 20);
-  const value = Math.exp(r) - r - 1;
-  const clamped = Math.abs(d) > 20 || Math.abs(value) > 10;
-  return [clamp(value, 10), clamped ? 0 : 1 - Math.exp(r)];
+const k1: Estimator = (difference_T, kl_T, dLogProb_T) => {
+  kl_T.set(difference_T);
+  dLogProb_T.fill(1);
+};
+
+const absolute: Estimator = (difference_T, kl_T, dLogProb_T) => {
+  for (let t = 0; t < difference_T.length; t++) {
+    const d = difference_T[t] as number;
+    kl_T[t] = Math.abs(d);
+    dLogProb_T[t] = Math.sign(d);
+  }
+};
+
+const k2: Estimator = (difference_T, kl_T, dLogProb_T) => {
+  for (let t = 0; t < difference_T.length; t++) {
+    const d = difference_T[t] as number;
+    kl_T[t] = 0.5 * d * d;
+    dLogProb_T[t] = d;
+  }
+};
+
+const k3: Estimator = (difference_T, kl_T, dLogProb_T) => {
+  for (let t = 0; t < difference_T.length; t++) {
+    const d = difference_T[t] as number;
+    const r = clamp(-d, 20);
+    const ratio = Math.exp(r);
+    const value = ratio - r - 1;
+    kl_T[t] = clamp(value, 10);
+    dLogProb_T[t] = Math.abs(d) > 20 || Math.abs(value) > 10 ? 0 : 1 - ratio;
+  }
 };
 
 const ESTIMATORS = {
@@ -49,13 +71,13 @@ const ESTIMATORS = {
 export function klPenalty(logProb_T: Numbers, refLogProb_T: Numbers, type: string): KlPenalty {
   requireTokens('reference log-probs', refLogProb_T, logProb_T.length);
   const estimate = estimatorOf(type);
-  const [logProbs, refLogProbs] = [float64(logProb_T), float64(refLogProb_T)];
-  const kl_T = new Float64Array(logProbs.length);
-  const dLogProb_T = new Float64Array(logProbs.length);
-  for (let t = 0; t < kl_T.length; t++) {
-    [kl_T[t], dLogProb_T[t]] = estimate(valueAt(logProbs, t) - valueAt(refLogProbs, t));
-  }
-  return { kl_T, dLogProb_T };
+  const [policy_T, reference_T] = [float64(logProb_T), float64(refLogProb_T)];
+  const difference_T = new Float64Array(policy_T.length);
+  for (let t = 0; t < difference_T.length; t++) difference_T[t] = (policy_T[t] as number) - (reference_T[t] as number);
+  const kl_T = new Float64Array(difference_T.length);
+  const dLogProb_T = new Float64Array(difference_T.length);
+  estimate(difference_T, kl_T, dLogProb_T);
+  return { kl_T, dLogProb_T: type.endsWith('+') ? difference_T : dLogProb_T };
 }
 
 function estimatorOf(type: string): Estimator {
@@ -63,7 +85,7 @@ function estimatorOf(type: string): Estimator {
   const base = Object.hasOwn(ESTIMATORS, name) ? ESTIMATORS[name as KlEstimator] : undefined;
   if (base === undefined)
     throw new InvalidInputError(`unknown KL estimator "${type}"`, { hint: `one of ${KL_TYPES.join(', ')}` });
-  return type.endsWith('+') ? (d) => [base(d)[0], d] : base;
+  return base;
 }
 
 function clamp(value: number, limit: number): number {

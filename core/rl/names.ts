@@ -19,9 +19,34 @@ export type KlType = KlEstimator | `${KlEstimator}+`;
 /** Keys `actor.kl_loss_type` and `algorithm.kl_penalty`, the "+" forms included; kl.ts. */
 export const KL_TYPES: readonly KlType[] = [...KL_ESTIMATORS, ...KL_ESTIMATORS.map((name) => `${name}+` as const)];
 
-/** Key `actor.policy_loss.loss_mode`; policy-loss/. */
-export const POLICY_LOSS_NAMES = ['vanilla', 'gspo', 'sapo', 'cispo', 'geo_mean'] as const;
+/** Key `actor.policy_loss.loss_mode`; policy-loss/. The last four are those of verl's recipes. */
+export const POLICY_LOSS_NAMES = [
+  'vanilla',
+  'gspo',
+  'sapo',
+  'cispo',
+  'gpg',
+  'geo_mean',
+  'clip_cov',
+  'kl_cov',
+  'dppo_tv',
+  'dppo_kl',
+  'dro',
+  'bypass_mode',
+  'sppo',
+  'gvpo',
+  'flowrl',
+  'online_dpo',
+] as const;
 export type PolicyLossName = (typeof POLICY_LOSS_NAMES)[number];
+
+/** Losses over pairs of responses; preference-loss.ts. */
+export const PREFERENCE_LOSS_TYPES = ['sigmoid', 'ipo'] as const;
+export type PreferenceLossType = (typeof PREFERENCE_LOSS_TYPES)[number];
+
+/** Losses of PRIME's implicit reward model (verl-recipe: `loss_type`, where `none` is called `dpo`); prime/. */
+export const PRIME_LOSSES = ['ce', 'none', 'bon_rm', 'bon_acc'] as const;
+export type PrimeLossName = (typeof PRIME_LOSSES)[number];
 
 /** What an advantage estimator reads besides token rewards and prompt groups; advantages/inputs.ts. */
 export type AdvantageNeed =

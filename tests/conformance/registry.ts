@@ -2,6 +2,7 @@
 import { actorTotals } from './families/actor-total.ts';
 import { advantages } from './families/advantages.ts';
 import { balancing } from './families/balancing.ts';
+import { distillation } from './families/distillation.ts';
 import { losses } from './families/losses.ts';
 import { lrSchedules } from './families/lr-schedules.ts';
 import { metrics } from './families/metrics.ts';
@@ -9,8 +10,10 @@ import { models } from './families/models.ts';
 import { optimEngine } from './families/optim-engine.ts';
 import { policyLosses } from './families/policy-loss.ts';
 import { recipeAdvantages } from './families/recipe-advantages.ts';
+import { recipeLosses } from './families/recipe-losses.ts';
 import { rewardShaping } from './families/reward-shaping.ts';
 import { rewards } from './families/rewards/index.ts';
+import { rolloutCorrection } from './families/rollout-correction.ts';
 import { sampling } from './families/sampling.ts';
 import { templates } from './families/templates.ts';
 import { tokenizers } from './families/tokenizers.ts';
@@ -25,6 +28,9 @@ export const evaluators: readonly Evaluator[] = [
   templates,
   losses,
   actorTotals,
+  distillation,
+  rolloutCorrection,
+  recipeLosses,
   policyLosses,
   advantages,
   rewardShaping,

@@ -43,8 +43,14 @@ export function valueCoefficients(
   values_P: Float32Array,
   totals: StepTotals,
 ): Coefficients {
-  const [returns_P, mask_P] = [gather(batch.returns_T, micro.tokens_P), gather(batch.mask_T, micro.tokens_P)];
-  const { loss, dValue_T } = valueLoss(values_P, returns_P, mask_P, totals.batchNumTokens);
+  const { loss, dValue_T } = valueLoss(
+    {
+      rows: { offsets_S1: micro.rowOffsets_S1, mask_T: gather(batch.mask_T, micro.tokens_P) },
+      values_T: values_P,
+      returns_T: gather(batch.returns_T, micro.tokens_P),
+    },
+    { lossAggMode: 'token-mean', totals },
+  );
   return { loss, gradients: { values: Float32Array.from(dValue_T) }, metrics: {} };
 }
 

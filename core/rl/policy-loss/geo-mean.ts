@@ -5,76 +5,104 @@
  * included: aggregation mode and totals are ignored. Importance weights enter as geometric mean of w + 1e-10.
  */
 import { at } from '../../at.ts';
-import { maskedMean } from '../masked-stats.ts';
-import { rowCount, type Numbers } from '../ragged.ts';
+import { float64 } from '../float64.ts';
+import { requireTokens, rowCount } from '../ragged.ts';
 import { clipBounds } from './clip-bounds.ts';
-import { negated } from './log-ratio.ts';
+import { columnsOf, tokenMean, type LossColumns } from './columns.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const geoMean: PolicyLoss = { scope: 'sequence', compute };
+export const geoMean: PolicyLoss = { scope: 'sequence', needs: [], compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
-  const { rows, advantages_T } = input;
-  const logRatio_T = Float64Array.from(input.logProb_T, (logProb, t) => logProb - at(input.oldLogProb_T, t));
-  const clip = objectiveClip(config);
-  const bounded_T = logRatio_T.map((logRatio, t) => clip(logRatio, at(advantages_T, t)));
-  const dLogProb_T = new Float64Array(logRatio_T.length);
+  const { rows } = input;
+  const [lowest, highest] = clipBounds(config);
+  const [least, most] = [lowest - 1, highest - 1];
+  const columns = columnsOf(input);
+  const isWeights_T = input.rolloutIsWeights_T === undefined ? undefined : float64(input.rolloutIsWeights_T);
+  if (isWeights_T !== undefined) requireTokens('importance weights', isWeights_T, columns.tokens);
+  const dLogProb_T = new Float64Array(columns.tokens);
   let loss = 0;
   for (let s = 0; s < rowCount(rows); s++) {
-    const row = (values: Numbers) =>
-      Array.prototype.slice.call(values, rows.offsets_S1[s], rows.offsets_S1[s + 1]) as number[];
-    const mask = row(rows.mask_T);
-    const count = mask.reduce((sum, m) => sum + m, 0);
-    const weights = input.rolloutIsWeights_T === undefined ? undefined : row(input.rolloutIsWeights_T);
-    const weight =
-      weights === undefined
-        ? 1
-        : Math.exp(
-            maskedMean(
-              weights.map((w) => Math.log(w + 1e-10)),
-              mask,
-            ),
-          );
-    const rowLoss = -rowMean(row(advantages_T), mask) * Math.exp(rowMean(row(bounded_T), mask)) * weight;
+    const [from, to] = [at(rows.offsets_S1, s), at(rows.offsets_S1, s + 1)];
+    const row = rowMeans(columns, from, to, least, most);
+    const weight = isWeights_T === undefined ? 1 : geometricMean(isWeights_T, columns.mask_T, from, to);
+    const rowLoss = -row.advantage * Math.exp(row.logRatio) * weight;
     loss += rowLoss / rowCount(rows);
-    for (let t = at(rows.offsets_S1, s); t < at(rows.offsets_S1, s + 1); t++) {
-      if (at(rows.mask_T, t) !== 0 && bounded_T[t] === logRatio_T[t] && advantages_T[t] !== 0) {
-        dLogProb_T[t] = rowLoss / rowCount(rows) / (count + 1e-8);
-      }
-    }
+    spreadGradient(columns, from, to, least, most, rowLoss / rowCount(rows) / (row.count + 1e-8), dLogProb_T);
   }
-  const outside = outsideShare(input, config, logRatio_T);
-  const metrics = {
-    'actor/pg_clipfrac': outside((advantage) => advantage > 0),
-    'actor/ppo_kl': maskedMean(negated(logRatio_T), rows.mask_T),
-    'actor/pg_clipfrac_lower': outside((advantage) => advantage < 0),
-  };
-  return { loss, dLogProb_T, metrics };
+  return { loss, dLogProb_T, metrics: metricsOf(columns, least, most) };
 }
 
-/** Clips a log-ratio from above where A > 0, and from below where A < 0; a token with A = 0 contributes 0. */
-function objectiveClip(config: PolicyLossConfig): (logRatio: number, advantage: number) => number {
-  const [lowest, highest] = clipBounds(config);
-  return (logRatio, advantage) => {
-    if (advantage > 0) return Math.min(logRatio, highest - 1);
-    if (advantage < 0) return Math.max(logRatio, lowest - 1);
-    return advantage === 0 ? 0 : NaN;
-  };
-}
-
-/** Share of valid tokens with an advantage of this sign whose log-ratio is outside [−low, high], on either side. */
-function outsideShare(input: PolicyLossInput, config: PolicyLossConfig, logRatio_T: Float64Array) {
-  const [lowest, highest] = clipBounds(config);
-  return (signed: (advantage: number) => boolean): number => {
-    const counted_T = logRatio_T.map((logRatio, t) =>
-      Number((logRatio < lowest - 1 || logRatio > highest - 1) && signed(at(input.advantages_T, t))),
-    );
-    return maskedMean(counted_T, input.rows.mask_T);
-  };
+/** Clips from above where A > 0, and from below where A < 0; a token with A = 0 contributes 0. */
+function clip(logRatio: number, advantage: number, least: number, most: number): number {
+  if (advantage > 0) return Math.min(logRatio, most);
+  if (advantage < 0) return Math.max(logRatio, least);
+  return advantage === 0 ? 0 : NaN;
 }
 
 /** Multiplies by the mask instead of skipping: as in the reference, a NaN outside the mask makes the loss NaN. */
-function rowMean(values: readonly number[], mask: readonly number[]): number {
-  const count = mask.reduce((sum, m) => sum + m, 0);
-  return values.reduce((sum, value, t) => sum + value * at(mask, t), 0) / (count + 1e-8);
+function rowMeans(
+  { mask_T, logProb_T, oldLogProb_T, advantages_T }: LossColumns,
+  from: number,
+  to: number,
+  least: number,
+  most: number,
+): { readonly advantage: number; readonly logRatio: number; readonly count: number } {
+  let [advantages, logRatios, count] = [0, 0, 0];
+  for (let t = from; t < to; t++) {
+    const mask = mask_T[t] as number;
+    const advantage = advantages_T[t] as number;
+    advantages += advantage * mask;
+    logRatios += clip((logProb_T[t] as number) - (oldLogProb_T[t] as number), advantage, least, most) * mask;
+    count += mask;
+  }
+  return { advantage: advantages / (count + 1e-8), logRatio: logRatios / (count + 1e-8), count };
+}
+
+function geometricMean(weights_T: Float64Array, mask_T: Float64Array, from: number, to: number): number {
+  let [logs, count] = [0, 0];
+  for (let t = from; t < to; t++) {
+    const mask = mask_T[t] as number;
+    if (mask !== 0) logs += Math.log((weights_T[t] as number) + 1e-10) * mask;
+    count += mask;
+  }
+  return Math.exp(logs / (count + 1e-8));
+}
+
+/** Every token that is not clipped gets the same share of the row's gradient. */
+function spreadGradient(
+  { mask_T, logProb_T, oldLogProb_T, advantages_T }: LossColumns,
+  from: number,
+  to: number,
+  least: number,
+  most: number,
+  share: number,
+  dLogProb_T: Float64Array,
+): void {
+  for (let t = from; t < to; t++) {
+    const advantage = advantages_T[t] as number;
+    const logRatio = (logProb_T[t] as number) - (oldLogProb_T[t] as number);
+    const passes = advantage !== 0 && clip(logRatio, advantage, least, most) === logRatio;
+    if (passes && (mask_T[t] as number) !== 0) dLogProb_T[t] = share;
+  }
+}
+
+/** Shares of valid tokens with A > 0 and with A < 0 whose log-ratio is outside [−low, high], on either side. */
+function metricsOf(columns: LossColumns, least: number, most: number): Record<string, number> {
+  const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columns;
+  let [good, bad, kl] = [0, 0, 0];
+  for (let t = 0; t < tokens; t++) {
+    const mask = mask_T[t] as number;
+    if (mask === 0) continue;
+    const logRatio = (logProb_T[t] as number) - (oldLogProb_T[t] as number);
+    kl += -logRatio * mask;
+    if (!(logRatio < least || logRatio > most)) continue;
+    if ((advantages_T[t] as number) > 0) good += mask;
+    if ((advantages_T[t] as number) < 0) bad += mask;
+  }
+  return {
+    'actor/pg_clipfrac': tokenMean(good, valid),
+    'actor/ppo_kl': tokenMean(kl, valid),
+    'actor/pg_clipfrac_lower': tokenMean(bad, valid),
+  };
 }

@@ -1,50 +1,62 @@
 /**
  * Group sequence policy optimisation (verl: `gspo`; Zheng et al. 2025, arXiv 2507.18071): PPO's clip on the ratio of whole
- * sequences, s = exp(mean_t log(π / π_old)), whose gradient still reaches every token. The log-ratio is bounded above by
- * 10, and aggregation is always seq-mean-token-mean.
+ * sequences. With s = mean_t (log π − log π_old) of the row, a token's ratio is ρ = exp(min(log π − sg(log π) + sg(s), 10)):
+ * all tokens of a row have the same value, and each gets its own gradient. Aggregation is always seq-mean-token-mean.
  */
 import { at } from '../../at.ts';
-import { maskedMean } from '../masked-stats.ts';
-import { maskCounts, rowCount } from '../ragged.ts';
+import { rowCount } from '../ragged.ts';
 import { clipBounds } from './clip-bounds.ts';
-import { negated } from './log-ratio.ts';
+import { columnsOf, tokenMean, type LossColumns } from './columns.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
 const LARGEST_LOG_RATIO = 10;
 
-export const gspo: PolicyLoss = { scope: 'sequence', compute };
+export const gspo: PolicyLoss = { scope: 'sequence', needs: [], compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
-  const { rows, advantages_T } = input;
   const [lowest, highest] = clipBounds(config);
-  const logRatio_T = Float64Array.from(input.logProb_T, (logProb, t) => logProb - at(input.oldLogProb_T, t));
-  const counts_S = maskCounts(rows);
-  const loss_T = new Float64Array(logRatio_T.length);
-  const derivative_T = new Float64Array(logRatio_T.length);
-  const clipped_T = new Float64Array(logRatio_T.length);
-  for (let s = 0; s < rowCount(rows); s++) {
-    const [from, to] = [at(rows.offsets_S1, s), at(rows.offsets_S1, s + 1)];
-    let sum = 0;
-    // Multiplied, not skipped: as in the reference, a NaN outside the mask spoils its row, and the row gets no
-    // gradient.
-    for (let t = from; t < to; t++) sum += at(logRatio_T, t) * at(rows.mask_T, t);
-    const mean = sum / Math.max(at(counts_S, s), 1);
-    const ratio = Math.exp(Math.min(mean, LARGEST_LOG_RATIO));
-    const bounded = Math.min(Math.max(ratio, lowest), highest);
+  const columns = columnsOf(input);
+  const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columns;
+  const loss_T = new Float64Array(tokens);
+  const derivative_T = new Float64Array(tokens);
+  let [clippedTokens, kl] = [0, 0];
+  for (let s = 0; s < rowCount(input.rows); s++) {
+    const [from, to] = [at(input.rows.offsets_S1, s), at(input.rows.offsets_S1, s + 1)];
+    const mean = meanLogRatio(columns, from, to);
+    const rowRatio = Math.exp(Math.min(mean, LARGEST_LOG_RATIO));
     for (let t = from; t < to; t++) {
-      const advantage = at(advantages_T, t);
-      const clipped = -advantage * bounded > -advantage * ratio;
-      loss_T[t] = Math.max(-advantage * ratio, -advantage * bounded);
-      derivative_T[t] = clipped || !(mean <= LARGEST_LOG_RATIO) ? 0 : -advantage * ratio;
-      clipped_T[t] = Number(clipped);
+      const advantage = advantages_T[t] as number;
+      const moved = (logProb_T[t] as number) - (detachedLogProb_T[t] as number);
+      const ratio = moved === 0 ? rowRatio : Math.exp(Math.min(moved + mean, LARGEST_LOG_RATIO));
+      const unclipped = -advantage * ratio;
+      const bounded = -advantage * Math.min(Math.max(ratio, lowest), highest);
+      const clipped = bounded > unclipped;
+      loss_T[t] = Math.max(unclipped, bounded);
+      derivative_T[t] = clipped || !(mean + moved <= LARGEST_LOG_RATIO) ? 0 : unclipped;
+      const mask = mask_T[t] as number;
+      if (mask !== 0) {
+        kl += -((logProb_T[t] as number) - (oldLogProb_T[t] as number)) * mask;
+        if (clipped) clippedTokens += mask;
+      }
     }
   }
   const metrics = {
-    'actor/pg_clipfrac': maskedMean(clipped_T, rows.mask_T),
-    'actor/ppo_kl': maskedMean(negated(logRatio_T), rows.mask_T),
+    'actor/pg_clipfrac': tokenMean(clippedTokens, valid),
+    'actor/ppo_kl': tokenMean(kl, valid),
     'actor/pg_clipfrac_lower': 0,
   };
   const reduced = reduceTokenLoss(input, { ...config, lossAggMode: 'seq-mean-token-mean' }, loss_T, derivative_T);
   return { ...reduced, metrics };
+}
+
+/** Multiplied, not skipped: as in the reference, a NaN outside the mask spoils its row, and the row gets no gradient. */
+function meanLogRatio({ mask_T, detachedLogProb_T, oldLogProb_T }: LossColumns, from: number, to: number): number {
+  let [sum, count] = [0, 0];
+  for (let t = from; t < to; t++) {
+    const mask = mask_T[t] as number;
+    sum += ((detachedLogProb_T[t] as number) - (oldLogProb_T[t] as number)) * mask;
+    count += mask;
+  }
+  return sum / Math.max(count, 1);
 }

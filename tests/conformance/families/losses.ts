@@ -3,6 +3,7 @@ import type { LossAggMode } from '../../../core/rl/names.ts';
 import { categorical, logitsGradient } from '../../../core/rl/categorical.ts';
 import { klPenalty } from '../../../core/rl/kl.ts';
 import { predictorMask, sftLoss } from '../../../core/rl/sft-loss.ts';
+import { valueLoss } from '../../../core/rl/value-loss.ts';
 import { pureEvaluator } from '../evaluators.ts';
 import { allRows, fields, flatten, inputsOf, maskedRows, numbers, paramsOf, unflatten } from '../padded.ts';
 import type { GoldenCase, Outcome } from '../types.ts';
@@ -12,6 +13,7 @@ export const losses = pureEvaluator('losses', {
   kl_penalty: kl,
   entropy_loss: entropyLoss,
   sft_loss: sft,
+  value_loss: value,
 });
 
 /** The aggregation refuses unknown modes by itself. */
@@ -104,4 +106,28 @@ function sft(testCase: GoldenCase): Outcome {
     dpSize,
   );
   return { loss, grad_log_probs: unflatten(dLogProb_N, rows) };
+}
+
+function value(testCase: GoldenCase): Outcome {
+  const [params, inputs] = [paramsOf(testCase), inputsOf(testCase)];
+  const rows = maskedRows(inputs.get('response_mask'));
+  const { loss, dValue_T, metrics } = valueLoss(
+    {
+      rows,
+      values_T: flatten(inputs.get('vpreds')),
+      returns_T: flatten(inputs.get('returns')),
+      oldValues_T: flatten(inputs.get('values')),
+    },
+    {
+      lossAggMode: aggMode(params.string('loss_agg_mode')),
+      totals: totalsOf(testCase.params),
+      cliprangeValue: params.number('cliprange_value'),
+    },
+  );
+  return {
+    vf_loss: loss,
+    vf_clipfrac: metrics['critic/vf_clipfrac'],
+    vpred_mean: metrics['critic/vpred_mean'],
+    grad_vpreds: unflatten(dValue_T, rows),
+  };
 }

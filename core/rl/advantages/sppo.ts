@@ -1,0 +1,22 @@
+/**
+ * Advantages of SPPO (verl-recipe: `sppo`; Wu et al. 2024, arXiv 2405.00675): the score of a sample minus a soft mean,
+ *
+ *   A_s = score_s − (log Σ exp(β·score) − log n) / β
+ *
+ * over the WHOLE batch, not per prompt. β = 0 is the arithmetic mean; a large β approaches the maximum, a negative one the minimum.
+ */
+import type { Numbers } from '../ragged.ts';
+
+/** β is 1 by default in the recipe. One value per sample. */
+export function softmeanAdvantages(scores_S: Numbers, beta = 1): Float64Array {
+  const scores = Float64Array.from(scores_S);
+  const baseline = softmean(scores, beta);
+  return scores.map((score) => score - baseline);
+}
+
+function softmean(values: Float64Array, beta: number): number {
+  if (beta === 0) return values.reduce((sum, value) => sum + value, 0) / values.length;
+  const largest = values.reduce((max, value) => Math.max(max, beta * value), -Infinity);
+  const scaled = values.reduce((sum, value) => sum + Math.exp(beta * value - largest), 0);
+  return (largest + Math.log(scaled) - Math.log(values.length)) / beta;
+}

@@ -1,0 +1,66 @@
+/** The inputs of a policy loss in the form that its loops read. */
+import { float64 } from '../float64.ts';
+import { InvalidInputError } from '../../errors.ts';
+import { requireTokens, tokenCount } from '../ragged.ts';
+import type { LossNeed, PolicyLossInput } from './types.ts';
+
+export interface LossColumns {
+  readonly tokens: number;
+  readonly mask_T: Float64Array;
+  /** Σ mask: what shares of tokens divide by. */
+  readonly valid: number;
+  readonly logProb_T: Float64Array;
+  readonly oldLogProb_T: Float64Array;
+  readonly advantages_T: Float64Array;
+  /** The same array as logProb_T unless a finite difference is taken. */
+  readonly detachedLogProb_T: Float64Array;
+}
+
+/** @throws InvalidInputError when an array has another length than the rows */
+export function columnsOf(input: PolicyLossInput): LossColumns {
+  const tokens = tokenCount(input.rows);
+  requireTokens('mask', input.rows.mask_T, tokens);
+  requireTokens('log-probs', input.logProb_T, tokens);
+  requireTokens('old log-probs', input.oldLogProb_T, tokens);
+  requireTokens('advantages', input.advantages_T, tokens);
+  if (input.detachedLogProb_T !== undefined) requireTokens('detached log-probs', input.detachedLogProb_T, tokens);
+  const mask_T = float64(input.rows.mask_T);
+  const logProb_T = float64(input.logProb_T);
+  return {
+    tokens,
+    mask_T,
+    valid: sum(mask_T),
+    logProb_T,
+    oldLogProb_T: float64(input.oldLogProb_T),
+    advantages_T: float64(input.advantages_T),
+    detachedLogProb_T: input.detachedLogProb_T === undefined ? logProb_T : float64(input.detachedLogProb_T),
+  };
+}
+
+/** @throws InvalidInputError when the input is absent */
+export function needed<T>(value: T | undefined, loss: string, need: LossNeed): T {
+  if (value !== undefined) return value;
+  throw new InvalidInputError(`the policy loss ${loss} needs ${WHAT[need]}`, {
+    hint: 'this is an error of the caller',
+  });
+}
+
+const WHAT: Readonly<Record<LossNeed, string>> = {
+  groups: 'the prompt of each row (groups_S)',
+  scores: 'the score of each row (scores_S)',
+  rolloutLogProbs: 'log-probs recorded while sampling (rolloutLogProb_T)',
+  refLogProbs: 'log-probs of the reference policy (refLogProb_T)',
+  logZ: 'the log partition function of each row (logZ_S)',
+  seed: 'a seed for its random choice of tokens (seed)',
+};
+
+/** verl's masked mean of a sum that was taken over valid tokens only: 0 when there is none. */
+export function tokenMean(sumOfValid: number, valid: number): number {
+  return sumOfValid / (valid + 1e-8);
+}
+
+function sum(values: Float64Array): number {
+  let total = 0;
+  for (let t = 0; t < values.length; t++) total += values[t] as number;
+  return total;
+}

@@ -1,0 +1,152 @@
+/**
+ * Importance weights of the trainer's policy against the one that sampled (verl: `compute_rollout_correction_weights`), with
+ * l = log π_train − log π_rollout:
+ *
+ *   token      w = exp(clamp(l, ±20))
+ *   sequence   w = exp(clamp(Σ_t l, ±20)), on all tokens of the row
+ *
+ * One bound truncates from above only; two bounds set weights outside them to 0 (IcePop). Then `batchNormalize` divides by the
+ * mean weight, of tokens or of rows. The weights are constants: no gradient passes through them.
+ *
+ * Odd in verl's metrics: at level `sequence`, max, min and the fractions are of unclamped products and count rows without a
+ * valid token (weight 1); `seq_*` are means over rows where such a row counts as 0; max and min of tokens are of weights after
+ * truncation, the fractions of weights before. Without a lower bound, "low" means below 1 / upper.
+ */
+import { at } from '../../at.ts';
+import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
+import { rowSums } from '../row-sums.ts';
+import type { WeightOptions } from './options.ts';
+import {
+  deviation,
+  largest,
+  mean,
+  rowMeans,
+  shareAbove,
+  shareBelow,
+  smallest,
+  weightedStatistics,
+  type CorrectionColumns,
+} from './statistics.ts';
+
+export interface ImportanceWeights {
+  /** 0 where the mask is 0. */
+  readonly weights_T: Float64Array;
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+export function importanceWeights(columns: CorrectionColumns, options: WeightOptions): ImportanceWeights {
+  const rowLogRatio_S = options.level === 'sequence' ? rowSums(columns.logRatio_T, columns.rows) : undefined;
+  const weights_T = rowLogRatio_S === undefined ? tokenWeights(columns) : sequenceWeights(columns, rowLogRatio_S);
+  const rawMeans_S = rowMeans(weights_T, columns);
+  const outside = truncate(weights_T, columns, options);
+  const metrics = weightMetrics(columns, weights_T, rawMeans_S, outside, rowLogRatio_S, options);
+  if (!options.batchNormalize) return { weights_T, metrics };
+  const factor = meanWeight(columns, weights_T, options);
+  if (!(factor > 1e-8)) return { weights_T, metrics: { ...metrics, rollout_is_batch_norm_factor: 1 } };
+  for (let t = 0; t < weights_T.length; t++) weights_T[t] = (weights_T[t] as number) / factor;
+  return { weights_T, metrics: { ...metrics, rollout_is_batch_norm_factor: factor } };
+}
+
+function tokenWeights({ mask_T, ratio_T }: CorrectionColumns): Float64Array {
+  const weights_T = new Float64Array(mask_T.length);
+  for (let t = 0; t < weights_T.length; t++) {
+    const mask = mask_T[t] as number;
+    if (mask !== 0) weights_T[t] = (ratio_T[t] as number) * mask;
+  }
+  return weights_T;
+}
+
+function sequenceWeights({ rows, mask_T }: CorrectionColumns, rowLogRatio_S: Float64Array): Float64Array {
+  const weights_T = new Float64Array(mask_T.length);
+  for (let s = 0; s < rowLogRatio_S.length; s++) {
+    const weight = Math.exp(clampLogRatio(at(rowLogRatio_S, s)));
+    const end = at(rows.offsets_S1, s + 1);
+    for (let t = at(rows.offsets_S1, s); t < end; t++) weights_T[t] = weight * (mask_T[t] as number);
+  }
+  return weights_T;
+}
+
+interface Outside {
+  /** Shares of valid tokens with a weight above the upper, and below the lower bound. */
+  readonly above: number;
+  readonly below: number;
+}
+
+/** Applies the bounds in place, and says how many weights were outside. */
+function truncate(weights_T: Float64Array, { mask_T, valid }: CorrectionColumns, { bounds }: WeightOptions): Outside {
+  const { upper, lower } = bounds;
+  const low = lowBound(bounds);
+  let above = 0;
+  let below = 0;
+  for (let t = 0; t < weights_T.length; t++) {
+    const mask = mask_T[t] as number;
+    const weight = weights_T[t] as number;
+    if (weight > upper) {
+      above += mask;
+      weights_T[t] = lower === undefined ? upper : 0;
+    } else if (weight < low) {
+      below += mask;
+      if (lower !== undefined) weights_T[t] = 0;
+    }
+  }
+  return { above: above / (valid + 1e-8), below: below / (valid + 1e-8) };
+}
+
+function lowBound({ lower, upper }: WeightOptions['bounds']): number {
+  return lower ?? 1 / upper;
+}
+
+function weightMetrics(
+  columns: CorrectionColumns,
+  weights_T: Float64Array,
+  rawMeans_S: Float64Array,
+  outside: Outside,
+  rowLogRatio_S: Float64Array | undefined,
+  { bounds }: WeightOptions,
+): Record<string, number> {
+  const { upper } = bounds;
+  const low = lowBound(bounds);
+  const used = weightedStatistics(weights_T, columns.mask_T, columns.valid, { low, high: upper, clampLow: 0 });
+  const extremes =
+    rowLogRatio_S === undefined
+      ? { max: used.max, min: used.min, ...outside }
+      : sequenceExtremes(rowLogRatio_S, low, upper);
+  const means_S = rowMeans(weights_T, columns);
+  return {
+    rollout_is_mean: used.mean,
+    rollout_is_max: extremes.max,
+    rollout_is_min: extremes.min,
+    rollout_is_ratio_fraction_high: extremes.above,
+    rollout_is_ratio_fraction_low: extremes.below,
+    rollout_is_std: used.std,
+    rollout_is_eff_sample_size: effectiveSampleSize(used.clampedMean, used.clampedSquare),
+    rollout_is_seq_mean: mean(means_S),
+    rollout_is_seq_std: deviation(means_S),
+    rollout_is_seq_max: largest(means_S),
+    rollout_is_seq_min: smallest(means_S),
+    rollout_is_seq_max_deviation: largest(means_S.map((weight) => Math.abs(weight - 1))),
+    rollout_is_seq_fraction_high: shareAbove(rawMeans_S, upper),
+    rollout_is_seq_fraction_low: shareBelow(rawMeans_S, low),
+    ...(bounds.lower === undefined ? {} : { rollout_is_oob_ratio: outside.above + outside.below }),
+  };
+}
+
+function sequenceExtremes(rowLogRatio_S: Float64Array, low: number, upper: number) {
+  return {
+    max: Math.exp(Math.min(largest(rowLogRatio_S), LOG_RATIO_LIMIT)),
+    min: Math.exp(smallest(rowLogRatio_S)),
+    above: shareAbove(rowLogRatio_S, Math.log(upper)),
+    below: shareBelow(rowLogRatio_S, Math.log(low)),
+  };
+}
+
+/** 1 / mean((w / mean w)²), a share of the tokens. 0 when every weight is 0; verl divides by zero there. */
+function effectiveSampleSize(meanOfWeights: number, meanSquare: number): number {
+  return meanSquare === 0 ? 0 : (meanOfWeights + 1e-8) ** 2 / meanSquare;
+}
+
+function meanWeight(columns: CorrectionColumns, weights_T: Float64Array, { level }: WeightOptions): number {
+  const { counts_S, valid, rows } = columns;
+  if (level === 'token') return rowSums(weights_T, rows).reduce((sum, weight) => sum + weight, 0) / (valid + 1e-8);
+  return mean(rowMeans(weights_T, columns).filter((_, s) => at(counts_S, s) > 0));
+}
