@@ -1,6 +1,6 @@
 /** Derives the settings of the stages' jobs from a resolved recipe. Pure. */
 import type { Recipe } from '../core/recipe/index.ts';
-import { totalIterations, trainedComponents } from '../core/recipe/index.ts';
+import { readsValues, totalIterations, trainedComponents } from '../core/recipe/index.ts';
 import type { SamplingSettings } from '../core/ports/sampler.ts';
 import type { LossSettings, OptimizerSettings, RunInputs } from '../core/records/schema.ts';
 import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
@@ -81,7 +81,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
 function criticSettings(recipe: Recipe, trainRows: number): NonNullable<AlgorithmSettings['critic']> {
   const { optim, grad_clip: gradClip } = recipe.critic;
   return {
-    loss: { ...lossSettings(recipe), kind: 'value' },
+    loss: { ...lossSettings(recipe), kind: 'value', ...constantsOf(valueConstants(recipe)) },
     optimizer: optimizerSettings(optim, gradClip),
     schedule: scheduleSettings(recipe, optim, trainRows),
   };
@@ -108,8 +108,34 @@ function lossSettings(recipe: Recipe): LossSettings {
     klLossType: actor.kl_loss_type,
     temperature: recipe.kind === 'sft' || recipe.rollout.temperature === 0 ? 1 : recipe.rollout.temperature,
     lossScaleFactor: actor.loss_scale_factor ?? recipe.data.max_response_length,
+    ...(recipe.kind === 'rl' && constantsOf(policyConstants(recipe))),
   };
 }
+
+/** No field where a loss has no constants, as in the jobs and records of older runs. */
+const constantsOf = (constants: Record<string, number>): { readonly constants?: Record<string, number> } =>
+  Object.keys(constants).length === 0 ? {} : { constants };
+
+/** Those that the policy loss reads beside the clip ratios. */
+function policyConstants({ actor }: Recipe): Record<string, number> {
+  const { policy_loss: keys } = actor;
+  switch (keys.loss_mode) {
+    case 'sapo':
+      return { tauPos: actor.tau_pos, tauNeg: actor.tau_neg };
+    case 'clip_cov':
+      return { clipCovRatio: keys.clip_cov_ratio, clipCovLb: keys.clip_cov_lb, clipCovUb: keys.clip_cov_ub };
+    case 'kl_cov':
+      return { klCovRatio: keys.kl_cov_ratio, ppoKlCoef: keys.ppo_kl_coef };
+    case 'dro':
+      return keys.dro_beta === null ? {} : { droBeta: keys.dro_beta };
+    default:
+      return {};
+  }
+}
+
+/** The clip range refers to the values of the batch, which it has where the estimator reads them. */
+const valueConstants = (recipe: Recipe): Record<string, number> =>
+  readsValues(recipe) ? { cliprangeValue: recipe.critic.cliprange_value } : {};
 
 type Optim = Recipe['actor']['optim'];
 

@@ -64,6 +64,8 @@ const REPRODUCIBLE: readonly Row[] = [
     'Share of the variance of the returns that the values explain; 1 is perfect, 0 no better than the mean.',
   ],
   ['critic/vf_loss', '', 'down', 'Loss of the value model (critic.enable).'],
+  ['critic/vf_clipfrac', '', 'none', 'Share of tokens whose value loss was clipped.'],
+  ['critic/vpred_mean', '', 'none', 'Mean value that the value model predicts while it is trained.'],
   ['critic/grad_norm', '', 'none', 'Gradient norm of the value model before clipping.'],
   ['critic/lr', '', 'none', 'Learning rate of the value model in the last optimiser step.'],
   ['response_length/clip_ratio', '', 'down', 'Share of responses that reached data.max_response_length.'],

@@ -1,23 +1,7 @@
-import { KL_TYPES, LOSS_AGG_MODES } from '../rl/names.ts';
+import { KL_TYPES, LOSS_AGG_MODES, POLICY_LOSS_NAMES } from '../rl/names.ts';
 import { z } from 'zod';
 import { count, fraction, key, section } from './key.ts';
 import { optimSection } from './optim.ts';
-
-/** verl's policy losses; `not-built.ts` lists those that are not built. */
-export const POLICY_LOSSES = [
-  'vanilla',
-  'gspo',
-  'sapo',
-  'cispo',
-  'gpg',
-  'geo_mean',
-  'clip_cov',
-  'kl_cov',
-  'dppo_tv',
-  'dppo_kl',
-  'dro',
-  'bypass_mode',
-] as const;
 
 /** `actor`: the policy and its update. */
 export const actorSection = section('The policy: its loss, mini-batches and optimiser.', {
@@ -63,6 +47,14 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
     doc: 'Upper bound of the ratio for negative advantages (dual clip).',
     change: 'ask',
   }),
+  tau_pos: key(z.number().positive(), 1, {
+    doc: 'sapo: sharpness of the gate for positive advantages.',
+    change: 'ask',
+  }),
+  tau_neg: key(z.number().positive(), 1.05, {
+    doc: 'sapo: sharpness of the gate for negative advantages.',
+    change: 'ask',
+  }),
   loss_agg_mode: key(z.enum(LOSS_AGG_MODES), 'token-mean', {
     doc: 'How the losses of tokens are combined into one number.',
     change: 'ask',
@@ -87,7 +79,10 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
   }),
   grad_clip: key(z.number().nonnegative(), 1, { doc: 'Maximum norm of the gradient; 0: no clipping.', change: 'ask' }),
   policy_loss: section('The choice of policy loss, and its constants.', {
-    loss_mode: key(z.enum(POLICY_LOSSES), 'vanilla', { doc: 'The policy loss; vanilla: clipped PPO.', change: 'ask' }),
+    loss_mode: key(z.enum(POLICY_LOSS_NAMES), 'vanilla', {
+      doc: 'The policy loss; vanilla: clipped PPO.',
+      change: 'ask',
+    }),
     clip_cov_ratio: key(fraction, 0.0002, { doc: 'clip_cov: share of tokens whose loss is dropped.', change: 'ask' }),
     clip_cov_lb: key(z.number(), 1, { doc: 'clip_cov: lower bound of the covariance.', change: 'ask' }),
     clip_cov_ub: key(z.number(), 5, { doc: 'clip_cov: upper bound of the covariance.', change: 'ask' }),

@@ -1,5 +1,5 @@
 /** Computes the sizes of a recipe's batches, and checks that they are consistent. Sizes count prompts, as in verl. */
-import { needsOf } from '../rl/names.ts';
+import { needsOfEstimator } from '../rl/names.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
@@ -61,7 +61,7 @@ export function arithmeticIssues(recipe: Recipe): RecipeIssue[] {
 
 function groupIssues(recipe: Recipe): RecipeIssue[] {
   const { adv_estimator: estimator } = recipe.algorithm;
-  if (!needsOf(estimator).includes('groupsOfTwo') || recipe.rollout.n >= 2) return [];
+  if (!needsOfEstimator(estimator).includes('groupsOfTwo') || recipe.rollout.n >= 2) return [];
   const message = `${estimator} compares the responses of one prompt, so it needs 2 or more of them`;
   return [{ path: 'rollout.n', message, expected: 'integer >= 2', received: '1', hint: 'rollout.n=8 is usual' }];
 }

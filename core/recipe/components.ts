@@ -1,4 +1,4 @@
-import { needsOf } from '../rl/names.ts';
+import { needsOfEstimator } from '../rl/names.ts';
 import type { Recipe } from './schema.ts';
 
 /** Names of the components that a recipe trains, as in its records; the policy is first. */
@@ -7,4 +7,4 @@ export const trainedComponents = (recipe: Recipe): readonly ['actor', ...string[
 
 /** Does the advantage estimator read the values of a critic? */
 export const readsValues = ({ kind, algorithm }: Recipe): boolean =>
-  kind === 'rl' && needsOf(algorithm.adv_estimator).includes('values');
+  kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('values');

@@ -1,6 +1,6 @@
 /** Values that the schema accepts but no run can use yet. A built feature removes its entry. */
-import { ADVANTAGE_NAMES, needsOf, POLICY_LOSS_NAMES } from '../rl/names.ts';
-import type { AdvantageName, AdvantageNeed } from '../rl/names.ts';
+import { ADVANTAGE_NAMES, needsOfEstimator, needsOfLoss, POLICY_LOSS_NAMES } from '../rl/names.ts';
+import type { AdvantageName, AdvantageNeed, LossNeed, PolicyLossName } from '../rl/names.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
@@ -17,24 +17,20 @@ interface NotBuilt {
 /** `trainer.logger` as a list. */
 export const loggersOf = ({ trainer }: Recipe): readonly string[] => [trainer.logger].flat();
 
-const hasPolicyLoss = (name: string): boolean => POLICY_LOSS_NAMES.some((one) => one === name);
-
 /** What runs can give an advantage estimator. */
 const given: ReadonlySet<AdvantageNeed> = new Set(['groupsOfTwo', 'values']);
-const isFed = (name: AdvantageName): boolean => needsOf(name).every((need) => given.has(need));
+const isFed = (name: AdvantageName): boolean => needsOfEstimator(name).every((need) => given.has(need));
+
+/** What runs can give a policy loss. */
+const givenLosses: ReadonlySet<LossNeed> = new Set(['seed']);
+const isFedLoss = (name: PolicyLossName): boolean => needsOfLoss(name).every((need) => givenLosses.has(need));
 
 const NOT_BUILT: readonly NotBuilt[] = [
   { path: 'model.lora_rank', asked: (r) => r.model.lora_rank > 0, today: '0 (all weights are trained)' },
   {
     path: 'actor.policy_loss.loss_mode',
-    asked: (r) => hasPolicyLoss(r.actor.policy_loss.loss_mode) && r.actor.policy_loss.loss_mode !== 'vanilla',
-    today: 'vanilla',
-    because: 'not available yet: the loss is implemented, but no run has been trained with it',
-  },
-  {
-    path: 'actor.policy_loss.loss_mode',
-    asked: (r) => !hasPolicyLoss(r.actor.policy_loss.loss_mode),
-    today: 'vanilla',
+    asked: (r) => !isFedLoss(r.actor.policy_loss.loss_mode),
+    today: POLICY_LOSS_NAMES.filter(isFedLoss).join(', '),
   },
   { path: 'rollout.name', asked: (r) => r.rollout.name !== 'native', today: 'native' },
   { path: 'rollout.mode', asked: (r) => r.rollout.mode !== 'sync', today: 'sync' },

@@ -17,7 +17,7 @@ export function assertRunnable(recipe: Recipe): void {
 }
 
 function contradictions(recipe: Recipe): RecipeIssue[] {
-  const checks = [scorerIssues, poolIssues, samplingIssues, criticIssues, bestMetricIssues, weightIssues];
+  const checks = [scorerIssues, poolIssues, samplingIssues, criticIssues, lossIssues, bestMetricIssues, weightIssues];
   return checks.flatMap((check) => check(recipe));
 }
 
@@ -60,6 +60,13 @@ function criticIssues(recipe: Recipe): RecipeIssue[] {
       hint: 'leave critic.enable out, or choose an estimator without a critic: grpo',
     },
   ];
+}
+
+function lossIssues({ actor }: Recipe): RecipeIssue[] {
+  const { loss_mode: mode, dro_beta: beta } = actor.policy_loss;
+  if (mode !== 'dro' || beta !== null) return [];
+  const message = 'the loss dro needs the weight of its squared log-ratio';
+  return [{ path: 'actor.policy_loss.dro_beta', message, expected: 'number > 0', received: 'null' }];
 }
 
 function samplingIssues(recipe: Recipe): RecipeIssue[] {

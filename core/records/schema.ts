@@ -201,6 +201,8 @@ export const lossSettings = z.object({
   temperature: z.number(),
   /** The width by which `seq-mean-token-sum-norm` divides. */
   lossScaleFactor: z.number(),
+  /** Constants of this loss, as in core/rl/policy-loss/types.ts and value-loss.ts. Absent: it has none. */
+  constants: z.record(z.string(), z.number()).optional(),
 });
 export type LossSettings = z.infer<typeof lossSettings>;
 

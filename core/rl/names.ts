@@ -19,26 +19,31 @@ export type KlType = KlEstimator | `${KlEstimator}+`;
 /** Keys `actor.kl_loss_type` and `algorithm.kl_penalty`, the "+" forms included; kl.ts. */
 export const KL_TYPES: readonly KlType[] = [...KL_ESTIMATORS, ...KL_ESTIMATORS.map((name) => `${name}+` as const)];
 
-/** Key `actor.policy_loss.loss_mode`; policy-loss/. The last four are those of verl's recipes. */
-export const POLICY_LOSS_NAMES = [
-  'vanilla',
-  'gspo',
-  'sapo',
-  'cispo',
-  'gpg',
-  'geo_mean',
-  'clip_cov',
-  'kl_cov',
-  'dppo_tv',
-  'dppo_kl',
-  'dro',
-  'bypass_mode',
-  'sppo',
-  'gvpo',
-  'flowrl',
-  'online_dpo',
-] as const;
-export type PolicyLossName = (typeof POLICY_LOSS_NAMES)[number];
+/** What a policy loss reads besides log-probs, old log-probs, advantages and the mask; policy-loss/types.ts. */
+export type LossNeed = 'groups' | 'scores' | 'rolloutLogProbs' | 'refLogProbs' | 'logZ' | 'seed';
+
+/** Key `actor.policy_loss.loss_mode`: every policy loss with its needs; policy-loss/. The last four are those of verl's recipes. */
+export const LOSS_NEEDS = {
+  vanilla: [],
+  gspo: [],
+  sapo: [],
+  cispo: [],
+  gpg: [],
+  geo_mean: [],
+  clip_cov: ['seed'],
+  kl_cov: [],
+  dppo_tv: [],
+  dppo_kl: [],
+  dro: [],
+  bypass_mode: ['rolloutLogProbs'],
+  sppo: [],
+  gvpo: ['groups'],
+  flowrl: ['refLogProbs', 'logZ'],
+  online_dpo: ['groups', 'scores', 'refLogProbs'],
+} as const satisfies Readonly<Record<string, readonly LossNeed[]>>;
+export type PolicyLossName = keyof typeof LOSS_NEEDS;
+export const POLICY_LOSS_NAMES = Object.keys(LOSS_NEEDS) as readonly PolicyLossName[];
+export const needsOfLoss = (name: PolicyLossName): readonly LossNeed[] => LOSS_NEEDS[name];
 
 /** Losses over pairs of responses; preference-loss.ts. */
 export const PREFERENCE_LOSS_TYPES = ['sigmoid', 'ipo'] as const;
@@ -95,7 +100,7 @@ export const ADVANTAGE_NEEDS = {
 } as const satisfies Readonly<Record<string, readonly AdvantageNeed[]>>;
 export type AdvantageName = keyof typeof ADVANTAGE_NEEDS;
 export const ADVANTAGE_NAMES = Object.keys(ADVANTAGE_NEEDS) as readonly AdvantageName[];
-export const needsOf = (name: AdvantageName): readonly AdvantageNeed[] => ADVANTAGE_NEEDS[name];
+export const needsOfEstimator = (name: AdvantageName): readonly AdvantageNeed[] => ADVANTAGE_NEEDS[name];
 
 /** Key `algorithm.kl_ctrl.type`; kl-controllers.ts. */
 export const KL_CONTROLLER_NAMES = ['fixed', 'adaptive'] as const;

@@ -1,44 +1,73 @@
-/** Every advantage estimator that a recipe may name, in a run of two iterations. */
+/** Every advantage estimator and every policy loss that a recipe may name, in runs of two iterations. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { recipeSchema, runIssues } from '../../core/recipe/index.ts';
-import { ADVANTAGE_NAMES, needsOf } from '../../core/rl/names.ts';
-import type { AdvantageName } from '../../core/rl/names.ts';
+import type { RecipeInput, Tree } from '../../core/recipe/index.ts';
+import { ADVANTAGE_NAMES, needsOfEstimator, POLICY_LOSS_NAMES } from '../../core/rl/names.ts';
+import type { AdvantageName, PolicyLossName } from '../../core/rl/names.ts';
 import { LoopUnderTest, onePool } from '../loop-under-test.ts';
 
 const loop = new LoopUnderTest();
 beforeAll(() => loop.up(onePool));
 afterAll(() => loop.remove()); // also verifies every ledger, with all tensors
 
-const issuesOf = (adv_estimator: AdvantageName) =>
-  runIssues(
-    recipeSchema.parse({ model: { path: 'm' }, data: { train_files: 'd' }, algorithm: { adv_estimator } }),
-  ).filter(({ path }) => path === 'algorithm.adv_estimator');
+const recipeWith = (keys: Tree) =>
+  recipeSchema.parse({ model: { path: 'm' }, data: { train_files: 'd' }, ...keys } as RecipeInput);
+const isRefused = (keys: Tree, path: string) => runIssues(recipeWith(keys)).some((issue) => issue.path === path);
 
-const [built, refused] = [
-  ADVANTAGE_NAMES.filter((name) => issuesOf(name).length === 0),
-  ADVANTAGE_NAMES.filter((name) => issuesOf(name).length > 0),
-];
+const withEstimator = (name: AdvantageName): Tree => ({ algorithm: { adv_estimator: name, lam: 0.95 } });
+const withLoss = (name: PolicyLossName): Tree => ({
+  actor: { policy_loss: { loss_mode: name, dro_beta: 0.1 }, ppo_mini_batch_size: 2 },
+});
 
-describe('an advantage estimator', () => {
-  it.each(built)('%s: two iterations have finite metrics, change the weights and skip no step', async (name) => {
-    const run = await loop.completed({
-      algorithm: { adv_estimator: name, lam: 0.95 },
-      actor: { ppo_mini_batch_size: 2 },
-      trainer: { total_training_steps: 2 },
-    });
-    const made = await loop.iterations(run);
-    expect(made).toHaveLength(2);
-    const states = made.map(({ update }) => update.components['actor']?.weightsDigest);
-    expect(new Set(states).size).toBe(2);
-    for (const { batch, update } of made) {
-      const metrics = { ...batch.metrics, ...update.metrics };
-      expect(Object.entries(metrics).filter(([, value]) => !Number.isFinite(value))).toEqual([]);
-      expect(metrics).toMatchObject({ 'training/skipped_steps': 0 });
-      expect('critic/vf_explained_var' in metrics).toBe(needsOf(name).includes('values'));
-    }
+const [refusedEstimators, estimators] = divided(ADVANTAGE_NAMES, (name) =>
+  isRefused(withEstimator(name), 'algorithm.adv_estimator'),
+);
+const [refusedLosses, losses] = divided(POLICY_LOSS_NAMES, (name) =>
+  isRefused(withLoss(name), 'actor.policy_loss.loss_mode'),
+);
+
+function divided<T>(all: readonly T[], isFirst: (one: T) => boolean): [T[], T[]] {
+  return [all.filter((one) => isFirst(one)), all.filter((one) => !isFirst(one))];
+}
+
+/** Runs two iterations of two steps each; their metrics. */
+async function trained(keys: Tree): Promise<Record<string, number>[]> {
+  const run = await loop.completed({
+    actor: { ppo_mini_batch_size: 2 },
+    trainer: { total_training_steps: 2 },
+    ...keys,
+  });
+  const made = await loop.iterations(run);
+  expect(made).toHaveLength(2);
+  const weights = made.map(({ update }) => update.components['actor']?.weightsDigest);
+  expect(new Set(weights).size).toBe(2);
+  const metrics = made.map(({ batch, update }) => ({ ...batch.metrics, ...update.metrics }) as Record<string, number>);
+  for (const one of metrics) {
+    expect(Object.entries(one).filter(([, value]) => !Number.isFinite(value))).toEqual([]);
+    expect(one).toMatchObject({ 'training/skipped_steps': 0 });
+  }
+  return metrics;
+}
+
+describe('two iterations have finite metrics, change the weights and skip no step with', () => {
+  it.each(estimators)('the advantage estimator %s', async (name) => {
+    const [first] = await trained(withEstimator(name));
+    expect('critic/vf_explained_var' in (first ?? {})).toBe(needsOfEstimator(name).includes('values'));
   });
 
-  it.each(refused)('%s: the recipe is refused, because no run gives what it needs', (name) => {
-    expect(issuesOf(name)).toMatchObject([{ message: 'not built yet' }]);
+  it.each(losses)('the policy loss %s', async (name) => {
+    await trained(withLoss(name));
+  });
+});
+
+describe('a recipe is refused, because no run gives what it needs, with', () => {
+  it('some advantage estimators', () => {
+    expect(refusedEstimators).toEqual([
+      ...['gdpo', 'remax', 'optimal_token_baseline', 'tir_optimal_token_baseline', 'prime', 'spo', 'gigpo'],
+    ]);
+  });
+
+  it('some policy losses', () => {
+    expect(refusedLosses).toEqual(['bypass_mode', 'gvpo', 'flowrl', 'online_dpo']);
   });
 });

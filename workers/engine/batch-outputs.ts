@@ -2,7 +2,7 @@
 import { at } from '../../core/at.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import { componentOf } from '../../core/records/components.ts';
-import { needsOf } from '../../core/rl/names.ts';
+import { needsOfEstimator } from '../../core/rl/names.ts';
 import type { AdvantageName } from '../../core/rl/names.ts';
 import type { AdvantageInput, AlgorithmSettings } from '../../core/wire/jobs.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
@@ -42,7 +42,7 @@ export async function withOutputs(
       return forward(reference, ['logProbs'], 'reference log-probs');
     }));
   const critic =
-    needsOf(algorithm.advEstimator as AdvantageName).includes('values') &&
+    needsOfEstimator(algorithm.advEstimator as AdvantageName).includes('values') &&
     (await timer.time('timing_s/values', async () =>
       forward(componentOf((await models()).engines, 'critic'), ['values'], 'values'),
     ));

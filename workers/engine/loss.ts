@@ -38,29 +38,32 @@ export function stepTotals(batch: BatchTensors, samples: readonly number[], sett
 
 /** Of a value head, against the batch's returns. */
 export function valueCoefficients(
+  settings: LossSettings,
   batch: BatchTensors,
   micro: MicroBatch,
   values_P: Float32Array,
   totals: StepTotals,
 ): Coefficients {
-  const { loss, dValue_T } = valueLoss(
+  const { loss, dValue_T, metrics } = valueLoss(
     {
       rows: { offsets_S1: micro.rowOffsets_S1, mask_T: gather(batch.mask_T, micro.tokens_P) },
       values_T: values_P,
       returns_T: gather(batch.returns_T, micro.tokens_P),
+      ...(batch.values_T && { oldValues_T: gather(batch.values_T, micro.tokens_P) }),
     },
-    { lossAggMode: 'token-mean', totals },
+    { lossAggMode: 'token-mean', totals, ...settings.constants },
   );
-  return { loss, gradients: { values: Float32Array.from(dValue_T) }, metrics: {} };
+  return { loss, gradients: { values: Float32Array.from(dValue_T) }, metrics };
 }
 
-/** @throws InvalidInputError for a loss mode that is not built. */
+/** `seed`: names the micro-batch, for a loss that draws tokens. @throws InvalidInputError for an unknown loss mode. */
 export function lossCoefficients(
   settings: LossSettings,
   batch: BatchTensors,
   micro: MicroBatch,
   outputs: LossInputs,
   totals: StepTotals,
+  seed: readonly number[],
 ): Coefficients {
   const mask_P = gather(batch.mask_T, micro.tokens_P);
   if (settings.kind === 'sft') {
@@ -84,6 +87,8 @@ export function lossCoefficients(
       clipRatioLow: settings.clipRatioLow,
       clipRatioHigh: settings.clipRatioHigh,
       clipRatioC: settings.clipRatioC,
+      ...settings.constants,
+      seed,
       entropyCoeff: settings.entropyCoeff,
       ...(settings.useKlLoss && { klLossCoef: settings.klLossCoef, klLossType: settings.klLossType }),
     },

@@ -115,9 +115,9 @@ async function accumulate(
   const samplesOfStep = micros.flatMap((samples) => [...samples]);
   const totals = stepTotals(batch, samplesOfStep, settings.loss);
   let finite = true;
-  for (const samples of micros) {
+  for (const [m, samples] of micros.entries()) {
     const micro = cutMicroBatch(batch, samples, record.layout);
-    const { handle, coefficients } = await forward(training, micro, totals);
+    const { handle, coefficients } = await forward(training, micro, totals, [record.iteration, s, m]);
     finite &&= Number.isFinite(coefficients.loss);
     if (finite) await engine.backward(handle, coefficients.gradients, call);
     else await engine.discard(handle);
@@ -127,18 +127,23 @@ async function accumulate(
   return finite;
 }
 
-/** The forward pass of a micro-batch, and d(loss)/d(output) of what its loss reads. */
-async function forward({ engine, settings, record, batch, call }: Training, micro: MicroBatch, totals: StepTotals) {
+/** The forward pass of a micro-batch, and d(loss)/d(output) of what its loss reads. `seed` names the micro-batch. */
+async function forward(
+  { engine, settings, record, batch, call }: Training,
+  micro: MicroBatch,
+  totals: StepTotals,
+  seed: readonly number[],
+) {
   const { loss } = settings;
   const options = { temperature: loss.temperature, keep: true };
   if (loss.kind === 'value') {
     const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants: ['values'] }, call);
-    return { handle, coefficients: valueCoefficients(batch, micro, outputs.values, totals) };
+    return { handle, coefficients: valueCoefficients(loss, batch, micro, outputs.values, totals) };
   }
   const entropy = loss.kind === 'policy' && (loss.entropyCoeff !== 0 || isOwnForward(record));
   const wants = entropy ? (['logProbs', 'entropy'] as const) : (['logProbs'] as const);
   const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants }, call);
-  return { handle, coefficients: lossCoefficients(loss, batch, micro, outputs, totals) };
+  return { handle, coefficients: lossCoefficients(loss, batch, micro, outputs, totals, seed) };
 }
 
 /** One step: the policy of its forward pass is the one that sampled. With more, the batch was made with its entropy. */

@@ -12,11 +12,12 @@ import { InvalidInputError } from '../../errors.ts';
 import { correctRollout } from '../rollout-correction/index.ts';
 import { columnsOf, needed, tokenMean, type LossColumns } from './columns.ts';
 import { gpg } from './gpg.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 import { vanilla } from './vanilla.ts';
 
 /** Weights normalised over the batch and rejected sequences need all tokens at hand. */
-export const bypassMode: PolicyLoss = { scope: 'mini-batch', needs: ['rolloutLogProbs'], compute };
+export const bypassMode: PolicyLoss = { scope: 'mini-batch', needs: LOSS_NEEDS.bypass_mode, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const correction = config.rolloutCorrection;

@@ -6,9 +6,10 @@ import { clipBounds } from './clip-bounds.ts';
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio } from '../log-ratio.ts';
 import { reduceTokenLoss } from './reduce.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const cispo: PolicyLoss = { scope: 'token', needs: [], compute };
+export const cispo: PolicyLoss = { scope: 'token', needs: LOSS_NEEDS.cispo, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const [lowest, highest] = clipBounds(config);

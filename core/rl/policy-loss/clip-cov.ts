@@ -14,9 +14,10 @@ import { permute } from '../permutation.ts';
 import { clipBounds } from './clip-bounds.ts';
 import { columnsOf, needed, tokenMean, type LossColumns } from './columns.ts';
 import { reduceTokenLoss } from './reduce.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const clipCov: PolicyLoss = { scope: 'mini-batch', needs: ['seed'], compute };
+export const clipCov: PolicyLoss = { scope: 'mini-batch', needs: LOSS_NEEDS.clip_cov, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const ratioOfTokens = config.clipCovRatio ?? 0.0002;

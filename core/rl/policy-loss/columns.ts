@@ -2,7 +2,8 @@
 import { float64 } from '../float64.ts';
 import { InvalidInputError } from '../../errors.ts';
 import { requireTokens, tokenCount } from '../ragged.ts';
-import type { LossNeed, PolicyLossInput } from './types.ts';
+import type { LossNeed } from '../names.ts';
+import type { PolicyLossInput } from './types.ts';
 
 export interface LossColumns {
   readonly tokens: number;

@@ -13,17 +13,18 @@
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio } from '../log-ratio.ts';
 import { reduceTokenLoss } from './reduce.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
 export const dppoTv: PolicyLoss = {
   scope: 'token',
-  needs: [],
+  needs: LOSS_NEEDS.dppo_tv,
   compute: (input, config) => compute(input, config, totalVariationAllows),
 };
 
 export const dppoKl: PolicyLoss = {
   scope: 'token',
-  needs: [],
+  needs: LOSS_NEEDS.dppo_kl,
   compute: (input, config) => compute(input, config, binaryKlAllows),
 };
 

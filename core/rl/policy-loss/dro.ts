@@ -8,9 +8,10 @@
 import { InvalidInputError } from '../../errors.ts';
 import { columnsOf, tokenMean } from './columns.ts';
 import { reduceTokenLoss } from './reduce.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const dro: PolicyLoss = { scope: 'token', needs: [], compute };
+export const dro: PolicyLoss = { scope: 'token', needs: LOSS_NEEDS.dro, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const beta = config.droBeta;

@@ -15,11 +15,12 @@ import { InvalidInputError } from '../../errors.ts';
 import { requireTokens, rowCount } from '../ragged.ts';
 import { rowSums, spreadOverRow } from '../row-sums.ts';
 import { columnsOf, needed, tokenMean, type LossColumns } from './columns.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
 const LARGEST_WEIGHT = 10;
 
-export const flowrl: PolicyLoss = { scope: 'sequence', needs: ['refLogProbs', 'logZ'], compute };
+export const flowrl: PolicyLoss = { scope: 'sequence', needs: LOSS_NEEDS.flowrl, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { rows } = input;

@@ -9,9 +9,10 @@ import { float64 } from '../float64.ts';
 import { requireTokens, rowCount } from '../ragged.ts';
 import { clipBounds } from './clip-bounds.ts';
 import { columnsOf, tokenMean, type LossColumns } from './columns.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const geoMean: PolicyLoss = { scope: 'sequence', needs: [], compute };
+export const geoMean: PolicyLoss = { scope: 'sequence', needs: LOSS_NEEDS.geo_mean, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { rows } = input;

@@ -4,9 +4,10 @@
  */
 import { columnsOf } from './columns.ts';
 import { reduceTokenLoss } from './reduce.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const gpg: PolicyLoss = { scope: 'token', needs: [], compute };
+export const gpg: PolicyLoss = { scope: 'token', needs: LOSS_NEEDS.gpg, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { tokens, logProb_T, advantages_T } = columnsOf(input);

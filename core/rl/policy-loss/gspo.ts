@@ -8,11 +8,12 @@ import { rowCount } from '../ragged.ts';
 import { clipBounds } from './clip-bounds.ts';
 import { columnsOf, tokenMean, type LossColumns } from './columns.ts';
 import { reduceTokenLoss } from './reduce.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
 const LARGEST_LOG_RATIO = 10;
 
-export const gspo: PolicyLoss = { scope: 'sequence', needs: [], compute };
+export const gspo: PolicyLoss = { scope: 'sequence', needs: LOSS_NEEDS.gspo, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const [lowest, highest] = clipBounds(config);

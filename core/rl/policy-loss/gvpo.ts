@@ -14,9 +14,10 @@ import { rowsByGroup } from '../advantages/groups.ts';
 import { rowCount } from '../ragged.ts';
 import { rowSums, spreadOverRow } from '../row-sums.ts';
 import { columnsOf, needed } from './columns.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const gvpo: PolicyLoss = { scope: 'group', needs: ['groups'], compute };
+export const gvpo: PolicyLoss = { scope: 'group', needs: LOSS_NEEDS.gvpo, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { rows } = input;

@@ -18,7 +18,7 @@ import { sppo } from './sppo.ts';
 import type { PolicyLoss } from './types.ts';
 import { vanilla } from './vanilla.ts';
 
-export type { LossNeed, PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
+export type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
 const LOSSES: Readonly<Record<PolicyLossName, PolicyLoss>> = {
   vanilla,

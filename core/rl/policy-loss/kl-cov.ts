@@ -12,9 +12,10 @@ import { InvalidInputError } from '../../errors.ts';
 import { columnsOf, tokenMean, type LossColumns } from './columns.ts';
 import { largestIndices } from './largest.ts';
 import { reduceTokenLoss } from './reduce.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const klCov: PolicyLoss = { scope: 'mini-batch', needs: [], compute };
+export const klCov: PolicyLoss = { scope: 'mini-batch', needs: LOSS_NEEDS.kl_cov, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { klCovRatio = 0.0002, ppoKlCoef = 1 } = config;

@@ -10,9 +10,10 @@ import { InvalidInputError } from '../../errors.ts';
 import { rowCount } from '../ragged.ts';
 import { rowSums, spreadOverRow } from '../row-sums.ts';
 import { columnsOf, needed } from './columns.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const onlineDpo: PolicyLoss = { scope: 'group', needs: ['groups', 'scores', 'refLogProbs'], compute };
+export const onlineDpo: PolicyLoss = { scope: 'group', needs: LOSS_NEEDS.online_dpo, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { rows } = input;

@@ -6,7 +6,8 @@ import { batchTotals } from '../aggregate.ts';
 import { LOSS_AGG_MODES, POLICY_LOSS_NAMES } from '../names.ts';
 import { raggedRows, rowCount, type Numbers } from '../ragged.ts';
 import { parseRolloutCorrection } from '../rollout-correction/options.ts';
-import { policyLoss, type LossNeed, type PolicyLossConfig, type PolicyLossInput } from './index.ts';
+import type { LossNeed } from '../names.ts';
+import { policyLoss, type PolicyLossConfig, type PolicyLossInput } from './index.ts';
 
 const settings: PolicyLossConfig = {
   lossAggMode: 'token-mean',

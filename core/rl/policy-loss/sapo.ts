@@ -5,9 +5,10 @@
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
 import { reduceTokenLoss } from './reduce.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const sapo: PolicyLoss = { scope: 'token', needs: [], compute };
+export const sapo: PolicyLoss = { scope: 'token', needs: LOSS_NEEDS.sapo, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columnsOf(input);

@@ -12,9 +12,10 @@ import { rowMeanWeight } from '../aggregate.ts';
 import { rowCount } from '../ragged.ts';
 import { rowSums, spreadOverRow } from '../row-sums.ts';
 import { columnsOf } from './columns.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const sppo: PolicyLoss = { scope: 'sequence', needs: [], compute };
+export const sppo: PolicyLoss = { scope: 'sequence', needs: LOSS_NEEDS.sppo, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { rows } = input;

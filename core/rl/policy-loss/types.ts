@@ -1,5 +1,5 @@
 import type { BatchTotals } from '../aggregate.ts';
-import type { LossAggMode, PreferenceLossType } from '../names.ts';
+import type { LossAggMode, LossNeed, PreferenceLossType } from '../names.ts';
 import type { Numbers, RaggedRows } from '../ragged.ts';
 import type { RolloutCorrection } from '../rollout-correction/options.ts';
 
@@ -91,9 +91,6 @@ export interface PolicyLossResult {
   /** d loss / d logZ_S, of a loss that needs it. */
   readonly dLogZ_S?: Float64Array;
 }
-
-/** What a loss reads besides log-probs, old log-probs, advantages and the mask. */
-export type LossNeed = 'groups' | 'scores' | 'rolloutLogProbs' | 'refLogProbs' | 'logZ' | 'seed';
 
 export interface PolicyLoss {
   /** What the loss of a token depends on: a scope wider than the micro-batch needs a forward pass over all of it first. */

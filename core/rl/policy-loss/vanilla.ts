@@ -11,9 +11,10 @@ import { clipBounds } from './clip-bounds.ts';
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
 import { reduceTokenLoss } from './reduce.ts';
+import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-export const vanilla: PolicyLoss = { scope: 'token', needs: [], compute };
+export const vanilla: PolicyLoss = { scope: 'token', needs: LOSS_NEEDS.vanilla, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { clipRatioC } = config;
