@@ -65,6 +65,7 @@ it('ignores NaN outside the mask, is NaN over nothing, and refuses missing old v
   const nothing = { ...input, rows: raggedRows([2, 1], [0, 0, 0]) };
   expect(valueLoss(nothing, { lossAggMode: 'token-mean', totals: {} }).loss).toBeNaN();
   expect(valueLoss(nothing, tokenMean(4)).loss).toBe(0);
+  expect(valueLoss(nothing, tokenMean(0)).loss).toBe(0);
   expect(() => valueLoss(input, { ...tokenMean(4), cliprangeValue: 0.5 })).toThrow(/values before the update/);
   expect(() => valueLoss({ ...input, returns_T: [0] }, tokenMean(4))).toThrow(/returns has 1 values for 3 tokens/);
 });

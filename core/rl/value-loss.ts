@@ -62,7 +62,10 @@ export function valueLoss(input: ValueLossInput, config: ValueLossConfig): Value
   };
   if (config.lossAggMode === 'token-mean') {
     const total = tokenTotal(config.totals, valid);
-    return { loss: divide(square_T, slope_T, columns, total, config.totals.dpSize ?? 1), dValue_T: slope_T, metrics };
+    const loss = divide(square_T, slope_T, columns, total, config.totals.dpSize ?? 1);
+    // A mean over no token of a batch whose size isn't given; a batch that is known to be empty has no loss.
+    const undefinedMean = valid === 0 && config.totals.batchNumTokens === undefined;
+    return { loss: undefinedMean ? NaN : loss, dValue_T: slope_T, metrics };
   }
   const sum = aggregateInPlace(square_T, slope_T, input.rows, config.lossAggMode, config.totals);
   return { loss: 0.5 * sum, dValue_T: slope_T, metrics };
@@ -103,7 +106,7 @@ function clipToken(
   const [lowest, highest] = [(old_T[t] as number) - range, (old_T[t] as number) + range];
   const below = Math.min(value, highest);
   const error = Math.max(below, lowest) - (returns_T[t] as number);
-  const slope = error * passes(highest, value) * passes(below, lowest);
+  const slope = error * larger(highest, value) * larger(below, lowest);
   const square = error * error;
   const unclipped = square_T[t] as number;
   if (square < unclipped) return false;
@@ -115,9 +118,9 @@ function clipToken(
   return square > unclipped;
 }
 
-/** Derivative of a minimum or maximum that keeps the lesser: all of it, none, or half at a tie. */
-function passes(greater: number, lesser: number): number {
-  return greater > lesser ? 1 : greater === lesser ? 0.5 : 0;
+/** Derivative of min(b, a) by b, and of max(a, b) by a: 1 or 0, and half at a tie. */
+function larger(a: number, b: number): number {
+  return a > b ? 1 : a === b ? 0.5 : 0;
 }
 
 /**
@@ -125,14 +128,15 @@ function passes(greater: number, lesser: number): number {
  * that is replayed must give the bits that it gave before there were other modes.
  */
 function divide(square_T: Float64Array, slope_T: Float64Array, columns: Columns, total: number, ranks: number): number {
-  let [loss, valid] = [0, 0];
+  let loss = 0;
   for (let t = 0; t < square_T.length; t++) {
     const mask = columns.mask_T[t] as number;
-    if (mask !== 0) {
-      valid += mask;
-      loss += ((mask * (square_T[t] as number)) / (2 * total)) * ranks;
-      slope_T[t] = ((mask * (slope_T[t] as number)) / total) * ranks;
-    } else slope_T[t] = 0;
+    if (mask === 0) {
+      slope_T[t] = 0;
+      continue;
+    }
+    loss += ((mask * (square_T[t] as number)) / (2 * total)) * ranks;
+    slope_T[t] = ((mask * (slope_T[t] as number)) / total) * ranks;
   }
-  return valid === 0 && total === 0 ? NaN : loss;
+  return loss;
 }

@@ -20,6 +20,12 @@ export function allRows(matrix: unknown): RaggedRows {
   return raggedRows(rowLengths(matrix));
 }
 
+/** Ragged arrays could hide that padded ones differ in shape, when they have equally many elements. */
+export function requireSameShape(...matrices: readonly unknown[]): void {
+  const shapes = matrices.map((matrix) => rowLengths(matrix).join());
+  if (new Set(shapes).size > 1) throw new Error(`shapes differ: ${shapes.join(' | ')}`);
+}
+
 /** Values per token as a matrix again. */
 export function unflatten(values_T: ArrayLike<number>, rows: RaggedRows): number[][] {
   const matrix: number[][] = [];

@@ -7,7 +7,7 @@ import { primeAccuracy, primeLoss } from '../../../core/rl/prime/reward-model-lo
 import { broadcastRows, raggedRows } from '../../../core/rl/ragged.ts';
 import { rowSums } from '../../../core/rl/row-sums.ts';
 import { pureEvaluator } from '../evaluators.ts';
-import { allRows, flatten, inputsOf, maskedRows, numbers, paramsOf, unflatten } from '../padded.ts';
+import { allRows, flatten, inputsOf, maskedRows, numbers, paramsOf, requireSameShape, unflatten } from '../padded.ts';
 import { aggMode } from './losses.ts';
 import type { GoldenCase, Outcome } from '../types.ts';
 
@@ -93,14 +93,12 @@ function onlineDpo(testCase: GoldenCase): Outcome {
 
 /** The reference's batch is interleaved: rows 2i and 2i + 1 answer prompt i. */
 function preferences(testCase: GoldenCase): Outcome {
-  const rows = maskedRows(inputsOf(testCase).get('response_mask'));
-  const scores_S = rowSums(flatten(inputsOf(testCase).get('token_level_rewards')), rows);
+  const [rewards, mask] = [inputsOf(testCase).get('token_level_rewards'), inputsOf(testCase).get('response_mask')];
+  requireSameShape(rewards, mask);
+  const scores_S = rowSums(flatten(rewards), maskedRows(mask));
   const chosen = Array.from(scores_S, () => 0);
-  for (const pair of dpoPairs(
-    scores_S,
-    chosen.map((_, s) => s >> 1),
-  ))
-    chosen[pair.chosen] = 1;
+  const prompts = chosen.map((_, s) => s >> 1);
+  for (const pair of dpoPairs(scores_S, prompts)) chosen[pair.chosen] = 1;
   return { chosen };
 }
 

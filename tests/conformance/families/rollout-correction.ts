@@ -4,7 +4,7 @@ import { rejectTokens } from '../../../core/rl/rollout-correction/rejection.ts';
 import { correctionColumns } from '../../../core/rl/rollout-correction/statistics.ts';
 import { importanceWeights } from '../../../core/rl/rollout-correction/weights.ts';
 import { pureEvaluator } from '../evaluators.ts';
-import { flatten, inputsOf, maskedRows, rowLengths, unflatten } from '../padded.ts';
+import { flatten, inputsOf, maskedRows, requireSameShape, unflatten } from '../padded.ts';
 import type { GoldenCase, Outcome } from '../types.ts';
 
 export const rolloutCorrection = pureEvaluator('losses', {
@@ -38,7 +38,7 @@ function rejection(testCase: GoldenCase): Outcome {
 function correction(testCase: GoldenCase): Outcome {
   const inputs = inputsOf(testCase);
   const rows = maskedRows(inputs.get('response_mask'));
-  sameShape(inputs.get('response_mask'), inputs.get('old_log_probs'), inputs.get('rollout_log_probs'));
+  requireSameShape(inputs.get('response_mask'), inputs.get('old_log_probs'), inputs.get('rollout_log_probs'));
   const { rolloutIsWeights_T, mask_T, metrics } = correctRollout(
     rows,
     flatten(inputs.get('old_log_probs')),
@@ -50,12 +50,6 @@ function correction(testCase: GoldenCase): Outcome {
     response_mask: unflatten(mask_T, rows),
     metrics,
   };
-}
-
-/** Ragged arrays could hide that padded ones differ in shape, when they have equally many elements. */
-function sameShape(...matrices: readonly unknown[]): void {
-  const shapes = matrices.map((matrix) => rowLengths(matrix).join());
-  if (new Set(shapes).size > 1) throw new Error(`shapes differ: ${shapes.join(' | ')}`);
 }
 
 /** The parameters with what the files cannot say: that a threshold was a boolean, and Python's digit separators. */
