@@ -50,6 +50,8 @@ const REPRODUCIBLE: readonly Row[] = [
   ['actor/pg_clipfrac', '', 'none', 'Share of tokens that were clipped.'],
   ['actor/pg_clipfrac_lower', '', 'none', 'Share of tokens that the dual clip bounded.'],
   ['actor/ppo_kl', '', 'none', 'Mean of old minus new log-prob.'],
+  ['actor/log_ratio_mean', '', 'none', 'Mean over responses of new minus old log-prob; loss sppo.'],
+  ['actor/preference_mean', '', 'none', 'Mean over responses of what this log-ratio is to become; loss sppo.'],
   ['actor/grad_norm', '', 'none', 'Norm of the gradient before clipping.'],
   ['actor/lr', '', 'none', 'Learning rate of the last optimiser step.'],
   ['critic/score/{stat}', '', 'up', 'Scores of the responses: mean, max, min, std (of the population).'],

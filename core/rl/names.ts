@@ -96,6 +96,7 @@ export const ADVANTAGE_NEEDS = {
   vapo: ['values'],
   prime: ['groupsOfTwo', 'processRewards'],
   spo: ['promptValues'],
+  sppo: [],
   gigpo: ['groupsOfTwo', 'episodes'],
 } as const satisfies Readonly<Record<string, readonly AdvantageNeed[]>>;
 export type AdvantageName = keyof typeof ADVANTAGE_NEEDS;

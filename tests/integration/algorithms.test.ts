@@ -1,5 +1,6 @@
 /** Every advantage estimator and every policy loss that a recipe may name, in runs of two iterations. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { metricInfo } from '../../core/metrics.ts';
 import { recipeSchema, runIssues } from '../../core/recipe/index.ts';
 import type { RecipeInput, Tree } from '../../core/recipe/index.ts';
 import { ADVANTAGE_NAMES, needsOfEstimator, POLICY_LOSS_NAMES } from '../../core/rl/names.ts';
@@ -45,6 +46,7 @@ async function trained(keys: Tree): Promise<Record<string, number>[]> {
   for (const one of metrics) {
     expect(Object.entries(one).filter(([, value]) => !Number.isFinite(value))).toEqual([]);
     expect(one).toMatchObject({ 'training/skipped_steps': 0 });
+    expect(Object.keys(one).filter((name) => metricInfo(name) === undefined)).toEqual([]);
   }
   return metrics;
 }

@@ -26,6 +26,7 @@ describe('metrics', () => {
       await loop.completed({
         data: { val_files: loop.validationFile },
         reward: { custom_reward_function: { path: scorer } },
+        actor: { policy_loss: { loss_mode: 'sppo' } },
         rollout: { val_kwargs: { n: 4, do_sample: true, temperature: 1 } },
         trainer: { total_training_steps: 2 },
       }),

@@ -15,6 +15,7 @@ import { reinforcePlusPlus } from './reinforce-plus-plus.ts';
 import { remax } from './remax.ts';
 import { rloo, rlooVectorized } from './rloo.ts';
 import { spo } from './spo.ts';
+import { sppo } from './sppo.ts';
 import type { AdvantageEstimator } from './types.ts';
 import { vapo } from './vapo.ts';
 
@@ -38,6 +39,7 @@ const ESTIMATORS: Readonly<Record<AdvantageName, AdvantageEstimator>> = {
   vapo,
   prime,
   spo,
+  sppo,
   gigpo,
 };
 
