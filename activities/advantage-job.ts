@@ -2,18 +2,20 @@
  * The job that makes an iteration's batch from its scored samples, or from rows for SFT. It is derived from the
  * records, so every caller gets the same job id.
  */
-import { cursorAfter } from '../core/rl/draws.ts';
 import type { JobRequest } from '../infra/nats/dispatcher.ts';
 import type { Head } from '../infra/store/run-log.ts';
+import { cursorOfWave } from './rollout-jobs.ts';
 import type { RunContext } from './run-context.ts';
 import { algorithmSettings, trains } from './settings.ts';
 
 export function advantageJob(
-  { log, recipe, inputs, draws: drawsFrom }: RunContext,
+  context: RunContext,
   head: Head,
-  parts: readonly { readonly trajectories: string; readonly scores: string }[],
+  parts: readonly { readonly trajectories: string; readonly scores: string; readonly wave: number }[],
 ): JobRequest<'advantage'> {
-  const draws = drawsFrom(head.counters.cursor);
+  const { log, recipe, inputs } = context;
+  const { cursor } = head.counters;
+  const waves = 1 + (parts.at(-1)?.wave ?? 0);
   const { profile } = head;
   return {
     stage: 'advantage',
@@ -29,10 +31,10 @@ export function advantageJob(
       inputs,
       profile,
       ...trains(recipe),
-      draws: recipe.kind === 'sft' ? draws.map(({ draw, row }) => ({ draw, row })) : [],
-      parts: parts.map(({ trajectories, scores }) => ({ trajectories, scores })),
+      draws: recipe.kind === 'sft' ? context.draws(cursor).map(({ draw, row }) => ({ draw, row })) : [],
+      parts: parts.map(({ trajectories, scores, wave }) => ({ trajectories, scores, ...(wave > 0 && { wave }) })),
       before: head.counters,
-      cursorAfter: cursorAfter(head.counters.cursor, draws),
+      cursorAfter: cursorOfWave(context, cursor, waves),
       algorithm: algorithmSettings(recipe, inputs),
     },
   };

@@ -3,6 +3,7 @@
  * the same jobs.
  */
 import type { LogPosition } from '../infra/store/run-log.ts';
+import { cursorAfter } from '../core/rl/draws.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
 import type { NumericProfile } from '../core/records/schema.ts';
 import type { RewardInput, RolloutInput } from '../core/wire/jobs.ts';
@@ -12,15 +13,17 @@ import { promptsPerJob, samplesPerDraw, samplingSettings, seedOf } from './setti
 
 export type Purpose = RolloutInput['purpose'];
 
-/** One job per `promptsPerJob` draws, in draw order. */
+/** One job per `promptsPerJob` draws, in draw order. `wave`: of training; its draws follow those of the one before. */
 export function rolloutJobs(
   context: RunContext,
   at: LogPosition,
   profile: NumericProfile,
   purpose: Purpose,
+  wave = 0,
 ): JobRequest<'rollout'>[] {
   const { recipe, inputs, log } = context;
-  const draws = purpose === 'train' ? context.draws(at.counters.cursor) : validationDraws(context);
+  const draws =
+    purpose === 'train' ? context.draws(cursorOfWave(context, at.counters.cursor, wave)) : validationDraws(context);
   const perJob = promptsPerJob(recipe, purpose);
   const jobs: JobRequest<'rollout'>[] = [];
   for (let start = 0; start < draws.length; start += perJob) {
@@ -47,6 +50,13 @@ export function rolloutJobs(
     });
   }
   return jobs;
+}
+
+/** The cursor behind so many waves of an iteration that starts at `cursor`. */
+export function cursorOfWave({ draws }: RunContext, cursor: number, waves: number): number {
+  let next = cursor;
+  for (let wave = 0; wave < waves; wave++) next = cursorAfter(next, draws(next));
+  return next;
 }
 
 /** Every validation row once, in order. */

@@ -2,7 +2,7 @@
 import { TerminalError } from '../core/errors.ts';
 import { parseStoredRecipe } from '../core/recipe/index.ts';
 import type { Recipe } from '../core/recipe/index.ts';
-import { totalIterations } from '../core/recipe/index.ts';
+import { promptsPerWave, totalIterations } from '../core/recipe/index.ts';
 import type { Draw } from '../core/rl/draws.ts';
 import { drawsPast } from '../core/rl/draws.ts';
 import type { RevisionRecord, RunInputs, TermRecord } from '../core/records/schema.ts';
@@ -25,7 +25,7 @@ export interface RunContext {
   readonly revision: RevisionRecord;
   readonly inputs: RunInputs;
   readonly iterations: number;
-  /** The draws of a training batch that starts at this cursor. */
+  /** The draws from this cursor on that are sampled together. */
   readonly draws: (cursor: number) => readonly Draw[];
 }
 
@@ -111,6 +111,6 @@ function makeContext(log: RunLog, revision: RevisionRecord, skipped: TermRecord[
     revision,
     inputs,
     iterations: totalIterations(recipe, inputs.trainRows),
-    draws: (cursor) => drawsPast(stream, cursor, recipe.data.train_batch_size, skipped),
+    draws: (cursor) => drawsPast(stream, cursor, promptsPerWave(recipe), skipped),
   };
 }

@@ -63,6 +63,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     ...(recipe.algorithm.gamma !== 1 && { gamma: recipe.algorithm.gamma }),
     ...(recipe.algorithm.lam !== 1 && { lam: recipe.algorithm.lam }),
     maxFailedFraction: recipe.reward.max_failed_fraction,
+    ...filterSettings(recipe),
     miniBatchPrompts: sft ? sftMiniBatch(recipe) : actor.ppo_mini_batch_size,
     epochs: sft ? 1 : actor.ppo_epochs,
     shuffle: actor.shuffle,
@@ -75,6 +76,15 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     schedule: scheduleSettings(recipe, recipe.actor.optim, inputs.trainRows),
     ...(trainedComponents(recipe).includes('critic') && { critic: criticSettings(recipe, inputs.trainRows) }),
   };
+}
+
+/** The metric by which dynamic sampling filters groups; undefined without dynamic sampling. */
+export const filterMetric = ({ algorithm: { filter_groups: filter } }: Recipe): string | undefined =>
+  filter.enable ? (filter.metric ?? 'score') : undefined;
+
+function filterSettings(recipe: Recipe): Pick<AlgorithmSettings, 'filterGroups'> {
+  const metric = filterMetric(recipe);
+  return metric === undefined ? {} : { filterGroups: { metric, prompts: recipe.data.train_batch_size } };
 }
 
 /** The value model's: it takes the same steps as the policy. */

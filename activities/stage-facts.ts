@@ -27,13 +27,25 @@ const count = z.int().nonnegative();
 const span = z.object({ from: z.number(), until: z.number() });
 const endedJobFact = z.object({ jobId: z.string(), timings: metricValues, span: span.optional() });
 
-/** One entry per rollout job, in draw order. */
-const rolloutsFact = z.array(
-  z.object({ job: endedJobFact, trajectories: digest, samples: count, responseTokens: count }),
-);
+const rolloutFact = z.object({ job: endedJobFact, trajectories: digest, samples: count, responseTokens: count });
+type RolloutFact = z.infer<typeof rolloutFact>;
 
-/** One entry per reward job, in draw order; `trajectories` is what it scored. */
-const rewardsFact = z.array(z.object({ job: endedJobFact, trajectories: digest, scores: digest, failed: count }));
+/** One entry per rollout job of the first wave, in draw order. */
+const rolloutsFact = z.array(rolloutFact);
+
+/**
+ * One entry per reward job, in draw order; `trajectories` is what it scored. A later wave has its rollout here, because
+ * the stage of the rewards samples it.
+ */
+const rewardsFact = z.array(
+  z.object({
+    job: endedJobFact,
+    trajectories: digest,
+    scores: digest,
+    failed: count,
+    later: z.object({ wave: z.int().positive(), rollout: rolloutFact }).optional(),
+  }),
+);
 
 export function putRollouts(ports: BlobPorts, log: Log, results: readonly JobResult<'rollout'>[]): Promise<Digest> {
   const fact: z.infer<typeof rolloutsFact> = results.map((result) => ({
@@ -46,13 +58,18 @@ export function putRollouts(ports: BlobPorts, log: Log, results: readonly JobRes
 }
 
 export function putRewards(ports: BlobPorts, log: Log, scored: readonly ScoredRollout[]): Promise<Digest> {
-  const fact: z.infer<typeof rewardsFact> = scored.map(({ reward, trajectories, scores, failed }) => ({
-    job: jobFact(reward),
-    trajectories,
-    scores,
-    failed,
+  const fact: z.infer<typeof rewardsFact> = scored.map((one) => ({
+    job: jobFact(one.reward),
+    trajectories: one.trajectories,
+    scores: one.scores,
+    failed: one.failed,
+    ...(one.wave > 0 && { later: { wave: one.wave, rollout: laterRollout(one) } }),
   }));
   return ports.putJsonBlob(log.store, log.runId, fact);
+}
+
+function laterRollout({ rollout, trajectories, samples, responseTokens }: ScoredRollout): RolloutFact {
+  return { job: jobFact(rollout), trajectories, samples, responseTokens };
 }
 
 /** JSON has no undefined. */
@@ -88,14 +105,16 @@ export async function removeFacts(log: Log, { rollouts, rewards }: StageFacts): 
 
 /** Undefined when a rollout was recomputed after the reward stage had ended, or before it started. */
 function join(
-  rollouts: z.infer<typeof rolloutsFact>,
+  firstWave: readonly RolloutFact[],
   rewards: z.infer<typeof rewardsFact>,
 ): readonly ScoredRollout[] | undefined {
+  const rollouts = [...firstWave, ...rewards.flatMap(({ later }) => later?.rollout ?? [])];
   if (rollouts.length !== rewards.length) return undefined;
   const joined = rollouts.flatMap((rollout, i) => {
     const reward = rewards[i];
     if (reward?.trajectories !== rollout.trajectories) return [];
     return {
+      wave: reward.later?.wave ?? 0,
       trajectories: rollout.trajectories,
       scores: reward.scores,
       samples: rollout.samples,

@@ -18,7 +18,8 @@ afterAll(() => home.remove());
 
 const digestOf = (n: number) => n.toString(16).padStart(64, '0');
 const endedAt = '2026-01-01T00:00:10.000Z';
-const scoredRollout = (n: number): ScoredRollout => ({
+const scoredRollout = (n: number, wave = 0): ScoredRollout => ({
+  wave,
   trajectories: digestOf(n),
   scores: digestOf(n + 100),
   samples: 4,
@@ -43,13 +44,19 @@ const rolloutsOf = (scored: readonly ScoredRollout[]) =>
   );
 
 it('two facts give the scored rollouts back, in order', async () => {
-  const scored = [1, 2, 3].map(scoredRollout);
+  const scored = [1, 2, 3].map((n) => scoredRollout(n));
   const facts = { rollouts: await rolloutsOf(scored), rewards: await putRewards(ports, log, scored) };
   expect(await readFacts(ports, log, facts)).toEqual(scored);
 });
 
+it('the fact of the rewards has the rollouts of later waves', async () => {
+  const scored = [scoredRollout(1), scoredRollout(2), scoredRollout(3, 1), scoredRollout(4, 2)];
+  const facts = { rollouts: await rolloutsOf(scored.slice(0, 2)), rewards: await putRewards(ports, log, scored) };
+  expect(await readFacts(ports, log, facts)).toEqual(scored);
+});
+
 it('facts of different attempts are not joined', async () => {
-  const [one, two, three] = [1, 2, 3].map(scoredRollout) as [ScoredRollout, ScoredRollout, ScoredRollout];
+  const [one, two, three] = [1, 2, 3].map((n) => scoredRollout(n)) as [ScoredRollout, ScoredRollout, ScoredRollout];
   for (const [sampled, rewarded] of [
     [
       [one, two],

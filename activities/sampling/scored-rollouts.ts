@@ -11,6 +11,7 @@ import type { RunContext } from '../run-context.ts';
 import { spanOf, type Span } from '../spans.ts';
 import type { StageServices } from '../stages/services.ts';
 import { stageProgress, type OnJobProgress } from './progress.ts';
+import { Waves } from './waves.ts';
 import { runRollout, type At } from './rollouts.ts';
 
 /** A job that has ended, as the records of its iteration name it. */
@@ -23,6 +24,8 @@ export interface EndedJob {
 
 /** The results of one rollout job and its reward job. */
 export interface ScoredRollout {
+  /** 0 but for draws that dynamic sampling added. */
+  readonly wave: number;
   readonly trajectories: Digest;
   readonly scores: Digest;
   readonly samples: number;
@@ -61,24 +64,33 @@ export async function withScoredRollouts<T>(
   use: (scored: readonly ScoredRollout[]) => Promise<T>,
 ): Promise<T> {
   const { context, head, signal } = at;
-  const jobs = rolloutJobs(context, head, head.profile, purpose);
-  const progress = scoringProgress(services, at, purpose, jobs);
   await services.weights.beforeRollouts(context, head, signal);
-  const score = (job: JobRequest<'rollout'>, again: number) => scoredRollout(services, at, job, again, progress);
   for (;;) {
-    const first = await Promise.all(jobs.map((job) => score(job, 0)));
-    const again = purpose === 'train' ? await timesToScoreAgain(services, at, first) : 0;
-    const scored =
-      again === 0
-        ? first
-        : await Promise.all(jobs.map((job, i) => (first[i]?.failed === 0 ? first[i] : score(job, again))));
+    const scored: JustScored[] = [];
     try {
+      const waves = new Waves(services, at, purpose);
+      do scored.push(...(await scoredWave(services, at, purpose, waves.wave)));
+      while (await waves.needsAnother(scored));
       return await use(scored);
     } catch (error) {
       const madeBy = scored.flatMap((one) => one.madeBy);
       if (!services.recompute.lost(error, madeBy)) throw error;
     }
   }
+}
+
+/** The rollouts of one wave, in draw order. */
+async function scoredWave(services: StageServices, at: At, purpose: Purpose, wave: number): Promise<JustScored[]> {
+  const jobs = rolloutJobs(at.context, at.head, at.head.profile, purpose, wave);
+  const progress = scoringProgress(services, at, purpose, jobs);
+  const score = async (job: JobRequest<'rollout'>, again: number) => ({
+    wave,
+    ...(await scoredRollout(services, at, job, again, progress)),
+  });
+  const first = await Promise.all(jobs.map((job) => score(job, 0)));
+  const again = purpose === 'train' ? await timesToScoreAgain(services, at, first) : 0;
+  if (again === 0) return first;
+  return Promise.all(jobs.map((job, i) => (first[i]?.failed === 0 ? first[i] : score(job, again))));
 }
 
 function scoringProgress(
@@ -102,7 +114,7 @@ async function scoredRollout(
   job: JobRequest<'rollout'>,
   again: number,
   progress: ScoringProgress,
-): Promise<JustScored> {
+): Promise<Omit<JustScored, 'wave'>> {
   for (;;) {
     const rollout = await runRollout(services, at, job, progress.rollout);
     progress.sampling.delete(job);
@@ -138,13 +150,15 @@ async function scoredRollout(
 async function timesToScoreAgain(
   { ports }: StageServices,
   { context, head }: At,
-  scored: readonly ScoredRollout[],
+  scored: readonly Counts[],
 ): Promise<number> {
   if (!tooManyFailed(context, scored)) return 0;
   return ports.pausesFor(context.log, 'TooManyFailedSamples', `iteration ${head.position + 1}`);
 }
 
-function tooManyFailed({ recipe }: RunContext, scored: readonly ScoredRollout[]): boolean {
+type Counts = Pick<ScoredRollout, 'failed' | 'samples'>;
+
+function tooManyFailed({ recipe }: RunContext, scored: readonly Counts[]): boolean {
   const failed = scored.reduce((sum, one) => sum + one.failed, 0);
   const samples = scored.reduce((sum, one) => sum + one.samples, 0);
   return failed > recipe.reward.max_failed_fraction * samples;

@@ -24,11 +24,11 @@ const filterGroupsSection = section(
   {
     enable: key(z.boolean(), false, { doc: 'Discard groups and sample others.', change: 'ask' }),
     metric: key(text.nullable(), null, {
-      doc: 'The values of this column must differ within a group: score, acc, seq_reward …',
+      doc: 'The values of this column must differ within a group: score, acc or another number that the scorer returns; null: score.',
       change: 'ask',
     }),
     max_num_gen_batches: key(countOrZero, 0, {
-      doc: 'Maximum number of times that other prompts are sampled; 0: no limit.',
+      doc: 'Times that prompts are sampled for one batch at most, the first included; then the run pauses. 0: until each row was sampled, and at least 10 times.',
       change: 'ask',
     }),
   },

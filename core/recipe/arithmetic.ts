@@ -52,11 +52,29 @@ export function totalIterations(recipe: Recipe, rows: number): number {
   return steps ?? Math.max(1, Math.floor((rows * epochs) / recipe.data.train_batch_size));
 }
 
+/** Prompts that are sampled at a time: with dynamic sampling a wave, else the batch. */
+export const promptsPerWave = ({ data, algorithm }: Recipe): number =>
+  algorithm.filter_groups.enable ? (data.gen_batch_size ?? data.train_batch_size) : data.train_batch_size;
+
+/** Without a limit of the recipe, dynamic sampling gives up after so many waves, if each row was sampled. */
+const fewestWavesToGiveUp = 10;
+
+/**
+ * Waves of one iteration, at most. As in verl the first one counts. verl has no limit for
+ * `max_num_gen_batches: 0`; here one pass over the rows is enough, because the same policy will hardly answer the same
+ * prompts with other scores.
+ */
+export function mostWaves(recipe: Recipe, rows: number): number {
+  const { enable, max_num_gen_batches: limit } = recipe.algorithm.filter_groups;
+  if (!enable) return 1;
+  return limit > 0 ? limit : Math.max(fewestWavesToGiveUp, Math.ceil(rows / promptsPerWave(recipe)));
+}
+
 /** Sizes that do not divide or do not fit, each with the nearest valid values. */
 export function arithmeticIssues(recipe: Recipe): RecipeIssue[] {
   return recipe.kind === 'sft'
     ? sequenceIssues(recipe)
-    : [...groupIssues(recipe), ...divisionIssues(recipe), ...sequenceIssues(recipe)];
+    : [...groupIssues(recipe), ...waveIssues(recipe), ...divisionIssues(recipe), ...sequenceIssues(recipe)];
 }
 
 function groupIssues(recipe: Recipe): RecipeIssue[] {
@@ -64,6 +82,32 @@ function groupIssues(recipe: Recipe): RecipeIssue[] {
   if (!needsOfEstimator(estimator).includes('groupsOfTwo') || recipe.rollout.n >= 2) return [];
   const message = `${estimator} compares the responses of one prompt, so it needs 2 or more of them`;
   return [{ path: 'rollout.n', message, expected: 'integer >= 2', received: '1', hint: 'rollout.n=8 is usual' }];
+}
+
+function waveIssues({ data, rollout, algorithm: { filter_groups: filter } }: Recipe): RecipeIssue[] {
+  const { gen_batch_size: wave, train_batch_size: batch } = data;
+  if (!filter.enable) {
+    if (wave === null || wave === batch) return [];
+    const message = 'only dynamic sampling samples another number of prompts than it trains on';
+    const hint = 'leave it out, or set algorithm.filter_groups.enable=true';
+    return [{ path: 'data.gen_batch_size', message, expected: `null or ${batch}`, received: `${wave}`, hint }];
+  }
+  const issues: RecipeIssue[] = [];
+  if (rollout.n < 2) {
+    const message = 'dynamic sampling compares the responses to one prompt, so it needs 2 or more of them';
+    issues.push({ path: 'rollout.n', message, expected: 'integer >= 2', received: `${rollout.n}` });
+  }
+  if (filter.metric === 'seq_final_reward' || filter.metric === 'seq_reward') {
+    const message = `${filter.metric} is known only after the sampling, when groups have been chosen`;
+    issues.push({ path: 'algorithm.filter_groups.metric', message, hint: 'use score, or acc' });
+  }
+  const [limit, prompts] = [filter.max_num_gen_batches, wave ?? batch];
+  if (limit > 0 && limit * prompts < batch) {
+    const message = `${limit} times ${prompts} prompts are fewer than the ${batch} of a batch`;
+    const expected = `integer >= ${Math.ceil(batch / prompts)}`;
+    issues.push({ path: 'algorithm.filter_groups.max_num_gen_batches', message, expected, received: `${limit}` });
+  }
+  return issues;
 }
 
 function divisionIssues(recipe: Recipe): RecipeIssue[] {

@@ -53,6 +53,11 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     change: 'ask',
     sftDefault: 256,
   }),
+  gen_batch_size: key(count.max(mostPrompts).nullable(), null, {
+    doc: 'Prompts that dynamic sampling (algorithm.filter_groups) samples at a time; null: data.train_batch_size.',
+    unit: 'prompts',
+    change: 'ask',
+  }),
   val_batch_size: key(count.nullable(), null, {
     doc: 'Prompts that a validation samples at a time; null: all.',
     unit: 'prompts',

@@ -1,7 +1,9 @@
 export {
   arithmeticIssues,
   batchArithmetic,
+  mostWaves,
   nearestDivisors,
+  promptsPerWave,
   totalIterations,
   type BatchArithmetic,
 } from './arithmetic.ts';

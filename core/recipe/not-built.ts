@@ -51,7 +51,6 @@ const NOT_BUILT: readonly NotBuilt[] = [
     asked: (r) => r.algorithm.use_kl_in_reward,
     today: 'false (actor.use_kl_loss works)',
   },
-  { path: 'algorithm.filter_groups.enable', asked: (r) => r.algorithm.filter_groups.enable, today: 'false' },
   {
     path: 'algorithm.rollout_correction.rollout_is',
     asked: (r) => r.algorithm.rollout_correction.rollout_is !== null,

@@ -1,56 +1,26 @@
 /**
  * Selects the prompt groups for training.
  *
- * - A group needs two valid samples; failed ones (the scorer threw or timed out) are removed first.
+ * - A group needs two samples with a score; a group of one needs its own.
  * - DAPO's dynamic sampling (Yu et al. 2025, arXiv 2503.14476; verl: `algorithm.filter_groups`): a group whose samples
  * all have the same value of the metric gives no learning signal. The spread is numpy's population std, to its last
  * bit, because the reference compares it with exactly 0: three times 0.1 has a std of 1.4e-17 and stays.
  */
 import { at } from '../at.ts';
-import { rowsByGroup } from './advantages/groups.ts';
-import type { Numbers } from './ragged.ts';
 
-export interface ValidGroups {
-  /** Selected samples, ascending. */
-  readonly kept: readonly number[];
-  /** Groups left out, in order of first appearance. */
-  readonly filtered: readonly unknown[];
-}
+/** A group needs two valid samples for an advantage. */
+const smallestGroup = 2;
 
-/** Keeps the valid samples of groups with at least `smallest` of them. */
-export function validGroups(valid_S: ArrayLike<boolean>, groups_S: ArrayLike<unknown>, smallest = 2): ValidGroups {
-  const kept: number[] = [];
-  const filtered: unknown[] = [];
-  for (const [group, members] of rowsByGroup(groups_S)) {
-    const valid = members.filter((s) => valid_S[s] === true);
-    if (valid.length >= smallest) kept.push(...valid);
-    else filtered.push(group);
-  }
-  return { kept: kept.sort((a, b) => a - b), filtered };
-}
-
-export interface InformativeGroups {
-  /** Rows of the kept groups, ascending. */
-  readonly keptRows: readonly number[];
-  readonly keptGroups: readonly unknown[];
-  /** Groups without spread, and their common value. */
-  readonly dropped: ReadonlyMap<unknown, number>;
-}
-
-/** Keeps groups with spread in the metric, and groups of one. */
-export function informativeGroups(metric_S: Numbers, groups_S: ArrayLike<unknown>): InformativeGroups {
-  const keptRows: number[] = [];
-  const keptGroups: unknown[] = [];
-  const dropped = new Map<unknown, number>();
-  for (const [group, members] of rowsByGroup(groups_S)) {
-    const values = members.map((s) => at(metric_S, s));
-    if (values.length > 1 && populationStd(values) === 0) dropped.set(group, at(values, 0));
-    else {
-      keptRows.push(...members);
-      keptGroups.push(group);
-    }
-  }
-  return { keptRows: keptRows.sort((a, b) => a - b), keptGroups, dropped };
+/**
+ * Why the samples of a prompt are not trained on; undefined when they are. `values`: of the metric, null for a sample
+ * without a score. `metric`: the name of the metric in which the samples must differ; undefined: they need not differ.
+ */
+export function reasonToFilter(values: readonly (number | null)[], metric?: string): string | undefined {
+  const valid = values.filter((value) => value !== null);
+  if (valid.length < Math.min(smallestGroup, values.length))
+    return `${valid.length} of ${values.length} samples are valid`;
+  if (metric === undefined || valid.length < 2 || populationStd(valid) !== 0) return undefined;
+  return `all samples have the same ${metric}, ${at(valid, 0)}`;
 }
 
 function populationStd(values: readonly number[]): number {

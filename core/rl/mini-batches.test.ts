@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { validGroups } from './filter-groups.ts';
 import { miniBatches } from './mini-batches.ts';
 
 test('every epoch uses every sample once, in whole groups, with a bounded number of prompts per step', () => {
@@ -31,10 +30,4 @@ test('epochs are shuffled differently, or not at all without `shuffle`', () => {
   const [first, second] = miniBatches(groups_S, { ...plan, shuffle: true });
   expect(first?.samples).not.toEqual(second?.samples);
   expect(miniBatches(groups_S, { ...plan, shuffle: false })[1]?.samples).toEqual(groups_S);
-});
-
-test('a group with fewer than two valid samples is filtered; otherwise only failed samples are removed', () => {
-  const groups_S = ['a', 'a', 'b', 'b', 'c', 'c', 'c'];
-  const valid_S = [true, true, true, false, true, false, true];
-  expect(validGroups(valid_S, groups_S)).toEqual({ kept: [0, 1, 4, 6], filtered: ['b'] });
 });

@@ -108,8 +108,8 @@ export interface AdvantageInput extends Recomputable, Trains {
   readonly inputs: RunInputs;
   readonly profile: NumericProfile;
   readonly draws: readonly { readonly draw: number; readonly row: number }[];
-  /** In draw order. Empty for SFT. */
-  readonly parts: readonly { readonly trajectories: Digest; readonly scores: Digest }[];
+  /** In draw order, with the wave in which they were sampled; absent: 0. Empty for SFT. */
+  readonly parts: readonly { readonly trajectories: Digest; readonly scores: Digest; readonly wave?: number }[];
   readonly before: Counters;
   readonly cursorAfter: number;
   readonly algorithm: AlgorithmSettings;
@@ -126,6 +126,8 @@ export interface AlgorithmSettings {
   /** Absent: 1. */
   readonly lam?: number;
   readonly maxFailedFraction: number;
+  /** Dynamic sampling: only groups whose samples differ in a metric are trained on, and of these the first ones. */
+  readonly filterGroups?: { readonly metric: string; readonly prompts: number };
   readonly miniBatchPrompts: number;
   readonly epochs: number;
   readonly shuffle: boolean;

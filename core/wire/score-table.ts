@@ -1,6 +1,7 @@
 /** The blob that a reward job stores: one entry per sample of the trajectories that it scored, in their order. */
 import { z } from 'zod';
 import { damage } from '../damage.ts';
+import { PauseError } from '../errors.ts';
 import { digest } from '../records/schema.ts';
 
 const column = z.array(z.number().nullable());
@@ -39,4 +40,19 @@ export function parseScoreTable(value: unknown, where: string): ScoreTable {
     if (values.length !== data.scores.length)
       throw damage('DamagedRecord', where, `${name}: expected ${data.scores.length} entries, found ${values.length}`);
   return data;
+}
+
+/**
+ * The numbers of one name: `score`, or a column. A scorer that returns a number alone has it as `acc`, too. null: the
+ * sample has no score. Throws PauseError `MissingColumn` when the scorer does not return it.
+ */
+export function numbersNamed({ scores, columns }: ScoreTable, name: string): readonly (number | null)[] {
+  if (name === 'score' || (name === 'acc' && Object.keys(columns).length === 0)) return scores;
+  const column = Object.hasOwn(columns, name) ? (columns[name] ?? []) : [];
+  const missing = scores.findIndex((score, b) => score !== null && (column[b] ?? null) === null);
+  if (missing !== -1)
+    throw new PauseError('MissingColumn', `the scorer returned no number "${name}" for sample ${missing}`, {
+      hint: `it returns ${['score', ...Object.keys(columns)].join(', ')}`,
+    });
+  return scores.map((score, b) => (score === null ? null : (column[b] ?? null)));
 }

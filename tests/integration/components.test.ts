@@ -2,13 +2,13 @@
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { verifyCheckpoints } from '../../api/checkpoints/verify.ts';
-import { reproducibleMetrics } from '../../core/metrics.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
 import { Injector } from '../inject.ts';
+import { essences as essencesOf, killedRun } from '../killed-run.ts';
 import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
-import type { Iteration, StartedRun } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
 
 const loop = new LoopUnderTest();
 const faults = join(loop.home, 'faults');
@@ -34,16 +34,7 @@ const twoModels: Tree = {
   trainer: { total_training_steps: iterations, save_freq: 2 },
 };
 
-/** The values on which two equal runs must agree. */
-const essence = ({ batch, update }: Iteration) => ({
-  tensors: batch.tensors,
-  trained: batch.components,
-  state: update.stateDigest,
-  components: update.components,
-  counters: update.after,
-  metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
-});
-const essences = async (run: StartedRun) => (await loop.iterations(run)).map(essence);
+const essences = (run: StartedRun) => essencesOf(loop, run);
 
 /** PPO: the advantages are computed from the critic's values. */
 const ppo: Tree = { ...twoModels, algorithm: { adv_estimator: 'gae', lam: 0.95 } };
@@ -88,14 +79,7 @@ describe('a run with an actor and a critic (seed 42)', () => {
     ['in the middle of its checkpoint', { point: 'checkpoint.shard', facts: { iteration: 4 } }],
     ['before the manifest of its checkpoint', { point: 'checkpoint.manifest.before', facts: { iteration: 4 } }],
   ])('ends in the same bits when its trainer is killed %s', async (_, at) => {
-    const id = at.point; // of one case
-    injector.arm({ id, ...at, action: 'stand' });
-    const run = await loop.start(twoModels);
-    const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
-    injector.disarm(id);
-    if (identity === undefined) throw new Error('the trainer is gone');
-    await injector.kill([{ name: 'the trainer', identity }]);
-    await loop.reaches(run, 'completed');
+    const run = await killedRun(loop, injector, twoModels, at);
     expect(await essences(run)).toEqual(await essences(undisturbed));
   });
 
@@ -109,14 +93,7 @@ describe('a run with an actor and a critic (seed 42)', () => {
     const alone = await loop.completed(ppo);
     const [first] = await loop.iterations(alone);
     expect(first?.batch.metrics['critic/values/mean']).toBe(0); // a new value head is 0
-    const id = 'gae';
-    injector.arm({ id, point: 'write.step', facts: { iteration: 4, step: 0 }, action: 'stand' });
-    const run = await loop.start(ppo);
-    const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
-    injector.disarm(id);
-    if (identity === undefined) throw new Error('the trainer is gone');
-    await injector.kill([{ name: 'the trainer', identity }]);
-    await loop.reaches(run, 'completed');
+    const run = await killedRun(loop, injector, ppo, { point: 'write.step', facts: { iteration: 4, step: 0 } });
     expect(await essences(run)).toEqual(await essences(alone));
     await loop.up(separatePools);
     expect(await essences(await loop.completed(ppo))).toEqual(await essences(alone));

@@ -54,7 +54,8 @@ export async function advantage(
 async function readParts(host: EngineHost, input: AdvantageInput, context: JobContext) {
   const store = await host.store(context.store);
   return Promise.all(
-    input.parts.map(async ({ trajectories, scores }) => ({
+    input.parts.map(async ({ trajectories, scores, wave = 0 }) => ({
+      wave,
       trajectories: decodeTrajectories(await getBlob(store, context.runId, trajectories), trajectories),
       scores: parseScoreTable(await getJsonBlob(store, context.runId, scores), scores),
     })),

@@ -39,6 +39,7 @@ export function batchMetrics(
     }),
     'critic/score/std': standardDeviation(batch.rewards_S),
     ...(input.algorithm.samplesPerDraw === 1 ? {} : { 'training/groups_without_signal': withoutSignal(composition) }),
+    ...(input.algorithm.filterGroups && filterMetrics(composition)),
     ...scorerMetrics(composition),
     ...(entropy_T === undefined ? {} : { 'actor/entropy': entropyOf(input, batch, entropy_T) }),
     ...(batch.oldLogProbs_T && batch.rolloutLogProbs_T
@@ -57,6 +58,16 @@ function withoutSignal({ samples }: Composition): number {
     samples.map(({ score }) => score),
     samples.map(({ draw }) => draw),
   );
+}
+
+/** What dynamic sampling did. */
+function filterMetrics({ draws }: Composition): Record<string, number> {
+  const countOf = (fate: string) => draws.filter((draw) => draw.fate === fate).length;
+  return {
+    'train/num_gen_batches': 1 + Math.max(0, ...draws.map(({ wave = 0 }) => wave)),
+    'training/filtered_groups': countOf('filtered'),
+    'training/surplus_groups': countOf('surplus'),
+  };
 }
 
 /** Means of the numbers that the scorer gave beside the score, over the samples that have them. */

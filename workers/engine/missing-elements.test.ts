@@ -102,8 +102,8 @@ describe('a missing element', () => {
   });
 
   it('of the scores: a sample without an entry is not trained with score 0', () => {
-    const whole = compose(input, [{ trajectories, scores: table([1, 0.5]) }], 'run-1');
+    const whole = compose(input, [{ wave: 0, trajectories, scores: table([1, 0.5]) }], 'run-1');
     expect(whole.samples.map(({ score }) => score)).toEqual([1, 0.5]);
-    expect(() => compose(input, [{ trajectories, scores: table([1]) }], 'run-1')).toThrow(RangeError);
+    expect(() => compose(input, [{ wave: 0, trajectories, scores: table([1]) }], 'run-1')).toThrow(RangeError);
   });
 });

@@ -1,9 +1,11 @@
 /** Scored trajectories as one list of samples in draw order, and the outcome of each draw. */
 import { at } from '../../core/at.ts';
 import { PauseError } from '../../core/errors.ts';
+import { reasonToFilter } from '../../core/rl/filter-groups.ts';
 import { fixScorerHint } from '../../core/scorer-hint.ts';
 import type { DrawRecord } from '../../core/records/schema.ts';
 import type { AdvantageInput } from '../../core/wire/jobs.ts';
+import { numbersNamed } from '../../core/wire/score-table.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 
@@ -30,41 +32,76 @@ export interface Composition {
 }
 
 export interface ScoredPart {
+  readonly wave: number;
   readonly trajectories: Trajectories;
   readonly scores: ScoreTable;
 }
 
-/** A group needs two valid samples for an advantage. A smaller one is filtered. */
-const smallestGroup = 2;
+/** All samples of one draw. */
+interface Group {
+  readonly part: ScoredPart;
+  /** Number of the draw in its part. */
+  readonly d: number;
+  readonly members: readonly number[];
+  /** What the filter reads of each; null: no score. */
+  readonly values: readonly (number | null)[];
+}
 
-/** @throws PauseError `TooManyFailedSamples` beyond maxFailedFraction. */
+/**
+ * The first groups that pass the filter, as many as a batch has; without dynamic sampling all.
+ * @throws PauseError `TooManyFailedSamples` beyond maxFailedFraction. */
 export function compose(input: AdvantageInput, parts: readonly ScoredPart[], runId: string): Composition {
   const samples: Sample[] = [];
   const draws: DrawRecord[] = [];
   let failed = 0;
   let total = 0;
-  for (const { trajectories, scores } of parts) {
-    const n = trajectories.samplesPerDraw;
-    for (let d = 0; d * n < trajectories.draw_S.length; d++) {
-      const members = Array.from({ length: n }, (_, i) => d * n + i);
-      const valid = members.filter((b) => at(scores.scores, b) !== null);
-      failed += n - valid.length;
-      total += n;
-      const used = valid.length >= Math.min(smallestGroup, n);
-      const indices = new Map(valid.map((b, i) => [b, samples.length + i]));
-      if (used) samples.push(...valid.map((b) => sampleAt(trajectories, scores, b, d)));
-      draws.push({
-        draw: at(trajectories.draw_S, d * n),
-        row: at(trajectories.row_S, d * n),
-        fate: used ? 'trained' : 'filtered',
-        ...(used ? {} : { reason: `${valid.length} of ${n} samples are valid` }),
-        samples: members.map((b) => (used ? indices.get(b) : undefined) ?? failureOf(scores, b)),
-      });
+  const { filterGroups: filter } = input.algorithm;
+  let room = filter?.prompts ?? Number.POSITIVE_INFINITY;
+  for (const { part, d, members, values } of groupsOf(parts, filter?.metric)) {
+    const { trajectories, scores, wave } = part;
+    const valid = members.filter((b) => at(scores.scores, b) !== null);
+    failed += members.length - valid.length;
+    total += members.length;
+    const outcome = outcomeOf(values, filter?.metric, room);
+    const isUsed = outcome.fate === 'trained';
+    const indices = new Map(valid.map((b, i) => [b, samples.length + i]));
+    if (isUsed) {
+      room -= 1;
+      samples.push(...valid.map((b) => sampleAt(trajectories, scores, b, d)));
     }
+    draws.push({
+      draw: at(trajectories.draw_S, at(members, 0)),
+      row: at(trajectories.row_S, at(members, 0)),
+      ...outcome,
+      ...(wave > 0 && { wave }),
+      samples: members.map((b) => (isUsed ? indices.get(b) : undefined) ?? failureOf(scores, b, outcome)),
+    });
   }
   if (total > 0 && failed / total > input.algorithm.maxFailedFraction)
     throw tooManyFailed(failed, total, input, parts, runId);
   return { samples, draws, failed, total };
+}
+
+function groupsOf(parts: readonly ScoredPart[], metric = 'score'): Group[] {
+  return parts.flatMap((part) => {
+    const n = part.trajectories.samplesPerDraw;
+    const values = numbersNamed(part.scores, metric);
+    return Array.from({ length: part.trajectories.draw_S.length / n }, (_, d) => ({
+      part,
+      d,
+      members: Array.from({ length: n }, (_, i) => d * n + i),
+      values: values.slice(d * n, (d + 1) * n),
+    }));
+  });
+}
+
+type DrawOutcome = Pick<DrawRecord, 'fate' | 'reason'>;
+
+/** `room`: groups that the batch still takes. */
+function outcomeOf(values: readonly (number | null)[], metric: string | undefined, room: number): DrawOutcome {
+  const reason = reasonToFilter(values, metric);
+  if (reason !== undefined) return { fate: 'filtered', reason };
+  return room > 0 ? { fate: 'trained' } : { fate: 'surplus', reason: 'the batch was full' };
 }
 
 function sampleAt(t: Trajectories, scores: ScoreTable, b: number, d: number): Sample {
@@ -94,8 +131,8 @@ function columnsAt({ columns }: ScoreTable, b: number): Record<string, number> {
   return Object.fromEntries(given.filter((entry): entry is [string, number] => typeof entry[1] === 'number'));
 }
 
-function failureOf(scores: ScoreTable, b: number): string {
-  return at(scores.reasons, b) ?? 'its group was filtered';
+function failureOf(scores: ScoreTable, b: number, { fate }: DrawOutcome): string {
+  return at(scores.reasons, b) ?? (fate === 'surplus' ? 'the batch was full' : 'its group was filtered');
 }
 
 function tooManyFailed(

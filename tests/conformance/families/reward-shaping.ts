@@ -1,4 +1,6 @@
-import { informativeGroups } from '../../../core/rl/filter-groups.ts';
+import { at } from '../../../core/at.ts';
+import { rowsByGroup } from '../../../core/rl/advantages/groups.ts';
+import { reasonToFilter } from '../../../core/rl/filter-groups.ts';
 import { nextKlCoef, type KlControl } from '../../../core/rl/kl-controllers.ts';
 import { klInReward } from '../../../core/rl/kl-in-reward.ts';
 import { maskedMean, maskedSum, maskedVar, maskedWhiten } from '../../../core/rl/masked-stats.ts';
@@ -102,15 +104,24 @@ function pfPpo(testCase: GoldenCase): Outcome {
 
 function filterGroups(testCase: GoldenCase): Outcome {
   const inputs = inputsOf(testCase);
-  const { keptRows, keptGroups, dropped } = informativeGroups(
-    numbers(inputs.get('metric')),
-    inputs.get('uid') as string[],
-  );
+  const metric_S = numbers(inputs.get('metric'));
+  const keptRows: number[] = [];
+  const keptPrompts: string[] = [];
+  const dropped: Record<string, number> = {};
+  for (const [uid, members] of rowsByGroup(inputs.get('uid') as string[])) {
+    const prompt = String(uid);
+    const values = members.map((s) => at(metric_S, s));
+    if (reasonToFilter(values, 'metric') !== undefined) dropped[prompt] = at(values, 0);
+    else {
+      keptRows.push(...members);
+      keptPrompts.push(prompt);
+    }
+  }
   return {
-    kept_rows: keptRows,
-    kept_prompts: keptGroups.toSorted(),
-    num_prompts_kept: keptGroups.length,
-    evicted_with_value: Object.fromEntries(dropped),
+    kept_rows: keptRows.toSorted((a, b) => a - b),
+    kept_prompts: keptPrompts.toSorted(),
+    num_prompts_kept: keptPrompts.length,
+    evicted_with_value: dropped,
   };
 }
 
