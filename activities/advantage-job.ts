@@ -6,12 +6,13 @@ import type { JobRequest } from '../infra/nats/dispatcher.ts';
 import type { Head } from '../infra/store/run-log.ts';
 import { cursorOfWave } from './rollout-jobs.ts';
 import type { RunContext } from './run-context.ts';
+import type { ScoredRollout } from './sampling/scored-rollouts.ts';
 import { algorithmSettings, trains } from './settings.ts';
 
 export function advantageJob(
   context: RunContext,
   head: Head,
-  parts: readonly { readonly trajectories: string; readonly scores: string; readonly wave: number }[],
+  parts: readonly Pick<ScoredRollout, 'trajectories' | 'scores' | 'wave' | 'baseline'>[],
 ): JobRequest<'advantage'> {
   const { log, recipe, inputs } = context;
   const { cursor } = head.counters;
@@ -32,7 +33,12 @@ export function advantageJob(
       profile,
       ...trains(recipe),
       draws: recipe.kind === 'sft' ? context.draws(cursor).map(({ draw, row }) => ({ draw, row })) : [],
-      parts: parts.map(({ trajectories, scores, wave }) => ({ trajectories, scores, ...(wave > 0 && { wave }) })),
+      parts: parts.map(({ trajectories, scores, wave, baseline }) => ({
+        trajectories,
+        scores,
+        ...(wave > 0 && { wave }),
+        ...(baseline && { baseline: { trajectories: baseline.trajectories, scores: baseline.scores } }),
+      })),
       before: head.counters,
       cursorAfter: cursorOfWave(context, cursor, waves),
       algorithm: algorithmSettings(recipe, inputs),

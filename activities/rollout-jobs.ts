@@ -6,12 +6,13 @@ import type { LogPosition } from '../infra/store/run-log.ts';
 import { cursorAfter } from '../core/rl/draws.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
 import type { NumericProfile } from '../core/records/schema.ts';
-import type { RewardInput, RolloutInput } from '../core/wire/jobs.ts';
+import type { RewardInput, RolloutPurpose } from '../core/wire/jobs.ts';
 import type { JobRequest } from '../infra/nats/dispatcher.ts';
 import type { RunContext } from './run-context.ts';
 import { promptsPerJob, samplesPerDraw, samplingSettings, seedOf } from './settings.ts';
 
-export type Purpose = RolloutInput['purpose'];
+/** What the draws of a stage are for. */
+export type Purpose = Exclude<RolloutPurpose, 'baseline'>;
 
 /** One job per `promptsPerJob` draws, in draw order. `wave`: of training; its draws follow those of the one before. */
 export function rolloutJobs(
@@ -62,6 +63,13 @@ export function cursorOfWave({ draws }: RunContext, cursor: number, waves: numbe
 /** Every validation row once, in order. */
 function validationDraws(context: RunContext) {
   return Array.from({ length: context.inputs.validationRows ?? 0 }, (_, row) => ({ draw: row, row }));
+}
+
+/** The job that samples a greedy response to each prompt of a training job. */
+export function baselineJob({ recipe }: RunContext, job: JobRequest<'rollout'>): JobRequest<'rollout'> {
+  const purpose = 'baseline';
+  const sampling = samplingSettings(recipe, purpose);
+  return { ...job, input: { ...job.input, purpose, sampling, samplesPerDraw: samplesPerDraw(recipe, purpose) } };
 }
 
 export function rewardJob(

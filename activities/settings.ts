@@ -4,7 +4,8 @@ import { readsValues, totalIterations, trainedComponents } from '../core/recipe/
 import type { SamplingSettings } from '../core/ports/sampler.ts';
 import type { LossSettings, OptimizerSettings, RunInputs } from '../core/records/schema.ts';
 import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
-import type { AlgorithmSettings, EngineSettings, ScheduleSettings } from '../core/wire/jobs.ts';
+import { needsOfEstimator } from '../core/rl/names.ts';
+import type { AlgorithmSettings, EngineSettings, RolloutPurpose, ScheduleSettings } from '../core/wire/jobs.ts';
 
 export function engineSettings(recipe: Recipe): EngineSettings {
   return {
@@ -15,28 +16,33 @@ export function engineSettings(recipe: Recipe): EngineSettings {
 }
 
 /** Key of the counter-based random bits: the run's seed and their purpose. */
-export function seedOf(recipe: Recipe, purpose: 'train' | 'validate'): readonly [number, number] {
-  return [recipe.seed >>> 0, purpose === 'train' ? 1 : 2];
+export function seedOf(recipe: Recipe, purpose: RolloutPurpose): readonly [number, number] {
+  return [recipe.seed >>> 0, purpose === 'validate' ? 2 : 1];
 }
 
-export function samplingSettings(recipe: Recipe, purpose: 'train' | 'validate'): SamplingSettings {
+export function samplingSettings(recipe: Recipe, purpose: RolloutPurpose): SamplingSettings {
   const { rollout } = recipe;
-  const own = purpose === 'train' ? rollout : rollout.val_kwargs;
+  const own = purpose === 'validate' ? rollout.val_kwargs : rollout;
   return {
-    temperature: own.do_sample ? own.temperature : 0,
+    temperature: own.do_sample && purpose !== 'baseline' ? own.temperature : 0,
     topK: Math.max(0, own.top_k),
     topP: own.top_p,
-    minP: purpose === 'train' ? rollout.min_p : 0,
+    minP: purpose === 'validate' ? 0 : rollout.min_p,
     repetitionPenalty: rollout.repetition_penalty,
   };
 }
 
-export function samplesPerDraw(recipe: Recipe, purpose: 'train' | 'validate'): number {
+export function samplesPerDraw(recipe: Recipe, purpose: RolloutPurpose): number {
+  if (purpose === 'baseline') return 1;
   return purpose === 'train' ? recipe.rollout.n : recipe.rollout.val_kwargs.n;
 }
 
+/** Does the advantage estimator compare with a greedy response to each prompt? */
+export const wantsBaselines = ({ kind, algorithm }: Recipe): boolean =>
+  kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('greedyBaselines');
+
 /** Prompts of one rollout job: as many as fill a worker's slots, independent of the number of workers. */
-export function promptsPerJob(recipe: Recipe, purpose: 'train' | 'validate'): number {
+export function promptsPerJob(recipe: Recipe, purpose: RolloutPurpose): number {
   return Math.max(1, Math.floor(recipe.rollout.max_num_seqs / samplesPerDraw(recipe, purpose)));
 }
 
@@ -64,6 +70,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     ...(recipe.algorithm.lam !== 1 && { lam: recipe.algorithm.lam }),
     maxFailedFraction: recipe.reward.max_failed_fraction,
     ...filterSettings(recipe),
+    ...pfPpoSettings(recipe),
     miniBatchPrompts: sft ? sftMiniBatch(recipe) : actor.ppo_mini_batch_size,
     epochs: sft ? 1 : actor.ppo_epochs,
     shuffle: actor.shuffle,
@@ -85,6 +92,11 @@ export const filterMetric = ({ algorithm: { filter_groups: filter } }: Recipe): 
 function filterSettings(recipe: Recipe): Pick<AlgorithmSettings, 'filterGroups'> {
   const metric = filterMetric(recipe);
   return metric === undefined ? {} : { filterGroups: { metric, prompts: recipe.data.train_batch_size } };
+}
+
+function pfPpoSettings({ algorithm }: Recipe): Pick<AlgorithmSettings, 'pfPpo'> {
+  const { reweight_method: reweightMethod, weight_pow: weightPow } = algorithm.pf_ppo;
+  return algorithm.use_pf_ppo ? { pfPpo: { reweightMethod, weightPow } } : {};
 }
 
 /** The value model's: it takes the same steps as the policy. */

@@ -11,7 +11,7 @@ import { digest, metricValues } from '../core/records/schema.ts';
 import type { JobResult } from '../infra/nats/wait-session.ts';
 import type { RunLog } from '../infra/store/run-log.ts';
 import type { ActivityPorts } from './ports.ts';
-import { endedJob, type EndedJob, type ScoredRollout } from './sampling/scored-rollouts.ts';
+import { endedJob, type EndedJob, type ScoredJobs, type ScoredRollout } from './sampling/scored-rollouts.ts';
 
 /** Digests of both facts. */
 export interface StageFacts {
@@ -33,43 +33,45 @@ type RolloutFact = z.infer<typeof rolloutFact>;
 /** One entry per rollout job of the first wave, in draw order. */
 const rolloutsFact = z.array(rolloutFact);
 
+const rewardFact = z.object({ job: endedJobFact, trajectories: digest, scores: digest, failed: count });
+type RewardFact = z.infer<typeof rewardFact>;
+
 /**
- * One entry per reward job, in draw order; `trajectories` is what it scored. A later wave has its rollout here, because
- * the stage of the rewards samples it.
+ * One entry per reward job, in draw order; `trajectories` is what it scored. What only this stage samples is here with
+ * its rollout: later waves and greedy responses.
  */
 const rewardsFact = z.array(
-  z.object({
-    job: endedJobFact,
-    trajectories: digest,
-    scores: digest,
-    failed: count,
+  rewardFact.extend({
     later: z.object({ wave: z.int().positive(), rollout: rolloutFact }).optional(),
+    baseline: z.object({ rollout: rolloutFact, reward: rewardFact }).optional(),
   }),
 );
 
 export function putRollouts(ports: BlobPorts, log: Log, results: readonly JobResult<'rollout'>[]): Promise<Digest> {
-  const fact: z.infer<typeof rolloutsFact> = results.map((result) => ({
-    job: jobFact(endedJob('rollout', result)),
-    trajectories: result.output.trajectories,
-    samples: result.output.samples,
-    responseTokens: result.output.responseTokens,
-  }));
+  const fact = results.map((result) => rolloutFactOf({ ...result.output, rollout: endedJob('rollout', result) }));
   return ports.putJsonBlob(log.store, log.runId, fact);
 }
 
 export function putRewards(ports: BlobPorts, log: Log, scored: readonly ScoredRollout[]): Promise<Digest> {
   const fact: z.infer<typeof rewardsFact> = scored.map((one) => ({
-    job: jobFact(one.reward),
-    trajectories: one.trajectories,
-    scores: one.scores,
-    failed: one.failed,
-    ...(one.wave > 0 && { later: { wave: one.wave, rollout: laterRollout(one) } }),
+    ...rewardFactOf(one),
+    ...(one.wave > 0 && { later: { wave: one.wave, rollout: rolloutFactOf(one) } }),
+    ...(one.baseline && { baseline: { rollout: rolloutFactOf(one.baseline), reward: rewardFactOf(one.baseline) } }),
   }));
   return ports.putJsonBlob(log.store, log.runId, fact);
 }
 
-function laterRollout({ rollout, trajectories, samples, responseTokens }: ScoredRollout): RolloutFact {
+function rolloutFactOf({
+  rollout,
+  trajectories,
+  samples,
+  responseTokens,
+}: Pick<ScoredJobs, 'rollout' | 'trajectories' | 'samples' | 'responseTokens'>): RolloutFact {
   return { job: jobFact(rollout), trajectories, samples, responseTokens };
+}
+
+function rewardFactOf({ reward, trajectories, scores, failed }: ScoredJobs): RewardFact {
+  return { job: jobFact(reward), trajectories, scores, failed };
 }
 
 /** JSON has no undefined. */
@@ -103,26 +105,38 @@ export async function removeFacts(log: Log, { rollouts, rewards }: StageFacts): 
   for (const fact of [rollouts, rewards]) if (fact !== undefined) await log.store.remove(keys.blob(log.runId, fact));
 }
 
-/** Undefined when a rollout was recomputed after the reward stage had ended, or before it started. */
+/**
+ * Undefined when a rollout was recomputed after the reward stage had ended, or before it started.
+ */
 function join(
   firstWave: readonly RolloutFact[],
   rewards: z.infer<typeof rewardsFact>,
 ): readonly ScoredRollout[] | undefined {
   const rollouts = [...firstWave, ...rewards.flatMap(({ later }) => later?.rollout ?? [])];
   if (rollouts.length !== rewards.length) return undefined;
-  const joined = rollouts.flatMap((rollout, i) => {
+  const joined = rollouts.flatMap((rollout, i): ScoredRollout[] => {
     const reward = rewards[i];
     if (reward?.trajectories !== rollout.trajectories) return [];
-    return {
-      wave: reward.later?.wave ?? 0,
-      trajectories: rollout.trajectories,
-      scores: reward.scores,
-      samples: rollout.samples,
-      responseTokens: rollout.responseTokens,
-      failed: reward.failed,
-      rollout: endedJobOf(rollout.job),
-      reward: endedJobOf(reward.job),
-    };
+    const { later, baseline } = reward;
+    return [
+      {
+        wave: later?.wave ?? 0,
+        ...scoredJobsOf(rollout, reward),
+        ...(baseline && { baseline: scoredJobsOf(baseline.rollout, baseline.reward) }),
+      },
+    ];
   });
   return joined.length === rollouts.length ? joined : undefined;
+}
+
+function scoredJobsOf({ trajectories, samples, responseTokens, job }: RolloutFact, reward: RewardFact): ScoredJobs {
+  return {
+    trajectories,
+    scores: reward.scores,
+    samples,
+    responseTokens,
+    failed: reward.failed,
+    rollout: endedJobOf(job),
+    reward: endedJobOf(reward.job),
+  };
 }

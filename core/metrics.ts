@@ -43,6 +43,8 @@ const REPRODUCIBLE: readonly Row[] = [
   ['train/num_gen_batches', '', 'none', 'Dynamic sampling: times that prompts were sampled for the batch.'],
   ['training/filtered_groups', '', 'none', 'Dynamic sampling: groups that were left out and replaced.'],
   ['training/surplus_groups', '', 'down', 'Dynamic sampling: groups that were left out because the batch was full.'],
+  ['training/drawn_samples', 'samples', 'none', 'PF-PPO: different samples among those that were drawn again.'],
+  ['critic/baselines/mean', '', 'none', 'remax: mean score of the greedy responses, one to each prompt.'],
   ['reward_extra/{name}/mean', '', 'none', 'Mean of a number that the scorer returns beside the score.'],
   ['actor/pg_loss', '', 'none', 'Policy loss.'],
   ['actor/kl_loss', '', 'down', 'Distance to the reference policy, as in the loss.'],

@@ -49,8 +49,9 @@ it('two facts give the scored rollouts back, in order', async () => {
   expect(await readFacts(ports, log, facts)).toEqual(scored);
 });
 
-it('the fact of the rewards has the rollouts of later waves', async () => {
-  const scored = [scoredRollout(1), scoredRollout(2), scoredRollout(3, 1), scoredRollout(4, 2)];
+it('the fact of the rewards has the rollouts of later waves and of greedy responses', async () => {
+  const { wave: _, ...baseline } = scoredRollout(5);
+  const scored = [{ ...scoredRollout(1), baseline }, scoredRollout(2), scoredRollout(3, 1), scoredRollout(4, 2)];
   const facts = { rollouts: await rolloutsOf(scored.slice(0, 2)), rewards: await putRewards(ports, log, scored) };
   expect(await readFacts(ports, log, facts)).toEqual(scored);
 });

@@ -5,9 +5,10 @@ import type { Stage } from '../../core/wire/jobs.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
 import type { MadeBy } from '../recompute.ts';
-import { rewardJob, rolloutJobs } from '../rollout-jobs.ts';
+import { baselineJob, rewardJob, rolloutJobs } from '../rollout-jobs.ts';
 import type { Purpose } from '../rollout-jobs.ts';
 import type { RunContext } from '../run-context.ts';
+import { wantsBaselines } from '../settings.ts';
 import { spanOf, type Span } from '../spans.ts';
 import type { StageServices } from '../stages/services.ts';
 import { stageProgress, type OnJobProgress } from './progress.ts';
@@ -23,9 +24,7 @@ export interface EndedJob {
 }
 
 /** The results of one rollout job and its reward job. */
-export interface ScoredRollout {
-  /** 0 but for draws that dynamic sampling added. */
-  readonly wave: number;
+export interface ScoredJobs {
   readonly trajectories: Digest;
   readonly scores: Digest;
   readonly samples: number;
@@ -36,10 +35,19 @@ export interface ScoredRollout {
   readonly reward: EndedJob;
 }
 
-/** A scored rollout of this attempt, with the jobs that can recompute its blobs. */
-interface JustScored extends ScoredRollout {
-  readonly madeBy: readonly MadeBy[];
+export interface ScoredRollout extends ScoredJobs {
+  /** 0 but for draws that dynamic sampling added. */
+  readonly wave: number;
+  /** Greedy responses to the same prompts, where the estimator compares with them. */
+  readonly baseline?: ScoredJobs;
 }
+
+/** Its jobs, those of the greedy responses last. */
+export const jobsOf = ({ baseline, ...own }: ScoredRollout): readonly ScoredJobs[] =>
+  baseline === undefined ? [own] : [own, baseline];
+
+/** A scored rollout of this attempt, with the jobs that can recompute its blobs. */
+type JustScored<T extends ScoredJobs> = T & { readonly madeBy: readonly MadeBy[] };
 
 /** Progress of the two stages. Scores are reported only when all responses are there. */
 interface ScoringProgress {
@@ -66,7 +74,7 @@ export async function withScoredRollouts<T>(
   const { context, head, signal } = at;
   await services.weights.beforeRollouts(context, head, signal);
   for (;;) {
-    const scored: JustScored[] = [];
+    const scored: JustScored<ScoredRollout>[] = [];
     try {
       const waves = new Waves(services, at, purpose);
       do scored.push(...(await scoredWave(services, at, purpose, waves.wave)));
@@ -80,17 +88,33 @@ export async function withScoredRollouts<T>(
 }
 
 /** The rollouts of one wave, in draw order. */
-async function scoredWave(services: StageServices, at: At, purpose: Purpose, wave: number): Promise<JustScored[]> {
-  const jobs = rolloutJobs(at.context, at.head, at.head.profile, purpose, wave);
+async function scoredWave(
+  services: StageServices,
+  at: At,
+  purpose: Purpose,
+  wave: number,
+): Promise<JustScored<ScoredRollout>[]> {
+  const { context, head } = at;
+  const jobs = rolloutJobs(context, head, head.profile, purpose, wave);
   const progress = scoringProgress(services, at, purpose, jobs);
-  const score = async (job: JobRequest<'rollout'>, again: number) => ({
-    wave,
-    ...(await scoredRollout(services, at, job, again, progress)),
-  });
+  const withBaselines = purpose === 'train' && wantsBaselines(context.recipe);
+  const score = async (job: JobRequest<'rollout'>, again: number): Promise<JustScored<ScoredRollout>> => {
+    const [own, baseline] = await Promise.all([
+      scoredJobs(services, at, job, again, progress),
+      withBaselines ? scoredJobs(services, at, baselineJob(context, job), again, unwatched) : undefined,
+    ]);
+    if (baseline === undefined) return { wave, ...own };
+    return { wave, ...own, baseline, madeBy: [...own.madeBy, ...baseline.madeBy] };
+  };
   const first = await Promise.all(jobs.map((job) => score(job, 0)));
   const again = purpose === 'train' ? await timesToScoreAgain(services, at, first) : 0;
   if (again === 0) return first;
-  return Promise.all(jobs.map((job, i) => (first[i]?.failed === 0 ? first[i] : score(job, again))));
+  return Promise.all(
+    jobs.map((job, i) => {
+      const before = first[i];
+      return before !== undefined && jobsOf(before).every(({ failed }) => failed === 0) ? before : score(job, again);
+    }),
+  );
 }
 
 function scoringProgress(
@@ -108,13 +132,16 @@ function scoringProgress(
   };
 }
 
-async function scoredRollout(
+/** Greedy responses are few: the stages report the progress of the others. */
+const unwatched: ScoringProgress = { rollout: () => {}, reward: () => {}, sampling: new Set() };
+
+async function scoredJobs(
   services: StageServices,
   at: At,
   job: JobRequest<'rollout'>,
   again: number,
   progress: ScoringProgress,
-): Promise<Omit<JustScored, 'wave'>> {
+): Promise<JustScored<ScoredJobs>> {
   for (;;) {
     const rollout = await runRollout(services, at, job, progress.rollout);
     progress.sampling.delete(job);
@@ -150,16 +177,15 @@ async function scoredRollout(
 async function timesToScoreAgain(
   { ports }: StageServices,
   { context, head }: At,
-  scored: readonly Counts[],
+  scored: readonly ScoredRollout[],
 ): Promise<number> {
   if (!tooManyFailed(context, scored)) return 0;
   return ports.pausesFor(context.log, 'TooManyFailedSamples', `iteration ${head.position + 1}`);
 }
 
-type Counts = Pick<ScoredRollout, 'failed' | 'samples'>;
-
-function tooManyFailed({ recipe }: RunContext, scored: readonly Counts[]): boolean {
-  const failed = scored.reduce((sum, one) => sum + one.failed, 0);
-  const samples = scored.reduce((sum, one) => sum + one.samples, 0);
+function tooManyFailed({ recipe }: RunContext, scored: readonly ScoredRollout[]): boolean {
+  const jobs = scored.flatMap(jobsOf);
+  const failed = jobs.reduce((sum, one) => sum + one.failed, 0);
+  const samples = jobs.reduce((sum, one) => sum + one.samples, 0);
   return failed > recipe.reward.max_failed_fraction * samples;
 }

@@ -9,6 +9,7 @@ import type { RunContext, RunRef } from '../run-context.ts';
 import { batchTimings } from '../stage-timings.ts';
 import { readFacts, removeFacts } from '../stage-facts.ts';
 import type { StageFacts } from '../stage-facts.ts';
+import { jobsOf, type ScoredJobs } from '../sampling/scored-rollouts.ts';
 import { makeBatch, type MadeBatch } from './batch.ts';
 import { headOf } from './head-of.ts';
 import type { StageServices } from './services.ts';
@@ -71,15 +72,24 @@ function recordOf(
       optimizer,
       learningRates: [...learningRates],
     })),
-    results: [...scored.flatMap(({ rollout, reward }) => [rollout.jobId, reward.jobId]), jobId],
+    results: [...scored.flatMap(idsOf), jobId],
+    ...(scored.some(({ baseline }) => baseline) && {
+      baselines: scored.flatMap(({ baseline }) => (baseline ? idsOf(baseline) : [])),
+    }),
     draws: [...output.draws],
     before: head.counters,
     after: output.after,
     metrics: output.metrics,
-    timings: batchTimings(scored, { timings, ...(endedAt === undefined ? {} : { endedAt }) }, Date.now()),
+    timings: batchTimings(
+      scored.flatMap(jobsOf),
+      { timings, ...(endedAt === undefined ? {} : { endedAt }) },
+      Date.now(),
+    ),
     decision: 'train',
   };
 }
+
+const idsOf = ({ rollout, reward }: ScoredJobs): string[] => [rollout.jobId, reward.jobId];
 
 /** Resolves with the digest of the committed record. */
 async function commitBatch(

@@ -96,6 +96,7 @@ const repeated = [
   'oldLogProbs',
   'layout',
   'results',
+  'baselines',
   'draws',
   'metrics',
   'decision',

@@ -38,6 +38,7 @@ export async function checkComposition(
   if (tensors !== undefined) packed(objects, tensorsKey, tensors, batch, samples, deep ? revision : undefined);
   if (revision === undefined) return 0;
   if (revision.recipe.kind === 'rl') checkCounts(objects, batch, key, parts);
+  if (batch.baselines !== undefined) await checkBaselines(ports, batch, key, batch.baselines);
   const sources =
     revision.recipe.kind === 'sft'
       ? await rowSources(ports, batch, revision)
@@ -58,6 +59,19 @@ function checkCounts({ faults }: Objects, batch: Batch, key: string, parts: read
     batch.draws.reduce((sum, { samples }) => sum + samples.length, 0),
   ];
   faults.equal(key, 'samples in the results that it names:', sampled, named);
+}
+
+/** One greedy response to each draw. */
+async function checkBaselines(
+  { objects, results }: CompositionPorts,
+  { draws }: Batch,
+  key: string,
+  baselines: readonly string[],
+): Promise<void> {
+  const parts = await results.parts(baselines, key);
+  if (parts.length * 2 !== baselines.length) return;
+  const sampled = parts.reduce((sum, part) => sum + part.samples, 0);
+  objects.faults.equal(key, 'greedy responses in the results that it names:', draws.length, sampled);
 }
 
 async function neededTensors(

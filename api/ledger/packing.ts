@@ -25,14 +25,11 @@ export function packed(
       batch.oldLogProbs === 'stored',
     );
     if (revision === undefined) return;
-    const { kind, actor } = revision.recipe;
-    checkWalk(
-      objects,
-      key,
-      tensors,
-      samples,
-      (actorIn(batch.components)?.learningRates.length ?? 0) === 0 ? 0 : kind === 'sft' ? 1 : actor.ppo_epochs,
-    );
+    const { kind, actor, algorithm } = revision.recipe;
+    const epochs =
+      (actorIn(batch.components)?.learningRates.length ?? 0) === 0 ? 0 : kind === 'sft' ? 1 : actor.ppo_epochs;
+    if (algorithm.use_pf_ppo === true) checkDrawn(objects, key, tensors, samples, epochs);
+    else checkWalk(objects, key, tensors, samples, epochs);
   });
 }
 
@@ -57,6 +54,14 @@ function checkSizes(
   ];
   for (const [name, size] of sizes) faults.equal(key, `length of ${name}:`, size, lengthOf(tensors, name));
   faults.equal(key, 'old_log_probs stored:', stored, tensors.entries.has('old_log_probs'));
+}
+
+/** With policy filtration samples are drawn with replacement: as many as there are, in each epoch. */
+function checkDrawn({ faults }: Objects, key: string, tensors: Tensors, samples: number, epochs: number): void {
+  const members = integers(tensors, 'micro_samples');
+  faults.equal(key, 'samples drawn in all steps:', samples * epochs, members.length);
+  const outside = members.find((sample) => sample < 0 || sample >= samples);
+  if (outside !== undefined) faults.add(key, `samples 0 to ${samples - 1}`, `sample ${outside}`);
 }
 
 function checkWalk({ faults }: Objects, key: string, tensors: Tensors, samples: number, epochs: number): void {

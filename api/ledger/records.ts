@@ -59,6 +59,7 @@ const recipe = object({
   data: object({ seed: nullable(integer), shuffle: flag, train_batch_size: positive }),
   rollout: object({ n: positive, val_kwargs: object({ n: positive }) }),
   actor: object({ ppo_mini_batch_size: positive, ppo_epochs: positive, optim: rate }),
+  algorithm: object({ use_pf_ppo: optional(flag) }),
   trainer: object({
     total_epochs: positive,
     total_training_steps: nullable(positive),
@@ -148,6 +149,7 @@ const batchFields = {
   oldLogProbs: oneOf('stored', 'on-policy'),
   layout: optional(oneOf('flat', 'prefixTree')),
   results: list(text),
+  baselines: optional(list(text)),
   draws: list(drawShape),
   metrics: tree,
   decision: oneOf('train', 'skip'),

@@ -33,7 +33,7 @@ export class Results {
    * Rollouts with their rewards, in order of draws. The last result of a batch belongs to the job that made the batch.
    */
   async ofBatch(batch: Batch, key: string): Promise<Part[]> {
-    for (const jobId of batch.results) {
+    for (const jobId of [...batch.results, ...(batch.baselines ?? [])]) {
       const owner = this.#owners.get(jobId);
       if (owner !== undefined)
         this.#objects.faults.add(key, `result ${jobId} used by one batch`, `${owner} uses it too`);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { countOrZero, fraction, key, section, text } from './key.ts';
-import { ADVANTAGE_NAMES, KL_CONTROLLER_NAMES, KL_TYPES } from '../rl/names.ts';
+import { ADVANTAGE_NAMES, KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS } from '../rl/names.ts';
 
 const klCtrlSection = section('The coefficient of the KL penalty in the reward.', {
   type: key(z.enum(KL_CONTROLLER_NAMES), 'fixed', {
@@ -33,6 +33,14 @@ const filterGroupsSection = section(
     }),
   },
 );
+
+const pfPpoSection = section('How use_pf_ppo weighs samples.', {
+  reweight_method: key(z.enum(PF_PPO_METHODS), 'pow', {
+    doc: 'pow: by the size of the score; max_min: only the highest and the lowest score; max_random: mostly the highest.',
+    change: 'ask',
+  }),
+  weight_pow: key(z.number().positive(), 2, { doc: 'pow: the exponent.', change: 'ask' }),
+});
 
 const threshold = z.union([z.number(), text]).nullable();
 
@@ -73,5 +81,10 @@ export const algorithmSection = section('How rewards become advantages.', {
   kl_penalty: key(z.enum(KL_TYPES), 'kl', { doc: 'Estimator of the KL divergence in the reward.', change: 'ask' }),
   kl_ctrl: klCtrlSection,
   filter_groups: filterGroupsSection,
+  use_pf_ppo: key(z.boolean(), false, {
+    doc: 'Draw the samples of a batch again with replacement, by their scores, before they are trained on (PF-PPO; with gae and vapo).',
+    change: 'ask',
+  }),
+  pf_ppo: pfPpoSection,
   rollout_correction: rolloutCorrectionSection,
 });

@@ -93,7 +93,7 @@ describe('runIssues', () => {
   });
 
   it('reports each value that is not built, with what works today', () => {
-    const asked = recipe({ model: { lora_rank: 8 }, algorithm: { adv_estimator: 'remax' } });
+    const asked = recipe({ model: { lora_rank: 8 }, algorithm: { adv_estimator: 'gigpo' } });
     expect(runIssues(asked).map(({ path, message }) => [path, message])).toEqual([
       ['model.lora_rank', 'not built yet'],
       ['algorithm.adv_estimator', 'not built yet'],

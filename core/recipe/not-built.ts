@@ -18,7 +18,7 @@ interface NotBuilt {
 export const loggersOf = ({ trainer }: Recipe): readonly string[] => [trainer.logger].flat();
 
 /** What runs can give an advantage estimator. */
-const given: ReadonlySet<AdvantageNeed> = new Set(['groupsOfTwo', 'values']);
+const given: ReadonlySet<AdvantageNeed> = new Set(['groupsOfTwo', 'values', 'greedyBaselines']);
 const isFed = (name: AdvantageName): boolean => needsOfEstimator(name).every((need) => given.has(need));
 
 /** What runs can give a policy loss. */

@@ -17,7 +17,16 @@ export function assertRunnable(recipe: Recipe): void {
 }
 
 function contradictions(recipe: Recipe): RecipeIssue[] {
-  const checks = [scorerIssues, poolIssues, samplingIssues, criticIssues, lossIssues, bestMetricIssues, weightIssues];
+  const checks = [
+    scorerIssues,
+    poolIssues,
+    samplingIssues,
+    criticIssues,
+    pfPpoIssues,
+    lossIssues,
+    bestMetricIssues,
+    weightIssues,
+  ];
   return checks.flatMap((check) => check(recipe));
 }
 
@@ -60,6 +69,15 @@ function criticIssues(recipe: Recipe): RecipeIssue[] {
       hint: 'leave critic.enable out, or choose an estimator without a critic: grpo',
     },
   ];
+}
+
+/** verl ignores the key with other estimators. */
+function pfPpoIssues(recipe: Recipe): RecipeIssue[] {
+  const { use_pf_ppo: asked, adv_estimator: estimator } = recipe.algorithm;
+  if (!asked || readsValues(recipe)) return [];
+  const message = `policy filtration draws single samples, and ${estimator} compares the responses to a prompt`;
+  const hint = 'use algorithm.adv_estimator=gae or vapo';
+  return [{ path: 'algorithm.use_pf_ppo', message, expected: 'false', received: 'true', hint }];
 }
 
 function lossIssues({ actor }: Recipe): RecipeIssue[] {

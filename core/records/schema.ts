@@ -250,6 +250,8 @@ const storedBatch = z.object({
    * batch.
    */
   results: z.array(z.string()),
+  /** Job ids of the greedy responses to the same draws, in pairs as in `results`. Absent: the estimator reads none. */
+  baselines: z.array(z.string()).optional(),
   draws: z.array(drawRecord),
   before: counters,
   after: counters,

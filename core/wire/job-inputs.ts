@@ -11,6 +11,8 @@ import {
   runInputs,
 } from '../records/schema.ts';
 import { LR_SCHEDULERS } from '../rl/lr-schedule.ts';
+import { PF_PPO_METHODS } from '../rl/names.ts';
+import { ROLLOUT_PURPOSES } from './jobs.ts';
 import type { Stage, StageTypes } from './jobs.ts';
 
 const count = z.int().nonnegative();
@@ -53,6 +55,8 @@ const algorithm = z.object({
   gamma: z.number().optional(),
   lam: z.number().optional(),
   maxFailedFraction: z.number(),
+  filterGroups: z.object({ metric: z.string(), prompts: some }).optional(),
+  pfPpo: z.object({ reweightMethod: z.enum(PF_PPO_METHODS), weightPow: z.number() }).optional(),
   miniBatchPrompts: some,
   epochs: some,
   shuffle: z.boolean(),
@@ -78,7 +82,7 @@ const inputs = {
   }),
   rollout: z.object({
     generation,
-    purpose: z.enum(['train', 'validate']),
+    purpose: z.enum(ROLLOUT_PURPOSES),
     model: digest,
     dataset: digest,
     weights: digest,
@@ -115,7 +119,14 @@ const inputs = {
     inputs: runInputs,
     profile: numericProfile,
     draws,
-    parts: z.array(z.object({ trajectories: digest, scores: digest })),
+    parts: z.array(
+      z.object({
+        trajectories: digest,
+        scores: digest,
+        wave: some.optional(),
+        baseline: z.object({ trajectories: digest, scores: digest }).optional(),
+      }),
+    ),
     before: counters,
     cursorAfter: count,
     algorithm,

@@ -19,6 +19,7 @@ import type { Components } from '../records/components.ts';
 import type { Digest } from '../ids.ts';
 import type { SamplingSettings } from '../ports/sampler.ts';
 import type { LrSchedule } from '../rl/lr-schedule.ts';
+import type { PfPpoMethod } from '../rl/names.ts';
 
 /**
  * A result object is never overwritten. When it is damaged, or a blob that it names is lost, the job runs again with the
@@ -53,9 +54,13 @@ export interface OpenOutput {
   readonly components: Components<ComponentState & { readonly profile: NumericProfile }>;
 }
 
+/** `baseline`: the greedy response to each prompt of a training job, with which `remax` compares. */
+export const ROLLOUT_PURPOSES = ['train', 'baseline', 'validate'] as const;
+export type RolloutPurpose = (typeof ROLLOUT_PURPOSES)[number];
+
 /** Samples responses for some draws from exactly these weights. */
 export interface RolloutInput extends Recomputable {
-  readonly purpose: 'train' | 'validate';
+  readonly purpose: RolloutPurpose;
   readonly model: Digest;
   readonly dataset: Digest;
   readonly weights: Digest;
@@ -99,6 +104,16 @@ export interface RewardOutput {
   readonly failed: number;
 }
 
+/** Scored trajectories of some draws. */
+export interface ScoredSamples {
+  readonly trajectories: Digest;
+  readonly scores: Digest;
+  /** In which the draws were sampled; absent: 0. */
+  readonly wave?: number;
+  /** Greedy responses to the same draws, one each. */
+  readonly baseline?: { readonly trajectories: Digest; readonly scores: Digest };
+}
+
 /** Turns scored trajectories (RL) or dataset rows (SFT) into a closed batch. */
 export interface AdvantageInput extends Recomputable, Trains {
   readonly kind: 'rl' | 'sft';
@@ -108,8 +123,8 @@ export interface AdvantageInput extends Recomputable, Trains {
   readonly inputs: RunInputs;
   readonly profile: NumericProfile;
   readonly draws: readonly { readonly draw: number; readonly row: number }[];
-  /** In draw order, with the wave in which they were sampled; absent: 0. Empty for SFT. */
-  readonly parts: readonly { readonly trajectories: Digest; readonly scores: Digest; readonly wave?: number }[];
+  /** In draw order. Empty for SFT. */
+  readonly parts: readonly ScoredSamples[];
   readonly before: Counters;
   readonly cursorAfter: number;
   readonly algorithm: AlgorithmSettings;
@@ -128,6 +143,8 @@ export interface AlgorithmSettings {
   readonly maxFailedFraction: number;
   /** Dynamic sampling: only groups whose samples differ in a metric are trained on, and of these the first ones. */
   readonly filterGroups?: { readonly metric: string; readonly prompts: number };
+  /** Policy filtration: the batch is trained on after it was drawn again by its scores (core/rl/pf-ppo.ts). */
+  readonly pfPpo?: { readonly reweightMethod: PfPpoMethod; readonly weightPow: number };
   readonly miniBatchPrompts: number;
   readonly epochs: number;
   readonly shuffle: boolean;

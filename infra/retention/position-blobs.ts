@@ -81,7 +81,10 @@ export class PositionBlobs {
 
   async #blobsOfBatch(batch: BatchRecord | BatchSeal): Promise<string[]> {
     if (batch.decision === 'seal') return [];
-    return [keys.blob(this.#log.runId, batch.tensors), ...(await blobsOfResults(this.#log, batch.results))];
+    return [
+      keys.blob(this.#log.runId, batch.tensors),
+      ...(await blobsOfResults(this.#log, [...batch.results, ...(batch.baselines ?? [])])),
+    ];
   }
 
   async #blobsOfValidation(term: number, k: number): Promise<string[]> {

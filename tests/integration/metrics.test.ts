@@ -30,6 +30,12 @@ describe('metrics', () => {
         rollout: { val_kwargs: { n: 4, do_sample: true, temperature: 1 } },
         trainer: { total_training_steps: 2 },
       }),
+      await loop.completed({
+        algorithm: { adv_estimator: 'gae', use_pf_ppo: true },
+        actor: { ppo_mini_batch_size: 2 },
+        trainer: { total_training_steps: 1 },
+      }),
+      await loop.completed({ algorithm: { adv_estimator: 'remax' }, trainer: { total_training_steps: 1 } }),
       await loop.completed({ kind: 'sft', trainer: { total_training_steps: 2 } }),
     ];
     const rows = await Promise.all(runs.map(({ log }) => metricRows(log)));

@@ -7,7 +7,8 @@ import { rewardsAtLastToken } from '../../core/rl/advantages/outcomes.ts';
 import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
 import { lrFactor } from '../../core/rl/lr-schedule.ts';
 import { miniBatches } from '../../core/rl/mini-batches.ts';
-import type { AdvantageInput, AdvantageOutput, BatchComponent } from '../../core/wire/jobs.ts';
+import { drawWithReplacement, pfPpoWeights } from '../../core/rl/pf-ppo.ts';
+import type { AdvantageInput, AdvantageOutput, BatchComponent, ScoredSamples } from '../../core/wire/jobs.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
 import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
 import { encodeBatch } from '../../models/batch-tensors.ts';
@@ -21,7 +22,7 @@ import type { EngineHost, JobContext } from './host.ts';
 import { numbersToJson } from './json-numbers.ts';
 import { StageTimer } from './stage-timer.ts';
 import { compose } from './samples.ts';
-import type { Composition, Sample } from './samples.ts';
+import type { Composition, Sample, ScoredPart, ScoredResponses } from './samples.ts';
 
 export async function advantage(
   host: EngineHost,
@@ -34,9 +35,10 @@ export async function advantage(
       ? await rowsToLearn(host, input, context)
       : compose(input, await readParts(host, input, context), context.runId);
   const plan = planSteps(input, composition.samples);
-  const layout = layOut(composition.samples, plan.micros, plan.steps);
+  const training = planTraining(input, composition.samples, plan);
+  const layout = layOut(composition.samples, plan);
   const { layout: scored, entropy_T } = await withOutputs(host, input, context, layout, plan.steps.length, timer);
-  const batch = { ...scored, ...advantagesOf(input, composition.samples, scored) };
+  const batch = { ...scored, ...stepsOf(training), ...advantagesOf(input, composition.samples, scored) };
   const store = await host.store(context.store);
   const tensors = await putBlob(store, context.runId, encodeBatch(batch, input));
   timer.end('timing_s/adv');
@@ -51,13 +53,17 @@ export async function advantage(
   };
 }
 
-async function readParts(host: EngineHost, input: AdvantageInput, context: JobContext) {
+async function readParts(host: EngineHost, input: AdvantageInput, context: JobContext): Promise<ScoredPart[]> {
   const store = await host.store(context.store);
+  const read = async ({ trajectories, scores }: Omit<ScoredSamples, 'baseline'>): Promise<ScoredResponses> => ({
+    trajectories: decodeTrajectories(await getBlob(store, context.runId, trajectories), trajectories),
+    scores: parseScoreTable(await getJsonBlob(store, context.runId, scores), scores),
+  });
   return Promise.all(
-    input.parts.map(async ({ trajectories, scores, wave = 0 }) => ({
+    input.parts.map(async ({ wave = 0, baseline, ...part }) => ({
       wave,
-      trajectories: decodeTrajectories(await getBlob(store, context.runId, trajectories), trajectories),
-      scores: parseScoreTable(await getJsonBlob(store, context.runId, scores), scores),
+      ...(await read(part)),
+      ...(baseline && { baseline: await read(baseline) }),
     })),
   );
 }
@@ -90,7 +96,28 @@ async function rowsToLearn(host: EngineHost, input: AdvantageInput, context: Job
 }
 
 /** Optimiser steps as ranges of micro-batches, micro-batches as lists of samples. */
-function planSteps(input: AdvantageInput, samples: readonly Sample[]): { steps: number[][]; micros: number[][] } {
+interface StepPlan {
+  readonly steps: readonly number[][];
+  readonly micros: readonly number[][];
+}
+
+/** The plan by which a batch is trained on. It differs from `plan`, in which every sample occurs, with policy filtration. */
+function planTraining(input: AdvantageInput, samples: readonly Sample[], plan: StepPlan): StepPlan {
+  const { pfPpo, seed } = input.algorithm;
+  if (pfPpo === undefined || samples.length === 0) return plan;
+  const weights_S = pfPpoWeights(
+    samples.map(({ score }) => score),
+    pfPpo,
+  );
+  const drawSeed = { key: [at(seed, 0), resamplingPurpose], counter: [input.iteration, 0, 0] } as const;
+  return planSteps(input, samples, drawWithReplacement(weights_S, samples.length, drawSeed));
+}
+
+/** Second word of the key of the random numbers. Sampling responses uses 1 and 2. */
+const resamplingPurpose = 3;
+
+/** `places`: the sample that takes the place of each one; by default itself. */
+function planSteps(input: AdvantageInput, samples: readonly Sample[], places?: Int32Array): StepPlan {
   const { algorithm, iteration } = input;
   const minis = miniBatches(
     samples.map((sample) => sample.draw),
@@ -102,7 +129,8 @@ function planSteps(input: AdvantageInput, samples: readonly Sample[]): { steps: 
     },
   );
   const micros: number[][] = [];
-  const steps = minis.map(({ samples: members }) => {
+  const steps = minis.map(({ samples: planned }) => {
+    const members = places === undefined ? planned : planned.map((b) => at(places, b)).sort((a, b) => a - b);
     const limit = algorithm.maxTokensPerMicroBatch;
     const units = algorithm.layout === 'prefixTree' ? groupUnits(samples, members, limit) : members.map((b) => [b]);
     const lengths = units.map((unit) => tokensOf(samples, unit));
@@ -128,7 +156,15 @@ function tokensOf(samples: readonly Sample[], unit: readonly number[]): number {
   return unit.reduce((sum, b) => sum + at(samples, b).response.length, at(samples, at(unit, 0)).prompt.length);
 }
 
-function layOut(samples: readonly Sample[], micros: readonly number[][], steps: readonly number[][]): Layout {
+function stepsOf({ steps, micros }: StepPlan): Pick<Layout, 'stepOffsets_U1' | 'microOffsets_M1' | 'microSamples'> {
+  return {
+    stepOffsets_U1: offsetsOf(steps.map((step) => step.length)),
+    microOffsets_M1: offsetsOf(micros.map((micro) => micro.length)),
+    microSamples: Int32Array.from(micros.flat()),
+  };
+}
+
+function layOut(samples: readonly Sample[], plan: StepPlan): Layout {
   const offsets_S1 = offsetsOf(samples.map(({ prompt, response }) => prompt.length + response.length));
   const scoredOffsets_S1 = offsetsOf(samples.map(({ response }) => response.length));
   const tokens_N = new Int32Array(at(offsets_S1, -1));
@@ -151,9 +187,7 @@ function layOut(samples: readonly Sample[], micros: readonly number[][], steps: 
     scoredOffsets_S1,
     mask_T,
     rolloutLogProbs_T,
-    stepOffsets_U1: offsetsOf(steps.map((step) => step.length)),
-    microOffsets_M1: offsetsOf(micros.map((micro) => micro.length)),
-    microSamples: Int32Array.from(micros.flat()),
+    ...stepsOf(plan),
   };
 }
 
@@ -175,10 +209,17 @@ function advantagesOf(
       rewards_T: rewardsAtLastToken(rewards_S, rows),
       groups_S: samples.map((sample) => sample.draw),
       values_T: layout.values_T,
+      greedyBaselines_S: baselinesOf(samples),
     },
     { normAdvByStdInGrpo: normAdvByStd, gamma, lam },
   );
   return { advantages_T: Float32Array.from(advantages_T), returns_T: Float32Array.from(returns_T), rewards_S };
+}
+
+/** Undefined when the samples have none. */
+function baselinesOf(samples: readonly Sample[]): Float64Array | undefined {
+  const baselines = samples.flatMap(({ baseline }) => baseline ?? []);
+  return baselines.length === samples.length ? Float64Array.from(baselines) : undefined;
 }
 
 const stepsBefore = ({ before }: AdvantageInput, component: string): number => before.optimizerSteps[component] ?? 0;

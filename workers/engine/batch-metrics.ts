@@ -39,6 +39,8 @@ export function batchMetrics(
     }),
     'critic/score/std': standardDeviation(batch.rewards_S),
     ...(input.algorithm.samplesPerDraw === 1 ? {} : { 'training/groups_without_signal': withoutSignal(composition) }),
+    ...baselineMetrics(composition),
+    ...(input.algorithm.pfPpo && { 'training/drawn_samples': new Set(batch.microSamples).size }),
     ...(input.algorithm.filterGroups && filterMetrics(composition)),
     ...scorerMetrics(composition),
     ...(entropy_T === undefined ? {} : { 'actor/entropy': entropyOf(input, batch, entropy_T) }),
@@ -58,6 +60,13 @@ function withoutSignal({ samples }: Composition): number {
     samples.map(({ score }) => score),
     samples.map(({ draw }) => draw),
   );
+}
+
+/** The score of greedy responses, where the estimator compares with them. */
+function baselineMetrics({ samples }: Composition): Record<string, number> {
+  const byDraw = new Map(samples.flatMap(({ draw, baseline }) => (baseline === undefined ? [] : [[draw, baseline]])));
+  if (byDraw.size === 0) return {};
+  return { 'critic/baselines/mean': [...byDraw.values()].reduce((sum, one) => sum + one, 0) / byDraw.size };
 }
 
 /** What dynamic sampling did. */

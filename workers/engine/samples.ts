@@ -19,6 +19,8 @@ export interface Sample {
   readonly mask: Uint8Array;
   readonly score: number;
   readonly stopReason: number;
+  /** Score of a greedy response to the prompt; where the estimator reads it. */
+  readonly baseline?: number;
   /** Numbers that the scorer gave beside the score. */
   readonly columns: Readonly<Record<string, number>>;
 }
@@ -31,10 +33,16 @@ export interface Composition {
   readonly total: number;
 }
 
-export interface ScoredPart {
-  readonly wave: number;
+/** Responses to some draws, with their scores. */
+export interface ScoredResponses {
   readonly trajectories: Trajectories;
   readonly scores: ScoreTable;
+}
+
+export interface ScoredPart extends ScoredResponses {
+  readonly wave: number;
+  /** Greedy responses to the same draws, one each. */
+  readonly baseline?: ScoredResponses;
 }
 
 /** All samples of one draw. */
@@ -60,14 +68,15 @@ export function compose(input: AdvantageInput, parts: readonly ScoredPart[], run
   for (const { part, d, members, values } of groupsOf(parts, filter?.metric)) {
     const { trajectories, scores, wave } = part;
     const valid = members.filter((b) => at(scores.scores, b) !== null);
-    failed += members.length - valid.length;
-    total += members.length;
-    const outcome = outcomeOf(values, filter?.metric, room);
+    const baseline = part.baseline?.scores.scores[d];
+    failed += members.length - valid.length + (baseline === null ? 1 : 0);
+    total += members.length + (baseline === undefined ? 0 : 1);
+    const outcome = baseline === null ? noBaseline(part, d) : outcomeOf(values, filter?.metric, room);
     const isUsed = outcome.fate === 'trained';
     const indices = new Map(valid.map((b, i) => [b, samples.length + i]));
     if (isUsed) {
       room -= 1;
-      samples.push(...valid.map((b) => sampleAt(trajectories, scores, b, d)));
+      samples.push(...valid.map((b) => sampleAt(part, b, d)));
     }
     draws.push({
       draw: at(trajectories.draw_S, at(members, 0)),
@@ -97,6 +106,10 @@ function groupsOf(parts: readonly ScoredPart[], metric = 'score'): Group[] {
 
 type DrawOutcome = Pick<DrawRecord, 'fate' | 'reason'>;
 
+function noBaseline({ baseline }: ScoredPart, d: number): DrawOutcome {
+  return { fate: 'filtered', reason: `its greedy response has no score: ${baseline?.scores.reasons[d] ?? 'unknown'}` };
+}
+
 /** `room`: groups that the batch still takes. */
 function outcomeOf(values: readonly (number | null)[], metric: string | undefined, room: number): DrawOutcome {
   const reason = reasonToFilter(values, metric);
@@ -104,7 +117,7 @@ function outcomeOf(values: readonly (number | null)[], metric: string | undefine
   return room > 0 ? { fate: 'trained' } : { fate: 'surplus', reason: 'the batch was full' };
 }
 
-function sampleAt(t: Trajectories, scores: ScoreTable, b: number, d: number): Sample {
+function sampleAt({ trajectories: t, scores, baseline }: ScoredPart, b: number, d: number): Sample {
   const prompt = t.promptTokens.subarray(at(t.promptOffsets_G1, d), at(t.promptOffsets_G1, d + 1));
   const [start, end] = [at(t.responseOffsets_S1, b), at(t.responseOffsets_S1, b + 1)];
   return {
@@ -116,6 +129,7 @@ function sampleAt(t: Trajectories, scores: ScoreTable, b: number, d: number): Sa
     mask: t.mask_T.subarray(start, end),
     score: validScore(scores, b),
     stopReason: at(t.stopReason_S, b),
+    ...(baseline && { baseline: validScore(baseline.scores, d) }),
     columns: columnsAt(scores, b),
   };
 }
