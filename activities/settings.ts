@@ -5,7 +5,13 @@ import type { SamplingSettings } from '../core/ports/sampler.ts';
 import type { LossSettings, OptimizerSettings, RunInputs } from '../core/records/schema.ts';
 import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
 import { needsOfEstimator } from '../core/rl/names.ts';
-import type { AlgorithmSettings, EngineSettings, RolloutPurpose, ScheduleSettings } from '../core/wire/jobs.ts';
+import type {
+  AlgorithmSettings,
+  EngineSettings,
+  KlInRewardSettings,
+  RolloutPurpose,
+  ScheduleSettings,
+} from '../core/wire/jobs.ts';
 
 export function engineSettings(recipe: Recipe): EngineSettings {
   return {
@@ -68,6 +74,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     // Absent fields are 1, as in the jobs of older runs.
     ...(recipe.algorithm.gamma !== 1 && { gamma: recipe.algorithm.gamma }),
     ...(recipe.algorithm.lam !== 1 && { lam: recipe.algorithm.lam }),
+    ...(!sft && recipe.algorithm.use_kl_in_reward && { klInReward: klInRewardSettings(recipe) }),
     maxFailedFraction: recipe.reward.max_failed_fraction,
     ...filterSettings(recipe),
     ...pfPpoSettings(recipe),
@@ -97,6 +104,12 @@ function filterSettings(recipe: Recipe): Pick<AlgorithmSettings, 'filterGroups'>
 function pfPpoSettings({ algorithm }: Recipe): Pick<AlgorithmSettings, 'pfPpo'> {
   const { reweight_method: reweightMethod, weight_pow: weightPow } = algorithm.pf_ppo;
   return algorithm.use_pf_ppo ? { pfPpo: { reweightMethod, weightPow } } : {};
+}
+
+function klInRewardSettings({ algorithm }: Recipe): KlInRewardSettings {
+  const { type, kl_coef: klCoef, target_kl: targetKl, horizon } = algorithm.kl_ctrl;
+  const control = { type, klCoef, ...(type === 'adaptive' && { targetKl, horizon }) };
+  return { penalty: algorithm.kl_penalty, control };
 }
 
 /** The value model's: it takes the same steps as the policy. */

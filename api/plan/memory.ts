@@ -5,7 +5,7 @@
  *   weights, copies, gradients, moments: core/engine-memory.ts; the last two in the trainer only
  *   snapshot     12 P          trainer only: the state while its checkpoint is written; twice with a critic
  *   critic       as the policy's weights, copies, gradients and moments, in the trainer, with critic.enable
- *   reference    weights and copies, with actor.use_kl_loss
+ *   reference    weights and copies, with actor.use_kl_loss or algorithm.use_kl_in_reward
  *   activations  4 N (l (2 hidden + 2 query + 2 kv + heads + g ffn) + 4 ffn + 4 hidden + query) + 4 V min(N, rows of logits),
  *                where g is 2 in fp32 and 1 in bf16, in which gate and up are kept
  *   KV cache     pages of 16 positions for every sample that decodes at once, at most a quarter of the machine's memory
@@ -24,7 +24,7 @@ import {
 } from '../../core/engine-memory.ts';
 import type { ModelMemory } from '../../core/engine-memory.ts';
 import type { ComputeType } from '../../core/ports/policy.ts';
-import { batchArithmetic, trainedComponents } from '../../core/recipe/index.ts';
+import { batchArithmetic, readsReference, trainedComponents } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 
 const mib = 2 ** 20;
@@ -88,7 +88,7 @@ function partsOf(
     ...(role === 'reward' ? none : model),
     snapshot: trains ? 12 * parameterCount(spec) * trainedComponents(recipe).length : 0,
     critic: trains && trainedComponents(recipe).length > 1 ? sum(Object.values(model)) : 0,
-    reference: trains && recipe.actor.use_kl_loss && recipe.kind === 'rl' ? model.weights + model.copies : 0,
+    reference: trains && readsReference(recipe) ? model.weights + model.copies : 0,
     activations: trains ? activations(recipe, spec, compute) : 0,
     kvCache: samples ? kvCache(recipe, spec, machine, compute) : 0,
     process: 200 * mib + (recipe.kind === 'rl' ? recipe.reward.num_workers * 60 * mib : 0),

@@ -8,3 +8,7 @@ export const trainedComponents = (recipe: Recipe): readonly ['actor', ...string[
 /** Does the advantage estimator read the values of a critic? */
 export const readsValues = ({ kind, algorithm }: Recipe): boolean =>
   kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('values');
+
+/** Does a run compare its policy with a reference policy? */
+export const readsReference = ({ kind, actor, algorithm }: Recipe): boolean =>
+  kind === 'rl' && (actor.use_kl_loss || algorithm.use_kl_in_reward);

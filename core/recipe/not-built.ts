@@ -47,11 +47,6 @@ const NOT_BUILT: readonly NotBuilt[] = [
     today: ADVANTAGE_NAMES.filter(isFed).join(', '),
   },
   {
-    path: 'algorithm.use_kl_in_reward',
-    asked: (r) => r.algorithm.use_kl_in_reward,
-    today: 'false (actor.use_kl_loss works)',
-  },
-  {
     path: 'algorithm.rollout_correction.rollout_is',
     asked: (r) => r.algorithm.rollout_correction.rollout_is !== null,
     today: 'null',

@@ -1,4 +1,5 @@
 /** Checks that the schema cannot express: keys that contradict each other. `plan` and `run` make them. */
+import { algorithmIssues } from './algorithm-issues.ts';
 import { arithmeticIssues } from './arithmetic.ts';
 import { InvalidRecipeError, type RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
@@ -7,7 +8,7 @@ import { notBuiltYet } from './not-built.ts';
 
 /** Everything that prevents running the recipe. Empty: it can be run, as far as the recipe alone shows. */
 export function runIssues(recipe: Recipe): RecipeIssue[] {
-  return [...notBuiltYet(recipe), ...arithmeticIssues(recipe), ...contradictions(recipe)];
+  return [...notBuiltYet(recipe), ...arithmeticIssues(recipe), ...algorithmIssues(recipe), ...contradictions(recipe)];
 }
 
 /** Throws InvalidRecipeError when there are any. */

@@ -42,8 +42,8 @@ export const counters = z.object({
   /** Consecutive updates without an optimiser step. */
   badSteps: count,
   /**
-   * State of controllers and samplers, by name: `klCoef` is the coefficient of the KL loss or penalty. A large one is a
-   * blob of the run.
+   * State of controllers and samplers, by name: `klCoef` is the coefficient of the KL penalty in the reward for
+   * the next batch, 0 without one. A large state is a blob of the run.
    */
   controllers: z.record(z.string(), z.union([z.number(), z.string(), z.object({ blob: digest })])),
 });

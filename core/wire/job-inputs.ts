@@ -11,8 +11,8 @@ import {
   runInputs,
 } from '../records/schema.ts';
 import { LR_SCHEDULERS } from '../rl/lr-schedule.ts';
-import { PF_PPO_METHODS } from '../rl/names.ts';
 import { ROLLOUT_PURPOSES } from './jobs.ts';
+import { KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS } from '../rl/names.ts';
 import type { Stage, StageTypes } from './jobs.ts';
 
 const count = z.int().nonnegative();
@@ -47,6 +47,16 @@ const schedule = z.object({
   stableRatio: z.number().optional(),
 });
 
+const klInReward = z.object({
+  penalty: z.enum(KL_TYPES),
+  control: z.object({
+    type: z.enum(KL_CONTROLLER_NAMES),
+    klCoef: z.number(),
+    targetKl: z.number().optional(),
+    horizon: z.number().positive().optional(),
+  }),
+});
+
 const algorithm = z.object({
   seed,
   samplesPerDraw: some,
@@ -54,6 +64,7 @@ const algorithm = z.object({
   normAdvByStd: z.boolean(),
   gamma: z.number().optional(),
   lam: z.number().optional(),
+  klInReward: klInReward.optional(),
   maxFailedFraction: z.number(),
   filterGroups: z.object({ metric: z.string(), prompts: some }).optional(),
   pfPpo: z.object({ reweightMethod: z.enum(PF_PPO_METHODS), weightPow: z.number() }).optional(),

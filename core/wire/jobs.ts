@@ -18,6 +18,7 @@ import type {
 import type { Components } from '../records/components.ts';
 import type { Digest } from '../ids.ts';
 import type { SamplingSettings } from '../ports/sampler.ts';
+import type { KlControl } from '../rl/kl-controllers.ts';
 import type { LrSchedule } from '../rl/lr-schedule.ts';
 import type { PfPpoMethod } from '../rl/names.ts';
 
@@ -140,6 +141,8 @@ export interface AlgorithmSettings {
   readonly gamma?: number;
   /** Absent: 1. */
   readonly lam?: number;
+  /** Absent: the reward is the score. */
+  readonly klInReward?: KlInRewardSettings;
   readonly maxFailedFraction: number;
   /** Dynamic sampling: only groups whose samples differ in a metric are trained on, and of these the first ones. */
   readonly filterGroups?: { readonly metric: string; readonly prompts: number };
@@ -161,6 +164,13 @@ export interface AlgorithmSettings {
     readonly optimizer: OptimizerSettings;
     readonly schedule: ScheduleSettings;
   };
+}
+
+/** The KL penalty in the reward; its coefficient after the first batch is `controllers.klCoef` of the counters. */
+export interface KlInRewardSettings {
+  /** Estimator of the KL divergence: core/rl/kl.ts. */
+  readonly penalty: string;
+  readonly control: KlControl;
 }
 
 /** The learning-rate schedule over optimiser steps, with its base rate. */

@@ -20,7 +20,7 @@ describe('metrics', () => {
       await loop.completed({
         data: { val_files: loop.validationFile },
         actor: { use_kl_loss: true, entropy_coeff: 0.01, ppo_epochs: 2 },
-        algorithm: { adv_estimator: 'gae', filter_groups: { enable: true } },
+        algorithm: { adv_estimator: 'gae', filter_groups: { enable: true }, use_kl_in_reward: true },
         trainer: { total_training_steps: 2, test_freq: 1 },
       }),
       await loop.completed({

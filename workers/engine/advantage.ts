@@ -3,7 +3,6 @@ import { at } from '../../core/at.ts';
 import { mapComponents } from '../../core/records/components.ts';
 import type { Counters } from '../../core/records/schema.ts';
 import { advantageEstimator } from '../../core/rl/advantages/index.ts';
-import { rewardsAtLastToken } from '../../core/rl/advantages/outcomes.ts';
 import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
 import { lrFactor } from '../../core/rl/lr-schedule.ts';
 import { miniBatches } from '../../core/rl/mini-batches.ts';
@@ -14,12 +13,15 @@ import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
 import { encodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { decodeTrajectories, offsetsOf } from '../../models/trajectories.ts';
-import { batchMetrics, rowsOf } from './batch-metrics.ts';
+import { batchMetrics } from './batch-metrics.ts';
 import { withOutputs } from './batch-outputs.ts';
 import type { Layout } from './batch-outputs.ts';
 import { tokenizerOf } from '../tokenizers.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { numbersToJson } from './json-numbers.ts';
+import { rewardsOf } from './rewards.ts';
+import type { BatchRewards } from './rewards.ts';
+import { rowsOf } from './rows.ts';
 import { StageTimer } from './stage-timer.ts';
 import { compose } from './samples.ts';
 import type { Composition, Sample, ScoredPart, ScoredResponses } from './samples.ts';
@@ -38,7 +40,8 @@ export async function advantage(
   const training = planTraining(input, composition.samples, plan);
   const layout = layOut(composition.samples, plan);
   const { layout: scored, entropy_T } = await withOutputs(host, input, context, layout, plan.steps.length, timer);
-  const batch = { ...scored, ...stepsOf(training), ...advantagesOf(input, composition.samples, scored) };
+  const rewards = rewardsOf(input, composition.samples, scored);
+  const batch = { ...scored, ...stepsOf(training), ...advantagesOf(input, composition.samples, scored, rewards) };
   const store = await host.store(context.store);
   const tensors = await putBlob(store, context.runId, encodeBatch(batch, input));
   timer.end('timing_s/adv');
@@ -48,8 +51,8 @@ export async function advantage(
     ...(input.algorithm.layout && { layout: input.algorithm.layout }),
     components: trainedBy(input, plan.steps.length),
     draws: composition.draws,
-    after: countersAfter(input, plan.steps.length),
-    metrics: numbersToJson(batchMetrics(input, composition, batch, entropy_T)),
+    after: countersAfter(input, plan.steps.length, rewards),
+    metrics: numbersToJson(batchMetrics(input, composition, batch, rewards, entropy_T)),
   };
 }
 
@@ -195,8 +198,8 @@ function advantagesOf(
   input: AdvantageInput,
   samples: readonly Sample[],
   layout: Layout,
+  { scores_S: rewards_S, rewards_T }: BatchRewards,
 ): Pick<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'> {
-  const rewards_S = Float32Array.from(samples, (sample) => sample.score);
   const tokens = layout.scored_T.length;
   if (input.kind === 'sft' || samples.length === 0) {
     return { advantages_T: new Float32Array(tokens), returns_T: new Float32Array(tokens), rewards_S };
@@ -206,7 +209,7 @@ function advantagesOf(
   const { advantages_T, returns_T } = advantageEstimator(advEstimator).compute(
     {
       rows,
-      rewards_T: rewardsAtLastToken(rewards_S, rows),
+      rewards_T,
       groups_S: samples.map((sample) => sample.draw),
       values_T: layout.values_T,
       greedyBaselines_S: baselinesOf(samples),
@@ -234,8 +237,13 @@ function trainedBy(input: AdvantageInput, steps: number): Record<string, BatchCo
   });
 }
 
-function countersAfter(input: AdvantageInput, steps: number): Counters {
+function countersAfter(input: AdvantageInput, steps: number, { controllers }: BatchRewards): Counters {
   const names = ['actor', ...(input.algorithm.critic ? ['critic'] : [])];
   const planned = names.map((name) => [name, stepsBefore(input, name) + steps]);
-  return { ...input.before, cursor: input.cursorAfter, optimizerSteps: Object.fromEntries(planned) };
+  return {
+    ...input.before,
+    cursor: input.cursorAfter,
+    optimizerSteps: Object.fromEntries(planned),
+    controllers: { ...input.before.controllers, ...controllers },
+  };
 }

@@ -6,6 +6,8 @@ import { groupsWithoutSignal, standardDeviation } from '../../core/rl/group-sign
 import type { LossAggMode } from '../../core/rl/names.ts';
 import { rolloutProbsDiff } from '../../core/rl/rollout-probs-diff.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
+import type { BatchRewards } from './rewards.ts';
+import { rowsOf } from './rows.ts';
 import type { Composition } from './samples.ts';
 
 /** `entropy_T`: of the policy that sampled, when the batch was made with its log-probs. */
@@ -13,6 +15,7 @@ export function batchMetrics(
   input: AdvantageInput,
   composition: Composition,
   batch: BatchTensors,
+  { scores_S, rewards_S, metrics }: BatchRewards,
   entropy_T: Float32Array | undefined,
 ): Record<string, number> {
   const { samples } = composition;
@@ -27,8 +30,8 @@ export function batchMetrics(
     ...counts,
     ...dataMetrics({
       rows: rowsOf(batch),
-      scores_S: batch.rewards_S,
-      rewards_S: batch.rewards_S,
+      scores_S,
+      rewards_S,
       promptLengths_S: samples.map((sample) => sample.prompt.length),
       responseLengths_S: samples.map((sample) => sample.response.length),
       maxPromptLength: Number.POSITIVE_INFINITY,
@@ -37,22 +40,18 @@ export function batchMetrics(
       returns_T: batch.returns_T,
       values_T: batch.values_T,
     }),
-    'critic/score/std': standardDeviation(batch.rewards_S),
+    'critic/score/std': standardDeviation(scores_S),
     ...(input.algorithm.samplesPerDraw === 1 ? {} : { 'training/groups_without_signal': withoutSignal(composition) }),
     ...baselineMetrics(composition),
     ...(input.algorithm.pfPpo && { 'training/drawn_samples': new Set(batch.microSamples).size }),
     ...(input.algorithm.filterGroups && filterMetrics(composition)),
     ...scorerMetrics(composition),
+    ...metrics,
     ...(entropy_T === undefined ? {} : { 'actor/entropy': entropyOf(input, batch, entropy_T) }),
     ...(batch.oldLogProbs_T && batch.rolloutLogProbs_T
       ? rolloutProbsDiff(batch.oldLogProbs_T, batch.rolloutLogProbs_T, batch.mask_T)
       : {}),
   };
-}
-
-/** The rows of a batch in the form of core/rl: where the tokens of each sample begin, and which tokens count. */
-export function rowsOf(layout: Pick<BatchTensors, 'scoredOffsets_S1' | 'mask_T'>) {
-  return { offsets_S1: layout.scoredOffsets_S1, mask_T: layout.mask_T };
 }
 
 function withoutSignal({ samples }: Composition): number {

@@ -14,8 +14,9 @@ import type { StageTimer } from './stage-timer.ts';
 export type Layout = Omit<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>;
 
 /**
- * Old log-probs where an update takes more than one step (with one, they are those of its own forward pass), reference
- * log-probs where the loss asks for them, values where the estimator reads them.
+ * Old log-probs where an update takes more than one step (with one, they are those of its own forward pass) or the
+ * rewards or advantages read them, reference log-probs where the loss or the reward asks for them, values where the
+ * estimator reads them.
  */
 export async function withOutputs(
   host: EngineHost,
@@ -31,12 +32,12 @@ export async function withOutputs(
     outputsOf(engine, layout, algorithm, wants, note, context);
   const models = () => host.stateAt(context, { ...input, model: input.inputs.model }, input.parentState);
   const old =
-    steps > 1 &&
+    (steps > 1 || (steps === 1 && readsOldLogProbs(algorithm))) &&
     (await timer.time('timing_s/old_log_prob', async () =>
       forward((await models()).engine, ['logProbs', 'entropy'], 'old log-probs'),
     ));
   const ref =
-    algorithm.loss.useKlLoss &&
+    (algorithm.loss.useKlLoss || algorithm.klInReward !== undefined) &&
     (await timer.time('timing_s/ref', async () => {
       const reference = await host.reference(context, input.inputs.reference ?? input.inputs.model, input.profile);
       return forward(reference, ['logProbs'], 'reference log-probs');
@@ -56,6 +57,9 @@ export async function withOutputs(
     ...(old && { entropy_T: old.entropy }),
   };
 }
+
+/** Does the batch itself need them, and not only its update? */
+const readsOldLogProbs = ({ klInReward }: AlgorithmSettings): boolean => klInReward !== undefined;
 
 type TokenOutput = 'logProbs' | 'entropy' | 'values';
 
