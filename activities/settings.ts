@@ -88,6 +88,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     loss: lossSettings(recipe),
     optimizer: optimizerSettings(actor.optim, actor.grad_clip),
     schedule: scheduleSettings(recipe, recipe.actor.optim, inputs.trainRows),
+    ...(recipe.trainer.critic_warmup > 1 && { criticWarmup: recipe.trainer.critic_warmup }),
     ...(trainedComponents(recipe).includes('critic') && { critic: criticSettings(recipe, inputs.trainRows) }),
   };
 }

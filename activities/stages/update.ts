@@ -108,10 +108,11 @@ async function summary(position: number, { log, recipe, iterations }: RunContext
 
 function sayIteration(ports: ActivityPorts, update: UpdateRecord, batch: BatchRecord): void {
   const score = batch.metrics['critic/score/mean'];
+  const gradNorm = update.metrics['actor/grad_norm'];
   const parts = [
     `iteration ${update.iteration}`,
     score === undefined ? undefined : `reward ${Number(score).toFixed(3)}`,
-    `grad norm ${Number(update.metrics['actor/grad_norm'] ?? Number.NaN).toFixed(3)}`,
+    gradNorm === undefined ? undefined : `grad norm ${Number(gradNorm).toFixed(3)}`,
     update.outcome === 'skipped' ? `skipped: ${update.reason ?? ''}` : undefined,
   ];
   ports.say(

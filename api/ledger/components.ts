@@ -41,3 +41,7 @@ export function equalComponents(
     faults.equal(key, `the weights of ${name} ${where}:`, weightsDigest, found[name]?.weightsDigest);
   }
 }
+
+/** Optimiser steps of a batch: those of the components that are trained on it. */
+export const stepsOfBatch = (components: Named<{ readonly learningRates: readonly number[] }>): number =>
+  Object.values(components).reduce((most, { learningRates }) => Math.max(most, learningRates.length), 0);

@@ -1,5 +1,5 @@
 /** Checks how a batch is split into steps: every epoch uses every sample once, and no step uses a sample twice. */
-import { actorIn } from './components.ts';
+import { stepsOfBatch } from './components.ts';
 import { at } from './at.ts';
 import type { Objects } from './objects.ts';
 import type { Batch, Revision } from './records.ts';
@@ -16,18 +16,10 @@ export function packed(
   revision: Revision | undefined,
 ): void {
   objects.tried(key, 'tensors of a batch', () => {
-    checkSizes(
-      objects,
-      key,
-      tensors,
-      samples,
-      actorIn(batch.components)?.learningRates.length ?? 0,
-      batch.oldLogProbs === 'stored',
-    );
+    checkSizes(objects, key, tensors, samples, stepsOfBatch(batch.components), batch.oldLogProbs === 'stored');
     if (revision === undefined) return;
     const { kind, actor, algorithm } = revision.recipe;
-    const epochs =
-      (actorIn(batch.components)?.learningRates.length ?? 0) === 0 ? 0 : kind === 'sft' ? 1 : actor.ppo_epochs;
+    const epochs = stepsOfBatch(batch.components) === 0 ? 0 : kind === 'sft' ? 1 : actor.ppo_epochs;
     if (algorithm.use_pf_ppo === true) checkDrawn(objects, key, tensors, samples, epochs);
     else checkWalk(objects, key, tensors, samples, epochs);
   });

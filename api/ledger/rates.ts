@@ -1,5 +1,5 @@
 /** The learning rate of an optimiser step: a second implementation, written from docs/recipe-keys.md, "actor.optim". */
-import { actorIn } from './components.ts';
+import { actorIn, stepsOfBatch } from './components.ts';
 import type { Objects } from './objects.ts';
 import type { Batch, LedgerRecipe, RateSettings, Revision } from './records.ts';
 
@@ -9,8 +9,14 @@ export function wantedIterations({ recipe, inputs }: Pick<Revision, 'recipe' | '
   return steps ?? Math.max(1, Math.floor((inputs.trainRows * epochs) / recipe.data.train_batch_size));
 }
 
-/** Every learning rate of a batch must be the rate of its optimiser step, except for rounding. */
+/**
+ * Every learning rate of a batch must be the rate of its optimiser step, except for rounding. The policy has none in
+ * iterations that train only the critic.
+ */
 export function checkRates({ faults }: Objects, batch: Batch, revision: Revision, key: string): void {
+  const warmsUp = batch.iteration < (revision.recipe.trainer.critic_warmup ?? 0);
+  const steps = warmsUp ? 0 : stepsOfBatch(batch.components);
+  faults.equal(key, 'learning rates of the policy', steps, actorIn(batch.components)?.learningRates.length ?? 0);
   actorIn(batch.components)?.learningRates.forEach((found, s) => {
     const step = (batch.before.optimizerSteps['actor'] ?? 0) + s;
     const expected = rateOf(revision, step);

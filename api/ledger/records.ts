@@ -66,6 +66,7 @@ const recipe = object({
     val_only: flag,
     val_before_train: flag,
     test_freq: integer,
+    critic_warmup: optional(integer),
   }),
 });
 export type LedgerRecipe = Of<typeof recipe>;

@@ -21,3 +21,14 @@ describe('a KL penalty in the reward', () => {
     expect(issuesOf({ algorithm: { use_kl_in_reward: false, kl_ctrl } })).toEqual([]);
   });
 });
+
+describe('iterations that train only the critic', () => {
+  it('need one', () => {
+    expect(issuesOf({ trainer: { critic_warmup: 3 } })).toMatchObject([
+      { path: 'trainer.critic_warmup', expected: '0' },
+    ]);
+    expect(issuesOf({ trainer: { critic_warmup: 1 } })).toEqual([]);
+    expect(issuesOf({ trainer: { critic_warmup: 3 }, critic: { enable: true } })).toEqual([]);
+    expect(issuesOf({ trainer: { critic_warmup: 3 }, algorithm: { adv_estimator: 'gae' } })).toEqual([]);
+  });
+});

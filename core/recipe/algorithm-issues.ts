@@ -1,11 +1,12 @@
 /** Keys of the algorithm that contradict each other, so that a run would not do what its recipe says. */
 import { batchArithmetic } from './arithmetic.ts';
+import { trainedComponents } from './components.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
 export function algorithmIssues(recipe: Recipe): RecipeIssue[] {
-  if (recipe.kind === 'sft') return [];
-  return [...klIssues(recipe)];
+  if (recipe.kind === 'sft') return [...warmupIssues(recipe)];
+  return [...klIssues(recipe), ...warmupIssues(recipe)];
 }
 
 function klIssues(recipe: Recipe): RecipeIssue[] {
@@ -28,4 +29,18 @@ function klIssues(recipe: Recipe): RecipeIssue[] {
       hint: 'algorithm.kl_ctrl.horizon=10000 is usual',
     });
   return issues;
+}
+
+function warmupIssues(recipe: Recipe): RecipeIssue[] {
+  const { critic_warmup: warmup } = recipe.trainer;
+  if (warmup <= 1 || trainedComponents(recipe).includes('critic')) return [];
+  return [
+    {
+      path: 'trainer.critic_warmup',
+      message: `there is no critic, so iterations 1 to ${warmup - 1} would train nothing`,
+      expected: '0',
+      received: `${warmup}`,
+      hint: 'set it to 0, or choose an estimator with a critic: algorithm.adv_estimator=gae',
+    },
+  ];
 }

@@ -68,7 +68,7 @@ export const trainerSection = section('How long to train, how often to save and 
     change: 'fixed',
   }),
   critic_warmup: key(countOrZero, 0, {
-    doc: 'Number of first iterations that train only the critic.',
+    doc: 'The policy is trained from this iteration on; the ones before it train only the critic. 0 and 1: from the first.',
     unit: 'iterations',
     change: 'ask',
   }),

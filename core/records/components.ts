@@ -24,6 +24,10 @@ export function shardsOf<S>({
   return Object.values(components).flatMap(({ shards }) => [...shards]);
 }
 
+/** Optimiser steps of a batch: every component that is trained on it takes as many. */
+export const stepsOfBatch = (components: Components<{ readonly learningRates: readonly number[] }>): number =>
+  Math.max(0, ...Object.values(components).map(({ learningRates }) => learningRates.length));
+
 /** The same for every component. */
 export function mapComponents<T, U>(components: Components<T>, map: (one: T, name: string) => U): Record<string, U> {
   return Object.fromEntries(Object.entries(components).map(([name, one]) => [name, map(one, name)]));

@@ -77,6 +77,7 @@ const algorithm = z.object({
   loss: lossSettings,
   optimizer: optimizerSettings,
   schedule,
+  criticWarmup: some.optional(),
   critic: z.object({ loss: lossSettings, optimizer: optimizerSettings, schedule }).optional(),
 });
 

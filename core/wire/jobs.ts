@@ -158,6 +158,8 @@ export interface AlgorithmSettings {
   readonly loss: LossSettings;
   readonly optimizer: OptimizerSettings;
   readonly schedule: ScheduleSettings;
+  /** The policy is trained from this iteration on, and before it only the critic. Absent: from the first. */
+  readonly criticWarmup?: number;
   /** How the value model is trained. */
   readonly critic?: {
     readonly loss: LossSettings;

@@ -1,6 +1,6 @@
 /** Skips a committed batch: an update record that leaves the state unchanged. */
 import { TerminalError } from '../../core/errors.ts';
-import { actorOf, mapComponents } from '../../core/records/components.ts';
+import { mapComponents, stepsOfBatch } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, updateRecord } from '../../core/records/schema.ts';
 import type { UpdateRecord, Writer } from '../../core/records/schema.ts';
@@ -46,7 +46,7 @@ export async function skipPendingBatch(log: RunLog, reason: string, writer: Writ
     // The learning-rate schedule and the draws advance as if the batch had been applied. It does not count as a bad
     // step.
     after: { ...record.after, badSteps: record.before.badSteps },
-    metrics: { 'training/skipped_steps': actorOf(record.components).learningRates.length },
+    metrics: { 'training/skipped_steps': stepsOfBatch(record.components) },
     timings: {},
     writer,
   };

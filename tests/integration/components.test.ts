@@ -65,6 +65,44 @@ describe('a run with an actor and a critic (seed 42)', () => {
     expect(update?.stateDigest).toBe(update?.components['actor']?.stateDigest);
   });
 
+  it('trains only the critic until trainer.critic_warmup, and then both, wherever the roles are', async () => {
+    const warmup: Tree = {
+      ...ppo,
+      actor: { ppo_mini_batch_size: 2, optim: { lr_scheduler_type: 'cosine' } },
+      trainer: { total_training_steps: 4, save_freq: 2, critic_warmup: 3 },
+    };
+    const run = await loop.completed(warmup);
+    const made = await loop.iterations(run);
+    const trained = (name: string) => made.map(({ update }) => update.components[name]?.steps.length);
+    expect(trained('actor')).toEqual([0, 0, 2, 2]);
+    expect(trained('critic')).toEqual([2, 2, 2, 2]);
+    expect(made.map(({ update }) => update.after.optimizerSteps)).toEqual([
+      { actor: 0, critic: 2 },
+      { actor: 0, critic: 4 },
+      { actor: 2, critic: 6 },
+      { actor: 4, critic: 8 },
+    ]);
+    // The policy's schedule begins with its first step.
+    expect(made[2]?.batch.components['actor']?.learningRates[0]).toBeCloseTo(0.003, 4);
+    const weights = made.map(({ update }) => update.components['actor']?.weightsDigest);
+    expect(weights[0]).toBe(weights[1]);
+    expect(new Set(weights).size).toBe(3);
+    expect(made.map(({ update }) => 'actor/grad_norm' in update.metrics)).toEqual([false, false, true, true]);
+    expect(made.every(({ update }) => update.outcome === 'applied')).toBe(true);
+    const id = 'warmup';
+    injector.arm({ id, point: 'write.step', facts: { iteration: 2, step: 0 }, action: 'stand' });
+    const killed = await loop.start(warmup);
+    const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
+    injector.disarm(id);
+    if (identity === undefined) throw new Error('the trainer is gone');
+    await injector.kill([{ name: 'the trainer', identity }]);
+    await loop.reaches(killed, 'completed');
+    expect(await essences(killed)).toEqual(await essences(run));
+    await loop.up(separatePools);
+    expect(await essences(await loop.completed(warmup))).toEqual(await essences(run));
+    await loop.up(onePool);
+  });
+
   it('saves both in one checkpoint, every shard of which is intact', async () => {
     const [newest] = await undisturbed.log.checkpoints();
     expect(Object.keys(newest?.record.components ?? {})).toEqual(['actor', 'critic']);

@@ -227,19 +227,25 @@ function baselinesOf(samples: readonly Sample[]): Float64Array | undefined {
 
 const stepsBefore = ({ before }: AdvantageInput, component: string): number => before.optimizerSteps[component] ?? 0;
 
-/** How each component is trained on the batch: all take the same optimiser steps. */
+/** Optimiser steps of a component. All take the same, but for the policy while the critic warms up. */
+function stepsOf({ iteration, algorithm }: AdvantageInput, component: string, steps: number): number {
+  return component === 'actor' && iteration < (algorithm.criticWarmup ?? 1) ? 0 : steps;
+}
+
+/** How each component is trained on the batch. */
 function trainedBy(input: AdvantageInput, steps: number): Record<string, BatchComponent> {
   const { critic, ...actor } = input.algorithm;
   const settings = { actor, ...(critic && { critic }) };
   return mapComponents(settings, ({ loss, optimizer, schedule }, name) => {
     const rate = (s: number) => schedule.lr * lrFactor(schedule, stepsBefore(input, name) + s);
-    return { learningRates: Array.from({ length: steps }, (_, s) => rate(s)), loss, optimizer };
+    const length = stepsOf(input, name, steps);
+    return { learningRates: Array.from({ length }, (_, s) => rate(s)), loss, optimizer };
   });
 }
 
 function countersAfter(input: AdvantageInput, steps: number, { controllers }: BatchRewards): Counters {
   const names = ['actor', ...(input.algorithm.critic ? ['critic'] : [])];
-  const planned = names.map((name) => [name, stepsBefore(input, name) + steps]);
+  const planned = names.map((name) => [name, stepsBefore(input, name) + stepsOf(input, name, steps)]);
   return {
     ...input.before,
     cursor: input.cursorAfter,

@@ -32,7 +32,7 @@ export async function applyBatch(
 ): Promise<UpdateOutput> {
   const components = Object.entries(record.components);
   const micros = batch.microOffsets_M1.length - 1;
-  const total = micros * components.length;
+  const total = micros * components.filter(([, { learningRates }]) => learningRates.length > 0).length;
   let done = 0;
   const call: Call = { tick: () => tick(done, total), ...(signal && { signal }) };
   state.markDirty();
@@ -47,7 +47,7 @@ export async function applyBatch(
   const taken = Object.values(trained).some(({ steps }) => steps.some((step) => step.taken));
   return {
     outcome: taken ? 'applied' : 'skipped',
-    ...(taken ? {} : { reason: reasonOf(actorOf(trained), micros) }),
+    ...(taken ? {} : { reason: reasonOf(firstTrained(trained), micros) }),
     stateDigest: digests.stateDigest,
     components: mapComponents(digests.components, (digest, name) => ({
       ...digest,
@@ -87,6 +87,10 @@ async function train(
   }
   return { settings, steps, perStep };
 }
+
+/** The policy, but for iterations that train only the critic. */
+const firstTrained = (trained: Components<Trained>): Trained =>
+  Object.values(trained).find(({ steps }) => steps.length > 0) ?? actorOf(trained);
 
 function reasonOf({ settings, steps, perStep }: Trained, microBatches: number): string {
   if (microBatches === 0) return 'the batch has no samples: every group was filtered';
@@ -165,18 +169,21 @@ async function optimizerStep(
 
 function metricsOf(trained: Components<Trained>, record: BatchRecord): UpdateOutput['metrics'] {
   const { critic } = trained;
-  const all = { ...actorMetrics(actorOf(trained), record), ...(critic && mergeSteps(critic, 'critic')) };
+  const all = {
+    ...actorMetrics(actorOf(trained), record),
+    'training/skipped_steps': firstTrained(trained).steps.filter((step) => !step.taken).length,
+    ...(critic && mergeSteps(critic, 'critic')),
+  };
   return Object.fromEntries(Object.entries(all).map(([name, value]) => [name, numberToJson(value)]));
 }
 
 function actorMetrics(trained: Trained, record: BatchRecord): Record<string, number> {
-  const { settings, steps, perStep } = trained;
+  const { settings, perStep } = trained;
   const merged = mergeSteps(trained, 'actor');
   const entropy = perStep[0]?.['actor/entropy_loss'];
   if (entropy !== undefined && isOwnForward(record)) merged['actor/entropy'] = entropy;
   if (settings.loss.entropyCoeff === 0) delete merged['actor/entropy_loss'];
   if (settings.loss.kind === 'sft' && merged['actor/loss'] !== undefined) merged['train/loss'] = merged['actor/loss'];
-  merged['training/skipped_steps'] = steps.filter((step) => !step.taken).length;
   return merged;
 }
 
