@@ -149,11 +149,13 @@ function lossSettings(recipe: Recipe): LossSettings {
 }
 
 /** No field where a loss has no constants, as in the jobs and records of older runs. */
-const constantsOf = (constants: Record<string, number>): { readonly constants?: Record<string, number> } =>
+const constantsOf = (
+  constants: Record<string, number | string>,
+): { readonly constants?: Record<string, number | string> } =>
   Object.keys(constants).length === 0 ? {} : { constants };
 
 /** Those that the policy loss reads beside the clip ratios. */
-function policyConstants({ actor }: Recipe): Record<string, number> {
+function policyConstants({ actor }: Recipe): Record<string, number | string> {
   const { policy_loss: keys } = actor;
   switch (keys.loss_mode) {
     case 'sapo':
@@ -164,6 +166,17 @@ function policyConstants({ actor }: Recipe): Record<string, number> {
       return { klCovRatio: keys.kl_cov_ratio, ppoKlCoef: keys.ppo_kl_coef };
     case 'dro':
       return keys.dro_beta === null ? {} : { droBeta: keys.dro_beta };
+    case 'sppo':
+      // An absent field is 1, as in the jobs of older runs.
+      return keys.sppo_eta === 1 ? {} : { sppoEta: keys.sppo_eta };
+    case 'gvpo':
+      return { gvpoBeta: keys.gvpo_beta };
+    case 'online_dpo':
+      return {
+        dpoBeta: keys.dpo_beta,
+        dpoLossType: keys.dpo_loss_type,
+        dpoLabelSmoothing: keys.dpo_label_smoothing,
+      };
     default:
       return {};
   }

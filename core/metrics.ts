@@ -59,6 +59,13 @@ const REPRODUCIBLE: readonly Row[] = [
   ['actor/ppo_kl', '', 'none', 'Mean of old minus new log-prob.'],
   ['actor/log_ratio_mean', '', 'none', 'Mean over responses of new minus old log-prob; loss sppo.'],
   ['actor/preference_mean', '', 'none', 'Mean over responses of what this log-ratio is to become; loss sppo.'],
+  [
+    'actor/dpo_accuracy',
+    '',
+    'up',
+    'Share of pairs whose better response the policy prefers more than the reference does; loss online_dpo.',
+  ],
+  ['actor/dpo_margin', '', 'up', 'Mean difference of the implicit rewards of the two responses; loss online_dpo.'],
   ['actor/grad_norm', '', 'none', 'Norm of the gradient before clipping.'],
   ['actor/lr', '', 'none', 'Learning rate of the last optimiser step.'],
   ['critic/score/{stat}', '', 'up', 'Scores of the responses: mean, max, min, std (of the population).'],

@@ -19,6 +19,8 @@ export interface BatchTensors {
   readonly rolloutLogProbs_T?: Float32Array;
   /** Of the critic, before the update; where the advantages were computed from them. */
   readonly values_T?: Float32Array;
+  /** Samples with equal numbers answer the same prompt; where the loss reads that. */
+  readonly groups_S?: Int32Array;
   /** Micro-batches of each optimiser step. */
   readonly stepOffsets_U1: Int32Array;
   /** Samples of each micro-batch. */
@@ -49,6 +51,7 @@ export function encodeBatch(batch: BatchTensors, { iteration, parentState }: Bat
     ...(batch.refLogProbs_T && { ref_log_probs: f32(batch.refLogProbs_T) }),
     ...(batch.rolloutLogProbs_T && { rollout_log_probs: f32(batch.rolloutLogProbs_T) }),
     ...(batch.values_T && { values: f32(batch.values_T) }),
+    ...(batch.groups_S && { groups: i32(batch.groups_S) }),
     step_offsets: i32(batch.stepOffsets_U1),
     micro_offsets: i32(batch.microOffsets_M1),
     micro_samples: i32(batch.microSamples),
@@ -76,6 +79,7 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
     ...(refLogProbs_T && { refLogProbs_T }),
     ...(rolloutLogProbs_T && { rolloutLogProbs_T }),
     ...(values_T && { values_T }),
+    ...(file.tensors.has('groups') && { groups_S: i32Of(file, 'groups', where) }),
     stepOffsets_U1: i32Of(file, 'step_offsets', where),
     microOffsets_M1: i32Of(file, 'micro_offsets', where),
     microSamples: i32Of(file, 'micro_samples', where),
@@ -97,6 +101,7 @@ function checkShapes(batch: BatchTensors, where: string): void {
     rollout_log_probs: batch.rolloutLogProbs_T,
     values: batch.values_T,
   });
+  checkLengths(where, samples, { groups: batch.groups_S });
   const micros = batch.microOffsets_M1.length - 1;
   checkOffsets(where, 'micro_offsets', batch.microOffsets_M1, micros, batch.microSamples.length);
   checkOffsets(where, 'step_offsets', batch.stepOffsets_U1, batch.stepOffsets_U1.length - 1, micros);

@@ -5,7 +5,7 @@
  *   weights, copies, gradients, moments: core/engine-memory.ts; the last two in the trainer only
  *   snapshot     12 P          trainer only: the state while its checkpoint is written; twice with a critic
  *   critic       as the policy's weights, copies, gradients and moments, in the trainer, with critic.enable
- *   reference    weights and copies, with actor.use_kl_loss or algorithm.use_kl_in_reward
+ *   reference    weights and copies, with actor.use_kl_loss or algorithm.use_kl_in_reward, or a loss that reads its log-probs
  *   activations  4 N (l (2 hidden + 2 query + 2 kv + heads + g ffn) + 4 ffn + 4 hidden + query) + 4 V min(N, rows of logits),
  *                where g is 2 in fp32 and 1 in bf16, in which gate and up are kept
  *   KV cache     pages of 16 positions for every sample that decodes at once, at most a quarter of the machine's memory

@@ -1,4 +1,4 @@
-import { KL_TYPES, LOSS_AGG_MODES, POLICY_LOSS_NAMES } from '../rl/names.ts';
+import { KL_TYPES, LOSS_AGG_MODES, POLICY_LOSS_NAMES, PREFERENCE_LOSS_TYPES } from '../rl/names.ts';
 import { z } from 'zod';
 import { count, fraction, key, section } from './key.ts';
 import { optimSection } from './optim.ts';
@@ -91,6 +91,30 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
     dro_beta: key(z.number().positive().nullable(), null, {
       doc: 'dro: weight of the squared log-ratio.',
       change: 'ask',
+    }),
+    sppo_eta: key(z.number().positive(), 1, {
+      doc: 'sppo: scale of the advantage.',
+      change: 'ask',
+      verl: 'actor.sppo_eta',
+    }),
+    gvpo_beta: key(z.number().positive(), 0.1, {
+      doc: 'gvpo: scale of a response’s log-ratio, as an implicit reward.',
+      change: 'ask',
+    }),
+    dpo_beta: key(z.number().positive(), 0.1, {
+      doc: 'online_dpo: scale of the difference of log-ratios.',
+      change: 'ask',
+      verl: 'algorithm.dpo_beta',
+    }),
+    dpo_loss_type: key(z.enum(PREFERENCE_LOSS_TYPES), 'sigmoid', {
+      doc: 'online_dpo: the loss of a pair.',
+      change: 'ask',
+      verl: 'algorithm.dpo_loss_type',
+    }),
+    dpo_label_smoothing: key(fraction, 0, {
+      doc: 'online_dpo: share of the preferences that are taken to be wrong.',
+      change: 'ask',
+      verl: 'algorithm.dpo_label_smoothing',
     }),
   }),
   optim: optimSection({ rl: 1e-6, sft: 1e-5 }),

@@ -1,4 +1,4 @@
-import { needsOfEstimator } from '../rl/names.ts';
+import { needsOfEstimator, needsOfLoss } from '../rl/names.ts';
 import type { Recipe } from './schema.ts';
 
 /** Names of the components that a recipe trains, as in its records; the policy is first. */
@@ -9,6 +9,7 @@ export const trainedComponents = (recipe: Recipe): readonly ['actor', ...string[
 export const readsValues = ({ kind, algorithm }: Recipe): boolean =>
   kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('values');
 
-/** Does a run compare its policy with a reference policy? */
+/** Does a run read log-probs of the reference policy? */
 export const readsReference = ({ kind, actor, algorithm }: Recipe): boolean =>
-  kind === 'rl' && (actor.use_kl_loss || algorithm.use_kl_in_reward);
+  kind === 'rl' &&
+  (actor.use_kl_loss || algorithm.use_kl_in_reward || needsOfLoss(actor.policy_loss.loss_mode).includes('refLogProbs'));

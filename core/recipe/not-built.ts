@@ -22,7 +22,7 @@ const given: ReadonlySet<AdvantageNeed> = new Set(['groupsOfTwo', 'values', 'gre
 const isFed = (name: AdvantageName): boolean => needsOfEstimator(name).every((need) => given.has(need));
 
 /** What runs can give a policy loss. */
-const givenLosses: ReadonlySet<LossNeed> = new Set(['seed']);
+const givenLosses: ReadonlySet<LossNeed> = new Set(['seed', 'groups', 'scores', 'refLogProbs']);
 const isFedLoss = (name: PolicyLossName): boolean => needsOfLoss(name).every((need) => givenLosses.has(need));
 
 const NOT_BUILT: readonly NotBuilt[] = [

@@ -4,6 +4,7 @@ import { arithmeticIssues } from './arithmetic.ts';
 import { InvalidRecipeError, type RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 import { readsValues } from './components.ts';
+import { groupLossIssues } from './group-losses.ts';
 import { notBuiltYet } from './not-built.ts';
 
 /** Everything that prevents running the recipe. Empty: it can be run, as far as the recipe alone shows. */
@@ -25,6 +26,7 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
     criticIssues,
     pfPpoIssues,
     lossIssues,
+    groupLossIssues,
     bestMetricIssues,
     weightIssues,
   ];

@@ -202,7 +202,7 @@ export const lossSettings = z.object({
   /** The width by which `seq-mean-token-sum-norm` divides. */
   lossScaleFactor: z.number(),
   /** Constants of this loss, as in core/rl/policy-loss/types.ts and value-loss.ts. Absent: it has none. */
-  constants: z.record(z.string(), z.number()).optional(),
+  constants: z.record(z.string(), z.union([z.number(), z.string()])).optional(),
 });
 export type LossSettings = z.infer<typeof lossSettings>;
 

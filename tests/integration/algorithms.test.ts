@@ -5,6 +5,9 @@ import { recipeSchema, runIssues } from '../../core/recipe/index.ts';
 import type { RecipeInput, Tree } from '../../core/recipe/index.ts';
 import { ADVANTAGE_NAMES, needsOfEstimator, POLICY_LOSS_NAMES } from '../../core/rl/names.ts';
 import type { AdvantageName, PolicyLossName } from '../../core/rl/names.ts';
+import { whyUnsuitable } from '../../core/rl/unsuitable-pairs.ts';
+import { getBlob } from '../../infra/store/blobs.ts';
+import { decodeBatch } from '../../models/batch-tensors.ts';
 import { LoopUnderTest, onePool } from '../loop-under-test.ts';
 
 const loop = new LoopUnderTest();
@@ -18,6 +21,7 @@ const isRefused = (keys: Tree, path: string) => runIssues(recipeWith(keys)).some
 const withEstimator = (name: AdvantageName): Tree => ({ algorithm: { adv_estimator: name, lam: 0.95 } });
 const withLoss = (name: PolicyLossName): Tree => ({
   actor: { policy_loss: { loss_mode: name, dro_beta: 0.1 }, ppo_mini_batch_size: 2 },
+  ...(name === 'online_dpo' && { rollout: { n: 2 } }),
 });
 
 const [refusedEstimators, estimators] = divided(ADVANTAGE_NAMES, (name) =>
@@ -62,6 +66,72 @@ describe('two iterations have finite metrics, change the weights and skip no ste
   });
 });
 
+/** Losses that do not go with every estimator: all pairs are tried. */
+const pairs = losses.flatMap((loss) => estimators.map((estimator) => ({ loss, estimator })));
+const particular = losses.filter((loss) =>
+  estimators.some((estimator) => whyUnsuitable(estimator, loss) !== undefined),
+);
+const [unsuitable, suitable] = divided(
+  pairs.filter(({ loss }) => particular.includes(loss)),
+  ({ loss, estimator }) => whyUnsuitable(estimator, loss) !== undefined,
+);
+
+describe('a loss with an estimator of its choice', () => {
+  it.each(suitable)('$loss with $estimator trains', async ({ loss, estimator }) => {
+    const metrics = await trained({ ...withLoss(loss), ...withEstimator(estimator) });
+    if (loss === 'online_dpo') expect(metrics[1]).toHaveProperty(['actor/dpo_accuracy']);
+  });
+
+  it.each(unsuitable)('$loss with $estimator is refused', ({ loss, estimator }) => {
+    expect(runIssues(recipeWith({ ...withLoss(loss), ...withEstimator(estimator) }))).toContainEqual(
+      expect.objectContaining({ path: 'algorithm.adv_estimator', message: whyUnsuitable(estimator, loss) }),
+    );
+  });
+
+  it('keeps the responses to a prompt in one micro-batch', async () => {
+    const run = await loop.completed({
+      ...withLoss('gvpo'),
+      actor: { policy_loss: { loss_mode: 'gvpo' }, ppo_max_token_len_per_gpu: 28 },
+      trainer: { total_training_steps: 1 },
+    });
+    const [made] = await loop.iterations(run);
+    const tensors = made?.batch.tensors ?? '';
+    const batch = decodeBatch(await getBlob(loop.store, run.runId, tensors), tensors);
+    const micros = Array.from({ length: batch.microOffsets_M1.length - 1 }, (_, m) =>
+      Array.from(batch.microSamples.subarray(batch.microOffsets_M1[m], batch.microOffsets_M1[m + 1])),
+    );
+    expect(micros.length).toBeGreaterThan(1);
+    const groups = micros.map((samples) => new Set(samples.map((b) => batch.groups_S?.[b])));
+    expect(groups.flatMap((members) => [...members]).length).toBe(new Set(batch.groups_S).size);
+  });
+
+  it.each([true, false])(
+    'is refused when the responses do not fit into a forward pass (shared prompts: %s)',
+    (shared) => {
+      const data = { train_files: 'd', max_prompt_length: 10, max_response_length: 10 };
+      const issuesWith = (tokens: number) =>
+        runIssues(
+          recipeWith({
+            data,
+            rollout: { n: 4 },
+            actor: {
+              policy_loss: { loss_mode: 'gvpo' },
+              use_prefix_grouper: shared,
+              ppo_max_token_len_per_gpu: tokens,
+            },
+          }),
+        ).map(({ path }) => path);
+      expect(issuesWith(shared ? 49 : 79)).toContain('actor.ppo_max_token_len_per_gpu');
+      expect(issuesWith(shared ? 50 : 80)).not.toContain('actor.ppo_max_token_len_per_gpu');
+    },
+  );
+
+  it('is refused when online_dpo does not compare two responses', () => {
+    const keys = { actor: { policy_loss: { loss_mode: 'online_dpo' } }, rollout: { n: 4 } };
+    expect(isRefused(keys, 'rollout.n')).toBe(true);
+  });
+});
+
 describe('a recipe is refused, because no run gives what it needs, with', () => {
   it('some advantage estimators', () => {
     expect(refusedEstimators).toEqual([
@@ -70,6 +140,6 @@ describe('a recipe is refused, because no run gives what it needs, with', () => 
   });
 
   it('some policy losses', () => {
-    expect(refusedLosses).toEqual(['bypass_mode', 'gvpo', 'flowrl', 'online_dpo']);
+    expect(refusedLosses).toEqual(['bypass_mode', 'flowrl']);
   });
 });

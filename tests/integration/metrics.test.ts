@@ -37,6 +37,11 @@ describe('metrics', () => {
       }),
       await loop.completed({ algorithm: { adv_estimator: 'remax' }, trainer: { total_training_steps: 1 } }),
       await loop.completed({ kind: 'sft', trainer: { total_training_steps: 2 } }),
+      await loop.completed({
+        rollout: { n: 2 },
+        actor: { policy_loss: { loss_mode: 'online_dpo' } },
+        trainer: { total_training_steps: 1 },
+      }),
     ];
     const rows = await Promise.all(runs.map(({ log }) => metricRows(log)));
     reported = rows.flatMap(metricNames).map(inTable);

@@ -2,8 +2,9 @@
 import { at } from '../../core/at.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import { componentOf } from '../../core/records/components.ts';
-import { needsOfEstimator } from '../../core/rl/names.ts';
-import type { AdvantageName } from '../../core/rl/names.ts';
+import type { LossSettings } from '../../core/records/schema.ts';
+import { needsOfEstimator, needsOfLoss } from '../../core/rl/names.ts';
+import type { AdvantageName, PolicyLossName } from '../../core/rl/names.ts';
 import type { AdvantageInput, AlgorithmSettings } from '../../core/wire/jobs.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import type { EngineHost, JobContext } from './host.ts';
@@ -37,7 +38,7 @@ export async function withOutputs(
       forward((await models()).engine, ['logProbs', 'entropy'], 'old log-probs'),
     ));
   const ref =
-    (algorithm.loss.useKlLoss || algorithm.klInReward !== undefined) &&
+    (readsReference(algorithm.loss) || algorithm.klInReward !== undefined) &&
     (await timer.time('timing_s/ref', async () => {
       const reference = await host.reference(context, input.inputs.reference ?? input.inputs.model, input.profile);
       return forward(reference, ['logProbs'], 'reference log-probs');
@@ -60,6 +61,8 @@ export async function withOutputs(
 
 /** Does the batch itself need them, and not only its update? */
 const readsOldLogProbs = ({ klInReward }: AlgorithmSettings): boolean => klInReward !== undefined;
+const readsReference = ({ useKlLoss, lossMode }: LossSettings): boolean =>
+  useKlLoss || needsOfLoss(lossMode as PolicyLossName).includes('refLogProbs');
 
 type TokenOutput = 'logProbs' | 'entropy' | 'values';
 

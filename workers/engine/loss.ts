@@ -77,6 +77,8 @@ export function lossCoefficients(
       oldLogProb_T: batch.oldLogProbs_T === undefined ? outputs.logProbs : gather(batch.oldLogProbs_T, micro.tokens_P),
       advantages_T: gather(batch.advantages_T, micro.tokens_P),
       ...(batch.refLogProbs_T && { refLogProb_T: gather(batch.refLogProbs_T, micro.tokens_P) }),
+      scores_S: Float32Array.from(micro.samples, (b) => at(batch.rewards_S, b)),
+      ...(batch.groups_S && { groups_S: groupsAt(batch.groups_S, micro.samples) }),
       ...(outputs.entropy && { entropy_T: outputs.entropy }),
     },
     {
@@ -102,3 +104,6 @@ export function lossCoefficients(
     metrics: result.metrics,
   };
 }
+
+const groupsAt = (groups_S: Int32Array, samples: Int32Array): Int32Array =>
+  Int32Array.from(samples, (b) => at(groups_S, b));

@@ -8,6 +8,8 @@ import type { BatchTensors } from '../../models/batch-tensors.ts';
 type SampleTensors = Pick<BatchTensors, 'tokens_N' | 'offsets_S1' | 'scored_T' | 'scoredOffsets_S1'>;
 
 export interface MicroBatch {
+  /** Indices of the samples, in packed order. */
+  readonly samples: Int32Array;
   readonly packed: PackedBatch & { readonly targets_P: Int32Array };
   /** For each scored position, its index t in the batch's [T] arrays. */
   readonly tokens_P: Int32Array;
@@ -49,7 +51,7 @@ export function cutMicroBatch(
       tokens_P[p] = t;
     }
   });
-  return { packed: { ...pack.sequences(), positions_P, targets_P }, tokens_P, rowOffsets_S1 };
+  return { packed: { ...pack.sequences(), positions_P, targets_P }, samples, tokens_P, rowOffsets_S1 };
 }
 
 /** A prompt in a packed batch: the index of its sequence, and where it starts. */

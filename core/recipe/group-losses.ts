@@ -1,0 +1,48 @@
+/** Checks of policy losses that read whole groups, and of their advantage estimators. */
+import { needsOfLoss } from '../rl/names.ts';
+import { whyUnsuitable } from '../rl/unsuitable-pairs.ts';
+import { batchArithmetic } from './arithmetic.ts';
+import type { RecipeIssue } from './issues.ts';
+import type { Recipe } from './schema.ts';
+
+/** Does a loss read all responses to a prompt at once? Then they must lie in one micro-batch. */
+const readsGroups = ({ actor }: Recipe): boolean => needsOfLoss(actor.policy_loss.loss_mode).includes('groups');
+
+export function groupLossIssues(recipe: Recipe): RecipeIssue[] {
+  if (recipe.kind !== 'rl') return [];
+  return [pairIssue, groupSizeIssue, groupTokensIssue].flatMap((check) => check(recipe) ?? []);
+}
+
+function pairIssue({ algorithm, actor }: Recipe): RecipeIssue | undefined {
+  const { adv_estimator: estimator } = algorithm;
+  const message = whyUnsuitable(estimator, actor.policy_loss.loss_mode);
+  if (message === undefined) return undefined;
+  return { path: 'algorithm.adv_estimator', message, expected: 'another estimator, such as grpo', received: estimator };
+}
+
+function groupSizeIssue(recipe: Recipe): RecipeIssue | undefined {
+  const { n } = recipe.rollout;
+  const { loss_mode: loss } = recipe.actor.policy_loss;
+  const issue = (message: string, expected: string) => ({ path: 'rollout.n', message, expected, received: `${n}` });
+  if (loss === 'online_dpo' && n !== 2) return issue('online_dpo compares two responses to a prompt', '2');
+  if (readsGroups(recipe) && n < 2) return issue(`${loss} compares the responses to a prompt`, 'integer >= 2');
+  return undefined;
+}
+
+/** The longest group must fit into one forward pass. */
+function groupTokensIssue(recipe: Recipe): RecipeIssue | undefined {
+  if (!readsGroups(recipe)) return undefined;
+  const { data, rollout, actor } = recipe;
+  const sharesPrompt = rollout.n > 1 && actor.use_prefix_grouper;
+  const tokens = sharesPrompt
+    ? data.max_prompt_length + rollout.n * data.max_response_length
+    : rollout.n * batchArithmetic(recipe).longestSequence;
+  const limit = actor.ppo_max_token_len_per_gpu;
+  if (tokens <= limit) return undefined;
+  return {
+    path: 'actor.ppo_max_token_len_per_gpu',
+    message: `${actor.policy_loss.loss_mode} reads the ${rollout.n} responses to a prompt at once: they may have ${tokens} tokens together, more than one forward pass takes (${limit})`,
+    expected: `integer >= ${tokens}`,
+    received: `${limit}`,
+  };
+}

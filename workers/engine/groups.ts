@@ -1,0 +1,39 @@
+/** Batches for losses that compare the responses to a prompt. */
+import { InvalidInputError } from '../../core/errors.ts';
+import { at } from '../../core/at.ts';
+import { needsOfLoss } from '../../core/rl/names.ts';
+import type { PolicyLossName } from '../../core/rl/names.ts';
+import { rowsByGroup } from '../../core/rl/advantages/groups.ts';
+import type { AlgorithmSettings } from '../../core/wire/jobs.ts';
+import type { BatchTensors } from '../../models/batch-tensors.ts';
+import type { Sample } from './samples.ts';
+
+/** Does the loss read all responses to a prompt at once? */
+export const readsGroups = ({ loss }: AlgorithmSettings): boolean =>
+  loss.kind === 'policy' && needsOfLoss(loss.lossMode as PolicyLossName).includes('groups');
+
+/** Which samples belong together, when the loss reads that. */
+export const groupsOf = (algorithm: AlgorithmSettings, samples: readonly Sample[]): Pick<BatchTensors, 'groups_S'> =>
+  readsGroups(algorithm) ? { groups_S: Int32Array.from(samples, ({ draw }) => draw) } : {};
+
+/**
+ * The samples of an optimiser step as groups that are not divided. Throws InvalidInputError for one with more tokens than
+ * a micro-batch may have.
+ */
+export function wholeGroups(
+  samples: readonly Sample[],
+  members: readonly number[],
+  limit: number,
+  tokensOf: (unit: readonly number[]) => number,
+): number[][] {
+  const groups = [...rowsByGroup(members.map((b) => at(samples, b).draw)).values()];
+  const units = groups.map((rows) => rows.map((i) => at(members, i)));
+  for (const unit of units) {
+    if (tokensOf(unit) <= limit) continue;
+    throw new InvalidInputError(
+      `the ${unit.length} responses to the prompt of draw ${at(samples, at(unit, 0)).draw} have ${tokensOf(unit)} tokens; the loss reads them in one micro-batch, which may have ${limit}`,
+      { hint: 'raise actor.ppo_max_token_len_per_gpu, or lower rollout.n or data.max_response_length' },
+    );
+  }
+  return units;
+}

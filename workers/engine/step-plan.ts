@@ -1,0 +1,78 @@
+/** How a batch is divided into optimiser steps and micro-batches. */
+import { at } from '../../core/at.ts';
+import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
+import { miniBatches } from '../../core/rl/mini-batches.ts';
+import { drawWithReplacement, pfPpoWeights } from '../../core/rl/pf-ppo.ts';
+import type { AdvantageInput } from '../../core/wire/jobs.ts';
+import { readsGroups, wholeGroups } from './groups.ts';
+import type { Sample } from './samples.ts';
+
+/** Optimiser steps as ranges of micro-batches, micro-batches as lists of samples. */
+export interface StepPlan {
+  readonly steps: readonly number[][];
+  readonly micros: readonly number[][];
+}
+
+/** The plan by which a batch is trained on. It differs from `plan`, in which every sample occurs, with policy filtration. */
+export function planTraining(input: AdvantageInput, samples: readonly Sample[], plan: StepPlan): StepPlan {
+  const { pfPpo, seed } = input.algorithm;
+  if (pfPpo === undefined || samples.length === 0) return plan;
+  const weights_S = pfPpoWeights(
+    samples.map(({ score }) => score),
+    pfPpo,
+  );
+  const drawSeed = { key: [at(seed, 0), resamplingPurpose], counter: [input.iteration, 0, 0] } as const;
+  return planSteps(input, samples, drawWithReplacement(weights_S, samples.length, drawSeed));
+}
+
+/** Second word of the key of the random numbers. Sampling responses uses 1 and 2. */
+const resamplingPurpose = 3;
+
+/** `places`: the sample that takes the place of each one; by default itself. */
+export function planSteps(input: AdvantageInput, samples: readonly Sample[], places?: Int32Array): StepPlan {
+  const { algorithm, iteration } = input;
+  const minis = miniBatches(
+    samples.map((sample) => sample.draw),
+    {
+      promptsPerMiniBatch: algorithm.miniBatchPrompts,
+      epochs: algorithm.epochs,
+      shuffle: algorithm.shuffle,
+      seed: [...algorithm.seed, iteration],
+    },
+  );
+  const micros: number[][] = [];
+  const steps = minis.map(({ samples: planned }) => {
+    const members = places === undefined ? planned : planned.map((b) => at(places, b)).sort((a, b) => a - b);
+    const limit = algorithm.maxTokensPerMicroBatch;
+    const isTree = algorithm.layout === 'prefixTree';
+    const lengthOf = (unit: readonly number[]) => (isTree ? tokensOf(samples, unit) : flatTokens(samples, unit));
+    const units = readsGroups(algorithm)
+      ? wholeGroups(samples, members, limit, lengthOf)
+      : isTree
+        ? groupUnits(samples, members, limit)
+        : members.map((b) => [b]);
+    const lengths = units.map(lengthOf);
+    return packMicroBatches(lengths, limit).map((part) => micros.push(part.flatMap((i) => at(units, i))) - 1);
+  });
+  return { steps, micros };
+}
+
+/** Groups of samples that share a prompt, cut where one with its prompt would exceed the token limit. */
+function groupUnits(samples: readonly Sample[], members: readonly number[], limit: number): number[][] {
+  const units: number[][] = [];
+  for (const b of members) {
+    const unit = units.at(-1);
+    const isSameGroup = unit !== undefined && at(samples, at(unit, 0)).draw === at(samples, b).draw;
+    if (isSameGroup && tokensOf(samples, [...unit, b]) <= limit) unit.push(b);
+    else units.push([b]);
+  }
+  return units;
+}
+
+/** Tokens of samples that share the prompt of the first one. */
+function tokensOf(samples: readonly Sample[], unit: readonly number[]): number {
+  return unit.reduce((sum, b) => sum + at(samples, b).response.length, at(samples, at(unit, 0)).prompt.length);
+}
+
+const flatTokens = (samples: readonly Sample[], unit: readonly number[]): number =>
+  unit.reduce((sum, b) => sum + tokensOf(samples, [b]), 0);
