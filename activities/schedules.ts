@@ -6,6 +6,7 @@ import { makeRunId } from '../core/ids.ts';
 import type { RunId } from '../core/ids.ts';
 import type { Store } from '../core/ports/store.ts';
 import { keys } from '../core/records/keys.ts';
+import { modulesOf } from '../core/records/schema.ts';
 import type { FiringRecord, ScheduleRecord } from '../core/records/schema.ts';
 import { endedStates } from '../core/run-states.ts';
 import { decideFiring, isOf, isoSeconds, kindOf } from '../core/schedules/decide.ts';
@@ -153,11 +154,8 @@ async function makeRun(
       'InputsRemoved',
       `the model or the rows of ${name} were removed before its run of ${time} began`,
     );
-  const module =
-    inputs.scorer?.type === 'module'
-      ? { module: await ports.schedules.readModule(store, name, inputs.scorer.module) }
-      : {};
-  await ports.schedules.writeRun(log, { recipe, inputs, ...module }, ports.now());
+  const modules = await Promise.all(modulesOf(inputs).map((digest) => ports.schedules.readModule(store, name, digest)));
+  await ports.schedules.writeRun(log, { recipe, inputs, modules }, ports.now());
   const state = (await log.status())?.state;
   if (state === undefined || endedStates.has(state)) return; // the run has already ended
   await ports.schedules.startRun({ runId, store: store.url }, kind);

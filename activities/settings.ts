@@ -85,7 +85,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     // An absent field is flat, as in the jobs of older runs.
     ...(!sft && recipe.rollout.n > 1 && actor.use_prefix_grouper && { layout: 'prefixTree' as const }),
     maxResponseLength: recipe.data.max_response_length,
-    loss: lossSettings(recipe),
+    loss: { ...lossSettings(recipe), ...(inputs.loss && { own: inputs.loss }) },
     optimizer: optimizerSettings(actor.optim, actor.grad_clip),
     schedule: scheduleSettings(recipe, recipe.actor.optim, inputs.trainRows),
     ...(recipe.trainer.critic_warmup > 1 && { criticWarmup: recipe.trainer.critic_warmup }),

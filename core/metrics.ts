@@ -56,6 +56,7 @@ const REPRODUCIBLE: readonly Row[] = [
   ['actor/loss', '', 'none', 'The whole loss.'],
   ['actor/pg_clipfrac', '', 'none', 'Share of tokens that were clipped.'],
   ['actor/pg_clipfrac_lower', '', 'none', 'Share of tokens that the dual clip bounded.'],
+  ['actor/own/{name}', '', 'none', 'A number that a loss of your own reports.'],
   ['actor/ppo_kl', '', 'none', 'Mean of old minus new log-prob.'],
   ['actor/log_ratio_mean', '', 'none', 'Mean over responses of new minus old log-prob; loss sppo.'],
   ['actor/preference_mean', '', 'none', 'Mean over responses of what this log-ratio is to become; loss sppo.'],

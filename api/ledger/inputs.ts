@@ -44,11 +44,13 @@ export class InputFacts {
       if (rows !== undefined && dataset === inputs.train && rows.count < inputs.trainRows)
         faults.add(`datasets/${dataset}`, `${inputs.trainRows} rows`, String(rows.count));
     }
-    const module = inputs.scorer?.module;
-    if (module === undefined) return;
-    const bytes = await this.#objects.get(keys.blob(module));
-    if (bytes === undefined) faults.add(keys.blob(module), `the scorer: ${revisionKey} names it`, 'nothing');
-    else faults.equal(keys.blob(module), 'digest', module, digestOfBytes(bytes));
+    const modules = { scorer: inputs.scorer?.module, loss: inputs.loss?.module, estimator: inputs.estimator?.module };
+    for (const [what, module] of Object.entries(modules)) {
+      if (module === undefined) continue;
+      const bytes = await this.#objects.get(keys.blob(module));
+      if (bytes === undefined) faults.add(keys.blob(module), `the ${what}: ${revisionKey} names it`, 'nothing');
+      else faults.equal(keys.blob(module), 'digest', module, digestOfBytes(bytes));
+    }
   }
 
   /** Rows by dataset digest, checked. Undefined when they are damaged or missing. */

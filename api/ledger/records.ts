@@ -27,6 +27,7 @@ const format = either(exactly(1), exactly(2));
 export const runShape = object({ format, runId: text, name: text, kind: oneOf('rl', 'sft') });
 
 const scorer = object({ type: oneOf('builtin', 'module'), module: optional(digest) });
+const ownModule = object({ module: digest });
 const inputs = object({
   model: digest,
   reference: optional(digest),
@@ -35,6 +36,8 @@ const inputs = object({
   validation: optional(digest),
   validationRows: optional(positive),
   scorer: optional(scorer),
+  loss: optional(ownModule),
+  estimator: optional(ownModule),
 });
 export type Inputs = Of<typeof inputs>;
 

@@ -9,6 +9,8 @@ import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
 import { locateModel } from '../runs/locate-model.ts';
 import type { LocatedModel, LocateOptions } from '../runs/locate-model.ts';
+import { checkedModules } from '../runs/own-modules.ts';
+import type { CheckedModule } from '../runs/own-modules.ts';
 import type { PreparePorts } from '../runs/prepare-ports.ts';
 import { loadRows } from '../runs/rows.ts';
 import type { RowsPart, RunRows } from '../runs/rows.ts';
@@ -23,6 +25,7 @@ export class RecipeInputs {
   readonly #blocks: (part: RowsPart) => PutBlock;
   readonly #rows = new Map<RowsPart, Promise<RunRows>>();
   #model: Promise<LocatedModel> | undefined;
+  #ownModules: Promise<readonly CheckedModule[]> | undefined;
   #decoder: Promise<DecoderSpec> | undefined;
   #tokenizer: Promise<BatchTokenizer> | undefined;
 
@@ -49,6 +52,11 @@ export class RecipeInputs {
     return (this.#decoder ??= this.model().then(async ({ folder }) =>
       readDecoderSpec(await readConfigJson(folder), `${folder}/config.json`),
     ));
+  }
+
+  /** Modules of the user's own, loaded and tried. Throws InvalidInputError. */
+  ownModules(): Promise<readonly CheckedModule[]> {
+    return (this.#ownModules ??= checkedModules(this.recipe));
   }
 
   /** Names of the weights' files that are in the folder. */

@@ -1,5 +1,6 @@
 import type { Check } from './checks.ts';
 import { lengthsCheck, modelCheck, tokenizerCheck } from './model-check.ts';
+import { ownModuleChecks } from './own-modules-check.ts';
 import { trainRowsCheck, validationRowsCheck } from './rows-check.ts';
 import { scorerCheck } from './scorer-check.ts';
 
@@ -9,6 +10,7 @@ export const startChecks: readonly Check[] = [
   lengthsCheck,
   tokenizerCheck,
   scorerCheck,
+  ...ownModuleChecks,
   trainRowsCheck,
   validationRowsCheck,
 ];

@@ -1,6 +1,6 @@
 /** Paths in a recipe mean files; where the recipe lies must not matter once it is loaded. */
 import { resolve } from 'node:path';
-import { isTree, recipeKeys, setAt, type Tree } from '../../core/recipe/index.ts';
+import { isTree, type KeyDoc, recipeKeys, setAt, type Tree } from '../../core/recipe/index.ts';
 
 /** The tree with every relative path made absolute, from `folder`. URLs, env:NAME and hub names stay. */
 export function absolutePaths(tree: Tree, folder: string, home: string): Tree {
@@ -18,7 +18,7 @@ export function absolutePaths(tree: Tree, folder: string, home: string): Tree {
     }, tree);
 }
 
-function isPath(value: string, pointsTo: 'file' | 'model' | undefined): boolean {
+function isPath(value: string, pointsTo: KeyDoc['pointsTo']): boolean {
   if (value === '' || /^[a-z][a-z0-9+.-]*:/i.test(value)) return false;
   return pointsTo === 'file' || /^[./~]/.test(value);
 }

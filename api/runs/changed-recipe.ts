@@ -2,18 +2,21 @@
  * The recipe of a run with some keys changed, for a resume or a fork: the differences, what they mean for the run's
  * history, and new inputs for files that the user named again. All other inputs keep their digests.
  */
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import {
   applyOverrides,
   checkRecipe,
+  ownModuleKeys,
+  ownModuleKinds,
+  ownModulePath,
   parseOverride,
   parseRecipe,
   parseStoredRecipe,
   recipeChanges,
   runIssues,
 } from '../../core/recipe/index.ts';
-import type { Recipe, RecipeChange, Tree } from '../../core/recipe/index.ts';
+import type { OwnModuleKind, Recipe, RecipeChange, Tree } from '../../core/recipe/index.ts';
 import type { RevisionRecord, RunInputs } from '../../core/records/schema.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
@@ -23,6 +26,8 @@ import { absolutePaths } from '../recipes/recipe-paths.ts';
 import { loadRecipe } from '../recipes/recipe-file.ts';
 import { recipeErrors } from '../recipes/recipe-issues.ts';
 import type { RecipeLayer } from '../recipes/recipe-issues.ts';
+import { assertFits, checkedModule, inputsOf } from './own-modules.ts';
+import type { CheckedModule } from './own-modules.ts';
 import { scorerOf } from './prepare.ts';
 import type { PreparePorts } from './prepare-ports.ts';
 import { storeRowsLike } from './rows-format1.ts';
@@ -33,8 +38,8 @@ export interface ChangedRecipe {
   /** As stored in records: without paths. */
   readonly recipe: Recipe;
   readonly inputs: RunInputs;
-  /** The user's scorer module, if it is new. */
-  readonly module?: Uint8Array;
+  /** Code of the user's own that is new. */
+  readonly modules: readonly Uint8Array[];
   readonly changes: readonly RecipeChange[];
   /** The changes that change the experiment. */
   readonly asks: readonly RecipeChange[];
@@ -86,7 +91,7 @@ export async function changedRecipe(
   return {
     recipe,
     inputs: inputs.inputs,
-    ...(inputs.module && { module: inputs.module }),
+    modules: inputs.modules,
     changes,
     asks: changes.filter((change) => isHistory(change, recipe)),
     notes: inputs.notes,
@@ -142,7 +147,7 @@ function namedAs(
 
 interface NewInputs {
   readonly inputs: RunInputs;
-  readonly module?: Uint8Array;
+  readonly modules: readonly Uint8Array[];
   /** Files that have the same name and another content. */
   readonly changes: readonly RecipeChange[];
   readonly notes: readonly string[];
@@ -184,6 +189,7 @@ async function newInputs(
   const checked =
     recipe.data.val_files === null ? undefined : await newRows(recipe, 'validation', changes, before, ports);
   const scored = await newScorer(recipe, changes, before);
+  const own = await newOwnModules(recipe, before);
   const inputs: RunInputs = {
     model,
     ...(reference && { reference }),
@@ -194,6 +200,7 @@ async function newInputs(
         ? { validation, validationRows }
         : {}),
     ...(scored ? { scorer: scored.input } : scorer && { scorer }),
+    ...own.inputs,
   };
   const content = (path: string, change: RecipeChange['change'], from: unknown, to: unknown): RecipeChange[] =>
     from === to || to === undefined || changes.some((one) => one.path.startsWith(path) || rowKeys.includes(one.path))
@@ -201,7 +208,7 @@ async function newInputs(
       : [{ path, from: `content ${String(from).slice(0, 12)}`, to: `content ${String(to).slice(0, 12)}`, change }];
   return {
     inputs,
-    ...(scored?.module && { module: scored.module }),
+    modules: [...(scored?.module ? [scored.module] : []), ...own.fresh.map(({ code }) => code)],
     changes: [
       ...content('data.train_files', 'fixed', train, rows?.digest),
       ...content('data.val_files', 'ask', validation, checked?.digest),
@@ -210,6 +217,9 @@ async function newInputs(
         'ask',
         scorer?.type === 'module' ? scorer.module : undefined,
         scored?.input.type === 'module' ? scored.input.module : undefined,
+      ),
+      ...own.fresh.flatMap(({ kind, input }) =>
+        content(ownModuleKeys[kind], 'ask', before[kind]?.module, input.module),
       ),
     ],
     notes: [...(rows?.notes ?? []), ...(checked?.notes ?? [])],
@@ -254,6 +264,23 @@ async function newScorer(recipe: Recipe, changes: readonly RecipeChange[], befor
   throw new InvalidInputError(`${touched.path} needs the scorer's file, and the run keeps only a copy of it`, {
     hint: 'name it again: reward.custom_reward_function.path=<path>',
   });
+}
+
+/** A module is read again when the user names its file again; else the run keeps its copy. Both must fit the recipe. */
+async function newOwnModules(recipe: Recipe, before: RunInputs) {
+  const fresh: CheckedModule[] = [];
+  const kept: Partial<Pick<RunInputs, OwnModuleKind>> = {};
+  for (const kind of ownModuleKinds) {
+    const path = ownModulePath(recipe, kind);
+    const copy = before[kind];
+    if (path === undefined) continue;
+    if (path.startsWith('/')) fresh.push(await checkedModule(kind, path, recipe));
+    else if (copy?.fileName === basename(path)) kept[kind] = copy;
+    else throw new InvalidInputError(`${ownModuleKeys[kind]}: the run keeps no copy of ${path}`, { where: path });
+  }
+  const inputs = { ...kept, ...inputsOf(fresh) };
+  assertFits(recipe, inputs);
+  return { fresh, inputs };
 }
 
 function cannotChange(fixed: readonly RecipeChange[], fork: boolean): InvalidInputError {

@@ -7,10 +7,11 @@ import { TerminalError } from '../../core/errors.ts';
 import { parseRecipe, totalIterations } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { keys } from '../../core/records/keys.ts';
-import { recordFormat } from '../../core/records/schema.ts';
+import { modulesOf, recordFormat } from '../../core/records/schema.ts';
 import type { Pin, RevisionRecord, RunInputs, RunRecord, StatusEntry } from '../../core/records/schema.ts';
 import { mergeRanges } from '../../core/rl/draws.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
+import { sha256 } from '../../infra/store/digest.ts';
 import { writeRun } from '../../infra/store/new-run.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
@@ -156,10 +157,10 @@ export async function createFork(
   await store.create(keys.pin(found.runId, runId), encodeRecord(pin));
   if ((await store.head(keys.tombstone(found.runId))) !== undefined)
     throw new TerminalError('NotFound', `${found.runId} was deleted during the fork`);
-  const module =
-    inputs.scorer?.type === 'module'
-      ? (changed?.module ?? (await getBlob(store, found.runId, inputs.scorer.module)))
-      : undefined;
-  await writeRun(log, { recipe: { ...recipe }, inputs, ...(module && { module }), fromPosition: origin.position }, now);
+  const fresh = new Map((changed?.modules ?? []).map((bytes) => [sha256(bytes), bytes]));
+  const modules = await Promise.all(
+    modulesOf(inputs).map(async (digest) => fresh.get(digest) ?? getBlob(store, found.runId, digest)),
+  );
+  await writeRun(log, { recipe: { ...recipe }, inputs, modules, fromPosition: origin.position }, now);
   return { runId, log, record: await log.run() };
 }

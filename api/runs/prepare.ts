@@ -1,5 +1,5 @@
 /**
- * Stores everything that a run needs, by digest: model, rows and the user's scorer. After this the run depends on no
+ * Stores everything that a run needs, by digest: model, rows and code of the user's own. After this the run depends on no
  * path of this machine and no file that may change.
  */
 import { basename, join } from 'node:path';
@@ -12,6 +12,7 @@ import { assertChecks } from '../plan/checks.ts';
 import { RecipeInputs } from '../plan/recipe-inputs.ts';
 import { startChecks } from '../plan/start-checks.ts';
 import type { PreparePorts } from './prepare-ports.ts';
+import { inputsOf } from './own-modules.ts';
 import { readScorer } from './read-scorer.ts';
 import { linesOf } from './rows.ts';
 import type { RowsPart } from './rows.ts';
@@ -21,8 +22,8 @@ const builtinScorers = '1';
 
 export interface Prepared {
   readonly inputs: RunInputs;
-  /** The user's scorer module, to be stored as a blob of the run. */
-  readonly module?: Uint8Array;
+  /** Code of the user's own, to be stored as blobs of the run. */
+  readonly modules: readonly Uint8Array[];
   readonly notes: readonly string[];
 }
 
@@ -51,6 +52,7 @@ async function storeInputs(
     recipe.data.val_files === null || recipe.kind === 'sft' ? undefined : await found.rows('validation');
   ports.say('storing the model and the rows');
   const scorer = await scorerOf(recipe);
+  const own = await found.ownModules();
   return {
     inputs: {
       model: await storeModelFolder(ports.store, model.folder, model.tokenizerFolder),
@@ -61,8 +63,9 @@ async function storeInputs(
         validationRows: validation.count,
       }),
       ...(scorer && { scorer: scorer.input }),
+      ...inputsOf(own),
     },
-    ...(scorer?.module && { module: scorer.module }),
+    modules: [...(scorer?.module ? [scorer.module] : []), ...own.map(({ code }) => code)],
     notes: [...linesOf(train), ...(validation ? linesOf(validation) : [])],
   };
 }

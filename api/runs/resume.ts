@@ -206,13 +206,13 @@ async function openTerm(
 /** A revision has an effect only when a term names it, so two revisions that are written at once do no harm. */
 async function writeRevision(
   { runId, log }: FoundRun,
-  { recipe, inputs, module }: ChangedRecipe,
+  { recipe, inputs, modules }: ChangedRecipe,
   fromPosition: number,
   createdAt: string,
 ): Promise<number> {
-  // The janitor may have removed the module of an earlier attempt as an orphaned blob, because no record names it yet.
+  // The janitor may have removed a module of an earlier attempt as an orphaned blob, because no record names it yet.
   await endSweep(log, new Date());
-  if (module !== undefined) await putBlob(log.store, runId, module);
+  for (const module of modules) await putBlob(log.store, runId, module);
   for (let n = (await log.newestRevision()) + 1; ; n++) {
     const record: RevisionRecord = {
       format: recordFormat,

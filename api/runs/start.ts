@@ -125,6 +125,11 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
       train_files: names(recipe.data.train_files),
       val_files: recipe.data.val_files && names(recipe.data.val_files),
     },
+    actor: {
+      ...recipe.actor,
+      policy_loss: { ...recipe.actor.policy_loss, loss_mode: name(recipe.actor.policy_loss.loss_mode) },
+    },
+    algorithm: { ...recipe.algorithm, adv_estimator: name(recipe.algorithm.adv_estimator) },
     reward: { ...recipe.reward, custom_reward_function: { ...custom, path: custom.path && name(custom.path) } },
   };
 }

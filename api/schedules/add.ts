@@ -78,8 +78,8 @@ async function freeze(
   { home, env, notice }: ApiContext,
 ): Promise<ScheduleDefinition> {
   const ports = { store, home, env, now: new Date(timing.since), say: notice };
-  const { inputs, module, notes } = await storedInputs(recipe, ports);
-  if (module !== undefined) await putScheduleModule(store, recipe.name, module);
+  const { inputs, modules, notes } = await storedInputs(recipe, ports);
+  for (const module of modules) await putScheduleModule(store, recipe.name, module);
   for (const note of notes) notice(note);
   return { ...timing, kind: recipe.kind, recipe: withoutPaths(recipe), inputs };
 }

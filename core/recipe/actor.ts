@@ -1,6 +1,6 @@
 import { KL_TYPES, LOSS_AGG_MODES, POLICY_LOSS_NAMES, PREFERENCE_LOSS_TYPES } from '../rl/names.ts';
 import { z } from 'zod';
-import { count, fraction, key, section } from './key.ts';
+import { count, fraction, key, nameOrModule, section } from './key.ts';
 import { optimSection } from './optim.ts';
 
 /** `actor`: the policy and its update. */
@@ -79,9 +79,10 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
   }),
   grad_clip: key(z.number().nonnegative(), 1, { doc: 'Maximum norm of the gradient; 0: no clipping.', change: 'ask' }),
   policy_loss: section('The choice of policy loss, and its constants.', {
-    loss_mode: key(z.enum(POLICY_LOSS_NAMES), 'vanilla', {
-      doc: 'The policy loss; vanilla: clipped PPO.',
+    loss_mode: key(nameOrModule(POLICY_LOSS_NAMES), 'vanilla', {
+      doc: 'The policy loss; vanilla: clipped PPO. A path is a loss of your own: docs/change-a-loss.md.',
       change: 'ask',
+      pointsTo: 'module',
     }),
     clip_cov_ratio: key(fraction, 0.0002, { doc: 'clip_cov: share of tokens whose loss is dropped.', change: 'ask' }),
     clip_cov_lb: key(z.number(), 1, { doc: 'clip_cov: lower bound of the covariance.', change: 'ask' }),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { countOrZero, fraction, key, section, text } from './key.ts';
+import { countOrZero, fraction, key, nameOrModule, section, text } from './key.ts';
 import { ADVANTAGE_NAMES, KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS } from '../rl/names.ts';
 
 const klCtrlSection = section('The coefficient of the KL penalty in the reward.', {
@@ -64,7 +64,11 @@ const rolloutCorrectionSection = section('Correction of the difference between t
 
 /** `algorithm`: how rewards become advantages. */
 export const algorithmSection = section('How rewards become advantages.', {
-  adv_estimator: key(z.enum(ADVANTAGE_NAMES), 'grpo', { doc: 'The advantage estimator.', change: 'ask' }),
+  adv_estimator: key(nameOrModule(ADVANTAGE_NAMES), 'grpo', {
+    doc: 'The advantage estimator. A path is an estimator of your own: docs/change-a-loss.md.',
+    change: 'ask',
+    pointsTo: 'module',
+  }),
   gamma: key(fraction, 1, {
     doc: 'Discount factor per token (gamma) of gae, vapo and reinforce_plus_plus.',
     change: 'ask',

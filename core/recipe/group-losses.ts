@@ -1,4 +1,5 @@
 /** Checks of policy losses that read whole groups, and of their advantage estimators. */
+import { isModulePath } from '../module-path.ts';
 import { needsOfLoss } from '../rl/names.ts';
 import { whyUnsuitable } from '../rl/unsuitable-pairs.ts';
 import { batchArithmetic } from './arithmetic.ts';
@@ -15,7 +16,8 @@ export function groupLossIssues(recipe: Recipe): RecipeIssue[] {
 
 function pairIssue({ algorithm, actor }: Recipe): RecipeIssue | undefined {
   const { adv_estimator: estimator } = algorithm;
-  const message = whyUnsuitable(estimator, actor.policy_loss.loss_mode);
+  const { loss_mode: loss } = actor.policy_loss;
+  const message = isModulePath(estimator) || isModulePath(loss) ? undefined : whyUnsuitable(estimator, loss);
   if (message === undefined) return undefined;
   return { path: 'algorithm.adv_estimator', message, expected: 'another estimator, such as grpo', received: estimator };
 }

@@ -19,6 +19,13 @@ export { isTree, mergeTrees, removeAt, setAt, type Tree } from './merge.ts';
 export { applyOverrides, parseOverride, type Override } from './override.ts';
 export { checkRecipe, parseRecipe, parseStoredRecipe, type RecipeResult } from './parse.ts';
 export { promises, type Promises } from './promises.ts';
+export {
+  ownModuleIssues,
+  type OwnModuleKind,
+  ownModuleKeys,
+  ownModuleKinds,
+  ownModulePath,
+} from './own-modules.ts';
 export { recipeReference } from './reference.ts';
 export { loggersOf } from './not-built.ts';
 export { assertRunnable, runIssues } from './runnable.ts';

@@ -2,6 +2,8 @@
  * How a recipe's keys are declared: value schema, default and documentation in one place. The JSON Schema, `recipe
  * explain`, the rules of resume and the error texts are all derived from it.
  */
+import { modulePathPattern } from '../module-path.ts';
+import type { ModulePath } from '../module-path.ts';
 import { z } from 'zod';
 
 /**
@@ -20,9 +22,9 @@ export interface KeyDoc {
   readonly verl?: string;
   /**
    * The value is the path of a file or folder; a relative one is relative to the recipe's folder. model: the value may
-   * also be a hub name, so only a text that starts with ".", "/" or "~" is a path.
+   * also be a hub name, so only a text that starts with ".", "/" or "~" is a path. module: just so, beside built-in names.
    */
-  readonly pointsTo?: 'file' | 'model';
+  readonly pointsTo?: 'file' | 'model' | 'module';
   /** Default with `kind: sft`, if it differs. */
   readonly sftDefault?: unknown;
 }
@@ -61,6 +63,10 @@ export function section<const Shape extends z.core.$ZodShape>(
   sectionDocs.add(optional, { doc });
   return optional;
 }
+
+/** A built-in name, or the path of a module of the user's own. */
+export const nameOrModule = <const Names extends readonly [string, ...string[]]>(names: Names) =>
+  z.union([z.enum(names), z.string().regex(modulePathPattern) as unknown as z.ZodType<ModulePath, ModulePath>]);
 
 export const count = z.int().positive();
 export const countOrZero = z.int().nonnegative();

@@ -1,6 +1,7 @@
 /** Values that the schema accepts but no run can use yet. A built feature removes its entry. */
 import { ADVANTAGE_NAMES, needsOfEstimator, needsOfLoss, POLICY_LOSS_NAMES } from '../rl/names.ts';
 import type { AdvantageName, AdvantageNeed, LossNeed, PolicyLossName } from '../rl/names.ts';
+import type { ModulePath } from '../module-path.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
@@ -19,11 +20,12 @@ export const loggersOf = ({ trainer }: Recipe): readonly string[] => [trainer.lo
 
 /** What runs can give an advantage estimator. */
 const given: ReadonlySet<AdvantageNeed> = new Set(['groupsOfTwo', 'values', 'greedyBaselines']);
-const isFed = (name: AdvantageName): boolean => needsOfEstimator(name).every((need) => given.has(need));
+const isFed = (name: AdvantageName | ModulePath): boolean => needsOfEstimator(name).every((need) => given.has(need));
 
 /** What runs can give a policy loss. */
 const givenLosses: ReadonlySet<LossNeed> = new Set(['seed', 'groups', 'scores', 'refLogProbs']);
-const isFedLoss = (name: PolicyLossName): boolean => needsOfLoss(name).every((need) => givenLosses.has(need));
+const isFedLoss = (name: PolicyLossName | ModulePath): boolean =>
+  needsOfLoss(name).every((need) => givenLosses.has(need));
 
 const NOT_BUILT: readonly NotBuilt[] = [
   { path: 'model.lora_rank', asked: (r) => r.model.lora_rank > 0, today: '0 (all weights are trained)' },

@@ -1,4 +1,5 @@
 /** A schema's values in a few words, for `recipe explain` and error texts. */
+import { modulePathPattern, modulePathText } from '../module-path.ts';
 import { z } from 'zod';
 
 interface JsonType {
@@ -27,6 +28,7 @@ function describe(type: JsonType): string {
   if (type.format === 'date') return 'date yyyy-mm-dd';
   if (type.type === 'array') return list(type.items);
   if (type.type === 'number' || type.type === 'integer') return type.type + bounds(type);
+  if (type.pattern === modulePathPattern.source) return modulePathText;
   if (type.type === 'string') return 'text';
   if (type.type === 'boolean') return 'true or false';
   return type.type === 'object' ? 'mapping' : (type.type ?? 'anything');

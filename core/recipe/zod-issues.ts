@@ -1,6 +1,7 @@
 /** Converts zod's issues to recipe issues. */
 import type { z } from 'zod';
 import { nearestRunName } from '../ids.ts';
+import { nearest } from '../nearest.ts';
 import { showValue } from './show-value.ts';
 import type { RecipeIssue } from './issues.ts';
 import { recipeKey, recipeSections } from './keys.ts';
@@ -19,7 +20,7 @@ export function fromZodIssue(issue: z.core.$ZodIssue, input: unknown): RecipeIss
   }
   const expected = expectation(path).expected ?? innerExpectation(issue);
   const message = issue.code === 'custom' || issue.code === 'invalid_format' ? issue.message : `expected ${expected}`;
-  const hint = path === 'name' ? nameHint(found) : undefined;
+  const hint = path === 'name' ? nameHint(found) : moduleHint(path, issue, found);
   return [{ path, message: `${message}, got ${received}`, expected, received, ...(hint !== undefined && { hint }) }];
 }
 
@@ -27,6 +28,16 @@ export function fromZodIssue(issue: z.core.$ZodIssue, input: unknown): RecipeIss
 function nameHint(found: unknown): string | undefined {
   const name = nearestRunName(String(found));
   return name === undefined ? undefined : `name: ${name}`;
+}
+
+/** For a key whose value is a built-in name or a path. */
+function moduleHint(path: string, issue: z.core.$ZodIssue, found: unknown): string | undefined {
+  if (recipeKey(path)?.pointsTo !== 'module' || issue.code !== 'invalid_union' || typeof found !== 'string')
+    return undefined;
+  if (/[./\\]/.test(found)) return 'a path begins with ./, ../, / or ~/, and ends in .ts, .mts, .js or .mjs';
+  const names = issue.errors.flat().flatMap((one) => (one.code === 'invalid_value' ? one.values.map(String) : []));
+  const near = nearest(found, names);
+  return near === undefined ? undefined : `did you mean ${near}?`;
 }
 
 /** For a place inside a key's value (an item of a list, a pool of the fleet), which is not in the table of keys. */

@@ -69,6 +69,17 @@ const storedRun = z.object({
 export const runRecord = z.preprocess(originOf1, storedRun);
 export type RunRecord = z.infer<typeof runRecord>;
 
+/** A loss or an estimator of the user's own: a blob with its JavaScript, and what it says of itself. */
+const ownModule = z.object({
+  module: digest,
+  /** Of the file that it was made from. */
+  fileName: plainFileName,
+  /** What it reads: core/rl/own/types.ts. */
+  needs: z.array(z.string()),
+  deterministic: z.boolean(),
+});
+export type OwnModuleInput = z.infer<typeof ownModule>;
+
 /** Everything that a run reads besides its records, by digest. */
 export const runInputs = z.object({
   model: digest,
@@ -92,8 +103,16 @@ export const runInputs = z.object({
       }),
     ])
     .optional(),
+  /** `actor.policy_loss.loss_mode` as a path. */
+  loss: ownModule.optional(),
+  /** `algorithm.adv_estimator` as a path. */
+  estimator: ownModule.optional(),
 });
 export type RunInputs = z.infer<typeof runInputs>;
+
+/** The blobs of a run that its inputs name: code of the user's own. */
+export const modulesOf = ({ scorer, loss, estimator }: RunInputs): string[] =>
+  [scorer?.type === 'module' ? scorer : undefined, loss, estimator].flatMap((one) => one?.module ?? []);
 
 export const revisionRecord = z.object({
   format,
@@ -203,6 +222,8 @@ export const lossSettings = z.object({
   lossScaleFactor: z.number(),
   /** Constants of this loss, as in core/rl/policy-loss/types.ts and value-loss.ts. Absent: it has none. */
   constants: z.record(z.string(), z.union([z.number(), z.string()])).optional(),
+  /** The loss is one of the user's own, and `lossMode` the name of its file. Absent: a built-in one. */
+  own: ownModule.optional(),
 });
 export type LossSettings = z.infer<typeof lossSettings>;
 

@@ -10,7 +10,7 @@
 import { InvalidInputError } from '../errors.ts';
 import { aggregate } from './aggregate.ts';
 import { klPenalty } from './kl.ts';
-import { policyLoss, type PolicyLossConfig, type PolicyLossInput } from './policy-loss/index.ts';
+import { policyLoss, type PolicyLossConfig, type PolicyLossInput, type PolicyLossResult } from './policy-loss/index.ts';
 import { requireTokens, tokenCount, type Numbers } from './ragged.ts';
 
 /** refLogProb_T is needed when klLossCoef is given, too. */
@@ -38,9 +38,10 @@ export interface ActorLossResult {
   readonly metrics: Readonly<Record<string, number>>;
 }
 
-export function actorTotal(input: ActorLossInput, config: ActorLossConfig): ActorLossResult {
+/** `own`: the result of a policy loss of the user's own, in place of the one that the config names. */
+export function actorTotal(input: ActorLossInput, config: ActorLossConfig, own?: PolicyLossResult): ActorLossResult {
   requireInputs(input, config);
-  const policy = policyLoss(config.lossMode).compute(input, config);
+  const policy = own ?? policyLoss(config.lossMode).compute(input, config);
   const metrics: Record<string, number> = { ...policy.metrics, 'actor/pg_loss': policy.loss };
   let loss = policy.loss;
   const dLogProb_T = policy.dLogProb_T;

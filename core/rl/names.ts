@@ -2,6 +2,8 @@
  * Recipe names for the arithmetic of this folder. The registries that implement them are typed by these lists, so that
  * none can lack an entry. A recipe is read without loading the arithmetic.
  */
+import { isModulePath } from '../module-path.ts';
+import type { ModulePath } from '../module-path.ts';
 
 /** Key `actor.loss_agg_mode`; aggregate.ts. */
 export const LOSS_AGG_MODES = [
@@ -42,8 +44,14 @@ export const LOSS_NEEDS = {
   online_dpo: ['groups', 'scores', 'refLogProbs'],
 } as const satisfies Readonly<Record<string, readonly LossNeed[]>>;
 export type PolicyLossName = keyof typeof LOSS_NEEDS;
-export const POLICY_LOSS_NAMES = Object.keys(LOSS_NEEDS) as readonly PolicyLossName[];
-export const needsOfLoss = (name: PolicyLossName): readonly LossNeed[] => LOSS_NEEDS[name];
+export const POLICY_LOSS_NAMES = Object.keys(LOSS_NEEDS) as [PolicyLossName, ...PolicyLossName[]];
+/** A module of the user's own tells its needs when it is loaded. */
+export const needsOfLoss = (name: PolicyLossName | ModulePath): readonly LossNeed[] =>
+  isModulePath(name) ? [] : LOSS_NEEDS[name];
+
+/** What a policy loss of the user's own may need; own/types.ts. */
+export const OWN_LOSS_NEEDS = ['rolloutLogProbs', 'refLogProbs', 'entropy', 'values', 'seed'] as const;
+export type OwnLossNeed = (typeof OWN_LOSS_NEEDS)[number];
 
 /** Losses over pairs of responses; preference-loss.ts. */
 export const PREFERENCE_LOSS_TYPES = ['sigmoid', 'ipo'] as const;
@@ -100,8 +108,14 @@ export const ADVANTAGE_NEEDS = {
   gigpo: ['groupsOfTwo', 'episodes'],
 } as const satisfies Readonly<Record<string, readonly AdvantageNeed[]>>;
 export type AdvantageName = keyof typeof ADVANTAGE_NEEDS;
-export const ADVANTAGE_NAMES = Object.keys(ADVANTAGE_NEEDS) as readonly AdvantageName[];
-export const needsOfEstimator = (name: AdvantageName): readonly AdvantageNeed[] => ADVANTAGE_NEEDS[name];
+export const ADVANTAGE_NAMES = Object.keys(ADVANTAGE_NEEDS) as [AdvantageName, ...AdvantageName[]];
+/** A module of the user's own tells its needs when it is loaded. */
+export const needsOfEstimator = (name: AdvantageName | ModulePath): readonly AdvantageNeed[] =>
+  isModulePath(name) ? [] : ADVANTAGE_NEEDS[name];
+
+/** What an advantage estimator of the user's own may need; own/types.ts. */
+export const OWN_ESTIMATOR_NEEDS = ['groupsOfTwo', 'values'] as const;
+export type OwnEstimatorNeed = (typeof OWN_ESTIMATOR_NEEDS)[number];
 
 /** Key `algorithm.kl_ctrl.type`; kl-controllers.ts. */
 export const KL_CONTROLLER_NAMES = ['fixed', 'adaptive'] as const;

@@ -20,11 +20,12 @@ const programs = {
   thread: 'workers/engine/thread.ts',
   'checkpoint-writer-thread': 'workers/engine/checkpoint-writer-thread.ts',
   'tokenizer-thread-main': 'models/tokenizer-thread-main.ts',
+  'own-module-thread': 'infra/own-modules/own-module-thread.ts',
   child: 'rewards/host/child.ts',
 };
 
 /** Packages that find files of their own: native libraries, and the code that Temporal loads into threads. */
-const apart = [/^@temporalio\//, /^tokenizers(\/|$)/, /^onnxruntime-node(\/|$)/];
+const apart = [/^@temporalio\//, /^tokenizers(\/|$)/, /^@swc\/core(\/|$)/, /^onnxruntime-node(\/|$)/];
 
 export function programsBundleStep({ root, force }) {
   const stamp = checkoutStamp(root, 'programs-bundle');

@@ -45,7 +45,7 @@ export function getBlob(store: Store, runId: RunId, digest: Digest): Promise<Uin
   return getByDigest(store, keys.blob(runId, digest), digest);
 }
 
-/** A scorer's module that a schedule keeps for the runs that it will start. */
+/** A module of the user's own, such as a scorer, that a schedule keeps for the runs that it will start. */
 export async function putScheduleModule(store: Store, name: string, bytes: Uint8Array): Promise<void> {
   await store.put(keys.scheduleBlob(name, sha256(bytes)), bytes);
 }

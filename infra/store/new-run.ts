@@ -10,8 +10,8 @@ import { appendStatus } from './status.ts';
 
 /** Everything that defines a run, except its id. */
 export interface NewRun extends Pick<RevisionRecord, 'recipe' | 'inputs'> {
-  /** The user's scorer. */
-  readonly module?: Uint8Array;
+  /** Code of the user's own: the blobs that the inputs name (`modulesOf`). */
+  readonly modules?: readonly Uint8Array[];
   /** For a fork: its origin and start. */
   readonly fromPosition?: number;
 }
@@ -27,11 +27,11 @@ export async function claimRun(log: RunLog, record: Omit<RunRecord, 'format' | '
 /** For the process that claimed the id. A run that has a state already is left unchanged. */
 export async function writeRun(
   log: RunLog,
-  { recipe, inputs, module, fromPosition = 0 }: NewRun,
+  { recipe, inputs, modules = [], fromPosition = 0 }: NewRun,
   now: Date,
 ): Promise<void> {
   const { store, runId } = log;
-  if (module !== undefined) await putBlob(store, runId, module);
+  for (const module of modules) await putBlob(store, runId, module);
   const revision: RevisionRecord = {
     format: recordFormat,
     runId,

@@ -2,7 +2,6 @@
 import { at } from '../../core/at.ts';
 import { mapComponents } from '../../core/records/components.ts';
 import type { Counters } from '../../core/records/schema.ts';
-import { advantageEstimator } from '../../core/rl/advantages/index.ts';
 import { lrFactor } from '../../core/rl/lr-schedule.ts';
 import type { AdvantageInput, AdvantageOutput, BatchComponent, ScoredSamples } from '../../core/wire/jobs.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
@@ -18,9 +17,11 @@ import { tokenizerOf } from '../tokenizers.ts';
 import { groupsOf } from './groups.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { numbersToJson } from './json-numbers.ts';
+import type { RunEstimator } from './own-modules.ts';
 import { rewardsOf } from './rewards.ts';
 import type { BatchRewards } from './rewards.ts';
 import { rowsOf } from './rows.ts';
+
 import { StageTimer } from './stage-timer.ts';
 import { compose } from './samples.ts';
 import type { Composition, Sample, ScoredPart, ScoredResponses } from './samples.ts';
@@ -40,14 +41,15 @@ export async function advantage(
   const training = planTraining(input, composition.samples, plan);
   const layout = layOut(composition.samples, plan);
   const { layout: scored, entropy_T } = await withOutputs(host, input, context, layout, plan.steps.length, timer);
+  const store = await host.store(context.store);
   const rewards = rewardsOf(input, composition.samples, scored);
+  const estimator = host.own.estimator(store, context.runId, input);
   const batch = {
     ...scored,
     ...offsetsOfPlan(training),
-    ...advantagesOf(input, composition.samples, scored, rewards),
+    ...(await advantagesOf(estimator, input, composition.samples, scored, rewards)),
     ...groupsOf(input.algorithm, composition.samples),
   };
-  const store = await host.store(context.store);
   const tensors = await putBlob(store, context.runId, encodeBatch(batch, input));
   timer.end('timing_s/adv');
   return {
@@ -103,19 +105,20 @@ async function rowsToLearn(host: EngineHost, input: AdvantageInput, context: Job
   return { samples, draws, failed: 0, total: samples.length };
 }
 
-function advantagesOf(
+async function advantagesOf(
+  estimator: RunEstimator,
   input: AdvantageInput,
   samples: readonly Sample[],
   layout: Layout,
   { scores_S: rewards_S, rewards_T }: BatchRewards,
-): Pick<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'> {
+): Promise<Pick<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>> {
   const tokens = layout.scored_T.length;
   if (input.kind === 'sft' || samples.length === 0) {
     return { advantages_T: new Float32Array(tokens), returns_T: new Float32Array(tokens), rewards_S };
   }
   const rows = rowsOf(layout);
-  const { advEstimator, normAdvByStd, gamma, lam } = input.algorithm;
-  const { advantages_T, returns_T } = advantageEstimator(advEstimator).compute(
+  const { normAdvByStd, gamma, lam } = input.algorithm;
+  const { advantages_T, returns_T } = await estimator.compute(
     {
       rows,
       rewards_T,

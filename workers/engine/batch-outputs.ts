@@ -44,7 +44,7 @@ export async function withOutputs(
       return forward(reference, ['logProbs'], 'reference log-probs');
     }));
   const critic =
-    needsOfEstimator(algorithm.advEstimator as AdvantageName).includes('values') &&
+    readsValues(input) &&
     (await timer.time('timing_s/values', async () =>
       forward(componentOf((await models()).engines, 'critic'), ['values'], 'values'),
     ));
@@ -63,6 +63,11 @@ export async function withOutputs(
 const readsOldLogProbs = ({ klInReward }: AlgorithmSettings): boolean => klInReward !== undefined;
 const readsReference = ({ useKlLoss, lossMode }: LossSettings): boolean =>
   useKlLoss || needsOfLoss(lossMode as PolicyLossName).includes('refLogProbs');
+/** An estimator of the user's own gets values wherever there is a critic. */
+const readsValues = ({ inputs, algorithm }: AdvantageInput): boolean =>
+  inputs.estimator === undefined
+    ? needsOfEstimator(algorithm.advEstimator as AdvantageName).includes('values')
+    : algorithm.critic !== undefined;
 
 type TokenOutput = 'logProbs' | 'entropy' | 'values';
 

@@ -46,6 +46,7 @@ import { MemoryPlan } from './memory-plan.ts';
 import { nativeEngines } from './native-engines.ts';
 import { engineOptionsOf, resolveProfile } from './profile.ts';
 import type { EngineFacts } from './profile.ts';
+import { OwnModules } from './own-modules.ts';
 import { restoreTo, loadBase } from './recover.ts';
 import type { RecoverPorts } from './recover.ts';
 import { SharedPlace } from './shared-place.ts';
@@ -127,6 +128,8 @@ export class EngineHost {
   readonly #rolloutModel = new SharedPlace<PolicyEngine>();
   readonly #writer: CheckpointWriter;
   readonly #memory: MemoryPlan;
+  /** Code of the user's own. */
+  readonly own = new OwnModules();
   readonly #watched = new WeakMap<Store, Store>();
   /** Checkpoints being written, by run, position and state: a fork has the state of its origin. */
   readonly #saving = new Map<string, Promise<string>>();
@@ -358,6 +361,7 @@ export class EngineHost {
     this.#place = undefined;
     this.#reference = undefined;
     this.#writer.release();
+    await this.own.close();
     for (const engine of engines) await this.#close(engine);
     if (reference !== undefined) await this.#close(reference);
   }
@@ -480,6 +484,7 @@ export class EngineHost {
   async #recoverPorts(context: JobContext, model: Digest, { deterministic }: NumericProfile): Promise<RecoverPorts> {
     return {
       runId: context.runId,
+      ownLoss: this.own.lossIn(await this.store(context.store)),
       log: await this.log(context),
       baseFolder: await this.modelFolder(context, model),
       reproducible: deterministic,

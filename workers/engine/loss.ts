@@ -1,9 +1,11 @@
 /** Converts a batch record's loss settings to the coefficients of the engine's backward pass. */
 import { at } from '../../core/at.ts';
 import type { LossSettings } from '../../core/records/schema.ts';
-import { actorTotal } from '../../core/rl/actor-total.ts';
+import { type ActorLossConfig, type ActorLossInput, actorTotal } from '../../core/rl/actor-total.ts';
 import type { BatchTotals } from '../../core/rl/aggregate.ts';
 import type { LossAggMode } from '../../core/rl/names.ts';
+import type { OwnLossSources } from '../../core/rl/own/loss.ts';
+import type { PolicyLossResult } from '../../core/rl/policy-loss/index.ts';
 import { sftLoss } from '../../core/rl/sft-loss.ts';
 import { valueLoss } from '../../core/rl/value-loss.ts';
 import type { OutputGradients } from '../../core/ports/policy.ts';
@@ -56,7 +58,7 @@ export function valueCoefficients(
   return { loss, gradients: { values: Float32Array.from(dValue_T) }, metrics };
 }
 
-/** `seed`: names the micro-batch, for a loss that draws tokens. @throws InvalidInputError for an unknown loss mode. */
+/** `own`: the result of a policy loss of the user's own. @throws InvalidInputError for an unknown loss mode. */
 export function lossCoefficients(
   settings: LossSettings,
   batch: BatchTensors,
@@ -64,37 +66,14 @@ export function lossCoefficients(
   outputs: LossInputs,
   totals: StepTotals,
   seed: readonly number[],
+  own?: PolicyLossResult,
 ): Coefficients {
-  const mask_P = gather(batch.mask_T, micro.tokens_P);
   if (settings.kind === 'sft') {
+    const mask_P = gather(batch.mask_T, micro.tokens_P);
     const { loss, dLogProb_N } = sftLoss(outputs.logProbs, mask_P, totals.batchNumTokens);
     return { loss, gradients: { logProbs: Float32Array.from(dLogProb_N) }, metrics: {} };
   }
-  const result = actorTotal(
-    {
-      rows: { offsets_S1: micro.rowOffsets_S1, mask_T: mask_P },
-      logProb_T: outputs.logProbs,
-      oldLogProb_T: batch.oldLogProbs_T === undefined ? outputs.logProbs : gather(batch.oldLogProbs_T, micro.tokens_P),
-      advantages_T: gather(batch.advantages_T, micro.tokens_P),
-      ...(batch.refLogProbs_T && { refLogProb_T: gather(batch.refLogProbs_T, micro.tokens_P) }),
-      scores_S: Float32Array.from(micro.samples, (b) => at(batch.rewards_S, b)),
-      ...(batch.groups_S && { groups_S: groupsAt(batch.groups_S, micro.samples) }),
-      ...(outputs.entropy && { entropy_T: outputs.entropy }),
-    },
-    {
-      lossMode: settings.lossMode,
-      lossAggMode: settings.lossAggMode as LossAggMode,
-      totals,
-      clipRatio: settings.clipRatioLow,
-      clipRatioLow: settings.clipRatioLow,
-      clipRatioHigh: settings.clipRatioHigh,
-      clipRatioC: settings.clipRatioC,
-      ...settings.constants,
-      seed,
-      entropyCoeff: settings.entropyCoeff,
-      ...(settings.useKlLoss && { klLossCoef: settings.klLossCoef, klLossType: settings.klLossType }),
-    },
-  );
+  const result = actorTotal(actorInput(batch, micro, outputs), actorConfig(settings, totals, seed), own);
   return {
     loss: result.loss,
     gradients: {
@@ -107,3 +86,42 @@ export function lossCoefficients(
 
 const groupsAt = (groups_S: Int32Array, samples: Int32Array): Int32Array =>
   Int32Array.from(samples, (b) => at(groups_S, b));
+/** What the actor's loss reads of a micro-batch. */
+export function actorInput(batch: BatchTensors, micro: MicroBatch, outputs: LossInputs): ActorLossInput {
+  return {
+    rows: { offsets_S1: micro.rowOffsets_S1, mask_T: gather(batch.mask_T, micro.tokens_P) },
+    logProb_T: outputs.logProbs,
+    oldLogProb_T: batch.oldLogProbs_T === undefined ? outputs.logProbs : gather(batch.oldLogProbs_T, micro.tokens_P),
+    advantages_T: gather(batch.advantages_T, micro.tokens_P),
+    ...(batch.refLogProbs_T && { refLogProb_T: gather(batch.refLogProbs_T, micro.tokens_P) }),
+    scores_S: Float32Array.from(micro.samples, (b) => at(batch.rewards_S, b)),
+    ...(batch.groups_S && { groups_S: groupsAt(batch.groups_S, micro.samples) }),
+    ...(outputs.entropy && { entropy_T: outputs.entropy }),
+  };
+}
+
+/** What a loss of the user's own may read besides. */
+export function ownLossInput(batch: BatchTensors, micro: MicroBatch, outputs: LossInputs): OwnLossSources {
+  return {
+    ...actorInput(batch, micro, outputs),
+    ...(batch.rolloutLogProbs_T && { rolloutLogProb_T: gather(batch.rolloutLogProbs_T, micro.tokens_P) }),
+    ...(batch.values_T && { values_T: gather(batch.values_T, micro.tokens_P) }),
+  };
+}
+
+/** `seed`: names the micro-batch, for a loss that draws tokens. */
+export function actorConfig(settings: LossSettings, totals: StepTotals, seed: readonly number[]): ActorLossConfig {
+  return {
+    lossMode: settings.lossMode,
+    lossAggMode: settings.lossAggMode as LossAggMode,
+    totals,
+    clipRatio: settings.clipRatioLow,
+    clipRatioLow: settings.clipRatioLow,
+    clipRatioHigh: settings.clipRatioHigh,
+    clipRatioC: settings.clipRatioC,
+    ...settings.constants,
+    seed,
+    entropyCoeff: settings.entropyCoeff,
+    ...(settings.useKlLoss && { klLossCoef: settings.klLossCoef, klLossType: settings.klLossType }),
+  };
+}

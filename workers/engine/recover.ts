@@ -18,6 +18,7 @@ import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { checkpointPlace, otherReplayCode } from '../../core/wire/other-replay.ts';
 import { checkpointSource } from './checkpoint.ts';
+import type { OwnLoss } from './own-modules.ts';
 import type { RunState } from './state.ts';
 import { applyBatch } from './update.ts';
 
@@ -32,6 +33,8 @@ export interface RecoverPorts {
   readonly reproducible: boolean;
   readonly say: (text: string) => void;
   readonly signal?: AbortSignal;
+  /** Runs losses of the user's own. */
+  readonly ownLoss?: OwnLoss;
   readonly tick: (note: string, done: number, total: number) => void;
 }
 
@@ -155,6 +158,7 @@ async function replay(
   faultPoint('recover.replay', { iteration: k });
   const output = await applyBatch(state, batch.record, tensors, {
     tick: (done, total) => ports.tick(`replaying iteration ${k}`, done, total),
+    ...(ports.ownLoss && { ownLoss: ports.ownLoss }),
     ...(ports.signal && { signal: ports.signal }),
   });
   if (output.stateDigest !== update.record.stateDigest) return { update, found: output.stateDigest };

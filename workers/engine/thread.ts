@@ -49,6 +49,7 @@ const stages: StageFunctions = {
       applyBatch(state, record.record, tensors, {
         tick: (done, total) => context.progress(done, total, 'training'),
         signal: context.signal,
+        ownLoss: host.own.lossIn(log.store),
       }),
     );
     host.standsAt(context, context.at.iteration + 1);

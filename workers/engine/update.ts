@@ -3,17 +3,19 @@ import { at } from '../../core/at.ts';
 import type { Call, PolicyEngine } from '../../core/ports/policy.ts';
 import { actorOf, componentOf, mapComponents } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
-import type { BatchRecord, OptimizerStep } from '../../core/records/schema.ts';
+import type { BatchRecord, OptimizerStep, OwnModuleInput } from '../../core/records/schema.ts';
 import { reduceActorMetrics } from '../../core/rl/actor-total.ts';
+import type { PolicyLossResult } from '../../core/rl/policy-loss/index.ts';
 import { mergeStepMetrics } from '../../core/rl/merge-step-metrics.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import type { UpdateOutput } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { numberToJson } from './json-numbers.ts';
-import { lossCoefficients, stepTotals, valueCoefficients } from './loss.ts';
-import type { StepTotals } from './loss.ts';
+import { actorConfig, lossCoefficients, ownLossInput, stepTotals, valueCoefficients } from './loss.ts';
+import type { LossInputs, StepTotals } from './loss.ts';
 import { cutMicroBatch } from './micro-batch.ts';
 import type { MicroBatch } from './micro-batch.ts';
+import type { OwnLoss } from './own-modules.ts';
 import type { RunState } from './state.ts';
 
 export interface UpdateCall {
@@ -21,6 +23,8 @@ export interface UpdateCall {
   readonly tick: (done: number, total: number) => void;
   /** Aborted when the result is no longer needed. */
   readonly signal?: AbortSignal;
+  /** Needed where a record names a loss of the user's own. */
+  readonly ownLoss?: OwnLoss;
 }
 
 /** Leaves the state dirty when it is aborted. */
@@ -28,7 +32,7 @@ export async function applyBatch(
   state: RunState,
   record: BatchRecord,
   batch: BatchTensors,
-  { tick, signal }: UpdateCall,
+  { tick, signal, ownLoss }: UpdateCall,
 ): Promise<UpdateOutput> {
   const components = Object.entries(record.components);
   const micros = batch.microOffsets_M1.length - 1;
@@ -40,7 +44,7 @@ export async function applyBatch(
   const trained: Record<string, Trained> = {};
   for (const [name, settings] of components) {
     const engine = componentOf(state.engines, name);
-    trained[name] = await train(engine, settings, record, batch, call, () => tick(++done, total));
+    trained[name] = await train({ engine, settings, record, batch, call, ownLoss }, () => tick(++done, total));
   }
   const digests = await state.seal(call);
   faultPoint('write.sealed', { iteration: record.iteration });
@@ -68,19 +72,13 @@ interface Trained {
   readonly perStep: readonly Readonly<Record<string, number>>[];
 }
 
-async function train(
-  engine: PolicyEngine,
-  settings: Settings,
-  record: BatchRecord,
-  batch: BatchTensors,
-  call: Call,
-  onMicroBatch: () => void,
-): Promise<Trained> {
+async function train(training: Training, onMicroBatch: () => void): Promise<Trained> {
+  const { engine, settings, record } = training;
   const steps: OptimizerStep[] = [];
   const perStep: Record<string, number>[] = [];
   for (const [s, lr] of settings.learningRates.entries()) {
     const metrics: Record<string, number>[] = [];
-    const finite = await accumulate({ engine, settings, record, batch, call }, s, metrics, onMicroBatch);
+    const finite = await accumulate(training, s, metrics, onMicroBatch);
     steps.push(await optimizerStep(engine, settings, lr, finite));
     faultPoint('write.step', { iteration: record.iteration, step: s });
     perStep.push(reduceActorMetrics(metrics));
@@ -103,6 +101,7 @@ interface Training {
   readonly record: BatchRecord;
   readonly batch: BatchTensors;
   readonly call: Call;
+  readonly ownLoss: OwnLoss | undefined;
 }
 
 /** Forward, loss and backward of every micro-batch of optimiser step s. False when a loss is not finite. */
@@ -132,22 +131,38 @@ async function accumulate(
 }
 
 /** The forward pass of a micro-batch, and d(loss)/d(output) of what its loss reads. `seed` names the micro-batch. */
-async function forward(
-  { engine, settings, record, batch, call }: Training,
-  micro: MicroBatch,
-  totals: StepTotals,
-  seed: readonly number[],
-) {
+async function forward(training: Training, micro: MicroBatch, totals: StepTotals, seed: readonly number[]) {
+  const { engine, settings, record, batch, call } = training;
   const { loss } = settings;
   const options = { temperature: loss.temperature, keep: true };
   if (loss.kind === 'value') {
     const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants: ['values'] }, call);
     return { handle, coefficients: valueCoefficients(loss, batch, micro, outputs.values, totals) };
   }
-  const entropy = loss.kind === 'policy' && (loss.entropyCoeff !== 0 || isOwnForward(record));
+  const entropy =
+    loss.kind === 'policy' && (loss.entropyCoeff !== 0 || isOwnForward(record) || loss.own?.needs.includes('entropy'));
   const wants = entropy ? (['logProbs', 'entropy'] as const) : (['logProbs'] as const);
   const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants }, call);
-  return { handle, coefficients: lossCoefficients(loss, batch, micro, outputs, totals, seed) };
+  try {
+    const own = loss.own && (await ownResult(training, loss.own, micro, outputs, totals, seed));
+    return { handle, coefficients: lossCoefficients(loss, batch, micro, outputs, totals, seed, own) };
+  } catch (error) {
+    await engine.discard(handle);
+    throw error;
+  }
+}
+
+function ownResult(
+  { record, settings, batch, ownLoss }: Training,
+  own: OwnModuleInput,
+  micro: MicroBatch,
+  outputs: LossInputs,
+  totals: StepTotals,
+  seed: readonly number[],
+): Promise<PolicyLossResult> {
+  if (ownLoss === undefined) throw new Error(`nothing here runs the loss ${own.fileName}`);
+  const config = actorConfig(settings.loss, totals, seed);
+  return ownLoss(record.runId, own, ownLossInput(batch, micro, outputs), config);
 }
 
 /** One step: the policy of its forward pass is the one that sampled. With more, the batch was made with its entropy. */

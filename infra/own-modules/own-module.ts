@@ -1,0 +1,180 @@
+/**
+ * A policy loss or an advantage estimator of the user's own, in a thread of its own: docs/decisions/0013. An endless loop,
+ * an exit or too much memory in it ends the thread and not the process.
+ */
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { InvalidInputError, RetryableError } from '../../core/errors.ts';
+import type { Advantages } from '../../core/rl/advantages/types.ts';
+import type { GradientReport, TrialSettings } from '../../core/rl/own/check.ts';
+import type { OwnEstimatorCall } from '../../core/rl/own/estimator.ts';
+import type { OwnLossCall } from '../../core/rl/own/loss.ts';
+import type { PolicyLossResult } from '../../core/rl/policy-loss/types.ts';
+import type {
+  FromOwnModule,
+  OwnModuleCalls,
+  OwnModuleFacts,
+  OwnModuleFailure,
+  OwnModuleThreadData,
+  ToOwnModule,
+} from './protocol.ts';
+
+export interface OwnModuleLimits {
+  /** Of loading the module, and of each call; less than the time after which a worker without progress is replaced. */
+  readonly timeoutMs: number;
+  /** Memory of its objects; arrays of numbers are not counted. */
+  readonly heapMb: number;
+}
+
+const usualLimits: OwnModuleLimits = { timeoutMs: 60_000, heapMb: 2048 };
+
+/** The module cannot be loaded, threw, or returned something wrong. `where`: its file and line. */
+export class OwnModuleError extends InvalidInputError {}
+
+/** Threads run built code, also for callers that run from source. */
+const program = import.meta.url.endsWith('.ts')
+  ? '../../dist/infra/own-modules/own-module-thread.js'
+  : './own-module-thread.js';
+
+interface Waiting {
+  readonly resolve: (message: FromOwnModule) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class OwnModule {
+  readonly #data: OwnModuleThreadData;
+  readonly #limits: OwnModuleLimits;
+  readonly #thread: Worker;
+  #waiting: Waiting | undefined;
+  /** One call at a time. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #facts: OwnModuleFacts | undefined;
+  #ended: Error | undefined;
+
+  private constructor(data: OwnModuleThreadData, limits: OwnModuleLimits) {
+    this.#data = data;
+    this.#limits = limits;
+    this.#thread = new Worker(fileURLToPath(new URL(program, import.meta.url)), {
+      workerData: data,
+      execArgv: [], // the options of the caller's own `node` are not for this program
+      env: {}, // a worker's variables have the keys of the store
+      resourceLimits: { maxOldGenerationSizeMb: limits.heapMb },
+    });
+    this.#thread.unref();
+    this.#thread.on('message', (message: FromOwnModule) => this.#take()?.resolve(message));
+    this.#thread.on('error', (error: Error & { readonly code?: string }) =>
+      this.#died(
+        error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+          ? this.#error({ reason: `it used more than ${limits.heapMb} MiB of memory` })
+          : this.#error({ reason: `it ended its thread: ${error.message}` }),
+      ),
+    );
+    this.#thread.on('exit', () => this.#died(this.#error({ reason: 'it ended its thread' })));
+  }
+
+  /** @throws OwnModuleError when it cannot be loaded. The caller closes it. */
+  static async open(data: OwnModuleThreadData, limits = usualLimits): Promise<OwnModule> {
+    const module = new OwnModule(data, limits);
+    try {
+      const message = await module.#answer('it was not loaded', () => {});
+      if (message.type === 'failed') throw module.#error(message.failure);
+      if (message.type === 'ready') module.#facts = message.facts;
+      return module;
+    } catch (error) {
+      await module.close();
+      throw error;
+    }
+  }
+
+  get facts(): OwnModuleFacts {
+    if (this.#facts === undefined) throw new Error('an opened module has told its facts');
+    return this.#facts;
+  }
+
+  /** False once its thread has ended: the next call needs another one. */
+  get isAlive(): boolean {
+    return this.#ended === undefined;
+  }
+
+  /** @throws OwnModuleError when the module throws or returns something wrong. */
+  loss(call: OwnLossCall): Promise<PolicyLossResult> {
+    return this.#call('loss', call);
+  }
+
+  /** @throws as `loss` does */
+  advantages(call: OwnEstimatorCall): Promise<Advantages> {
+    return this.#call('advantages', call);
+  }
+
+  /** @throws as `loss` does; it judges no difference. */
+  checkLoss(settings: TrialSettings): Promise<GradientReport> {
+    return this.#call('checkLoss', settings);
+  }
+
+  /** @throws as `loss` does */
+  async checkEstimator(config: OwnEstimatorCall['config']): Promise<void> {
+    await this.#call('checkEstimator', config);
+  }
+
+  async close(): Promise<void> {
+    this.#ended ??= new RetryableError('Closed', `${this.#shown} is closed`);
+    await this.#thread.terminate();
+  }
+
+  #call<Name extends keyof OwnModuleCalls>(
+    name: Name,
+    argument: OwnModuleCalls[Name]['argument'],
+  ): Promise<OwnModuleCalls[Name]['answer']> {
+    const answer = this.#turn.then(async () => {
+      const request: ToOwnModule<Name> = { call: name, argument };
+      const message = await this.#answer('compute did not return', () => this.#thread.postMessage(request));
+      if (message.type === 'failed') throw this.#error(message.failure);
+      if (message.type !== 'answer') throw this.#error({ reason: 'it sent a message of its own' });
+      return message.answer as OwnModuleCalls[Name]['answer'];
+    });
+    this.#turn = answer.catch(() => {});
+    return answer;
+  }
+
+  /** Ends the thread when no message comes in time: nothing else ends an endless loop. */
+  async #answer(what: string, ask: () => void): Promise<FromOwnModule> {
+    if (this.#ended !== undefined) throw this.#ended;
+    const seconds = this.#limits.timeoutMs / 1000;
+    const timer = setTimeout(() => {
+      this.#died(this.#error({ reason: `${what} within ${seconds} s`, hint: 'look for a loop that does not end' }));
+      void this.#thread.terminate();
+    }, this.#limits.timeoutMs);
+    this.#thread.ref(); // a process with an open call stays
+    try {
+      return await new Promise((resolve, reject) => {
+        this.#waiting = { resolve, reject };
+        ask();
+      });
+    } finally {
+      clearTimeout(timer);
+      this.#thread.unref();
+    }
+  }
+
+  #take(): Waiting | undefined {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    return waiting;
+  }
+
+  #died(error: Error): void {
+    this.#ended ??= error;
+    this.#take()?.reject(this.#ended);
+  }
+
+  get #shown(): string {
+    return `./${this.#data.fileName}`;
+  }
+
+  #error({ reason, hint, place }: OwnModuleFailure): OwnModuleError {
+    return new OwnModuleError(`${this.#shown}: ${reason}`, {
+      where: place === undefined ? this.#shown : `./${place}`,
+      ...(hint !== undefined && { hint }),
+    });
+  }
+}
