@@ -34,6 +34,19 @@ export type { Outcome } from './runs/outcome.ts';
 export type { ResumeRequest } from './runs/resume.ts';
 export type { RunSummary } from './runs/summary.ts';
 export type { Verdict } from './ledger/verdict.ts';
+export type {
+  Detached,
+  OwnAdvantageEstimator,
+  OwnAdvantages,
+  OwnEstimatorBatch,
+  OwnEstimatorConfig,
+  OwnLossInput,
+  OwnLossSettings,
+  OwnPolicyLoss,
+  OwnRows,
+  SequenceLoss,
+  TokenLoss,
+} from '../core/rl/own/types.ts';
 
 export interface StackOptions {
   /** PETREL_HOME of the stack; `~/.petrel` unless given. */
