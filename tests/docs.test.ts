@@ -1,7 +1,7 @@
 /** Checks the docs: links work, commands exist, examples parse, and the commands next to their files generate them. */
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -141,6 +141,28 @@ describe('the page on recipes', () => {
     const { out } = await cli.petrel('plan', join(ROOT, 'examples/01-arithmetic-grpo'));
     const shown = blocks(page('docs/recipes.md'), '').find((block) => block.startsWith('Arithmetic\n')) ?? '-';
     expect(out).toContain(shown);
+  });
+});
+
+describe('the page on a loss of one’s own', () => {
+  const folder = join(ROOT, 'examples/11-own-loss');
+  const files = ['my-loss.ts', 'my-advantage.ts'];
+
+  it('shows the files of its example, below their head, and the keys of its recipe', () => {
+    const shown = blocks(page('docs/change-a-loss.md'), 'ts').filter((block) => block.startsWith('import '));
+    const code = files.map((name) => readFileSync(join(folder, name), 'utf8').replace(/^\/\*\*[\s\S]*?\*\/\n/, ''));
+    expect(shown).toEqual(code);
+    const { recipe } = loadRecipe(folder, [], ROOT);
+    const named = blocks(page('docs/change-a-loss.md'), 'yaml').join('');
+    expect(named).toContain(`loss_mode: ./${basename(recipe.actor.policy_loss.loss_mode)}`);
+    expect(named).toContain(`adv_estimator: ./${basename(recipe.algorithm.adv_estimator)}`);
+  });
+
+  it('names types that the files have', async () => {
+    const tsc = join(ROOT, 'node_modules/.bin/tsc');
+    const options = ['--noEmit', '--ignoreConfig', '--strict', '--skipLibCheck', '--module', 'nodenext'];
+    const more = ['--target', 'es2022', '--lib', 'es2023', '--types', 'node'];
+    await promisify(execFile)(tsc, [...options, ...more, ...files.map((name) => join(folder, name))], { cwd: ROOT });
   });
 });
 

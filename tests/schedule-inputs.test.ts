@@ -1,8 +1,10 @@
 /** What a time of a schedule may start. tests/integration/schedules.test.ts tests all of it on real servers. */
 import { expect, it } from 'vitest';
 import { keys } from '../core/records/keys.ts';
+import type { Store } from '../core/ports/store.ts';
 import type { ScheduleDefinition } from '../core/records/schema.ts';
 import { keepInputs, passOverInputs } from '../infra/retention/inputs.ts';
+import { sha256 } from '../infra/store/digest.ts';
 import { claimRun, writeRun } from '../infra/store/new-run.ts';
 import { RunLog } from '../infra/store/run-log.ts';
 import { ScheduleLog } from '../infra/store/schedule-log.ts';
@@ -92,3 +94,29 @@ it('says that it failed when what its run would read is being removed', async ()
   expect(outcome).toMatchObject({ outcome: 'failed', why: expect.stringContaining('were removed') as unknown });
   expect((await log.entries()).map((one) => one.outcome)).toEqual(['started', 'failed']);
 });
+
+it('gives a run the code of the user’s own that it kept: scorer, loss and estimator', async () => {
+  const store = new MemoryStore();
+  const code = new Map(['scorer', 'loss', 'estimator'].map((name) => [sha256(encode(name)), encode(name)]));
+  const [scorer = '', loss = '', estimator = ''] = [...code.keys()];
+  const own = { fileName: 'mine.ts', needs: [], deterministic: true };
+  const named: ScheduleDefinition = {
+    ...definition,
+    inputs: {
+      ...inputs,
+      scorer: { type: 'module', module: scorer, fileName: 's.py', exportName: 'f', deterministic: true },
+      loss: { module: loss, ...own },
+      estimator: { module: estimator, ...own },
+    },
+  };
+  const log = new ScheduleLog(store, 'nightly');
+  await log.append(undefined, { state: 'active', owner: 'here', definition: named }, new Date(began));
+  const ports = portsOf(log);
+  const readModule = async (_: Store, __: string, digest: string) => code.get(digest) ?? encode('none');
+  const { fireSchedule } = scheduleActivities({ ...ports, schedules: { ...ports.schedules, readModule } });
+  const carry = { schedule: 'nightly', store: store.url, generation: 1, time: '2026-01-02T00:00:00.000Z' };
+  const { runId = '' } = (await fireSchedule(carry)) as { readonly runId?: string };
+  for (const [digest, bytes] of code) expect(await store.get(keys.blob(runId, digest))).toEqual(bytes);
+});
+
+const encode = (text: string) => new TextEncoder().encode(text);

@@ -66,7 +66,10 @@ export function section<const Shape extends z.core.$ZodShape>(
 
 /** A built-in name, or the path of a module of the user's own. */
 export const nameOrModule = <const Names extends readonly [string, ...string[]]>(names: Names) =>
-  z.union([z.enum(names), z.string().regex(modulePathPattern) as unknown as z.ZodType<ModulePath, ModulePath>]);
+  z.union([
+    z.enum(names),
+    z.string().regex(modulePathPattern, { abort: true }) as unknown as z.ZodType<ModulePath, ModulePath>,
+  ]);
 
 export const count = z.int().positive();
 export const countOrZero = z.int().nonnegative();

@@ -127,6 +127,35 @@ describe('an unknown key', () => {
   });
 });
 
+describe('a built-in name or a path', () => {
+  const withLoss = (loss: string) => ({ ...minimal, actor: { policy_loss: { loss_mode: loss } } });
+
+  it.each(['./my-loss.ts', '../a b/loss.mjs', '/srv/loss.js', '~/loss.mts'])('may be the path %s', (path) => {
+    expect(parseRecipe(withLoss(path)).actor.policy_loss.loss_mode).toBe(path);
+    expect(parseRecipe({ ...minimal, algorithm: { adv_estimator: path } }).algorithm.adv_estimator).toBe(path);
+  });
+
+  it('that is misspelled gets the nearest name', () => {
+    expect(onlyIssue(withLoss('vanila'))).toMatchObject({
+      path: 'actor.policy_loss.loss_mode',
+      hint: 'did you mean vanilla?',
+      message: expect.stringMatching(
+        /^expected one of vanilla, .*, or the path of a module of your own .*, got "vanila"$/,
+      ),
+    });
+    expect(onlyIssue({ ...minimal, algorithm: { adv_estimator: 'rlo' } }).hint).toBe('did you mean rloo?');
+  });
+
+  it.each(['my-loss.ts', './my-loss.py', './my-loss', 'losses/mine.ts'])(
+    'refuses %s and says what a path looks like',
+    (path) => {
+      expect(onlyIssue(withLoss(path)).hint).toBe(
+        'a path begins with ./, ../, / or ~/, and ends in .ts, .mts, .js or .mjs',
+      );
+    },
+  );
+});
+
 describe('a secret', () => {
   const token = `hf_${'a'.repeat(30)}`;
 

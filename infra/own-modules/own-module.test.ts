@@ -6,13 +6,22 @@ import { ownLossCall } from '../../core/rl/own/loss.ts';
 import { trialAdvantageBatch, trialLossInput } from '../../core/rl/own/trial-batch.ts';
 import { compileOwnModule } from './compile.ts';
 import { OwnModule, OwnModuleError } from './own-module.ts';
+import type { OwnModuleLimits } from './own-module.ts';
 
 const opened: OwnModule[] = [];
 afterEach(() => Promise.all(opened.splice(0).map((module) => module.close())));
 
-async function open(kind: OwnModuleKind, text: string, fileName = 'mine.ts', timeoutMs = 60_000): Promise<OwnModule> {
+async function open(
+  kind: OwnModuleKind,
+  text: string,
+  fileName = 'mine.ts',
+  limits: Partial<OwnModuleLimits> = {},
+): Promise<OwnModule> {
   const source = await compileOwnModule(new TextEncoder().encode(text), fileName);
-  const module = await OwnModule.open({ kind, fileName, source }, { timeoutMs, heapMb: 64 });
+  const module = await OwnModule.open(
+    { kind, fileName, source },
+    { loadMs: 60_000, callMs: 60_000, heapMb: 64, ...limits },
+  );
   opened.push(module);
   return module;
 }
@@ -30,8 +39,8 @@ const call = ownLossCall([], trialLossInput(1), config);
 const good = `return { loss_T: logProb_T.map((x, t) => -x * advantages_T[t]), dLoss_T: advantages_T.map((a) => -a) };`;
 
 /** The error of calling a loss with this body. */
-async function failure(body: string, timeoutMs?: number): Promise<OwnModuleError> {
-  const module = await open('loss', lossOf(body), 'mine.ts', timeoutMs);
+async function failure(body: string, limits?: Partial<OwnModuleLimits>): Promise<OwnModuleError> {
+  const module = await open('loss', lossOf(body), 'mine.ts', limits);
   return module.loss(call).then(
     () => Promise.reject(new Error('it did not fail')),
     (error: unknown) => {
@@ -95,7 +104,7 @@ describe('a policy loss of the user’s own', () => {
   });
 
   it('that never returns is ended after its time', async () => {
-    const { message, where } = await failure('for (;;) {}', 1500);
+    const { message, where } = await failure('for (;;) {}', { callMs: 1500 });
     expect({ message, where }).toEqual({
       message: './mine.ts: compute did not return within 1.5 s',
       where: './mine.ts',
@@ -153,7 +162,9 @@ describe('a module that cannot be loaded', () => {
   });
 
   it('for an endless loop while it is loaded ends after its time', async () => {
-    await expect(open('loss', 'for (;;) {}', 'mine.ts', 1500)).rejects.toThrow('it was not loaded within 1.5 s');
+    await expect(open('loss', 'for (;;) {}', 'mine.ts', { loadMs: 1500 })).rejects.toThrow(
+      'it was not loaded within 1.5 s',
+    );
   });
 });
 

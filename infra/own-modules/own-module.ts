@@ -20,13 +20,15 @@ import type {
 } from './protocol.ts';
 
 export interface OwnModuleLimits {
-  /** Of loading the module, and of each call; less than the time after which a worker without progress is replaced. */
-  readonly timeoutMs: number;
+  /** Of starting its thread and loading it. */
+  readonly loadMs: number;
+  /** Of each call. Both together: less than the time after which a worker without progress is replaced (`stallMs`). */
+  readonly callMs: number;
   /** Memory of its objects; arrays of numbers are not counted. */
   readonly heapMb: number;
 }
 
-const usualLimits: OwnModuleLimits = { timeoutMs: 60_000, heapMb: 2048 };
+const usualLimits: OwnModuleLimits = { loadMs: 30_000, callMs: 60_000, heapMb: 2048 };
 
 /** The module cannot be loaded, threw, or returned something wrong. `where`: its file and line. */
 export class OwnModuleError extends InvalidInputError {}
@@ -76,7 +78,7 @@ export class OwnModule {
   static async open(data: OwnModuleThreadData, limits = usualLimits): Promise<OwnModule> {
     const module = new OwnModule(data, limits);
     try {
-      const message = await module.#answer('it was not loaded', () => {});
+      const message = await module.#answer('it was not loaded', limits.loadMs, () => {});
       if (message.type === 'failed') throw module.#error(message.failure);
       if (message.type === 'ready') module.#facts = message.facts;
       return module;
@@ -127,7 +129,9 @@ export class OwnModule {
   ): Promise<OwnModuleCalls[Name]['answer']> {
     const answer = this.#turn.then(async () => {
       const request: ToOwnModule<Name> = { call: name, argument };
-      const message = await this.#answer('compute did not return', () => this.#thread.postMessage(request));
+      const message = await this.#answer('compute did not return', this.#limits.callMs, () =>
+        this.#thread.postMessage(request),
+      );
       if (message.type === 'failed') throw this.#error(message.failure);
       if (message.type !== 'answer') throw this.#error({ reason: 'it sent a message of its own' });
       return message.answer as OwnModuleCalls[Name]['answer'];
@@ -137,13 +141,14 @@ export class OwnModule {
   }
 
   /** Ends the thread when no message comes in time: nothing else ends an endless loop. */
-  async #answer(what: string, ask: () => void): Promise<FromOwnModule> {
+  async #answer(what: string, timeoutMs: number, ask: () => void): Promise<FromOwnModule> {
     if (this.#ended !== undefined) throw this.#ended;
-    const seconds = this.#limits.timeoutMs / 1000;
     const timer = setTimeout(() => {
-      this.#died(this.#error({ reason: `${what} within ${seconds} s`, hint: 'look for a loop that does not end' }));
+      this.#died(
+        this.#error({ reason: `${what} within ${timeoutMs / 1000} s`, hint: 'look for a loop that does not end' }),
+      );
       void this.#thread.terminate();
-    }, this.#limits.timeoutMs);
+    }, timeoutMs);
     this.#thread.ref(); // a process with an open call stays
     try {
       return await new Promise((resolve, reject) => {

@@ -180,7 +180,9 @@ describe('petrel plan', () => {
     const declared = wrong.replace('needs: [],', "needs: [], straightThrough: 'the penalty',");
     expect(await planned(declared)).toMatchObject({
       status: 'ok',
-      detail: expect.stringMatching(/^\.\/planned\.ts: straight-through terms \(declared: the penalty\), so its gradient differs/),
+      detail: expect.stringMatching(
+        /^\.\/planned\.ts: straight-through terms \(declared: the penalty\), so its gradient differs/,
+      ),
     });
   });
 

@@ -15,6 +15,7 @@ import { type OwnLossSources, ownLossCall } from '../../core/rl/own/loss.ts';
 import type { PolicyLossConfig, PolicyLossResult } from '../../core/rl/policy-loss/index.ts';
 import type { AdvantageInput } from '../../core/wire/jobs.ts';
 import { OwnModule, OwnModuleError } from '../../infra/own-modules/own-module.ts';
+import type { OwnModuleLimits } from '../../infra/own-modules/own-module.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 
 /** Computes a loss of the user's own. `runId`: of the batch record that names it. */
@@ -36,7 +37,12 @@ interface Open {
 }
 
 export class OwnModules {
+  readonly #limits: OwnModuleLimits | undefined;
   readonly #open: Partial<Record<OwnModuleKind, Open>> = {};
+
+  constructor(limits?: OwnModuleLimits) {
+    this.#limits = limits;
+  }
 
   /** Each call throws PauseError `OwnModuleFailed` when the module fails. */
   lossIn(store: Store): OwnLoss {
@@ -93,7 +99,7 @@ export class OwnModules {
     }
     await this.#close(kind);
     const module = getBlob(store, runId, own.module).then((source) =>
-      OwnModule.open({ kind, fileName: own.fileName, source }),
+      OwnModule.open({ kind, fileName: own.fileName, source }, this.#limits),
     );
     this.#open[kind] = { digest: own.module, module };
     return module;
