@@ -4,6 +4,7 @@
  */
 import type { LogPosition } from '../infra/store/run-log.ts';
 import { cursorAfter } from '../core/rl/draws.ts';
+import { rewardComponentsOf } from '../core/recipe/index.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
 import type { NumericProfile } from '../core/records/schema.ts';
 import type { RewardInput, RolloutPurpose } from '../core/wire/jobs.ts';
@@ -79,6 +80,7 @@ export function rewardJob(
   again: number,
 ): JobRequest<'reward'> {
   const { recipe, inputs } = context;
+  const components = rewardComponentsOf(recipe);
   const input: RewardInput = {
     trajectories,
     model: inputs.model,
@@ -89,6 +91,7 @@ export function rewardJob(
     memoryMb: recipe.reward.memory_limit_mb,
     concurrency: recipe.reward.num_workers,
     deterministic: recipe.deterministic === true,
+    ...(rollout.input.purpose === 'train' && components.length > 0 && { components }),
     ...(again === 0 ? {} : { again }),
   };
   return { stage: 'reward', runId: rollout.runId, at: rollout.at, store: rollout.store, profile: anyProfile, input };

@@ -1,6 +1,6 @@
 /** Derives the settings of the stages' jobs from a resolved recipe. Pure. */
 import type { Recipe } from '../core/recipe/index.ts';
-import { readsValues, totalIterations, trainedComponents } from '../core/recipe/index.ts';
+import { readsValues, rewardComponentsOf, totalIterations, trainedComponents } from '../core/recipe/index.ts';
 import type { SamplingSettings } from '../core/ports/sampler.ts';
 import type { LossSettings, OptimizerSettings, RunInputs } from '../core/records/schema.ts';
 import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
@@ -74,6 +74,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     // Absent fields are 1, as in the jobs of older runs.
     ...(recipe.algorithm.gamma !== 1 && { gamma: recipe.algorithm.gamma }),
     ...(recipe.algorithm.lam !== 1 && { lam: recipe.algorithm.lam }),
+    ...(!sft && managerSettings(recipe)),
     ...(!sft && recipe.algorithm.use_kl_in_reward && { klInReward: klInRewardSettings(recipe) }),
     maxFailedFraction: recipe.reward.max_failed_fraction,
     ...filterSettings(recipe),
@@ -105,6 +106,20 @@ function filterSettings(recipe: Recipe): Pick<AlgorithmSettings, 'filterGroups'>
 function pfPpoSettings({ algorithm }: Recipe): Pick<AlgorithmSettings, 'pfPpo'> {
   const { reweight_method: reweightMethod, weight_pow: weightPow } = algorithm.pf_ppo;
   return algorithm.use_pf_ppo ? { pfPpo: { reweightMethod, weightPow } } : {};
+}
+
+/** Nothing where the score is the reward. */
+function managerSettings(recipe: Recipe): Pick<AlgorithmSettings, 'overlong' | 'components'> {
+  const { overlong_buffer: overlong } = recipe.reward;
+  const keys = rewardComponentsOf(recipe);
+  const { gdpo_reward_weights: weights } = recipe.algorithm;
+  return {
+    ...(overlong.enable &&
+      overlong.len !== null && {
+        overlong: { limit: recipe.data.max_response_length, buffer: overlong.len, factor: overlong.penalty_factor },
+      }),
+    ...(keys.length > 0 && { components: { keys, ...(weights !== null && { weights }) } }),
+  };
 }
 
 function klInRewardSettings({ algorithm }: Recipe): KlInRewardSettings {

@@ -8,8 +8,10 @@ import { basename, join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import { showNumber } from '../../core/quantities.ts';
 import { shownModule } from '../../core/scorer-hint.ts';
+import { rewardComponentsOf } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { Row } from '../../models/dataset.ts';
+import { withComponents } from '../../rewards/components.ts';
 import { createScorerHost } from '../../rewards/host/index.ts';
 import type { ScoreOutcome, ScorerHost, ScorerSpec } from '../../rewards/host/index.ts';
 import { requirePackagesOf } from '../../rewards/host/python-scorers.ts';
@@ -70,9 +72,10 @@ async function withHost(spec: ScorerSpec, recipe: Recipe, { env }: InputPorts, w
 async function trial(host: ScorerHost, row: Row, recipe: Recipe, what: string): Promise<Finding> {
   const { dataSource, groundTruth, extraInfo } = row;
   const { name, solutionStr } = trialResponse(row, recipe);
-  const [outcome] = await host.score([
+  const outcomes = await host.score([
     { dataSource, solutionStr, groundTruth, ...(extraInfo !== undefined && { extraInfo }) },
   ]);
+  const [outcome] = withComponents(outcomes, rewardComponentsOf(recipe));
   if (outcome?.ok === true)
     return { detail: `${what}: the ${name} of the first row scores ${showNumber(outcome.score)}` };
   return refuse(outcome, name, recipe);

@@ -32,3 +32,45 @@ describe('iterations that train only the critic', () => {
     expect(issuesOf({ trainer: { critic_warmup: 3 }, algorithm: { adv_estimator: 'gae' } })).toEqual([]);
   });
 });
+
+describe('a penalty for long responses', () => {
+  const buffer = { enable: true, len: 64 };
+
+  it('needs the reward manager dapo, and a buffer that fits into the response', () => {
+    const name = 'dapo';
+    expect(issuesOf({ reward: { reward_manager: { name }, overlong_buffer: buffer } })).toEqual([]);
+    expect(issuesOf({ reward: { overlong_buffer: buffer } })).toMatchObject([{ path: 'reward.reward_manager.name' }]);
+    for (const len of [null, 4096])
+      expect(issuesOf({ reward: { reward_manager: { name }, overlong_buffer: { ...buffer, len } } })).toMatchObject([
+        { path: 'reward.overlong_buffer.len', expected: 'integer from 1 to 512', received: `${len}` },
+      ]);
+  });
+
+  it('is not a setting of the scorer', () => {
+    expect(issuesOf({ reward: { reward_kwargs: { overlong_buffer_cfg: buffer } } })).toMatchObject([
+      { path: 'reward.reward_kwargs.overlong_buffer_cfg' },
+    ]);
+  });
+});
+
+describe('the estimator gdpo', () => {
+  const gdpo = { adv_estimator: 'gdpo', gdpo_reward_keys: ['acc', 'format'] };
+
+  it('needs names of scores, and a weight for each if there are any', () => {
+    expect(issuesOf({ algorithm: gdpo })).toEqual([]);
+    expect(issuesOf({ algorithm: { ...gdpo, gdpo_reward_weights: [1, 2] } })).toEqual([]);
+    expect(issuesOf({ algorithm: { adv_estimator: 'gdpo' } })).toMatchObject([{ path: 'algorithm.gdpo_reward_keys' }]);
+    expect(issuesOf({ algorithm: { ...gdpo, gdpo_reward_weights: [1] } })).toMatchObject([
+      { path: 'algorithm.gdpo_reward_weights', expected: '2 numbers, or null', received: '1' },
+    ]);
+  });
+
+  it('needs its reward manager, and no KL in a reward that it does not read', () => {
+    expect(issuesOf({ algorithm: gdpo, reward: { reward_manager: { name: 'naive' } } })).toMatchObject([
+      { path: 'reward.reward_manager.name' },
+    ]);
+    expect(issuesOf({ algorithm: { ...gdpo, use_kl_in_reward: true } })).toMatchObject([
+      { path: 'algorithm.use_kl_in_reward' },
+    ]);
+  });
+});

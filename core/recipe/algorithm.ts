@@ -62,6 +62,9 @@ const rolloutCorrectionSection = section('Correction of the difference between t
   bypass_mode: key(z.boolean(), false, { doc: 'Use the log-probs of the rollout as old log-probs.', change: 'ask' }),
 });
 
+/** Metrics are named after it. */
+const componentName = z.string().regex(/^[^/]+$/, 'expected the name of a column, without a slash');
+
 /** `algorithm`: how rewards become advantages. */
 export const algorithmSection = section('How rewards become advantages.', {
   adv_estimator: key(nameOrModule(ADVANTAGE_NAMES), 'grpo', {
@@ -76,6 +79,14 @@ export const algorithmSection = section('How rewards become advantages.', {
   lam: key(fraction, 1, { doc: 'The lambda of gae.', change: 'ask' }),
   norm_adv_by_std_in_grpo: key(z.boolean(), true, {
     doc: 'Divide by the standard deviation of the group; false: only subtract its mean (Dr. GRPO).',
+    change: 'ask',
+  }),
+  gdpo_reward_keys: key(z.array(componentName).min(1).nullable(), null, {
+    doc: 'gdpo: names of the scores that are normalised by themselves and added up. The scorer returns each of them.',
+    change: 'ask',
+  }),
+  gdpo_reward_weights: key(z.array(z.number()).min(1).nullable(), null, {
+    doc: 'gdpo: a weight for each of gdpo_reward_keys; null: 1 each.',
     change: 'ask',
   }),
   use_kl_in_reward: key(z.boolean(), false, {

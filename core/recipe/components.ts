@@ -14,3 +14,11 @@ export const readsValues = ({ kind, algorithm: { adv_estimator: name }, critic }
 export const readsReference = ({ kind, actor, algorithm }: Recipe): boolean =>
   kind === 'rl' &&
   (actor.use_kl_loss || algorithm.use_kl_in_reward || needsOfLoss(actor.policy_loss.loss_mode).includes('refLogProbs'));
+
+/** The reward manager of a run: `reward.reward_manager.name`, or what its estimator needs. */
+export const rewardManagerOf = ({ reward, algorithm }: Recipe): 'naive' | 'dapo' | 'gdpo' =>
+  reward.reward_manager.name ?? (algorithm.adv_estimator === 'gdpo' ? 'gdpo' : 'naive');
+
+/** Names of the scores that every result of the scorer must have. */
+export const rewardComponentsOf = (recipe: Recipe): readonly string[] =>
+  rewardManagerOf(recipe) === 'gdpo' ? (recipe.algorithm.gdpo_reward_keys ?? []) : [];

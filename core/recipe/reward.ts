@@ -29,6 +29,28 @@ const sandboxSection = section('A service that runs the code of responses in ord
   memory_limit_mb: key(count, 1024, { doc: 'Memory limit of one request.', unit: 'MiB', change: 'ask' }),
 });
 
+const managerSection = section('How scores become rewards.', {
+  name: key(z.enum(['naive', 'dapo', 'gdpo']).nullable(), null, {
+    doc: 'naive: the score is the reward; dapo: with the penalty of reward.overlong_buffer; gdpo: several scores by name, algorithm.gdpo_reward_keys. null: gdpo for the estimator gdpo, otherwise naive.',
+    change: 'ask',
+  }),
+});
+
+const overlongSection = section('A penalty for responses that are nearly too long (reward_manager.name: dapo).', {
+  enable: key(z.boolean(), false, { doc: 'Add the penalty to the score.', change: 'ask' }),
+  len: key(count.nullable(), null, {
+    doc: 'The penalty grows in the last part of data.max_response_length, which has so many tokens.',
+    unit: 'tokens',
+    change: 'ask',
+    verl: 'reward.reward_kwargs.overlong_buffer_cfg.len',
+  }),
+  penalty_factor: key(z.number().nonnegative(), 1, {
+    doc: 'The penalty of a response of data.max_response_length tokens.',
+    change: 'ask',
+    verl: 'reward.reward_kwargs.overlong_buffer_cfg.penalty_factor',
+  }),
+});
+
 /** `reward`: how responses are scored, in processes of their own. */
 export const rewardSection = section('How responses are scored. Scorers run in processes of their own.', {
   scorer: key(text.nullable(), null, {
@@ -48,6 +70,8 @@ export const rewardSection = section('How responses are scored. Scorers run in p
     change: 'free',
   }),
   custom_reward_function: customSection,
+  reward_manager: managerSection,
+  overlong_buffer: overlongSection,
   reward_model: rewardModelSection,
   sandbox_fusion: sandboxSection,
 });

@@ -11,6 +11,7 @@ export const MOVED_KEYS: Readonly<Record<string, string>> = {
   'data.max_token_len_per_gpu': 'actor.ppo_max_token_len_per_gpu',
   'data.tokenizer': 'model.tokenizer_path',
   'reward.reward_model.model_path': 'reward.reward_model.path',
+  'reward_model.reward_manager': 'reward.reward_manager.name',
   custom_reward_function: 'reward.custom_reward_function',
   reward_model: 'reward.reward_model',
   sandbox_fusion: 'reward.sandbox_fusion',

@@ -64,6 +64,8 @@ const algorithm = z.object({
   normAdvByStd: z.boolean(),
   gamma: z.number().optional(),
   lam: z.number().optional(),
+  overlong: z.object({ limit: some, buffer: some, factor: z.number().nonnegative() }).optional(),
+  components: z.object({ keys: z.array(z.string()), weights: z.array(z.number()).optional() }).optional(),
   klInReward: klInReward.optional(),
   maxFailedFraction: z.number(),
   filterGroups: z.object({ metric: z.string(), prompts: some }).optional(),
@@ -119,6 +121,7 @@ const inputs = {
     memoryMb: some,
     concurrency: some,
     deterministic: z.boolean(),
+    components: z.array(z.string()).optional(),
     again: count.optional(),
   }),
   advantage: z.object({

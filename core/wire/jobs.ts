@@ -21,6 +21,7 @@ import type { SamplingSettings } from '../ports/sampler.ts';
 import type { KlControl } from '../rl/kl-controllers.ts';
 import type { LrSchedule } from '../rl/lr-schedule.ts';
 import type { PfPpoMethod } from '../rl/names.ts';
+import type { OverlongBuffer } from '../rl/overlong.ts';
 
 /**
  * A result object is never overwritten. When it is damaged, or a blob that it names is lost, the job runs again with the
@@ -96,6 +97,8 @@ export interface RewardInput extends Recomputable {
   readonly concurrency: number;
   /** Only the sample decides its score, so a timeout of the scorer does not count as a failed sample. */
   readonly deterministic: boolean;
+  /** Numbers that every result of the scorer must have. Absent: none. */
+  readonly components?: readonly string[];
   /** How many times a resume has asked for the scores again, after too many samples had failed. */
   readonly again?: number;
 }
@@ -141,6 +144,10 @@ export interface AlgorithmSettings {
   readonly gamma?: number;
   /** Absent: 1. */
   readonly lam?: number;
+  /** The penalty for long responses. Absent: none. */
+  readonly overlong?: OverlongBuffer;
+  /** Scores by name, as columns of the score tables. Absent: only the score. */
+  readonly components?: ScoreComponents;
   /** Absent: the reward is the score. */
   readonly klInReward?: KlInRewardSettings;
   readonly maxFailedFraction: number;
@@ -166,6 +173,13 @@ export interface AlgorithmSettings {
     readonly optimizer: OptimizerSettings;
     readonly schedule: ScheduleSettings;
   };
+}
+
+/** Scores that are normalised by themselves and added up. */
+export interface ScoreComponents {
+  readonly keys: readonly string[];
+  /** Absent: 1 each. */
+  readonly weights?: readonly number[];
 }
 
 /** The KL penalty in the reward; its coefficient after the first batch is `controllers.klCoef` of the counters. */

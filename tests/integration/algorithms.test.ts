@@ -18,7 +18,15 @@ const recipeWith = (keys: Tree) =>
   recipeSchema.parse({ model: { path: 'm' }, data: { train_files: 'd' }, ...keys } as RecipeInput);
 const isRefused = (keys: Tree, path: string) => runIssues(recipeWith(keys)).some((issue) => issue.path === path);
 
-const withEstimator = (name: AdvantageName): Tree => ({ algorithm: { adv_estimator: name, lam: 0.95 } });
+const withEstimator = (name: AdvantageName): Tree => ({
+  algorithm: { adv_estimator: name, lam: 0.95, ...(name === 'gdpo' && { gdpo_reward_keys: ['sevens', 'short'] }) },
+});
+/** A scorer with components. */
+const components = () =>
+  loop.scorer(
+    'components',
+    'const sevens = solutionStr.includes("7"), short = 1 / (1 + solutionStr.length); return { score: sevens + short, sevens, short };',
+  );
 const withLoss = (name: PolicyLossName): Tree => ({
   actor: { policy_loss: { loss_mode: name, dro_beta: 0.1 }, ppo_mini_batch_size: 2 },
   ...(name === 'online_dpo' && { rollout: { n: 2 } }),
@@ -57,7 +65,8 @@ async function trained(keys: Tree): Promise<Record<string, number>[]> {
 
 describe('two iterations have finite metrics, change the weights and skip no step with', () => {
   it.each(estimators)('the advantage estimator %s', async (name) => {
-    const [first] = await trained(withEstimator(name));
+    const reward = { custom_reward_function: { path: components(), deterministic: true } };
+    const [first] = await trained({ ...withEstimator(name), ...(name === 'gdpo' && { reward }) });
     expect('critic/vf_explained_var' in (first ?? {})).toBe(needsOfEstimator(name).includes('values'));
   });
 
@@ -132,10 +141,36 @@ describe('a loss with an estimator of its choice', () => {
   });
 });
 
+describe('rewards', () => {
+  it('have a penalty for responses that are nearly too long', async () => {
+    const reward = { reward_manager: { name: 'dapo' }, overlong_buffer: { enable: true, len: 4, penalty_factor: 0.5 } };
+    for (const metrics of await trained({ reward })) {
+      expect(metrics['reward_extra/overlong/mean']).toBeGreaterThan(0);
+      const { 'critic/score/mean': shaped, 'reward_extra/score/mean': score } = metrics;
+      expect(shaped).toBeCloseTo(Number(score) + Number(metrics['reward_extra/overlong_reward/mean']), 6);
+    }
+  });
+
+  it('in components are reported each by itself, and a result without one of them is a failed sample', async () => {
+    const path = loop.scorer(
+      'sometimes',
+      'const short = 1 / (1 + solutionStr.length); return solutionStr.startsWith("7") ? { score: 1 } : { score: 0, short };',
+    );
+    const reward = { custom_reward_function: { path, deterministic: true }, max_failed_fraction: 1 };
+    const algorithm = { adv_estimator: 'gdpo', gdpo_reward_keys: ['short', 'score'], gdpo_reward_weights: [2, 1] };
+    const run = await loop.completed({ algorithm, reward, trainer: { total_training_steps: 2 } });
+    const made = await loop.iterations(run);
+    for (const { batch } of made)
+      expect(batch.metrics).toMatchObject({ 'gdpo/short/std': expect.any(Number), 'gdpo/score/max': 0 });
+    const reasons = made.flatMap(({ batch }) => batch.draws.flatMap(({ samples }) => samples));
+    expect(reasons).toContainEqual(expect.stringMatching(/^the scorer returned no number "short".*it returned score$/));
+  });
+});
+
 describe('a recipe is refused, because no run gives what it needs, with', () => {
   it('some advantage estimators', () => {
     expect(refusedEstimators).toEqual([
-      ...['gdpo', 'optimal_token_baseline', 'tir_optimal_token_baseline', 'prime', 'spo', 'gigpo'],
+      ...['optimal_token_baseline', 'tir_optimal_token_baseline', 'prime', 'spo', 'gigpo'],
     ]);
   });
 

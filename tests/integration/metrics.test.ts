@@ -25,7 +25,11 @@ describe('metrics', () => {
       }),
       await loop.completed({
         data: { val_files: loop.validationFile },
-        reward: { custom_reward_function: { path: scorer } },
+        reward: {
+          custom_reward_function: { path: scorer },
+          reward_manager: { name: 'dapo' },
+          overlong_buffer: { enable: true, len: 4 },
+        },
         actor: { policy_loss: { loss_mode: 'sppo' } },
         rollout: { val_kwargs: { n: 4, do_sample: true, temperature: 1 } },
         trainer: { total_training_steps: 2 },
@@ -36,6 +40,11 @@ describe('metrics', () => {
         trainer: { total_training_steps: 1 },
       }),
       await loop.completed({ algorithm: { adv_estimator: 'remax' }, trainer: { total_training_steps: 1 } }),
+      await loop.completed({
+        reward: { custom_reward_function: { path: scorer } },
+        algorithm: { adv_estimator: 'gdpo', gdpo_reward_keys: ['acc', 'score'] },
+        trainer: { total_training_steps: 1 },
+      }),
       await loop.completed({ kind: 'sft', trainer: { total_training_steps: 2 } }),
       await loop.completed({
         rollout: { n: 2 },

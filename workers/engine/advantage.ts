@@ -38,7 +38,6 @@ export async function advantage(
       ? await rowsToLearn(host, input, context)
       : compose(input, await readParts(host, input, context), context.runId);
   const plan = planSteps(input, composition.samples);
-  const training = planTraining(input, composition.samples, plan);
   const layout = layOut(composition.samples, plan);
   const { layout: scored, entropy_T } = await withOutputs(host, input, context, layout, plan.steps.length, timer);
   const store = await host.store(context.store);
@@ -46,7 +45,7 @@ export async function advantage(
   const estimator = host.own.estimator(store, context.runId, input);
   const batch = {
     ...scored,
-    ...offsetsOfPlan(training),
+    ...offsetsOfPlan(planTraining(input, composition.samples, plan, rewards.scores_S)),
     ...(await advantagesOf(estimator, input, composition.samples, scored, rewards)),
     ...groupsOf(input.algorithm, composition.samples),
   };
@@ -110,14 +109,15 @@ async function advantagesOf(
   input: AdvantageInput,
   samples: readonly Sample[],
   layout: Layout,
-  { scores_S: rewards_S, rewards_T }: BatchRewards,
+  { rewards_T, components }: BatchRewards,
 ): Promise<Pick<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>> {
+  const rewards_S = Float32Array.from(samples, (sample) => sample.score);
   const tokens = layout.scored_T.length;
   if (input.kind === 'sft' || samples.length === 0) {
     return { advantages_T: new Float32Array(tokens), returns_T: new Float32Array(tokens), rewards_S };
   }
   const rows = rowsOf(layout);
-  const { normAdvByStd, gamma, lam } = input.algorithm;
+  const { normAdvByStd, gamma, lam, components: named } = input.algorithm;
   const { advantages_T, returns_T } = await estimator.compute(
     {
       rows,
@@ -125,8 +125,15 @@ async function advantagesOf(
       groups_S: samples.map((sample) => sample.draw),
       values_T: layout.values_T,
       greedyBaselines_S: baselinesOf(samples),
+      components,
     },
-    { normAdvByStdInGrpo: normAdvByStd, gamma, lam },
+    {
+      normAdvByStdInGrpo: normAdvByStd,
+      gamma,
+      lam,
+      gdpoRewardKeys: named?.keys,
+      gdpoRewardWeights: named?.weights,
+    },
   );
   return { advantages_T: Float32Array.from(advantages_T), returns_T: Float32Array.from(returns_T), rewards_S };
 }

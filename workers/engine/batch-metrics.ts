@@ -41,10 +41,12 @@ export function batchMetrics(
       values_T: batch.values_T,
     }),
     'critic/score/std': standardDeviation(scores_S),
-    ...(input.algorithm.samplesPerDraw === 1 ? {} : { 'training/groups_without_signal': withoutSignal(composition) }),
     ...baselineMetrics(composition),
     ...(input.algorithm.pfPpo && { 'training/drawn_samples': new Set(batch.microSamples).size }),
     ...(input.algorithm.filterGroups && filterMetrics(composition)),
+    ...(input.algorithm.samplesPerDraw === 1
+      ? {}
+      : { 'training/groups_without_signal': withoutSignal(composition, scores_S) }),
     ...scorerMetrics(composition),
     ...metrics,
     ...(entropy_T === undefined ? {} : { 'actor/entropy': entropyOf(input, batch, entropy_T) }),
@@ -54,9 +56,9 @@ export function batchMetrics(
   };
 }
 
-function withoutSignal({ samples }: Composition): number {
+function withoutSignal({ samples }: Composition, scores_S: Float32Array): number {
   return groupsWithoutSignal(
-    samples.map(({ score }) => score),
+    scores_S,
     samples.map(({ draw }) => draw),
   );
 }

@@ -6,12 +6,16 @@ import { klInReward } from '../../core/rl/kl-in-reward.ts';
 import type { Numbers } from '../../core/rl/ragged.ts';
 import type { AdvantageInput, KlInRewardSettings } from '../../core/wire/jobs.ts';
 import type { Layout } from './batch-outputs.ts';
+import { managedScores } from './managed-scores.ts';
+import type { ManagedScores } from './managed-scores.ts';
 import { rowsOf } from './rows.ts';
 import type { Sample } from './samples.ts';
 
 export interface BatchRewards {
-  /** As the scorer gave them. */
+  /** After the reward manager. */
   readonly scores_S: Float32Array;
+  /** Scores by name, where the estimator reads them. */
+  readonly components?: ManagedScores['components'];
   /** Of each token; the reward of a sample is their sum. */
   readonly rewards_T: Numbers;
   readonly rewards_S: Numbers;
@@ -26,10 +30,11 @@ export function rewardsOf(
   samples: readonly Sample[],
   layout: Layout,
 ): BatchRewards {
-  const scores_S = Float32Array.from(samples, ({ score }) => score);
+  const managed = managedScores(algorithm, samples);
+  const { scores_S } = managed;
   const rows = rowsOf(layout);
   const rewards_T = rewardsAtLastToken(scores_S, rows);
-  const plain = { scores_S, rewards_T, rewards_S: scores_S, controllers: {}, metrics: {} };
+  const plain = { ...managed, rewards_T, rewards_S: scores_S, controllers: {} };
   const { klInReward: kl } = algorithm;
   if (kl === undefined || samples.length === 0) return plain;
   const { oldLogProbs_T: oldLogProb_T, refLogProbs_T: refLogProb_T } = layout;
@@ -38,11 +43,11 @@ export function rewardsOf(
   const coefficient = coefficientOf(kl, before);
   const penalised = klInReward({ rows, scores_T: rewards_T, oldLogProb_T, refLogProb_T }, kl.penalty, coefficient);
   return {
-    scores_S,
+    ...managed,
     rewards_T: penalised.rewards_T,
     rewards_S: outcomeScores(penalised.rewards_T, rows),
     controllers: { klCoef: coefficientAfter(kl, coefficient, penalised.kl, samples.length) },
-    metrics: penalised.metrics,
+    metrics: { ...managed.metrics, ...penalised.metrics },
   };
 }
 

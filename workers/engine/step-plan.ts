@@ -3,6 +3,7 @@ import { at } from '../../core/at.ts';
 import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
 import { miniBatches } from '../../core/rl/mini-batches.ts';
 import { drawWithReplacement, pfPpoWeights } from '../../core/rl/pf-ppo.ts';
+import type { Numbers } from '../../core/rl/ragged.ts';
 import type { AdvantageInput } from '../../core/wire/jobs.ts';
 import { readsGroups, wholeGroups } from './groups.ts';
 import type { Sample } from './samples.ts';
@@ -14,13 +15,15 @@ export interface StepPlan {
 }
 
 /** The plan by which a batch is trained on. It differs from `plan`, in which every sample occurs, with policy filtration. */
-export function planTraining(input: AdvantageInput, samples: readonly Sample[], plan: StepPlan): StepPlan {
+export function planTraining(
+  input: AdvantageInput,
+  samples: readonly Sample[],
+  plan: StepPlan,
+  scores_S: Numbers,
+): StepPlan {
   const { pfPpo, seed } = input.algorithm;
   if (pfPpo === undefined || samples.length === 0) return plan;
-  const weights_S = pfPpoWeights(
-    samples.map(({ score }) => score),
-    pfPpo,
-  );
+  const weights_S = pfPpoWeights(scores_S, pfPpo);
   const drawSeed = { key: [at(seed, 0), resamplingPurpose], counter: [input.iteration, 0, 0] } as const;
   return planSteps(input, samples, drawWithReplacement(weights_S, samples.length, drawSeed));
 }

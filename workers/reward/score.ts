@@ -19,6 +19,7 @@ import { KeptHosts } from './kept-hosts.ts';
 import { PrintLimit } from './prints.ts';
 import { inputsOf, scorerRows, Scoring } from './scoring.ts';
 import { tabulate } from './tabulate.ts';
+import { withComponents } from '../../rewards/components.ts';
 import { namedVariables, withSecrets } from '../../rewards/host/secrets.ts';
 import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
@@ -69,9 +70,10 @@ export class RewardRole {
         report.progress(done, total);
         faultPoint('score.chunk', { done, runId: message.runId });
       });
-      return input.deterministic
-        ? scoring.withoutAccidents(scored, fixScorerHint(message.runId, input.scorer))
+      const settled = input.deterministic
+        ? await scoring.withoutAccidents(scored, fixScorerHint(message.runId, input.scorer))
         : scored;
+      return withComponents(settled, input.components ?? []);
     }).finally(() => prints.flush());
     const sources = [...trajectories.row_S].map((row) => rows.get(row)?.dataSource ?? '');
     const table: ScoreTable = { trajectories: input.trajectories, ...tabulate(outcomes, sources) };
