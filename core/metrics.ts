@@ -44,7 +44,7 @@ const REPRODUCIBLE: readonly Row[] = [
   ['training/filtered_groups', '', 'none', 'Dynamic sampling: groups that were left out and replaced.'],
   ['training/surplus_groups', '', 'down', 'Dynamic sampling: groups that were left out because the batch was full.'],
   ['training/drawn_samples', 'samples', 'none', 'PF-PPO: different samples among those that were drawn again.'],
-  ['critic/baselines/mean', '', 'none', 'remax: mean score of the greedy responses, one to each prompt.'],
+  ['critic/baselines/mean', '', 'none', 'Mean score of the greedy responses, one to each prompt; estimator remax.'],
   [
     'reward_extra/overlong/mean',
     '',

@@ -27,6 +27,11 @@ const components = () =>
     'components',
     'const sevens = solutionStr.includes("7"), short = 1 / (1 + solutionStr.length); return { score: sevens + short, sevens, short };',
   );
+/** With the scorer that the estimator needs. */
+const fed = (name: AdvantageName): Tree => ({
+  ...withEstimator(name),
+  ...(name === 'gdpo' && { reward: { custom_reward_function: { path: components(), deterministic: true } } }),
+});
 const withLoss = (name: PolicyLossName): Tree => ({
   actor: { policy_loss: { loss_mode: name, dro_beta: 0.1 }, ppo_mini_batch_size: 2 },
   ...(name === 'online_dpo' && { rollout: { n: 2 } }),
@@ -65,8 +70,7 @@ async function trained(keys: Tree): Promise<Record<string, number>[]> {
 
 describe('two iterations have finite metrics, change the weights and skip no step with', () => {
   it.each(estimators)('the advantage estimator %s', async (name) => {
-    const reward = { custom_reward_function: { path: components(), deterministic: true } };
-    const [first] = await trained({ ...withEstimator(name), ...(name === 'gdpo' && { reward }) });
+    const [first] = await trained(fed(name));
     expect('critic/vf_explained_var' in (first ?? {})).toBe(needsOfEstimator(name).includes('values'));
   });
 
@@ -87,7 +91,7 @@ const [unsuitable, suitable] = divided(
 
 describe('a loss with an estimator of its choice', () => {
   it.each(suitable)('$loss with $estimator trains', async ({ loss, estimator }) => {
-    const metrics = await trained({ ...withLoss(loss), ...withEstimator(estimator) });
+    const metrics = await trained({ ...withLoss(loss), ...fed(estimator) });
     if (loss === 'online_dpo') expect(metrics[1]).toHaveProperty(['actor/dpo_accuracy']);
   });
 

@@ -1,7 +1,9 @@
 /** The table of metrics contains every name that real runs report, and no other. */
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inTable, listedMetrics, metricNames, metricRows } from '../../api/runs/metric-rows.ts';
 import { METRICS, metricInfo } from '../../core/metrics.ts';
+import { packageRoot } from '../../infra/home.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
@@ -43,6 +45,10 @@ describe('metrics', () => {
       await loop.completed({
         reward: { custom_reward_function: { path: scorer } },
         algorithm: { adv_estimator: 'gdpo', gdpo_reward_keys: ['acc', 'score'] },
+        trainer: { total_training_steps: 1 },
+      }),
+      await loop.completed({
+        actor: { policy_loss: { loss_mode: join(packageRoot(), 'examples/11-own-loss/my-loss.ts') } },
         trainer: { total_training_steps: 1 },
       }),
       await loop.completed({ kind: 'sft', trainer: { total_training_steps: 2 } }),
