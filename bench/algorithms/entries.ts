@@ -1,0 +1,123 @@
+/**
+ * The recipes of examples/10-algorithms, by the name of the file. To add an algorithm, write a recipe and an entry here.
+ * Formulas: core/rl has them in full.
+ */
+import { absent, expect } from './checks.ts';
+import type { AlgorithmEntry } from './entry.ts';
+
+/** The ratio left the clip range somewhere, so the loss differs from a plain policy gradient. */
+const clips = expect('sum of', 'actor/pg_clipfrac', '>', 0);
+/** Whitening over the tokens of the batch leaves the mean 0. Advantages of groups do not have it, because lengths differ. */
+const zeroTokenMean = expect('largest size of', 'critic/advantages/mean', '<', 1e-5);
+const criticExplains = expect('highest', 'critic/vf_explained_var', '>=', 0.3);
+
+export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
+  cispo: {
+    name: 'CISPO',
+    formula: 'L = −sg(min(ρ, 1 + ε))·A·log π: the bound holds for the weight, and every token keeps its gradient',
+    paper: { by: 'MiniMax', year: 2025, arxiv: '2506.13585' },
+    mechanism: [clips],
+  },
+  'dr-grpo': {
+    name: 'Dr. GRPO',
+    formula: 'A = s − mean of the group; L = Σ over tokens / a constant, mean over responses',
+    paper: { by: 'Liu et al.', year: 2025, arxiv: '2503.20783' },
+    // One of 8 right: 1 − 1/8. Divided by the standard deviation it would be 2.47.
+    mechanism: [clips, expect('highest', 'critic/advantages/max', '<=', 0.8751)],
+  },
+  gmpo: {
+    name: 'GMPO',
+    formula: 'L = −A·exp(mean over tokens of clip(log ρ)), clipped on the side that A pushes to',
+    paper: { by: 'Zhao et al.', year: 2025, arxiv: '2507.20673' },
+    mechanism: [clips, expect('sum of', 'actor/pg_clipfrac_lower', '>', 0)],
+  },
+  gpg: {
+    name: 'GPG',
+    formula: 'A = α·(s − mean of the group), α = responses / responses with s ≠ 0; L = −A·log π',
+    paper: { by: 'Chu et al.', year: 2025, arxiv: '2504.02546' },
+    // Without α no advantage exceeds 0.875.
+    mechanism: [absent('actor/pg_clipfrac'), expect('first', 'critic/advantages/max', '>', 0.876)],
+  },
+  grpo: {
+    name: 'GRPO',
+    formula: 'A = (s − mean of the group) / standard deviation of the group',
+    paper: { by: 'Shao et al.', year: 2024, arxiv: '2402.03300' },
+    mechanism: [clips, expect('highest', 'critic/advantages/max', '>', 1)],
+  },
+  'grpo-passk': {
+    name: 'GRPO, pass@k',
+    formula: 'A = (best − second best) / standard deviation of the group for the best response, 0 for the others',
+    paper: { by: 'Tang et al.', year: 2025, arxiv: '2503.19595' },
+    mechanism: [
+      clips,
+      expect('lowest', 'critic/advantages/min', '>=', 0),
+      expect('highest', 'critic/advantages/max', '>', 2.8),
+    ],
+  },
+  gspo: {
+    name: 'GSPO',
+    formula: 'ρ = exp(mean over tokens of log π − log π_old), one for the response; clipped as in PPO',
+    paper: { by: 'Zheng et al.', year: 2025, arxiv: '2507.18071' },
+    // Whole responses are clipped, so many more tokens are than with a ratio of each.
+    mechanism: [expect('highest', 'actor/pg_clipfrac', '>=', 0.1)],
+  },
+  opo: {
+    name: 'OPO',
+    formula: 'A = s − Σ length·s / Σ length over the group',
+    paper: { by: 'Hao et al.', year: 2025, arxiv: '2505.23585' },
+    // The weights make advantages add up to 0 over the tokens of each group, and so of the batch.
+    mechanism: [clips, zeroTokenMean],
+  },
+  ppo: {
+    name: 'PPO',
+    formula: 'A = Σ (γλ)^k·(r + γV′ − V), whitened; L = −min(ρA, clip(ρ, 1 ± ε)·A); the critic learns A + V',
+    paper: { by: 'Schulman et al.', year: 2017, arxiv: '1707.06347' },
+    mechanism: [criticExplains, clips, zeroTokenMean, expect('last / first of', 'critic/vf_loss', '<', 0.5)],
+  },
+  'reinforce-plus-plus': {
+    name: 'REINFORCE++',
+    formula: 'A = discounted reward to go of the token, whitened over the batch',
+    paper: { by: 'Hu', year: 2025, arxiv: '2501.03262' },
+    mechanism: [clips, zeroTokenMean],
+  },
+  'reinforce-plus-plus-baseline': {
+    name: 'REINFORCE++ with baseline',
+    formula: 'A = s − mean of the group, whitened over the batch',
+    paper: { by: 'Hu', year: 2025, arxiv: '2501.03262' },
+    mechanism: [clips, zeroTokenMean, expect('highest', 'critic/advantages/max', '>', 1)],
+  },
+  rloo: {
+    name: 'RLOO',
+    formula: 'A = s − mean of the other responses to the prompt',
+    paper: { by: 'Ahmadian et al.', year: 2024, arxiv: '2402.14740' },
+    // The only right response has A = 1, since its own score is not in the mean.
+    mechanism: [
+      clips,
+      expect('first', 'critic/advantages/max', '>', 0.9999),
+      expect('highest', 'critic/advantages/max', '<', 1.0001),
+    ],
+  },
+  sapo: {
+    name: 'SAPO',
+    formula: 'L = −A·(4/τ)·σ(τ·(ρ − 1)), τ by the sign of A',
+    paper: { by: 'Gao et al.', year: 2025, arxiv: '2511.20347' },
+    // No token is clipped although ratios move.
+    mechanism: [expect('sum of', 'actor/pg_clipfrac', '<=', 0), expect('largest size of', 'actor/ppo_kl', '>', 0.001)],
+  },
+  sppo: {
+    name: 'SPPO',
+    formula: 'A = s − log mean exp(s) over the batch; L = (log π/π_old of the response − A)²',
+    paper: { by: 'Wu et al.', year: 2024, arxiv: '2405.00675' },
+    mechanism: [
+      absent('actor/pg_clipfrac'),
+      expect('largest size of', 'actor/log_ratio_mean', '>', 0.001),
+      expect('last / first of', 'actor/pg_loss', '<', 0.8),
+    ],
+  },
+  vapo: {
+    name: 'VAPO',
+    formula: 'as PPO, with λ = 1 for the critic and max(0, 1 − 1/(0.05·length)) for the policy; ε larger above',
+    paper: { by: 'Yue et al.', year: 2025, arxiv: '2504.05118' },
+    mechanism: [criticExplains, clips, expect('last / first of', 'critic/vf_loss', '<', 0.6)],
+  },
+};
