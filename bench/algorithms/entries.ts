@@ -18,6 +18,19 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
     paper: { by: 'MiniMax', year: 2025, arxiv: '2506.13585' },
     mechanism: [clips],
   },
+  dapo: {
+    name: 'DAPO',
+    formula:
+      'as GRPO, with clip(ρ, 1 − 0.2, 1 + 0.28), r − penalty for length, and no group whose scores are all equal',
+    paper: { by: 'Yu et al.', year: 2025, arxiv: '2503.14476' },
+    mechanism: [
+      clips,
+      expect('sum of', 'record/draws_filtered', '>', 0),
+      expect('sum of', 'record/draws_refilled', '>', 0),
+      expect('sum of', 'reward_extra/overlong/mean', '>', 0),
+    ],
+    waitsFor: 'algorithm.filter_groups, reward.overlong_buffer',
+  },
   'dr-grpo': {
     name: 'Dr. GRPO',
     formula: 'A = s − mean of the group; L = Σ over tokens / a constant, mean over responses',
@@ -68,6 +81,20 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
     // The weights make advantages add up to 0 over the tokens of each group, and so of the batch.
     mechanism: [clips, zeroTokenMean],
   },
+  otb: {
+    name: 'OTB',
+    formula: 'A = G − Σ G·W / Σ W over the group at each position; G reward to go, W variance of the gradient so far',
+    paper: { by: 'Li et al.', year: 2026, arxiv: '2602.07078' },
+    mechanism: [clips],
+    waitsFor: 'algorithm.adv_estimator: optimal_token_baseline',
+  },
+  'pf-ppo': {
+    name: 'PF-PPO',
+    formula: 'as PPO, on responses drawn again with weights by s: here 0.4 for the highest s, 0.1 for others',
+    paper: { by: 'Shen and Zhang', year: 2024, arxiv: '2409.06957' },
+    mechanism: [criticExplains, clips],
+    waitsFor: 'algorithm.use_pf_ppo',
+  },
   ppo: {
     name: 'PPO',
     formula: 'A = Σ (γλ)^k·(r + γV′ − V), whitened; L = −min(ρA, clip(ρ, 1 ± ε)·A); the critic learns A + V',
@@ -85,6 +112,18 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
     formula: 'A = s − mean of the group, whitened over the batch',
     paper: { by: 'Hu', year: 2025, arxiv: '2501.03262' },
     mechanism: [clips, zeroTokenMean, expect('highest', 'critic/advantages/max', '>', 1)],
+  },
+  remax: {
+    name: 'ReMax',
+    formula: 'A = s − score of the greedy response to the prompt',
+    paper: { by: 'Li et al.', year: 2023, arxiv: '2310.10505' },
+    // 0 and 1 against 1 and 0.
+    mechanism: [
+      clips,
+      expect('first', 'critic/advantages/max', '>', 0.9999),
+      expect('first', 'critic/advantages/min', '<', -0.9999),
+    ],
+    waitsFor: 'algorithm.adv_estimator: remax',
   },
   rloo: {
     name: 'RLOO',
