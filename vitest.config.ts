@@ -9,7 +9,7 @@ import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
 
 const always = ['node_modules/**', 'dist/**', 'build/**'];
-const withEngineOrProcesses = ['native', 'rewards/host', 'workers/engine', 'infra/own-modules'].map(
+const withEngineOrProcesses = ['native', 'rewards/{host,sandbox}', 'workers/engine', 'infra/own-modules'].map(
   (folder) => `${folder}/**/*.test.ts`,
 );
 const withServers = ['infra/stack/**/*.test.ts', 'tests/**/*.test.ts'];

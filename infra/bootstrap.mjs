@@ -21,7 +21,7 @@ import { npmStep } from './bootstrap/npm.mjs';
 import { checkPlatform, checkTools } from './bootstrap/platform.mjs';
 import { buildIdStep, typescriptStep, workflowBundleStep } from './bootstrap/typescript.mjs';
 import { programsBundleStep } from './bootstrap/programs-bundle.mjs';
-import { reaperStep } from './bootstrap/reaper.mjs';
+import { guardStep, reaperStep } from './bootstrap/small-programs.mjs';
 import { Reporter, SetupError, seconds } from './bootstrap/report.mjs';
 import { testServerSteps } from './bootstrap/test-servers.mjs';
 import { scorersStep } from './bootstrap/scorers.mjs';
@@ -84,6 +84,7 @@ function checkoutSteps(context) {
     ...(context.scorers ? [scorersStep(context)] : []),
     nativeStep(context),
     reaperStep(context),
+    guardStep(context),
     typescriptStep(context),
     programsBundleStep(context),
     workflowBundleStep(context),

@@ -4,7 +4,9 @@ import { clangFormatIn } from './bootstrap/clang-format.mjs';
 import { checkoutRoot, filesBelow, petrelHome } from './bootstrap/places.mjs';
 
 const check = process.argv.includes('--check');
-const files = filesBelow(checkoutRoot, ['native/src', 'native/reaper'], (path) => /\.(c|cpp|h)$/.test(path));
+const files = filesBelow(checkoutRoot, ['native/src', 'native/reaper', 'native/guard'], (path) =>
+  /\.(c|cpp|h)$/.test(path),
+);
 const { status, error } = spawnSync(
   clangFormatIn(petrelHome()),
   [...(check ? ['--dry-run', '--Werror'] : ['-i']), ...files],

@@ -50,7 +50,7 @@ export function nativeStep({ root, force, cores }) {
 export function nativeHash(root, ...configuration) {
   const headers = ['node_modules/node-addon-api/package.json', 'node_modules/node-api-headers/package.json'];
   const files = [
-    ...filesBelow(root, ['native'], (path) => sources.test(path) && !path.startsWith('native/reaper/')),
+    ...filesBelow(root, ['native'], (path) => sources.test(path) && !/^native\/(reaper|guard)\//.test(path)),
     ...headers.filter((file) => existsSync(join(root, file))),
   ];
   return contentHash(root, files, ...configuration);

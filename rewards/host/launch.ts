@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { InvalidInputError } from '../../core/errors.ts';
 import { builtinScorer } from '../registry.ts';
 import type { ScorerSettings } from '../types.ts';
-import { packageFile } from './package-file.ts';
+import { packageFile } from '../package-file.ts';
 import type { Request } from './protocol.ts';
 import { pythonProgram } from './python-scorers.ts';
 

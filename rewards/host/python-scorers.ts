@@ -8,7 +8,7 @@ import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { InvalidInputError, UnfitError } from '../../core/errors.ts';
 import { builtinScorer } from '../registry.ts';
-import { packageFile } from './package-file.ts';
+import { packageFile } from '../package-file.ts';
 
 /** The module of this folder, and the environment in which it finds its packages. */
 export interface PythonProgram {

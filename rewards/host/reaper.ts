@@ -4,10 +4,9 @@
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import type { Duplex, Readable, Writable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
 import { TerminalError } from '../../core/errors.ts';
+import { packageFile } from '../package-file.ts';
 
 /** How the program ended, as Node reports it. */
 export interface ProgramEnd {
@@ -95,9 +94,7 @@ export class ReapedProgram {
 
 /** Set-up builds it, next to the engine. */
 function reaperPath(): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(folder, 'package.json')) && dirname(folder) !== folder) folder = dirname(folder);
-  const path = join(folder, 'build', 'native', 'petrel-reaper');
+  const path = packageFile('build', 'native', 'petrel-reaper');
   if (!existsSync(path)) {
     throw new TerminalError('ReaperMissing', `the program that runs scorers is not built: ${path} is not there`, {
       hint: 'npm run setup',

@@ -1,4 +1,4 @@
-/** The program that runs scorers and ends all they start: native/reaper/ → build/native/petrel-reaper. */
+/** Programs of one C file each, which scorers run under: native/<name>/<name>.c → build/native/petrel-<name>. */
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,16 +7,22 @@ import { cxxCompiler } from './platform.mjs';
 import { runProgram } from './programs.mjs';
 import { SetupError } from './report.mjs';
 
-const source = 'native/reaper/reaper.c';
 const flags = ['-x', 'c', '-std=c11', '-O2', '-Wall', '-Wextra', '-Werror'];
 
-export function reaperStep({ root, force }) {
-  const stamp = checkoutStamp(root, 'reaper');
-  const program = join(root, 'build/native/petrel-reaper');
+/** Runs a scorer, and ends all that it has started. */
+export const reaperStep = (context) => smallProgramStep('reaper', context);
+
+/** Process 1 of a sandbox. */
+export const guardStep = (context) => smallProgramStep('guard', context);
+
+function smallProgramStep(name, { root, force }) {
+  const source = `native/${name}/${name}.c`;
+  const stamp = checkoutStamp(root, name);
+  const program = join(root, `build/native/petrel-${name}`);
   const key = () => contentHash(root, [source], cxxCompiler() ?? '', ...flags);
   let forced = force;
   return {
-    name: 'reaper',
+    name,
     needs: ['compiler'],
     pending: () => existsSync(join(root, source)) && (forced || !existsSync(program) || !stamp.holds(key())),
     async run() {
