@@ -9,9 +9,13 @@ import { BaseSequencer } from 'vitest/node';
 import type { TestSpecification } from 'vitest/node';
 
 const always = ['node_modules/**', 'dist/**', 'build/**'];
-const withEngineOrProcesses = ['native', 'rewards/{host,sandbox}', 'workers/engine', 'infra/own-modules'].map(
-  (folder) => `${folder}/**/*.test.ts`,
-);
+const withEngineOrProcesses = [
+  'native',
+  'rewards/{host,sandbox}',
+  'workers/engine',
+  'infra/own-modules',
+  'rewards/code',
+].map((folder) => `${folder}/**/*.test.ts`);
 const withServers = ['infra/stack/**/*.test.ts', 'tests/**/*.test.ts'];
 const contracts = ['**/contracts/**/*.test.ts'];
 const recovery = ['tests/recovery/**/*.test.ts', 'tests/integration/full-disk.test.ts'];

@@ -5,6 +5,7 @@
 import type { LogPosition } from '../infra/store/run-log.ts';
 import { cursorAfter } from '../core/rl/draws.ts';
 import { rewardComponentsOf } from '../core/recipe/index.ts';
+import { scorerSettings } from '../core/recipe/scorer-settings.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
 import type { NumericProfile } from '../core/records/schema.ts';
 import type { RewardInput, RolloutPurpose } from '../core/wire/jobs.ts';
@@ -86,10 +87,11 @@ export function rewardJob(
     model: inputs.model,
     dataset: rollout.input.dataset,
     scorer: inputs.scorer ?? { type: 'builtin', revision: '1' },
-    settings: recipe.reward.reward_kwargs,
+    settings: scorerSettings(recipe),
     timeoutMs: Math.round(recipe.reward.timeout * 1000),
     memoryMb: recipe.reward.memory_limit_mb,
     concurrency: recipe.reward.num_workers,
+    ...(recipe.reward.sandbox ? { sandbox: true } : {}),
     deterministic: recipe.deterministic === true,
     ...(rollout.input.purpose === 'train' && components.length > 0 && { components }),
     ...(again === 0 ? {} : { again }),

@@ -35,6 +35,9 @@ const BY_CODE: Readonly<Record<string, ExitCode>> = {
   NothingToSkip: EXIT.conflict,
   NoCapacity: EXIT.noCapacity,
   PrecheckFailed: EXIT.precheckFailed,
+  NoSandbox: EXIT.precheckFailed,
+  NoPython: EXIT.precheckFailed,
+  NoScorerPackages: EXIT.precheckFailed,
 };
 
 const CONNECTION_CODES: ReadonlySet<unknown> = new Set([

@@ -3,6 +3,8 @@
  * `reward.scorer` names one.
  */
 import { InvalidInputError } from '../core/errors.ts';
+import { code, prepareCode } from './code.ts';
+import { parseCodeTests } from './code/tests-of.ts';
 import { exact } from './exact.ts';
 import { gsm8k } from './gsm8k.ts';
 import { lastInteger } from './last-integer.ts';
@@ -10,29 +12,60 @@ import { mathDapo } from './math-dapo.ts';
 import { mathReward } from './math-reward.ts';
 import { mathSymbolic } from './math-symbolic/index.ts';
 import { rlla } from './rlla.ts';
-import { routedScorer } from './routing.ts';
+import { routeOf } from './routing.ts';
 import { searchR1LikeQaEm } from './search-r1-like-qa-em.ts';
-import type { Scorer } from './types.ts';
+import type { CallLimits, Scorer, ScorerSettings } from './types.ts';
 
-/** A function of this package, or a Python module of rewards/python with a function `compute_score`. */
-export type BuiltinScorer = { readonly type: 'function'; readonly score: Scorer } | PythonScorer;
-export interface PythonScorer {
+export type BuiltinScorer = FunctionScorer | PythonScorer;
+
+interface Declared {
+  /** Do equal arguments give equal scores, however fast the machine is? Deterministic runs refuse scorers without it. */
+  readonly deterministic: boolean;
+}
+
+/** A function of this package. */
+interface FunctionScorer extends Declared {
+  readonly type: 'function';
+  readonly score: Scorer;
+  /** @throws what stands in its way on this machine, before it scores anything. */
+  readonly prepare?: (settings: ScorerSettings, limits: CallLimits) => void;
+  /** @throws Error for a ground truth that it cannot use. */
+  readonly checkTruth?: (groundTruth: unknown) => unknown;
+}
+
+/** A Python module of rewards/python with a function `compute_score`. */
+interface PythonScorer extends Declared {
   readonly type: 'python';
   readonly module: string;
 }
 
+const pure = (score: Scorer): FunctionScorer => ({ type: 'function', score, deterministic: true });
+
+/** Its comparisons have time limits (rewards/python/limits.py): one that takes too long is a wrong answer. */
+const inPython = (module: string): PythonScorer => ({ type: 'python', module, deterministic: false });
+
+/** Its programs have time limits. */
+const ofPrograms: FunctionScorer = {
+  type: 'function',
+  score: code,
+  deterministic: false,
+  prepare: prepareCode,
+  checkTruth: parseCodeTests,
+};
+
 const SCORERS: Readonly<Record<string, BuiltinScorer>> = {
-  gsm8k: { type: 'function', score: gsm8k },
-  math_reward: { type: 'function', score: mathReward },
-  math_dapo: { type: 'function', score: mathDapo },
-  search_r1_like_qa_em: { type: 'function', score: searchR1LikeQaEm },
-  rlla: { type: 'function', score: rlla },
-  geo3k: { type: 'python', module: 'geo3k.py' },
-  prime_math: { type: 'python', module: 'prime_math.py' },
-  math_verify: { type: 'python', module: 'math_verify_scorer.py' },
-  math_symbolic: { type: 'function', score: mathSymbolic },
-  exact: { type: 'function', score: exact },
-  last_integer: { type: 'function', score: lastInteger },
+  gsm8k: pure(gsm8k),
+  math_reward: pure(mathReward),
+  math_dapo: pure(mathDapo),
+  search_r1_like_qa_em: pure(searchR1LikeQaEm),
+  rlla: pure(rlla),
+  geo3k: inPython('geo3k.py'),
+  prime_math: inPython('prime_math.py'),
+  math_verify: inPython('math_verify_scorer.py'),
+  math_symbolic: pure(mathSymbolic),
+  code: ofPrograms,
+  exact: pure(exact),
+  last_integer: pure(lastInteger),
 };
 
 export const SCORER_NAMES: readonly string[] = Object.keys(SCORERS);
@@ -50,18 +83,19 @@ export function isPythonScorer(name: string): boolean {
 }
 
 /** A scorer that is a function of this package. @throws InvalidInputError for an unknown one, and for one in Python. */
-export function scorerByName(name: string): Scorer {
+export function functionScorer(name: string): FunctionScorer {
   const found = builtinScorer(name);
   if (found.type === 'python') throw new InvalidInputError(`the scorer ${name} runs in Python: ${found.module}`);
-  return found.score;
+  return found;
 }
+
+export const scorerByName = (name: string): Scorer => functionScorer(name).score;
 
 /** Name of the scorer for a data source. @throws InvalidInputError when there is none. */
 export function scorerNameFor(dataSource: string): string {
-  const name = routedScorer(dataSource) ?? dataSource;
+  const name = routeOf(dataSource)?.scorer ?? dataSource;
   if (SCORER_NAMES.includes(name)) return name;
-  const what = name === dataSource ? '' : `: ${name}, which scores it in verl, is not built yet`;
-  throw new InvalidInputError(`no scorer for data_source "${dataSource}"${what}`, {
+  throw new InvalidInputError(`no scorer for data_source "${dataSource}"`, {
     hint: `set reward.scorer (${SCORER_NAMES.join(', ')}) or reward.custom_reward_function.path`,
   });
 }

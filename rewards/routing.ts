@@ -5,6 +5,8 @@
 
 interface Route {
   readonly scorer: string;
+  /** verl's name of the scorer, where it has another. */
+  readonly inVerl?: string;
   readonly sources: readonly string[];
   /** Every source that begins so. */
   readonly prefix?: string;
@@ -29,7 +31,7 @@ export const ROUTES: readonly Route[] = [
       'numina_olympiads',
     ],
   },
-  { scorer: 'prime_code', sources: ['codecontests', 'apps', 'codeforces', 'taco'] },
+  { scorer: 'code', inVerl: 'prime_code', sources: ['codecontests', 'apps', 'codeforces', 'taco'] },
   { scorer: 'geo3k', sources: ['hiyouga/geometry3k'] },
   {
     scorer: 'search_r1_like_qa_em',
@@ -45,10 +47,9 @@ export const ROUTES: readonly Route[] = [
   },
 ];
 
-/** verl's name of the scorer for a data source; undefined when verl has none. */
-export function routedScorer(dataSource: string): string | undefined {
-  const route = ROUTES.find(
+/** undefined when verl has no scorer for the data source. */
+export function routeOf(dataSource: string): Route | undefined {
+  return ROUTES.find(
     ({ sources, prefix }) => sources.includes(dataSource) || (prefix !== undefined && dataSource.startsWith(prefix)),
   );
-  return route?.scorer;
 }

@@ -29,5 +29,15 @@ export type ScorerReturn =
 /** Key `reward.reward_kwargs`. */
 export type ScorerSettings = Readonly<Record<string, unknown>>;
 
-/** A scorer. Built-in ones are pure and synchronous; a user's may be asynchronous. Throws when it cannot score. */
-export type Scorer = (input: ScorerInput, settings: ScorerSettings) => ScorerReturn | Promise<ScorerReturn>;
+/** Limits of one call, which petrel enforces from outside: reward.timeout and reward.memory_limit_mb. */
+export interface CallLimits {
+  readonly timeoutMs: number;
+  readonly memoryMb: number;
+}
+
+/** A scorer. Throws when it cannot score. Built-in ones get the limits; one that may take long ends by itself in time. */
+export type Scorer = (
+  input: ScorerInput,
+  settings: ScorerSettings,
+  limits?: CallLimits,
+) => ScorerReturn | Promise<ScorerReturn>;

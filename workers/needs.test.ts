@@ -1,30 +1,73 @@
-import { describe, expect, test, vi } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { UnfitError } from '../core/errors.ts';
 import type { JobMessage } from '../core/wire/messages.ts';
 import { jobNeeds, missedNeed, type NeedPorts } from './needs.ts';
 
-const ports = { cache: '/nowhere', openStore: async () => Promise.reject(new Error('none')), engine: undefined };
-const job = (scorer: unknown) => ({ store: 's', runId: 'r', input: { scorer } }) as unknown as JobMessage;
-const namesOf = (scorer: unknown) => jobNeeds(job(scorer), ports as NeedPorts).map(({ name }) => name);
-const packages = 'the Python packages of scorers';
+const ports: NeedPorts = {
+  cache: '/nowhere',
+  openStore: () => Promise.reject(new Error('no store')),
+  engine: undefined,
+};
 
-describe('a scoring job', () => {
-  test('needs the Python packages when its scorer is in Python, or when rows choose theirs', () => {
-    expect(namesOf({ type: 'builtin', name: 'prime_math', revision: '1' })).toContain(packages);
-    expect(namesOf({ type: 'builtin', revision: '1' })).toContain(packages);
-    expect(namesOf({ type: 'builtin', name: 'gsm8k', revision: '1' })).not.toContain(packages);
-    expect(namesOf({ type: 'module', module: 'm' })).not.toContain(packages);
-    expect(namesOf(undefined)).not.toContain(packages);
+const job = (input: Record<string, unknown>, stage: JobMessage['stage'] = 'reward'): JobMessage => ({
+  v: 1,
+  jobId: 'job',
+  stage,
+  runId: 'run-1',
+  at: { term: 1, iteration: 1 },
+  store: 'file:///store',
+  input,
+});
+
+const builtin = (name?: string) => ({ type: 'builtin', revision: '1', ...(name && { name }) });
+const own = { type: 'module', module: 'a'.repeat(64), fileName: 'mine.py', exportName: 'f', deterministic: false };
+const service = { sandbox_fusion: { url: 'http://x' } };
+
+const packages = 'the Python packages of scorers';
+const programs = 'a sandbox for programs of the model';
+
+const scorerNeeds = (message: JobMessage) =>
+  jobNeeds(message, ports)
+    .map(({ name }) => name)
+    .filter((name) => !name.startsWith('the store'));
+
+afterEach(() => vi.unstubAllEnvs());
+
+describe('a reward job', () => {
+  it.each([
+    ['whose scorer is a function', { scorer: builtin('gsm8k') }, []],
+    ['whose scorer is in Python', { scorer: builtin('prime_math') }, [packages]],
+    ['that runs programs', { scorer: builtin('code') }, [programs]],
+    ['whose programs a service runs', { scorer: builtin('code'), settings: service }, []],
+    ['whose rows choose', { scorer: builtin() }, [`${packages}, for rows of run-1`, `${programs}, for rows of run-1`]],
+    ['whose own scorer wants a sandbox', { scorer: own, sandbox: true }, ['a sandbox for a Python scorer']],
+    ['whose own scorer wants none', { scorer: own }, []],
+    ['of an unknown kind', {}, []],
+  ])('%s needs what its scorer needs: %j', (_, input, needs) => {
+    expect(scorerNeeds(job(input))).toEqual(needs);
+    expect(scorerNeeds(job(input, 'rollout'))).toEqual([]);
   });
 
-  test('is refused for missing packages at once, or after the first job whose rows need them', async () => {
+  it.each([
+    ['NoScorerPackages', 'PETREL_HOME', packages],
+    ['NoSandbox', 'PATH', programs],
+  ])('whose rows choose is refused for %s after the first one, until the need is met', async (code, variable, name) => {
+    vi.stubEnv(variable, '/nowhere');
+    const need = missedNeed(new UnfitError(code, 'none'), job({ scorer: builtin() }), ports);
+    expect(need?.name).toBe(`${name}, for rows of run-1`);
+    await need?.check();
+    await expect(need?.checkAgain?.()).rejects.toThrow(UnfitError);
+  });
+
+  it('that names its scorer is refused at once', async () => {
     vi.stubEnv('PETREL_HOME', '/nowhere');
-    const need = (scorer: unknown) =>
-      missedNeed(new UnfitError('NoScorerPackages', 'none'), job(scorer), ports as NeedPorts);
-    await expect(need({ type: 'builtin', name: 'geo3k' })?.check()).rejects.toThrow(UnfitError);
-    const chosen = need({ type: 'builtin' });
-    await chosen?.check();
-    await expect(chosen?.checkAgain?.()).rejects.toThrow(/the scorer of some rows needs Python packages/);
-    vi.unstubAllEnvs();
+    vi.stubEnv('PATH', '/nowhere');
+    for (const [name, code] of [
+      ['geo3k', 'NoScorerPackages'],
+      ['code', 'NoSandbox'],
+    ] as const) {
+      const need = missedNeed(new UnfitError(code, 'none'), job({ scorer: builtin(name) }), ports);
+      await expect(need?.check()).rejects.toMatchObject({ code });
+    }
   });
 });

@@ -1,10 +1,10 @@
 /** What a job needs from its worker, and what every job needs. */
 import { mkdir } from 'node:fs/promises';
-import { z } from 'zod';
 import { UnfitError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { numericProfile } from '../core/records/schema.ts';
 import type { Store } from '../core/ports/store.ts';
+import type { RewardInput } from '../core/wire/jobs.ts';
 import type { JobMessage } from '../core/wire/messages.ts';
 import { admitWorkHere } from '../infra/store/free-space.ts';
 import type { EngineFacts } from './engine/profile.ts';
@@ -13,6 +13,9 @@ import type { Need } from './fitness.ts';
 import { checkPackagesHere } from '../rewards/host/python-scorers.ts';
 import { secretNames, secretOf } from '../rewards/host/secrets.ts';
 import { isPythonScorer } from '../rewards/registry.ts';
+import { openProgramPlace } from '../rewards/code/program.ts';
+import { openWalls } from '../rewards/sandbox/open-walls.ts';
+import { findPython } from '../rewards/sandbox/python.ts';
 
 export interface NeedPorts {
   /** Folder for copies of models and scorers. */
@@ -47,7 +50,8 @@ export function buildNeed(own: string, ofStack: () => string): Need {
   return { name: "the stack's build", general: true, check };
 }
 
-export function jobNeeds({ store, runId, input }: JobMessage, ports: NeedPorts): Need[] {
+export function jobNeeds(message: JobMessage, ports: NeedPorts): Need[] {
+  const { store, runId, input } = message;
   const secrets = secretNames(input['settings']);
   const profile = numericProfile.safeParse(input['profile']).data;
   const { engine } = ports;
@@ -58,7 +62,7 @@ export function jobNeeds({ store, runId, input }: JobMessage, ports: NeedPorts):
       // An open store stays open when the credentials change, so it must answer a request.
       checkAgain: async () => (await ports.openStore(store)).get(keys.run(runId)),
     },
-    ...packagesNeeds(input['scorer']),
+    ...scorerNeeds(message),
     ...secrets.map((name) => ({ name: `the variable ${name}`, check: async () => secretOf(name, process.env) })),
     ...(profile === undefined || engine === undefined
       ? []
@@ -72,24 +76,54 @@ export function jobNeeds({ store, runId, input }: JobMessage, ports: NeedPorts):
 }
 
 const packages = 'the Python packages of scorers';
+const sandbox = 'a sandbox';
+
+/** Of a reward job: the packages of built-in scorers in Python, and a sandbox. */
+function scorerNeeds({ stage, runId, input }: JobMessage): Need[] {
+  if (stage !== 'reward') return [];
+  const { scorer, settings, sandbox: walled } = input as Partial<RewardInput>;
+  if (scorer?.type === 'module') return walled === true ? [walledNeed(scorer.fileName.endsWith('.py'))] : [];
+  const { name } = scorer ?? {};
+  if (scorer === undefined || (name !== undefined && isUndemanding(name, settings))) return [];
+  if (name === undefined) return [packagesNeed('of some rows'), programsNeed].map((need) => foundByRows(need, runId));
+  return [isPythonScorer(name) ? packagesNeed(name) : programsNeed];
+}
+
+/** Does the scorer work on every machine? */
+function isUndemanding(name: string, settings: RewardInput['settings'] | undefined): boolean {
+  return name === 'code' ? settings?.['sandbox_fusion'] !== undefined : !isPythonScorer(name);
+}
+
+const packagesNeed = (scorer: string): Need => ({ name: packages, check: async () => checkPackagesHere(scorer) });
+
+const programsNeed: Need = { name: `${sandbox} for programs of the model`, check: async () => openProgramPlace() };
+
+const walledNeed = (isPython: boolean): Need => ({
+  name: `${sandbox} for a ${isPython ? 'Python scorer' : 'scorer'}`,
+  check: async () => [openWalls(), isPython && findPython()],
+});
 
 /**
- * Of built-in scorers. Where rows choose theirs, the job shows whether it needs the packages; from then on they must be
- * here.
+ * Where rows choose their scorers, the first job whose rows have the need shows it. From then on the run's jobs have it, and
+ * those of other runs do not.
  */
-function packagesNeeds(scorer: unknown): Need[] {
-  const { type, name } = z.looseObject({ type: z.string(), name: z.string().optional() }).safeParse(scorer).data ?? {};
-  if (type !== 'builtin') return [];
-  const check = async () => checkPackagesHere(name ?? 'of some rows');
-  if (name === undefined) return [{ name: packages, check: async () => undefined, checkAgain: check }];
-  return isPythonScorer(name) ? [{ name: packages, check }] : [];
+function foundByRows({ name, check }: Need, runId: string): Need {
+  return { name: `${name}, for rows of ${runId}`, check: async () => undefined, checkAgain: check };
 }
+
+/** How the name of the need begins that an error is about. */
+const needNames: Readonly<Record<string, string>> = {
+  CannotReproduce: 'the numeric profile',
+  CannotCompute: 'the numeric profile',
+  NoScorerPackages: packages,
+  NoSandbox: sandbox,
+  NoPython: sandbox,
+};
 
 /** The need that explains this error of a job, if any. */
 export function missedNeed(error: UnfitError, message: JobMessage, ports: NeedPorts): Need | undefined {
   if (error.code === 'DiskFull') return roomNeed(ports.cache);
-  const ofEngine = error.code === 'CannotReproduce' || error.code === 'CannotCompute';
-  const named = ofEngine ? 'the numeric profile' : error.code === 'NoScorerPackages' ? packages : 'the store';
+  const named = needNames[error.code] ?? 'the store';
   return jobNeeds(message, ports).find(({ name }) => name.startsWith(named));
 }
 

@@ -34,6 +34,23 @@ it('finds sound runs in order', async () => {
   expect(await line('runs')).toEqual({ name: 'runs', status: 'green', detail: 'the log of the only run is intact' });
 });
 
+it('says whether untrusted code can be run, and what is missing', async () => {
+  await cli.store();
+  expect(await line('sandbox')).toMatchObject({ status: expect.stringMatching(/green|yellow/) });
+  const path = process.env['PATH'];
+  process.env['PATH'] = '/nonexistent';
+  try {
+    expect(await line('sandbox')).toEqual({
+      name: 'sandbox',
+      status: 'yellow',
+      detail: expect.stringMatching(/^the scorer code and reward\.sandbox cannot be used here: .*bwrap/),
+      fix: expect.stringContaining('apt-get install bubblewrap'),
+    });
+  } finally {
+    process.env['PATH'] = path;
+  }
+});
+
 it('names the runs that failed', async () => {
   const { runId } = await buildRun(await cli.store(), { done: 3, checkpoints: [2] });
   await appendStatus(new RunLog(await cli.store(), runId), { wish: 'run', state: 'failed' }, new Date());

@@ -12,6 +12,7 @@ import { findHole } from '../../infra/store/log-holes.ts';
 import { readModelManifest } from '../../infra/store/model-facts.ts';
 import { listRunIds, openKnownStores, openRun } from '../runs/find.ts';
 import { fullPlaces } from '../../infra/stack/admission.ts';
+import { openProgramPlace } from '../../rewards/code/program.ts';
 import { freeSpaceFloor } from '../../infra/store/free-space.ts';
 import { openLive } from '../runs/live-source.ts';
 import { awayHint, awayTexts, runsAway } from '../runs/stores-away.ts';
@@ -46,6 +47,7 @@ export function doctorChecks(home: string): readonly DoctorCheck[] {
     { name: 'servers', check: async () => await attempt(() => servers(home)) },
     { name: 'store', check: async () => await attempt(async () => await store(home)) },
     { name: 'runs', check: async () => await attempt(async () => await runs(home)) },
+    { name: 'sandbox', check: async () => sandbox() },
     { name: 'stack', check: async () => await stack(home) },
     { name: 'workers', check: async () => await workers(home) },
   ];
@@ -160,6 +162,19 @@ async function runs(home: string): Promise<DoctorResult> {
     detail: problems.join('; '),
     fix: 'petrel ckpt verify <run> reads all of a run; docs/operations.md says what to do',
   };
+}
+
+/** Only runs with scorers that need one want it. */
+function sandbox(): DoctorResult {
+  try {
+    const { walls, python } = openProgramPlace();
+    const limits = walls.cgroups === undefined ? 'petrel-guard' : `petrel-guard and cgroups in ${walls.cgroups}`;
+    return green(`${walls.bwrap}${walls.root ? ' as root' : ''}; limits by ${limits}; ${python.program}`);
+  } catch (error) {
+    const { message, hint } = errorToJson(error);
+    const detail = `the scorer code and reward.sandbox cannot be used here: ${message}`;
+    return { status: 'yellow', detail, ...(hint === undefined ? {} : { fix: hint }) };
+  }
 }
 
 async function stack(home: string): Promise<DoctorResult> {

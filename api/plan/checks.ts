@@ -22,6 +22,8 @@ export interface Finding {
   readonly status?: 'ok' | 'warning' | 'later';
   /** Rows that are used, of the training data. */
   readonly rows?: number;
+  /** Names of the built-in scorers of the rows. */
+  readonly scorers?: readonly string[];
 }
 
 /** One check. `look` throws a PetrelError when the recipe cannot be run; undefined: there is nothing to check. */
@@ -33,6 +35,8 @@ export interface Check {
 export interface CheckResult {
   readonly checks: readonly PlanCheck[];
   readonly rows: number | undefined;
+  /** Names of the built-in scorers of all rows that were read. */
+  readonly scorers: readonly string[];
 }
 
 /**
@@ -43,18 +47,20 @@ export async function runChecks(checks: readonly Check[], inputs: RecipeInputs):
   const made: PlanCheck[] = [];
   const refusals = new Set<PetrelError>();
   let rows: number | undefined;
+  const scorers = new Set<string>();
   for (const { name, look } of checks) {
     const finding = await look(inputs).catch(asRefusal);
     if (finding === undefined) continue;
     if (!(finding instanceof PetrelError)) {
       made.push(found(name, finding));
       rows ??= finding.rows;
+      for (const one of finding.scorers ?? []) scorers.add(one);
     } else if (!refusals.has(finding)) {
       made.push(failed(name, finding));
       refusals.add(finding);
     }
   }
-  return { checks: made, rows };
+  return { checks: made, rows, scorers: [...scorers] };
 }
 
 /** Makes the checks until one refuses. Throws its error. */

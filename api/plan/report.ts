@@ -12,6 +12,7 @@ import {
   valueOf,
 } from '../../core/recipe/index.ts';
 import { canonicalJson } from '../../core/canonical.ts';
+import { builtinScorer } from '../../rewards/registry.ts';
 import type { CheckResult, PlanCheck } from './checks.ts';
 import type { Measured } from './measure.ts';
 import type { Resources } from './resources.ts';
@@ -44,9 +45,8 @@ export interface RunLength {
   readonly validations: number | null;
 }
 
-export function planReport(file: string, recipe: Recipe, { checks, rows }: CheckResult): PlanReport {
+export function planReport(file: string, recipe: Recipe, { checks, rows, scorers }: CheckResult): PlanReport {
   const batch = batchArithmetic(recipe);
-  const custom = recipe.reward.custom_reward_function;
   return {
     file,
     name: recipe.name,
@@ -57,11 +57,18 @@ export function planReport(file: string, recipe: Recipe, { checks, rows }: Check
       .map(({ path, value }) => ({ path, value })),
     batch,
     run: runLength(recipe, batch, rows),
-    promises: promises(recipe, recipe.kind === 'sft' || custom.path === null || custom.deterministic),
+    promises: promises(recipe, areDeclared(recipe, scorers)),
     checks,
     problems: runIssues(recipe),
     recipe,
   };
+}
+
+/** Is every scorer of the run declared deterministic? */
+function areDeclared({ kind, reward }: Recipe, builtin: readonly string[]): boolean {
+  const { path, deterministic } = reward.custom_reward_function;
+  if (kind === 'sft' || path === null) return builtin.every((name) => builtinScorer(name).deterministic);
+  return deterministic;
 }
 
 function runLength(recipe: Recipe, batch: BatchArithmetic, rows: number | undefined): RunLength {

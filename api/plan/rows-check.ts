@@ -20,19 +20,21 @@ export const validationRowsCheck: Check = {
 async function lookAtRows(inputs: RecipeInputs, part: RowsPart): Promise<Finding> {
   const files = filesOf(inputs.recipe, part).join(', ');
   if (!(await hasTokenizer(inputs))) return withoutTokens(inputs, part, files);
-  const { count, notes, warnings } = await inputs.rows(part);
+  const { count, notes, warnings, scorers } = await inputs.rows(part);
   return {
     ...(warnings.length > 0 && { status: 'warning' as const }),
     detail: [`${files}: ${counted(count, 'row')}`, ...notes, ...warnings].join('; '),
     rows: count,
+    scorers,
   };
 }
 
 /** A model that cannot be read is refused by its own check; the rows are read all the same. */
 async function withoutTokens(inputs: RecipeInputs, part: RowsPart, files: string): Promise<Finding> {
   const limit = part === 'train' ? inputs.recipe.data.train_max_samples : inputs.recipe.data.val_max_samples;
+  const scorers = new Set<string>();
   let rows = 0;
-  for await (const _ of checkedRows(inputs.recipe, part)) {
+  for await (const _ of checkedRows(inputs.recipe, part, scorers)) {
     if (limit >= 0 && rows >= limit) break;
     rows += 1;
   }
@@ -40,6 +42,7 @@ async function withoutTokens(inputs: RecipeInputs, part: RowsPart, files: string
     status: 'later',
     detail: `${files}: ${counted(rows, 'row')}; their tokens are counted when the model can be read`,
     rows,
+    scorers: [...scorers],
   };
 }
 

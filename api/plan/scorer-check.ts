@@ -5,19 +5,18 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { InvalidInputError } from '../../core/errors.ts';
+import { InvalidInputError, PetrelError } from '../../core/errors.ts';
 import { showNumber } from '../../core/quantities.ts';
 import { shownModule } from '../../core/scorer-hint.ts';
-import { rewardComponentsOf } from '../../core/recipe/index.ts';
-import type { Recipe } from '../../core/recipe/index.ts';
+import { rewardComponentsOf, scorerSettings, type Recipe } from '../../core/recipe/index.ts';
 import type { Row } from '../../models/dataset.ts';
 import { withComponents } from '../../rewards/components.ts';
 import { createScorerHost } from '../../rewards/host/index.ts';
 import type { ScoreOutcome, ScorerHost, ScorerSpec } from '../../rewards/host/index.ts';
-import { requirePackagesOf } from '../../rewards/host/python-scorers.ts';
 import { namedVariables, secretNames, withSecrets } from '../../rewards/host/secrets.ts';
 import { readScorer } from '../runs/read-scorer.ts';
 import { checkedRows } from '../runs/rows.ts';
+import { assertScorer, scorerLimits, scorerOfRow } from '../runs/scorer-rules.ts';
 import type { Check, Finding } from './checks.ts';
 import type { InputPorts } from './recipe-inputs.ts';
 
@@ -29,7 +28,7 @@ export const scorerCheck: Check = {
   look: async ({ recipe, ports }) => {
     if (recipe.kind === 'sft') return undefined;
     const { scorer, custom_reward_function: custom } = recipe.reward;
-    if (scorer !== null) requirePackagesOf(scorer);
+    if (custom.path === null && scorer !== null) assertScorer(recipe, scorer);
     const module = custom.path === null ? undefined : await readScorer(custom.path);
     const missing = secretNames(recipe.reward.reward_kwargs).filter((name) => !ports.env[name]);
     if (missing.length > 0) return notHere(missing);
@@ -40,7 +39,8 @@ export const scorerCheck: Check = {
       const fileName = basename(custom.path ?? '');
       const path = join(folder, fileName);
       await writeFile(path, module);
-      const spec = { type: 'module', path, exportName: custom.name, shownAs: shownModule(fileName) } as const;
+      const { sandbox } = recipe.reward;
+      const spec = { type: 'module', path, exportName: custom.name, shownAs: shownModule(fileName), sandbox } as const;
       return await withHost(spec, recipe, ports, what);
     } finally {
       await rm(folder, { recursive: true, force: true });
@@ -57,8 +57,8 @@ function notHere(missing: readonly string[]): Finding {
 async function withHost(spec: ScorerSpec, recipe: Recipe, { env }: InputPorts, what: string): Promise<Finding> {
   const { reward } = recipe;
   const host = createScorerHost(
-    { ...spec, settings: withSecrets(reward.reward_kwargs, env), secrets: namedVariables(reward.reward_kwargs, env) },
-    { timeoutMs: Math.min(reward.timeout * 1000, longestTrialMs), memoryMb: reward.memory_limit_mb, concurrency: 1 },
+    { ...spec, settings: withSecrets(scorerSettings(recipe), env), secrets: namedVariables(reward.reward_kwargs, env) },
+    { ...scorerLimits(recipe), timeoutMs: Math.min(reward.timeout * 1000, longestTrialMs), concurrency: 1 },
   );
   try {
     await host.ready();
@@ -76,15 +76,32 @@ async function trial(host: ScorerHost, row: Row, recipe: Recipe, what: string): 
     { dataSource, solutionStr, groundTruth, ...(extraInfo !== undefined && { extraInfo }) },
   ]);
   const [outcome] = withComponents(outcomes, rewardComponentsOf(recipe));
-  if (outcome?.ok === true)
-    return { detail: `${what}: the ${name} of the first row scores ${showNumber(outcome.score)}` };
-  return refuse(outcome, name, recipe);
+  if (outcome?.ok !== true) return refuse(outcome, name, recipe);
+  const detail = `${what}: the ${name} of the first row scores ${showNumber(outcome.score)}`;
+  const { timeout, sandbox_fusion: fusion } = recipe.reward;
+  if (!isOfCode(row, recipe) || fusion.url !== null || timeout >= verlsSeconds) return { detail };
+  return {
+    status: 'warning',
+    detail: `${detail}; programs have ${timeout} s for all tests, verl gives them up to ${verlsSeconds} s: reward.timeout=${verlsSeconds}`,
+  };
 }
 
-/** A response that should be right. GSM8K's scorer wants the number after "####", which its ground truth lacks and its answer has. */
-function trialResponse({ groundTruth, extraInfo }: Row, { data }: Recipe): { name: string; solutionStr: string } {
+/** 6 s for all tests together, then 11 s for each of ten, and some for starting them. */
+const verlsSeconds = 120;
+
+function isOfCode(row: Row, recipe: Recipe): boolean {
+  return recipe.reward.custom_reward_function.path === null && scorerOfRow(recipe, row) === 'code';
+}
+
+/**
+ * A response that should be right. GSM8K's scorer wants the number after "####", which its ground truth lacks and its
+ * answer has. Tests do not tell a program that passes them.
+ */
+function trialResponse(row: Row, recipe: Recipe): { name: string; solutionStr: string } {
+  const { groundTruth, extraInfo } = row;
   const { answer } = (extraInfo ?? {}) as { readonly answer?: unknown };
-  if (data.format === 'gsm8k' && typeof answer === 'string') return { name: 'answer', solutionStr: answer };
+  if (recipe.data.format === 'gsm8k' && typeof answer === 'string') return { name: 'answer', solutionStr: answer };
+  if (isOfCode(row, recipe)) return { name: 'empty program', solutionStr: '' };
   const solutionStr = typeof groundTruth === 'string' ? groundTruth : JSON.stringify(groundTruth);
   return { name: 'ground truth', solutionStr };
 }
@@ -106,7 +123,7 @@ async function firstRow(recipe: Recipe): Promise<Row | undefined> {
   try {
     for await (const row of checkedRows(recipe, 'train')) return row;
   } catch (error) {
-    if (!(error instanceof InvalidInputError)) throw error;
+    if (!(error instanceof PetrelError)) throw error;
   }
   return undefined;
 }

@@ -29,6 +29,7 @@ import type { RecipeLayer } from '../recipes/recipe-issues.ts';
 import { assertFits, checkedModule, inputsOf } from './own-modules.ts';
 import type { CheckedModule } from './own-modules.ts';
 import { scorerOf } from './prepare.ts';
+import { assertScorer } from './scorer-rules.ts';
 import type { PreparePorts } from './prepare-ports.ts';
 import { storeRowsLike } from './rows-format1.ts';
 import { withoutPaths } from './start.ts';
@@ -259,6 +260,8 @@ async function newScorer(recipe: Recipe, changes: readonly RecipeChange[], befor
   const touched = changes.find(
     (one) => one.path === 'reward.scorer' || one.path.startsWith('reward.custom_reward_function'),
   );
+  const { scorer } = recipe.reward;
+  if (touched !== undefined && path === null && scorer !== null) assertScorer(recipe, scorer);
   if (path?.startsWith('/') || (touched !== undefined && path === null)) return scorerOf(recipe);
   if (touched === undefined || before.scorer === undefined) return undefined;
   throw new InvalidInputError(`${touched.path} needs the scorer's file, and the run keeps only a copy of it`, {

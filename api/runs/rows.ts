@@ -1,13 +1,11 @@
 /** A recipe's data files as rows of a dataset. */
-import { InvalidInputError } from '../../core/errors.ts';
 import { counted } from '../../core/quantities.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { DatasetRules } from '../../core/records/dataset-index.ts';
-import { packRows, readRows, rowError } from '../../models/dataset.ts';
+import { packRows, readRows } from '../../models/dataset.ts';
 import type { PutBlock, Row, RowCounts, TokenizeOptions } from '../../models/dataset.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
-import { requirePackagesOf } from '../../rewards/host/python-scorers.ts';
-import { scorerNameFor } from '../../rewards/registry.ts';
+import { scorerRules } from './scorer-rules.ts';
 
 export type RowsPart = 'train' | 'validation';
 
@@ -18,6 +16,8 @@ export interface RunRows {
   readonly notes: readonly string[];
   /** What makes it likely that nothing is learned. */
   readonly warnings: readonly string[];
+  /** Names of the built-in scorers that score the rows. */
+  readonly scorers: readonly string[];
 }
 
 /** Notes and warnings, a line each. */
@@ -37,8 +37,10 @@ export async function loadRows(
   put: PutBlock,
 ): Promise<RunRows> {
   const options = tokenizeOptionsOf(recipe, part, now);
-  const { rules, counts } = await packRows(checkedRows(recipe, part), tokenizer, options, put);
-  return { count: counts.rows, rules, notes: notesOf(counts, part, options), warnings: warningsOf(counts, part) };
+  const scorers = new Set<string>();
+  const { rules, counts } = await packRows(checkedRows(recipe, part, scorers), tokenizer, options, put);
+  const notes = notesOf(counts, part, options);
+  return { count: counts.rows, rules, notes, warnings: warningsOf(counts, part), scorers: [...scorers] };
 }
 
 export function tokenizeOptionsOf({ data, model, kind }: Recipe, part: RowsPart, now: Date): TokenizeOptions {
@@ -82,8 +84,15 @@ export function filesOf({ data }: Recipe, part: RowsPart): readonly string[] {
   return typeof files === 'string' ? [files] : files;
 }
 
-/** Checks rows while they are read. Throws InvalidInputError at the first one that lacks what the recipe needs. */
-export async function* checkedRows(recipe: Recipe, part: RowsPart): AsyncGenerator<Row> {
+/**
+ * Checks rows while they are read, and adds the names of their scorers to `scorers`. Throws InvalidInputError at the first
+ * row that lacks what the recipe needs, and UnfitError where its scorer cannot work on this machine.
+ */
+export async function* checkedRows(
+  recipe: Recipe,
+  part: RowsPart,
+  scorers: Set<string> = new Set(),
+): AsyncGenerator<Row> {
   const { kind, data } = recipe;
   const columns = {
     kind,
@@ -94,23 +103,10 @@ export async function* checkedRows(recipe: Recipe, part: RowsPart): AsyncGenerat
       gsm8k: { instruction: data.instruction, asText: data.chat_template === 'none' },
     }),
   };
+  const check = scorerRules(recipe, scorers);
   const weights = part === 'train' ? (data.train_file_weights ?? undefined) : undefined;
   for await (const row of readRows(filesOf(recipe, part), columns, weights)) {
-    if (rowsChooseScorers(recipe)) checkScorerOf(row);
+    check(row);
     yield row;
-  }
-}
-
-/** Whether each row's data source chooses its scorer. */
-export function rowsChooseScorers({ kind, reward }: Recipe): boolean {
-  return kind === 'rl' && reward.scorer === null && reward.custom_reward_function.path === null;
-}
-
-function checkScorerOf(row: Row): void {
-  try {
-    requirePackagesOf(scorerNameFor(row.dataSource));
-  } catch (error) {
-    if (!(error instanceof InvalidInputError)) throw error;
-    throw rowError(row, error.message, error, error.hint);
   }
 }

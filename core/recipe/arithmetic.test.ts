@@ -6,6 +6,7 @@ import { mergeTrees, type Tree } from './merge.ts';
 import { parseRecipe } from './parse.ts';
 import { promises } from './promises.ts';
 import { runIssues } from './runnable.ts';
+import { scorerSettings } from './scorer-settings.ts';
 
 const base: Tree = {
   model: { path: 'm' },
@@ -119,6 +120,26 @@ describe('runIssues', () => {
       });
       expect(runIssues(made).map(({ path }) => path)).toEqual(['reward.custom_reward_function.deterministic']);
     }
+  });
+});
+
+describe('reward.sandbox', () => {
+  const paths = (reward: object) => runIssues(recipe({ reward })).map(({ path }) => path);
+
+  it('is for a user’s own scorer', () => {
+    expect(paths({ sandbox: true, custom_reward_function: { path: 's.ts' } })).toEqual([]);
+    expect(paths({ sandbox: true, scorer: 'gsm8k' })).toEqual(['reward.sandbox']);
+  });
+
+  it('can be replaced by a service, for programs', () => {
+    const sandbox_fusion = { url: 'http://host:8080/run_code', max_concurrent: 10 };
+    const made = recipe({ reward: { sandbox_fusion, num_workers: 4, reward_kwargs: { timeout: 3 } } });
+    expect(runIssues(made)).toEqual([]);
+    expect(scorerSettings(made)).toEqual({
+      timeout: 3,
+      sandbox_fusion: { url: sandbox_fusion.url, max_concurrent: 2, memory_limit_mb: 1024 },
+    });
+    expect(paths({ sandbox_fusion: { url: 'host:8080' } })).toEqual(['reward.sandbox_fusion.url']);
   });
 });
 

@@ -64,7 +64,6 @@ const NOT_BUILT: readonly NotBuilt[] = [
     today: 'false',
   },
   { path: 'reward.reward_model.enable', asked: (r) => r.reward.reward_model.enable, today: 'false' },
-  { path: 'reward.sandbox_fusion.url', asked: (r) => r.reward.sandbox_fusion.url !== null, today: 'null' },
   { path: 'trainer.engine', asked: (r) => r.trainer.engine !== 'native', today: 'native' },
   { path: 'trainer.virtual_shards', asked: (r) => r.trainer.virtual_shards !== 1, today: '1' },
   {

@@ -23,11 +23,14 @@ const rewardModelSection = section('A model that scores responses.', {
   }),
 });
 
-const sandboxSection = section('A service that runs the code of responses in order to score it.', {
-  url: key(text.nullable(), null, { doc: 'Address of a Sandbox Fusion service; null: none.', change: 'free' }),
-  max_concurrent: key(count, 64, { doc: 'Maximum number of requests at a time.', unit: 'requests', change: 'free' }),
-  memory_limit_mb: key(count, 1024, { doc: 'Memory limit of one request.', unit: 'MiB', change: 'ask' }),
-});
+const sandboxSection = section(
+  'A service that runs programs of the scorer code, in place of the sandbox of this machine.',
+  {
+    url: key(text.nullable(), null, { doc: 'Address of a Sandbox Fusion service; null: none.', change: 'free' }),
+    max_concurrent: key(count, 64, { doc: 'Maximum number of requests at a time.', unit: 'requests', change: 'free' }),
+    memory_limit_mb: key(count, 1024, { doc: 'Memory limit of one request.', unit: 'MiB', change: 'ask' }),
+  },
+);
 
 const managerSection = section('How scores become rewards.', {
   name: key(z.enum(['naive', 'dapo', 'gdpo']).nullable(), null, {
@@ -65,6 +68,10 @@ export const rewardSection = section('How responses are scored. Scorers run in p
     change: 'ask',
   }),
   memory_limit_mb: key(count, 1024, { doc: 'Memory limit of a scorer process.', unit: 'MiB', change: 'ask' }),
+  sandbox: key(z.boolean(), false, {
+    doc: 'Run your own scorer in a sandbox: without network, and without files other than its interpreter.',
+    change: 'ask',
+  }),
   max_failed_fraction: key(fraction, 0.1, {
     doc: 'The run pauses when a larger share of the samples of an iteration failed.',
     change: 'free',

@@ -21,6 +21,7 @@ export function assertRunnable(recipe: Recipe): void {
 function contradictions(recipe: Recipe): RecipeIssue[] {
   const checks = [
     scorerIssues,
+    sandboxIssues,
     poolIssues,
     samplingIssues,
     criticIssues,
@@ -44,6 +45,34 @@ function scorerIssues(recipe: Recipe): RecipeIssue[] {
       received: 'false',
       hint: 'set it to true, or write deterministic: replay',
     },
+  ];
+}
+
+function sandboxIssues({ kind, reward }: Recipe): RecipeIssue[] {
+  const { path } = reward.custom_reward_function;
+  const { url } = reward.sandbox_fusion;
+  if (kind === 'sft') return [];
+  return [
+    ...(reward.sandbox && path === null
+      ? [
+          {
+            path: 'reward.sandbox',
+            message: 'it is for your own scorer; built-in scorers run no code of others outside a sandbox',
+            expected: 'false, or reward.custom_reward_function.path',
+            received: 'true',
+          },
+        ]
+      : []),
+    ...(url !== null && !/^https?:\/\/[^/\s]+/.test(url)
+      ? [
+          {
+            path: 'reward.sandbox_fusion.url',
+            message: 'this is no address of a service',
+            expected: 'http://… or https://…, with the path: http://host:8080/run_code',
+            received: url,
+          },
+        ]
+      : []),
   ];
 }
 

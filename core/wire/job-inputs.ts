@@ -120,6 +120,7 @@ const inputs = {
     timeoutMs: z.number().positive(),
     memoryMb: some,
     concurrency: some,
+    sandbox: z.literal(true).optional(),
     deterministic: z.boolean(),
     components: z.array(z.string()).optional(),
     again: count.optional(),

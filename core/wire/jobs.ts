@@ -95,6 +95,8 @@ export interface RewardInput extends Recomputable {
   readonly timeoutMs: number;
   readonly memoryMb: number;
   readonly concurrency: number;
+  /** The user's scorer runs in a sandbox. */
+  readonly sandbox?: true;
   /** Only the sample decides its score, so a timeout of the scorer does not count as a failed sample. */
   readonly deterministic: boolean;
   /** Numbers that every result of the scorer must have. Absent: none. */

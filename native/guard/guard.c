@@ -37,6 +37,7 @@
 #include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -200,12 +201,21 @@ static void limit(int what, long soft, long hard) {
   if (setrlimit((__rlimit_resource_t)what, &both) != 0) fail("setrlimit");
 }
 
+/* Before Linux 5.14 a user's processes outside of the sandbox count, too. The user given as `uid` has none. */
+static int counts_only_these(const Orders* orders) {
+  struct utsname kernel;
+  int major, minor;
+  if (orders->uid > 0) return 1;
+  return uname(&kernel) == 0 && sscanf(kernel.release, "%d.%d", &major, &minor) == 2 &&
+         (major > 5 || (major == 5 && minor >= 14));
+}
+
 static void limit_one_process(const Orders* orders) {
   limit(RLIMIT_CORE, 0, 0);
   limit(RLIMIT_MEMLOCK, 65536, 65536);
   limit(RLIMIT_MSGQUEUE, 0, 0);
   /* The watch is exact; these end or refuse earlier what they can. Two more tasks: this guard, and the one too many. */
-  if (orders->tasks > 0) limit(RLIMIT_NPROC, orders->tasks + 2, orders->tasks + 2);
+  if (orders->tasks > 0 && counts_only_these(orders)) limit(RLIMIT_NPROC, orders->tasks + 2, orders->tasks + 2);
   if (orders->memory_kib > 0) limit(RLIMIT_DATA, orders->memory_kib * 1024, orders->memory_kib * 1024);
   if (orders->cpu_ms > 0) limit(RLIMIT_CPU, orders->cpu_ms / 1000 + 1, orders->cpu_ms / 1000 + 2);
   if (orders->file_kib > 0) limit(RLIMIT_FSIZE, orders->file_kib * 1024, orders->file_kib * 1024);

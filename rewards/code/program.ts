@@ -1,5 +1,4 @@
 /** Runs a program of a model on test cases, in one sandbox. runner.py, which is inside, has the inputs but not the answers. */
-import { join } from 'node:path';
 import { UnfitError } from '../../core/errors.ts';
 import { LineSplitter } from '../host/lines.ts';
 import { packageFile } from '../package-file.ts';
@@ -100,7 +99,8 @@ export interface Unfinished {
 
 /**
  * Calls `judge` with each test in order, until it returns 'stop'. Returns why the tests after the last judged one were not
- * run; undefined when all were run, or `judge` stopped.
+ * run; undefined when all were run, or `judge` stopped. Throws Error when the sandbox could not be built, or was ended from
+ * outside.
  */
 export async function runTests(
   { walls, python, runner }: ProgramPlace,
@@ -137,6 +137,8 @@ export async function runTests(
     },
   });
   if (stopped || next === inputs.length) return undefined;
+  // That says nothing about the program, so it must not score 0.
+  if (end.type === 'lost') throw new Error(`the sandbox of the program was lost: ${end.reason}`);
   return { reason: refusal ?? whyUnfinished(end, sandboxLimits, stderr), compiled: refusal === undefined };
 }
 
@@ -158,8 +160,6 @@ function whyUnfinished(end: SandboxEnd, limits: SandboxLimits, stderr: string): 
       return showLimit(end.limit, { ...limits, tasks: limits.tasks - runnerTasks });
     case 'signal':
       return `it ended the process that runs its tests, by signal ${end.signal}`;
-    case 'lost':
-      return end.reason;
     default:
       return `the process that runs its tests ended: ${stderr.trim().split('\n').at(-1) || 'without a word'}`;
   }

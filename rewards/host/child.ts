@@ -5,10 +5,13 @@
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { errorText } from './error-text.ts';
-import { scorerByName, scorerNameFor } from '../registry.ts';
+import { functionScorer, scorerByName, scorerNameFor } from '../registry.ts';
 import { toScored } from '../result.ts';
 import type { Scorer, ScorerInput, ScorerSettings } from '../types.ts';
 import { MARK_VARIABLE, type Reply, type Request } from './protocol.ts';
+
+type Load = Extract<Request, { type: 'load' }>;
+type BuiltinLoad = Extract<Load, { builtin: string | null }>;
 
 const mark = process.env[MARK_VARIABLE] ?? '';
 // Bound now, so that later changes of process.stdout by a user's module have no effect.
@@ -35,9 +38,9 @@ async function main(): Promise<void> {
   process.exit(0);
 }
 
-async function load(request: Extract<Request, { type: 'load' }>): Promise<Scorer | undefined> {
+async function load(request: Load): Promise<Scorer | undefined> {
   try {
-    const scorer = 'module' in request ? await importScorer(request.module, request.name) : builtin(request.builtin);
+    const scorer = 'module' in request ? await importScorer(request.module, request.name) : builtin(request);
     reply({ type: 'ready' });
     return scorer;
   } catch (error) {
@@ -46,10 +49,12 @@ async function load(request: Extract<Request, { type: 'load' }>): Promise<Scorer
   }
 }
 
-/** null: each row's data source decides. */
-function builtin(name: string | null): Scorer {
-  if (name !== null) return scorerByName(name);
-  return (input, settings) => scorerByName(scorerNameFor(input.dataSource))(input, settings);
+/** Without a name, each row's data source decides. */
+function builtin({ builtin: name, settings, limits }: BuiltinLoad): Scorer {
+  if (name === null) return (input) => scorerByName(scorerNameFor(input.dataSource))(input, settings, limits);
+  const { score, prepare } = functionScorer(name);
+  prepare?.(settings, limits);
+  return (input) => score(input, settings, limits);
 }
 
 /** The named function. `compute_score` is also looked up as `computeScore` and as the default export. */

@@ -6,7 +6,7 @@
 const passed = [
   /^(PATH|HOME|USER|LOGNAME|LANG|LANGUAGE|LC_[A-Z]+|TZ|TMPDIR)$/,
   // Where Python finds its packages, and its behaviour.
-  /^(PYTHON[A-Z0-9_]*|PYENV_ROOT|VIRTUAL_ENV|CONDA_PREFIX|LD_LIBRARY_PATH)$/,
+  /^(PETREL_PYTHON|PYTHON[A-Z0-9_]*|PYENV_ROOT|VIRTUAL_ENV|CONDA_PREFIX|LD_LIBRARY_PATH)$/,
   // Number of threads of numerical libraries.
   /^[A-Z]+_NUM_THREADS$/,
   // Trusted certificates.

@@ -4,9 +4,12 @@ import { extname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { InvalidInputError } from '../../core/errors.ts';
 import { builtinScorer } from '../registry.ts';
-import type { ScorerSettings } from '../types.ts';
 import { packageFile } from '../package-file.ts';
+import { sandboxedHost } from '../sandbox/host.ts';
+import { pythonCommand } from '../sandbox/python.ts';
+import type { CallLimits, ScorerSettings } from '../types.ts';
 import type { Request } from './protocol.ts';
+import { prepareScorer } from './prepare-scorer.ts';
 import { pythonProgram } from './python-scorers.ts';
 
 /** Which scorer. */
@@ -20,6 +23,8 @@ export type ScorerSpec =
       readonly exportName: string;
       /** The module's name in errors: the user's own file, when `path` is a copy of it. */
       readonly shownAs?: string | undefined;
+      /** Key `reward.sandbox`. */
+      readonly sandbox?: boolean | undefined;
     } & SpecDetail);
 
 interface SpecDetail {
@@ -32,8 +37,8 @@ export interface Launch {
   readonly command: string;
   readonly args: readonly string[];
   readonly load: Request;
-  /** Variables of the program itself. */
-  readonly env: Readonly<Record<string, string>>;
+  /** Variables that replace those of this process, or remove them. */
+  readonly env: Readonly<Record<string, string | undefined>>;
   readonly secrets: Readonly<Record<string, string>>;
   readonly shownAs: string | undefined;
 }
@@ -45,16 +50,19 @@ const JAVASCRIPT = ['.js', '.mjs', '.cjs'];
 
 /**
  * @throws InvalidInputError when the scorer is unknown, or its module is missing or in another language; UnfitError when
- * this machine lacks the Python packages of a built-in scorer.
+ * this machine lacks the Python packages or the sandbox that the scorer needs.
  */
-export function launchOf(spec: ScorerSpec, memoryMb: number): Launch {
+export function launchOf(spec: ScorerSpec, limits: CallLimits): Launch {
   const shownAs = spec.type === 'module' ? (spec.shownAs ?? resolve(spec.path)) : undefined;
-  return { ...programOf(spec, memoryMb), secrets: spec.secrets ?? {}, shownAs };
+  const program = programOf(spec, limits);
+  const walled =
+    spec.type === 'module' && spec.sandbox === true ? sandboxedHost(program, resolve(spec.path)) : undefined;
+  return { ...program, ...walled, secrets: spec.secrets ?? {}, shownAs };
 }
 
-function programOf(spec: ScorerSpec, memoryMb: number): Program {
+function programOf(spec: ScorerSpec, { timeoutMs, memoryMb }: CallLimits): Program {
   const settings = spec.settings ?? {};
-  if (spec.type === 'builtin') return builtin(spec.name ?? null, settings, memoryMb);
+  if (spec.type === 'builtin') return builtin(spec.name ?? null, settings, { timeoutMs, memoryMb });
   const path = resolve(spec.path);
   if (!existsSync(path)) throw new InvalidInputError(`there is no scorer module ${path}`);
   const load: Request = { type: 'load', module: path, name: spec.exportName, settings, memoryMb };
@@ -68,17 +76,17 @@ function programOf(spec: ScorerSpec, memoryMb: number): Program {
   return node(TYPESCRIPT.includes(extension), memoryMb, load);
 }
 
-function builtin(name: string | null, settings: ScorerSettings, memoryMb: number): Program {
+function builtin(name: string | null, settings: ScorerSettings, limits: CallLimits): Program {
+  const { memoryMb } = limits;
   const scorer = name === null ? undefined : builtinScorer(name);
-  if (name === null || scorer?.type !== 'python')
-    return node(false, memoryMb, { type: 'load', builtin: name, settings });
-  const { module, env } = pythonProgram(name, scorer.module);
+  if (name !== null) prepareScorer(name, settings, limits);
+  if (scorer?.type !== 'python') return node(false, memoryMb, { type: 'load', builtin: name, settings, limits });
+  const { module, env } = pythonProgram(scorer.module);
   return python({ type: 'load', module, name: 'compute_score', settings, memoryMb }, env);
 }
 
 function python(load: Request, env: Readonly<Record<string, string>>): Program {
-  const command = process.env['PETREL_PYTHON'] ?? 'python3';
-  return { command, args: ['-u', packageFile('rewards', 'host', 'child.py')], load, env };
+  return { command: pythonCommand(), args: ['-u', packageFile('rewards', 'host', 'child.py')], load, env };
 }
 
 /** In dist the child is compiled. When this file runs from source, as in tests, the child is TypeScript. */

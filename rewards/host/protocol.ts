@@ -3,14 +3,19 @@
  * line. A reply of the scorer starts with the mark from its environment; every other line was printed by the scorer's
  * own code.
  */
-import type { ScoreColumns, ScorerInput, ScorerSettings } from '../types.ts';
+import type { CallLimits, ScoreColumns, ScorerInput, ScorerSettings } from '../types.ts';
 
 /** Environment variable with the mark. */
 export const MARK_VARIABLE = 'PETREL_SCORER_MARK';
 
 /** Messages to the scorer process. `load` is the first, and is sent once. */
 export type Request =
-  | { readonly type: 'load'; readonly builtin: string | null; readonly settings: ScorerSettings }
+  | {
+      readonly type: 'load';
+      readonly builtin: string | null;
+      readonly settings: ScorerSettings;
+      readonly limits: CallLimits;
+    }
   | {
       readonly type: 'load';
       readonly module: string;

@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import { at } from '../../core/at.ts';
-import { InvalidInputError, UnfitError } from '../../core/errors.ts';
+import { UnfitError } from '../../core/errors.ts';
 import { createScorerHost, type ScoreOutcome, type ScorerHost, type ScorerInput, type ScorerSpec } from './index.ts';
-import { hasPackages, requirePackagesOf } from './python-scorers.ts';
+import { prepareScorer } from './prepare-scorer.ts';
+import { hasPackages } from './python-scorers.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'petrel-python-scorers-'));
 const hosts: ScorerHost[] = [];
@@ -80,16 +81,16 @@ describe.skipIf(!hasPackages())('scorers in Python (they need: node infra/bootst
 });
 
 describe('without the packages', () => {
-  test('a start is refused with what to type, a worker is unfit, and scorers that are functions work', async () => {
+  test('the machine is unfit, with what to type, and scorers that are functions work', async () => {
     vi.stubEnv('PETREL_HOME', place);
-    expect(() => requirePackagesOf('prime_math')).toThrow(InvalidInputError);
+    expect(() => prepareScorer('prime_math', {}, { timeoutMs: 1_000, memoryMb: 512 })).toThrow(UnfitError);
     expect(() => host({ name: 'prime_math' })).toThrow(UnfitError);
     expect(() => host({ name: 'prime_math' })).toThrow(/the scorer prime_math needs Python packages/);
     const { hint } = (await host({})
       .score([row('5', '5')])
       .catch((error: unknown) => error as UnfitError)) as UnfitError;
     expect(hint).toMatch(/^node \/.*infra\/bootstrap\.mjs --scorers$/);
-    requirePackagesOf('math_dapo');
+    prepareScorer('math_dapo', {}, { timeoutMs: 1_000, memoryMb: 512 });
     expect(scores(await host({}).score([row('Answer: 5', '5', 'math')]))).toEqual([1]);
     rmSync(place, { recursive: true });
   });

@@ -6,8 +6,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { InvalidInputError, UnfitError } from '../../core/errors.ts';
-import { builtinScorer } from '../registry.ts';
+import { UnfitError } from '../../core/errors.ts';
 import { packageFile } from '../package-file.ts';
 
 /** The module of this folder, and the environment in which it finds its packages. */
@@ -16,9 +15,8 @@ export interface PythonProgram {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** @throws UnfitError when this machine lacks the packages. */
-export function pythonProgram(scorer: string, module: string): PythonProgram {
-  checkPackagesHere(scorer);
+/** The packages must be on this machine: `checkPackagesHere`. */
+export function pythonProgram(module: string): PythonProgram {
   return {
     module: packageFile('rewards', 'python', module),
     // The order of sets must not depend on the process: SymPy's results may. Warnings would be about the text of responses.
@@ -26,29 +24,18 @@ export function pythonProgram(scorer: string, module: string): PythonProgram {
   };
 }
 
-/** For the start of a run. @throws InvalidInputError with what to type. */
-export function requirePackagesOf(scorer: string): void {
-  if (builtinScorer(scorer).type === 'function' || hasPackages()) return;
-  const { message, hint } = lackOf(scorer);
-  throw new InvalidInputError(message, { hint });
-}
-
-/** For a worker. @throws UnfitError with what to type. */
+/** @throws UnfitError `NoScorerPackages` with what to type. */
 export function checkPackagesHere(scorer: string): void {
   if (hasPackages()) return;
-  const { message, hint } = lackOf(scorer);
-  throw new UnfitError('NoScorerPackages', message, { hint });
+  throw new UnfitError(
+    'NoScorerPackages',
+    `the scorer ${scorer} needs Python packages that are not in ${packagesFolder()}`,
+    { hint: `node ${packageFile('infra', 'bootstrap.mjs')} --scorers` },
+  );
 }
 
 export function hasPackages(): boolean {
   return existsSync(join(packagesFolder(), '.complete'));
-}
-
-function lackOf(scorer: string): { readonly message: string; readonly hint: string } {
-  return {
-    message: `the scorer ${scorer} needs Python packages that are not in ${packagesFolder()}`,
-    hint: `node ${packageFile('infra', 'bootstrap.mjs')} --scorers`,
-  };
 }
 
 function packagesFolder(): string {

@@ -1,6 +1,7 @@
 /**
  * The built-in scorers when each row's data source decides. Scorers that are functions share the processes of one host;
- * each scorer in Python has a host of its own, which is started when the first of its rows comes.
+ * each scorer in Python has a host of its own. A scorer is prepared, and such a host is started, when the first of its rows
+ * comes.
  */
 import { at } from '../../core/at.ts';
 import { isPythonScorer, scorerNameFor } from '../registry.ts';
@@ -13,11 +14,17 @@ type HostName = string | typeof functions;
 
 export class RoutedHost implements ScorerHost {
   readonly #start: (name: HostName) => ScorerHost;
+  readonly #prepare: (name: string) => void;
+  readonly #prepared = new Set<string>();
   readonly #hosts = new Map<HostName, ScorerHost>();
 
-  /** `start`: a host for one scorer in Python, or for all functions. */
-  constructor(start: (name: HostName) => ScorerHost) {
+  /**
+   * `start`: a host for one scorer in Python, or for all functions. `prepare`: throws UnfitError when a scorer cannot work
+   * on this machine.
+   */
+  constructor(start: (name: HostName) => ScorerHost, prepare: (name: string) => void) {
     this.#start = start;
+    this.#prepare = prepare;
   }
 
   ready(): Promise<void> {
@@ -26,7 +33,7 @@ export class RoutedHost implements ScorerHost {
 
   async score(inputs: readonly ScorerInput[], options: ScoreOptions = {}): Promise<ScoreOutcome[]> {
     const outcomes = new Map<number, ScoreOutcome>();
-    const scored = [...indicesByHost(inputs)].map(async ([name, indices]) => {
+    const scored = [...this.#indicesByHost(inputs)].map(async ([name, indices]) => {
       const own = await this.#host(name).score(
         indices.map((index) => at(inputs, index)),
         withIndices(options, indices),
@@ -50,26 +57,33 @@ export class RoutedHost implements ScorerHost {
     this.#hosts.set(name, host);
     return host;
   }
-}
 
-function indicesByHost(inputs: readonly ScorerInput[]): Map<HostName, number[]> {
-  const byHost = new Map<HostName, number[]>();
-  for (const [index, { dataSource }] of inputs.entries()) {
-    const name = hostName(dataSource);
-    const indices = byHost.get(name) ?? [];
-    byHost.set(name, indices);
-    indices.push(index);
+  #indicesByHost(inputs: readonly ScorerInput[]): Map<HostName, number[]> {
+    const byHost = new Map<HostName, number[]>();
+    for (const [index, { dataSource }] of inputs.entries()) {
+      const name = this.#hostName(dataSource);
+      const indices = byHost.get(name) ?? [];
+      byHost.set(name, indices);
+      indices.push(index);
+    }
+    return byHost;
   }
-  return byHost;
+
+  /** A source without a scorer goes to the functions, where its samples fail with the reason. */
+  #hostName(dataSource: string): HostName {
+    const name = scorerOrNone(dataSource);
+    if (name === undefined) return functions;
+    if (!this.#prepared.has(name)) this.#prepare(name);
+    this.#prepared.add(name);
+    return isPythonScorer(name) ? name : functions;
+  }
 }
 
-/** A source without a scorer goes to the functions, where its samples fail with the reason. */
-function hostName(dataSource: string): HostName {
+function scorerOrNone(dataSource: string): string | undefined {
   try {
-    const name = scorerNameFor(dataSource);
-    return isPythonScorer(name) ? name : functions;
+    return scorerNameFor(dataSource);
   } catch {
-    return functions;
+    return undefined;
   }
 }
 

@@ -9,6 +9,7 @@ import { RetryableError } from '../../core/errors.ts';
 import type { ScorerInput } from '../types.ts';
 import type { ScoreOptions, ScoreOutcome, ScorerHost, ScorerLimits } from './host-types.ts';
 import { launchOf, type Launch, type ScorerSpec } from './launch.ts';
+import { prepareScorer } from './prepare-scorer.ts';
 import { RoutedHost } from './routed-host.ts';
 import type { Reply } from './protocol.ts';
 import { ScorerProcess, type Death, type OnPrint, type ProcessLimits } from './scorer-process.ts';
@@ -17,14 +18,16 @@ export type { ScorerSpec } from './launch.ts';
 export type { ScoreFailure, ScoreOptions, ScoreOutcome, ScorerHost, ScorerLimits } from './host-types.ts';
 
 /**
- * @throws InvalidInputError when there is no such scorer or module; UnfitError when this machine lacks the packages of a
- * built-in scorer in Python.
+ * @throws InvalidInputError when there is no such scorer or module; UnfitError when this machine lacks what the scorer needs:
+ * the packages of a built-in scorer in Python, or a sandbox.
  */
 export function createScorerHost(spec: ScorerSpec, limits: ScorerLimits): ScorerHost {
-  const pool = (one: ScorerSpec) =>
-    new Pool(launchOf(one, limits.memoryMb), { loadTimeoutMs: 60_000, ...definedOnly(limits) });
+  const pool = (one: ScorerSpec) => new Pool(launchOf(one, limits), { loadTimeoutMs: 60_000, ...definedOnly(limits) });
   return spec.type === 'builtin' && (spec.name ?? null) === null
-    ? new RoutedHost((name) => pool({ ...spec, name }))
+    ? new RoutedHost(
+        (name) => pool({ ...spec, name }),
+        (name) => prepareScorer(name, spec.settings ?? {}, limits),
+      )
     : pool(spec);
 }
 

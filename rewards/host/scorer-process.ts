@@ -84,7 +84,8 @@ export class ScorerProcess {
     this.#onPrint = onPrint;
     this.#clean = wordsOf(launch);
     const mark = `@petrel-${randomBytes(8).toString('hex')} `;
-    const env = { ...scorerEnvironment(process.env, launch.secrets), ...launch.env, [MARK_VARIABLE]: mark };
+    const outside = scorerEnvironment({ ...process.env, ...launch.env }, launch.secrets);
+    const env = { ...outside, [MARK_VARIABLE]: mark };
     this.#program = new ReapedProgram(launch.command, launch.args, env);
     this.#exited = this.#program.ended.then(({ code, signal }) => {
       stderr.end();

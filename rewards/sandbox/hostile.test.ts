@@ -26,12 +26,16 @@ const boundMs = limits.wallMs + 12_000;
 const mark = `petrel-hostile-${process.pid}`;
 const places = testPlaces();
 
+it.skipIf(places.length === 0)('a sandbox can be built on this machine', () => {
+  expect(places.map(({ name }) => name)).toContain('an ordinary user');
+});
+
 describe.skipIf(places.length === 0).each(places)(
   'a hostile program, run by $name,',
   ({ place: { walls, python } }) => {
-    async function run(code: string, more: Partial<SandboxLimits> = {}): Promise<SandboxResult> {
+    async function run(code: string, more: Partial<SandboxLimits> = {}, by = walls): Promise<SandboxResult> {
       const began = performance.now();
-      const result = await runInSandbox(walls, {
+      const result = await runInSandbox(by, {
         command: [python.program, '-s', '-B', '-c', code, mark],
         stdin: '',
         env: { HOME: '/tmp' },
@@ -115,7 +119,7 @@ describe.skipIf(places.length === 0).each(places)(
     );
 
     it('finds no environment, no home folder and no file of petrel', async () => {
-      process.env['PETREL_TEST_SECRET'] = 'a secret of the worker';
+      process.env['SECRET_OF_THE_WORKER'] = 'a secret of the worker';
       const folders = [
         homedir(),
         '/root',
@@ -133,7 +137,7 @@ describe.skipIf(places.length === 0).each(places)(
         `say(env=sorted(os.environ), seen={p: sorted(os.listdir(p)) for p in ${JSON.stringify(folders)} if os.path.exists(p)},
         proc=tried(lambda: open("/proc/1/environ").read()), around=[n for n in os.listdir("/proc") if n.isdigit() and int(n) > 2])`,
       )) as { env: string[]; seen: Record<string, string[]>; proc: string; around: string[] };
-      delete process.env['PETREL_TEST_SECRET'];
+      delete process.env['SECRET_OF_THE_WORKER'];
       expect(found.env.filter((name) => !['HOME', 'PWD', 'LC_CTYPE'].includes(name))).toEqual([]);
       expect(found).toMatchObject({ proc: 'PermissionError', around: [] });
       // Only the way to the interpreter's own files.
@@ -243,6 +247,33 @@ say(tmp=fill("/tmp"), shm=fill("/dev/shm"), big=tried(lambda: os.truncate(os.ope
       expect(found.shm).toBeLessThanOrEqual(limits.diskMb * 2 ** 20);
       expect(found.big).toBe('OSError');
       expect((before - statfsSync('/tmp').bavail) * bsize).toBeLessThan(500 * 2 ** 20);
+      await fineAfter();
+    });
+
+    it('cannot fill memory by files where bubblewrap cannot limit their size', async () => {
+      const old = { ...walls, sizes: false };
+      const code = 'i = 0\nwhile True:\n i += 1\n open(f"/tmp/{i}", "wb").write(b"x" * 10**6)';
+      const { end } = await run(code, { diskMb: 4 }, old);
+      expect(end).toEqual({ type: 'limit', limit: 'memory' });
+      await fineAfter();
+    });
+
+    it.skipIf(walls.cgroups === undefined)('is ended for memory of the kernel, where there are cgroups', async () => {
+      const code = `
+import os, socket, time
+for _ in range(20):
+    if os.fork() == 0: break
+pairs = []
+try:
+    while True:
+        pair = socket.socketpair()
+        pairs.append(pair)
+        pair[0].setblocking(False)
+        try:
+            while True: pair[0].send(b"x" * 100000)
+        except BlockingIOError: pass
+except OSError: time.sleep(99)`;
+      expect((await run(code)).end).toEqual({ type: 'limit', limit: 'memory' });
       await fineAfter();
     });
 

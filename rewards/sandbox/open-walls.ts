@@ -5,17 +5,20 @@ import { whyRefused } from './refusal.ts';
 import { findWalls, type Walls } from './walls.ts';
 
 const trialMs = 20_000;
-let opened: Walls | undefined;
+/** By PATH, on which bubblewrap is found. */
+const opened = new Map<string | undefined, Walls>();
 
 /**
  * The walls, after a sandbox has been built with them once. Where none can be built, nothing that needs a sandbox is run
  * at all. Throws UnfitError `NoSandbox` with what to type.
  */
 export function openWalls(): Walls {
-  if (opened !== undefined) return opened;
+  const path = process.env['PATH'];
+  const known = opened.get(path);
+  if (known !== undefined) return known;
   const walls = findWalls();
   tryWalls(walls);
-  opened = walls;
+  opened.set(path, walls);
   return walls;
 }
 

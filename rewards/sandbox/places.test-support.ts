@@ -1,7 +1,8 @@
 /** Where tests run untrusted programs: as the user of the tests, and as an ordinary user when that is root. */
-import { chmodSync, copyFileSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll } from 'vitest';
 import { openProgramPlace, tryPython, type ProgramPlace } from '../code/program.ts';
 import { errorToJson } from '../../core/errors.ts';
 import { tryWalls } from './open-walls.ts';
@@ -41,6 +42,7 @@ export function testPlaces(): readonly TestPlace[] {
 function placeOfNobody({ walls, runner }: ProgramPlace): ProgramPlace {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-nobody-'));
   chmodSync(folder, 0o755);
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
   const copies = { guard: join(folder, 'petrel-guard'), runner: join(folder, 'runner.py') };
   copyFileSync(walls.guard, copies.guard);
   copyFileSync(runner, copies.runner);

@@ -40,8 +40,8 @@ export function findWalls(): Walls {
 }
 
 function findProgram(name: string): string | undefined {
-  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder.startsWith('/'));
-  return [...folders, '/usr/bin', '/bin'].map((folder) => join(folder, name)).find(isExecutable);
+  const folders = (process.env['PATH'] ?? '/usr/bin:/bin').split(delimiter).filter((folder) => folder.startsWith('/'));
+  return folders.map((folder) => join(folder, name)).find(isExecutable);
 }
 
 function isExecutable(path: string): boolean {

@@ -107,8 +107,8 @@ export class RewardRole {
     input: RewardInput,
     work: (host: ScorerHost) => Promise<T>,
   ): Promise<T> {
-    const { scorer, settings, timeoutMs, memoryMb, concurrency } = input;
-    const id = JSON.stringify([runId, scorer, settings, timeoutMs, memoryMb, concurrency]);
+    const { scorer, settings, timeoutMs, memoryMb, concurrency, sandbox } = input;
+    const id = JSON.stringify([runId, scorer, settings, timeoutMs, memoryMb, concurrency, sandbox]);
     const guarded = async (host: ScorerHost): Promise<T> => {
       try {
         return await work(host);
@@ -134,7 +134,8 @@ export class RewardRole {
     const path = await this.#module(store, runId, scorer.module, scorer.fileName);
     const { exportName } = scorer;
     const shownAs = shownModule(scorer.fileName);
-    return createScorerHost({ type: 'module', path, exportName, shownAs, ...detail }, limits);
+    const sandbox = input.sandbox === true;
+    return createScorerHost({ type: 'module', path, exportName, shownAs, sandbox, ...detail }, limits);
   }
 
   /** The file of a user's module, from the store: the run's own copy, independent of the original. */

@@ -1,7 +1,7 @@
 import { pureEvaluator } from '../../evaluators.ts';
 import { hasPackages } from '../../../../rewards/host/python-scorers.ts';
 import { isPythonScorer } from '../../../../rewards/registry.ts';
-import { routedScorer } from '../../../../rewards/routing.ts';
+import { routeOf } from '../../../../rewards/routing.ts';
 import type { Evaluator, GoldenCase, GoldenFile } from '../../types.ts';
 import { pythonCases } from './python-scorers.ts';
 import { managerDapo, managerGdpo, managerNaive } from './reward-managers.ts';
@@ -24,7 +24,7 @@ const functions = pureEvaluator('rewards', {
 export const rewards: Evaluator = { ...functions, missing: missingPackages };
 
 function missingPackages(testCase: GoldenCase, { name }: GoldenFile): string | undefined {
-  const routed = routedScorer(String(testCase.inputs['data_source']));
+  const routed = routeOf(String(testCase.inputs['data_source']))?.scorer;
   const isScored = testCase.inputs['solution_str'] !== undefined;
   const inPython = Object.hasOwn(pythonCases, name) || (isScored && routed !== undefined && isPythonScorer(routed));
   return inPython && !hasPackages() ? 'needs Python packages: node infra/bootstrap.mjs --scorers' : undefined;

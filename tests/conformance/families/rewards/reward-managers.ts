@@ -12,7 +12,7 @@ import type { ScorerResult } from '../../../../core/rl/reward-managers/types.ts'
 import type { OverlongBuffer } from '../../../../core/rl/overlong.ts';
 import { raggedRows } from '../../../../core/rl/ragged.ts';
 import { scorerByName } from '../../../../rewards/registry.ts';
-import { routedScorer } from '../../../../rewards/routing.ts';
+import { routeOf } from '../../../../rewards/routing.ts';
 import { toScored } from '../../../../rewards/result.ts';
 import { fields, inputsOf, numbers, paramsOf, unflatten } from '../../padded.ts';
 import type { GoldenCase, Outcome } from '../../types.ts';
@@ -35,7 +35,7 @@ export function managerNaive(testCase: GoldenCase): Outcome {
 }
 
 function scoreOne(dataSource: string, solutionStr: string, groundTruth: unknown): ScorerResult {
-  const name = routedScorer(dataSource);
+  const name = routeOf(dataSource)?.scorer;
   if (name === undefined) throw new InvalidInputError(`no scorer for ${dataSource}`);
   return asInVerl(name, toScored(scorerByName(name)({ dataSource, solutionStr, groundTruth }, {})));
 }

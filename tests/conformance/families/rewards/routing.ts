@@ -1,5 +1,5 @@
 import { builtinScorer } from '../../../../rewards/registry.ts';
-import { routedScorer } from '../../../../rewards/routing.ts';
+import { routeOf } from '../../../../rewards/routing.ts';
 import { toScored } from '../../../../rewards/result.ts';
 import type { Scored } from '../../../../rewards/types.ts';
 import { inputsOf } from '../../padded.ts';
@@ -13,9 +13,10 @@ const withColumns: readonly string[] = ['math_dapo'];
 /** The scorer of a data source, or a score through it. @throws for a source that verl does not know. */
 export async function routing(testCase: GoldenCase): Promise<Outcome> {
   const dataSource = inputsOf(testCase).string('data_source');
-  const scorer = routedScorer(dataSource);
-  if (scorer === undefined) throw new Error(`no scorer for ${dataSource}`);
-  if (!inputsOf(testCase).has('solution_str')) return { scorer };
+  const route = routeOf(dataSource);
+  if (route === undefined) throw new Error(`no scorer for ${dataSource}`);
+  const { scorer, inVerl = scorer } = route;
+  if (!inputsOf(testCase).has('solution_str')) return { scorer: inVerl };
   const builtin = builtinScorer(scorer);
   const input = scorerInput(testCase, dataSource);
   const scored =

@@ -1,0 +1,64 @@
+/** What the built-in scorers of a recipe need: of the recipe, of this machine, and of the rows. */
+import { InvalidInputError, PetrelError, UnfitError, type ErrorDetail } from '../../core/errors.ts';
+import { scorerSettings, type Recipe } from '../../core/recipe/index.ts';
+import { rowError, type Row } from '../../models/dataset.ts';
+import { prepareScorer } from '../../rewards/host/prepare-scorer.ts';
+import { builtinScorer, scorerNameFor } from '../../rewards/registry.ts';
+import type { CallLimits } from '../../rewards/types.ts';
+
+/** Limits of one call of the recipe's scorer. */
+export const scorerLimits = ({ reward }: Recipe): CallLimits => ({
+  timeoutMs: reward.timeout * 1000,
+  memoryMb: reward.memory_limit_mb,
+});
+
+/**
+ * @throws InvalidInputError for an unknown scorer, and for one that is not declared deterministic in a deterministic run;
+ * UnfitError when this machine lacks what it needs.
+ */
+export function assertScorer(recipe: Recipe, name: string): void {
+  if (recipe.deterministic === true && !builtinScorer(name).deterministic) {
+    throw new InvalidInputError(
+      `the scorer ${name} is not declared deterministic: it has time limits, so its scores may depend on the machine's speed`,
+      { hint: 'write deterministic: replay, or choose another scorer' },
+    );
+  }
+  prepareScorer(name, scorerSettings(recipe), scorerLimits(recipe));
+}
+
+/** Name of the built-in scorer of a row. @throws InvalidInputError when there is none. */
+export const scorerOfRow = ({ reward }: Recipe, { dataSource }: Row): string =>
+  reward.scorer ?? scorerNameFor(dataSource);
+
+/**
+ * A check of rows, in their order. It adds the names of their scorers to `scorers`. With the row's number, the check throws
+ * as `assertScorer` for a scorer that the row chose, and InvalidInputError for a ground truth that the scorer cannot use.
+ */
+export function scorerRules(recipe: Recipe, scorers: Set<string>): (row: Row) => void {
+  if (recipe.kind === 'sft' || recipe.reward.custom_reward_function.path !== null) return () => undefined;
+  return (row) =>
+    inRow(row, () => {
+      const name = scorerOfRow(recipe, row);
+      if (recipe.reward.scorer === null && !scorers.has(name)) assertScorer(recipe, name);
+      scorers.add(name);
+      const scorer = builtinScorer(name);
+      if (scorer.type === 'function') scorer.checkTruth?.(row.groundTruth);
+    });
+}
+
+/** Names the row in an error. */
+function inRow(row: Row, look: () => void): void {
+  try {
+    look();
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    const named = rowError(row, error.message, error, error instanceof PetrelError ? error.hint : undefined);
+    throw error instanceof UnfitError ? new UnfitError(error.code, named.message, detailOf(named)) : named;
+  }
+}
+
+const detailOf = ({ hint, where, cause }: PetrelError): ErrorDetail => ({
+  cause,
+  ...(hint !== undefined && { hint }),
+  ...(where !== undefined && { where }),
+});
