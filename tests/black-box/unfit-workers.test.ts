@@ -13,7 +13,17 @@ import { type SecondWorkerOptions, seenRun, seenWorker, startSecondWorker, until
 const folder = mkdtempSync(join(tmpdir(), 'petrel-unfit-'));
 const user = new PetrelUser();
 const namespaces = spawnSync('unshare', ['-Urm', 'true']).status === 0;
+const bubblewrap =
+  Boolean(process.env['PETREL_NEEDS_SANDBOX']) || spawnSync('bwrap', ['--ro-bind', '/', '/', 'true']).status === 0;
+/** Jobs other than scoring do not have these needs. */
+const onlyScoring = ['MissingSecret', 'NoSandbox'];
 const ended = ['completed', 'failed', 'paused', 'cancelled'];
+/** A row whose data source chooses the scorer code. */
+const program = {
+  data_source: 'taco',
+  prompt: '1+2=',
+  reward_model: { style: 'rule', ground_truth: JSON.stringify({ inputs: [''], outputs: [''] }) },
+};
 let server: S3Server;
 let proxy: FaultProxy;
 let second: ChildProcess | undefined;
@@ -24,6 +34,7 @@ beforeAll(async () => {
   proxy = await startFaultProxy(server.endpoint);
   const up = await user.petrelWith({ env: { AWS_ENDPOINT_URL: proxy.endpoint, TOKEN_OF_TEST: 'known' } }, 'up');
   expect(up.code, up.err).toBe(0);
+  user.write('programs.jsonl', `${JSON.stringify(program)}\n`.repeat(8));
 }, 180_000);
 afterEach(async () => {
   if (second === undefined || second.exitCode !== null) return;
@@ -89,11 +100,17 @@ const cases: readonly Case[] = [
     worker: () => ({ env: { TOKEN_OF_TEST: undefined } }),
   },
   { what: 'without room', code: 'DiskFull', recipe: {}, worker: () => ({ within: onFullDisk(user.home) }) },
+  {
+    what: 'without a sandbox',
+    code: 'NoSandbox',
+    recipe: { data: { train_files: './programs.jsonl' }, reward: { scorer: null } },
+    worker: () => ({ env: { PATH: folder } }),
+  },
   { what: 'of the wrong build', code: 'WrongBuild', recipe: {}, worker: () => ({ checkout: otherBuild() }) },
 ];
 
 describe.each(cases)('a worker $what beside a good one', ({ what, code, recipe, worker }) => {
-  it.skipIf(what === 'without room' && !namespaces)(
+  it.skipIf((what === 'without room' && !namespaces) || (what === 'without a sandbox' && !bubblewrap))(
     'does not disturb the run and shows the reason, and the run continues on the good worker',
     async () => {
       const name = what.split(' ').at(-1) ?? '';
@@ -114,7 +131,7 @@ describe.each(cases)('a worker $what beside a good one', ({ what, code, recipe, 
               workers.some(({ worker, lastError }) => worker === 'odd-1' && lastError?.code === code)),
         );
         expect({ state: seen.state, reason: seen.reason }).toEqual({
-          state: code === 'MissingSecret' ? 'running' : 'queued',
+          state: onlyScoring.includes(code) ? 'running' : 'queued',
           reason: undefined,
         });
         expect(seen.queued).toContain('odd-1');
