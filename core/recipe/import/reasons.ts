@@ -1,0 +1,35 @@
+/** Why a key of verl has no counterpart in petrel. Only data. */
+
+export const REASONS = {
+  kernels: 'It chooses kernels or what is recomputed. petrel’s engine decides; results do not depend on it.',
+  offload:
+    'It moves weights or moments to host memory. petrel’s engine has no device memory to free; petrel plan shows its memory.',
+  parallel:
+    'It splits a model or a sequence over devices. petrel trains on one process, and samples on any number of them (fleet.pools).',
+  sharding: 'It configures FSDP, Megatron, VeOmni or another training engine. petrel trains with its own.',
+  server:
+    'It configures the server that generates (vLLM, SGLang, TensorRT-LLM). petrel generates with its own engine; rollout.max_num_seqs bounds its memory.',
+  ray: 'It configures Ray, its processes or their devices. petrel’s processes are described by fleet.pools.',
+  internal: 'It selects or tunes verl’s own machinery: trainer versions, queues, loading.',
+  profiling: 'It profiles verl’s processes. petrel metrics shows the time of each stage.',
+  resume: 'It says how verl finds a checkpoint. petrel resumes a run by its id: petrel resume <run>.',
+  vision: 'It is for images, video or audio. petrel trains language models only.',
+  moe: 'It is for mixtures of experts, which petrel does not have yet.',
+  lora: 'It is a detail of low-rank adapters, which petrel does not have yet.',
+  tools: 'It is for tools, agents and several turns, which petrel does not have yet.',
+  rewardModel: 'It configures a reward model’s server or its training, which petrel does not have yet.',
+  rewardManager:
+    'It selects how verl batches and shapes rewards. Other managers than naive, and shaping by length, are not built yet.',
+  algorithm: 'The algorithm, or this detail of it, is not built yet.',
+  distillation: 'Distillation from a teacher is not built yet.',
+  async: 'Asynchronous training is not built yet.',
+  optimizer: 'petrel has AdamW in fp32 only.',
+  precision: 'Master weights, gradients and moments are always fp32; model.compute_dtype chooses the arithmetic.',
+  architecture:
+    'It changes the model’s configuration. petrel reads the config.json of the model’s folder; change it there.',
+  code: 'It loads code that belongs to verl or to the model. petrel executes neither.',
+  data: 'It replaces verl’s own data classes. petrel’s rows, columns and formats: docs/recipes.md.',
+  critic: 'The critic is the policy’s model with a value head, and takes the policy’s mini-batches.',
+} as const satisfies Readonly<Record<string, string>>;
+
+export type Reason = keyof typeof REASONS;

@@ -1,0 +1,350 @@
+/**
+ * verl's keys that are not simply petrel's keys of the same name: one table, read from the top. Keys stand without the
+ * wrapper `actor_rollout_ref.`. A key that is not here and is a key of petrel keeps its value.
+ *
+ * In a pattern `*` is one name, `**` any rest, and `(a|b)` a choice.
+ */
+import type { ConversionName } from './conversions.ts';
+import type { Reason } from './reasons.ts';
+
+export interface Rule {
+  readonly verl: string;
+  /** petrel's key. With `how` its meaning differs. */
+  readonly to?: string;
+  /** How the meaning differs. Without `to`: petrel has no key, but does the same in this way. */
+  readonly how?: string;
+  /** false: the counterpart is named, but nothing is written. */
+  readonly write?: false;
+  readonly convert?: ConversionName;
+  /** Values for which nothing needs to be set, because petrel does so. */
+  readonly met?: readonly unknown[];
+  /** For all other values. */
+  readonly none?: Reason;
+}
+
+const off = [false, null, 'disabled', 'none'];
+const one = [1, null];
+const anyRole = '(actor|ref|critic|rollout)';
+
+const packed = 'sequences are always packed without padding; the result is the same up to rounding';
+const logProbs = 'log-probs are computed in forward passes of actor.ppo_max_token_len_per_gpu tokens';
+const ownEngine = 'petrel has one engine for training and generating: native';
+const allRewards = 'the reward of one sample is computed from its text; only the naive manager';
+
+export const RULES: readonly Rule[] = [
+  // Names and places.
+  { verl: 'trainer.experiment_name', to: 'name', convert: 'runName' },
+  { verl: 'trainer.default_local_dir', to: 'store', how: 'the store holds everything of a run, not only checkpoints' },
+  { verl: 'trainer.logger', to: 'trainer.logger', convert: 'loggers' },
+  { verl: 'rollout.response_length', to: 'data.max_response_length', convert: 'unlessReference' },
+  { verl: 'rollout.prompt_length', to: 'data.max_prompt_length', convert: 'unlessReference' },
+  { verl: 'reward.reward_model.model_path', to: 'reward.reward_model.path' },
+  { verl: 'reward.reward_model.model.path', to: 'reward.reward_model.path' },
+  { verl: 'reward.custom_reward_function.path', to: 'reward.custom_reward_function.path' },
+  { verl: 'reward.custom_reward_function.name', to: 'reward.custom_reward_function.name', met: [null] },
+  { verl: 'reward.custom_reward_function.reward_kwargs.**', to: 'reward.reward_kwargs.**' },
+  { verl: 'data.custom_reward_function.**', none: 'data' },
+  { verl: 'model.lora.rank', to: 'model.lora_rank' },
+  { verl: 'model.lora.alpha', to: 'model.lora_alpha' },
+  {
+    verl: 'actor.policy_loss.tau_pos',
+    to: 'actor.tau_pos',
+    how: 'verl’s loss reads actor.tau_pos instead of this key',
+  },
+  {
+    verl: 'actor.policy_loss.tau_neg',
+    to: 'actor.tau_neg',
+    how: 'verl’s loss reads actor.tau_neg instead of this key',
+  },
+  { verl: '(actor|critic).optim.clip_grad', to: '$1.grad_clip' },
+  { verl: '(actor|critic).optim.(lr_scheduler_type|warmup_style|lr_decay_style)', to: '$1.optim.lr_scheduler_type' },
+  { verl: '(actor|critic).optim.lr_decay_steps', to: '$1.optim.total_training_steps' },
+  { verl: '(actor|critic).optim.min_lr', to: '$1.optim.min_lr_ratio', convert: 'minLrRatio' },
+  { verl: '(actor|critic).optim.lr_warmup_init', to: '$1.optim.init_lr_ratio', convert: 'minLrRatio' },
+  { verl: '(actor|critic).optim.optimizer', met: ['AdamW', 'adam', 'Adam', 'adamw'], none: 'optimizer' },
+  {
+    verl: '(actor|critic).optim.(optimizer_impl|override_optimizer_config|override_optimizer_config.**)',
+    none: 'optimizer',
+  },
+  { verl: 'trainer.v1.trainer_mode', to: 'rollout.mode' },
+  { verl: 'trainer.v1.sampler.max_off_policy_threshold', to: 'rollout.max_staleness' },
+
+  // Sizes of a forward pass.
+  { verl: 'actor.use_dynamic_bsz', to: 'actor.use_dynamic_bsz', how: packed, convert: 'onlyTrue', met: [true] },
+  { verl: 'actor.ppo_max_token_len_per_gpu', to: 'actor.ppo_max_token_len_per_gpu', convert: 'tokenLimit' },
+  {
+    verl: 'actor.(ppo_micro_batch_size_per_gpu|ppo_micro_batch_size)',
+    to: 'actor.ppo_max_token_len_per_gpu',
+    how: 'a forward pass is bounded in tokens: this number of sequences of full length',
+    convert: 'microBatch',
+    met: [null],
+  },
+  { verl: 'critic.use_dynamic_bsz', how: packed },
+  {
+    verl: 'critic.(ppo_micro_batch_size_per_gpu|ppo_micro_batch_size|forward_micro_batch_size_per_gpu|forward_micro_batch_size)',
+    to: 'critic.ppo_max_token_len_per_gpu',
+    how: 'a forward pass is bounded in tokens: this number of sequences of full length',
+    convert: 'criticMicroBatch',
+    met: [null],
+  },
+  { verl: 'critic.(forward_max_token_len_per_gpu|ppo_infer_max_token_len_per_gpu)', how: logProbs },
+  {
+    verl: 'critic.ppo_mini_batch_size',
+    to: 'actor.ppo_mini_batch_size',
+    how: 'the critic takes the policy’s mini-batches',
+    write: false,
+    convert: 'asActor',
+  },
+  {
+    verl: 'critic.ppo_epochs',
+    to: 'actor.ppo_epochs',
+    how: 'the critic is trained in the policy’s passes',
+    write: false,
+    convert: 'asActor',
+  },
+  {
+    verl: 'critic.shuffle',
+    to: 'actor.shuffle',
+    how: 'the critic takes the policy’s mini-batches',
+    write: false,
+    convert: 'asActor',
+  },
+  {
+    verl: '(ref|rollout).(log_prob_max_token_len_per_gpu|log_prob_use_dynamic_bsz|log_prob_micro_batch_size_per_gpu|log_prob_micro_batch_size)',
+    to: 'actor.ppo_max_token_len_per_gpu',
+    how: logProbs,
+    write: false,
+  },
+  {
+    verl: 'rollout.max_num_seqs',
+    to: 'rollout.max_num_seqs',
+    how: 'samples that one worker decodes at once; in verl, one server',
+  },
+  { verl: 'data.val_batch_size', how: 'a validation samples rollout.max_num_seqs at a time', met: [null] },
+
+  // The model.
+  {
+    verl: 'critic.model.path',
+    to: 'model.path',
+    how: 'the critic begins as the policy’s model with a value head',
+    write: false,
+    convert: 'asModel',
+  },
+  {
+    verl: 'critic.model.tokenizer_path',
+    met: [null],
+    to: 'model.tokenizer_path',
+    how: 'policy and critic have one tokenizer',
+    write: false,
+  },
+  {
+    verl: '(model|critic.model|actor.megatron|reward.reward_model.model).use_remove_padding',
+    how: packed,
+    met: [true],
+  },
+  { verl: '(model|critic.model).enable_gradient_checkpointing', met: [false], none: 'kernels' },
+  {
+    verl: '(model|critic.model).(enable_activation_offload|gradient_checkpointing_kwargs.**)',
+    met: off,
+    none: 'offload',
+  },
+  { verl: '(model|critic.model|data).trust_remote_code', met: off, none: 'code' },
+  { verl: '(model|critic.model).(use_liger|use_fused_kernels|tiled_mlp.enabled)', met: off, none: 'kernels' },
+  { verl: '(model|critic.model).(fused_kernel_options|tiled_mlp).**', none: 'kernels' },
+  { verl: '(model|critic.model|data).use_shm', met: off, none: 'internal' },
+  {
+    verl: '(model|critic.model).(override_config|override_config.**|hf_config_path)',
+    met: [null],
+    none: 'architecture',
+  },
+  { verl: '(model|critic.model).external_lib', met: [null], none: 'code' },
+  { verl: '(model|critic.model).mtp.enable', met: off, none: 'algorithm' },
+  { verl: '(model|critic.model).mtp.**', none: 'algorithm' },
+  { verl: 'model.(exclude_modules|lora_adapter_path|lora.**)', met: [null], none: 'lora' },
+  { verl: 'critic.model.(lora_rank|lora_alpha|target_modules|exclude_modules)', met: [0, null], none: 'lora' },
+  {
+    verl: '(actor|ref|critic.model|critic|rollout).(fsdp_config|fsdp).dtype',
+    to: 'model.compute_dtype',
+    convert: 'dtype',
+  },
+  { verl: 'actor.megatron.dtype', to: 'model.compute_dtype', convert: 'dtype' },
+  {
+    verl: 'rollout.dtype',
+    to: 'model.compute_dtype',
+    how: 'training and generating have the same arithmetic',
+    convert: 'dtype',
+  },
+  {
+    verl: '(actor|ref|critic|critic.model).(fsdp_config|fsdp).(model_dtype|mixed_precision.**)',
+    met: ['fp32', 'float32'],
+    none: 'precision',
+  },
+
+  // Engines.
+  {
+    verl: '(model_engine|actor.strategy|ref.strategy|critic.strategy|reward.reward_model.strategy)',
+    to: 'trainer.engine',
+    how: ownEngine,
+    write: false,
+  },
+  { verl: 'rollout.name', to: 'rollout.name', how: ownEngine, write: false },
+  {
+    verl: 'rollout.mode',
+    to: 'rollout.mode',
+    how: 'in verl it is the way of calling the server; in petrel rollout.mode is the trainer mode',
+    write: false,
+  },
+  { verl: 'hybrid_engine', met: [true], none: 'ray' },
+  {
+    verl: 'trainer.n_gpus_per_node',
+    to: 'fleet.pools',
+    how: 'petrel counts worker processes with roles, not GPUs',
+    write: false,
+  },
+  { verl: 'trainer.nnodes', to: 'fleet.pools', how: 'petrel’s workers run on one machine', write: false, met: [1] },
+  {
+    verl: 'trainer.device',
+    to: 'fleet.pools',
+    how: 'petrel’s engine runs on the processor',
+    write: false,
+    met: ['cpu'],
+  },
+  {
+    verl: 'trainer.balance_batch',
+    how: 'one trainer has the whole batch; micro-batches are formed by tokens',
+    met: [true],
+  },
+
+  // Parallelism, offloading and kernels: sizes of 1 and switches that are off need nothing.
+  {
+    verl: `${anyRole}.**.(*_parallel_size|ulysses_sequence_parallel_size|tp|pp|ep|cp|etp|vpp)`,
+    met: one,
+    none: 'parallel',
+  },
+  { verl: `${anyRole}.(*_parallel_size|ulysses_sequence_parallel_size)`, met: one, none: 'parallel' },
+  { verl: 'rollout.(tensor|data|expert|pipeline|moe_tensor)_*', met: one, none: 'parallel' },
+  { verl: 'reward.reward_model.**.*_parallel_size', met: one, none: 'rewardModel' },
+  {
+    verl: `${anyRole}.**.(param_offload|optimizer_offload|grad_offload|offload_policy|enable_fsdp_offload|enable_activation_offload)`,
+    met: off,
+    none: 'offload',
+  },
+  {
+    verl: `${anyRole}.**.(use_torch_compile|entropy_checkpointing|entropy_from_logits_with_chunking|forward_prefetch|full_determinism)`,
+    met: off,
+    none: 'kernels',
+  },
+  {
+    verl: `${anyRole}.(use_torch_compile|entropy_checkpointing|entropy_from_logits_with_chunking|pad_to_length|use_fused_kernels)`,
+    met: off,
+    none: 'kernels',
+  },
+  { verl: `${anyRole}.**.router_replay.**`, met: off, none: 'moe' },
+  { verl: `${anyRole}.(router_replay.**|enable_rollout_routing_replay)`, met: off, none: 'moe' },
+  { verl: `${anyRole}.**.override_transformer_config.(moe_*|*expert*)`, none: 'moe' },
+  { verl: `${anyRole}.**.override_transformer_config.**`, none: 'kernels' },
+  { verl: `${anyRole}.(fsdp_config|fsdp|megatron|veomni|torchtitan|engine|automodel|mcore).**`, none: 'sharding' },
+  { verl: 'critic.model.(fsdp_config|fsdp).**', none: 'sharding' },
+
+  // Generating.
+  { verl: 'rollout.calculate_log_probs', how: 'log-probs of sampled tokens are always kept', met: [true] },
+  { verl: 'rollout.ignore_eos', met: off, none: 'server' },
+  { verl: 'rollout.over_sample_rate', met: [0], none: 'algorithm' },
+  { verl: 'rollout.quantization', met: [null], none: 'server' },
+  { verl: 'rollout.multi_turn.**', none: 'tools' },
+  { verl: 'rollout.agent.(num_workers)', none: 'tools' },
+  { verl: 'rollout.agent.default_agent_loop', met: ['single_turn_agent'], none: 'tools' },
+  { verl: 'rollout.agent.**', none: 'tools' },
+  { verl: 'rollout.(profiler|trace|prometheus).**', met: off, none: 'profiling' },
+  { verl: 'rollout.(nnodes|n_gpus_per_node)', none: 'async' },
+  { verl: 'rollout.(total_rollout_steps|staleness*|checkpoint_engine.backend)', none: 'async' },
+  { verl: 'rollout.(mtp|mtp.**|speculative*)', none: 'algorithm' },
+  {
+    verl: 'rollout.(gpu_memory_utilization|enforce_eager|free_cache_engine|load_format|enable_chunked_prefill|enable_prefix_caching|max_num_batched_tokens|max_model_len|disable_log_stats|layered_summon|multi_stage_wake_up|skip_tokenizer_init|logprobs_mode|scheduling_policy|cudagraph_capture_sizes|limit_images|seed|update_weights_bucket_megabytes|disable_custom_all_reduce|quantization*)',
+    none: 'server',
+  },
+  { verl: 'rollout.(engine_kwargs|checkpoint_engine|server|disaggregation|sglang_kwargs|custom).**', none: 'server' },
+
+  // Rewards.
+  { verl: 'reward.reward_manager.(name|source)', how: allRewards, met: ['naive', 'register'], none: 'rewardManager' },
+  { verl: 'reward.reward_manager.**', none: 'rewardManager' },
+  { verl: 'reward.reward_kwargs.overlong_buffer_cfg.enable', met: off, none: 'rewardManager' },
+  { verl: 'reward.reward_kwargs.(overlong_buffer_cfg.**|max_resp_len)', none: 'rewardManager' },
+  { verl: 'reward.launch_reward_fn_async', met: off, how: 'a sample’s reward is computed by a reward worker' },
+  {
+    verl: 'reward.reward_model.(rollout|model|fsdp_config|megatron|profiler|checkpoint_engine).**',
+    none: 'rewardModel',
+  },
+  {
+    verl: 'reward.reward_model.(enable_resource_pool|n_gpus_per_node|nnodes|micro_batch_size*|max_length|use_dynamic_bsz|forward_max_token_len_per_gpu|use_reward_loop|input_tokenizer|reward_loop*|ulysses*|trust_remote_code)',
+    none: 'rewardModel',
+  },
+  { verl: 'reward.use_reward_loop', none: 'rewardModel' },
+
+  // Data.
+  { verl: 'data.(return_raw_chat|return_full_prompt)', how: 'every row keeps its messages' },
+  { verl: 'data.gen_batch_size', met: [null], none: 'algorithm' },
+  {
+    verl: 'data.(image_key|video_key|audio_key|image_patch_size|mm_processor_kwargs|mm_processor_kwargs.**|return_multi_modal_inputs)',
+    none: 'vision',
+  },
+  {
+    verl: 'data.(filter_overlong_prompts_workers|dataloader_num_workers|datagen.**|validation_shuffle|cache_dir)',
+    met: off,
+    none: 'internal',
+  },
+  { verl: 'data.(custom_cls.**|sampler.**|datagen.**|tokenizer)', met: [null], none: 'data' },
+  { verl: 'data.(tool_config_path|function_tool_path)', met: [null], none: 'tools' },
+  { verl: '**.freeze_vision_tower', met: off, none: 'vision' },
+
+  // The algorithm.
+  { verl: 'algorithm.use_pf_ppo', met: off, none: 'algorithm' },
+  {
+    verl: 'algorithm.(pf_ppo.**|gdpo_*|filter_groups.max_inflight_gen_batches|rollout_correction.loss_type|rollout_correction.rollout_token_veto_threshold)',
+    none: 'algorithm',
+  },
+  { verl: 'actor.(calculate_sum_pi_squared|sum_pi_squared*)', met: off, none: 'algorithm' },
+  { verl: 'actor.calculate_entropy', how: 'the entropy is reported when actor.entropy_coeff is not 0', met: [false] },
+  { verl: 'critic.(loss_agg_mode|rollout_n|data_loader_seed)', none: 'critic' },
+  { verl: 'distillation.enabled', met: off, none: 'distillation' },
+  { verl: 'distillation.**', none: 'distillation' },
+  { verl: 'async_training.**', none: 'async' },
+
+  // Checkpoints and the rest of the trainer.
+  {
+    verl: 'trainer.resume_mode',
+    met: ['disable'],
+    how: 'petrel run begins a new run; petrel resume <run> continues one',
+  },
+  {
+    verl: 'trainer.(resume_from_path|del_local_ckpt_after_load|default_hdfs_dir|esi_redundant_time)',
+    met: [null, false, 0],
+    none: 'resume',
+  },
+  {
+    verl: 'trainer.max_critic_ckpt_to_keep',
+    to: 'trainer.max_actor_ckpt_to_keep',
+    how: 'a checkpoint holds policy and critic',
+    write: false,
+    met: [null],
+  },
+  {
+    verl: '(actor|critic).checkpoint.**',
+    how: 'a checkpoint holds everything that a resume needs; petrel ckpt export writes a Hugging Face folder',
+  },
+  { verl: 'trainer.log_val_generations', how: 'petrel samples --validation shows them', met: [0] },
+  {
+    verl: 'trainer.(rollout_data_dir|validation_data_dir)',
+    how: 'samples are in the store: petrel samples',
+    met: [null],
+  },
+  { verl: 'trainer.(use_v1|use_legacy_worker_impl|v1.**|ray_wait_register_center_timeout)', none: 'internal' },
+  { verl: '(ray_kwargs|ray_init).**', none: 'ray' },
+  { verl: 'nccl_timeout', none: 'ray' },
+  { verl: '(global_profiler|trainer.profile*).**', none: 'profiling' },
+  { verl: 'trainer.profile_steps', met: [null], none: 'profiling' },
+  { verl: '**.profiler.**', none: 'profiling' },
+  { verl: '(transfer_queue|skip|hydra).**', none: 'internal' },
+  { verl: '(actor|ref|rollout|critic|model).nccl_timeout', none: 'ray' },
+  { verl: '**._target_', none: 'internal' },
+];
