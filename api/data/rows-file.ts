@@ -1,39 +1,12 @@
 /** Rows as JSONL files. */
-import { randomBytes } from 'node:crypto';
-import { linkSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { InvalidInputError } from '../../core/errors.ts';
 import { isTree } from '../../core/recipe/merge.ts';
+import { writeNewFile } from '../new-file.ts';
 
-/**
- * The file appears when it is complete. One that holds the same rows already is left as it is. Throws InvalidInputError
- * when anything else is in its place.
- */
+/** As `writeNewFile`; a row is one line of JSON. */
 export function writeRows(file: string, rows: readonly unknown[]): number {
-  const text = rows.map((row) => `${JSON.stringify(row)}\n`).join('');
-  const partial = `${file}.partial-${randomBytes(8).toString('hex')}`;
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(partial, text, { flag: 'wx' });
-  try {
-    linkSync(partial, file); // a rename would replace a file of the user's
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-    if (!holds(file, text)) throw occupied(file);
-  } finally {
-    rmSync(partial);
-  }
-  return Buffer.byteLength(text);
-}
-
-function holds(file: string, text: string): boolean {
-  return lstatSync(file).isFile() && readFileSync(file, 'utf8') === text;
-}
-
-function occupied(file: string): InvalidInputError {
-  return new InvalidInputError(`${file}: expected a new file, but something else is there`, {
-    where: file,
-    hint: 'Choose another file with --out. Nothing there was changed.',
-  });
+  return writeNewFile(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
 }
 
 /** The texts of all prompts of a JSONL file; of chat messages, the contents. */

@@ -1,5 +1,5 @@
 /** Expands words: variables, arrays, defaults and arithmetic. What is not known becomes a hole. */
-import { evaluateArithmetic } from './arithmetic.ts';
+import { evaluateArithmetic, integer } from './arithmetic.ts';
 import { globOf } from './glob.ts';
 import { hasHole, Holes } from './holes.ts';
 import { LIMITS, within } from './limits.ts';
@@ -78,6 +78,7 @@ export class Variables {
   /** `$@`, `$*`, `${x[@]}`, `${x[*]}` without an operator. */
   #all(part: ParameterPart): readonly Field[] | undefined {
     if (part.length === true) return undefined;
+    if (part.operator === ':') return this.#slice(part);
     const isDefault = part.operator === undefined || ['-', ':-', '+', ':+'].includes(part.operator);
     if (!isDefault || !(part.name === '@' || part.name === '*' || part.index === '@' || part.index === '*'))
       return undefined;
@@ -87,6 +88,13 @@ export class Variables {
     const wantsOther = part.operator.endsWith('+') ? isSet : !isSet;
     if (!wantsOther) return part.operator.endsWith('+') ? [] : items;
     return part.operand === undefined ? [] : this.fields(part.operand);
+  }
+
+  /** `${@:2}`, `${x[@]:1}`: the elements from there on. */
+  #slice({ name, index, operand }: ParameterPart): readonly Field[] | undefined {
+    const from = operand === undefined ? undefined : integer(this.text(operand));
+    if (from === undefined || from < 0 || (index !== '@' && name !== '@')) return undefined;
+    return this.#items(name).slice(name === '@' ? Math.max(0, from - 1) : from);
   }
 
   #items(name: string): readonly Field[] {

@@ -1,0 +1,113 @@
+/** From a file to verl's keys: a shell script, a plain file of overrides, or a Hydra YAML. Nothing is executed. */
+import { InvalidInputError } from '../../../core/errors.ts';
+import { Entries, type OverrideWord } from '../../../core/recipe/import/entries.ts';
+import { isOverride, overridesIn } from '../../../core/recipe/import/overrides-file.ts';
+import { type Launch, type ReadScript, readScript } from '../../../core/recipe/import/shell/evaluate.ts';
+import { type Hole, hasHole, withoutHoles } from '../../../core/recipe/import/shell/holes.ts';
+import { isYamlName, readYaml } from './read-yaml.ts';
+
+export type SourceFormat = 'script' | 'overrides' | 'yaml';
+
+export interface SourceInputs {
+  /** Variables, as with `NAME=value bash script.sh`. */
+  readonly env: ReadonlyMap<string, string>;
+  /** Overrides after the file: `"$@"`. */
+  readonly words: readonly string[];
+  /** Which call of a training, from 1; needed when a script has several. */
+  readonly call?: number | undefined;
+}
+
+export interface ReadSource {
+  readonly format: SourceFormat;
+  readonly kind: 'rl' | 'sft';
+  readonly entries: Entries;
+  readonly holesIn?: (text: string) => readonly Hole[];
+}
+
+/** `shown`: the file as it is named in errors. Throws InvalidInputError when it has no training. */
+export function readSource(text: string, file: string, shown: string, inputs: SourceInputs): ReadSource {
+  if (text.includes('\0')) throw new InvalidInputError('expected a text, but the file is binary', { where: shown });
+  const format = formatOf(text, file);
+  if (format === 'script') return readLaunch(text, shown, inputs);
+  const entries = format === 'yaml' ? readYaml(text, file, shown) : fromOverrides(overridesIn(text));
+  for (const word of inputs.words) entries.override({ text: word });
+  return { format, kind: kindOf(entries), entries };
+}
+
+function formatOf(text: string, file: string): SourceFormat {
+  if (isYamlName(file)) return 'yaml';
+  if (/\.(?:ba)?sh$/i.test(file) || /^#!|(?:^|\s)-m\s+[\w.]+/m.test(text))
+    return onlyOverrides(text) ? 'overrides' : 'script';
+  if (onlyOverrides(text)) return 'overrides';
+  return /^\s*(?:[\w.-]+\s*:(?:\s|$)|- )/m.test(text) ? 'yaml' : 'script';
+}
+
+/** Every line begins with `a.b=`, or a sign before it. */
+function onlyOverrides(text: string): boolean {
+  const lines = overridesIn(text);
+  return (
+    lines.length > 0 && lines.every((word) => isOverride(word.text)) && lines.some((word) => /^[^=]*\./.test(word.text))
+  );
+}
+
+function fromOverrides(words: readonly OverrideWord[]): Entries {
+  const entries = new Entries();
+  for (const word of words) entries.override(word);
+  return entries;
+}
+
+/** verl's configuration of supervised runs has its optimiser at the top. */
+function kindOf(entries: Entries): 'rl' | 'sft' {
+  const begins = (start: string) => entries.all.some(({ path }) => path.startsWith(start));
+  return begins('optim.') && !begins('actor_rollout_ref.') && !begins('algorithm.') ? 'sft' : 'rl';
+}
+
+function readLaunch(text: string, shown: string, inputs: SourceInputs): ReadSource {
+  const script = readAt(text, shown, inputs);
+  const launch = chosen(script, shown, inputs.call);
+  const entries = new Entries();
+  for (const { text: word, line } of launch.words) {
+    const place = line > 0 ? { line } : {};
+    const known = withoutHoles(word);
+    const hole = script.holesIn(word)[0];
+    // A word of which not even the key is known.
+    if (hole !== undefined && (known === '' || hasHole(word.split('=')[0] ?? '')))
+      entries.note(`words of the call are not known: ${hole.reason}`, hole.line);
+    else entries.override({ text: word, ...place });
+  }
+  for (const note of script.notes) entries.note(note.text, note.line);
+  const kind = /sft_trainer/.test(launch.module) ? 'sft' : 'rl';
+  return { format: 'script', kind, entries, holesIn: script.holesIn };
+}
+
+/** Errors of the reader name a line; here they get the file, too. */
+function readAt(text: string, shown: string, inputs: SourceInputs): ReadScript {
+  try {
+    return readScript(text, inputs);
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) throw error;
+    throw new InvalidInputError(error.message, { where: `${shown}, ${error.where ?? ''}` });
+  }
+}
+
+function chosen({ launches, notes }: ReadScript, shown: string, call: number | undefined): Launch {
+  const [first] = launches;
+  if (first === undefined)
+    throw new InvalidInputError(
+      'the script has no call of a training of verl, such as python3 -m verl.trainer.main_ppo',
+      {
+        where: shown,
+        hint:
+          notes[0] === undefined
+            ? 'give the script that starts the training'
+            : `line ${notes[0].line}: ${notes[0].text}`,
+      },
+    );
+  if (call === undefined && launches.length === 1) return first;
+  const found = call === undefined ? undefined : launches[call - 1];
+  if (found !== undefined) return found;
+  throw new InvalidInputError(`the script has ${launches.length} calls of a training`, {
+    where: shown,
+    hint: `choose one with --call: ${launches.map(({ line }, index) => `${index + 1} (line ${line})`).join(', ')}`,
+  });
+}
