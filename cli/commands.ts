@@ -11,7 +11,7 @@ export const NOUNS: Readonly<Record<string, string>> = {
   schedule: 'Start runs by the clock: add, list, pause, trigger, remove.',
   ckpt: 'Checkpoints of a run: list, verify, export.',
   ledger: 'The record of what a run trained on.',
-  recipe: 'What may stand in a recipe.',
+  recipe: 'What may stand in a recipe, and recipes from files of verl.',
   data: 'Make rows to train on.',
   model: 'Make a model to start from.',
 };
@@ -46,6 +46,24 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
     ],
     examples: ['petrel plan examples/01-arithmetic-grpo rollout.n=16', 'petrel plan recipe.yaml --json | jq .batch'],
     load: () => import('./commands/plan.ts'),
+  },
+  {
+    name: 'recipe import',
+    arguments: '<file> [more...]',
+    doc: 'Write a recipe from a script, a file of overrides or a YAML of verl, and say what became of each key.',
+    group: 'Recipes and data',
+    options: [
+      { flags: '--out <file>', doc: 'where to; without it the recipe is printed. Replaces nothing' },
+      { flags: '--env <name=value...>', doc: 'variables of the script, as in NAME=value bash script.sh' },
+      { flags: '--call <n>', doc: 'which training, when the script starts several' },
+      { flags: '--dry-run', doc: 'only count the keys, of any number of files' },
+    ],
+    examples: [
+      'petrel recipe import run_grpo.sh --out recipe.yaml',
+      'petrel recipe import run_grpo.sh trainer.total_epochs=2 --env DEVICE=gpu MODEL_PATH=org/name',
+      'petrel recipe import --dry-run verl/examples/grpo_trainer/*.sh',
+    ],
+    load: () => import('./commands/recipe-import.ts'),
   },
   {
     name: 'recipe explain',

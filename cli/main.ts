@@ -39,9 +39,11 @@ function typedHere(): (text: string) => string {
   return (text) => pasteable(text, command, names);
 }
 
-/** Logs and samples are not petrel's own text, and the reference of recipe keys is a page of the docs. */
-const isQuoting = ([first = '', second]: readonly string[]): boolean =>
-  ['logs', 'samples'].includes(first) || (first === 'recipe' && second === 'reference');
+/** Logs and samples are not petrel's own text; the reference of recipe keys is a page of the docs, and an imported recipe a file. */
+const isQuoting = ([first = '', second = '', ...words]: readonly string[]): boolean =>
+  ['logs', 'samples'].includes(first) ||
+  (first === 'recipe' && second === 'reference') ||
+  (first === 'recipe' && second === 'import' && !words.some((word) => /^--(?:out|dry-run)\b/.test(word)));
 
 /** `petrel ls | head` is no error. */
 function endQuietlyOnClosedPipe(): void {

@@ -37,7 +37,7 @@ function noteFor(path: string, keys: readonly ImportedKey[]): string | undefined
   const key = keys.findLast((one) => one.petrel === path && 'written' in one);
   if (key === undefined) return undefined;
   if (key.outcome === 'moved') return `verl: ${key.verl}`;
-  return key.note === undefined ? undefined : `verl: ${key.verl}. ${key.note}`;
+  return key.note === undefined ? undefined : `verl: ${key.verl}: ${key.note}`;
 }
 
 /** Keys without a counterpart, one comment for each reason. */

@@ -7,6 +7,8 @@ export type ValueOf = (path: string) => unknown;
 
 export type Converted =
   | { readonly type: 'value'; readonly value: unknown; readonly note?: string }
+  /** The same in another form. */
+  | { readonly type: 'same'; readonly value: unknown; readonly note: string }
   /** Nothing is written. */
   | { readonly type: 'left'; readonly note: string }
   /** It cannot be met. */
@@ -27,7 +29,7 @@ export const CONVERSIONS = {
     const known = withoutHoles(String(name));
     const run = nearestRunName(known);
     if (run === undefined) return left('it has no letter or digit');
-    return value(run, run === name ? undefined : 'written as petrel writes names; a run’s id has the date and time');
+    return { type: 'same', value: run, note: 'written as petrel writes names; a run’s id has the date and time' };
   },
   loggers: (loggers) => {
     const names = [loggers].flat().map(String);
@@ -62,7 +64,9 @@ export const CONVERSIONS = {
   },
   asModel: (path, valueOf) => {
     const own = valueOf('model.path');
-    return own === path ? left('the same model') : { type: 'none', note: `model.path is ${String(own)}` };
+    return own === path
+      ? left('the same model')
+      : { type: 'none', note: own === undefined ? 'model.path is not known' : `model.path is ${String(own)}` };
   },
   dtype: (dtype) => {
     const known = DTYPES[String(dtype)];
@@ -72,7 +76,7 @@ export const CONVERSIONS = {
     const peak = valueOf(path.replace(/\.[^.]*$/, '.lr'));
     if (typeof rate !== 'number' || typeof peak !== 'number' || !(peak > 0))
       return { type: 'none', note: 'the peak rate is not given' };
-    return value(rate / peak, 'as a share of the peak rate');
+    return { type: 'same', value: rate / peak, note: 'as a share of the peak rate' };
   },
 } as const satisfies Readonly<Record<string, Conversion>>;
 

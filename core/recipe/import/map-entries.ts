@@ -75,7 +75,7 @@ function resolveAll(all: readonly Entry[], { kind, env, holesIn = () => [] }: Im
         entry,
         path,
         value: undefined,
-        unknown: `it has ${hole.reason}${hole.line > 0 ? ` (line ${hole.line})` : ''}`,
+        unknown: `it is or contains ${hole.reason}${hole.line > 0 ? ` (line ${hole.line})` : ''}`,
       };
     const resolved = interpolate(entry.value, entry.path, { valueOf: (target) => raw.get(target), env });
     if (resolved.type === 'unknown') return { entry, path, value: undefined, unknown: resolved.why };
@@ -106,7 +106,7 @@ function mapKey({ entry, path, value, unknown }: Known, valueOf: ValueOf): Impor
       note: 'it looks like a secret; recipes must not contain any',
       ...petrelKeyOf(rule, path),
     };
-  const shown = { ...base, value };
+  const shown = { ...base, value: typeof value === 'string' ? value.replace(/\0\d+\0/g, '…') : value };
   if (rule !== undefined) return { ...shown, ...byRule(rule, value, valueOf, path) };
   if (isKeyOrInside(path)) return { ...shown, outcome: 'same', petrel: path, written: value };
   if (value === null || isEmpty(value)) return { ...shown, outcome: 'met', note: 'an empty value' };
@@ -130,7 +130,8 @@ function byRule(rule: Rule, value: unknown, valueOf: ValueOf, path: string): Map
   if (converted?.type === 'none')
     return { outcome: 'none', ...petrel, note: `${how ?? 'not possible'}: ${converted.note}` };
   const note = [how, converted?.note].filter((text) => text !== undefined).join('; ');
-  const outcome = note !== '' ? 'differs' : to === path ? 'same' : 'moved';
+  const isSame = note === '' || (how === undefined && converted?.type === 'same');
+  const outcome = isSame ? (to === path ? 'same' : 'moved') : 'differs';
   if (write === false || converted?.type === 'left') return { outcome: 'differs', ...petrel, note };
   const written = converted === undefined ? value : converted.value;
   return { outcome, ...petrel, written, ...(note !== '' && { note }) };

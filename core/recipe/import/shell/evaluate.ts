@@ -116,7 +116,8 @@ class Evaluator {
       if (truth === true) return this.body(body);
       if (truth === undefined) {
         const rest = clauses.slice(index).flatMap((clause) => clause.body);
-        return this.#undecided([...rest, ...otherwise], line, `the condition in line ${line}`);
+        const words = simpleIn(condition).flatMap((one) => one.words);
+        return this.#undecided([...rest, ...otherwise], line, this.#cause(words) ?? `the condition in line ${line}`);
       }
     }
     return this.body(otherwise);
@@ -125,9 +126,8 @@ class Evaluator {
   #case({ subject, branches, line }: Extract<Statement, { readonly type: 'case' }>): Truth {
     const text = this.variables.text(subject);
     const all = branches.flatMap(({ body }) => body);
-    const why = this.variables.holes.in(text)[0];
-    const condition = `${nameIn(subject)} in line ${line}${why === undefined ? '' : `, which is ${why.reason}`}`;
-    if (why !== undefined) return this.#undecided(all, line, condition);
+    const condition = this.#cause([subject]) ?? `the case in line ${line}`;
+    if (hasHole(text)) return this.#undecided(all, line, condition);
     for (const { patterns, body } of branches) {
       const matches = patterns.map((pattern) => matchesGlob(this.variables.pattern(pattern), text));
       if (matches.includes(true)) return this.body(body);
@@ -161,16 +161,30 @@ class Evaluator {
 
   #unread({ what, variable, body, line }: Extract<Statement, { readonly type: 'unread' }>): void {
     this.#note(line, `"${what}" is not read`);
-    if (variable !== undefined) this.#forget(variable, line, `set in the loop of line ${line}`);
+    if (variable !== undefined) this.#forget(variable, line, `a value that the loop in line ${line} sets`);
     this.#undecided(body, line, `the loop in line ${line}`);
   }
 
   /** No branch is taken: what they set is not known any more. */
   #undecided(body: Body, line: number, condition: string): undefined {
-    const reason = `set in line ${line}, where it depends on ${condition}`;
-    for (const name of namesSetIn(body, this.#functions)) this.#forget(name, line, reason);
+    const names = namesSetIn(body, this.#functions);
+    for (const name of names) this.#forget(name, line, `a value that depends on ${condition}`);
     for (const launch of launchesIn(body)) this.#note(launch, `a call is not read, because it depends on ${condition}`);
-    if (body.length > 0) this.#note(line, `not decided: ${condition}`);
+    if (names.size > 0)
+      this.#note(line, `${[...names].slice(0, 8).join(', ')}: not known, because it depends on ${condition}`);
+    return undefined;
+  }
+
+  /** The first variable in the words that is not known, with how to give it. */
+  #cause(words: readonly Word[]): string | undefined {
+    const parts = words.flatMap((word) => word.parts);
+    for (const part of parts) {
+      if (part.type !== 'parameter' || !/^[A-Za-z_]/.test(part.name)) continue;
+      const value = this.variables.get(part.name);
+      const text = value?.type === 'scalar' ? value.text : '';
+      const isOpen = value === undefined && part.operator === undefined;
+      if (isOpen || hasHole(text)) return `$${part.name} (--env ${part.name}=…)`;
+    }
     return undefined;
   }
 
@@ -246,7 +260,7 @@ class Evaluator {
       case 'let':
         this.#note(line, `"${command}" is not read`);
         for (const name of words.filter((word) => /^[A-Za-z_]\w*$/.test(word)))
-          this.#forget(name, line, `set by "${command}" in line ${line}`);
+          this.#forget(name, line, `a value that "${command}" sets`);
         return undefined;
       default:
         return this.#call(command, fields);
@@ -354,12 +368,6 @@ function simpleIn(body: Body): Simple[] {
         return simpleIn(statement.body);
     }
   });
-}
-
-/** `$DEVICE`, the first variable in a word. */
-function nameIn(word: Word): string {
-  const part = word.parts.find((one) => one.type === 'parameter');
-  return part?.type === 'parameter' ? `$${part.name}` : 'the condition';
 }
 
 const shown = (text: string): string => (hasHole(text) ? 'a file' : text.slice(0, LIMITS.depth));
