@@ -3,7 +3,7 @@ import { overrideError } from './override-error.ts';
 
 /** Parses everything from `start` to the end of `source` as one value. */
 export function parseOverrideValue(source: string, start: number): unknown {
-  const cursor = { source, at: start };
+  const cursor = { source, at: start, depth: 0 };
   skipBlanks(cursor);
   if (cursor.at === source.length) return '';
   const opener = source[cursor.at] ?? '';
@@ -17,9 +17,21 @@ export function parseOverrideValue(source: string, start: number): unknown {
 interface Cursor {
   readonly source: string;
   at: number;
+  /** Lists and mappings around this place. */
+  depth: number;
 }
 
+const mostDepth = 100;
+
 function parseValue(cursor: Cursor): unknown {
+  if (cursor.depth >= mostDepth) throw overrideError(cursor.source, cursor.at, `expected at most ${mostDepth} levels`);
+  cursor.depth += 1;
+  const value = parseOne(cursor);
+  cursor.depth -= 1;
+  return value;
+}
+
+function parseOne(cursor: Cursor): unknown {
   skipBlanks(cursor);
   switch (cursor.source[cursor.at]) {
     case '[':

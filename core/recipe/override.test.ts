@@ -102,3 +102,7 @@ describe('applyOverrides', () => {
     expect(({} as Readonly<Record<string, unknown>>)['polluted']).toBeUndefined();
   });
 });
+
+it('a value that is nested too deeply is refused', () => {
+  expect(() => parseOverride(`a.b=${'['.repeat(10_000)}`)).toThrow('at most 100 levels');
+});

@@ -1,7 +1,9 @@
 /**
  * Hydra's interpolations in values: `${trainer.project_name}`, `${oc.env:HOME}`, `${oc.env:NAME,default}`,
- * `${oc.select:a.b,default}`, `${.sibling}`. Others, and references to keys that are not set, make the value unknown.
+ * `${oc.select:a.b,default}`, `${oc.decode:…}`, `${.sibling}`. A variable has the type that its text looks like, because verl's
+ * typed configuration converts it. Others, and references to keys that are not set, make the value unknown.
  */
+import { InvalidInputError } from '../../errors.ts';
 import { parseOverrideValue } from '../override-value.ts';
 
 /** A value, or why it is not known. */
@@ -68,16 +70,13 @@ function reference(source: string, path: string, scope: Scope, depth: number): R
 function byResolver(name: string, argument: string, path: string, scope: Scope, depth: number): Resolved {
   const [, first = '', , fallback] = /^([^,]*)(,(.*))?$/s.exec(argument) ?? [];
   const otherwise = (why: string): Resolved =>
-    fallback === undefined
-      ? { type: 'unknown', why }
-      : { type: 'value', value: parseOverrideValue(fallback.trim(), 0) };
+    fallback === undefined ? { type: 'unknown', why } : parsed(fallback.trim());
   if (name === 'oc.env') {
     const variable = first.trim();
     const value = scope.env.get(variable) ?? (variable === 'HOME' ? '~' : undefined);
-    return value === undefined
-      ? otherwise(`it reads the variable ${variable} (--env ${variable}=…)`)
-      : { type: 'value', value };
+    return value === undefined ? otherwise(`it reads the variable ${variable} (--env ${variable}=…)`) : parsed(value);
   }
+  if (name === 'oc.decode') return parsed(argument);
   if (name === 'oc.select') {
     const target = absolute(first.trim(), path);
     const value = target === undefined ? undefined : scope.valueOf(target);
@@ -86,6 +85,15 @@ function byResolver(name: string, argument: string, path: string, scope: Scope, 
       : resolve(value, path, scope, depth + 1);
   }
   return { type: 'unknown', why: `\${${name}:…} is not understood` };
+}
+
+function parsed(text: string): Resolved {
+  try {
+    return { type: 'value', value: parseOverrideValue(text, 0) };
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) throw error;
+    return { type: 'unknown', why: `"${text.slice(0, 60)}" is not understood` };
+  }
 }
 
 /** `.x`: beside the key; `..x`: one level up. */

@@ -38,7 +38,8 @@ export function importEntries(entries: Entries, options: ImportOptions): ImportR
   const known = resolveAll(entries.all, options);
   const values = new Map(known.filter((one) => one.unknown === undefined).map((one) => [one.path, one.value]));
   const valueOf: ValueOf = (path) => values.get(path);
-  const mapped = known.map((one) => mapKey(one, valueOf));
+  const referred = new Set(entries.all.flatMap(({ value }) => textsIn(value).flatMap(referencesIn)));
+  const mapped = known.map((one) => mapKey(one, valueOf, referred));
   const isGiven = (path: string) =>
     known.some((one) => one.path === path) || mapped.some((key) => key.petrel === path && 'written' in key);
   const defaults = defaultsThatDiffer(options.kind, isGiven);
@@ -88,7 +89,10 @@ function textsIn(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : [];
 }
 
-function mapKey({ entry, path, value, unknown }: Known, valueOf: ValueOf): ImportedKey {
+/** `a.b` in `${a.b}`. */
+const referencesIn = (text: string): string[] => [...text.matchAll(/\$\{([\w.]+)\}/g)].map((match) => match[1] ?? '');
+
+function mapKey({ entry, path, value, unknown }: Known, valueOf: ValueOf, referred: ReadonlySet<string>): ImportedKey {
   const rule = findRule(path);
   const base = { verl: entry.path, ...(entry.line !== undefined && { line: entry.line }) };
   if (unknown !== undefined) {
@@ -110,6 +114,7 @@ function mapKey({ entry, path, value, unknown }: Known, valueOf: ValueOf): Impor
   if (rule !== undefined) return { ...shown, ...byRule(rule, value, valueOf, path) };
   if (isKeyOrInside(path)) return { ...shown, outcome: 'same', petrel: path, written: value };
   if (value === null || isEmpty(value)) return { ...shown, outcome: 'met', note: 'an empty value' };
+  if (referred.has(entry.path)) return { ...shown, outcome: 'met', note: 'other values refer to it' };
   return { ...shown, outcome: 'unknown', ...hintFor(path) };
 }
 
