@@ -1,5 +1,5 @@
-import { recipeKey } from './keys.ts';
-import { TRL_NAMES } from './trl.ts';
+import { recipeKey, recipeSections } from './keys.ts';
+import { TRL_KEYS } from './trl.ts';
 import { describe, expect, it } from 'vitest';
 import { checkRecipe, parseRecipe } from './parse.ts';
 import type { RecipeIssue } from './issues.ts';
@@ -97,7 +97,18 @@ describe('an unknown key', () => {
   it('of TRL gets petrel’s key for it, which exists', () => {
     expect(onlyIssue({ ...minimal, actor: { beta: 0.04 } })).toMatchObject({ nearest: 'actor.kl_loss_coef' });
     expect(onlyIssue({ ...minimal, num_generations: 8 }).hint).toBe("TRL's num_generations is rollout.n here");
-    expect(Object.values(TRL_NAMES).filter((path) => recipeKey(path) === undefined)).toEqual([]);
+    expect(onlyIssue({ ...minimal, actor: { max_completion_length: 64 } }).nearest).toBe('data.max_response_length');
+    expect(onlyIssue({ ...minimal, per_device_train_batch_size: 8 }).hint).toContain('prompts of all devices');
+    const places = Object.values(TRL_KEYS).flatMap(({ petrel }) => (petrel === undefined ? [] : [petrel]));
+    const isPlace = (path: string) =>
+      recipeKey(path) !== undefined || recipeSections.some((section) => section.path === path);
+    expect(places.filter((path) => !isPlace(path))).toEqual([]);
+  });
+
+  it('of TRL without a counterpart gets the reason', () => {
+    expect(onlyIssue({ ...minimal, gradient_checkpointing: true }).hint).toContain('engine decides');
+    expect(onlyIssue({ ...minimal, vllm_mode: 'colocate' }).hint).toContain('own engine');
+    expect(onlyIssue({ ...minimal, label_smoothing: 0.1 }).hint).toContain('not built yet');
   });
 
   it('for the number of workers gets the fleet’s pools', () => {

@@ -2,7 +2,7 @@
 import { nearest } from '../nearest.ts';
 import type { RecipeIssue } from './issues.ts';
 import { type RecipeKey, recipeKey, recipeKeys, recipeSections, siblings } from './keys.ts';
-import { TRL_NAMES } from './trl.ts';
+import { type TrlKey, trlKey } from './trl.ts';
 import { FOREIGN_NAMES, MOVED_KEYS, VERL_WRAPPER } from './verl.ts';
 
 /** An issue for `name` under `sectionPath` ('' = the top), with the nearest sibling or the right place. */
@@ -15,8 +15,8 @@ export function unknownKey(sectionPath: string, name: string): RecipeIssue {
   const moved = MOVED_KEYS[path];
   if (moved !== undefined) return { ...base, nearest: moved, hint: `verl's ${path} is ${moved} here` };
   if (FOREIGN_NAMES.has(name)) return { ...base, hint: `a verl key that has no effect in petrel: remove ${path}` };
-  const trl = Object.hasOwn(TRL_NAMES, name) ? TRL_NAMES[name] : undefined;
-  if (trl !== undefined) return { ...base, nearest: trl, hint: `TRL's ${name} is ${trl} here` };
+  const trl = trlKey(name);
+  if (trl !== undefined) return { ...base, ...trlHint(name, trl) };
   if (path === 'fleet.workers') return { ...base, nearest: 'fleet.pools', hint: WORKERS_HINT };
   const elsewhere = exactElsewhere(name);
   if (elsewhere !== undefined) return { ...base, nearest: elsewhere, hint: belongs(elsewhere) };
@@ -26,6 +26,11 @@ export function unknownKey(sectionPath: string, name: string): RecipeIssue {
   return anywhere === undefined
     ? base
     : { ...base, nearest: anywhere, hint: `did you mean ${anywhere}? It ${belongs(anywhere)}` };
+}
+
+function trlHint(name: string, { petrel, note }: TrlKey): Pick<RecipeIssue, 'nearest' | 'hint'> {
+  if (petrel === undefined) return { hint: `TRL's ${name} has no key here: ${note}` };
+  return { nearest: petrel, hint: `TRL's ${name} is ${petrel} here${note === undefined ? '' : `: ${note}`}` };
 }
 
 const WRAPPER_HINT =

@@ -16,7 +16,7 @@ python3 -m verl.trainer.main_ppo \
     actor_rollout_ref.actor.optim.lr_warmup_steps=1 \
     actor_rollout_ref.actor.ppo_mini_batch_size=8 \
     actor_rollout_ref.rollout.n=4 \
-    custom_reward_function.path=./score.mjs \
+    custom_reward_function.path=./score.py \
     custom_reward_function.name=compute_score \
     reward_model.enable=False reward_model.reward_manager=naive \
     trainer.project_name=${project} trainer.total_training_steps=2

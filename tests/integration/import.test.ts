@@ -81,7 +81,7 @@ const cases: readonly Fixture[] = [
     inputs: { call: 2 },
     keys: {
       actor: { optim: { lr_scheduler_type: 'cosine', lr_warmup_steps: 1 } },
-      reward: { custom_reward_function: { path: './score.mjs' }, reward_model: { enable: false } },
+      reward: { custom_reward_function: { path: './score.py' }, reward_model: { enable: false } },
     },
   },
   {
