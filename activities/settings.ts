@@ -1,6 +1,12 @@
 /** Derives the settings of the stages' jobs from a resolved recipe. Pure. */
 import type { Recipe } from '../core/recipe/index.ts';
-import { readsValues, rewardComponentsOf, totalIterations, trainedComponents } from '../core/recipe/index.ts';
+import {
+  readsValues,
+  rewardComponentsOf,
+  teacherOf,
+  totalIterations,
+  trainedComponents,
+} from '../core/recipe/index.ts';
 import type { SamplingSettings } from '../core/ports/sampler.ts';
 import type { LossSettings, OptimizerSettings, RunInputs } from '../core/records/schema.ts';
 import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
@@ -132,7 +138,7 @@ function klInRewardSettings({ algorithm }: Recipe): KlInRewardSettings {
 function criticSettings(recipe: Recipe, trainRows: number): NonNullable<AlgorithmSettings['critic']> {
   const { optim, grad_clip: gradClip } = recipe.critic;
   return {
-    loss: { ...lossSettings(recipe), kind: 'value', ...constantsOf(valueConstants(recipe)) },
+    loss: { ...commonLoss(recipe), kind: 'value', ...constantsOf(valueConstants(recipe)) },
     optimizer: optimizerSettings(optim, gradClip),
     schedule: scheduleSettings(recipe, optim, trainRows),
   };
@@ -145,6 +151,11 @@ export function trains(recipe: Recipe): { readonly components?: readonly string[
 }
 
 function lossSettings(recipe: Recipe): LossSettings {
+  const distils = teacherOf(recipe) !== undefined;
+  return { ...commonLoss(recipe), ...(distils && { distillation: distillationSettings(recipe) }) };
+}
+
+function commonLoss(recipe: Recipe): LossSettings {
   const { actor } = recipe;
   return {
     kind: recipe.kind === 'sft' ? 'sft' : 'policy',
@@ -160,6 +171,24 @@ function lossSettings(recipe: Recipe): LossSettings {
     temperature: recipe.kind === 'sft' || recipe.rollout.temperature === 0 ? 1 : recipe.rollout.temperature,
     lossScaleFactor: actor.loss_scale_factor ?? recipe.data.max_response_length,
     ...(recipe.kind === 'rl' && constantsOf(policyConstants(recipe))),
+  };
+}
+
+function distillationSettings({ distillation }: Recipe): NonNullable<LossSettings['distillation']> {
+  const { distillation_loss: loss } = distillation;
+  return {
+    lossMode: loss.loss_mode,
+    topk: loss.topk,
+    useTaskRewards: loss.use_task_rewards,
+    coef: loss.distillation_loss_coef,
+    ...(loss.loss_max_clamp !== null && { lossMaxClamp: loss.loss_max_clamp }),
+    ...(loss.log_prob_min_clamp !== null && { logProbMinClamp: loss.log_prob_min_clamp }),
+    usePolicyGradient: loss.use_policy_gradient,
+    policyLossMode: loss.policy_loss_mode,
+    clipRatio: loss.clip_ratio,
+    clipRatioLow: loss.clip_ratio_low ?? loss.clip_ratio,
+    clipRatioHigh: loss.clip_ratio_high ?? loss.clip_ratio,
+    clipRatioC: loss.clip_ratio_c,
   };
 }
 

@@ -17,6 +17,10 @@ export interface BatchTensors {
   readonly oldLogProbs_T?: Float32Array;
   readonly refLogProbs_T?: Float32Array;
   readonly rolloutLogProbs_T?: Float32Array;
+  /** Of the teacher of a distillation: of the sampled tokens, or its k most probable tokens at each position. */
+  readonly teacherLogProbs_T?: Float32Array;
+  readonly teacherTopTokens_TK?: Int32Array;
+  readonly teacherTopLogProbs_TK?: Float32Array;
   /** Of the critic, before the update; where the advantages were computed from them. */
   readonly values_T?: Float32Array;
   /** Samples with equal numbers answer the same prompt; where the loss reads that. */
@@ -50,6 +54,9 @@ export function encodeBatch(batch: BatchTensors, { iteration, parentState }: Bat
     ...(batch.oldLogProbs_T && { old_log_probs: f32(batch.oldLogProbs_T) }),
     ...(batch.refLogProbs_T && { ref_log_probs: f32(batch.refLogProbs_T) }),
     ...(batch.rolloutLogProbs_T && { rollout_log_probs: f32(batch.rolloutLogProbs_T) }),
+    ...(batch.teacherLogProbs_T && { teacher_log_probs: f32(batch.teacherLogProbs_T) }),
+    ...(batch.teacherTopTokens_TK && { teacher_top_tokens: i32(batch.teacherTopTokens_TK) }),
+    ...(batch.teacherTopLogProbs_TK && { teacher_top_log_probs: f32(batch.teacherTopLogProbs_TK) }),
     ...(batch.values_T && { values: f32(batch.values_T) }),
     ...(batch.groups_S && { groups: i32(batch.groups_S) }),
     step_offsets: i32(batch.stepOffsets_U1),
@@ -65,6 +72,8 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
   const oldLogProbs_T = optional('old_log_probs');
   const refLogProbs_T = optional('ref_log_probs');
   const rolloutLogProbs_T = optional('rollout_log_probs');
+  const teacherLogProbs_T = optional('teacher_log_probs');
+  const teacherTopLogProbs_TK = optional('teacher_top_log_probs');
   const values_T = optional('values');
   const batch: BatchTensors = {
     tokens_N: i32Of(file, 'tokens', where),
@@ -78,6 +87,11 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
     ...(oldLogProbs_T && { oldLogProbs_T }),
     ...(refLogProbs_T && { refLogProbs_T }),
     ...(rolloutLogProbs_T && { rolloutLogProbs_T }),
+    ...(teacherLogProbs_T && { teacherLogProbs_T }),
+    ...(teacherTopLogProbs_TK && {
+      teacherTopLogProbs_TK,
+      teacherTopTokens_TK: i32Of(file, 'teacher_top_tokens', where),
+    }),
     ...(values_T && { values_T }),
     ...(file.tensors.has('groups') && { groups_S: i32Of(file, 'groups', where) }),
     stepOffsets_U1: i32Of(file, 'step_offsets', where),
@@ -99,8 +113,10 @@ function checkShapes(batch: BatchTensors, where: string): void {
     old_log_probs: batch.oldLogProbs_T,
     ref_log_probs: batch.refLogProbs_T,
     rollout_log_probs: batch.rolloutLogProbs_T,
+    teacher_log_probs: batch.teacherLogProbs_T,
     values: batch.values_T,
   });
+  checkLengths(where, batch.teacherTopLogProbs_TK?.length ?? 0, { teacher_top_tokens: batch.teacherTopTokens_TK });
   checkLengths(where, samples, { groups: batch.groups_S });
   const micros = batch.microOffsets_M1.length - 1;
   checkOffsets(where, 'micro_offsets', batch.microOffsets_M1, micros, batch.microSamples.length);

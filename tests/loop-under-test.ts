@@ -310,7 +310,7 @@ export class LoopUnderTest {
     const train = join(this.#files, sft ? 'sft.jsonl' : 'train.jsonl');
     return {
       name: 'loop',
-      model: { path: join(this.#files, 'model') },
+      model: { path: this.modelFolder },
       data: { train_files: train, train_batch_size: 4, max_prompt_length: 8, max_response_length: 5, max_length: 24 },
       rollout: { n: 4, max_num_seqs: 8 },
       actor: { ppo_mini_batch_size: 4, ppo_max_token_len_per_gpu: 64, optim: { lr: 0.003, weight_decay: 0 } },
@@ -324,7 +324,7 @@ export class LoopUnderTest {
 
   async #makeInputs(): Promise<void> {
     mkdirSync(this.#files, { recursive: true });
-    await saveRandomModel(join(this.#files, 'model'), tinySizes, 0.1);
+    await saveRandomModel(this.modelFolder, tinySizes, 0.1);
     const rows = (split: 'train' | 'validation', count: number, sft: boolean) =>
       arithmeticRows({
         rows: count,
@@ -342,6 +342,10 @@ export class LoopUnderTest {
     writeFileSync(join(this.#files, 'train.jsonl'), rows('train', 24, false));
     writeFileSync(join(this.#files, 'sft.jsonl'), rows('train', 24, true));
     writeFileSync(this.validationFile, rows('validation', 5, false));
+  }
+
+  get modelFolder(): string {
+    return join(this.#files, 'model');
   }
 
   get validationFile(): string {

@@ -11,7 +11,7 @@ export interface InputVerdict {
   readonly problem?: string;
 }
 
-/** The model, the reference, the rows to train on and to validate on, as far as the run has them. */
+/** The model, the reference, the teacher, the rows to train on and to validate on, as far as the run has them. */
 export async function verifyInputs({
   log,
   say,
@@ -20,7 +20,7 @@ export async function verifyInputs({
   readonly say: (text: string) => void;
 }): Promise<InputVerdict[]> {
   const { store } = log;
-  const { model, reference, train, validation } = (await log.revision()).inputs;
+  const { model, reference, teacher, train, validation } = (await log.revision()).inputs;
   say('reading the model and the rows');
   const readModel = async (digest: string) => {
     const files = await readModelManifest(store, digest);
@@ -31,6 +31,7 @@ export async function verifyInputs({
   const all: readonly (readonly [string, string | undefined, (digest: string) => Promise<number>])[] = [
     ['model', model, readModel],
     ['reference', reference, readModel],
+    ['teacher', teacher, readModel],
     ['training rows', train, readRows],
     ['validation rows', validation, readRows],
   ];

@@ -36,7 +36,7 @@ export class InputFacts {
 
   async check(inputs: Inputs, revisionKey: string, deep: boolean): Promise<void> {
     const { faults, keys } = this.#objects;
-    for (const model of new Set([inputs.model, inputs.reference ?? inputs.model]))
+    for (const model of new Set([inputs.model, inputs.reference ?? inputs.model, inputs.teacher ?? inputs.model]))
       await this.#model(model, revisionKey, deep);
     for (const dataset of new Set([inputs.train, inputs.validation ?? inputs.train])) {
       const rows = deep ? await this.rows(dataset) : undefined;

@@ -31,6 +31,7 @@ const ownModule = object({ module: digest });
 const inputs = object({
   model: digest,
   reference: optional(digest),
+  teacher: optional(digest),
   train: digest,
   trainRows: positive,
   validation: optional(digest),

@@ -6,6 +6,7 @@
  *   snapshot     12 P          trainer only: the state while its checkpoint is written; twice with a critic
  *   critic       as the policy's weights, copies, gradients and moments, in the trainer, with critic.enable
  *   reference    weights and copies, with actor.use_kl_loss or algorithm.use_kl_in_reward, or a loss that reads its log-probs
+ *   teacher      weights and copies of its own shape, with distillation.enabled
  *   activations  4 N (l (2 hidden + 2 query + 2 kv + heads + g ffn) + 4 ffn + 4 hidden + query) + 4 V min(N, rows of logits),
  *                where g is 2 in fp32 and 1 in bf16, in which gate and up are kept
  *   KV cache     pages of 16 positions for every sample that decodes at once, at most a quarter of the machine's memory
@@ -34,6 +35,8 @@ export interface MemoryParts extends ModelMemory {
   readonly snapshot: number;
   readonly critic: number;
   readonly reference: number;
+  /** Absent without a teacher. */
+  readonly teacher?: number;
   readonly activations: number;
   readonly kvCache: number;
   readonly process: number;
@@ -57,7 +60,13 @@ export interface MachineMemory {
   readonly bf16: boolean;
 }
 
-export function memoryOf(recipe: Recipe, spec: DecoderSpec, machine: MachineMemory): ProcessMemory[] {
+/** `teacher`: the model of a distillation. */
+export function memoryOf(
+  recipe: Recipe,
+  spec: DecoderSpec,
+  machine: MachineMemory,
+  teacher?: DecoderSpec,
+): ProcessMemory[] {
   let trainers = 1;
   return Object.entries(recipe.fleet.pools).flatMap(([pool, { roles, workers }]) => {
     const trains = roles.includes('trainer') ? Math.min(trainers, workers) : 0;
@@ -66,7 +75,7 @@ export function memoryOf(recipe: Recipe, spec: DecoderSpec, machine: MachineMemo
     const rest = samples ? 'rollout' : 'reward';
     const of = (role: ProcessMemory['role'], count: number): ProcessMemory[] => {
       if (count === 0) return [];
-      const parts = partsOf(recipe, spec, machine, role, samples);
+      const parts = partsOf(recipe, spec, machine, role, samples, teacher);
       return [{ pool, workers: count, role, parts, bytes: sum(Object.values(parts)) }];
     };
     return [...of('trainer', trains), ...of(rest, workers - trains)];
@@ -79,6 +88,7 @@ function partsOf(
   machine: MachineMemory,
   role: ProcessMemory['role'],
   samples: boolean,
+  teacher: DecoderSpec | undefined,
 ): MemoryParts {
   const compute = computeOf(recipe, machine);
   const trains = role === 'trainer';
@@ -89,6 +99,7 @@ function partsOf(
     snapshot: trains ? 12 * parameterCount(spec) * trainedComponents(recipe).length : 0,
     critic: trains && trainedComponents(recipe).length > 1 ? sum(Object.values(model)) : 0,
     reference: trains && readsReference(recipe) ? model.weights + model.copies : 0,
+    ...(trains && teacher && { teacher: sum(Object.values(modelMemory(teacher, { compute, trainable: false }))) }),
     activations: trains ? activations(recipe, spec, compute) : 0,
     kvCache: samples ? kvCache(recipe, spec, machine, compute) : 0,
     process: 200 * mib + (recipe.kind === 'rl' ? recipe.reward.num_workers * 60 * mib : 0),

@@ -7,7 +7,7 @@ import { readConfigJson } from '../../models/weights.ts';
 import type { PutBlock } from '../../models/dataset.ts';
 import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
-import { locateModel } from '../runs/locate-model.ts';
+import { locateModel, locateTeacher } from '../runs/locate-model.ts';
 import type { LocatedModel, LocateOptions } from '../runs/locate-model.ts';
 import { checkedModules } from '../runs/own-modules.ts';
 import type { CheckedModule } from '../runs/own-modules.ts';
@@ -18,6 +18,11 @@ import type { RowsPart, RunRows } from '../runs/rows.ts';
 /** What reading the inputs needs from outside: no store. */
 export type InputPorts = Omit<PreparePorts, 'store'>;
 
+export interface TeacherModel {
+  readonly folder: string;
+  readonly decoder: DecoderSpec;
+}
+
 export class RecipeInputs {
   readonly recipe: Recipe;
   readonly ports: InputPorts;
@@ -26,6 +31,7 @@ export class RecipeInputs {
   readonly #rows = new Map<RowsPart, Promise<RunRows>>();
   #model: Promise<LocatedModel> | undefined;
   #ownModules: Promise<readonly CheckedModule[]> | undefined;
+  #teacher: Promise<TeacherModel | undefined> | undefined;
   #decoder: Promise<DecoderSpec> | undefined;
   #tokenizer: Promise<BatchTokenizer> | undefined;
 
@@ -57,6 +63,17 @@ export class RecipeInputs {
   /** Modules of the user's own, loaded and tried. Throws InvalidInputError. */
   ownModules(): Promise<readonly CheckedModule[]> {
     return (this.#ownModules ??= checkedModules(this.recipe));
+  }
+
+  /** The teacher of a distillation. Throws as `model` and `decoder` do. */
+  teacher(): Promise<TeacherModel | undefined> {
+    return (this.#teacher ??= locateTeacher(this.recipe, this.ports, this.#locate).then(
+      async (found) =>
+        found && {
+          folder: found.folder,
+          decoder: readDecoderSpec(await readConfigJson(found.folder), `${found.folder}/config.json`),
+        },
+    ));
   }
 
   /** Names of the weights' files that are in the folder. */

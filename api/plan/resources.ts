@@ -31,7 +31,7 @@ export async function resourcesOf(inputs: RecipeInputs, checkpoints: number | nu
   const config = await inputs.decoder().catch(asUnknown);
   if (config === undefined) return undefined;
   const machine = { bytes: machineBytes(), bf16: /\bavx512_bf16\b/.test(readFileSync('/proc/cpuinfo', 'utf8')) };
-  const processes = memoryOf(inputs.recipe, config, machine);
+  const processes = memoryOf(inputs.recipe, config, machine, (await inputs.teacher().catch(asUnknown))?.decoder);
   const bytes = processes.reduce((sum, process) => sum + process.workers * process.bytes, 0);
   const { recipe, ports } = inputs;
   const room = { modelBytes: await modelBytes(inputs), freeBytes: await freeIn(recipe.store, ports.home) };

@@ -3,12 +3,14 @@ import { lengthsCheck, modelCheck, tokenizerCheck } from './model-check.ts';
 import { ownModuleChecks } from './own-modules-check.ts';
 import { trainRowsCheck, validationRowsCheck } from './rows-check.ts';
 import { scorerCheck } from './scorer-check.ts';
+import { teacherCheck } from './teacher-check.ts';
 
 /** What must be right before a run's inputs are stored, in the order in which `run` checks and `plan` shows it. */
 export const startChecks: readonly Check[] = [
   modelCheck,
   lengthsCheck,
   tokenizerCheck,
+  teacherCheck,
   scorerCheck,
   ...ownModuleChecks,
   trainRowsCheck,

@@ -185,7 +185,7 @@ async function newInputs(
   before: RunInputs,
   ports: PreparePorts,
 ): Promise<NewInputs> {
-  const { model, train, trainRows, validation, validationRows, scorer, reference } = before;
+  const { model, train, trainRows, validation, validationRows, scorer, reference, teacher } = before;
   const rows = await newRows(recipe, 'train', changes, before, ports);
   const checked =
     recipe.data.val_files === null ? undefined : await newRows(recipe, 'validation', changes, before, ports);
@@ -194,6 +194,7 @@ async function newInputs(
   const inputs: RunInputs = {
     model,
     ...(reference && { reference }),
+    ...(teacher && { teacher }),
     ...(rows ? { train: rows.digest, trainRows: rows.count } : { train, trainRows }),
     ...(checked
       ? { validation: checked.digest, validationRows: checked.count }

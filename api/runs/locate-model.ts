@@ -1,5 +1,6 @@
 /** Finds a recipe's model and tokenizer on this machine: a folder, or a copy from the hub. */
 import { join } from 'node:path';
+import { teacherOf } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { LocalModel } from '../../models/hub.ts';
 import { checkRoom } from '../../infra/store/free-space.ts';
@@ -28,6 +29,16 @@ export async function locateModel(
   const { folder, missingBytes } = await locate(model.path, model.revision, ports, options);
   const tokenizer = model.tokenizer_path === null ? folder : await tokenizerAt(model.tokenizer_path, ports, options);
   return { folder, tokenizerFolder: tokenizer, ...(missingBytes !== undefined && { missingBytes }) };
+}
+
+/** The teacher of a distillation; undefined in a run without one. Throws as `locateModel` does. */
+export async function locateTeacher(
+  recipe: Recipe,
+  ports: LocatePorts,
+  options: LocateOptions = {},
+): Promise<LocalModel | undefined> {
+  const path = teacherOf(recipe);
+  return path === undefined ? undefined : locate(path, 'main', ports, options);
 }
 
 async function tokenizerAt(path: string, ports: LocatePorts, options: LocateOptions): Promise<string> {

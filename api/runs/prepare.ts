@@ -53,9 +53,11 @@ async function storeInputs(
   ports.say('storing the model and the rows');
   const scorer = await scorerOf(recipe);
   const own = await found.ownModules();
+  const teacher = await found.teacher();
   return {
     inputs: {
       model: await storeModelFolder(ports.store, model.folder, model.tokenizerFolder),
+      ...(teacher && { teacher: await storeModelFolder(ports.store, teacher.folder) }),
       train: await blocks.train.store(ports.store, train.rules),
       trainRows: train.count,
       ...(validation && {

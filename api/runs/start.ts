@@ -112,6 +112,7 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
   const name = (path: string) => (path.startsWith('/') ? `./${path.slice(path.lastIndexOf('/') + 1)}` : path);
   const names = (files: string | readonly string[]) => (typeof files === 'string' ? name(files) : files.map(name));
   const { custom_reward_function: custom } = recipe.reward;
+  const { teacher_model: teacher } = recipe.distillation;
   return {
     ...recipe,
     store: null,
@@ -130,6 +131,10 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
       policy_loss: { ...recipe.actor.policy_loss, loss_mode: name(recipe.actor.policy_loss.loss_mode) },
     },
     algorithm: { ...recipe.algorithm, adv_estimator: name(recipe.algorithm.adv_estimator) },
+    distillation: {
+      ...recipe.distillation,
+      teacher_model: { model_path: teacher.model_path && name(teacher.model_path) },
+    },
     reward: { ...recipe.reward, custom_reward_function: { ...custom, path: custom.path && name(custom.path) } },
   };
 }

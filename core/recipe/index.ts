@@ -10,6 +10,7 @@ export {
 export { recipeChanges, valueOf, type RecipeChange } from './changes.ts';
 export { isDue, isValidationDue } from './due.ts';
 export { readsReference, readsValues, rewardComponentsOf, rewardManagerOf, trainedComponents } from './components.ts';
+export { teacherOf } from './distillation.ts';
 export { explain, type Explanation } from './explain.ts';
 export { InvalidRecipeError, issueHint, issueLine, type RecipeIssue } from './issues.ts';
 export { recipeJsonSchema } from './json-schema.ts';

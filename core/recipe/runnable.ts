@@ -4,6 +4,7 @@ import { arithmeticIssues } from './arithmetic.ts';
 import { InvalidRecipeError, type RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 import { readsValues } from './components.ts';
+import { distillationIssues } from './distillation.ts';
 import { groupLossIssues } from './group-losses.ts';
 import { notBuiltYet } from './not-built.ts';
 
@@ -28,6 +29,7 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
     pfPpoIssues,
     lossIssues,
     groupLossIssues,
+    distillationIssues,
     bestMetricIssues,
     weightIssues,
   ];

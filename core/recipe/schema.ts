@@ -6,6 +6,7 @@ import { algorithmSection } from './algorithm.ts';
 import { criticSection } from './critic.ts';
 import { dataSection } from './data.ts';
 import { deterministicKey } from './deterministic.ts';
+import { distillationSection } from './distillation.ts';
 import { fleetSection } from './fleet.ts';
 import { key } from './key.ts';
 import { modelSection } from './model.ts';
@@ -36,6 +37,7 @@ export const recipeSchema = z.strictObject({
   critic: criticSection,
   algorithm: algorithmSection,
   reward: rewardSection,
+  distillation: distillationSection,
   trainer: trainerSection,
   store: storeKey,
   fleet: fleetSection,

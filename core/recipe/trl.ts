@@ -85,7 +85,10 @@ export const TRL_KEYS: Readonly<Record<string, TrlKey>> = {
   ref_model_mixup_alpha: later,
   ref_model_sync_steps: later,
   top_entropy_quantile: later,
-  loss_type: key('actor.loss_agg_mode', 'bnpo and dapo: token-mean; grpo: seq-mean-token-mean; dr_grpo: seq-mean-token-sum-norm'),
+  loss_type: key(
+    'actor.loss_agg_mode',
+    'bnpo and dapo: token-mean; grpo: seq-mean-token-mean; dr_grpo: seq-mean-token-sum-norm',
+  ),
   importance_sampling_level: key('actor.policy_loss.loss_mode', 'sequence: gspo'),
   reward_funcs: key('reward.custom_reward_function.path'),
   reward_weights: later,

@@ -84,6 +84,8 @@ export type OwnModuleInput = z.infer<typeof ownModule>;
 export const runInputs = z.object({
   model: digest,
   reference: digest.optional(),
+  /** The teacher of a distillation. */
+  teacher: digest.optional(),
   train: digest,
   /** Number of training rows that are used. */
   trainRows: z.int().positive(),
@@ -224,6 +226,23 @@ export const lossSettings = z.object({
   constants: z.record(z.string(), z.union([z.number(), z.string()])).optional(),
   /** The loss is one of the user's own, and `lossMode` the name of its file. Absent: a built-in one. */
   own: ownModule.optional(),
+  /** How the policy learns from a teacher: core/rl/distillation. */
+  distillation: z
+    .object({
+      lossMode: z.string(),
+      topk: z.int().positive(),
+      useTaskRewards: z.boolean(),
+      coef: z.number(),
+      lossMaxClamp: z.number().optional(),
+      logProbMinClamp: z.number().optional(),
+      usePolicyGradient: z.boolean(),
+      policyLossMode: z.string(),
+      clipRatio: z.number(),
+      clipRatioLow: z.number(),
+      clipRatioHigh: z.number(),
+      clipRatioC: z.number(),
+    })
+    .optional(),
 });
 export type LossSettings = z.infer<typeof lossSettings>;
 

@@ -100,7 +100,12 @@ export function reduceActorMetrics(
   const reduced: Record<string, number> = {};
   for (const name of new Set(microBatches.flatMap((metrics) => Object.keys(metrics)))) {
     const values = microBatches.flatMap((metrics) => metrics[name] ?? []);
-    const isLoss = name === 'actor/loss' || name.endsWith('_loss');
+    const extreme = name.endsWith('_max') ? Math.max : name.endsWith('_min') ? Math.min : undefined;
+    if (extreme !== undefined) {
+      reduced[name] = values.reduce((a, b) => extreme(a, b));
+      continue;
+    }
+    const isLoss = name.endsWith('/loss') || (name.endsWith('_loss') && name !== 'distillation/abs_loss');
     reduced[name] = values.reduce((sum, value) => sum + value, 0) / (hasTotals && isLoss ? ranks : values.length);
   }
   return reduced;

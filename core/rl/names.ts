@@ -18,6 +18,8 @@ export type LossAggMode = (typeof LOSS_AGG_MODES)[number];
 const KL_ESTIMATORS = ['kl', 'k1', 'abs', 'mse', 'k2', 'low_var_kl', 'k3'] as const;
 export type KlEstimator = (typeof KL_ESTIMATORS)[number];
 export type KlType = KlEstimator | `${KlEstimator}+`;
+/** Key `distillation.distillation_loss.loss_mode`: what of the teacher is compared; distillation/. */
+export const DISTILLATION_LOSSES = [...KL_ESTIMATORS, 'forward_kl_topk'] as const;
 /** Keys `actor.kl_loss_type` and `algorithm.kl_penalty`, the "+" forms included; kl.ts. */
 export const KL_TYPES: readonly KlType[] = [...KL_ESTIMATORS, ...KL_ESTIMATORS.map((name) => `${name}+` as const)];
 

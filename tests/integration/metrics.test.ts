@@ -57,6 +57,21 @@ describe('metrics', () => {
         actor: { policy_loss: { loss_mode: 'online_dpo' } },
         trainer: { total_training_steps: 1 },
       }),
+      ...(await Promise.all(
+        [
+          { loss_mode: 'forward_kl_topk', topk: 4 },
+          { loss_mode: 'k1', use_policy_gradient: true },
+        ].map((loss) =>
+          loop.completed({
+            distillation: {
+              enabled: true,
+              teacher_model: { model_path: loop.modelFolder },
+              distillation_loss: loss,
+            },
+            trainer: { total_training_steps: 1 },
+          }),
+        ),
+      )),
     ];
     const rows = await Promise.all(runs.map(({ log }) => metricRows(log)));
     reported = rows.flatMap(metricNames).map(inTable);

@@ -7,9 +7,10 @@ import { needsOfEstimator, needsOfLoss } from '../../core/rl/names.ts';
 import type { AdvantageName, PolicyLossName } from '../../core/rl/names.ts';
 import type { AdvantageInput, AlgorithmSettings } from '../../core/wire/jobs.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
+import { everySampleOnce } from './every-sample-once.ts';
 import type { EngineHost, JobContext } from './host.ts';
-import { cutMicroBatch } from './micro-batch.ts';
 import type { StageTimer } from './stage-timer.ts';
+import { teacherTensors } from './teacher.ts';
 
 /** A batch whose advantages are not known yet. */
 export type Layout = Omit<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>;
@@ -40,9 +41,28 @@ export async function withOutputs(
   const ref =
     (readsReference(algorithm.loss) || algorithm.klInReward !== undefined) &&
     (await timer.time('timing_s/ref', async () => {
-      const reference = await host.reference(context, input.inputs.reference ?? input.inputs.model, input.profile);
+      const reference = await host.frozen(
+        'reference',
+        context,
+        input.inputs.reference ?? input.inputs.model,
+        input.profile,
+      );
       return forward(reference, ['logProbs'], 'reference log-probs');
     }));
+  const { distillation } = algorithm.loss;
+  const { teacher: teacherModel } = input.inputs;
+  const teacher =
+    distillation !== undefined &&
+    teacherModel !== undefined &&
+    (await timer.time('timing_s/teacher', async () =>
+      teacherTensors(
+        await host.frozen('teacher', context, teacherModel, input.profile),
+        layout,
+        algorithm,
+        distillation,
+        context,
+      ),
+    ));
   const critic =
     readsValues(input) &&
     (await timer.time('timing_s/values', async () =>
@@ -53,6 +73,7 @@ export async function withOutputs(
       ...layout,
       ...(old && { oldLogProbs_T: old.logProbs }),
       ...(ref && { refLogProbs_T: ref.logProbs }),
+      ...teacher,
       ...(critic && { values_T: critic.values }),
     },
     ...(old && { entropy_T: old.entropy }),
@@ -84,18 +105,10 @@ async function outputsOf<Wanted extends TokenOutput>(
     Wanted,
     Float32Array
   >;
-  const total = layout.microOffsets_M1.length - 1;
-  const seen = new Set<number>();
-  for (let m = 0; m < total; m++) {
-    const samples = layout.microSamples
-      .subarray(layout.microOffsets_M1[m], layout.microOffsets_M1[m + 1])
-      .filter((b) => !seen.has(b));
-    samples.forEach((b) => seen.add(b));
-    if (samples.length === 0) continue;
-    const { packed, tokens_P } = cutMicroBatch(layout, samples, batchLayout);
+  const passes = everySampleOnce(layout, batchLayout, (done, total) => context.progress(done, total, note));
+  for (const { packed, tokens_P } of passes) {
     const { outputs } = await engine.forward(packed, { temperature, wants, keep: false }, { signal: context.signal });
     for (const name of wants) tokens_P.forEach((t, p) => (found[name][t] = at(outputs[name], p)));
-    context.progress(m + 1, total, note);
   }
   return found;
 }

@@ -75,6 +75,9 @@ export interface JobContext {
   };
 }
 
+/** What a frozen model is for. */
+export type FrozenRole = 'reference' | 'teacher';
+
 /** What a job says of the models that its run trains. */
 export interface TrainedModels extends Trains {
   readonly model: Digest;
@@ -123,7 +126,7 @@ export class EngineHost {
   #place: { readonly context: JobContext; readonly iteration: number } | undefined;
   /** Set when this worker leaves: the error of every later generation. */
   #leaving: PreemptedError | undefined;
-  #reference: { readonly key: string; readonly engine: PolicyEngine } | undefined;
+  readonly #frozen = new Map<FrozenRole, { readonly key: string; readonly engine: PolicyEngine }>();
   /** A model that only generates: its weights are not those of the policy in this process. */
   readonly #rolloutModel = new SharedPlace<PolicyEngine>();
   readonly #writer: CheckpointWriter;
@@ -215,16 +218,16 @@ export class EngineHost {
     await Promise.all([...this.#generations.values()].map(({ generation }) => generation.abandon(runId)));
   }
 
-  /** A frozen model for reference log-probs. */
-  async reference(context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyEngine> {
+  /** A model that gives log-probs and does not learn: one in each role. */
+  async frozen(role: FrozenRole, context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyEngine> {
     const key = `${model} ${kindOf(profile)}`;
-    if (this.#reference?.key !== key) {
-      const before = this.#reference?.engine;
-      this.#reference = undefined;
-      if (before !== undefined) await this.#close(before);
-      this.#reference = { key, engine: await this.#loadModel(context, model, profile) };
-    }
-    return this.#reference.engine;
+    const known = this.#frozen.get(role);
+    if (known?.key === key) return known.engine;
+    this.#frozen.delete(role);
+    if (known !== undefined) await this.#close(known.engine);
+    const engine = await this.#loadModel(context, model, profile);
+    this.#frozen.set(role, { key, engine });
+    return engine;
   }
 
   /** Generates with exactly these weights: the policy itself, the published weights, or the base. */
@@ -355,15 +358,14 @@ export class EngineHost {
   /** The run paused or ended: frees its memory. */
   async release(runId: RunId): Promise<void> {
     if (this.#policy?.runId !== runId) return;
-    const engines = Object.values(this.#policy.state.engines);
-    const reference = this.#reference?.engine;
+    const frozen = [...this.#frozen.values()].map(({ engine }) => engine);
+    const engines = [...Object.values(this.#policy.state.engines), ...frozen];
     this.#policy = undefined;
     this.#place = undefined;
-    this.#reference = undefined;
+    this.#frozen.clear();
     this.#writer.release();
     await this.own.close();
     for (const engine of engines) await this.#close(engine);
-    if (reference !== undefined) await this.#close(reference);
   }
 
   async #runState(context: JobContext, { model, profile, components }: TrainedModels): Promise<RunState> {
@@ -404,7 +406,7 @@ export class EngineHost {
     this.#memory.release(engine);
     this.#generations.delete(engine);
     this.#rolloutModel.forget(engine);
-    if (this.#reference?.engine === engine) this.#reference = undefined;
+    for (const [role, known] of this.#frozen) if (known.engine === engine) this.#frozen.delete(role);
     const mates = Object.values(this.#policy?.state.engines ?? {});
     if (!mates.includes(engine)) return;
     for (const mate of mates) if (mate !== engine) this.#close(mate).catch(() => {}); // it may have ended, too

@@ -10,6 +10,7 @@ import { sftLoss } from '../../core/rl/sft-loss.ts';
 import { valueLoss } from '../../core/rl/value-loss.ts';
 import type { OutputGradients } from '../../core/ports/policy.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
+import { distilled } from './distil.ts';
 import { gather } from './micro-batch.ts';
 import type { MicroBatch } from './micro-batch.ts';
 
@@ -73,7 +74,11 @@ export function lossCoefficients(
     const { loss, dLogProb_N } = sftLoss(outputs.logProbs, mask_P, totals.batchNumTokens);
     return { loss, gradients: { logProbs: Float32Array.from(dLogProb_N) }, metrics: {} };
   }
-  const result = actorTotal(actorInput(batch, micro, outputs), actorConfig(settings, totals, seed), own);
+  const task = (read: LossInputs) =>
+    actorTotal(actorInput(batch, micro, read), actorConfig(settings, totals, seed), own);
+  const { distillation } = settings;
+  if (distillation !== undefined) return distilled({ ...settings, distillation }, batch, micro, outputs, totals, task);
+  const result = task(outputs);
   return {
     loss: result.loss,
     gradients: {

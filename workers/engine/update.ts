@@ -10,6 +10,7 @@ import { mergeStepMetrics } from '../../core/rl/merge-step-metrics.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import type { UpdateOutput } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
+import { studentPass } from './distil.ts';
 import { numberToJson } from './json-numbers.ts';
 import { actorConfig, lossCoefficients, ownLossInput, stepTotals, valueCoefficients } from './loss.ts';
 import type { LossInputs, StepTotals } from './loss.ts';
@@ -142,7 +143,7 @@ async function forward(training: Training, micro: MicroBatch, totals: StepTotals
   const entropy =
     loss.kind === 'policy' && (loss.entropyCoeff !== 0 || isOwnForward(record) || loss.own?.needs.includes('entropy'));
   const wants = entropy ? (['logProbs', 'entropy'] as const) : (['logProbs'] as const);
-  const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants }, call);
+  const { handle, outputs } = await engine.forward(studentPass(loss, batch, micro), { ...options, wants }, call);
   try {
     const own = loss.own && (await ownResult(training, loss.own, micro, outputs, totals, seed));
     return { handle, coefficients: lossCoefficients(loss, batch, micro, outputs, totals, seed, own) };

@@ -34,6 +34,9 @@ export interface DistillationConfig {
   /** vanilla, 0.2 and 3; of the policy gradient. */
   readonly policyLossMode?: string | undefined;
   readonly clipRatio?: number | undefined;
+  /** clipRatio. */
+  readonly clipRatioLow?: number | undefined;
+  readonly clipRatioHigh?: number | undefined;
   readonly clipRatioC?: number | undefined;
 }
 

@@ -37,7 +37,7 @@ class Parser {
     this.#depth += 1;
     within('depth', this.#depth, this.#line());
     for (;;) {
-      while (this.#takes(';', '&', '\n')) continue;
+      while (this.#takes(';', '&', '\n'));
       if (this.#token() === undefined || this.#isAt(...ends)) break;
       statements.push(this.#chain());
     }
@@ -212,7 +212,7 @@ class Parser {
   }
 
   #skipLines(): void {
-    while (this.#takes('\n')) continue;
+    while (this.#takes('\n'));
   }
 
   #takes(...operators: readonly string[]): boolean {
