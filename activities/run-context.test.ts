@@ -12,6 +12,7 @@ const noTerm = {
   process: 'test',
   now: () => new Date(),
   say: () => {},
+  getJsonBlob: () => Promise.reject(new Error('the runs here have no curriculum')),
   openNextTerm: () => Promise.reject(new Error('no term is to be opened')),
 };
 afterAll(() => home.remove());

@@ -7,6 +7,7 @@ import type { Draw } from '../core/rl/draws.ts';
 import { drawsPast } from '../core/rl/draws.ts';
 import type { RevisionRecord, RunInputs, TermRecord } from '../core/records/schema.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';
+import { withCurriculum } from './curriculum.ts';
 import { refuseForeign } from './ownership.ts';
 import { completeReplayTerm } from './replay-term.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -26,7 +27,7 @@ export interface RunContext {
   readonly inputs: RunInputs;
   readonly iterations: number;
   /** The draws from this cursor on that are sampled together. */
-  readonly draws: (cursor: number) => readonly Draw[];
+  readonly draws: (cursor: number, leavesOut?: (draw: Draw) => boolean) => readonly Draw[];
 }
 
 interface KnownRun {
@@ -46,7 +47,16 @@ const keyOf = ({ runId, store }: RunRef): string => `${runId} ${store}`;
 
 type RunPorts = Pick<
   ActivityPorts,
-  'openLog' | 'openStore' | 'drivesRun' | 'stack' | 'admitWork' | 'openNextTerm' | 'process' | 'now' | 'say'
+  | 'openLog'
+  | 'openStore'
+  | 'getJsonBlob'
+  | 'drivesRun'
+  | 'stack'
+  | 'admitWork'
+  | 'openNextTerm'
+  | 'process'
+  | 'now'
+  | 'say'
 >;
 
 export class RunContexts {
@@ -97,7 +107,7 @@ export class RunContexts {
     if (head === undefined) await log.ensureThere();
     else if (await completeReplayTerm(this.#ports, log, head)) head = await log.head();
     refuseForeign(head, this.#ports.stack, ref.runId);
-    return { context: await this.of(ref, head?.termRecord), head };
+    return { context: await withCurriculum(this.#ports, await this.of(ref, head?.termRecord), head), head };
   }
 }
 
@@ -111,6 +121,6 @@ function makeContext(log: RunLog, revision: RevisionRecord, skipped: TermRecord[
     revision,
     inputs,
     iterations: totalIterations(recipe, inputs.trainRows),
-    draws: (cursor) => drawsPast(stream, cursor, promptsPerWave(recipe), skipped),
+    draws: (cursor, leavesOut) => drawsPast(stream, cursor, promptsPerWave(recipe), skipped, leavesOut),
   };
 }

@@ -9,6 +9,7 @@ import {
 } from '../core/recipe/index.ts';
 import type { SamplingSettings } from '../core/ports/sampler.ts';
 import type { LossSettings, OptimizerSettings, RunInputs } from '../core/records/schema.ts';
+import type { CurriculumSettings } from '../core/rl/curriculum.ts';
 import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
 import { needsOfEstimator } from '../core/rl/names.ts';
 import type {
@@ -85,6 +86,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     maxFailedFraction: recipe.reward.max_failed_fraction,
     ...filterSettings(recipe),
     ...pfPpoSettings(recipe),
+    ...curriculumSettings(recipe),
     miniBatchPrompts: sft ? sftMiniBatch(recipe) : actor.ppo_mini_batch_size,
     epochs: sft ? 1 : actor.ppo_epochs,
     shuffle: actor.shuffle,
@@ -107,6 +109,18 @@ export const filterMetric = ({ algorithm: { filter_groups: filter } }: Recipe): 
 function filterSettings(recipe: Recipe): Pick<AlgorithmSettings, 'filterGroups'> {
   const metric = filterMetric(recipe);
   return metric === undefined ? {} : { filterGroups: { metric, prompts: recipe.data.train_batch_size } };
+}
+
+/** Undefined without a curriculum. */
+export function curriculumOf({ kind, data: { curriculum } }: Recipe): CurriculumSettings | undefined {
+  if (kind !== 'rl' || !curriculum.enable) return undefined;
+  const { metric, solved, unsolved, revisit } = curriculum;
+  return { metric: metric ?? 'score', solved, unsolved, revisit };
+}
+
+function curriculumSettings(recipe: Recipe): Pick<AlgorithmSettings, 'curriculum'> {
+  const curriculum = curriculumOf(recipe);
+  return curriculum === undefined ? {} : { curriculum: { metric: curriculum.metric } };
 }
 
 function pfPpoSettings({ algorithm }: Recipe): Pick<AlgorithmSettings, 'pfPpo'> {

@@ -2,10 +2,14 @@ import { componentOf, mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { batchRecord, recordFormat } from '../../core/records/schema.ts';
 import type { BatchRecord } from '../../core/records/schema.ts';
+import { gapsBetween } from '../../core/rl/draws.ts';
+import type { AdvantageOutput } from '../../core/wire/jobs.ts';
+import type { Recipe } from '../../core/recipe/index.ts';
 import type { Head } from '../../infra/store/run-log.ts';
 import { adoptedBatch } from '../adopted-batch.ts';
 import { recordWriter } from '../record-writer.ts';
 import type { RunContext, RunRef } from '../run-context.ts';
+import { curriculumOf } from '../settings.ts';
 import { batchTimings } from '../stage-timings.ts';
 import { readFacts, removeFacts } from '../stage-facts.ts';
 import type { StageFacts } from '../stage-facts.ts';
@@ -51,7 +55,7 @@ async function newBatch(
 }
 
 function recordOf(
-  { log, revision }: RunContext,
+  { log, revision, recipe }: RunContext,
   head: Head,
   { scored, output, timings, jobId, endedAt }: MadeBatch,
 ): Omit<BatchRecord, 'writer'> {
@@ -77,6 +81,7 @@ function recordOf(
       baselines: scored.flatMap(({ baseline }) => (baseline ? idsOf(baseline) : [])),
     }),
     draws: [...output.draws],
+    ...passedOver(recipe, head, output),
     before: head.counters,
     after: output.after,
     metrics: output.metrics,
@@ -87,6 +92,13 @@ function recordOf(
     ),
     decision: 'train',
   };
+}
+
+/** Where there is a curriculum, the draws between those that were sampled. Ranges that the term skips may be among them. */
+function passedOver(recipe: Recipe, { counters }: Head, { draws, after }: AdvantageOutput) {
+  if (curriculumOf(recipe) === undefined) return {};
+  const gaps = gapsBetween(counters.cursor, after.cursor, draws);
+  return gaps.length === 0 ? {} : { passedOver: gaps };
 }
 
 const idsOf = ({ rollout, reward }: ScoredJobs): string[] => [rollout.jobId, reward.jobId];

@@ -98,6 +98,7 @@ const repeated = [
   'results',
   'baselines',
   'draws',
+  'passedOver',
   'metrics',
   'decision',
 ] as const;

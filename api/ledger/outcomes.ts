@@ -58,12 +58,25 @@ export class DrawOutcomes {
       );
       this.#next = batch.before.cursor;
     }
+    this.#passOver(batch, revision, key);
     for (const draw of batch.draws) this.#draw(draw, key, revision);
     this.#skipUpTo(batch.after.cursor);
     faults.equal(key, 'after.cursor, the first draw without an outcome:', this.#next, batch.after.cursor);
     this.#next = batch.after.cursor;
     this.#places(batch, key);
     this.#count(batch, update);
+  }
+
+  /** Draws that a curriculum leaves out count as skipped. */
+  #passOver({ passedOver = [], before, after }: Batch, revision: Revision | undefined, key: string): void {
+    const { faults } = this.#objects;
+    if (passedOver.length > 0 && revision?.recipe.data.curriculum?.enable === false)
+      faults.add(key, 'no draws passed over: the recipe has no curriculum', `${passedOver.length} ranges`);
+    for (const [start = 0, end = 0] of passedOver) {
+      if (start < before.cursor || end > after.cursor || start >= end)
+        faults.add(key, `passed-over draws from ${before.cursor} to ${after.cursor}`, `${start} to ${end}`);
+      else this.#skipped.push({ start, end });
+    }
   }
 
   #draw(draw: LedgerDraw, key: string, revision: Revision | undefined): void {

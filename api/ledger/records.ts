@@ -60,7 +60,12 @@ export type RateSettings = Of<typeof rate>;
 const recipe = object({
   kind: oneOf('rl', 'sft'),
   seed: integer,
-  data: object({ seed: nullable(integer), shuffle: flag, train_batch_size: positive }),
+  data: object({
+    seed: nullable(integer),
+    shuffle: flag,
+    train_batch_size: positive,
+    curriculum: optional(object({ enable: flag })),
+  }),
   rollout: object({ n: positive, val_kwargs: object({ n: positive }) }),
   actor: object({ ppo_mini_batch_size: positive, ppo_epochs: positive, optim: rate }),
   algorithm: object({ use_pf_ppo: optional(flag) }),
@@ -156,6 +161,7 @@ const batchFields = {
   results: list(text),
   baselines: optional(list(text)),
   draws: list(drawShape),
+  passedOver: optional(list(list(count))),
   metrics: tree,
   decision: oneOf('train', 'skip'),
   adopted: optional(object({ term: positive, record: digest })),

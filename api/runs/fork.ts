@@ -10,7 +10,7 @@ import { keys } from '../../core/records/keys.ts';
 import { modulesOf, recordFormat } from '../../core/records/schema.ts';
 import type { Pin, RevisionRecord, RunInputs, RunRecord, StatusEntry } from '../../core/records/schema.ts';
 import { mergeRanges } from '../../core/rl/draws.ts';
-import { getBlob } from '../../infra/store/blobs.ts';
+import { getBlob, putBlob } from '../../infra/store/blobs.ts';
 import { sha256 } from '../../infra/store/digest.ts';
 import { writeRun } from '../../infra/store/new-run.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
@@ -161,6 +161,8 @@ export async function createFork(
   const modules = await Promise.all(
     modulesOf(inputs).map(async (digest) => fresh.get(digest) ?? getBlob(store, found.runId, digest)),
   );
+  for (const state of Object.values(origin.counters.controllers))
+    if (typeof state === 'object') await putBlob(store, runId, await getBlob(store, found.runId, state.blob));
   await writeRun(log, { recipe: { ...recipe }, inputs, modules, fromPosition: origin.position }, now);
   return { runId, log, record: await log.run() };
 }

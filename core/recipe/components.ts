@@ -22,3 +22,7 @@ export const rewardManagerOf = ({ reward, algorithm }: Recipe): 'naive' | 'dapo'
 /** Names of the scores that every result of the scorer must have. */
 export const rewardComponentsOf = (recipe: Recipe): readonly string[] =>
   rewardManagerOf(recipe) === 'gdpo' ? (recipe.algorithm.gdpo_reward_keys ?? []) : [];
+
+/** Where the teacher is, in a run that has one. */
+export const teacherOf = ({ kind, distillation }: Recipe): string | undefined =>
+  kind === 'rl' && distillation.enabled ? (distillation.teacher_model.model_path ?? undefined) : undefined;

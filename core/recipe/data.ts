@@ -6,6 +6,30 @@ const mostPrompts = 65_536;
 
 const files = z.union([text, z.array(text).min(1)]);
 
+const curriculumSection = section(
+  'Pass over prompts that are solved, or too hard yet, for some passes over the rows.',
+  {
+    enable: key(z.boolean(), false, { doc: 'Pass over such prompts.', change: 'ask' }),
+    metric: key(text.nullable(), null, {
+      doc: 'The number that decides: score, acc or another one that the scorer returns; null: score.',
+      change: 'ask',
+    }),
+    solved: key(z.number().nullable(), 1, {
+      doc: 'A prompt is passed over when its responses had at least this mean the last time; null: no upper bound.',
+      change: 'ask',
+    }),
+    unsolved: key(z.number().nullable(), null, {
+      doc: 'A prompt is passed over when its responses had at most this mean the last time; null: no lower bound.',
+      change: 'ask',
+    }),
+    revisit: key(count, 4, {
+      doc: 'It is sampled again after so many passes.',
+      unit: 'passes',
+      change: 'ask',
+    }),
+  },
+);
+
 /** `data`: rows, their columns, lengths and batch sizes. Batch sizes count prompts, as in verl. */
 export const dataSection = section('The rows to train and validate on. Batch sizes count prompts.', {
   train_files: requiredKey(files, {
@@ -63,6 +87,7 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     unit: 'prompts',
     change: 'free',
   }),
+  curriculum: curriculumSection,
   shuffle: key(z.boolean(), true, { doc: 'Shuffle the rows, in a new order for each epoch.', change: 'ask' }),
   seed: key(z.int().nullable(), null, {
     doc: 'Seed of the order of the rows; null: the seed of the run.',

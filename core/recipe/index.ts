@@ -9,8 +9,14 @@ export {
 } from './arithmetic.ts';
 export { recipeChanges, valueOf, type RecipeChange } from './changes.ts';
 export { isDue, isValidationDue } from './due.ts';
-export { readsReference, readsValues, rewardComponentsOf, rewardManagerOf, trainedComponents } from './components.ts';
-export { teacherOf } from './distillation.ts';
+export {
+  readsReference,
+  readsValues,
+  rewardComponentsOf,
+  rewardManagerOf,
+  teacherOf,
+  trainedComponents,
+} from './components.ts';
 export { explain, type Explanation } from './explain.ts';
 export { InvalidRecipeError, issueHint, issueLine, type RecipeIssue } from './issues.ts';
 export { recipeJsonSchema } from './json-schema.ts';

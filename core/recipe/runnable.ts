@@ -4,7 +4,7 @@ import { arithmeticIssues } from './arithmetic.ts';
 import { InvalidRecipeError, type RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 import { readsValues } from './components.ts';
-import { distillationIssues } from './distillation.ts';
+import { distillationIssues } from './distillation-issues.ts';
 import { groupLossIssues } from './group-losses.ts';
 import { notBuiltYet } from './not-built.ts';
 
@@ -32,6 +32,7 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
     distillationIssues,
     bestMetricIssues,
     weightIssues,
+    curriculumIssues,
   ];
   return checks.flatMap((check) => check(recipe));
 }
@@ -132,6 +133,12 @@ function samplingIssues(recipe: Recipe): RecipeIssue[] {
       hint: 'use rollout.temperature=1',
     },
   ];
+}
+
+function curriculumIssues({ kind, data }: Recipe): RecipeIssue[] {
+  if (!data.curriculum.enable || kind === 'rl') return [];
+  const message = 'a curriculum needs the scores of responses, and this run samples none';
+  return [{ path: 'data.curriculum.enable', message, expected: 'false', received: 'true' }];
 }
 
 function weightIssues({ data }: Recipe): RecipeIssue[] {

@@ -42,15 +42,36 @@ export function drawsFrom(stream: DrawStream, cursor: number, count: number): Dr
 /** Draw numbers from the first (included) to the second (not included). */
 export type DrawRange = readonly [number, number];
 
-/** `count` draws from a cursor on, without those in `skipped`. */
-export function drawsPast(stream: DrawStream, cursor: number, count: number, skipped: readonly DrawRange[]): Draw[] {
+/** `count` draws from a cursor on, without those in `skipped` and those that `leavesOut` names. */
+export function drawsPast(
+  stream: DrawStream,
+  cursor: number,
+  count: number,
+  skipped: readonly DrawRange[],
+  leavesOut: (draw: Draw) => boolean = () => false,
+): Draw[] {
   const draws: Draw[] = [];
-  for (let draw = cursor; draws.length < count; draw++) {
-    const range = skipped.find(([start, end]) => start <= draw && draw < end);
-    if (range !== undefined) draw = range[1] - 1;
-    else draws.push(drawAt(stream, draw));
+  for (let number = cursor; draws.length < count; number++) {
+    const range = skipped.find(([start, end]) => start <= number && number < end);
+    if (range !== undefined) {
+      number = range[1] - 1;
+      continue;
+    }
+    const draw = drawAt(stream, number);
+    if (!leavesOut(draw)) draws.push(draw);
   }
   return draws;
+}
+
+/** The numbers from `cursor` up to `until` (not included) that are none of these ascending draws. */
+export function gapsBetween(cursor: number, until: number, draws: readonly Pick<Draw, 'draw'>[]): [number, number][] {
+  const gaps: [number, number][] = [];
+  let next = cursor;
+  for (const { draw } of [...draws, { draw: until }]) {
+    if (draw > next) gaps.push([next, draw]);
+    next = draw + 1;
+  }
+  return gaps;
 }
 
 /** The cursor after these draws: one more than the last. */

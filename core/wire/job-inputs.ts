@@ -69,6 +69,7 @@ const algorithm = z.object({
   klInReward: klInReward.optional(),
   maxFailedFraction: z.number(),
   filterGroups: z.object({ metric: z.string(), prompts: some }).optional(),
+  curriculum: z.object({ metric: z.string() }).optional(),
   pfPpo: z.object({ reweightMethod: z.enum(PF_PPO_METHODS), weightPow: z.number() }).optional(),
   miniBatchPrompts: some,
   epochs: some,

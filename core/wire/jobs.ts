@@ -155,6 +155,8 @@ export interface AlgorithmSettings {
   readonly maxFailedFraction: number;
   /** Dynamic sampling: only groups whose samples differ in a metric are trained on, and of these the first ones. */
   readonly filterGroups?: { readonly metric: string; readonly prompts: number };
+  /** What a curriculum remembers of each row. */
+  readonly curriculum?: { readonly metric: string };
   /** Policy filtration: the batch is trained on after it was drawn again by its scores (core/rl/pf-ppo.ts). */
   readonly pfPpo?: { readonly reweightMethod: PfPpoMethod; readonly weightPow: number };
   readonly miniBatchPrompts: number;

@@ -14,7 +14,7 @@ import { bestCheckpoint } from '../store/best-checkpoint.ts';
 import { readRecord } from '../store/records.ts';
 import type { RunLog } from '../store/run-log.ts';
 import type { RetentionRule } from './floor.ts';
-import { blobsOfResults, PositionBlobs } from './position-blobs.ts';
+import { blobsOfCounters, blobsOfResults, PositionBlobs } from './position-blobs.ts';
 
 export type Garbage = Pick<RetentionEntry, 'marked' | 'shared' | 'cleared' | 'terms'>;
 
@@ -62,6 +62,7 @@ async function ofPositions(log: RunLog, entry: RetentionEntry, floor: number, is
     ...(await keptManifests(log, isKept)).flatMap(({ blobs }) => blobs),
     ...(await positions.between(floor, head.position + 1)),
     ...(await blobsOfResults(log, newest?.results ?? [])),
+    ...blobsOfCounters(log, head.counters),
   ]);
   return {
     freed: [...below].filter((key) => !needed.has(key)),

@@ -2,7 +2,7 @@
 import { digestPattern } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { batchDecision, evalRecord, resultRecord, termRecord } from '../../core/records/schema.ts';
-import type { BatchRecord, BatchSeal, RetentionEntry } from '../../core/records/schema.ts';
+import type { BatchRecord, BatchSeal, Counters, RetentionEntry } from '../../core/records/schema.ts';
 import { beginOf } from '../store/lineage.ts';
 import { needRecord, readRecord } from '../store/records.ts';
 import type { Head, RunLog } from '../store/run-log.ts';
@@ -84,6 +84,7 @@ export class PositionBlobs {
     return [
       keys.blob(this.#log.runId, batch.tensors),
       ...(await blobsOfResults(this.#log, [...batch.results, ...(batch.baselines ?? [])])),
+      ...[batch.before, batch.after].flatMap((counters) => blobsOfCounters(this.#log, counters)),
     ];
   }
 
@@ -92,6 +93,10 @@ export class PositionBlobs {
     return blobsOfResults(this.#log, found?.record.results ?? []);
   }
 }
+
+/** Blobs of controllers and samplers. */
+export const blobsOfCounters = ({ runId }: RunLog, { controllers }: Counters): string[] =>
+  Object.values(controllers).flatMap((state) => (typeof state === 'object' ? [keys.blob(runId, state.blob)] : []));
 
 /** Fields of job outputs that name blobs. */
 const blobFields = ['trajectories', 'scores', 'tensors'] as const;

@@ -14,6 +14,7 @@ import { batchMetrics } from './batch-metrics.ts';
 import { withOutputs } from './batch-outputs.ts';
 import type { Layout } from './batch-outputs.ts';
 import { tokenizerOf } from '../tokenizers.ts';
+import { curriculumOfBatch } from './curriculum.ts';
 import { groupsOf } from './groups.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { numbersToJson } from './json-numbers.ts';
@@ -33,15 +34,15 @@ export async function advantage(
   context: JobContext,
 ): Promise<AdvantageOutput> {
   const timer = new StageTimer(context);
+  const parts = await readParts(host, input, context);
   const composition =
-    input.kind === 'sft'
-      ? await rowsToLearn(host, input, context)
-      : compose(input, await readParts(host, input, context), context.runId);
+    input.kind === 'sft' ? await rowsToLearn(host, input, context) : compose(input, parts, context.runId);
   const plan = planSteps(input, composition.samples);
   const layout = layOut(composition.samples, plan);
   const { layout: scored, entropy_T } = await withOutputs(host, input, context, layout, plan.steps.length, timer);
   const store = await host.store(context.store);
   const rewards = rewardsOf(input, composition.samples, scored);
+  const controllers = { ...rewards.controllers, ...(await curriculumOfBatch(store, context.runId, input, parts)) };
   const estimator = host.own.estimator(store, context.runId, input);
   const batch = {
     ...scored,
@@ -57,7 +58,7 @@ export async function advantage(
     ...(input.algorithm.layout && { layout: input.algorithm.layout }),
     components: trainedBy(input, plan.steps.length),
     draws: composition.draws,
-    after: countersAfter(input, plan.steps.length, rewards),
+    after: countersAfter(input, plan.steps.length, controllers),
     metrics: numbersToJson(batchMetrics(input, composition, batch, rewards, entropy_T)),
   };
 }
@@ -162,7 +163,7 @@ function trainedBy(input: AdvantageInput, steps: number): Record<string, BatchCo
   });
 }
 
-function countersAfter(input: AdvantageInput, steps: number, { controllers }: BatchRewards): Counters {
+function countersAfter(input: AdvantageInput, steps: number, controllers: Counters['controllers']): Counters {
   const names = ['actor', ...(input.algorithm.critic ? ['critic'] : [])];
   const planned = names.map((name) => [name, stepsBefore(input, name) + stepsOf(input, name, steps)]);
   return {

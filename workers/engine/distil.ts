@@ -18,7 +18,7 @@ import { teacherLoss } from '../../core/rl/distillation/teacher-loss.ts';
 import { topkLoss } from '../../core/rl/distillation/topk.ts';
 import type { LossAggMode } from '../../core/rl/names.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
-import type { Coefficients, LossInputs, StepTotals } from './loss.ts';
+import type { Coefficients, LossInputs, StepTotals } from './loss-terms.ts';
 import { gather } from './micro-batch.ts';
 import type { MicroBatch } from './micro-batch.ts';
 

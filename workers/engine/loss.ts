@@ -2,32 +2,16 @@
 import { at } from '../../core/at.ts';
 import type { LossSettings } from '../../core/records/schema.ts';
 import { type ActorLossConfig, type ActorLossInput, actorTotal } from '../../core/rl/actor-total.ts';
-import type { BatchTotals } from '../../core/rl/aggregate.ts';
 import type { LossAggMode } from '../../core/rl/names.ts';
 import type { OwnLossSources } from '../../core/rl/own/loss.ts';
 import type { PolicyLossResult } from '../../core/rl/policy-loss/index.ts';
 import { sftLoss } from '../../core/rl/sft-loss.ts';
 import { valueLoss } from '../../core/rl/value-loss.ts';
-import type { OutputGradients } from '../../core/ports/policy.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { distilled } from './distil.ts';
+import type { Coefficients, LossInputs, StepTotals } from './loss-terms.ts';
 import { gather } from './micro-batch.ts';
 import type { MicroBatch } from './micro-batch.ts';
-
-export interface Coefficients {
-  readonly loss: number;
-  readonly gradients: OutputGradients;
-  readonly metrics: Readonly<Record<string, number>>;
-}
-
-/** The outputs of a forward pass that a loss of log-probs reads. */
-export interface LossInputs {
-  readonly logProbs: Float32Array;
-  readonly entropy?: Float32Array;
-}
-
-/** The number of tokens is always known: sft divides by it. */
-export type StepTotals = BatchTotals & { readonly batchNumTokens: number };
 
 /** Totals of an optimiser step's mini-batch, by which all its micro-batches divide. */
 export function stepTotals(batch: BatchTensors, samples: readonly number[], settings: LossSettings): StepTotals {

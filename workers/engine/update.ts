@@ -13,7 +13,7 @@ import { faultPoint } from '../../infra/faults/index.ts';
 import { studentPass } from './distil.ts';
 import { numberToJson } from './json-numbers.ts';
 import { actorConfig, lossCoefficients, ownLossInput, stepTotals, valueCoefficients } from './loss.ts';
-import type { LossInputs, StepTotals } from './loss.ts';
+import type { LossInputs, StepTotals } from './loss-terms.ts';
 import { cutMicroBatch } from './micro-batch.ts';
 import type { MicroBatch } from './micro-batch.ts';
 import type { OwnLoss } from './own-modules.ts';

@@ -1,0 +1,96 @@
+/** A curriculum: prompts that the policy has solved are passed over for some passes. */
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { createFork, originAt } from '../../api/runs/fork.ts';
+import type { Tree } from '../../core/recipe/index.ts';
+import type { Counters } from '../../core/records/schema.ts';
+import { curriculumBlob, decodeCurriculum } from '../../core/wire/curriculum.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import { getJsonBlob } from '../../infra/store/blobs.ts';
+import { Injector } from '../inject.ts';
+import { essences, killedRun } from '../killed-run.ts';
+import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+
+const loop = new LoopUnderTest();
+const faults = join(loop.home, 'faults');
+let injector: Injector;
+let recipe: Tree;
+let undisturbed: StartedRun;
+beforeAll(async () => {
+  injector = new Injector(loop.home, faults);
+  process.env[faultsVariable] = faults;
+  await loop.up(onePool);
+  recipe = {
+    actor: { ppo_mini_batch_size: 2 },
+    // 6 rows: each pass over them takes one and a half batches.
+    data: { train_max_samples: 6, curriculum: { enable: true, metric: 'acc', solved: 0.5, revisit: 3 } },
+    reward: {
+      custom_reward_function: {
+        path: loop.scorer('seven', `return { score: 1, acc: solutionStr.includes('7') };`),
+        deterministic: true,
+      },
+    },
+    trainer: { total_training_steps: 6, save_freq: 2 },
+  };
+  undisturbed = await loop.completed(recipe);
+});
+afterEach(() => injector.disarmAll());
+afterAll(async () => {
+  delete process.env[faultsVariable];
+  injector.close();
+  await loop.remove(); // also verifies every ledger, with all tensors
+});
+
+async function stateOf({ runId }: StartedRun, counters: Counters) {
+  const blob = curriculumBlob(counters) ?? '';
+  return decodeCurriculum(await getJsonBlob(loop.store, runId, blob), blob);
+}
+
+describe('a run with a curriculum (seed 42)', () => {
+  it('passes over exactly the prompts that were solved the last time', async () => {
+    let leftOut = 0;
+    for (const { batch } of (await loop.iterations(undisturbed)).slice(1)) {
+      const state = await stateOf(undisturbed, batch.before);
+      const isSolved = (draw: number, row: number) => {
+        const last = state.get(row);
+        return last !== undefined && last.mean >= 0.5 && Math.floor(draw / 6) - last.epoch < 3;
+      };
+      for (const { draw, row } of batch.draws) expect(isSolved(draw, row)).toBe(false);
+      const numbers = new Set(batch.draws.map(({ draw }) => draw));
+      const passed = (batch.passedOver ?? []).flatMap(([start, end]) =>
+        Array.from({ length: end - start }, (_, i) => start + i),
+      );
+      leftOut += passed.length;
+      expect(numbers.size + passed.length).toBe(batch.after.cursor - batch.before.cursor);
+    }
+    expect(leftOut).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ['while it makes the batch', { point: 'job.begin', facts: { stage: 'advantage', iteration: 3 } }],
+    ['before it commits the batch', { point: 'decide.before', facts: { kind: 'batch', iteration: 4 } }],
+    ['between two optimiser steps', { point: 'write.step', facts: { iteration: 5, step: 0 } }],
+  ] as const)('ends in the same bits when a process is killed %s', async (_, at) => {
+    const run = await killedRun(loop, injector, recipe, at);
+    expect(await essences(loop, run)).toEqual(await essences(loop, undisturbed));
+  });
+
+  it('ends in the same bits when roles are in processes of their own', async () => {
+    await loop.up(separatePools);
+    expect(await essences(loop, await loop.completed(recipe))).toEqual(await essences(loop, undisturbed));
+    await loop.up(onePool);
+  });
+
+  it('gives a fork what it remembers', async () => {
+    const { runId, log } = undisturbed;
+    const found = { runId, log, record: await log.run() };
+    const fork = await createFork(found, await originAt(found, 4), await log.revision(1), undefined, new Date());
+    const run = { runId: fork.runId, log: fork.log };
+    loop.runs.add(run);
+    await loop.drive(run);
+    await loop.reaches(run, 'completed');
+    const states = (made: Awaited<ReturnType<typeof essences>>) => made.map(({ state, draws }) => ({ state, draws }));
+    expect(states(await essences(loop, run))).toEqual(states((await essences(loop, undisturbed)).slice(4)));
+  });
+});

@@ -1,0 +1,37 @@
+/** What a curriculum remembers after a batch: the mean of each sampled group (core/rl/curriculum.ts). */
+import { at } from '../../core/at.ts';
+import type { Counters } from '../../core/records/schema.ts';
+import { curriculumAfter } from '../../core/rl/curriculum.ts';
+import type { GroupResult } from '../../core/rl/curriculum.ts';
+import { curriculumBlob, decodeCurriculum, encodeCurriculum } from '../../core/wire/curriculum.ts';
+import type { AdvantageInput } from '../../core/wire/jobs.ts';
+import { numbersNamed } from '../../core/wire/score-table.ts';
+import { getJsonBlob, putJsonBlob } from '../../infra/store/blobs.ts';
+import type { Store } from '../../core/ports/store.ts';
+import type { ScoredPart } from './samples.ts';
+
+/** Stores the state after the batch; the controllers that name it. Nothing without a curriculum. */
+export async function curriculumOfBatch(
+  store: Store,
+  runId: string,
+  input: AdvantageInput,
+  parts: readonly ScoredPart[],
+): Promise<Counters['controllers']> {
+  const { curriculum } = input.algorithm;
+  if (curriculum === undefined) return {};
+  const blob = curriculumBlob(input.before);
+  const before = blob === undefined ? new Map() : decodeCurriculum(await getJsonBlob(store, runId, blob), blob);
+  const groups = parts.flatMap((part) => groupResults(part, curriculum.metric, input.inputs.trainRows));
+  const state = encodeCurriculum(curriculumAfter(before, groups), input);
+  return { curriculum: { blob: await putJsonBlob(store, runId, state) } };
+}
+
+function groupResults({ trajectories, scores }: ScoredPart, metric: string, rows: number): GroupResult[] {
+  const { samplesPerDraw: n, draw_S, row_S } = trajectories;
+  const values = numbersNamed(scores, metric);
+  return Array.from({ length: draw_S.length / n }, (_, d) => ({
+    row: at(row_S, d * n),
+    epoch: Math.floor(at(draw_S, d * n) / rows),
+    values: values.slice(d * n, (d + 1) * n),
+  }));
+}
