@@ -11,6 +11,7 @@ const at = (path: string) => join(user.folder, path);
 
 beforeAll(async () => {
   user.recipe();
+  user.write('overrides.txt', 'algorithm.adv_estimator=grpo\n');
   const run = await user.petrel('run', 'recipe.yaml', '--name', 'out', '--wait', '--json');
   expect(run.code, run.err).toBe(0);
 });
@@ -20,6 +21,7 @@ const commands: readonly (readonly [string, readonly string[]])[] = [
   ['ckpt export', ['ckpt', 'export', 'out']],
   ['model init', ['model', 'init', 'base']],
   ['data arithmetic', ['data', 'arithmetic', '--rows', '4']],
+  ['recipe import', ['recipe', 'import', 'overrides.txt']],
 ];
 
 describe.each(commands)('%s --out', (name, words) => {

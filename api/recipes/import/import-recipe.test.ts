@@ -1,0 +1,104 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { PetrelError } from '../../../core/errors.ts';
+import { importRecipe } from './import-recipe.ts';
+import { measureImports } from './measure.ts';
+import type { SourceInputs } from './read-source.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'petrel-import-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function write(name: string, text: string): string {
+  mkdirSync(dirname(join(folder, name)), { recursive: true });
+  writeFileSync(join(folder, name), text);
+  return name;
+}
+const imported = (name: string, text: string, inputs: Partial<SourceInputs> = {}) =>
+  importRecipe(write(name, text), { env: new Map(), words: [], ...inputs }, folder);
+const call = 'python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo actor_rollout_ref.rollout.n=4';
+
+describe('the written recipe', () => {
+  it('is YAML with the keys of the report, whatever the values and names contain', () => {
+    const { text, tree } = imported(
+      'odd.yaml',
+      JSON.stringify({
+        actor_rollout_ref: { model: { path: 'null', custom_chat_template: 'a: b # c\n"{{ x }}"\u2028' } },
+        data: { train_files: ['yes', '0x1f', '- a', ''], apply_chat_template_kwargs: { 'a: b': [1, { c: null }] } },
+        'un\nknown: x': 1,
+        trainer: { project_name: '1e3' },
+      }),
+    );
+    expect(parse(text)).toEqual(tree);
+  });
+
+  it('names what is left out, and never two lines for one', () => {
+    const { text } = imported('left.sh', `${call} actor_rollout_ref.rollout.gpu_memory_utilization=0.5`);
+    expect(text).toContain('#     actor_rollout_ref.rollout.gpu_memory_utilization');
+  });
+});
+
+describe('a supervised run', () => {
+  it('is known by its module, or by the optimiser at the top of a YAML', () => {
+    const { tree } = imported(
+      'sft.sh',
+      'torchrun --nproc_per_node=8 -m verl.trainer.sft_trainer data.train_files=a optim.lr=1e-4 model.path=org/m data.max_length=64',
+    );
+    expect(tree).toMatchObject({ kind: 'sft', actor: { optim: { lr: 1e-4 } }, data: { max_length: 64 } });
+    const yaml = imported('sft.yaml', 'optim: {lr: 1.0e-4}\nmodel: {partial_pretrain: org/m}\ndata: {train_files: a}');
+    expect(yaml.tree).toMatchObject({ kind: 'sft', model: { path: 'org/m' } });
+  });
+});
+
+describe('a YAML', () => {
+  it('takes files of its folder only', () => {
+    write('outside.yaml', 'algorithm: {adv_estimator: rloo}');
+    write('inside/group/one.yaml', '# @package _global_\nactor_rollout_ref: {rollout: {n: 3}}');
+    const { tree, notes } = imported(
+      'inside/main.yaml',
+      'defaults: [../outside, /group: one, override /group: two, optional x: null]\nalgorithm: {adv_estimator: grpo}',
+    );
+    expect(tree).toMatchObject({ algorithm: { adv_estimator: 'grpo' }, rollout: { n: 3 } });
+    expect(notes.map(({ text }) => text).join()).toContain('../outside is not beside this file');
+  });
+
+  it('that includes itself comes to an end', () => {
+    expect(imported('loop.yaml', 'defaults: [loop, loop]\nalgorithm: {adv_estimator: grpo}').counts.keys).toBe(1);
+  });
+});
+
+describe('is refused with an error for people:', () => {
+  const bomb = `a: &a [x, x]\n${Array.from({ length: 40 }, (_, i) => `b${i}: &b${i} [*${i === 0 ? 'a' : `b${i - 1}`}, *${i === 0 ? 'a' : `b${i - 1}`}]`).join('\n')}`;
+  it.each([
+    ['empty.sh', ''],
+    ['nothing.sh', 'echo hello'],
+    ['two.sh', `${call}\n${call}`],
+    ['list.yaml', '- 1\n- 2'],
+    ['text.yaml', 'just text'],
+    ['broken.yaml', 'a: [1'],
+    ['deep.yaml', '['.repeat(200_000)],
+    ['deeper.yaml', '{a: '.repeat(5000)],
+    ['bomb.yaml', bomb],
+    ['large.yaml', `a: ${'x'.repeat(1_000_001)}`],
+    ['binary.sh', `${call}\0`],
+    ['other.yaml', 'title: x\non: push'],
+  ])('%s', (name, text) => {
+    const begin = performance.now();
+    expect(() => imported(name, text)).toThrow(PetrelError);
+    expect(performance.now() - begin).toBeLessThan(10_000);
+  });
+});
+
+it('many files are counted, and those that cannot be read are named', () => {
+  const files = [
+    write('good.sh', `${call} critic.strategy=fsdp ray_kwargs.x=1`),
+    write('bad.sh', 'echo'),
+    'missing.sh',
+  ];
+  const { totals, left, files: measured } = measureImports(files, { env: new Map(), words: [] }, folder);
+  expect(totals).toMatchObject({ keys: 4, mapped: 3, none: 1 });
+  expect(left).toEqual([expect.objectContaining({ verl: 'ray_kwargs.x', files: 1 })]);
+  expect(measured.map((one) => 'error' in one)).toEqual([false, true, true]);
+});
