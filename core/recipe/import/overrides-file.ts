@@ -7,7 +7,7 @@ export function overridesIn(text: string): OverrideWord[] {
     const line = source.replace(/\s*\\\s*$/, '').trim();
     if (line === '' || line.startsWith('#')) return [];
     const words = shellWords(line);
-    const whole = words !== undefined && words.every(isOverride) ? words : [line.replace(/\s+#.*$/, '')];
+    const whole = words?.every(isOverride) === true ? words : [line.replace(/\s+#.*$/, '')];
     return whole.map((word) => ({ text: word, line: index + 1 }));
   });
 }

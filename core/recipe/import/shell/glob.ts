@@ -2,7 +2,7 @@
 
 /** Does the whole text match? undefined: the pattern has something that is not read (`[a-z]`), or is very long. */
 export function matchesGlob(pattern: string, text: string): boolean | undefined {
-  const units: readonly string[] = pattern.match(/\\[^]|[^]/g) ?? [];
+  const units: readonly string[] = pattern.match(/\\.|./gs) ?? [];
   if (units.length > 1000 || units.includes('[')) return undefined;
   let [p, t, star, mark] = [0, 0, -1, 0];
   while (t < text.length) {

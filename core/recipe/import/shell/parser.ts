@@ -37,7 +37,7 @@ class Parser {
     this.#depth += 1;
     within('depth', this.#depth, this.#line());
     for (;;) {
-      while (this.#takes(';', '&', '\n'));
+      this.#skip(';', '&', '\n');
       if (this.#token() === undefined || this.#isAt(...ends)) break;
       statements.push(this.#chain());
     }
@@ -212,7 +212,12 @@ class Parser {
   }
 
   #skipLines(): void {
-    while (this.#takes('\n'));
+    this.#skip('\n');
+  }
+
+  #skip(...operators: readonly string[]): void {
+    let more = true;
+    while (more) more = this.#takes(...operators);
   }
 
   #takes(...operators: readonly string[]): boolean {
