@@ -34,7 +34,7 @@ function trlHint(name: string, { petrel, note }: TrlKey): Pick<RecipeIssue, 'nea
 }
 
 const WRAPPER_HINT =
-  'petrel has no actor_rollout_ref wrapper: move model, actor, rollout and ref to the top (actor.optim.lr, rollout.n …)';
+  'petrel has no actor_rollout_ref wrapper: move model, actor, rollout and ref to the top (actor.optim.lr, rollout.n …); petrel recipe import does this for a script or YAML of verl';
 
 const WORKERS_HINT = 'workers belong to a pool: fleet.pools.local={roles: [trainer, rollout, reward], workers: 2}';
 

@@ -160,6 +160,6 @@ it('any overrides give a report and never an error (seed 7)', () => {
       const { keys } = imported(words);
       expect(keys.length).toBeGreaterThan(0);
     }),
-    { seed: 7, numRuns: 500 },
+    { seed: 7, numRuns: 150 },
   );
 });
