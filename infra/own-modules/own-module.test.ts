@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { OwnModuleKind } from '../../core/recipe/own-modules.ts';
 import type { TrialSettings } from '../../core/rl/own/check.ts';
 import { ownEstimatorCall } from '../../core/rl/own/estimator.ts';
@@ -119,6 +119,16 @@ describe('a policy loss of the user’s own', () => {
   it('sees none of the variables of the process', async () => {
     const body = 'throw new Error(Object.keys(process.env).join(" ") || "none");';
     expect((await failure(body)).message).toContain('none');
+  });
+
+  it('may print: to the standard error of the process', async () => {
+    const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    const module = await open('loss', lossOf(`console.log('a line of mine'); ${good}`));
+    await module.loss(call);
+    await vi.waitFor(() =>
+      expect(written.mock.calls.map(([text]) => String(text)).join('')).toContain('a line of mine'),
+    );
+    written.mockRestore();
   });
 
   it('may write to its copies of the numbers', async () => {

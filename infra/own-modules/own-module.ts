@@ -61,7 +61,12 @@ export class OwnModule {
       execArgv: [], // the options of the caller's own `node` are not for this program
       env: {}, // a worker's variables have the keys of the store
       resourceLimits: { maxOldGenerationSizeMb: limits.heapMb },
+      stdout: true,
+      stderr: true,
     });
+    // What it prints must not come between the lines of a command's --json.
+    for (const output of [this.#thread.stdout, this.#thread.stderr])
+      output.on('data', (text: Uint8Array) => process.stderr.write(text));
     this.#thread.unref();
     this.#thread.on('message', (message: FromOwnModule) => this.#take()?.resolve(message));
     this.#thread.on('error', (error: Error & { readonly code?: string }) =>

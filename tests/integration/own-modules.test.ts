@@ -147,6 +147,25 @@ describe('a loss that fails in the middle of a run (seed 42)', () => {
   });
 });
 
+it('an estimator that fails pauses the run; a resume with the corrected file completes it (seed 42)', async () => {
+  const path = join(folder, 'advantage.mjs');
+  // The trial batches have five responses.
+  const failing = `export const estimator = { needs: [], deterministic: true, compute({ scores_S }) {
+  if (scores_S.length === 16) return { advantages_S: scores_S.slice(1) };
+  return { advantages_S: scores_S };
+} };
+`;
+  writeFileSync(path, failing);
+  const run = await loop.start(recipeOf('vanilla', path));
+  expect((await loop.reaches(run, 'paused')).reason).toMatchObject({
+    code: 'OwnModuleFailed',
+    message: './advantage.mjs: advantages_S: expected 16 values, got 15',
+  });
+  writeFileSync(path, failing.replace(/^ {2}if .*\n/m, ''));
+  const words = ['resume', run.runId, `algorithm.adv_estimator=${path}`, '--accept', '--wait', '--json'];
+  expect((await petrel(...words)).json()).toMatchObject({ state: 'completed', iteration: 3 });
+});
+
 describe('petrel plan', () => {
   /** The checks of a recipe with this text as its loss. */
   async function planned(text: string, keys: Tree = {}) {
@@ -183,6 +202,17 @@ describe('petrel plan', () => {
       detail: expect.stringMatching(
         /^\.\/planned\.ts: straight-through terms \(declared: the penalty\), so its gradient differs/,
       ),
+    });
+  });
+
+  it('refuses a file that is not there, and an export that is missing', async () => {
+    const recipe = loop.recipeFile('planned', recipeOf(join(folder, 'nowhere.ts')));
+    await expect(petrel('plan', recipe, '--json').then(({ out }) => out)).resolves.toContain(
+      'actor.policy_loss.loss_mode: cannot read ',
+    );
+    expect(await planned(example.replace('export const loss', 'export const lose'))).toMatchObject({
+      status: 'failed',
+      detail: './planned.ts: expected an export named loss, or a default one, got lose',
     });
   });
 

@@ -47,7 +47,7 @@ export function checkLoss(loss: OwnPolicyLoss, settings: TrialSettings): Gradien
     const { call, valid } = trialCall(loss, settings, batch);
     const result = ownLossResult(loss, call);
     requireSame(result, ownLossResult(loss, call));
-    const logProb_T = Float64Array.from(call.logProb_T);
+    const logProb_T = new Float64Array(call.logProb_T);
     const held = { ...call, detached: { ...call.detached, logProb_T } };
     const numeric_T = numericGradient((x) => valid * ownLossResult(loss, { ...held, logProb_T: x }).loss, logProb_T);
     tokens += numeric_T.length;

@@ -41,9 +41,9 @@ export function ownAdvantages(estimator: OwnAdvantageEstimator, { batch, config 
   const given: OwnEstimatorBatch = {
     rows: ownRows(rows),
     scores_S: outcomeScores(batch.rewards_T, rows),
-    rewards_T: Float64Array.from(batch.rewards_T),
-    groups_S: Int32Array.from(batch.groups_S),
-    ...(batch.values_T && { values_T: Float64Array.from(batch.values_T) }),
+    rewards_T: new Float64Array(batch.rewards_T),
+    groups_S: new Int32Array(batch.groups_S),
+    ...(batch.values_T && { values_T: new Float64Array(batch.values_T) }),
   };
   const { gamma = 1, lam = 1, normAdvByStdInGrpo = true } = config;
   const result = checkedObject(estimator.compute(given, { gamma, lam, normAdvByStdInGrpo }));

@@ -85,7 +85,7 @@ export function ownLossResult(loss: OwnPolicyLoss, call: OwnLossCall): PolicyLos
   const tokens = tokenCount(call.rows);
   const input: OwnLossInput = {
     rows: ownRows(call.rows),
-    logProb_T: Float64Array.from(call.logProb_T),
+    logProb_T: new Float64Array(call.logProb_T),
     settings: {
       clipRatioLow: call.config.clipRatioLow ?? call.config.clipRatio,
       clipRatioHigh: call.config.clipRatioHigh ?? call.config.clipRatio,
@@ -120,7 +120,7 @@ function aggregateWeighted(values_T: Float64Array, rows: OwnRows, { rolloutIsWei
   const weighted_T = checkedNumbers('the argument of aggregate', values_T, rows.mask_T.length);
   clearOutside(weighted_T, rows);
   if (rolloutIsWeights_T === undefined) return aggregate(weighted_T, rows, config.lossAggMode, config.totals);
-  const by_T = Float64Array.from(rolloutIsWeights_T);
+  const by_T = new Float64Array(rolloutIsWeights_T);
   const { value, weights_T } = aggregate(
     weighted_T.map((x, t) => (x === 0 ? 0 : x * (by_T[t] as number))),
     rows,
@@ -133,12 +133,12 @@ function aggregateWeighted(values_T: Float64Array, rows: OwnRows, { rolloutIsWei
 function detachedOf({ logProb_T, detached }: OwnLossCall): Detached {
   const { logProb_T: held_T = logProb_T, oldLogProb_T = [], advantages_T = [], ...others } = detached;
   const copies = Object.entries(others).flatMap(([name, values]) =>
-    values === undefined ? [] : [[name, Float64Array.from(values)] as const],
+    values === undefined ? [] : [[name, new Float64Array(values)] as const],
   );
   return {
-    logProb_T: Float64Array.from(held_T),
-    oldLogProb_T: Float64Array.from(oldLogProb_T),
-    advantages_T: Float64Array.from(advantages_T),
+    logProb_T: new Float64Array(held_T),
+    oldLogProb_T: new Float64Array(oldLogProb_T),
+    advantages_T: new Float64Array(advantages_T),
     ...Object.fromEntries(copies),
   };
 }

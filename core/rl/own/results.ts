@@ -8,8 +8,8 @@ const mostMetrics = 20;
 
 /** A copy of its own for the module. */
 export const ownRows = ({ offsets_S1, mask_T }: RaggedRows): OwnRows => ({
-  offsets_S1: Int32Array.from(offsets_S1),
-  mask_T: Float64Array.from(mask_T),
+  offsets_S1: new Int32Array(offsets_S1),
+  mask_T: new Float64Array(mask_T),
 });
 
 /** @throws InvalidInputError for anything but an object; a promise is named, because an async function is an easy mistake. */
@@ -26,7 +26,7 @@ export function checkedObject<T extends object>(result: T): T {
 export function checkedNumbers(name: string, values: unknown, length: number): Float64Array {
   const isNumbers = ArrayBuffer.isView(values) || Array.isArray(values);
   if (!isNumbers) throw new InvalidInputError(`${name}: expected a Float64Array, got ${describe(values)}`);
-  const copy = Float64Array.from(values as unknown as ArrayLike<number>);
+  const copy = new Float64Array(values as unknown as ArrayLike<number>);
   if (copy.length === length) return copy;
   throw new InvalidInputError(`${name}: expected ${length} values, got ${copy.length}`);
 }
