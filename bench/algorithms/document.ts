@@ -86,14 +86,13 @@ settings that worked.
 `;
 
 const conditions = (command: string, machine: string, secondsLimit: number | undefined): string =>
-  [
+  `${[
     `Command: \`${command}\``,
     `Machine: ${machine}`,
     secondsLimit === undefined
       ? 'The machine had other work, so the seconds are larger than on a quiet one, and they had no limit.'
       : `No run took longer than ${secondsLimit} s.`,
-    '',
-  ].join('\n\n');
+  ].join('\n\n')}\n`;
 
 const resultCells = ({ name, results }: Row): string[] => [
   link(name),
