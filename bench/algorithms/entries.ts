@@ -29,7 +29,6 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
       expect('sum of', 'record/draws_refilled', '>', 0),
       expect('sum of', 'reward_extra/overlong/mean', '>', 0),
     ],
-    waitsFor: 'algorithm.filter_groups, reward.overlong_buffer',
   },
   'dr-grpo': {
     name: 'Dr. GRPO',
@@ -93,7 +92,6 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
     formula: 'as PPO, on responses drawn again with weights by s: here 0.4 for the highest s, 0.1 for others',
     paper: { by: 'Shen and Zhang', year: 2024, arxiv: '2409.06957' },
     mechanism: [criticExplains, clips],
-    waitsFor: 'algorithm.use_pf_ppo',
   },
   ppo: {
     name: 'PPO',
@@ -123,7 +121,6 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
       expect('first', 'critic/advantages/max', '>', 0.9999),
       expect('first', 'critic/advantages/min', '<', -0.9999),
     ],
-    waitsFor: 'algorithm.adv_estimator: remax',
   },
   rloo: {
     name: 'RLOO',
