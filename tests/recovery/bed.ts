@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { reproducibleMetrics } from '../../core/metrics.ts';
+import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
 import { builtFile } from '../../infra/home.ts';
@@ -11,6 +12,8 @@ import { Injector } from '../inject.ts';
 import { LoopUnderTest, onePool } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { iterations } from './plan.ts';
+import { subjects } from './subjects.ts';
+import type { Subject } from './subjects.ts';
 
 /** The values on which two equal runs must agree, per iteration. */
 export type Essence = readonly unknown[];
@@ -20,7 +23,7 @@ export class Bed {
   readonly injector: Injector;
   #pools: readonly WorkerPool[] = onePool;
   #scorer = '';
-  #reference: Essence | undefined;
+  readonly #references = new Map<Subject, Essence>();
 
   constructor(store?: string) {
     this.loop = new LoopUnderTest(store);
@@ -37,16 +40,22 @@ export class Bed {
   }
 
   /** The undisturbed run. One run is enough, because all layouts give the same bits. */
-  async reference(): Promise<Essence> {
-    if (this.#reference !== undefined) return this.#reference;
-    const run = await this.loop.start(this.recipe());
+  async reference(subject: Subject): Promise<Essence> {
+    const known = this.#references.get(subject);
+    if (known !== undefined) return known;
+    const run = await this.loop.start(this.recipe(subject));
     await this.loop.reaches(run, 'completed');
-    this.#reference = await this.essence(run);
-    return this.#reference;
+    const reference = await this.essence(run);
+    this.#references.set(subject, reference);
+    return reference;
   }
 
   /** All stages, two epochs of two steps, checkpoints every second iteration, a validation at the end. */
-  recipe(): Tree {
+  recipe(subject: Subject): Tree {
+    return mergeTrees(this.#common(), subjects[subject]);
+  }
+
+  #common(): Tree {
     return {
       name: 'recovery',
       data: { val_files: this.loop.validationFile, max_response_length: 12 },
@@ -95,7 +104,7 @@ export class Bed {
     await this.loop.remove();
   }
 
-  /** The reward is the share of sevens. Its scorer process contains a fault point, too. */
+  /** The reward is the share of sevens, and `acc` whether there is one. Its scorer process contains a fault point, too. */
   #writeScorer(): string {
     const path = join(this.loop.home, 'inputs', 'sevens-with-faults.mjs');
     const body = [
@@ -104,7 +113,8 @@ export class Bed {
       `const { faultPoint } = await import(${JSON.stringify(builtFile('infra/faults/index.js'))});`,
       'export function computeScore({ solutionStr }) {',
       `  faultPoint('score.sample');`,
-      `  return [...solutionStr].filter((c) => c === '7').length / Math.max(1, solutionStr.length);`,
+      `  const sevens = [...solutionStr].filter((c) => c === '7').length;`,
+      '  return { score: sevens / Math.max(1, solutionStr.length), acc: sevens > 0 };',
       '}',
     ];
     writeFileSync(path, `${body.join('\n')}\n`);

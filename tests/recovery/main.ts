@@ -1,5 +1,6 @@
 /**
- * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--alone] [--store <folder or s3://…>] [--json]`
+ * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--store <folder or s3://…>] [--json]`
+ * `--subject`: the run that is disturbed (subjects.ts); default: grpo.
  * `--alone`: one fault per run, each fault in turn, and the cost of each compared with an undisturbed run.
  */
 import { parseArgs } from 'node:util';
@@ -8,14 +9,16 @@ import { faults } from './pairs.ts';
 import type { FaultName, Layout } from './pairs.ts';
 import { planTitle, plansAlone, plansOf, seedsPerCycle } from './plan.ts';
 import { faultRows, renderRows, renderSeeds } from './report.ts';
+import { subjectNames, subjects } from './subjects.ts';
+import type { Subject } from './subjects.ts';
 import { runSeed, undisturbedSeconds } from './seed.ts';
 import type { SeedResult } from './seed.ts';
 
 const usage =
-  'usage: npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--alone] [--store <folder or s3://…>] [--json]';
+  'usage: npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--store <folder or s3://…>] [--json]';
 
 async function main(args: readonly string[]): Promise<number> {
-  const { seeds, from, fault, alone, store, json } = options(args);
+  const { seeds, from, fault, subject, alone, store, json } = options(args);
   const say = json ? console.error : console.log;
   const results: SeedResult[] = [];
   let failed = 0;
@@ -23,10 +26,10 @@ async function main(args: readonly string[]): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void bed.remove().finally(() => process.exit(130)));
   const undisturbed = new Map<Layout, number>();
-  for (const plan of (alone ? plansAlone : plansOf)(from, seeds, fault)) {
+  for (const plan of (alone ? plansAlone : plansOf)(from, seeds, fault, subject)) {
     try {
       if (alone && !undisturbed.has(plan.layout))
-        undisturbed.set(plan.layout, await undisturbedSeconds(bed, plan.layout));
+        undisturbed.set(plan.layout, await undisturbedSeconds(bed, plan.layout, subject));
       const result = await runSeed(bed, plan);
       results.push(result);
       say(`ok ${result.seconds.toFixed(1)} s  ${planTitle(plan)}`);
@@ -48,6 +51,7 @@ function options(args: readonly string[]): {
   seeds: number;
   from: number;
   fault: FaultName | undefined;
+  subject: Subject;
   alone: boolean;
   store: string | undefined;
   json: boolean;
@@ -59,6 +63,7 @@ function options(args: readonly string[]): {
       seeds: text,
       from: text,
       fault: text,
+      subject: text,
       store: text,
       alone: { type: 'boolean' },
       json: { type: 'boolean' },
@@ -70,7 +75,10 @@ function options(args: readonly string[]): {
   };
   if (values.fault !== undefined && !(values.fault in faults))
     throw new Error(`--fault is one of: ${Object.keys(faults).join(', ')}; got ${values.fault}`);
+  const { subject = 'grpo' } = values;
+  if (!isSubject(subject)) throw new Error(`--subject is one of: ${subjectNames.join(', ')}; got ${subject}`);
   return {
+    subject,
     seeds: whole('seeds', values.seeds ?? String(seedsPerCycle())),
     from: whole('from', values.from ?? '1'),
     fault: values.fault as FaultName | undefined,
@@ -79,6 +87,8 @@ function options(args: readonly string[]): {
     json: values.json ?? false,
   };
 }
+
+const isSubject = (name: string): name is Subject => Object.hasOwn(subjects, name);
 
 main(process.argv.slice(2)).then(
   (code) => process.exit(code),

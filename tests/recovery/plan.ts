@@ -3,6 +3,7 @@ import type { ArmedFault, FaultFacts } from '../../infra/faults/index.ts';
 import { faults, pairName, pairs } from './pairs.ts';
 import type { FaultName, Layout, Pair, When } from './pairs.ts';
 import { Seeded } from './seeded.ts';
+import type { Subject } from './subjects.ts';
 
 /** Iterations of every run of the suite. A checkpoint is due after every second one, the validation after the last. */
 export const iterations = 6;
@@ -17,6 +18,7 @@ export interface Strike {
 
 export interface Plan {
   readonly seed: number;
+  readonly subject: Subject;
   readonly layout: Layout;
   readonly strikes: readonly Strike[];
 }
@@ -42,12 +44,12 @@ interface Draft {
 /**
  * Plans of the seeds `from` and up. A fixed number of consecutive seeds covers the whole list, in an order of its own.
  */
-export function plansOf(from: number, count: number, only?: FaultName): Plan[] {
+export function plansOf(from: number, count: number, only?: FaultName, subject: Subject = 'grpo'): Plan[] {
   const listed = pairs.filter(({ fault }) => only === undefined || fault === only);
   const plans: Plan[] = [];
   for (let cycle = 0, first = 1; first < from + count; cycle++) {
     const drafts = draft(listed, new Seeded(cycle));
-    drafts.forEach((plan, i) => plans.push({ seed: first + i, ...plan }));
+    drafts.forEach((plan, i) => plans.push({ seed: first + i, subject, ...plan }));
     first += drafts.length;
   }
   return plans.filter(({ seed }) => seed >= from && seed < from + count);
@@ -57,14 +59,14 @@ export function plansOf(from: number, count: number, only?: FaultName): Plan[] {
  * Plans with one fault each, each fault in turn, to measure its cost. Where the pair allows both layouts, each role has
  * its own process.
  */
-export function plansAlone(from: number, count: number, only?: FaultName): Plan[] {
+export function plansAlone(from: number, count: number, only?: FaultName, subject: Subject = 'grpo'): Plan[] {
   const names = only === undefined ? (Object.keys(faults) as FaultName[]) : [only];
   return Array.from({ length: count }, (_, i) => from + i).map((seed) => {
     const random = new Seeded(seed);
     const fault = names[(seed - 1) % names.length];
     const pair = random.pick(pairs.filter((one) => one.fault === fault));
     const strike = { pair, iteration: random.pick(iterationsOf[pair.when]), nth: 1 + random.below(pair.visits ?? 1) };
-    return { seed, layout: pair.layout ?? 'apart', strikes: [strike] };
+    return { seed, subject, layout: pair.layout ?? 'apart', strikes: [strike] };
   });
 }
 
@@ -125,8 +127,8 @@ function ownRun({ point }: Pair, runId: string): FaultFacts {
 }
 
 /** A line for titles: it contains the seed and everything that follows from it. */
-export function planTitle({ seed, layout, strikes }: Plan): string {
-  return `seed ${seed} (${layout}): ${strikes.map((strike) => strikeTitle(strike)).join('; ')}`;
+export function planTitle({ seed, subject, layout, strikes }: Plan): string {
+  return `seed ${seed} (${subject}, ${layout}): ${strikes.map((strike) => strikeTitle(strike)).join('; ')}`;
 }
 
 export const strikeTitle = ({ pair, iteration, nth }: Strike): string =>

@@ -11,6 +11,7 @@ import { faults } from './pairs.ts';
 import type { Fault, Layout } from './pairs.ts';
 import { planTitle } from './plan.ts';
 import type { Plan } from './plan.ts';
+import type { Subject } from './subjects.ts';
 import { copyStates, doStrike } from './strike.ts';
 import type { Blow } from './strike.ts';
 
@@ -37,7 +38,7 @@ export async function runSeed(bed: Bed, plan: Plan): Promise<SeedResult> {
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     throw new Error(
-      `${planTitle(plan)}\n${text}\nplay it again: npm run test:recovery -- --from ${plan.seed} --seeds 1`,
+      `${planTitle(plan)}\n${text}\nplay it again: npm run test:recovery -- --from ${plan.seed} --seeds 1 --subject '${plan.subject}'`,
       { cause: error },
     );
   } finally {
@@ -47,9 +48,9 @@ export async function runSeed(bed: Bed, plan: Plan): Promise<SeedResult> {
 
 async function disturb(bed: Bed, plan: Plan): Promise<SeedResult> {
   await bed.up(poolsOf(plan.layout));
-  const expected = await bed.reference();
+  const expected = await bed.reference(plan.subject);
   const startedAt = performance.now();
-  const run = await bed.loop.create(bed.recipe());
+  const run = await bed.loop.create(bed.recipe(plan.subject));
   const over = new AbortController();
   const context = { bed, run, signal: over.signal, alone: oneAtATime() };
   const needsCopies = plan.strikes.some(({ pair }) => (faults[pair.fault] as Fault).replaces?.by === 'older copy');
@@ -77,11 +78,11 @@ async function disturb(bed: Bed, plan: Plan): Promise<SeedResult> {
 const poolsOf = (layout: Layout) => (layout === 'one' ? onePool : separatePools);
 
 /** Duration of an undisturbed run in this layout: the median of several, after one that warms the processes up. */
-export async function undisturbedSeconds(bed: Bed, layout: Layout): Promise<number> {
+export async function undisturbedSeconds(bed: Bed, layout: Layout, subject: Subject): Promise<number> {
   await bed.up(poolsOf(layout));
   const seconds: number[] = [];
   for (let i = 0; i < 4; i++) {
-    const run = await bed.loop.create(bed.recipe());
+    const run = await bed.loop.create(bed.recipe(subject));
     const drivenAt = performance.now();
     await bed.loop.drive(run);
     const state = await ended(run, new AbortController(), []);

@@ -32,7 +32,7 @@ const patience = () => AbortSignal.timeout(patienceMs);
 
 /** Starts a run, and stops a process of it at this point. */
 async function standing(fault: Pick<ArmedFault, 'point' | 'facts'>): Promise<{ run: StartedRun; zombie: Standing }> {
-  const run = await loop.create(bed.recipe());
+  const run = await loop.create(bed.recipe('grpo'));
   injector.arm({ id: run.runId, ...fault, action: 'stand' });
   await loop.drive(run);
   return { run, zombie: await injector.stands(run.runId, patience()) };
@@ -67,7 +67,7 @@ function objects({ runId }: StartedRun): Record<string, string> {
 }
 
 async function sameAsUndisturbed(run: StartedRun): Promise<void> {
-  expect(difference(await bed.essence(run), await bed.reference())).toBeUndefined();
+  expect(difference(await bed.essence(run), await bed.reference('grpo'))).toBeUndefined();
 }
 
 it('a rollout worker that wakes after the run has ended finds its result refused, and changes nothing', async () => {
