@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { Promises } from '../../core/recipe/index.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { testPlaces } from '../../rewards/sandbox/places.test-support.ts';
 import { cliHome, type CliHome } from '../../tests/cli.ts';
@@ -27,9 +28,10 @@ const row = (groundTruth: string) =>
 async function plan(rows: readonly string[], ...words: string[]) {
   writeFileSync(join(cli.home, 'code.jsonl'), rows.map((one) => `${one}\n`).join(''));
   const { code, json } = await cli.petrel('plan', join(cli.home, 'code.yaml'), ...words, '--json');
-  const { checks } = json<{ checks: PlanCheck[] }>();
+  const { checks, promises } = json<{ checks: PlanCheck[]; promises: Promises }>();
   return {
     code,
+    promises,
     scorer: checks.find(({ name }) => name === 'scorer'),
     failed: checks.filter(({ status }) => status === 'failed'),
   };
@@ -54,6 +56,17 @@ it.skipIf(!canRun)('a row whose tests are damaged is named, and a deterministic 
     }),
   );
 });
+
+it.skipIf(!canRun)(
+  'deterministic: replay does not promise equal weights, since time limits decide scores',
+  async () => {
+    const { scorer, promises } = await plan([row(sound), row(sound)], 'deterministic=replay');
+    expect({ scorer, promises }).toMatchObject({
+      scorer: { status: 'warning' },
+      promises: { replay: true, endToEnd: false },
+    });
+  },
+);
 
 it('where bubblewrap is missing the recipe is refused, with what to type', async () => {
   const path = process.env['PATH'];

@@ -3,7 +3,7 @@ import { InvalidInputError, PetrelError, UnfitError, type ErrorDetail } from '..
 import { scorerSettings, type Recipe } from '../../core/recipe/index.ts';
 import { rowError, type Row } from '../../models/dataset.ts';
 import { prepareScorer } from '../../rewards/host/prepare-scorer.ts';
-import { builtinScorer, scorerNameFor } from '../../rewards/registry.ts';
+import { builtinScorer, SCORER_NAMES, scorerNameFor } from '../../rewards/registry.ts';
 import type { CallLimits } from '../../rewards/types.ts';
 
 /** Limits of one call of the recipe's scorer. */
@@ -35,11 +35,14 @@ export const scorerOfRow = ({ reward }: Recipe, { dataSource }: Row): string =>
  * as `assertScorer` for a scorer that the row chose, and InvalidInputError for a ground truth that the scorer cannot use.
  */
 export function scorerRules(recipe: Recipe, scorers: Set<string>): (row: Row) => void {
-  if (recipe.kind === 'sft' || recipe.reward.custom_reward_function.path !== null) return () => undefined;
+  const { scorer: named, custom_reward_function: custom } = recipe.reward;
+  // A named scorer that does not exist is no fault of the rows: `assertScorer` refuses it.
+  const isUnknown = named !== null && !SCORER_NAMES.includes(named);
+  if (recipe.kind === 'sft' || custom.path !== null || isUnknown) return () => undefined;
   return (row) =>
     inRow(row, () => {
       const name = scorerOfRow(recipe, row);
-      if (recipe.reward.scorer === null && !scorers.has(name)) assertScorer(recipe, name);
+      if (named === null && !scorers.has(name)) assertScorer(recipe, name);
       scorers.add(name);
       const scorer = builtinScorer(name);
       if (scorer.type === 'function') scorer.checkTruth?.(row.groundTruth);
