@@ -8,7 +8,7 @@ import {
   trainedComponents,
 } from '../core/recipe/index.ts';
 import type { SamplingSettings } from '../core/ports/sampler.ts';
-import type { LossSettings, OptimizerSettings, RunInputs } from '../core/records/schema.ts';
+import type { LossSettings, OptimizerSettings, RolloutCorrectionSettings, RunInputs } from '../core/records/schema.ts';
 import type { CurriculumSettings } from '../core/rl/curriculum.ts';
 import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
 import { needsOfEstimator } from '../core/rl/names.ts';
@@ -83,6 +83,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     ...(recipe.algorithm.lam !== 1 && { lam: recipe.algorithm.lam }),
     ...(!sft && managerSettings(recipe)),
     ...(!sft && recipe.algorithm.use_kl_in_reward && { klInReward: klInRewardSettings(recipe) }),
+    ...(!sft && correctionOfBatch(recipe)),
     maxFailedFraction: recipe.reward.max_failed_fraction,
     ...filterSettings(recipe),
     ...pfPpoSettings(recipe),
@@ -148,6 +149,35 @@ function klInRewardSettings({ algorithm }: Recipe): KlInRewardSettings {
   return { penalty: algorithm.kl_penalty, control };
 }
 
+/** Nothing where no rollout is corrected. The policy loss `bypass_mode` corrects by itself. */
+function correctionOfBatch(recipe: Recipe): Pick<AlgorithmSettings, 'rolloutCorrection' | 'bypass'> {
+  const { rollout_is: weights, rollout_rs: rejection, bypass_mode: bypass } = recipe.algorithm.rollout_correction;
+  if (bypass) return { bypass };
+  return weights === null && rejection === null ? {} : { rolloutCorrection: correctionSettings(recipe) };
+}
+
+/** A threshold of null turns importance weights off, as in verl. */
+function correctionSettings({ algorithm }: Recipe): RolloutCorrectionSettings {
+  const { rollout_correction: keys } = algorithm;
+  const {
+    rollout_is: weights,
+    rollout_is_threshold: bound,
+    rollout_rs: rejection,
+    rollout_rs_threshold: bounds,
+  } = keys;
+  return {
+    ...(weights !== null &&
+      bound !== null && {
+        rollout_is: weights,
+        rollout_is_threshold: bound,
+        rollout_is_batch_normalize: keys.rollout_is_batch_normalize,
+      }),
+    ...(rejection !== null && { rollout_rs: rejection }),
+    ...(rejection !== null && bounds !== null && { rollout_rs_threshold: bounds }),
+    loss_type: keys.loss_type,
+  };
+}
+
 /** The value model's: it takes the same steps as the policy. */
 function criticSettings(recipe: Recipe, trainRows: number): NonNullable<AlgorithmSettings['critic']> {
   const { optim, grad_clip: gradClip } = recipe.critic;
@@ -185,6 +215,7 @@ function commonLoss(recipe: Recipe): LossSettings {
     temperature: recipe.kind === 'sft' || recipe.rollout.temperature === 0 ? 1 : recipe.rollout.temperature,
     lossScaleFactor: actor.loss_scale_factor ?? recipe.data.max_response_length,
     ...(recipe.kind === 'rl' && constantsOf(policyConstants(recipe))),
+    ...(actor.policy_loss.loss_mode === 'bypass_mode' && { rolloutCorrection: correctionSettings(recipe) }),
   };
 }
 

@@ -46,6 +46,24 @@ const REPRODUCIBLE: readonly Row[] = [
   ['training/drawn_samples', 'samples', 'none', 'PF-PPO: different samples among those that were drawn again.'],
   ['critic/baselines/mean', '', 'none', 'Mean score of the greedy responses, one to each prompt; estimator remax.'],
   [
+    'rollout_corr/rollout_is_{stat}',
+    '',
+    'none',
+    'Importance weights of trainer against sampler (algorithm.rollout_correction.rollout_is): mean, std, min, max, eff_sample_size …',
+  ],
+  [
+    'rollout_corr/rollout_rs_{stat}',
+    '',
+    'none',
+    'Statistics by which tokens are rejected (rollout_rs), and the share that is: masked_fraction, seq_masked_fraction.',
+  ],
+  [
+    'rollout_corr/{stat}',
+    '',
+    'none',
+    'How far the trainer is from the sampler: kl, k3_kl, training_ppl, rollout_ppl, log_ppl_diff, chi2_token …',
+  ],
+  [
     'reward_extra/overlong/mean',
     '',
     'down',

@@ -21,6 +21,8 @@ export interface BatchTensors {
   readonly teacherLogProbs_T?: Float32Array;
   readonly teacherTopTokens_TK?: Int32Array;
   readonly teacherTopLogProbs_TK?: Float32Array;
+  /** Importance weights of trainer against sampler; multiply the policy loss. */
+  readonly rolloutIsWeights_T?: Float32Array;
   /** Of the critic, before the update; where the advantages were computed from them. */
   readonly values_T?: Float32Array;
   /** Samples with equal numbers answer the same prompt; where the loss reads that. */
@@ -57,6 +59,7 @@ export function encodeBatch(batch: BatchTensors, { iteration, parentState }: Bat
     ...(batch.teacherLogProbs_T && { teacher_log_probs: f32(batch.teacherLogProbs_T) }),
     ...(batch.teacherTopTokens_TK && { teacher_top_tokens: i32(batch.teacherTopTokens_TK) }),
     ...(batch.teacherTopLogProbs_TK && { teacher_top_log_probs: f32(batch.teacherTopLogProbs_TK) }),
+    ...(batch.rolloutIsWeights_T && { rollout_is_weights: f32(batch.rolloutIsWeights_T) }),
     ...(batch.values_T && { values: f32(batch.values_T) }),
     ...(batch.groups_S && { groups: i32(batch.groups_S) }),
     step_offsets: i32(batch.stepOffsets_U1),
@@ -74,6 +77,7 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
   const rolloutLogProbs_T = optional('rollout_log_probs');
   const teacherLogProbs_T = optional('teacher_log_probs');
   const teacherTopLogProbs_TK = optional('teacher_top_log_probs');
+  const rolloutIsWeights_T = optional('rollout_is_weights');
   const values_T = optional('values');
   const batch: BatchTensors = {
     tokens_N: i32Of(file, 'tokens', where),
@@ -92,6 +96,7 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
       teacherTopLogProbs_TK,
       teacherTopTokens_TK: i32Of(file, 'teacher_top_tokens', where),
     }),
+    ...(rolloutIsWeights_T && { rolloutIsWeights_T }),
     ...(values_T && { values_T }),
     ...(file.tensors.has('groups') && { groups_S: i32Of(file, 'groups', where) }),
     stepOffsets_U1: i32Of(file, 'step_offsets', where),
@@ -114,6 +119,7 @@ function checkShapes(batch: BatchTensors, where: string): void {
     ref_log_probs: batch.refLogProbs_T,
     rollout_log_probs: batch.rolloutLogProbs_T,
     teacher_log_probs: batch.teacherLogProbs_T,
+    rollout_is_weights: batch.rolloutIsWeights_T,
     values: batch.values_T,
   });
   checkLengths(where, batch.teacherTopLogProbs_TK?.length ?? 0, { teacher_top_tokens: batch.teacherTopTokens_TK });

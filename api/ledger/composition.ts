@@ -46,9 +46,15 @@ export async function checkComposition(
   if (!deep || sources === undefined || tensors === undefined) return 0;
   return (
     objects.tried(tensorsKey, 'tensors of a batch', () =>
-      compareSequences(objects, batch, key, tensorsKey, tensors, sources),
+      compareSequences(objects, batch, key, tensorsKey, tensors, sources, rejectsTokens(revision)),
     ) ?? 0
   );
+}
+
+/** The policy loss of `bypass_mode` rejects tokens by itself, and not in the batch. */
+function rejectsTokens({ recipe }: Revision): boolean {
+  const { rollout_rs: statistics = null, bypass_mode: bypass = false } = recipe.algorithm?.rollout_correction ?? {};
+  return statistics !== null && !bypass;
 }
 
 /** The results that a batch names must contain exactly the draws of the batch. */

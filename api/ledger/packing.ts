@@ -40,7 +40,7 @@ function checkSizes(
     ['rewards', samples],
     ['step_offsets', steps + 1],
     ...['mask', 'advantages', 'returns'].map((name) => [name, lengthOf(tensors, 'scored')] as const),
-    ...['old_log_probs', 'ref_log_probs', 'rollout_log_probs', 'teacher_log_probs', 'values']
+    ...['old_log_probs', 'ref_log_probs', 'rollout_log_probs', 'rollout_is_weights', 'teacher_log_probs', 'values']
       .filter((name) => tensors.entries.has(name))
       .map((name) => [name, lengthOf(tensors, 'scored')] as const),
     ...['groups'].filter((name) => tensors.entries.has(name)).map((name) => [name, samples] as const),

@@ -68,7 +68,10 @@ const recipe = object({
   }),
   rollout: object({ n: positive, val_kwargs: object({ n: positive }) }),
   actor: object({ ppo_mini_batch_size: positive, ppo_epochs: positive, optim: rate }),
-  algorithm: object({ use_pf_ppo: optional(flag) }),
+  algorithm: object({
+    use_pf_ppo: optional(flag),
+    rollout_correction: optional(object({ rollout_rs: optional(nullable(text)), bypass_mode: optional(flag) })),
+  }),
   trainer: object({
     total_epochs: positive,
     total_training_steps: nullable(positive),

@@ -67,7 +67,7 @@ export function sourcesOf(trajectories: Tensors, table: Scores): Map<string, Sou
   return found;
 }
 
-/** Returns how many samples were compared. */
+/** Returns how many samples were compared. `rejects`: the run may mask tokens of responses. */
 export function compareSequences(
   { faults }: Objects,
   batch: Batch,
@@ -75,6 +75,7 @@ export function compareSequences(
   tensorsKey: string,
   tensors: Tensors,
   sources: Sources,
+  rejects: boolean,
 ): number {
   const layout = layoutOf(tensors);
   let compared = 0;
@@ -92,7 +93,7 @@ export function compareSequences(
         return;
       }
       compared++;
-      const wrong = differenceOf(layout, place, source);
+      const wrong = differenceOf(layout, place, source, rejects);
       if (wrong !== undefined)
         faults.add(tensorsKey, `sample ${s} of draw ${draw} at place ${place}, as it was sampled`, wrong);
     });
@@ -127,7 +128,7 @@ function layoutOf(tensors: Tensors): Layout {
 }
 
 /** A short text about what differs. */
-function differenceOf(layout: Layout, place: number, source: Source): string | undefined {
+function differenceOf(layout: Layout, place: number, source: Source, rejects: boolean): string | undefined {
   if (place < 0 || place + 1 >= layout.offsets.length) return `a batch of ${layout.offsets.length - 1} samples`;
   const [start, end] = [at(layout.offsets, place), at(layout.offsets, place + 1)];
   const [scoredStart, scoredEnd] = [at(layout.scoredOffsets, place), at(layout.scoredOffsets, place + 1)];
@@ -137,7 +138,8 @@ function differenceOf(layout: Layout, place: number, source: Source): string | u
   const scored = layout.scored.subarray(scoredStart, scoredEnd);
   if (scored.length !== source.response.length || scored.some((place, t) => place !== responseAt + t))
     return 'other tokens are scored';
-  if (layout.mask.subarray(scoredStart, scoredEnd).some((one) => one !== 1)) return 'response tokens are masked';
+  if (layout.mask.subarray(scoredStart, scoredEnd).some((one) => one !== 1 && !(rejects && one === 0)))
+    return 'response tokens are masked';
   if (source.logProbs === undefined) return undefined;
   if (layout.logProbs !== undefined && !same(layout.logProbs.subarray(scoredStart, scoredEnd), source.logProbs))
     return 'other log-probs';

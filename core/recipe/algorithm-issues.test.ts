@@ -74,3 +74,47 @@ describe('the estimator gdpo', () => {
     ]);
   });
 });
+
+describe('a rollout correction', () => {
+  const correct = (keys: Tree, loss_mode = 'vanilla') =>
+    issuesOf({ algorithm: { rollout_correction: keys }, actor: { policy_loss: { loss_mode } } });
+
+  it('can be asked for with weights, rejection and without old log-probs', () => {
+    expect(
+      correct({
+        rollout_is: 'token',
+        rollout_is_threshold: '0.5_5',
+        rollout_rs: 'seq_mean_k1',
+        rollout_rs_threshold: 1.01,
+      }),
+    ).toEqual([]);
+    expect(correct({ bypass_mode: true })).toEqual([]);
+    expect(correct({ bypass_mode: true, rollout_is: 'sequence' }, 'bypass_mode')).toEqual([]);
+  });
+
+  it.each([
+    [{ rollout_is: 'token', rollout_is_threshold: '5_0.5' }, 'rollout_is_threshold'],
+    [{ rollout_is: 'token', rollout_is_threshold: '0.5_1_2' }, 'rollout_is_threshold'],
+    [{ rollout_rs: 'seq_mean_k4', rollout_rs_threshold: 1 }, 'rollout_rs'],
+    [{ rollout_rs: 'token_k1,token_k2,token_k3', rollout_rs_threshold: '1,2' }, 'rollout_rs_threshold'],
+    [{ rollout_rs: 'token_k2', rollout_rs_threshold: '0.5_2' }, 'rollout_rs_threshold'],
+    [{ rollout_rs: 'token_k1' }, 'rollout_rs'],
+  ])('is refused where it cannot be read: %j', (keys, name) => {
+    expect(correct(keys)).toMatchObject([{ path: `algorithm.rollout_correction.${name}` }]);
+  });
+
+  it('is refused where the loss would not apply it', () => {
+    const [loss, bypass] = ['actor.policy_loss.loss_mode', 'algorithm.rollout_correction.bypass_mode'];
+    expect(correct({ bypass_mode: true, rollout_is: 'token' })).toMatchObject([
+      { path: loss, expected: 'bypass_mode' },
+    ]);
+    expect(correct({}, 'bypass_mode')).toMatchObject([{ path: bypass, expected: 'true' }]);
+    const keys = { bypass_mode: true, rollout_is: 'token', rollout_is_batch_normalize: true };
+    expect(correct({ ...keys, loss_type: 'reinforce' }, 'bypass_mode')).toMatchObject([
+      { path: 'algorithm.rollout_correction.rollout_is_batch_normalize', expected: 'false' },
+    ]);
+    expect(correct({ rollout_is: 'token' }, 'sppo')).toMatchObject([
+      { path: 'algorithm.rollout_correction.rollout_is' },
+    ]);
+  });
+});

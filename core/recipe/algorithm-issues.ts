@@ -1,12 +1,16 @@
 /** Keys of the algorithm that contradict each other, so that a run would not do what its recipe says. */
 import { batchArithmetic } from './arithmetic.ts';
 import { rewardManagerOf, trainedComponents } from './components.ts';
+import { InvalidInputError } from '../errors.ts';
+import { parseRolloutCorrection } from '../rl/rollout-correction/options.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
 export function algorithmIssues(recipe: Recipe): RecipeIssue[] {
   if (recipe.kind === 'sft') return [...warmupIssues(recipe)];
-  return [klIssues, warmupIssues, overlongIssues, componentIssues].flatMap((check) => check(recipe));
+  return [klIssues, warmupIssues, overlongIssues, componentIssues, thresholdIssues, bypassIssues].flatMap((check) =>
+    check(recipe),
+  );
 }
 
 function klIssues(recipe: Recipe): RecipeIssue[] {
@@ -102,4 +106,67 @@ function componentIssues(recipe: Recipe): RecipeIssue[] {
       received: `${weights.length}`,
     });
   return issues;
+}
+
+/** Thresholds and statistics that cannot be read. */
+function thresholdIssues({ algorithm }: Recipe): RecipeIssue[] {
+  const { rollout_correction: keys } = algorithm;
+  const parts = [
+    () => parseRolloutCorrection({ ...keys, rollout_rs: null }),
+    () => parseRolloutCorrection({ ...keys, rollout_is: null }),
+  ];
+  return parts.flatMap((parse) => {
+    try {
+      parse();
+      return [];
+    } catch (error) {
+      if (!(error instanceof InvalidInputError)) throw error;
+      const [, name = 'rollout_is', message = error.message] = /^(rollout_\w+):? (.*)$/s.exec(error.message) ?? [];
+      return [{ path: `algorithm.rollout_correction.${name}`, message, ...(error.hint && { hint: error.hint }) }];
+    }
+  });
+}
+
+/** Losses of whole responses, without a loss per token. */
+const readsNoWeights: ReadonlySet<string> = new Set(['sppo', 'gvpo', 'flowrl', 'online_dpo']);
+
+/** Without old log-probs of the trainer, only the loss `bypass_mode` can compare the policies. */
+function bypassIssues({ algorithm, actor }: Recipe): RecipeIssue[] {
+  const keys = algorithm.rollout_correction;
+  const { loss_mode: mode } = actor.policy_loss;
+  const path = 'algorithm.rollout_correction';
+  if (mode === 'bypass_mode' && !keys.bypass_mode) {
+    const message = 'the loss bypass_mode compares the policy with the one that sampled';
+    return [{ path: `${path}.bypass_mode`, message, expected: 'true', received: 'false' }];
+  }
+  if (keys.bypass_mode && mode !== 'bypass_mode' && (keys.rollout_is ?? keys.rollout_rs) !== null)
+    return [
+      {
+        path: 'actor.policy_loss.loss_mode',
+        message: `with ${path}.bypass_mode, only the loss bypass_mode applies importance weights and rejection`,
+        expected: 'bypass_mode',
+        received: mode,
+        hint: `set it to bypass_mode, or ${path}.bypass_mode to false`,
+      },
+    ];
+  if (readsNoWeights.has(mode) && keys.rollout_is !== null)
+    return [
+      {
+        path: `${path}.rollout_is`,
+        message: `the loss ${mode} reads no importance weights`,
+        expected: 'null',
+        received: keys.rollout_is,
+      },
+    ];
+  const divides = keys.rollout_is !== null && keys.rollout_is_batch_normalize && keys.loss_type === 'reinforce';
+  if (mode !== 'bypass_mode' || !divides) return [];
+  return [
+    {
+      path: `${path}.rollout_is_batch_normalize`,
+      message:
+        'the loss bypass_mode sees one micro-batch at a time, so the mean weight would depend on how a batch is packed',
+      expected: 'false',
+      received: 'true',
+    },
+  ];
 }

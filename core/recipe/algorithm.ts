@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { countOrZero, fraction, key, nameOrModule, section, text } from './key.ts';
+import { BYPASS_LOSS_TYPES } from '../rl/rollout-correction/options.ts';
 import { ADVANTAGE_NAMES, KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS } from '../rl/names.ts';
 
 const klCtrlSection = section('The coefficient of the KL penalty in the reward.', {
@@ -59,7 +60,14 @@ const rolloutCorrectionSection = section('Correction of the difference between t
     change: 'ask',
   }),
   rollout_rs_threshold: key(threshold, null, { doc: 'Bounds within which the statistic must lie.', change: 'ask' }),
-  bypass_mode: key(z.boolean(), false, { doc: 'Use the log-probs of the rollout as old log-probs.', change: 'ask' }),
+  bypass_mode: key(z.boolean(), false, {
+    doc: 'Use the log-probs of the rollout as old log-probs. Weights and rejection then need the policy loss bypass_mode.',
+    change: 'ask',
+  }),
+  loss_type: key(z.enum(BYPASS_LOSS_TYPES), 'ppo_clip', {
+    doc: 'The policy loss bypass_mode: ppo_clip, or reinforce with the importance weights.',
+    change: 'ask',
+  }),
 });
 
 /** Metrics are named after it. */

@@ -23,7 +23,7 @@ const given: ReadonlySet<AdvantageNeed> = new Set(['groupsOfTwo', 'values', 'gre
 const isFed = (name: AdvantageName | ModulePath): boolean => needsOfEstimator(name).every((need) => given.has(need));
 
 /** What runs can give a policy loss. */
-const givenLosses: ReadonlySet<LossNeed> = new Set(['seed', 'groups', 'scores', 'refLogProbs']);
+const givenLosses: ReadonlySet<LossNeed> = new Set(['seed', 'groups', 'scores', 'refLogProbs', 'rolloutLogProbs']);
 const isFedLoss = (name: PolicyLossName | ModulePath): boolean =>
   needsOfLoss(name).every((need) => givenLosses.has(need));
 
@@ -47,21 +47,6 @@ const NOT_BUILT: readonly NotBuilt[] = [
     path: 'algorithm.adv_estimator',
     asked: (r) => !isFed(r.algorithm.adv_estimator),
     today: ADVANTAGE_NAMES.filter(isFed).join(', '),
-  },
-  {
-    path: 'algorithm.rollout_correction.rollout_is',
-    asked: (r) => r.algorithm.rollout_correction.rollout_is !== null,
-    today: 'null',
-  },
-  {
-    path: 'algorithm.rollout_correction.rollout_rs',
-    asked: (r) => r.algorithm.rollout_correction.rollout_rs !== null,
-    today: 'null',
-  },
-  {
-    path: 'algorithm.rollout_correction.bypass_mode',
-    asked: (r) => r.algorithm.rollout_correction.bypass_mode,
-    today: 'false',
   },
   { path: 'reward.reward_model.enable', asked: (r) => r.reward.reward_model.enable, today: 'false' },
   { path: 'trainer.engine', asked: (r) => r.trainer.engine !== 'native', today: 'native' },

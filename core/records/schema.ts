@@ -4,6 +4,7 @@
  * `strip`.
  */
 import { desiredStates, runStates } from '../run-states.ts';
+import { BYPASS_LOSS_TYPES } from '../rl/rollout-correction/options.ts';
 import { z } from 'zod';
 import { batchOf1, checkpointOf1, originOf1, publicationOf1, resultOf1, termOf1, updateOf1 } from './format1.ts';
 import { isInputFolder, retainedKeys } from './own-keys.ts';
@@ -208,6 +209,17 @@ export const drawRecord = z.object({
 });
 export type DrawRecord = z.infer<typeof drawRecord>;
 
+/** Section `algorithm.rollout_correction` of the recipe; what is off is absent. */
+export const rolloutCorrectionSettings = z.object({
+  rollout_is: z.enum(['token', 'sequence']).optional(),
+  rollout_is_threshold: z.union([z.number(), z.string()]).optional(),
+  rollout_is_batch_normalize: z.boolean().optional(),
+  rollout_rs: z.string().optional(),
+  rollout_rs_threshold: z.union([z.number(), z.string()]).optional(),
+  loss_type: z.enum(BYPASS_LOSS_TYPES).optional(),
+});
+export type RolloutCorrectionSettings = z.infer<typeof rolloutCorrectionSettings>;
+
 export const lossSettings = z.object({
   kind: z.enum(['policy', 'sft', 'value']),
   lossMode: z.string(),
@@ -224,6 +236,8 @@ export const lossSettings = z.object({
   lossScaleFactor: z.number(),
   /** Constants of this loss, as in core/rl/policy-loss/types.ts and value-loss.ts. Absent: it has none. */
   constants: z.record(z.string(), z.union([z.number(), z.string()])).optional(),
+  /** Of the policy loss `bypass_mode`, which corrects the rollout by itself. */
+  rolloutCorrection: rolloutCorrectionSettings.optional(),
   /** The loss is one of the user's own, and `lossMode` the name of its file. Absent: a built-in one. */
   own: ownModule.optional(),
   /** How the policy learns from a teacher: core/rl/distillation. */

@@ -8,6 +8,7 @@ import {
   lossSettings,
   numericProfile,
   optimizerSettings,
+  rolloutCorrectionSettings,
   runInputs,
 } from '../records/schema.ts';
 import { LR_SCHEDULERS } from '../rl/lr-schedule.ts';
@@ -67,6 +68,8 @@ const algorithm = z.object({
   overlong: z.object({ limit: some, buffer: some, factor: z.number().nonnegative() }).optional(),
   components: z.object({ keys: z.array(z.string()), weights: z.array(z.number()).optional() }).optional(),
   klInReward: klInReward.optional(),
+  rolloutCorrection: rolloutCorrectionSettings.optional(),
+  bypass: z.boolean().optional(),
   maxFailedFraction: z.number(),
   filterGroups: z.object({ metric: z.string(), prompts: some }).optional(),
   curriculum: z.object({ metric: z.string() }).optional(),

@@ -12,6 +12,7 @@ import type {
   LossSettings,
   NumericProfile,
   OptimizerSettings,
+  RolloutCorrectionSettings,
   RunInputs,
   UpdateRecord,
 } from '../records/schema.ts';
@@ -152,6 +153,10 @@ export interface AlgorithmSettings {
   readonly components?: ScoreComponents;
   /** Absent: the reward is the score. */
   readonly klInReward?: KlInRewardSettings;
+  /** Importance weights and rejection by old log-probs. Absent: none. */
+  readonly rolloutCorrection?: RolloutCorrectionSettings;
+  /** The log-probs of the rollout are the old ones. Absent: they are computed. */
+  readonly bypass?: boolean;
   readonly maxFailedFraction: number;
   /** Dynamic sampling: only groups whose samples differ in a metric are trained on, and of these the first ones. */
   readonly filterGroups?: { readonly metric: string; readonly prompts: number };

@@ -32,8 +32,10 @@ const fed = (name: AdvantageName): Tree => ({
   ...withEstimator(name),
   ...(name === 'gdpo' && { reward: { custom_reward_function: { path: components(), deterministic: true } } }),
 });
+const bothCorrections = { rollout_is: 'token', rollout_rs: 'seq_mean_k1,token_k3', rollout_rs_threshold: '0.5_2,0.1' };
 const withLoss = (name: PolicyLossName): Tree => ({
   actor: { policy_loss: { loss_mode: name, dro_beta: 0.1 }, ppo_mini_batch_size: 2 },
+  ...(name === 'bypass_mode' && { algorithm: { rollout_correction: { bypass_mode: true, ...bothCorrections } } }),
   ...(name === 'online_dpo' && { rollout: { n: 2 } }),
 });
 
@@ -171,6 +173,67 @@ describe('rewards', () => {
   });
 });
 
+describe('a rollout correction', () => {
+  // One optimiser step per batch: old log-probs are computed for the correction alone.
+  const correct = (keys: Tree) => ({ actor: { ppo_mini_batch_size: 4 }, algorithm: { rollout_correction: keys } });
+  const tensorsOf = async (keys: Tree) => {
+    const run = await loop.completed({ ...keys, trainer: { total_training_steps: 2 } });
+    const made = await loop.iterations(run);
+    const tensors = made.map(async ({ batch }) =>
+      decodeBatch(await getBlob(loop.store, run.runId, batch.tensors), 'batch'),
+    );
+    return { made, tensors: await Promise.all(tensors) };
+  };
+
+  it('weights tokens by trainer against sampler: 1 where both compute the same bits', async () => {
+    const { made, tensors } = await tensorsOf(correct({ rollout_is: 'token', rollout_is_batch_normalize: true }));
+    for (const [k, { rolloutIsWeights_T, oldLogProbs_T, rolloutLogProbs_T }] of tensors.entries()) {
+      expect(oldLogProbs_T).toEqual(rolloutLogProbs_T);
+      expect(rolloutIsWeights_T?.every((weight) => weight === 1)).toBe(true);
+      expect(made[k]?.batch.metrics).toMatchObject({ 'rollout_corr/rollout_is_mean': expect.closeTo(1, 6) });
+    }
+  });
+
+  it('takes rejected tokens out of the mask, which no token of equal policies is', async () => {
+    const { tensors } = await tensorsOf(correct({ rollout_rs: 'token_k1', rollout_rs_threshold: '0.5_2' }));
+    expect(tensors.every(({ mask_T }) => mask_T.every((one) => one === 1))).toBe(true);
+    // k1 is 0 everywhere, and this bound lies above it.
+    const none = await tensorsOf(correct({ rollout_rs: 'token_k1', rollout_rs_threshold: '1.5_2' }));
+    expect(none.tensors.every(({ mask_T }) => mask_T.every((one) => one === 0))).toBe(true);
+    for (const { batch, update } of none.made) {
+      expect(batch.metrics['rollout_corr/rollout_rs_masked_fraction']).toBeCloseTo(1, 6);
+      expect(update.outcome).toBe('skipped');
+    }
+  });
+
+  it('that is bypassed takes the log-probs of the rollout as old ones', async () => {
+    const { made, tensors } = await tensorsOf(correct({ bypass_mode: true }));
+    expect(
+      tensors.every(({ oldLogProbs_T: old, rolloutLogProbs_T: sampled }) => old?.every((v, t) => v === sampled?.[t])),
+    ).toBe(true);
+    for (const { batch } of made) {
+      expect(batch.oldLogProbs).toBe('stored');
+      expect(batch.timings).not.toHaveProperty('timing_s/old_log_prob');
+    }
+  });
+
+  it('applies to every loss whose tokens have weights', async () => {
+    const metrics = await trained({ algorithm: { rollout_correction: bothCorrections } });
+    expect(metrics[0]).toHaveProperty('rollout_corr/rollout_rs_seq_mean_k1_masked_fraction', 0);
+  });
+
+  it('of the loss bypass_mode is that of the policy that is trained, in every step', async () => {
+    const policy_loss = { loss_mode: 'bypass_mode' };
+    const keys = { bypass_mode: true, loss_type: 'reinforce', rollout_is: 'sequence' };
+    const [first] = await trained({
+      actor: { policy_loss, ppo_mini_batch_size: 2 },
+      algorithm: { rollout_correction: keys },
+    });
+    expect(first?.['rollout_corr/rollout_is_mean']).toBeGreaterThan(0);
+    expect(first).not.toHaveProperty('training/rollout_probs_diff_mean');
+  });
+});
+
 describe('a recipe is refused, because no run gives what it needs, with', () => {
   it('some advantage estimators', () => {
     expect(refusedEstimators).toEqual([
@@ -179,6 +242,6 @@ describe('a recipe is refused, because no run gives what it needs, with', () => 
   });
 
   it('some policy losses', () => {
-    expect(refusedLosses).toEqual(['bypass_mode', 'flowrl']);
+    expect(refusedLosses).toEqual(['flowrl']);
   });
 });

@@ -22,7 +22,12 @@ describe('metrics', () => {
       await loop.completed({
         data: { val_files: loop.validationFile },
         actor: { use_kl_loss: true, entropy_coeff: 0.01, ppo_epochs: 2 },
-        algorithm: { adv_estimator: 'gae', filter_groups: { enable: true }, use_kl_in_reward: true },
+        algorithm: {
+          adv_estimator: 'gae',
+          filter_groups: { enable: true },
+          use_kl_in_reward: true,
+          rollout_correction: { rollout_is: 'token', rollout_rs: 'token_k3', rollout_rs_threshold: 1 },
+        },
         trainer: { total_training_steps: 2, test_freq: 1 },
       }),
       await loop.completed({

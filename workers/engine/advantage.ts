@@ -13,6 +13,7 @@ import { layOut, offsetsOfPlan } from './batch-layout.ts';
 import { batchMetrics } from './batch-metrics.ts';
 import { withOutputs } from './batch-outputs.ts';
 import type { Layout } from './batch-outputs.ts';
+import { correctedRollout } from './corrected-rollout.ts';
 import { tokenizerOf } from '../tokenizers.ts';
 import { curriculumOfBatch } from './curriculum.ts';
 import { groupsOf } from './groups.ts';
@@ -39,15 +40,16 @@ export async function advantage(
     input.kind === 'sft' ? await rowsToLearn(host, input, context) : compose(input, parts, context.runId);
   const plan = planSteps(input, composition.samples);
   const layout = layOut(composition.samples, plan);
-  const { layout: scored, entropy_T } = await withOutputs(host, input, context, layout, plan.steps.length, timer);
+  const outputs = await withOutputs(host, input, context, layout, plan.steps.length, timer);
   const store = await host.store(context.store);
-  const rewards = rewardsOf(input, composition.samples, scored);
+  const rewards = rewardsOf(input, composition.samples, outputs.layout);
+  const corrected = correctedRollout(input.algorithm, outputs.layout);
   const controllers = { ...rewards.controllers, ...(await curriculumOfBatch(store, context.runId, input, parts)) };
   const estimator = host.own.estimator(store, context.runId, input);
   const batch = {
-    ...scored,
+    ...corrected.layout,
     ...offsetsOfPlan(planTraining(input, composition.samples, plan, rewards.scores_S)),
-    ...(await advantagesOf(estimator, input, composition.samples, scored, rewards)),
+    ...(await advantagesOf(estimator, input, composition.samples, corrected.layout, rewards)),
     ...groupsOf(input.algorithm, composition.samples),
   };
   const tensors = await putBlob(store, context.runId, encodeBatch(batch, input));
@@ -59,7 +61,7 @@ export async function advantage(
     components: trainedBy(input, plan.steps.length),
     draws: composition.draws,
     after: countersAfter(input, plan.steps.length, controllers),
-    metrics: numbersToJson(batchMetrics(input, composition, batch, rewards, entropy_T)),
+    metrics: numbersToJson({ ...batchMetrics(input, composition, batch, rewards, outputs), ...corrected.metrics }),
   };
 }
 
@@ -126,6 +128,7 @@ async function advantagesOf(
       groups_S: samples.map((sample) => sample.draw),
       values_T: layout.values_T,
       greedyBaselines_S: baselinesOf(samples),
+      rolloutIsWeights_T: layout.rolloutIsWeights_T,
       components,
     },
     {

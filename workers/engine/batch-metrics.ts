@@ -6,17 +6,21 @@ import { groupsWithoutSignal, standardDeviation } from '../../core/rl/group-sign
 import type { LossAggMode } from '../../core/rl/names.ts';
 import { rolloutProbsDiff } from '../../core/rl/rollout-probs-diff.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
+import type { Layout, MadeOutputs } from './batch-outputs.ts';
 import type { BatchRewards } from './rewards.ts';
 import { rowsOf } from './rows.ts';
 import type { Composition } from './samples.ts';
 
-/** `entropy_T`: of the policy that sampled, when the batch was made with its log-probs. */
+/**
+ * `before`: the batch before the rollout correction, with the entropy of the policy that sampled when it was made with its
+ * log-probs.
+ */
 export function batchMetrics(
   input: AdvantageInput,
   composition: Composition,
   batch: BatchTensors,
   { scores_S, rewards_S, metrics }: BatchRewards,
-  entropy_T: Float32Array | undefined,
+  { layout: before, entropy_T }: MadeOutputs,
 ): Record<string, number> {
   const { samples } = composition;
   const counts = {
@@ -49,9 +53,9 @@ export function batchMetrics(
       : { 'training/groups_without_signal': withoutSignal(composition, scores_S) }),
     ...scorerMetrics(composition),
     ...metrics,
-    ...(entropy_T === undefined ? {} : { 'actor/entropy': entropyOf(input, batch, entropy_T) }),
-    ...(batch.oldLogProbs_T && batch.rolloutLogProbs_T
-      ? rolloutProbsDiff(batch.oldLogProbs_T, batch.rolloutLogProbs_T, batch.mask_T)
+    ...(entropy_T === undefined ? {} : { 'actor/entropy': entropyOf(input, before, entropy_T) }),
+    ...(before.oldLogProbs_T && before.rolloutLogProbs_T && !input.algorithm.bypass
+      ? rolloutProbsDiff(before.oldLogProbs_T, before.rolloutLogProbs_T, before.mask_T)
       : {}),
   };
 }
@@ -93,7 +97,7 @@ function scorerMetrics({ samples }: Composition): Record<string, number> {
 }
 
 /** As in the loss (verl): aggregated in its mode, over the whole batch. */
-function entropyOf({ algorithm: { loss } }: AdvantageInput, batch: BatchTensors, entropy_T: Float32Array): number {
+function entropyOf({ algorithm: { loss } }: AdvantageInput, batch: Layout, entropy_T: Float32Array): number {
   const rows = rowsOf(batch);
   return aggregate(entropy_T, rows, loss.lossAggMode as LossAggMode, batchTotals(rows, loss.lossScaleFactor)).value;
 }

@@ -15,9 +15,16 @@ import { teacherTensors } from './teacher.ts';
 /** A batch whose advantages are not known yet. */
 export type Layout = Omit<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>;
 
+/** A batch with what the models say of it. */
+export interface MadeOutputs {
+  readonly layout: Layout;
+  /** Of the policy before the update. */
+  readonly entropy_T?: Float32Array;
+}
+
 /**
  * Old log-probs where an update takes more than one step (with one, they are those of its own forward pass) or the
- * rewards or advantages read them, reference log-probs where the loss or the reward asks for them, values where the
+ * batch itself reads them, those of the rollout where it bypasses them, reference log-probs where the loss or the reward asks for them, values where the
  * estimator reads them.
  */
 export async function withOutputs(
@@ -27,13 +34,14 @@ export async function withOutputs(
   layout: Layout,
   steps: number,
   timer: StageTimer,
-): Promise<{ readonly layout: Layout; readonly entropy_T?: Float32Array }> {
+): Promise<MadeOutputs> {
   if (input.kind === 'sft') return { layout };
   const { algorithm } = input;
   const forward = <Wanted extends TokenOutput>(engine: PolicyEngine, wants: readonly Wanted[], note: string) =>
     outputsOf(engine, layout, algorithm, wants, note, context);
   const models = () => host.stateAt(context, { ...input, model: input.inputs.model }, input.parentState);
   const old =
+    !algorithm.bypass &&
     (steps > 1 || (steps === 1 && readsOldLogProbs(algorithm))) &&
     (await timer.time('timing_s/old_log_prob', async () =>
       forward((await models()).engine, ['logProbs', 'entropy'], 'old log-probs'),
@@ -72,6 +80,7 @@ export async function withOutputs(
     layout: {
       ...layout,
       ...(old && { oldLogProbs_T: old.logProbs }),
+      ...(algorithm.bypass && layout.rolloutLogProbs_T && { oldLogProbs_T: layout.rolloutLogProbs_T }),
       ...(ref && { refLogProbs_T: ref.logProbs }),
       ...teacher,
       ...(critic && { values_T: critic.values }),
@@ -81,7 +90,8 @@ export async function withOutputs(
 }
 
 /** Does the batch itself need them, and not only its update? */
-const readsOldLogProbs = ({ klInReward }: AlgorithmSettings): boolean => klInReward !== undefined;
+const readsOldLogProbs = ({ klInReward, rolloutCorrection }: AlgorithmSettings): boolean =>
+  klInReward !== undefined || rolloutCorrection !== undefined;
 const readsReference = ({ useKlLoss, lossMode }: LossSettings): boolean =>
   useKlLoss || needsOfLoss(lossMode as PolicyLossName).includes('refLogProbs');
 /** An estimator of the user's own gets values wherever there is a critic. */

@@ -5,6 +5,7 @@ import { type ActorLossConfig, type ActorLossInput, actorTotal } from '../../cor
 import type { LossAggMode } from '../../core/rl/names.ts';
 import type { OwnLossSources } from '../../core/rl/own/loss.ts';
 import type { PolicyLossResult } from '../../core/rl/policy-loss/index.ts';
+import { parseRolloutCorrection } from '../../core/rl/rollout-correction/options.ts';
 import { sftLoss } from '../../core/rl/sft-loss.ts';
 import { valueLoss } from '../../core/rl/value-loss.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
@@ -83,6 +84,8 @@ export function actorInput(batch: BatchTensors, micro: MicroBatch, outputs: Loss
     oldLogProb_T: batch.oldLogProbs_T === undefined ? outputs.logProbs : gather(batch.oldLogProbs_T, micro.tokens_P),
     advantages_T: gather(batch.advantages_T, micro.tokens_P),
     ...(batch.refLogProbs_T && { refLogProb_T: gather(batch.refLogProbs_T, micro.tokens_P) }),
+    ...(batch.rolloutIsWeights_T && { rolloutIsWeights_T: gather(batch.rolloutIsWeights_T, micro.tokens_P) }),
+    ...(batch.rolloutLogProbs_T && { rolloutLogProb_T: gather(batch.rolloutLogProbs_T, micro.tokens_P) }),
     scores_S: Float32Array.from(micro.samples, (b) => at(batch.rewards_S, b)),
     ...(batch.groups_S && { groups_S: groupsAt(batch.groups_S, micro.samples) }),
     ...(outputs.entropy && { entropy_T: outputs.entropy }),
@@ -109,6 +112,7 @@ export function actorConfig(settings: LossSettings, totals: StepTotals, seed: re
     clipRatioHigh: settings.clipRatioHigh,
     clipRatioC: settings.clipRatioC,
     ...settings.constants,
+    ...(settings.rolloutCorrection && { rolloutCorrection: parseRolloutCorrection(settings.rolloutCorrection) }),
     seed,
     entropyCoeff: settings.entropyCoeff,
     ...(settings.useKlLoss && { klLossCoef: settings.klLossCoef, klLossType: settings.klLossType }),

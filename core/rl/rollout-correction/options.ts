@@ -43,7 +43,8 @@ export interface RejectionRule {
   readonly highest: number;
 }
 
-export type BypassLossType = 'ppo_clip' | 'reinforce';
+export const BYPASS_LOSS_TYPES = ['ppo_clip', 'reinforce'] as const;
+export type BypassLossType = (typeof BYPASS_LOSS_TYPES)[number];
 
 export interface RolloutCorrection {
   /** Absent: no importance weights. */
