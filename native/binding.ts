@@ -40,6 +40,7 @@ export interface NativeFunctions {
     topTokens: Int32Array | undefined,
     topLogProbs: Float32Array | undefined,
     top: number | undefined,
+    sumPiSquared: Float32Array | undefined,
   ): number;
   trainerBackward(
     handle: NativeHandle,

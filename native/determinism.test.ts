@@ -17,7 +17,7 @@ const wide = decoder({
   qkNorm: true,
   qkvBias: true,
 });
-const scoring = { temperature: 0.9, wants: ['logProbs', 'entropy'], keep: false } as const;
+const scoring = { temperature: 0.9, wants: ['logProbs', 'entropy', 'sumPiSquared'], keep: false } as const;
 
 /** What this processor computes in. In bf16 its class of processors has bits of its own. */
 const computes: readonly ComputeType[] = engineInfo().bf16 ? ['fp32', 'bf16'] : ['fp32'];
@@ -39,6 +39,7 @@ describe.each(computes)('deterministic log-probs in %s', (compute) => {
         const alone = two.forward(sampleOf(batch, s), scoring);
         expect(alone.outputs.logProbs).toEqual(all.outputs.logProbs.slice(from, to));
         expect(alone.outputs.entropy).toEqual(all.outputs.entropy.slice(from, to));
+        expect(alone.outputs.sumPiSquared).toEqual(all.outputs.sumPiSquared.slice(from, to));
       }
       const end = batch.cuSeqlens[7]!;
       const seven = {
@@ -70,19 +71,21 @@ describe.each(computes)('deterministic log-probs in %s', (compute) => {
   });
 });
 
-/** Weights after three optimiser steps, as one digest. */
+/** Weights after three optimiser steps, and Σ p² before each, as one digest. */
 function trained(threads: number, compute: ComputeType = 'fp32'): string {
   const trainer = trainerOf(wide, 9, { compute, threads });
   const batch = batchOf(wide, [40, 3, 90, 17, 64], 9);
+  const hash = createHash('sha256');
   for (let step = 0; step < 3; step++) {
     const {
       handle,
-      outputs: { logProbs: logProbs_P, entropy: entropy_P },
-    } = trainer.forward(batch, { temperature: 1, wants: ['logProbs', 'entropy'], keep: true });
+      outputs: { logProbs: logProbs_P, entropy: entropy_P, sumPiSquared },
+    } = trainer.forward(batch, { temperature: 1, wants: ['logProbs', 'entropy', 'sumPiSquared'], keep: true });
+    hash.update(sumPiSquared);
     trainer.backward(handle, { logProbs: logProbs_P.map((x) => x / 100), entropy: entropy_P.map(() => 0.001) });
     trainer.step({ lr: 1e-3, beta1: 0.9, beta2: 0.95, eps: 1e-8, weightDecay: 0.1, maxGradNorm: 1 });
   }
-  const digest = createHash('sha256').update(trainer.read('weights')).digest('hex');
+  const digest = hash.update(trainer.read('weights')).digest('hex');
   trainer.close();
   return digest;
 }

@@ -120,6 +120,7 @@ export class NativeTrainer {
       outputs.topTokens,
       outputs.topLogProbs,
       options.topK,
+      outputs.sumPiSquared,
     );
     if (handle !== 0) this.#scoredOf.set(handle, scored);
     return { handle, outputs: outputs as Pick<OutputArrays, Wanted> };

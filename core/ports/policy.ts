@@ -60,6 +60,8 @@ export interface OutputArrays {
   readonly logProbs: Float32Array;
   /** [P]: of that distribution, in nats. */
   readonly entropy: Float32Array;
+  /** [P]: Σ p² over the vocabulary under that distribution, 1 for a certain token; not differentiable. */
+  readonly sumPiSquared: Float32Array;
   /** [P][vocab]: after the model's own soft cap, before the temperature; not differentiable. */
   readonly logits: Float32Array;
   /** [P][topK]: the most likely tokens, the most likely first, of equals the one with the lower id. */
@@ -76,7 +78,7 @@ export type DifferentiableOutput = 'logProbs' | 'entropy' | 'values' | 'scores';
 
 /** The outputs that a model with this head gives. */
 export const outputsOfHead: Readonly<Record<HeadKind, readonly OutputName[]>> = {
-  tokens: ['logProbs', 'entropy', 'logits', 'topTokens', 'topLogProbs'],
+  tokens: ['logProbs', 'entropy', 'sumPiSquared', 'logits', 'topTokens', 'topLogProbs'],
   values: ['values'],
   scores: ['scores'],
 };

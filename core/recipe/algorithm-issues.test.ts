@@ -113,6 +113,9 @@ describe('a rollout correction', () => {
     expect(correct({ ...keys, loss_type: 'reinforce' }, 'bypass_mode')).toMatchObject([
       { path: 'algorithm.rollout_correction.rollout_is_batch_normalize', expected: 'false' },
     ]);
+    expect(
+      issuesOf({ algorithm: { adv_estimator: 'optimal_token_baseline', rollout_correction: { bypass_mode: true } } }),
+    ).toMatchObject([{ path: bypass, expected: 'false' }]);
     expect(correct({ rollout_is: 'token' }, 'sppo')).toMatchObject([
       { path: 'algorithm.rollout_correction.rollout_is' },
     ]);

@@ -2,6 +2,7 @@
 import { batchArithmetic } from './arithmetic.ts';
 import { rewardManagerOf, trainedComponents } from './components.ts';
 import { InvalidInputError } from '../errors.ts';
+import { needsOfEstimator } from '../rl/names.ts';
 import { parseRolloutCorrection } from '../rl/rollout-correction/options.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
@@ -156,6 +157,15 @@ function bypassIssues({ algorithm, actor }: Recipe): RecipeIssue[] {
         message: `the loss ${mode} reads no importance weights`,
         expected: 'null',
         received: keys.rollout_is,
+      },
+    ];
+  if (keys.bypass_mode && needsOfEstimator(algorithm.adv_estimator).includes('sumPiSquared'))
+    return [
+      {
+        path: `${path}.bypass_mode`,
+        message: `${algorithm.adv_estimator} reads the old policy's probabilities of all tokens, and bypass_mode does not compute them`,
+        expected: 'false',
+        received: 'true',
       },
     ];
   const divides = keys.rollout_is !== null && keys.rollout_is_batch_normalize && keys.loss_type === 'reinforce';

@@ -19,7 +19,14 @@ interface NotBuilt {
 export const loggersOf = ({ trainer }: Recipe): readonly string[] => [trainer.logger].flat();
 
 /** What runs can give an advantage estimator. */
-const given: ReadonlySet<AdvantageNeed> = new Set(['groupsOfTwo', 'values', 'greedyBaselines', 'components']);
+const given: ReadonlySet<AdvantageNeed> = new Set([
+  'groupsOfTwo',
+  'values',
+  'greedyBaselines',
+  'components',
+  'oldLogProbs',
+  'sumPiSquared',
+]);
 const isFed = (name: AdvantageName | ModulePath): boolean => needsOfEstimator(name).every((need) => given.has(need));
 
 /** What runs can give a policy loss. */

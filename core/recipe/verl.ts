@@ -61,6 +61,7 @@ export const FOREIGN_NAMES: ReadonlySet<string> = new Set([
   'resume_mode',
   'resume_from_path',
   'calculate_log_probs',
+  'calculate_sum_pi_squared',
   'use_v1',
 ]);
 

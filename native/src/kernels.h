@@ -103,6 +103,8 @@ struct Kernels {
   void (*fromBf16)(const uint16_t* src, int64_t n, float* dst);
 
   SoftmaxSums (*softmaxSums)(const float* z, int64_t n, float scale);
+  /** Σ exp(z·scale − max)², by lane i % 16, then the tree. */
+  float (*softmaxSquares)(const float* z, int64_t n, float scale, float max);
   /** dz_i = (−c·p_i − e·p_i·(log p_i + entropy))·scale with p = softmax(z·scale), log p_i = z_i·scale − max − logSum; overwrites z. */
   void (*softmaxBackward)(float* z, int64_t n, float scale, float max, float logSum, float entropy, float c, float e);
 

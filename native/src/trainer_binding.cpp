@@ -203,19 +203,22 @@ void needHead(const Argument& output, const Trainer& t, HeadKind kind) {
   refuseRange(output, "missing for this model's head", "an array");
 }
 
-/** (…, logProbs, entropy, logits, rows, parents, topTokens, topLogProbs, top): outputs are arrays or undefined. */
+/** (…, logProbs, entropy, logits, rows, parents, topTokens, topLogProbs, top, sumPiSquared): outputs are arrays or undefined. */
 Outputs outputsOf(const Napi::CallbackInfo& info, const Trainer& t, size_t scored) {
   constexpr size_t first = 7;
   const Argument logProbs(info, first, "logProbs"), entropy(info, first + 1, "entropy"),
       logits(info, first + 2, "logits"), rows(info, first + 3, "rows");
-  const Argument topTokens(info, 12, "topTokens"), topLogProbs(info, 13, "topLogProbs");
-  for (const Argument* a : {&logProbs, &entropy, &logits, &topTokens, &topLogProbs}) needHead(*a, t, HeadKind::tokens);
+  const Argument topTokens(info, 12, "topTokens"), topLogProbs(info, 13, "topLogProbs"),
+      sumPiSquared(info, 15, "sumPiSquared");
+  for (const Argument* a : {&logProbs, &entropy, &logits, &topTokens, &topLogProbs, &sumPiSquared})
+    needHead(*a, t, HeadKind::tokens);
   needHead(rows, t, HeadKind::rows);
   if (!logProbs.isMissing() && Argument(info, 4, "targets").isMissing())
     refuseType({info, 4, "targets"}, "an Int32Array where logProbs are wanted");
   Outputs to;
   to.logProbs = optionalFloats(logProbs, scored);
   to.entropy = optionalFloats(entropy, scored);
+  to.sumPiSquared = optionalFloats(sumPiSquared, scored);
   to.logits = optionalFloats(logits, scored * size_t(t.model->vocab));
   to.rows = optionalFloats(rows, scored * size_t(t.model->head.linear.out));
   if (topTokens.isMissing() && topLogProbs.isMissing()) return to;
@@ -228,7 +231,7 @@ Outputs outputsOf(const Napi::CallbackInfo& info, const Trainer& t, size_t score
 
 /**
  * (handle, tokens, cuSeqlens, positions, targets, scale, keep, logProbs, entropy, logits, rows, parents, topTokens, topLogProbs,
- * top) → handle of what was kept. targets, the outputs and parents may be undefined.
+ * top, sumPiSquared) → handle of what was kept. targets, the outputs and parents may be undefined.
  */
 Napi::Value forward(const Napi::CallbackInfo& info) {
   const auto t = trainerAt(info);

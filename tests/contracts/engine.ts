@@ -78,6 +78,22 @@ export function engineContract(name: string, engines: Engines): void {
       );
     });
 
+    it('sums the squared probabilities of the vocabulary, at a temperature', async () => {
+      const engine = await policy(4);
+      const wants = ['sumPiSquared', 'logits'] as const;
+      const { outputs } = await engine.forward(batch, { temperature: 0.7, wants, keep: false });
+      expect(outputs.sumPiSquared).toHaveLength(batch.positions_P.length);
+      outputs.sumPiSquared.forEach((found, p) => {
+        const row = outputs.logits.subarray(p * spec.vocab, (p + 1) * spec.vocab);
+        const weights = Array.from(row, (logit) => Math.exp((logit - Math.max(...row)) / 0.7));
+        const total = weights.reduce((sum, weight) => sum + weight, 0);
+        expect(found).toBeCloseTo(
+          weights.reduce((sum, weight) => sum + (weight / total) ** 2, 0),
+          5,
+        );
+      });
+    });
+
     it('digests the blocks of what it reads, and shows progress', async () => {
       const engine = await policy(2);
       const blockBytes = 1000;

@@ -12,7 +12,7 @@ import { decodeTrajectories } from '../../models/trajectories.ts';
 import { layOut, offsetsOfPlan } from './batch-layout.ts';
 import { batchMetrics } from './batch-metrics.ts';
 import { withOutputs } from './batch-outputs.ts';
-import type { Layout } from './batch-outputs.ts';
+import type { Layout, MadeOutputs } from './batch-outputs.ts';
 import { correctedRollout } from './corrected-rollout.ts';
 import { tokenizerOf } from '../tokenizers.ts';
 import { curriculumOfBatch } from './curriculum.ts';
@@ -49,7 +49,7 @@ export async function advantage(
   const batch = {
     ...corrected.layout,
     ...offsetsOfPlan(planTraining(input, composition.samples, plan, rewards.scores_S)),
-    ...(await advantagesOf(estimator, input, composition.samples, corrected.layout, rewards)),
+    ...(await advantagesOf(estimator, input, composition.samples, corrected.layout, rewards, outputs)),
     ...groupsOf(input.algorithm, composition.samples),
   };
   const tensors = await putBlob(store, context.runId, encodeBatch(batch, input));
@@ -113,6 +113,7 @@ async function advantagesOf(
   samples: readonly Sample[],
   layout: Layout,
   { rewards_T, components }: BatchRewards,
+  { sumPiSquared_T }: MadeOutputs,
 ): Promise<Pick<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>> {
   const rewards_S = Float32Array.from(samples, (sample) => sample.score);
   const tokens = layout.scored_T.length;
@@ -128,6 +129,8 @@ async function advantagesOf(
       groups_S: samples.map((sample) => sample.draw),
       values_T: layout.values_T,
       greedyBaselines_S: baselinesOf(samples),
+      oldLogProb_T: layout.oldLogProbs_T,
+      sumPiSquared_T,
       rolloutIsWeights_T: layout.rolloutIsWeights_T,
       components,
     },

@@ -4,7 +4,7 @@ import type { PolicyEngine } from '../../core/ports/policy.ts';
 import { componentOf } from '../../core/records/components.ts';
 import type { LossSettings } from '../../core/records/schema.ts';
 import { needsOfEstimator, needsOfLoss } from '../../core/rl/names.ts';
-import type { AdvantageName, PolicyLossName } from '../../core/rl/names.ts';
+import type { AdvantageName, AdvantageNeed, PolicyLossName } from '../../core/rl/names.ts';
 import type { AdvantageInput, AlgorithmSettings } from '../../core/wire/jobs.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { everySampleOnce } from './every-sample-once.ts';
@@ -20,12 +20,14 @@ export interface MadeOutputs {
   readonly layout: Layout;
   /** Of the policy before the update. */
   readonly entropy_T?: Float32Array;
+  /** Σ π² over the vocabulary at each token, where the estimator reads it. */
+  readonly sumPiSquared_T?: Float32Array;
 }
 
 /**
  * Old log-probs where an update takes more than one step (with one, they are those of its own forward pass) or the
- * batch itself reads them, those of the rollout where it bypasses them, reference log-probs where the loss or the reward asks for them, values where the
- * estimator reads them.
+ * batch itself reads them, those of the rollout where it bypasses them, reference log-probs where the loss or the reward
+ * asks for them, values where the estimator reads them.
  */
 export async function withOutputs(
   host: EngineHost,
@@ -37,14 +39,21 @@ export async function withOutputs(
 ): Promise<MadeOutputs> {
   if (input.kind === 'sft') return { layout };
   const { algorithm } = input;
+  const readsSquares = needsOf(input).includes('sumPiSquared');
   const forward = <Wanted extends TokenOutput>(engine: PolicyEngine, wants: readonly Wanted[], note: string) =>
     outputsOf(engine, layout, algorithm, wants, note, context);
   const models = () => host.stateAt(context, { ...input, model: input.inputs.model }, input.parentState);
   const old =
     !algorithm.bypass &&
-    (steps > 1 || (steps === 1 && readsOldLogProbs(algorithm))) &&
+    (steps > 1 || (steps === 1 && readsOldLogProbs(input))) &&
     (await timer.time('timing_s/old_log_prob', async () =>
-      forward((await models()).engine, ['logProbs', 'entropy'], 'old log-probs'),
+      forward(
+        (
+          await models()
+        ).engine,
+        ['logProbs', 'entropy', ...(readsSquares ? (['sumPiSquared'] as const) : [])],
+        'old log-probs',
+      ),
     ));
   const ref =
     (readsReference(algorithm.loss) || algorithm.klInReward !== undefined) &&
@@ -86,21 +95,26 @@ export async function withOutputs(
       ...(critic && { values_T: critic.values }),
     },
     ...(old && { entropy_T: old.entropy }),
+    ...(old && readsSquares && { sumPiSquared_T: old.sumPiSquared }),
   };
 }
 
+/** Of one of petrel's estimators; one of the user's own says its needs in its module. */
+const needsOf = ({ inputs, algorithm }: AdvantageInput): readonly AdvantageNeed[] =>
+  inputs.estimator === undefined ? needsOfEstimator(algorithm.advEstimator as AdvantageName) : [];
+
 /** Does the batch itself need them, and not only its update? */
-const readsOldLogProbs = ({ klInReward, rolloutCorrection }: AlgorithmSettings): boolean =>
-  klInReward !== undefined || rolloutCorrection !== undefined;
+const readsOldLogProbs = (input: AdvantageInput): boolean =>
+  input.algorithm.klInReward !== undefined ||
+  input.algorithm.rolloutCorrection !== undefined ||
+  needsOf(input).includes('oldLogProbs');
 const readsReference = ({ useKlLoss, lossMode }: LossSettings): boolean =>
   useKlLoss || needsOfLoss(lossMode as PolicyLossName).includes('refLogProbs');
 /** An estimator of the user's own gets values wherever there is a critic. */
-const readsValues = ({ inputs, algorithm }: AdvantageInput): boolean =>
-  inputs.estimator === undefined
-    ? needsOfEstimator(algorithm.advEstimator as AdvantageName).includes('values')
-    : algorithm.critic !== undefined;
+const readsValues = (input: AdvantageInput): boolean =>
+  input.inputs.estimator === undefined ? needsOf(input).includes('values') : input.algorithm.critic !== undefined;
 
-type TokenOutput = 'logProbs' | 'entropy' | 'values';
+type TokenOutput = 'logProbs' | 'entropy' | 'sumPiSquared' | 'values';
 
 /** Outputs at every response token, [T]; every sample once, in the micro-batches of the first epoch. */
 async function outputsOf<Wanted extends TokenOutput>(

@@ -24,6 +24,7 @@ float dot(const float* x, const float* y, int64_t n);
 void toBf16(const float* src, int64_t n, uint16_t* dst);
 void fromBf16(const uint16_t* src, int64_t n, float* dst);
 SoftmaxSums softmaxSums(const float* z, int64_t n, float scale);
+float softmaxSquares(const float* z, int64_t n, float scale, float max);
 void softmaxBackward(float* z, int64_t n, float scale, float max, float logSum, float entropy, float c, float e);
 void attentionGrad(float* s, float* dp, int64_t n, int64_t from, int64_t to, float scale, float softcap, float lse,
                    float delta);

@@ -29,6 +29,17 @@ SoftmaxSums softmaxSums(const float* z, int64_t n, float scale) {
   return {m, reduceAdd(sum), reduceAdd(weighted)};
 }
 
+float softmaxSquares(const float* z, int64_t n, float scale, float max) {
+  const v16 s = set1(scale), mv = set1(max);
+  v16 squares = zero();
+  for (int64_t i = 0; i < n; i += 16) {
+    const int k = lanesAt(i, n);
+    const v16 e = keepLanes(exp(sub(mul(loadN(z + i, k), s), mv)), 0, k, zero());
+    squares = fma(e, e, squares);
+  }
+  return reduceAdd(squares);
+}
+
 void softmaxBackward(float* z, int64_t n, float scale, float max, float logSum, float entropy, float c, float e) {
   const v16 s = set1(scale), mv = set1(max), ls = set1(logSum), h = set1(entropy), cv = set1(c), ev = set1(e),
             neg = set1(-scale);

@@ -4,9 +4,9 @@ namespace petrel::PETREL_ISA_NAMESPACE {
 
 extern const Kernels table;
 const Kernels table = {
-    gemm,           attention, packRows,      packColumns,     rmsNorm,         rmsNormBackward, rope,  swiglu,
-    swigluBackward, geglu,     gegluBackward, softcap,         softcapBackward, addInto,         axpy,  dot,
-    toBf16,         fromBf16,  softmaxSums,   softmaxBackward, attentionGrad,   sumSquares,      adamw,
+    gemm,           attention, packRows,      packColumns,    rmsNorm,         rmsNormBackward, rope,       swiglu,
+    swigluBackward, geglu,     gegluBackward, softcap,        softcapBackward, addInto,         axpy,       dot,
+    toBf16,         fromBf16,  softmaxSums,   softmaxSquares, softmaxBackward, attentionGrad,   sumSquares, adamw,
 };
 
 }  // namespace petrel::PETREL_ISA_NAMESPACE

@@ -63,6 +63,8 @@ void tokensForward(const Model& model, Arena& arena, const float* h, int64_t n, 
       const float logSum = fixedLog(sums.sum), entropy = logSum - sums.weighted / sums.sum;
       if (scored != nullptr) scored[first + i] = {sums.max, logSum, entropy};
       if (to.entropy != nullptr) to.entropy[first + i] = entropy;
+      if (to.sumPiSquared != nullptr)
+        to.sumPiSquared[first + i] = kernels().softmaxSquares(z, vocab, scale, sums.max) / (sums.sum * sums.sum);
       const auto logProb = [&](int32_t token) { return (z[token] * scale - sums.max) - logSum; };
       if (to.logProbs != nullptr) to.logProbs[first + i] = logProb(targets[first + i]);
       if (to.topLogProbs != nullptr) std::transform(best, best + top, to.topLogProbs + (first + i) * top, logProb);

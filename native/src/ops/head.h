@@ -13,15 +13,18 @@ struct Scored {
 
 /** Where a forward pass writes what was asked for; null: not wanted. P scored positions. */
 struct Outputs {
-  float* logProbs = nullptr;  // [P]
-  float* entropy = nullptr;   // [P]
-  float* logits = nullptr;    // [P][vocab], after the soft cap, before the temperature
-  float* rows = nullptr;      // [P][rows of the head]
+  float* logProbs = nullptr;      // [P]
+  float* entropy = nullptr;       // [P]
+  float* sumPiSquared = nullptr;  // [P], Σ p² over the vocabulary
+  float* logits = nullptr;        // [P][vocab], after the soft cap, before the temperature
+  float* rows = nullptr;          // [P][rows of the head]
   // The `top` most likely tokens, the most likely first, of equals the one with the lower id.
   int64_t top = 0;
   int32_t* topTokens = nullptr;  // [P][top]
   float* topLogProbs = nullptr;  // [P][top]
-  bool needSoftmax() const { return logProbs != nullptr || entropy != nullptr || topLogProbs != nullptr; }
+  bool needSoftmax() const {
+    return logProbs != nullptr || entropy != nullptr || sumPiSquared != nullptr || topLogProbs != nullptr;
+  }
   bool needTop() const { return topTokens != nullptr || topLogProbs != nullptr; }
 };
 
