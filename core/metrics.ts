@@ -217,7 +217,7 @@ const OPERATIONAL: readonly Row[] = [
     'timing_s/old_log_prob',
     's',
     'down',
-    'Log-probs of the policy before the update; only when the update has several steps.',
+    'Log-probs of the policy before the update; only when the update has several steps, or rewards or advantages read them.',
   ],
   ['timing_s/ref', 's', 'down', 'Log-probs of the reference policy.'],
   ['timing_s/teacher', 's', 'down', 'Log-probs of the teacher (distillation.enabled).'],
