@@ -18,6 +18,7 @@ import type {
   KlInRewardSettings,
   RolloutPurpose,
   ScheduleSettings,
+  TrainedBeside,
 } from '../core/wire/jobs.ts';
 
 export function engineSettings(recipe: Recipe): EngineSettings {
@@ -100,6 +101,30 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     schedule: scheduleSettings(recipe, recipe.actor.optim, inputs.trainRows),
     ...(recipe.trainer.critic_warmup > 1 && { criticWarmup: recipe.trainer.critic_warmup }),
     ...(trainedComponents(recipe).includes('critic') && { critic: criticSettings(recipe, inputs.trainRows) }),
+    ...(trainedComponents(recipe).includes('rewardModel') && {
+      rewardModel: primeModelSettings(recipe, inputs.trainRows),
+    }),
+  };
+}
+
+/** Those of the implicit reward model of PRIME: it takes the same steps as the policy. */
+function primeModelSettings(recipe: Recipe, trainRows: number): TrainedBeside {
+  const { optim, grad_clip: gradClip, ...keys } = recipe.reward.prime;
+  const prime = {
+    update: keys.update,
+    lossType: keys.loss_type,
+    beta: keys.beta_train,
+    lambda: keys.lambda,
+    useGroundTruth: keys.prime_use_gt,
+    granularity: keys.prime_granularity,
+    norm: keys.prime_norm,
+    rewardDpoCoef: recipe.algorithm.reward_dpo_coef,
+    rewardGtCoef: recipe.algorithm.reward_gt_coef,
+  };
+  return {
+    loss: { ...commonLoss(recipe), kind: 'prime', prime },
+    optimizer: optimizerSettings(optim, gradClip),
+    schedule: scheduleSettings(recipe, optim, trainRows),
   };
 }
 
@@ -179,7 +204,7 @@ function correctionSettings({ algorithm }: Recipe): RolloutCorrectionSettings {
 }
 
 /** The value model's: it takes the same steps as the policy. */
-function criticSettings(recipe: Recipe, trainRows: number): NonNullable<AlgorithmSettings['critic']> {
+function criticSettings(recipe: Recipe, trainRows: number): TrainedBeside {
   const { optim, grad_clip: gradClip } = recipe.critic;
   return {
     loss: { ...commonLoss(recipe), kind: 'value', ...constantsOf(valueConstants(recipe)) },

@@ -27,6 +27,9 @@ export interface BatchTensors {
   readonly values_T?: Float32Array;
   /** Samples with equal numbers answer the same prompt; where the loss reads that. */
   readonly groups_S?: Int32Array;
+  /** What the implicit reward model learns, and its log-ratio of whole responses before the update. */
+  readonly accuracies_S?: Float32Array;
+  readonly groupQ_S?: Float32Array;
   /** Micro-batches of each optimiser step. */
   readonly stepOffsets_U1: Int32Array;
   /** Samples of each micro-batch. */
@@ -62,6 +65,8 @@ export function encodeBatch(batch: BatchTensors, { iteration, parentState }: Bat
     ...(batch.rolloutIsWeights_T && { rollout_is_weights: f32(batch.rolloutIsWeights_T) }),
     ...(batch.values_T && { values: f32(batch.values_T) }),
     ...(batch.groups_S && { groups: i32(batch.groups_S) }),
+    ...(batch.accuracies_S && { accuracies: f32(batch.accuracies_S) }),
+    ...(batch.groupQ_S && { group_q: f32(batch.groupQ_S) }),
     step_offsets: i32(batch.stepOffsets_U1),
     micro_offsets: i32(batch.microOffsets_M1),
     micro_samples: i32(batch.microSamples),
@@ -79,6 +84,8 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
   const teacherTopLogProbs_TK = optional('teacher_top_log_probs');
   const rolloutIsWeights_T = optional('rollout_is_weights');
   const values_T = optional('values');
+  const accuracies_S = optional('accuracies');
+  const groupQ_S = optional('group_q');
   const batch: BatchTensors = {
     tokens_N: i32Of(file, 'tokens', where),
     offsets_S1: i32Of(file, 'offsets', where),
@@ -98,6 +105,8 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
     }),
     ...(rolloutIsWeights_T && { rolloutIsWeights_T }),
     ...(values_T && { values_T }),
+    ...(accuracies_S && { accuracies_S }),
+    ...(groupQ_S && { groupQ_S }),
     ...(file.tensors.has('groups') && { groups_S: i32Of(file, 'groups', where) }),
     stepOffsets_U1: i32Of(file, 'step_offsets', where),
     microOffsets_M1: i32Of(file, 'micro_offsets', where),
@@ -123,7 +132,11 @@ function checkShapes(batch: BatchTensors, where: string): void {
     values: batch.values_T,
   });
   checkLengths(where, batch.teacherTopLogProbs_TK?.length ?? 0, { teacher_top_tokens: batch.teacherTopTokens_TK });
-  checkLengths(where, samples, { groups: batch.groups_S });
+  checkLengths(where, samples, {
+    groups: batch.groups_S,
+    accuracies: batch.accuracies_S,
+    group_q: batch.groupQ_S,
+  });
   const micros = batch.microOffsets_M1.length - 1;
   checkOffsets(where, 'micro_offsets', batch.microOffsets_M1, micros, batch.microSamples.length);
   checkOffsets(where, 'step_offsets', batch.stepOffsets_U1, batch.stepOffsets_U1.length - 1, micros);

@@ -43,7 +43,9 @@ function checkSizes(
     ...['old_log_probs', 'ref_log_probs', 'rollout_log_probs', 'rollout_is_weights', 'teacher_log_probs', 'values']
       .filter((name) => tensors.entries.has(name))
       .map((name) => [name, lengthOf(tensors, 'scored')] as const),
-    ...['groups'].filter((name) => tensors.entries.has(name)).map((name) => [name, samples] as const),
+    ...['groups', 'accuracies', 'group_q']
+      .filter((name) => tensors.entries.has(name))
+      .map((name) => [name, samples] as const),
   ];
   for (const [name, size] of sizes) faults.equal(key, `length of ${name}:`, size, lengthOf(tensors, name));
   faults.equal(key, 'old_log_probs stored:', stored, tensors.entries.has('old_log_probs'));

@@ -3,9 +3,10 @@
  * N tokens of one forward pass and V words:
  *
  *   weights, copies, gradients, moments: core/engine-memory.ts; the last two in the trainer only
- *   snapshot     12 P          trainer only: the state while its checkpoint is written; twice with a critic
- *   critic       as the policy's weights, copies, gradients and moments, in the trainer, with critic.enable
- *   reference    weights and copies, with actor.use_kl_loss or algorithm.use_kl_in_reward, or a loss that reads its log-probs
+ *   snapshot     12 P          trainer only: the state while its checkpoint is written; once for each component
+ *   critic       as the policy's weights, copies, gradients and moments, in the trainer, for each further component: the critic,
+ *                the reward model of prime
+ *   reference    weights and copies, with actor.use_kl_loss, algorithm.use_kl_in_reward, or a loss or a reward model that reads its log-probs
  *   teacher      weights and copies of its own shape, with distillation.enabled
  *   activations  4 N (l (2 hidden + 2 query + 2 kv + heads + g ffn) + 4 ffn + 4 hidden + query) + 4 V min(N, rows of logits),
  *                where g is 2 in fp32 and 1 in bf16, in which gate and up are kept
@@ -97,7 +98,7 @@ function partsOf(
   return {
     ...(role === 'reward' ? none : model),
     snapshot: trains ? 12 * parameterCount(spec) * trainedComponents(recipe).length : 0,
-    critic: trains && trainedComponents(recipe).length > 1 ? sum(Object.values(model)) : 0,
+    critic: trains ? (trainedComponents(recipe).length - 1) * sum(Object.values(model)) : 0,
     reference: trains && readsReference(recipe) ? model.weights + model.copies : 0,
     ...(trains && teacher && { teacher: sum(Object.values(modelMemory(teacher, { compute, trainable: false }))) }),
     activations: trains ? activations(recipe, spec, compute) : 0,

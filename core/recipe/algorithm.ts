@@ -97,6 +97,11 @@ export const algorithmSection = section('How rewards become advantages.', {
     doc: 'gdpo: a weight for each of gdpo_reward_keys; null: 1 each.',
     change: 'ask',
   }),
+  reward_dpo_coef: key(z.number().nonnegative(), 5, {
+    doc: 'prime: weight of the rewards of tokens, from the implicit reward model.',
+    change: 'ask',
+  }),
+  reward_gt_coef: key(z.number().nonnegative(), 5, { doc: 'prime: weight of the scores.', change: 'ask' }),
   use_kl_in_reward: key(z.boolean(), false, {
     doc: 'Subtract the KL divergence from the reference policy from the reward.',
     change: 'ask',

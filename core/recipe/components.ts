@@ -3,17 +3,14 @@ import { needsOfEstimator, needsOfLoss } from '../rl/names.ts';
 import type { Recipe } from './schema.ts';
 
 /** Names of the components that a recipe trains, as in its records; the policy is first. */
-export const trainedComponents = (recipe: Recipe): readonly ['actor', ...string[]] =>
-  (recipe.critic.enable ?? readsValues(recipe)) ? ['actor', 'critic'] : ['actor'];
+export function trainedComponents(recipe: Recipe): readonly ['actor', ...string[]] {
+  const critic = recipe.critic.enable ?? readsValues(recipe);
+  return ['actor', ...(critic ? ['critic'] : []), ...(readsRewardModel(recipe) ? ['rewardModel'] : [])];
+}
 
 /** Does the advantage estimator read the values of a critic? One of the user's own does if the recipe asks for a critic. */
 export const readsValues = ({ kind, algorithm: { adv_estimator: name }, critic }: Recipe): boolean =>
   kind === 'rl' && (isModulePath(name) ? critic.enable === true : needsOfEstimator(name).includes('values'));
-
-/** Does a run read log-probs of the reference policy? */
-export const readsReference = ({ kind, actor, algorithm }: Recipe): boolean =>
-  kind === 'rl' &&
-  (actor.use_kl_loss || algorithm.use_kl_in_reward || needsOfLoss(actor.policy_loss.loss_mode).includes('refLogProbs'));
 
 /** The reward manager of a run: `reward.reward_manager.name`, or what its estimator needs. */
 export const rewardManagerOf = ({ reward, algorithm }: Recipe): 'naive' | 'dapo' | 'gdpo' =>
@@ -26,3 +23,14 @@ export const rewardComponentsOf = (recipe: Recipe): readonly string[] =>
 /** Where the teacher is, in a run that has one. */
 export const teacherOf = ({ kind, distillation }: Recipe): string | undefined =>
   kind === 'rl' && distillation.enabled ? (distillation.teacher_model.model_path ?? undefined) : undefined;
+/** Does the advantage estimator read rewards of an implicit reward model? */
+const readsRewardModel = ({ kind, algorithm }: Recipe): boolean =>
+  kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('processRewards');
+
+/** Are log-probs of the reference policy read, by a loss or a reward model? */
+export const readsReference = (recipe: Recipe): boolean =>
+  recipe.kind === 'rl' &&
+  (recipe.actor.use_kl_loss ||
+    recipe.algorithm.use_kl_in_reward ||
+    needsOfLoss(recipe.actor.policy_loss.loss_mode).includes('refLogProbs') ||
+    readsRewardModel(recipe));

@@ -6,8 +6,13 @@ import { batchArithmetic } from './arithmetic.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
-/** Does a loss read all responses to a prompt at once? Then they must lie in one micro-batch. */
-const readsGroups = ({ actor }: Recipe): boolean => needsOfLoss(actor.policy_loss.loss_mode).includes('groups');
+/** The loss that reads all responses to a prompt at once, if there is one. They must lie in one micro-batch. */
+function groupLossOf({ actor, algorithm, reward }: Recipe): string | undefined {
+  const { loss_mode: loss } = actor.policy_loss;
+  if (needsOfLoss(loss).includes('groups')) return loss;
+  const comparesGroups = algorithm.adv_estimator === 'prime' && reward.prime.loss_type !== 'ce';
+  return comparesGroups ? `reward.prime.loss_type ${reward.prime.loss_type}` : undefined;
+}
 
 export function groupLossIssues(recipe: Recipe): RecipeIssue[] {
   if (recipe.kind !== 'rl') return [];
@@ -27,13 +32,15 @@ function groupSizeIssue(recipe: Recipe): RecipeIssue | undefined {
   const { loss_mode: loss } = recipe.actor.policy_loss;
   const issue = (message: string, expected: string) => ({ path: 'rollout.n', message, expected, received: `${n}` });
   if (loss === 'online_dpo' && n !== 2) return issue('online_dpo compares two responses to a prompt', '2');
-  if (readsGroups(recipe) && n < 2) return issue(`${loss} compares the responses to a prompt`, 'integer >= 2');
+  const groupLoss = groupLossOf(recipe);
+  if (groupLoss !== undefined && n < 2) return issue(`${groupLoss} compares the responses to a prompt`, 'integer >= 2');
   return undefined;
 }
 
 /** The longest group must fit into one forward pass. */
 function groupTokensIssue(recipe: Recipe): RecipeIssue | undefined {
-  if (!readsGroups(recipe)) return undefined;
+  const groupLoss = groupLossOf(recipe);
+  if (groupLoss === undefined) return undefined;
   const { data, rollout, actor } = recipe;
   const sharesPrompt = rollout.n > 1 && actor.use_prefix_grouper;
   const tokens = sharesPrompt
@@ -43,7 +50,7 @@ function groupTokensIssue(recipe: Recipe): RecipeIssue | undefined {
   if (tokens <= limit) return undefined;
   return {
     path: 'actor.ppo_max_token_len_per_gpu',
-    message: `${actor.policy_loss.loss_mode} reads the ${rollout.n} responses to a prompt at once: they may have ${tokens} tokens together, more than one forward pass takes (${limit})`,
+    message: `${groupLoss} reads the ${rollout.n} responses to a prompt at once: they may have ${tokens} tokens together, more than one forward pass takes (${limit})`,
     expected: `integer >= ${tokens}`,
     received: `${limit}`,
   };

@@ -26,6 +26,7 @@ const given: ReadonlySet<AdvantageNeed> = new Set([
   'components',
   'oldLogProbs',
   'sumPiSquared',
+  'processRewards',
 ]);
 const isFed = (name: AdvantageName | ModulePath): boolean => needsOfEstimator(name).every((need) => given.has(need));
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { count, fraction, key, section, text } from './key.ts';
+import { primeSection } from './prime.ts';
 
 const customSection = section('Your own scorer, in TypeScript, JavaScript or Python.', {
   path: key(text.nullable(), null, { doc: 'The module; null: a built-in scorer.', change: 'ask', pointsTo: 'file' }),
@@ -80,5 +81,6 @@ export const rewardSection = section('How responses are scored. Scorers run in p
   reward_manager: managerSection,
   overlong_buffer: overlongSection,
   reward_model: rewardModelSection,
+  prime: primeSection,
   sandbox_fusion: sandboxSection,
 });

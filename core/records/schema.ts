@@ -221,7 +221,7 @@ export const rolloutCorrectionSettings = z.object({
 export type RolloutCorrectionSettings = z.infer<typeof rolloutCorrectionSettings>;
 
 export const lossSettings = z.object({
-  kind: z.enum(['policy', 'sft', 'value']),
+  kind: z.enum(['policy', 'sft', 'value', 'prime']),
   lossMode: z.string(),
   clipRatioLow: z.number(),
   clipRatioHigh: z.number(),
@@ -240,6 +240,20 @@ export const lossSettings = z.object({
   rolloutCorrection: rolloutCorrectionSettings.optional(),
   /** The loss is one of the user's own, and `lossMode` the name of its file. Absent: a built-in one. */
   own: ownModule.optional(),
+  /** The implicit reward model of PRIME: how it learns, and how it rewards tokens. Of the component `rewardModel`. */
+  prime: z
+    .object({
+      update: z.enum(['before', 'after']),
+      lossType: z.string(),
+      beta: z.number(),
+      lambda: z.number(),
+      useGroundTruth: z.boolean(),
+      granularity: z.string(),
+      norm: z.string(),
+      rewardDpoCoef: z.number(),
+      rewardGtCoef: z.number(),
+    })
+    .optional(),
   /** How the policy learns from a teacher: core/rl/distillation. */
   distillation: z
     .object({

@@ -21,8 +21,8 @@ const UNSUITABLE: readonly UnsuitablePair[] = [
   },
   {
     loss: 'gvpo',
-    unsuitable: (estimator) => estimator === 'grpo_passk',
-    because: 'gvpo needs advantages that add up to 0 in each group, and grpo_passk gives one only to the best response',
+    unsuitable: (estimator) => estimator === 'grpo_passk' || estimator === 'prime',
+    because: 'gvpo needs advantages that add up to 0 in each group, and those of this estimator do not',
   },
   {
     loss: 'online_dpo',

@@ -177,11 +177,16 @@ export interface AlgorithmSettings {
   /** The policy is trained from this iteration on, and before it only the critic. Absent: from the first. */
   readonly criticWarmup?: number;
   /** How the value model is trained. */
-  readonly critic?: {
-    readonly loss: LossSettings;
-    readonly optimizer: OptimizerSettings;
-    readonly schedule: ScheduleSettings;
-  };
+  readonly critic?: TrainedBeside;
+  /** How the implicit reward model of PRIME is trained. */
+  readonly rewardModel?: TrainedBeside;
+}
+
+/** How a component beside the policy is trained. */
+export interface TrainedBeside {
+  readonly loss: LossSettings;
+  readonly optimizer: OptimizerSettings;
+  readonly schedule: ScheduleSettings;
 }
 
 /** Scores that are normalised by themselves and added up. */

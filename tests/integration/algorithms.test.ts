@@ -246,7 +246,7 @@ describe('a rollout correction', () => {
 
 describe('a recipe is refused, because no run gives what it needs, with', () => {
   it('some advantage estimators', () => {
-    expect(refusedEstimators).toEqual(['prime', 'spo', 'gigpo']);
+    expect(refusedEstimators).toEqual(['spo', 'gigpo']);
   });
 
   it('some policy losses', () => {

@@ -62,6 +62,11 @@ describe('metrics', () => {
         actor: { policy_loss: { loss_mode: 'online_dpo' } },
         trainer: { total_training_steps: 1 },
       }),
+      await loop.completed({
+        algorithm: { adv_estimator: 'prime' },
+        reward: { prime: { update: 'after' } },
+        trainer: { total_training_steps: 1 },
+      }),
       ...(await Promise.all(
         [
           { loss_mode: 'forward_kl_topk', topk: 4 },

@@ -24,7 +24,9 @@ import { rewardsOf } from './rewards.ts';
 import type { BatchRewards } from './rewards.ts';
 import { rowsOf } from './rows.ts';
 
+import { isOfAdvantages, learnsFirst, primeTensors } from './prime.ts';
 import { StageTimer } from './stage-timer.ts';
+import { trainedSettings } from './trained-components.ts';
 import { compose } from './samples.ts';
 import type { Composition, Sample, ScoredPart, ScoredResponses } from './samples.ts';
 import { planSteps, planTraining } from './step-plan.ts';
@@ -46,12 +48,15 @@ export async function advantage(
   const corrected = correctedRollout(input.algorithm, outputs.layout);
   const controllers = { ...rewards.controllers, ...(await curriculumOfBatch(store, context.runId, input, parts)) };
   const estimator = host.own.estimator(store, context.runId, input);
-  const batch = {
+  const { samples } = composition;
+  const made = {
     ...corrected.layout,
-    ...offsetsOfPlan(planTraining(input, composition.samples, plan, rewards.scores_S)),
-    ...(await advantagesOf(estimator, input, composition.samples, corrected.layout, rewards, outputs)),
-    ...groupsOf(input.algorithm, composition.samples),
+    ...offsetsOfPlan(planTraining(input, samples, plan, rewards.scores_S)),
+    ...(await advantagesOf(estimator, input, samples, corrected.layout, rewards, outputs)),
+    ...groupsOf(input.algorithm, samples),
   };
+  const ofPrime = primeTensors(input.algorithm, samples, made, outputs.rewardModelLogProbs_T);
+  const batch = { ...made, ...ofPrime.tensors };
   const tensors = await putBlob(store, context.runId, encodeBatch(batch, input));
   timer.end('timing_s/adv');
   return {
@@ -61,8 +66,20 @@ export async function advantage(
     components: trainedBy(input, plan.steps.length),
     draws: composition.draws,
     after: countersAfter(input, plan.steps.length, controllers),
-    metrics: numbersToJson({ ...batchMetrics(input, composition, batch, rewards, outputs), ...corrected.metrics }),
+    metrics: numbersToJson({
+      ...metricsOf(input, composition, batch, rewards, outputs),
+      ...corrected.metrics,
+      ...ofPrime.metrics,
+    }),
   };
+}
+
+/** Without those of advantages, where the update makes them. */
+function metricsOf(...of: Parameters<typeof batchMetrics>): Record<string, number> {
+  const all = batchMetrics(...of);
+  const [input] = of;
+  if (!learnsFirst(input.algorithm.rewardModel?.loss)) return all;
+  return Object.fromEntries(Object.entries(all).filter(([name]) => !isOfAdvantages(name)));
 }
 
 async function readParts(host: EngineHost, input: AdvantageInput, context: JobContext): Promise<ScoredPart[]> {
@@ -117,7 +134,8 @@ async function advantagesOf(
 ): Promise<Pick<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>> {
   const rewards_S = Float32Array.from(samples, (sample) => sample.score);
   const tokens = layout.scored_T.length;
-  if (input.kind === 'sft' || samples.length === 0) {
+  const isLater = input.algorithm.rewardModel !== undefined;
+  if (input.kind === 'sft' || samples.length === 0 || isLater) {
     return { advantages_T: new Float32Array(tokens), returns_T: new Float32Array(tokens), rewards_S };
   }
   const rows = rowsOf(layout);
@@ -160,9 +178,7 @@ function stepsOf({ iteration, algorithm }: AdvantageInput, component: string, st
 
 /** How each component is trained on the batch. */
 function trainedBy(input: AdvantageInput, steps: number): Record<string, BatchComponent> {
-  const { critic, ...actor } = input.algorithm;
-  const settings = { actor, ...(critic && { critic }) };
-  return mapComponents(settings, ({ loss, optimizer, schedule }, name) => {
+  return mapComponents(trainedSettings(input.algorithm), ({ loss, optimizer, schedule }, name) => {
     const rate = (s: number) => schedule.lr * lrFactor(schedule, stepsBefore(input, name) + s);
     const length = stepsOf(input, name, steps);
     return { learningRates: Array.from({ length }, (_, s) => rate(s)), loss, optimizer };
@@ -170,7 +186,7 @@ function trainedBy(input: AdvantageInput, steps: number): Record<string, BatchCo
 }
 
 function countersAfter(input: AdvantageInput, steps: number, controllers: Counters['controllers']): Counters {
-  const names = ['actor', ...(input.algorithm.critic ? ['critic'] : [])];
+  const names = Object.keys(trainedSettings(input.algorithm));
   const planned = names.map((name) => [name, stepsBefore(input, name) + stepsOf(input, name, steps)]);
   return {
     ...input.before,

@@ -9,6 +9,7 @@ import type { AdvantageInput, AlgorithmSettings } from '../../core/wire/jobs.ts'
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { everySampleOnce } from './every-sample-once.ts';
 import type { EngineHost, JobContext } from './host.ts';
+import { readsRewardModel } from './prime.ts';
 import type { StageTimer } from './stage-timer.ts';
 import { teacherTensors } from './teacher.ts';
 
@@ -22,6 +23,8 @@ export interface MadeOutputs {
   readonly entropy_T?: Float32Array;
   /** Σ π² over the vocabulary at each token, where the estimator reads it. */
   readonly sumPiSquared_T?: Float32Array;
+  /** Of the implicit reward model before the update, where the batch is made with them. */
+  readonly rewardModelLogProbs_T?: Float32Array;
 }
 
 /**
@@ -56,7 +59,7 @@ export async function withOutputs(
       ),
     ));
   const ref =
-    (readsReference(algorithm.loss) || algorithm.klInReward !== undefined) &&
+    (readsReference(algorithm.loss) || algorithm.klInReward !== undefined || algorithm.rewardModel !== undefined) &&
     (await timer.time('timing_s/ref', async () => {
       const reference = await host.frozen(
         'reference',
@@ -66,6 +69,11 @@ export async function withOutputs(
       );
       return forward(reference, ['logProbs'], 'reference log-probs');
     }));
+  const rewardModel =
+    readsRewardModel(algorithm) &&
+    (await timer.time('timing_s/reward_model', async () =>
+      forward(componentOf((await models()).engines, 'rewardModel'), ['logProbs'], 'rewards of tokens'),
+    ));
   const { distillation } = algorithm.loss;
   const { teacher: teacherModel } = input.inputs;
   const teacher =
@@ -96,6 +104,7 @@ export async function withOutputs(
     },
     ...(old && { entropy_T: old.entropy }),
     ...(old && readsSquares && { sumPiSquared_T: old.sumPiSquared }),
+    ...(rewardModel && { rewardModelLogProbs_T: rewardModel.logProbs }),
   };
 }
 

@@ -6,15 +6,19 @@ import type { PolicyLossName } from '../../core/rl/names.ts';
 import { rowsByGroup } from '../../core/rl/advantages/groups.ts';
 import type { AlgorithmSettings } from '../../core/wire/jobs.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
+import { comparesGroups } from './prime.ts';
 import type { Sample } from './samples.ts';
 
-/** Does the loss read all responses to a prompt at once? */
-export const readsGroups = ({ loss }: AlgorithmSettings): boolean =>
-  loss.kind === 'policy' && needsOfLoss(loss.lossMode as PolicyLossName).includes('groups');
+/** Does a loss read all responses to a prompt at once? */
+export const readsGroups = ({ loss, rewardModel }: AlgorithmSettings): boolean =>
+  (loss.kind === 'policy' && needsOfLoss(loss.lossMode as PolicyLossName).includes('groups')) ||
+  (rewardModel !== undefined && comparesGroups(rewardModel.loss));
 
-/** Which samples belong together, when the loss reads that. */
+/** Which samples belong together, when the update reads that. */
 export const groupsOf = (algorithm: AlgorithmSettings, samples: readonly Sample[]): Pick<BatchTensors, 'groups_S'> =>
-  readsGroups(algorithm) ? { groups_S: Int32Array.from(samples, ({ draw }) => draw) } : {};
+  readsGroups(algorithm) || algorithm.rewardModel !== undefined
+    ? { groups_S: Int32Array.from(samples, ({ draw }) => draw) }
+    : {};
 
 /**
  * The samples of an optimiser step as groups that are not divided. Throws InvalidInputError for one with more tokens than

@@ -17,6 +17,7 @@ import type { LossInputs, StepTotals } from './loss-terms.ts';
 import { cutMicroBatch } from './micro-batch.ts';
 import type { MicroBatch } from './micro-batch.ts';
 import type { OwnLoss } from './own-modules.ts';
+import { learnsFirst, primeCoefficients, withPrimeAdvantages } from './prime.ts';
 import type { RunState } from './state.ts';
 
 export interface UpdateCall {
@@ -43,9 +44,14 @@ export async function applyBatch(
   state.markDirty();
   faultPoint('write.dirty', { iteration: record.iteration });
   const trained: Record<string, Trained> = {};
-  for (const [name, settings] of components) {
+  let known = batch;
+  let ofPrime: Readonly<Record<string, number>> = {};
+  const learnFirst = ([, { loss }]: (typeof components)[number]) => learnsFirst(loss);
+  for (const [name, settings] of [...components.filter(learnFirst), ...components.filter((one) => !learnFirst(one))]) {
     const engine = componentOf(state.engines, name);
-    trained[name] = await train({ engine, settings, record, batch, call, ownLoss }, () => tick(++done, total));
+    trained[name] = await train({ engine, settings, record, batch: known, call, ownLoss }, () => tick(++done, total));
+    if (learnsFirst(settings.loss) && micros > 0)
+      ({ batch: known, metrics: ofPrime } = await withPrimeAdvantages(engine, settings, record.layout, known, call));
   }
   const digests = await state.seal(call);
   faultPoint('write.sealed', { iteration: record.iteration });
@@ -60,7 +66,7 @@ export async function applyBatch(
       steps: [...componentOf(trained, name).steps],
     })),
     after: { ...record.after, badSteps: taken ? 0 : record.before.badSteps + 1 },
-    metrics: metricsOf(trained, record),
+    metrics: metricsOf(trained, record, ofPrime),
   };
 }
 
@@ -140,6 +146,10 @@ async function forward(training: Training, micro: MicroBatch, totals: StepTotals
     const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants: ['values'] }, call);
     return { handle, coefficients: valueCoefficients(loss, batch, micro, outputs.values, totals) };
   }
+  if (loss.prime !== undefined) {
+    const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants: ['logProbs'] }, call);
+    return { handle, coefficients: primeCoefficients(loss.prime, batch, micro, outputs.logProbs, totals) };
+  }
   const entropy =
     loss.kind === 'policy' && (loss.entropyCoeff !== 0 || isOwnForward(record) || loss.own?.needs.includes('entropy'));
   const wants = entropy ? (['logProbs', 'entropy'] as const) : (['logProbs'] as const);
@@ -182,13 +192,18 @@ async function optimizerStep(
   const { gradNorm, taken } = await engine.step({ ...optimizer, lr });
   return { lr, gradNorm: numberToJson(gradNorm), taken };
 }
-
-function metricsOf(trained: Components<Trained>, record: BatchRecord): UpdateOutput['metrics'] {
-  const { critic } = trained;
+function metricsOf(
+  trained: Components<Trained>,
+  record: BatchRecord,
+  ofPrime: Readonly<Record<string, number>>,
+): UpdateOutput['metrics'] {
+  const { critic, rewardModel } = trained;
   const all = {
     ...actorMetrics(actorOf(trained), record),
     'training/skipped_steps': firstTrained(trained).steps.filter((step) => !step.taken).length,
     ...(critic && mergeSteps(critic, 'critic')),
+    ...(rewardModel && mergeSteps(rewardModel, 'reward_model')),
+    ...ofPrime,
   };
   return Object.fromEntries(Object.entries(all).map(([name, value]) => [name, numberToJson(value)]));
 }
@@ -204,7 +219,10 @@ function actorMetrics(trained: Trained, record: BatchRecord): Record<string, num
 }
 
 /** Every optimiser step counts the same, whatever its samples: each moves the weights once. */
-function mergeSteps({ steps, perStep }: Trained, component: 'actor' | 'critic'): Record<string, number> {
+function mergeSteps(
+  { steps, perStep }: Trained,
+  component: 'actor' | 'critic' | 'reward_model',
+): Record<string, number> {
   const ofStep = ({ gradNorm, lr }: OptimizerStep) => ({
     [`${component}/grad_norm`]: Number(gradNorm),
     [`${component}/lr`]: lr,
@@ -215,7 +233,8 @@ function mergeSteps({ steps, perStep }: Trained, component: 'actor' | 'critic'):
 }
 
 /** The metric that shows a component's loss. */
-const lossMetric = ({ loss }: Settings): string => (loss.kind === 'value' ? 'critic/vf_loss' : 'actor/loss');
+const lossMetric = ({ loss }: Settings): string =>
+  loss.kind === 'value' ? 'critic/vf_loss' : loss.kind === 'prime' ? 'reward_model/dpo_loss' : 'actor/loss';
 
 function bounds(offsets: Int32Array, index: number): [number, number] {
   return [at(offsets, index), at(offsets, index + 1)];
