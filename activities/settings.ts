@@ -101,9 +101,20 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     schedule: scheduleSettings(recipe, recipe.actor.optim, inputs.trainRows),
     ...(recipe.trainer.critic_warmup > 1 && { criticWarmup: recipe.trainer.critic_warmup }),
     ...(trainedComponents(recipe).includes('critic') && { critic: criticSettings(recipe, inputs.trainRows) }),
+    ...(trainedComponents(recipe).includes('logZ') && { logZ: logZSettings(recipe, inputs.trainRows) }),
     ...(trainedComponents(recipe).includes('rewardModel') && {
       rewardModel: primeModelSettings(recipe, inputs.trainRows),
     }),
+  };
+}
+
+/** As the policy's. */
+function logZSettings(recipe: Recipe, trainRows: number): TrainedBeside {
+  const { optim, grad_clip: gradClip } = recipe.actor;
+  return {
+    loss: { ...commonLoss(recipe), kind: 'logZ' },
+    optimizer: optimizerSettings(optim, gradClip),
+    schedule: scheduleSettings(recipe, optim, trainRows),
   };
 }
 
@@ -285,6 +296,8 @@ function policyConstants({ actor }: Recipe): Record<string, number | string> {
       return keys.sppo_eta === 1 ? {} : { sppoEta: keys.sppo_eta };
     case 'gvpo':
       return { gvpoBeta: keys.gvpo_beta };
+    case 'flowrl':
+      return { flowrlBetaCoef: keys.flowrl_beta_coef };
     case 'online_dpo':
       return {
         dpoBeta: keys.dpo_beta,

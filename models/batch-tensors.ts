@@ -30,6 +30,8 @@ export interface BatchTensors {
   /** What the implicit reward model learns, and its log-ratio of whole responses before the update. */
   readonly accuracies_S?: Float32Array;
   readonly groupQ_S?: Float32Array;
+  /** Estimates of each prompt's log partition function before the update, where the loss reads them. */
+  readonly logZ_S?: Float32Array;
   /** Micro-batches of each optimiser step. */
   readonly stepOffsets_U1: Int32Array;
   /** Samples of each micro-batch. */
@@ -67,6 +69,7 @@ export function encodeBatch(batch: BatchTensors, { iteration, parentState }: Bat
     ...(batch.groups_S && { groups: i32(batch.groups_S) }),
     ...(batch.accuracies_S && { accuracies: f32(batch.accuracies_S) }),
     ...(batch.groupQ_S && { group_q: f32(batch.groupQ_S) }),
+    ...(batch.logZ_S && { log_z: f32(batch.logZ_S) }),
     step_offsets: i32(batch.stepOffsets_U1),
     micro_offsets: i32(batch.microOffsets_M1),
     micro_samples: i32(batch.microSamples),
@@ -85,6 +88,7 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
   const rolloutIsWeights_T = optional('rollout_is_weights');
   const values_T = optional('values');
   const accuracies_S = optional('accuracies');
+  const logZ_S = optional('log_z');
   const groupQ_S = optional('group_q');
   const batch: BatchTensors = {
     tokens_N: i32Of(file, 'tokens', where),
@@ -107,6 +111,7 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
     ...(values_T && { values_T }),
     ...(accuracies_S && { accuracies_S }),
     ...(groupQ_S && { groupQ_S }),
+    ...(logZ_S && { logZ_S }),
     ...(file.tensors.has('groups') && { groups_S: i32Of(file, 'groups', where) }),
     stepOffsets_U1: i32Of(file, 'step_offsets', where),
     microOffsets_M1: i32Of(file, 'micro_offsets', where),
@@ -136,6 +141,7 @@ function checkShapes(batch: BatchTensors, where: string): void {
     groups: batch.groups_S,
     accuracies: batch.accuracies_S,
     group_q: batch.groupQ_S,
+    log_z: batch.logZ_S,
   });
   const micros = batch.microOffsets_M1.length - 1;
   checkOffsets(where, 'micro_offsets', batch.microOffsets_M1, micros, batch.microSamples.length);

@@ -43,7 +43,7 @@ function checkSizes(
     ...['old_log_probs', 'ref_log_probs', 'rollout_log_probs', 'rollout_is_weights', 'teacher_log_probs', 'values']
       .filter((name) => tensors.entries.has(name))
       .map((name) => [name, lengthOf(tensors, 'scored')] as const),
-    ...['groups', 'accuracies', 'group_q']
+    ...['groups', 'accuracies', 'group_q', 'log_z']
       .filter((name) => tensors.entries.has(name))
       .map((name) => [name, samples] as const),
   ];

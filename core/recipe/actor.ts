@@ -102,6 +102,10 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
       doc: 'gvpo: scale of a response’s log-ratio, as an implicit reward.',
       change: 'ask',
     }),
+    flowrl_beta_coef: key(z.number().positive(), 15, {
+      doc: 'flowrl: scale of the reward, the mean advantage of a response.',
+      change: 'ask',
+    }),
     dpo_beta: key(z.number().positive(), 0.1, {
       doc: 'online_dpo: scale of the difference of log-ratios.',
       change: 'ask',

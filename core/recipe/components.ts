@@ -5,7 +5,12 @@ import type { Recipe } from './schema.ts';
 /** Names of the components that a recipe trains, as in its records; the policy is first. */
 export function trainedComponents(recipe: Recipe): readonly ['actor', ...string[]] {
   const critic = recipe.critic.enable ?? readsValues(recipe);
-  return ['actor', ...(critic ? ['critic'] : []), ...(readsRewardModel(recipe) ? ['rewardModel'] : [])];
+  return [
+    'actor',
+    ...(critic ? ['critic'] : []),
+    ...(readsLogZ(recipe) ? ['logZ'] : []),
+    ...(readsRewardModel(recipe) ? ['rewardModel'] : []),
+  ];
 }
 
 /** Does the advantage estimator read the values of a critic? One of the user's own does if the recipe asks for a critic. */
@@ -23,6 +28,11 @@ export const rewardComponentsOf = (recipe: Recipe): readonly string[] =>
 /** Where the teacher is, in a run that has one. */
 export const teacherOf = ({ kind, distillation }: Recipe): string | undefined =>
   kind === 'rl' && distillation.enabled ? (distillation.teacher_model.model_path ?? undefined) : undefined;
+
+/** Does the loss read an estimate of each prompt's log partition function? */
+const readsLogZ = ({ kind, actor }: Recipe): boolean =>
+  kind === 'rl' && needsOfLoss(actor.policy_loss.loss_mode).includes('logZ');
+
 /** Does the advantage estimator read rewards of an implicit reward model? */
 const readsRewardModel = ({ kind, algorithm }: Recipe): boolean =>
   kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('processRewards');

@@ -31,7 +31,14 @@ const given: ReadonlySet<AdvantageNeed> = new Set([
 const isFed = (name: AdvantageName | ModulePath): boolean => needsOfEstimator(name).every((need) => given.has(need));
 
 /** What runs can give a policy loss. */
-const givenLosses: ReadonlySet<LossNeed> = new Set(['seed', 'groups', 'scores', 'refLogProbs', 'rolloutLogProbs']);
+const givenLosses: ReadonlySet<LossNeed> = new Set([
+  'seed',
+  'groups',
+  'scores',
+  'refLogProbs',
+  'rolloutLogProbs',
+  'logZ',
+]);
 const isFedLoss = (name: PolicyLossName | ModulePath): boolean =>
   needsOfLoss(name).every((need) => givenLosses.has(need));
 

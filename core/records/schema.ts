@@ -221,7 +221,7 @@ export const rolloutCorrectionSettings = z.object({
 export type RolloutCorrectionSettings = z.infer<typeof rolloutCorrectionSettings>;
 
 export const lossSettings = z.object({
-  kind: z.enum(['policy', 'sft', 'value', 'prime']),
+  kind: z.enum(['policy', 'sft', 'value', 'prime', 'logZ']),
   lossMode: z.string(),
   clipRatioLow: z.number(),
   clipRatioHigh: z.number(),

@@ -178,6 +178,8 @@ export interface AlgorithmSettings {
   readonly criticWarmup?: number;
   /** How the value model is trained. */
   readonly critic?: TrainedBeside;
+  /** How the model of log Z of the loss flowrl is trained. */
+  readonly logZ?: TrainedBeside;
   /** How the implicit reward model of PRIME is trained. */
   readonly rewardModel?: TrainedBeside;
 }

@@ -250,6 +250,6 @@ describe('a recipe is refused, because no run gives what it needs, with', () => 
   });
 
   it('some policy losses', () => {
-    expect(refusedLosses).toEqual(['flowrl']);
+    expect(refusedLosses).toEqual([]);
   });
 });

@@ -67,6 +67,10 @@ describe('metrics', () => {
         reward: { prime: { update: 'after' } },
         trainer: { total_training_steps: 1 },
       }),
+      await loop.completed({
+        actor: { policy_loss: { loss_mode: 'flowrl' } },
+        trainer: { total_training_steps: 1 },
+      }),
       ...(await Promise.all(
         [
           { loss_mode: 'forward_kl_topk', topk: 4 },

@@ -9,6 +9,7 @@ import type { AdvantageInput, AlgorithmSettings } from '../../core/wire/jobs.ts'
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { everySampleOnce } from './every-sample-once.ts';
 import type { EngineHost, JobContext } from './host.ts';
+import { logZOfRows } from './log-z.ts';
 import { readsRewardModel } from './prime.ts';
 import type { StageTimer } from './stage-timer.ts';
 import { teacherTensors } from './teacher.ts';
@@ -69,6 +70,11 @@ export async function withOutputs(
       );
       return forward(reference, ['logProbs'], 'reference log-probs');
     }));
+  const logZ =
+    algorithm.logZ !== undefined &&
+    (await timer.time('timing_s/log_z', async () =>
+      forward(componentOf((await models()).engines, 'logZ'), ['values'], 'log Z of the prompts'),
+    ));
   const rewardModel =
     readsRewardModel(algorithm) &&
     (await timer.time('timing_s/reward_model', async () =>
@@ -99,6 +105,7 @@ export async function withOutputs(
       ...(old && { oldLogProbs_T: old.logProbs }),
       ...(algorithm.bypass && layout.rolloutLogProbs_T && { oldLogProbs_T: layout.rolloutLogProbs_T }),
       ...(ref && { refLogProbs_T: ref.logProbs }),
+      ...(logZ && { logZ_S: logZOfRows(logZ.values, layout.scoredOffsets_S1) }),
       ...teacher,
       ...(critic && { values_T: critic.values }),
     },
@@ -116,9 +123,12 @@ const needsOf = ({ inputs, algorithm }: AdvantageInput): readonly AdvantageNeed[
 const readsOldLogProbs = (input: AdvantageInput): boolean =>
   input.algorithm.klInReward !== undefined ||
   input.algorithm.rolloutCorrection !== undefined ||
+  input.algorithm.logZ !== undefined ||
   needsOf(input).includes('oldLogProbs');
+
 const readsReference = ({ useKlLoss, lossMode }: LossSettings): boolean =>
   useKlLoss || needsOfLoss(lossMode as PolicyLossName).includes('refLogProbs');
+
 /** An estimator of the user's own gets values wherever there is a critic. */
 const readsValues = (input: AdvantageInput): boolean =>
   input.inputs.estimator === undefined ? needsOf(input).includes('values') : input.algorithm.critic !== undefined;

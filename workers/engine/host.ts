@@ -379,7 +379,7 @@ export class EngineHost {
     try {
       for (const name of components ?? ['actor'])
         engines[name] = await this.#open(
-          name === 'critic' ? readValueSpec(config) : readDecoderSpec(config),
+          name === 'critic' || name === 'logZ' ? readValueSpec(config) : readDecoderSpec(config),
           profile,
           true,
         );

@@ -74,8 +74,12 @@ export function lossCoefficients(
   };
 }
 
+const scoresAt = (values_S: Float32Array, samples: Int32Array): Float32Array =>
+  Float32Array.from(samples, (b) => at(values_S, b));
+
 const groupsAt = (groups_S: Int32Array, samples: Int32Array): Int32Array =>
   Int32Array.from(samples, (b) => at(groups_S, b));
+
 /** What the actor's loss reads of a micro-batch. */
 export function actorInput(batch: BatchTensors, micro: MicroBatch, outputs: LossInputs): ActorLossInput {
   return {
@@ -86,7 +90,8 @@ export function actorInput(batch: BatchTensors, micro: MicroBatch, outputs: Loss
     ...(batch.refLogProbs_T && { refLogProb_T: gather(batch.refLogProbs_T, micro.tokens_P) }),
     ...(batch.rolloutIsWeights_T && { rolloutIsWeights_T: gather(batch.rolloutIsWeights_T, micro.tokens_P) }),
     ...(batch.rolloutLogProbs_T && { rolloutLogProb_T: gather(batch.rolloutLogProbs_T, micro.tokens_P) }),
-    scores_S: Float32Array.from(micro.samples, (b) => at(batch.rewards_S, b)),
+    scores_S: scoresAt(batch.rewards_S, micro.samples),
+    ...(batch.logZ_S && { logZ_S: scoresAt(batch.logZ_S, micro.samples) }),
     ...(batch.groups_S && { groups_S: groupsAt(batch.groups_S, micro.samples) }),
     ...(outputs.entropy && { entropy_T: outputs.entropy }),
   };

@@ -7,11 +7,13 @@ export function trainedSettings({
   optimizer,
   schedule,
   critic,
+  logZ,
   rewardModel,
 }: AlgorithmSettings): Components<TrainedBeside> {
   return {
     actor: { loss, optimizer, schedule },
     ...(critic && { critic }),
+    ...(logZ && { logZ }),
     ...(rewardModel && { rewardModel }),
   };
 }

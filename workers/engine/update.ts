@@ -12,6 +12,7 @@ import type { UpdateOutput } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { studentPass } from './distil.ts';
 import { numberToJson } from './json-numbers.ts';
+import { logZCoefficients } from './log-z.ts';
 import { actorConfig, lossCoefficients, ownLossInput, stepTotals, valueCoefficients } from './loss.ts';
 import type { LossInputs, StepTotals } from './loss-terms.ts';
 import { cutMicroBatch } from './micro-batch.ts';
@@ -142,9 +143,10 @@ async function forward(training: Training, micro: MicroBatch, totals: StepTotals
   const { engine, settings, record, batch, call } = training;
   const { loss } = settings;
   const options = { temperature: loss.temperature, keep: true };
-  if (loss.kind === 'value') {
+  if (loss.kind === 'value' || loss.kind === 'logZ') {
     const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants: ['values'] }, call);
-    return { handle, coefficients: valueCoefficients(loss, batch, micro, outputs.values, totals) };
+    const coefficientsOf = loss.kind === 'value' ? valueCoefficients : logZCoefficients;
+    return { handle, coefficients: coefficientsOf(loss, batch, micro, outputs.values, totals) };
   }
   if (loss.prime !== undefined) {
     const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants: ['logProbs'] }, call);
@@ -197,11 +199,12 @@ function metricsOf(
   record: BatchRecord,
   ofPrime: Readonly<Record<string, number>>,
 ): UpdateOutput['metrics'] {
-  const { critic, rewardModel } = trained;
+  const { critic, logZ, rewardModel } = trained;
   const all = {
     ...actorMetrics(actorOf(trained), record),
     'training/skipped_steps': firstTrained(trained).steps.filter((step) => !step.taken).length,
     ...(critic && mergeSteps(critic, 'critic')),
+    ...(logZ && mergeSteps(logZ, 'log_z')),
     ...(rewardModel && mergeSteps(rewardModel, 'reward_model')),
     ...ofPrime,
   };
@@ -221,7 +224,7 @@ function actorMetrics(trained: Trained, record: BatchRecord): Record<string, num
 /** Every optimiser step counts the same, whatever its samples: each moves the weights once. */
 function mergeSteps(
   { steps, perStep }: Trained,
-  component: 'actor' | 'critic' | 'reward_model',
+  component: 'actor' | 'critic' | 'log_z' | 'reward_model',
 ): Record<string, number> {
   const ofStep = ({ gradNorm, lr }: OptimizerStep) => ({
     [`${component}/grad_norm`]: Number(gradNorm),
@@ -233,8 +236,15 @@ function mergeSteps(
 }
 
 /** The metric that shows a component's loss. */
-const lossMetric = ({ loss }: Settings): string =>
-  loss.kind === 'value' ? 'critic/vf_loss' : loss.kind === 'prime' ? 'reward_model/dpo_loss' : 'actor/loss';
+const lossMetric = ({ loss }: Settings): string => lossMetrics[loss.kind];
+
+const lossMetrics: Readonly<Record<Settings['loss']['kind'], string>> = {
+  policy: 'actor/loss',
+  sft: 'actor/loss',
+  value: 'critic/vf_loss',
+  logZ: 'log_z/loss',
+  prime: 'reward_model/dpo_loss',
+};
 
 function bounds(offsets: Int32Array, index: number): [number, number] {
   return [at(offsets, index), at(offsets, index + 1)];
