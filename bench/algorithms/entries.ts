@@ -37,6 +37,18 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
     // One of 8 right: 1 − 1/8. Divided by the standard deviation it would be 2.47.
     mechanism: [clips, expect('highest', 'critic/advantages/max', '<=', 0.8751)],
   },
+  flowrl: {
+    name: 'FlowRL',
+    formula:
+      'L = w·(log Z + mean log π − 5·mean A − mean log π_ref)², w importance weight, Z of a model beside the policy',
+    paper: { by: 'Zhu et al.', year: 2025, arxiv: '2509.15207' },
+    // The model of log Z begins at 0.
+    mechanism: [
+      expect('first', 'actor/log_z', '<=', 0),
+      expect('largest size of', 'actor/log_z', '>', 0.1),
+      expect('last / first of', 'log_z/loss', '<', 1),
+    ],
+  },
   gmpo: {
     name: 'GMPO',
     formula: 'L = −A·exp(mean over tokens of clip(log ρ)), clipped on the side that A pushes to',
@@ -73,6 +85,19 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
     // Whole responses are clipped, so many more tokens are than with a ratio of each.
     mechanism: [expect('highest', 'actor/pg_clipfrac', '>=', 0.1)],
   },
+  gvpo: {
+    name: 'GVPO',
+    formula: 'L = ½·Σ (R − mean of R over the group − A)² / (n − 1), R = β·(log π − log π_old) of the response',
+    paper: { by: 'Zhang et al.', year: 2025, arxiv: '2504.19599' },
+    // The regression has no clip range.
+    mechanism: [absent('actor/pg_clipfrac'), expect('highest', 'critic/advantages/max', '>', 1)],
+  },
+  'online-dpo': {
+    name: 'Online DPO',
+    formula: 'L = −log σ(β·(log π/π_ref of the better response − log π/π_ref of the other))',
+    paper: { by: 'Guo et al.', year: 2024, arxiv: '2402.04792' },
+    mechanism: [absent('actor/pg_clipfrac'), expect('highest', 'actor/dpo_margin', '>', 0)],
+  },
   opo: {
     name: 'OPO',
     formula: 'A = s − Σ length·s / Σ length over the group',
@@ -85,19 +110,35 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
     formula: 'A = G − Σ G·W / Σ W over the group at each position; G reward to go, W variance of the gradient so far',
     paper: { by: 'Li et al.', year: 2026, arxiv: '2602.07078' },
     mechanism: [clips],
-    waitsFor: 'algorithm.adv_estimator: optimal_token_baseline',
   },
   'pf-ppo': {
     name: 'PF-PPO',
     formula: 'as PPO, on responses drawn again with weights by s: here 0.4 for the highest s, 0.1 for others',
     paper: { by: 'Shen and Zhang', year: 2024, arxiv: '2409.06957' },
-    mechanism: [criticExplains, clips],
+    // Of 512 responses, drawn again as many times, about a third are not drawn at all.
+    mechanism: [
+      criticExplains,
+      clips,
+      expect('highest', 'training/drawn_samples', '<', 400),
+      expect('lowest', 'training/drawn_samples', '>', 200),
+    ],
   },
   ppo: {
     name: 'PPO',
     formula: 'A = Σ (γλ)^k·(r + γV′ − V), whitened; L = −min(ρA, clip(ρ, 1 ± ε)·A); the critic learns A + V',
     paper: { by: 'Schulman et al.', year: 2017, arxiv: '1707.06347' },
     mechanism: [criticExplains, clips, zeroTokenMean, expect('last / first of', 'critic/vf_loss', '<', 0.5)],
+  },
+  prime: {
+    name: 'PRIME',
+    formula:
+      'r = β·log(π_rm/π_ref) of each token; A = 5·RLOO of Σ r + 5·RLOO of s, whitened; π_rm learns s by cross entropy',
+    paper: { by: 'Cui et al.', year: 2025, arxiv: '2502.01456' },
+    mechanism: [
+      clips,
+      expect('last / first of', 'reward_model/dpo_loss', '<', 0.8),
+      expect('highest', 'reward_model/dpo_acc', '>', 0.8),
+    ],
   },
   'reinforce-plus-plus': {
     name: 'REINFORCE++',
