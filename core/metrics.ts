@@ -49,7 +49,7 @@ const REPRODUCIBLE: readonly Row[] = [
     'rollout_corr/rollout_is_{stat}',
     '',
     'none',
-    'Importance weights of trainer against sampler (algorithm.rollout_correction.rollout_is): mean, std, min, max, eff_sample_size …',
+    'Importance weights of trainer against sampler (algorithm.rollout_correction.rollout_is): mean, std, min, max, eff_sample_size and others.',
   ],
   [
     'rollout_corr/rollout_rs_{stat}',
