@@ -2,6 +2,7 @@
  * The job that makes an iteration's batch from its scored samples, or from rows for SFT. It is derived from the
  * records, so every caller gets the same job id.
  */
+import { samplesResponses } from '../core/run-kinds.ts';
 import type { JobRequest } from '../infra/nats/dispatcher.ts';
 import type { Head } from '../infra/store/run-log.ts';
 import { cursorOfWave } from './rollout-jobs.ts';
@@ -32,7 +33,7 @@ export function advantageJob(
       inputs,
       profile,
       ...trains(recipe),
-      draws: recipe.kind === 'sft' ? context.draws(cursor).map(({ draw, row }) => ({ draw, row })) : [],
+      draws: samplesResponses(recipe.kind) ? [] : context.draws(cursor).map(({ draw, row }) => ({ draw, row })),
       parts: parts.map(({ trajectories, scores, wave, baseline }) => ({
         trajectories,
         scores,

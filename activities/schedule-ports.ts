@@ -1,3 +1,4 @@
+import type { RunKind } from '../core/run-kinds.ts';
 import type { Digest, RunId } from '../core/ids.ts';
 import type { Store } from '../core/ports/store.ts';
 import type { RunCarry } from '../core/wire/workflow.ts';
@@ -14,7 +15,7 @@ export interface SchedulePorts {
   readonly claimRun: typeof claimRun;
   readonly writeRun: typeof writeRun;
   /** Starts the run's workflow, or joins the running one. */
-  readonly startRun: (carry: RunCarry, kind: 'rl' | 'sft') => Promise<void>;
+  readonly startRun: (carry: RunCarry, kind: RunKind) => Promise<void>;
   /** Signals a recorded desired state to the run's workflow. Resolves with false when there is no workflow. */
   readonly tellRun: (runId: RunId, desired: 'cancel') => Promise<boolean>;
 }

@@ -1,4 +1,6 @@
 /** Derives the settings of the stages' jobs from a resolved recipe. Pure. */
+import { runKinds, samplesResponses } from '../core/run-kinds.ts';
+import type { RunKind } from '../core/run-kinds.ts';
 import type { Recipe } from '../core/recipe/index.ts';
 import {
   readsValues,
@@ -62,39 +64,36 @@ export function promptsPerJob(recipe: Recipe, purpose: RolloutPurpose): number {
 
 /** Optimiser steps of one iteration when no sample is filtered. */
 export function stepsPerIteration(recipe: Recipe): number {
-  const miniBatch = recipe.kind === 'sft' ? sftMiniBatch(recipe) : recipe.actor.ppo_mini_batch_size;
-  return Math.ceil(recipe.data.train_batch_size / miniBatch) * (recipe.kind === 'sft' ? 1 : recipe.actor.ppo_epochs);
-}
-
-/** SFT takes one optimiser step per `train_batch_size` rows. */
-function sftMiniBatch(recipe: Recipe): number {
-  return recipe.data.train_batch_size;
+  if (!samplesResponses(recipe.kind)) return 1;
+  return Math.ceil(recipe.data.train_batch_size / recipe.actor.ppo_mini_batch_size) * recipe.actor.ppo_epochs;
 }
 
 export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmSettings {
   const { actor } = recipe;
-  const sft = recipe.kind === 'sft';
+  const { samples, responsesPerRow } = runKinds[recipe.kind];
+  const responses = samples ? recipe.rollout.n : responsesPerRow;
   return {
     seed: [recipe.seed >>> 0, actor.data_loader_seed >>> 0],
-    samplesPerDraw: sft ? 1 : recipe.rollout.n,
+    samplesPerDraw: responses,
     advEstimator: recipe.algorithm.adv_estimator,
     normAdvByStd: recipe.algorithm.norm_adv_by_std_in_grpo,
     // Absent fields are 1, as in the jobs of older runs.
     ...(recipe.algorithm.gamma !== 1 && { gamma: recipe.algorithm.gamma }),
     ...(recipe.algorithm.lam !== 1 && { lam: recipe.algorithm.lam }),
-    ...(!sft && managerSettings(recipe)),
-    ...(!sft && recipe.algorithm.use_kl_in_reward && { klInReward: klInRewardSettings(recipe) }),
-    ...(!sft && correctionOfBatch(recipe)),
+    ...(samples && managerSettings(recipe)),
+    ...(samples && recipe.algorithm.use_kl_in_reward && { klInReward: klInRewardSettings(recipe) }),
+    ...(samples && correctionOfBatch(recipe)),
     maxFailedFraction: recipe.reward.max_failed_fraction,
     ...filterSettings(recipe),
     ...pfPpoSettings(recipe),
     ...curriculumSettings(recipe),
-    miniBatchPrompts: sft ? sftMiniBatch(recipe) : actor.ppo_mini_batch_size,
-    epochs: sft ? 1 : actor.ppo_epochs,
+    // Given responses are learnt in one optimiser step.
+    miniBatchPrompts: samples ? actor.ppo_mini_batch_size : recipe.data.train_batch_size,
+    epochs: samples ? actor.ppo_epochs : 1,
     shuffle: actor.shuffle,
     maxTokensPerMicroBatch: actor.ppo_max_token_len_per_gpu,
     // An absent field is flat, as in the jobs of older runs.
-    ...(!sft && recipe.rollout.n > 1 && actor.use_prefix_grouper && { layout: 'prefixTree' as const }),
+    ...(responses > 1 && recipe.kind !== 'rm' && actor.use_prefix_grouper && { layout: 'prefixTree' as const }),
     maxResponseLength: recipe.data.max_response_length,
     loss: { ...lossSettings(recipe), ...(inputs.loss && { own: inputs.loss }) },
     optimizer: optimizerSettings(actor.optim, actor.grad_clip),
@@ -227,8 +226,13 @@ function criticSettings(recipe: Recipe, trainRows: number): TrainedBeside {
 /** The components that a run trains, as jobs name them: nothing when there is only the actor. */
 export function trains(recipe: Recipe): { readonly components?: readonly string[] } {
   const components = trainedComponents(recipe);
-  return components.length > 1 ? { components } : {};
+  return components.length > 1 || components[0] !== 'actor' ? { components } : {};
 }
+
+const lossKinds = { rl: 'policy', sft: 'sft', dpo: 'dpo', rm: 'rm' } as const satisfies Record<
+  RunKind,
+  LossSettings['kind']
+>;
 
 function lossSettings(recipe: Recipe): LossSettings {
   const distils = teacherOf(recipe) !== undefined;
@@ -238,8 +242,8 @@ function lossSettings(recipe: Recipe): LossSettings {
 function commonLoss(recipe: Recipe): LossSettings {
   const { actor } = recipe;
   return {
-    kind: recipe.kind === 'sft' ? 'sft' : 'policy',
-    lossMode: actor.policy_loss.loss_mode,
+    kind: lossKinds[recipe.kind],
+    lossMode: recipe.kind === 'dpo' ? recipe.algorithm.dpo_loss_type : actor.policy_loss.loss_mode,
     clipRatioLow: actor.clip_ratio_low ?? actor.clip_ratio,
     clipRatioHigh: actor.clip_ratio_high ?? actor.clip_ratio,
     clipRatioC: actor.clip_ratio_c,
@@ -248,9 +252,9 @@ function commonLoss(recipe: Recipe): LossSettings {
     useKlLoss: actor.use_kl_loss,
     klLossCoef: actor.kl_loss_coef,
     klLossType: actor.kl_loss_type,
-    temperature: recipe.kind === 'sft' || recipe.rollout.temperature === 0 ? 1 : recipe.rollout.temperature,
+    temperature: !samplesResponses(recipe.kind) || recipe.rollout.temperature === 0 ? 1 : recipe.rollout.temperature,
     lossScaleFactor: actor.loss_scale_factor ?? recipe.data.max_response_length,
-    ...(recipe.kind === 'rl' && constantsOf(policyConstants(recipe))),
+    ...constantsOf(lossConstants(recipe)),
     ...(actor.policy_loss.loss_mode === 'bypass_mode' && { rolloutCorrection: correctionSettings(recipe) }),
   };
 }
@@ -278,6 +282,12 @@ const constantsOf = (
   constants: Record<string, number | string>,
 ): { readonly constants?: Record<string, number | string> } =>
   Object.keys(constants).length === 0 ? {} : { constants };
+
+function lossConstants(recipe: Recipe): Record<string, number | string> {
+  const { dpo_beta: beta, dpo_label_smoothing: labelSmoothing } = recipe.algorithm;
+  if (recipe.kind === 'dpo') return { beta, labelSmoothing };
+  return recipe.kind === 'rl' ? policyConstants(recipe) : {};
+}
 
 /** Those that the policy loss reads beside the clip ratios. */
 function policyConstants({ actor }: Recipe): Record<string, number | string> {

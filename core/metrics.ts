@@ -223,7 +223,26 @@ const REPRODUCIBLE: readonly Row[] = [
   ['val-aux/{source}/{name}/worst@{k}/{stat}', '', 'none', 'The worst of them.'],
   ['val-aux/{source}/{name}/maj@{k}/{stat}', '', 'none', 'The majority answer of them.'],
   ['val/response_tokens', 'tokens', 'none', 'Response tokens of the validation.'],
-  ['train/loss', '', 'down', 'SFT: mean loss per response token.'],
+  ['train/loss', '', 'down', 'The loss where responses are given: per response token (sft), per pair (dpo, rm).'],
+  [
+    'rewards/chosen',
+    '',
+    'up',
+    'Mean reward of chosen responses: beta times the log-ratio to the reference (dpo), the score (rm).',
+  ],
+  ['rewards/rejected', '', 'none', 'The same of rejected responses.'],
+  [
+    'rewards/accuracies',
+    '',
+    'up',
+    'Share of pairs whose chosen response has the higher reward, before the step; a tie is wrong.',
+  ],
+  ['rewards/margins', '', 'up', 'Mean of the reward of the chosen less that of the rejected response.'],
+  ['logps/chosen', 'nats', 'none', 'Mean log-prob of chosen responses (dpo).'],
+  ['logps/rejected', 'nats', 'none', 'Mean log-prob of rejected responses (dpo).'],
+  ['reward_model/loss', '', 'down', 'Loss of a reward model in training: the mean over pairs.'],
+  ['reward_model/grad_norm', '', 'none', 'Its gradient norm before clipping.'],
+  ['reward_model/lr', '', 'none', 'Its learning rate in the last optimiser step.'],
 ];
 
 const OPERATIONAL: readonly Row[] = [

@@ -1,5 +1,6 @@
 /** Converts a Hugging Face `config.json`, with the keys of transformers 4 or 5, to a decoder as data. */
 import type { DecoderSpec, HeadKind, HeadSpec } from '../core/decoder-spec.ts';
+import { InvalidInputError } from '../core/errors.ts';
 import type { DecoderBody, Family } from './families/family.ts';
 import { families } from './families/index.ts';
 import { refusal } from './families/parts.ts';
@@ -42,6 +43,47 @@ export function readDecoderSpec(
     finalNorm,
     head: headSpec,
   };
+}
+
+/** The head that the folder of a config.json holds; undefined for a class that is not known. */
+export function headOfConfig(configJson: unknown): HeadKind | undefined {
+  const { architectures } = configJson as { readonly architectures?: unknown };
+  const name = String(Array.isArray(architectures) ? architectures[0] : 'ForCausalLM');
+  return Object.entries(heads).find(([ending]) => name.endsWith(ending))?.[1];
+}
+
+/** The token that transformers leaves out when it looks for the last one of a sequence. */
+export function padTokenOf(configJson: unknown): number | undefined {
+  const { pad_token_id: id } = configJson as { readonly pad_token_id?: unknown };
+  return typeof id === 'number' ? id : undefined;
+}
+
+/** The config.json of the model with one score for a sequence in place of the language model's head, or as it is. */
+export function scoreConfig(configJson: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  if (headOfConfig(configJson) === 'scores') return configJson;
+  const { architectures, ...config } = configJson;
+  const [name] = Array.isArray(architectures) ? (architectures as unknown[]) : [];
+  return {
+    ...config,
+    architectures: [String(name).replace(/ForCausalLM$/, 'ForSequenceClassification')],
+    // transformers writes num_labels as this list.
+    id2label: { '0': 'LABEL_0' },
+    label2id: { LABEL_0: 0 },
+  };
+}
+
+/**
+ * The decoder with one score for a sequence: a sequence classifier's own head, or a new one. Throws InvalidInputError for a
+ * classifier with another number of labels.
+ */
+export function readScoreSpec(configJson: unknown, where = 'config.json'): DecoderSpec {
+  const spec = readDecoderSpec(scoreConfig(configJson as Record<string, unknown>), where, ['scores']);
+  if (spec.head.kind === 'scores' && spec.head.labels !== 1)
+    throw new InvalidInputError(`${where}: a reward model gives one score, found ${spec.head.labels} labels`, {
+      where,
+      hint: 'use a sequence classifier with num_labels 1',
+    });
+  return spec;
 }
 
 /** The same decoder with a value head in place of the language model's. */

@@ -125,11 +125,17 @@ class BlockDataset implements Dataset {
     for (let start = 0; start < texts.length; start += batchRows) {
       const batch = texts.slice(start, start + batchRows);
       const prompts = await tokenizer.encodeBatch(batch.map(({ prompt }) => prompt));
-      const responses =
-        this.#stored.index.kind === 'sft' ? await tokenizer.encodeBatch(batch.map(({ response }) => response)) : [];
+      const texted = batch.flatMap(({ responses }) => responses);
+      const tokens = texted.length === 0 ? [] : await tokenizer.encodeBatch(texted);
+      let next = 0;
       prompts.forEach((prompt, i) => {
-        const response = this.#stored.index.kind === 'sft' ? at(responses, i) : undefined;
-        sequences.push(this.#limited(at(rows, start + i), { prompt, ...(response && { response }) }));
+        const [response, other] = tokens.slice(next, (next += at(batch, i).responses.length));
+        const sequence: Sequence = {
+          prompt,
+          ...(response && { response }),
+          ...(other && { rejected: { prompt, response: other } }),
+        };
+        sequences.push(this.#limited(at(rows, start + i), sequence));
       });
     }
     return sequences;

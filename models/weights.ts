@@ -27,7 +27,7 @@ export async function loadWeights(
   trainer: WeightsTarget,
   { onBytes, newHead = false }: { readonly onBytes?: () => void; readonly newHead?: boolean | undefined } = {},
 ): Promise<void> {
-  const parameters = newHead ? withoutHead(trainer) : trainer.parameters;
+  const parameters = newHead ? withoutHead(trainer.spec, trainer.parameters) : trainer.parameters;
   const source = await openSafetensors(folder);
   try {
     checkTensors(source, parameters, newHead || isTied(trainer.spec));
@@ -46,9 +46,13 @@ export async function loadWeights(
   trainer.weightsChanged();
 }
 
-function withoutHead({ spec, parameters }: WeightsTarget): readonly ParameterInfo[] {
-  const head = new Set(spec.head.projection.flatMap(({ weight, bias }) => [weight, bias]));
-  return parameters.filter(({ name }) => !head.has(name));
+/** The tensors but for those of the head. */
+export function withoutHead<T extends { readonly name: string }>(
+  { head }: Pick<DecoderSpec, 'head'>,
+  tensors: readonly T[],
+): readonly T[] {
+  const ofHead = new Set(head.projection.flatMap(({ weight, bias }) => [weight, bias]));
+  return tensors.filter(({ name }) => !ofHead.has(name));
 }
 
 /** A product with 0 is 0 for every finite number, and NaN for the others: one sum shows whether there is one. */

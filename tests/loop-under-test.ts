@@ -7,6 +7,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { NatsConnection } from '@nats-io/nats-core';
+import { runKinds, samplesResponses } from '../core/run-kinds.ts';
+import type { RunKind } from '../core/run-kinds.ts';
 import { arithmeticRows } from '../api/data/arithmetic.ts';
 import { tokenisedBy } from '../api/runs/row-tokens.ts';
 import { verifyLedger } from '../api/ledger/verify.ts';
@@ -147,7 +149,7 @@ export class LoopUnderTest {
   /** Starts a small run: 4 prompts × 4 responses of up to 5 tokens; the reward is the share of sevens. */
   async start(overrides: Tree = {}): Promise<StartedRun> {
     const run = await this.create(overrides);
-    await this.drive(run, overrides['kind'] === 'sft' ? 'sft' : 'rl');
+    await this.drive(run, kindOf(overrides));
     return run;
   }
 
@@ -161,13 +163,13 @@ export class LoopUnderTest {
   /** Writes the recipe of the small run to a file, for commands. */
   recipeFile(name: string, overrides: Tree = {}): string {
     const path = join(this.#files, `${name}.json`);
-    writeFileSync(path, JSON.stringify(mergeTrees(this.#recipe(overrides['kind'] === 'sft'), { ...overrides, name })));
+    writeFileSync(path, JSON.stringify(mergeTrees(this.#recipe(kindOf(overrides)), { ...overrides, name })));
     return path;
   }
 
   /** Creates the records of a run without starting its workflow. */
   async create(overrides: Tree = {}): Promise<StartedRun> {
-    const recipe = parseRecipe(mergeTrees(this.#recipe(overrides['kind'] === 'sft'), overrides));
+    const recipe = parseRecipe(mergeTrees(this.#recipe(kindOf(overrides)), overrides));
     const ports = { store: this.store, home: this.home, env: process.env, now: new Date(), say: () => {} };
     const { runId, log } = await createRun(recipe, ports);
     const run = { runId, log };
@@ -175,7 +177,7 @@ export class LoopUnderTest {
     return run;
   }
 
-  drive({ runId }: StartedRun, kind: 'rl' | 'sft' = 'rl'): Promise<void> {
+  drive({ runId }: StartedRun, kind: RunKind = 'rl'): Promise<void> {
     return startWorkflow(this.client, this.home, { runId, store: this.store.url }, kind);
   }
 
@@ -195,7 +197,7 @@ export class LoopUnderTest {
   }
 
   /** Does what the command resume does. */
-  async resume(run: StartedRun, kind: 'rl' | 'sft' = 'rl'): Promise<void> {
+  async resume(run: StartedRun, kind: RunKind = 'rl'): Promise<void> {
     const paused = (await run.log.status())?.state === 'paused';
     if (!paused) await this.ended(run);
     await appendStatus(run.log, { wish: 'run', ...(paused ? {} : { state: 'queued' as const }) }, new Date());
@@ -306,17 +308,17 @@ export class LoopUnderTest {
     return child?.pid === undefined ? undefined : this.process(name);
   }
 
-  #recipe(sft: boolean): Tree {
-    const train = join(this.#files, sft ? 'sft.jsonl' : 'train.jsonl');
+  #recipe(kind: RunKind): Tree {
+    const train = join(this.#files, { rl: 'train.jsonl', sft: 'sft.jsonl', pairs: 'pairs.jsonl' }[runKinds[kind].rows]);
     return {
       name: 'loop',
       model: { path: this.modelFolder },
       data: { train_files: train, train_batch_size: 4, max_prompt_length: 8, max_response_length: 5, max_length: 24 },
       rollout: { n: 4, max_num_seqs: 8 },
       actor: { ppo_mini_batch_size: 4, ppo_max_token_len_per_gpu: 64, optim: { lr: 0.003, weight_decay: 0 } },
-      ...(sft
-        ? {}
-        : { reward: { custom_reward_function: { path: this.scorer('sevens', sevens), deterministic: true } } }),
+      ...(samplesResponses(kind) && {
+        reward: { custom_reward_function: { path: this.scorer('sevens', sevens), deterministic: true } },
+      }),
       trainer: { total_training_steps: 3, save_freq: -1, val_before_train: false },
       deterministic: true,
     };
@@ -341,6 +343,8 @@ export class LoopUnderTest {
         .join('');
     writeFileSync(join(this.#files, 'train.jsonl'), rows('train', 24, false));
     writeFileSync(join(this.#files, 'sft.jsonl'), rows('train', 24, true));
+    writeFileSync(join(this.#files, 'pairs.jsonl'), pairRows(24, 3));
+    writeFileSync(this.validationPairs, pairRows(10, 4));
     writeFileSync(this.validationFile, rows('validation', 5, false));
   }
 
@@ -348,10 +352,24 @@ export class LoopUnderTest {
     return join(this.#files, 'model');
   }
 
+  get validationPairs(): string {
+    return join(this.#files, 'validation-pairs.jsonl');
+  }
+
   get validationFile(): string {
     return join(this.#files, 'validation.jsonl');
   }
 }
+
+/** Sums of two digits; the rejected answer is one too many. */
+function pairRows(count: number, seed: number): string {
+  return Array.from({ length: count }, (_, i) => {
+    const [a, b] = [(seed + 5 * i) % 10, (seed * i + 2) % 10];
+    return `${JSON.stringify({ data_source: 'sums', prompt: `${a}+${b}=`, chosen: `${a + b}`, rejected: `${a + b + 1}` })}\n`;
+  }).join('');
+}
+
+const kindOf = ({ kind = 'rl' }: Tree): RunKind => kind as RunKind;
 
 /** A reward that a policy with random weights learns at once. */
 const sevens = `return [...solutionStr].filter((c) => c === '7').length / Math.max(1, solutionStr.length);`;

@@ -1,4 +1,5 @@
 /** The batch of an iteration: the advantage job makes it, and makes it again when its tensors are lost. */
+import { samplesResponses } from '../../core/run-kinds.ts';
 import { isDamage, isLostBlob, logHole } from '../../core/damage.ts';
 import { errorToJson } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -18,7 +19,7 @@ export interface MadeBatch extends JobResult<'advantage'> {
 
 /** `known`: the scored rollouts from the earlier stages. Without them they are found by their jobs. */
 export async function makeBatch(services: StageServices, at: At, known?: readonly ScoredRollout[]): Promise<MadeBatch> {
-  if (at.context.recipe.kind === 'sft') return batchOf(services, at, []);
+  if (!samplesResponses(at.context.recipe.kind)) return batchOf(services, at, []);
   const byJobs = () => withScoredRollouts(services, at, 'train', (scored) => batchOf(services, at, scored));
   if (known === undefined) return byJobs();
   try {

@@ -1,8 +1,10 @@
+import { runKinds } from '../../core/run-kinds.ts';
 import { keys } from '../../core/records/keys.ts';
 import { evalRecord } from '../../core/records/schema.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
+import { comparedPairs } from '../compared-pairs.ts';
 import { evaluation } from '../evaluation.ts';
 import { recordWriter } from '../record-writer.ts';
 import type { RunRef } from '../run-context.ts';
@@ -22,8 +24,10 @@ export async function evaluate(services: StageServices, ref: RunRef): Promise<{ 
   const { ports, contexts } = services;
   const { context, head } = await headOf(contexts, ref);
   if (context.inputs.validation === undefined) return { accuracy: null };
-  const n = samplesPerDraw(context.recipe, 'validate');
+  const { validation } = runKinds[context.recipe.kind];
+  const n = validation === 'pairs' ? 1 : samplesPerDraw(context.recipe, 'validate');
   const record = await ports.whileHeartbeating(async (signal) => {
+    if (validation === 'pairs') return comparedPairs(services, { context, head, signal });
     const { scored, tables } = await scoredTables(services, { context, head, signal });
     return evaluation(ref, head, scored, tables, n);
   });
@@ -38,7 +42,7 @@ export async function evaluate(services: StageServices, ref: RunRef): Promise<{ 
   ports.say(
     ref.runId,
     'info',
-    `validation of policy ${head.position}: ${measureOf(metrics)} ${accuracy.toFixed(4)} on ${sizeText(questions, n)}`,
+    `validation of policy ${head.position}: ${measureOf(metrics)} ${accuracy.toFixed(4)} on ${validation === 'pairs' ? `${questions} pairs` : sizeText(questions, n)}`,
   );
   return { accuracy };
 }

@@ -12,6 +12,7 @@ import type { RunLog } from '../../infra/store/run-log.ts';
 import type { ApiContext } from '../context.ts';
 import { chooseCheckpoint, retentionFloor } from './list.ts';
 import { checkpointElements, damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
+import { scoreConfig } from '../../models/config.ts';
 import { filling } from '../../models/safetensors.ts';
 import type { FloatTensor } from '../../models/safetensors.ts';
 import { readConfigJson, saveHuggingFace } from '../../models/weights.ts';
@@ -27,7 +28,7 @@ export interface PolicyExport {
 }
 
 /**
- * Writes the policy after an iteration, the newest checkpoint's unless one is named, as a Hugging Face folder. `best`: by
+ * Writes the policy (or the reward model of a run of kind rm) after an iteration, the newest checkpoint's unless one is named, as a Hugging Face folder. `best`: by
  * `trainer.best_metric`. Throws TerminalError `NotFound` for an iteration without a checkpoint, `DamagedCheckpoint`, InvalidInputError when anything
  * but an empty folder is there.
  */
@@ -75,11 +76,14 @@ export async function exportCheckpoint({
   cache,
 }: ExportOptions): Promise<'float32' | 'bfloat16'> {
   const base = await modelFolder(log.store, (await log.revision()).inputs.model, cache);
-  const config = await readConfigJson(base);
+  const baseConfig = await readConfigJson(base);
+  const config = isRewardModel(manifest) ? scoreConfig(baseConfig) : baseConfig;
   const stored = dtype === 'auto' ? dtypeOf(config) : dtype === 'bf16' ? 'bfloat16' : 'float32';
   await saveHuggingFace(folder, { config, tensors: await weightsOf(manifest, log), dtype: stored, companions: base });
   return stored;
 }
+
+const isRewardModel = ({ components }: CheckpointManifest): boolean => components['rewardModel'] !== undefined;
 
 function dtypeOf(config: Readonly<Record<string, unknown>>): 'float32' | 'bfloat16' {
   return String(config['dtype'] ?? config['torch_dtype']).replace(/^torch\./, '') === 'bfloat16'

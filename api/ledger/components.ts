@@ -8,8 +8,14 @@ type Named<T> = Readonly<Record<string, T>>;
 /** The state of each component. */
 export type Components = Named<{ readonly stateDigest: string; readonly weightsDigest: string }>;
 
-/** The policy; its shape has checked the record, not that it is there. */
-export const actorIn = <T>(components: Named<T>): T | undefined => components['actor'];
+/** Name of the component that a run is about: the policy, or the only one of a run that trains no policy. */
+export function mainName(components: Named<unknown>): string {
+  const [only = 'actor', ...others] = Object.keys(components);
+  return others.length === 0 ? only : 'actor';
+}
+
+/** That component; its shape has checked the record, not that it is there. */
+export const actorIn = <T>(components: Named<T>): T | undefined => components[mainName(components)];
 
 export function mapped<T, U>(components: Named<T>, map: (one: T) => U): Named<U> {
   return Object.fromEntries(Object.entries(components).map(([name, one]) => [name, map(one)]));

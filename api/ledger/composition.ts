@@ -40,9 +40,9 @@ export async function checkComposition(
   if (revision.recipe.kind === 'rl') checkCounts(objects, batch, key, parts);
   if (batch.baselines !== undefined) await checkBaselines(ports, batch, key, batch.baselines);
   const sources =
-    revision.recipe.kind === 'sft'
-      ? await rowSources(ports, batch, revision)
-      : await sampledSources(ports, batch, key, revision, parts, weights);
+    revision.recipe.kind === 'rl'
+      ? await sampledSources(ports, batch, key, revision, parts, weights)
+      : await rowSources(ports, batch, revision);
   if (!deep || sources === undefined || tensors === undefined) return 0;
   return (
     objects.tried(tensorsKey, 'tensors of a batch', () =>
@@ -155,7 +155,7 @@ async function withPrompts(
   return sources;
 }
 
-/** Supervised training learns the rows themselves, so the sequences are compared with the rows. */
+/** Given responses are learnt as they are, so the sequences are compared with the rows; a pair has the chosen one first. */
 async function rowSources(
   { inputs, deep }: CompositionPorts,
   batch: Batch,
@@ -169,9 +169,10 @@ async function rowSources(
   return (
     tokens &&
     new Map(
-      batch.draws.map(({ draw, row }, i) => {
-        const { prompt, response = new Int32Array() } = at(tokens, i);
-        return [sourceName(draw, 0), { row, prompt, response }];
+      batch.draws.flatMap(({ draw, row }, i) => {
+        const { prompt, response = new Int32Array(), rejected } = at(tokens, i);
+        const given = [{ prompt, response }, ...(rejected === undefined ? [] : [rejected])];
+        return given.map((one, s) => [sourceName(draw, s), { row, ...one }] as const);
       }),
     )
   );

@@ -65,7 +65,7 @@ export async function checkValidations(
 }
 
 async function checkEvaluation(
-  { objects, results, runId, deep, absent }: EvaluationPorts,
+  { objects, results, runId, inputs, deep, absent }: EvaluationPorts,
   term: number,
   k: number,
   there: Committed,
@@ -77,6 +77,8 @@ async function checkEvaluation(
   faults.equal(key, 'term', term, record.term);
   faults.equal(key, 'iteration', k, record.iteration);
   faults.equal(key, 'weightsDigest', actorIn(there.components)?.weightsDigest, record.weightsDigest);
+  if (record.results.some((jobId) => jobId.startsWith('compare-')))
+    return checkComparison({ objects, results, runId, inputs, deep, absent }, there, record, key, k);
   const parts = await results.parts(record.results, key);
   if (parts.length * 2 !== record.results.length) return;
   faults.equal(
@@ -116,5 +118,28 @@ async function checkEvaluation(
   }
   faults.equal(key, 'failed', values.filter((value) => value === null).length, record.failed);
   const accuracy = values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / Math.max(1, values.length);
+  if (!(Math.abs(accuracy - record.accuracy) <= 1e-9)) faults.add(key, `accuracy ${accuracy}`, String(record.accuracy));
+}
+
+/** A validation on pairs: one job compares them with the model at this position. */
+async function checkComparison(
+  { objects, results, deep, absent }: EvaluationPorts,
+  there: Committed,
+  record: Evaluation,
+  key: string,
+  k: number,
+): Promise<void> {
+  const { faults } = objects;
+  const compared = await results.comparison(record.results, key);
+  if (compared === undefined) return;
+  faults.equal(key, 'questions', compared.pairs, record.questions);
+  if (!deep) return;
+  const where = objects.keys.blob(compared.scores);
+  const table = await objects.json(compared.scores, scoreTableShape);
+  if (table === undefined) return absent(k, where, key);
+  faults.equal(where, 'weights', actorIn(there.components)?.weightsDigest, table.trajectories);
+  faults.equal(where, 'pairs', compared.pairs, table.scores.length);
+  const right = table.scores.reduce<number>((sum, score) => sum + (score ?? 0), 0);
+  const accuracy = right / Math.max(1, table.scores.length);
   if (!(Math.abs(accuracy - record.accuracy) <= 1e-9)) faults.add(key, `accuracy ${accuracy}`, String(record.accuracy));
 }

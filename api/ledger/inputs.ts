@@ -10,8 +10,10 @@ import { integers, offsets } from './tensors.ts';
 /** Tokens of a row. */
 export interface RowTokens {
   readonly prompt: Int32Array;
-  /** Tokens of a row in supervised training. */
+  /** Tokens of a row in supervised training, or of the chosen response of a pair. */
   readonly response?: Int32Array;
+  /** The other response of a pair. */
+  readonly rejected?: { readonly prompt: Int32Array; readonly response: Int32Array };
 }
 
 export interface Rows {
@@ -36,8 +38,8 @@ export class InputFacts {
 
   async check(inputs: Inputs, revisionKey: string, deep: boolean): Promise<void> {
     const { faults, keys } = this.#objects;
-    for (const model of new Set([inputs.model, inputs.reference ?? inputs.model, inputs.teacher ?? inputs.model]))
-      await this.#model(model, revisionKey, deep);
+    const { model: base, reference = base, teacher = base, rewardModel = base } = inputs;
+    for (const model of new Set([base, reference, teacher, rewardModel])) await this.#model(model, revisionKey, deep);
     for (const dataset of new Set([inputs.train, inputs.validation ?? inputs.train])) {
       const rows = deep ? await this.rows(dataset) : undefined;
       await this.#sizes(dataset, revisionKey, !deep);

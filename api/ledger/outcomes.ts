@@ -9,6 +9,9 @@ import type { Batch, LedgerDraw, Revision, Update } from './records.ts';
 import type { Branch } from './terms.ts';
 import type { OutcomeCounts } from './verdict.ts';
 
+/** Samples of a draw whose responses come with its row: one, or a pair. */
+const samplesOf: Readonly<Record<string, number>> = { sft: 1, dpo: 2, rm: 2 };
+
 export class DrawOutcomes {
   readonly #objects: Objects;
   readonly counts: OutcomeCounts = { trained: 0, filtered: 0, failed: 0, surplus: 0, stale: 0, skipped: 0 };
@@ -90,7 +93,7 @@ export class DrawOutcomes {
     if (revision === undefined) return;
     faults.equal(key, `row of draw ${draw.draw}`, this.#rowOf(draw.draw, revision), draw.row);
     const { kind, rollout } = revision.recipe;
-    faults.equal(key, `samples of draw ${draw.draw}:`, kind === 'sft' ? 1 : rollout.n, draw.samples.length);
+    faults.equal(key, `samples of draw ${draw.draw}:`, samplesOf[kind] ?? rollout.n, draw.samples.length);
   }
 
   /** Moves past the draws below `limit` that terms skip. */

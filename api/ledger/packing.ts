@@ -19,7 +19,7 @@ export function packed(
     checkSizes(objects, key, tensors, samples, stepsOfBatch(batch.components), batch.oldLogProbs === 'stored');
     if (revision === undefined) return;
     const { kind, actor, algorithm } = revision.recipe;
-    const epochs = stepsOfBatch(batch.components) === 0 ? 0 : kind === 'sft' ? 1 : actor.ppo_epochs;
+    const epochs = stepsOfBatch(batch.components) === 0 ? 0 : kind === 'rl' ? actor.ppo_epochs : 1;
     if (algorithm.use_pf_ppo === true) checkDrawn(objects, key, tensors, samples, epochs);
     else checkWalk(objects, key, tensors, samples, epochs);
   });

@@ -1,5 +1,5 @@
 /** The learning rate of an optimiser step: a second implementation, written from docs/recipe-keys.md, "actor.optim". */
-import { actorIn, stepsOfBatch } from './components.ts';
+import { actorIn, mainName, stepsOfBatch } from './components.ts';
 import type { Objects } from './objects.ts';
 import type { Batch, LedgerRecipe, RateSettings, Revision } from './records.ts';
 
@@ -18,7 +18,7 @@ export function checkRates({ faults }: Objects, batch: Batch, revision: Revision
   const steps = warmsUp ? 0 : stepsOfBatch(batch.components);
   faults.equal(key, 'learning rates of the policy', steps, actorIn(batch.components)?.learningRates.length ?? 0);
   actorIn(batch.components)?.learningRates.forEach((found, s) => {
-    const step = (batch.before.optimizerSteps['actor'] ?? 0) + s;
+    const step = (batch.before.optimizerSteps[mainName(batch.components)] ?? 0) + s;
     const expected = rateOf(revision, step);
     if (!(Math.abs(found - expected) <= 1e-9 * revision.recipe.actor.optim.lr))
       faults.add(key, `learning rate ${expected} of optimiser step ${step}`, String(found));
@@ -33,7 +33,7 @@ export function rateOf(revision: Pick<Revision, 'recipe' | 'inputs'>, step: numb
 }
 
 function stepsOfIteration({ kind, data, actor }: LedgerRecipe): number {
-  return kind === 'sft' ? 1 : Math.ceil(data.train_batch_size / actor.ppo_mini_batch_size) * actor.ppo_epochs;
+  return kind === 'rl' ? Math.ceil(data.train_batch_size / actor.ppo_mini_batch_size) * actor.ppo_epochs : 1;
 }
 
 /** Share of the peak rate at a step: it rises linearly during the warm-up, then follows the schedule. */

@@ -24,7 +24,9 @@ import type { Of } from './shape.ts';
 /** Records that are the same in both formats. */
 const format = either(exactly(1), exactly(2));
 
-export const runShape = object({ format, runId: text, name: text, kind: oneOf('rl', 'sft') });
+const kind = oneOf('rl', 'sft', 'dpo', 'rm');
+
+export const runShape = object({ format, runId: text, name: text, kind });
 
 const scorer = object({ type: oneOf('builtin', 'module'), module: optional(digest) });
 const ownModule = object({ module: digest });
@@ -32,6 +34,7 @@ const inputs = object({
   model: digest,
   reference: optional(digest),
   teacher: optional(digest),
+  rewardModel: optional(digest),
   train: digest,
   trainRows: positive,
   validation: optional(digest),
@@ -58,7 +61,7 @@ export type RateSettings = Of<typeof rate>;
 
 /** The recipe keys that decide which samples and steps an iteration has. */
 const recipe = object({
-  kind: oneOf('rl', 'sft'),
+  kind,
   seed: integer,
   data: object({
     seed: nullable(integer),
@@ -244,9 +247,15 @@ export type Evaluation = Of<typeof evaluationShape>;
 export const resultShape = object({ format, jobId: text, stage: text, output: tree });
 export const checkpointOutputShape = object({ manifest: text });
 export const rolloutOutputShape = object({ trajectories: digest, samples: positive, responseTokens: count });
+export const compareOutputShape = object({ scores: digest, pairs: positive });
 export const rewardOutputShape = object({ scores: digest, failed: count });
 
-export const scoreTableShape = object({ scores: list(nullable(number)), reasons: list(nullable(text)), columns: tree });
+export const scoreTableShape = object({
+  trajectories: digest,
+  scores: list(nullable(number)),
+  reasons: list(nullable(text)),
+  columns: tree,
+});
 export type Scores = Of<typeof scoreTableShape>;
 
 const shard = object({ blob: digest, bytes: count, tensors: list(object({ name: text, start: count, end: count })) });

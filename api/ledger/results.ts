@@ -6,7 +6,7 @@ import { mapped } from './components.ts';
 import { at } from './at.ts';
 import { canonicalText } from './canonical.ts';
 import type { Objects } from './objects.ts';
-import { countersOf1, resultShape, rewardOutputShape, rolloutOutputShape } from './records.ts';
+import { compareOutputShape, countersOf1, resultShape, rewardOutputShape, rolloutOutputShape } from './records.ts';
 import type { Batch, Counters1 } from './records.ts';
 import { show } from './verdict.ts';
 
@@ -16,6 +16,12 @@ export interface Part {
   readonly samples: number;
   readonly scores: string;
   readonly failed: number;
+}
+
+/** Pairs of given responses, and the table of which was preferred. */
+export interface Comparison {
+  readonly scores: string;
+  readonly pairs: number;
 }
 
 type Output = Readonly<Record<string, unknown>>;
@@ -63,6 +69,15 @@ export class Results {
     if (outputs.length % 2 !== 0)
       this.#objects.faults.add(key, 'a reward for every rollout', `${outputs.length} results`);
     return parts;
+  }
+
+  /** The comparison that a validation on pairs names. */
+  async comparison(jobIds: readonly string[], key: string): Promise<Comparison | undefined> {
+    if (jobIds.length !== 1) this.#objects.faults.add(key, 'one comparison of pairs', `${jobIds.length} results`);
+    const [output] = await this.#outputs(jobIds.slice(0, 1), ['compare'], key);
+    if (output === undefined) return undefined;
+    const where = this.#objects.keys.result(at(jobIds, 0));
+    return this.#objects.tried(where, 'the output of a comparison', () => compareOutputShape(output, 'compare'));
   }
 
   /** Outputs in order; undefined where one is damaged or missing. The jobs have the `stages` in turn. */

@@ -6,7 +6,7 @@
  *   snapshot     12 P          trainer only: the state while its checkpoint is written; once for each component
  *   critic       as the policy's weights, copies, gradients and moments, in the trainer, for each further component: the critic,
  *                the reward model of prime
- *   reference    weights and copies, with actor.use_kl_loss, algorithm.use_kl_in_reward, or a loss or a reward model that reads its log-probs
+ *   reference    weights and copies, with actor.use_kl_loss, algorithm.use_kl_in_reward, or a loss or a reward model that reads its log-probs, and with kind: dpo
  *   teacher      weights and copies of its own shape, with distillation.enabled
  *   activations  4 N (l (2 hidden + 2 query + 2 kv + heads + g ffn) + 4 ffn + 4 hidden + query) + 4 V min(N, rows of logits),
  *                where g is 2 in fp32 and 1 in bf16, in which gate and up are kept
@@ -15,6 +15,7 @@
  *
  * tests/integration/plan-memory.test.ts holds it against a measured run.
  */
+import { samplesResponses } from '../../core/run-kinds.ts';
 import type { DecoderSpec, LayerSpec } from '../../core/decoder-spec.ts';
 import {
   cacheBytes,
@@ -72,7 +73,7 @@ export function memoryOf(
   return Object.entries(recipe.fleet.pools).flatMap(([pool, { roles, workers }]) => {
     const trains = roles.includes('trainer') ? Math.min(trainers, workers) : 0;
     trainers -= trains;
-    const samples = roles.includes('rollout') && recipe.kind === 'rl';
+    const samples = roles.includes('rollout') && samplesResponses(recipe.kind);
     const rest = samples ? 'rollout' : 'reward';
     const of = (role: ProcessMemory['role'], count: number): ProcessMemory[] => {
       if (count === 0) return [];
@@ -103,7 +104,7 @@ function partsOf(
     ...(trains && teacher && { teacher: sum(Object.values(modelMemory(teacher, { compute, trainable: false }))) }),
     activations: trains ? activations(recipe, spec, compute) : 0,
     kvCache: samples ? kvCache(recipe, spec, machine, compute) : 0,
-    process: 200 * mib + (recipe.kind === 'rl' ? recipe.reward.num_workers * 60 * mib : 0),
+    process: 200 * mib + (samplesResponses(recipe.kind) ? recipe.reward.num_workers * 60 * mib : 0),
   };
 }
 

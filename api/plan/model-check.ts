@@ -1,9 +1,11 @@
 /** The model folder: its config is read and every tensor's shape is compared, without loading one. */
+import { samplesResponses } from '../../core/run-kinds.ts';
 import { showBytes, showCount } from '../../core/quantities.ts';
 import { isTied } from '../../core/decoder-spec.ts';
 import { batchArithmetic } from '../../core/recipe/index.ts';
+import { headOfConfig } from '../../models/config.ts';
 import { openSafetensors } from '../../models/safetensors.ts';
-import { checkTensors } from '../../models/weights.ts';
+import { checkTensors, readConfigJson, withoutHead } from '../../models/weights.ts';
 import type { Check } from './checks.ts';
 
 export const modelCheck: Check = {
@@ -18,7 +20,8 @@ export const modelCheck: Check = {
       return { status: 'later', detail: `${detail}; its weights (${showBytes(missingBytes)}) are fetched by the run` };
     const source = await openSafetensors(folder);
     try {
-      checkTensors(source, spec.tensors, isTied(spec));
+      const newHead = headOfConfig(await readConfigJson(folder)) !== spec.head.kind;
+      checkTensors(source, newHead ? withoutHead(spec, spec.tensors) : spec.tensors, newHead || isTied(spec));
     } finally {
       await source.close();
     }
@@ -33,8 +36,9 @@ export const lengthsCheck: Check = {
     const { maxPositions } = await inputs.decoder();
     const { longestSequence } = batchArithmetic(inputs.recipe);
     if (longestSequence <= maxPositions) return undefined;
-    const keys =
-      inputs.recipe.kind === 'sft' ? 'data.max_length' : 'data.max_prompt_length and data.max_response_length';
+    const keys = samplesResponses(inputs.recipe.kind)
+      ? 'data.max_prompt_length and data.max_response_length'
+      : 'data.max_length';
     return {
       status: 'warning',
       detail: `a sequence may have ${longestSequence} tokens, and the model was made for ${maxPositions}: lower ${keys}`,

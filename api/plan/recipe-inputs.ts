@@ -2,7 +2,7 @@
 import { readdir } from 'node:fs/promises';
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
-import { readDecoderSpec } from '../../models/config.ts';
+import { readDecoderSpec, readScoreSpec } from '../../models/config.ts';
 import { readConfigJson } from '../../models/weights.ts';
 import type { PutBlock } from '../../models/dataset.ts';
 import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
@@ -55,8 +55,9 @@ export class RecipeInputs {
 
   /** Throws InvalidInputError for a config that is not supported. */
   decoder(): Promise<DecoderSpec> {
+    const read = this.recipe.kind === 'rm' ? readScoreSpec : readDecoderSpec;
     return (this.#decoder ??= this.model().then(async ({ folder }) =>
-      readDecoderSpec(await readConfigJson(folder), `${folder}/config.json`),
+      read(await readConfigJson(folder), `${folder}/config.json`),
     ));
   }
 

@@ -11,6 +11,7 @@ import {
   totalIterations,
   valueOf,
 } from '../../core/recipe/index.ts';
+import { samplesResponses } from '../../core/run-kinds.ts';
 import { canonicalJson } from '../../core/canonical.ts';
 import { builtinScorer } from '../../rewards/registry.ts';
 import type { CheckResult, PlanCheck } from './checks.ts';
@@ -67,7 +68,7 @@ export function planReport(file: string, recipe: Recipe, { checks, rows, scorers
 /** Is every scorer of the run declared deterministic? */
 function areDeclared({ kind, reward }: Recipe, builtin: readonly string[]): boolean {
   const { path, deterministic } = reward.custom_reward_function;
-  if (kind === 'sft' || path === null) return builtin.every((name) => builtinScorer(name).deterministic);
+  if (!samplesResponses(kind) || path === null) return builtin.every((name) => builtinScorer(name).deterministic);
   return deterministic;
 }
 

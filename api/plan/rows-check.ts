@@ -1,4 +1,5 @@
 /** Every row of the data files is read and its columns checked; the first ones, or all, are tokenised. Nothing is stored. */
+import { runKinds } from '../../core/run-kinds.ts';
 import { counted } from '../../core/quantities.ts';
 import { checkedRows, filesOf } from '../runs/rows.ts';
 import type { RowsPart } from '../runs/rows.ts';
@@ -11,7 +12,7 @@ export const validationRowsCheck: Check = {
   name: 'validation rows',
   look: async (inputs) => {
     const { data, kind } = inputs.recipe;
-    if (data.val_files === null || kind === 'sft') return undefined;
+    if (data.val_files === null || runKinds[kind].validation === 'none') return undefined;
     const { rows: _, ...finding } = await lookAtRows(inputs, 'validation');
     return finding;
   },

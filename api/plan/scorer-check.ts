@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { InvalidInputError, PetrelError } from '../../core/errors.ts';
+import { samplesResponses } from '../../core/run-kinds.ts';
 import { showNumber } from '../../core/quantities.ts';
 import { shownModule } from '../../core/scorer-hint.ts';
 import { rewardComponentsOf, scorerSettings, type Recipe } from '../../core/recipe/index.ts';
@@ -26,7 +27,7 @@ const longestTrialMs = 10_000;
 export const scorerCheck: Check = {
   name: 'scorer',
   look: async ({ recipe, ports }) => {
-    if (recipe.kind === 'sft') return undefined;
+    if (!samplesResponses(recipe.kind)) return undefined;
     const { scorer, custom_reward_function: custom } = recipe.reward;
     if (custom.path === null && scorer !== null) assertScorer(recipe, scorer);
     const module = custom.path === null ? undefined : await readScorer(custom.path);

@@ -1,5 +1,5 @@
 /** The iterations that a run abandons when it continues from an earlier one. */
-import { actorOf } from '../../core/records/components.ts';
+import { isGiven, lossIn } from '../../core/given-loss.ts';
 import type { EvalRecord } from '../../core/records/schema.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
@@ -28,10 +28,9 @@ export async function abandonedAfter(log: RunLog, head: Head, position: number):
   const found: AbandonedIteration[] = [];
   for await (const { batch, update } of log.iterations(position + 1)) {
     const k = update.record.iteration;
-    const sft = actorOf(batch.record.components).loss.kind === 'sft';
     const [reward, loss] = [
       finite(batch.record.metrics['critic/score/mean']),
-      sft ? finite(update.record.metrics['actor/loss']) : null,
+      isGiven(batch.record) ? finite(lossIn(update.record.metrics)) : null,
     ];
     found.push({
       iteration: k,

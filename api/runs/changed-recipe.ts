@@ -3,6 +3,7 @@
  * history, and new inputs for files that the user named again. All other inputs keep their digests.
  */
 import { basename, join } from 'node:path';
+import { runKinds } from '../../core/run-kinds.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import {
   applyOverrides,
@@ -241,7 +242,7 @@ async function newRows(
 ) {
   const key = part === 'train' ? 'data.train_files' : 'data.val_files';
   const own = part === 'train' ? ['data.train_max_samples', 'data.train_file_weights'] : ['data.val_max_samples'];
-  if (recipe.kind === 'sft' && part === 'validation') return undefined;
+  if (runKinds[recipe.kind].validation === 'none' && part === 'validation') return undefined;
   if (!isPath(part === 'train' ? recipe.data.train_files : recipe.data.val_files)) {
     const reread = changes.find(({ path }) => rowKeys.includes(path) || own.includes(path));
     if (reread === undefined) return undefined;

@@ -1,5 +1,5 @@
 /** The curve of a whole run: its reward or loss, and its validations, by iteration. */
-import { actorOf } from '../../core/records/components.ts';
+import { isGiven, lossIn } from '../../core/given-loss.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
@@ -28,17 +28,17 @@ export async function curvesOf(log: RunLog): Promise<Curve[]> {
   const positions = spread(first + 1, head.position);
   const read = await Promise.all(positions.map((k) => readableIteration(log, k, head)));
   const iterations = read.filter((one) => one !== undefined);
-  const kinds = iterations.map(({ batch }) => actorOf(batch.record.components).loss.kind);
-  const isSft = kinds[0] === 'sft';
+  const [earliest] = iterations;
+  const showsLoss = earliest !== undefined && isGiven(earliest.batch.record);
   const trained = iterations.map(({ batch, update }) => ({
     x: update.record.iteration,
-    y: Number(isSft ? update.record.metrics['actor/loss'] : batch.record.metrics['critic/score/mean']),
+    y: Number(showsLoss ? lossIn(update.record.metrics) : batch.record.metrics['critic/score/mean']),
   }));
   const records = head.position - first > mostValidated ? [] : await log.evaluations(first);
   const newest = records.at(-1);
   const validated = records.map(({ iteration, accuracy }) => ({ x: iteration, y: accuracy }));
   return [
-    { name: isSft ? ('loss' as const) : ('reward' as const), points: trained },
+    { name: showsLoss ? ('loss' as const) : ('reward' as const), points: trained },
     ...(newest === undefined ? [] : [{ name: measureOf(newest.metrics), points: validated }]),
   ].filter(({ points }) => points.length > 1);
 }

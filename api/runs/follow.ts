@@ -1,7 +1,7 @@
 /** Follows a run: the store shows what is committed, notes of the control process show what is being done. */
 import type { NatsConnection } from '@nats-io/nats-core';
+import { isGiven, lossIn } from '../../core/given-loss.ts';
 import type { RunId } from '../../core/ids.ts';
-import { actorOf } from '../../core/records/components.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
 import { warningsOf, warningWindow } from '../../core/run-warnings.ts';
 import type { RunWarning, WarnedIteration } from '../../core/run-warnings.ts';
@@ -223,8 +223,7 @@ class RunView {
     if (this.#rows.length > warningWindow) this.#rows.shift();
     this.#warnings = warningsOf(this.#rows);
     this.#reward = finite(batch.record.metrics['critic/score/mean']);
-    this.#loss =
-      actorOf(batch.record.components).loss.kind === 'sft' ? finite(update.record.metrics['actor/loss']) : undefined;
+    this.#loss = isGiven(batch.record) ? finite(lossIn(update.record.metrics)) : undefined;
     if (seconds !== undefined && seconds > 0) this.#seconds.push(seconds);
     this.#tokensPerSecond = finite(update.record.timings['perf/response_throughput']);
   }

@@ -3,6 +3,7 @@
  * path of this machine and no file that may change.
  */
 import { basename, join } from 'node:path';
+import { runKinds, samplesResponses } from '../../core/run-kinds.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { RunInputs } from '../../core/records/schema.ts';
 import { sha256 } from '../../infra/store/digest.ts';
@@ -49,7 +50,9 @@ async function storeInputs(
   const model = await found.model();
   const train = await found.rows('train');
   const validation =
-    recipe.data.val_files === null || recipe.kind === 'sft' ? undefined : await found.rows('validation');
+    recipe.data.val_files === null || runKinds[recipe.kind].validation === 'none'
+      ? undefined
+      : await found.rows('validation');
   ports.say('storing the model and the rows');
   const scorer = await scorerOf(recipe);
   const own = await found.ownModules();
@@ -75,7 +78,7 @@ async function storeInputs(
 export async function scorerOf(
   recipe: Recipe,
 ): Promise<{ readonly input: NonNullable<RunInputs['scorer']>; readonly module?: Uint8Array } | undefined> {
-  if (recipe.kind === 'sft') return undefined;
+  if (!samplesResponses(recipe.kind)) return undefined;
   const { scorer, custom_reward_function: custom } = recipe.reward;
   if (custom.path === null) {
     return { input: { type: 'builtin', ...(scorer === null ? {} : { name: scorer }), revision: builtinScorers } };

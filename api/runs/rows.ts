@@ -1,4 +1,5 @@
 /** A recipe's data files as rows of a dataset. */
+import { runKinds, samplesResponses } from '../../core/run-kinds.ts';
 import { counted } from '../../core/quantities.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { DatasetRules } from '../../core/records/dataset-index.ts';
@@ -45,8 +46,8 @@ export async function loadRows(
 
 export function tokenizeOptionsOf({ data, model, kind }: Recipe, part: RowsPart, now: Date): TokenizeOptions {
   return {
-    kind,
-    maxLength: kind === 'sft' ? data.max_length : data.max_prompt_length,
+    kind: runKinds[kind].rows,
+    maxLength: samplesResponses(kind) ? data.max_prompt_length : data.max_length,
     truncation: data.truncation,
     filterOverlong: data.filter_overlong_prompts,
     maxSamples: part === 'train' ? data.train_max_samples : data.val_max_samples,
@@ -95,9 +96,11 @@ export async function* checkedRows(
 ): AsyncGenerator<Row> {
   const { kind, data } = recipe;
   const columns = {
-    kind,
+    kind: runKinds[kind].rows,
     promptKey: data.prompt_key,
     responseKey: data.response_key,
+    chosenKey: data.chosen_key,
+    rejectedKey: data.rejected_key,
     rewardFnKey: data.reward_fn_key,
     ...(data.format === 'gsm8k' && {
       gsm8k: { instruction: data.instruction, asText: data.chat_template === 'none' },

@@ -1,4 +1,5 @@
 /** Samples of an iteration or a validation, combined from result records, trajectories, scores and the batch. */
+import { isGiven } from '../../core/given-loss.ts';
 import { at } from '../../core/at.ts';
 import { PetrelError, TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
@@ -54,16 +55,16 @@ export interface SamplePorts {
   readonly cache: string;
 }
 
-/** Samples that iteration k trains on, in draw order; in supervised training, its rows. */
+/** Samples that iteration k trains on, in draw order; where responses come with the rows, these. */
 export async function trainingSamples(batch: BatchRecord, { log, cache }: SamplePorts): Promise<SampleView[]> {
-  const { inputs, recipe } = (await needRecord(log.store, keys.revision(log.runId, batch.revision), revisionRecord))
-    .record;
+  const { inputs } = (await needRecord(log.store, keys.revision(log.runId, batch.revision), revisionRecord)).record;
   const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache, 'text'));
   const tensors = await kept(log, batch.iteration, getBlob(log.store, log.runId, batch.tensors)).then((bytes) =>
     decodeBatch(bytes, batch.tensors),
   );
   const rows = await openRows(log.store, inputs.train);
-  if (recipe['kind'] === 'sft') return learntRows(batch, tensors, rows, tokenizer);
+  // The one result is the job that made the batch: no response was sampled.
+  if (isGiven(batch)) return learntRows(batch, tensors, rows, tokenizer);
   const views = await kept(log, batch.iteration, scoredSamples(batch.results, batch.iteration, rows, tokenizer, log));
   const draws = new Map(batch.draws.map((draw) => [draw.draw, draw]));
   return views.map((view) => {

@@ -1,6 +1,7 @@
 /** Starts a run: stores its inputs, claims its id, brings the stack up and starts the workflow. */
 import { randomBytes } from 'node:crypto';
 import type { Client } from '@temporalio/client';
+import type { RunKind } from '../../core/run-kinds.ts';
 import { TerminalError } from '../../core/errors.ts';
 import { makeRunId } from '../../core/ids.ts';
 import type { RunId } from '../../core/ids.ts';
@@ -143,7 +144,7 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
  * Notes that this stack drives the run, then starts its workflow or joins the running one. The call is repeated when
  * the Temporal server dies during it.
  */
-export async function startWorkflow(client: Client, home: string, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
+export async function startWorkflow(client: Client, home: string, carry: RunCarry, kind: RunKind): Promise<void> {
   noteDrivenRun(home, { ...carry, kind });
   const deadline = Date.now() + startTimeoutMs;
   await retry(

@@ -2,6 +2,8 @@
  * The report of `petrel status`: the records of a run combined with what is known live. It does no input or output
  * except through its ports.
  */
+import { samplesResponses } from '../../core/run-kinds.ts';
+import type { RunKind } from '../../core/run-kinds.ts';
 import type { Presence } from '../../core/wire/messages.ts';
 import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { Stage } from '../../core/wire/jobs.ts';
@@ -64,7 +66,7 @@ export async function runStatus(found: FoundRun, live: LiveSource, here: string)
 
 /** Why nothing will happen, in words; undefined when the run is being worked on. */
 export function waitsFor(
-  run: Pick<RunSummary, 'runId' | 'state' | 'wish'>,
+  run: Pick<RunSummary, 'runId' | 'state' | 'wish' | 'kind'>,
   stack: RunStatus['stack'],
   driven: Driven,
   workers: readonly Pick<Presence, 'roles' | 'state' | 'lease'>[],
@@ -75,7 +77,7 @@ export function waitsFor(
   if (driven.type === 'nobody')
     return `no workflow drives it: petrel ${run.wish === 'run' ? 'resume' : run.wish} ${run.runId}`;
   if (driven.type === 'driven' && driven.failing !== undefined) return `the control process: ${driven.failing}`;
-  const role = roleFor(stage);
+  const role = roleFor(stage, run.kind);
   if (role === undefined) return undefined;
   const able = workers.filter(({ roles }) => roles.includes(role));
   if (able.length === 0) return `no worker with role ${role}`;
@@ -88,9 +90,9 @@ export function waitsFor(
     : undefined;
 }
 
-/** `evaluate` samples first. Stages without a worker have no role. */
-function roleFor(stage: string | undefined): Role | undefined {
-  if (stage === 'evaluate') return 'rollout';
+/** `evaluate` samples first, or compares given responses. Stages without a worker have no role. */
+function roleFor(stage: string | undefined, kind: RunKind): Role | undefined {
+  if (stage === 'evaluate') return samplesResponses(kind) ? 'rollout' : 'trainer';
   return stage !== undefined && Object.hasOwn(roleOfStage, stage) ? roleOfStage[stage as Stage] : undefined;
 }
 

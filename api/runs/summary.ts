@@ -1,4 +1,7 @@
 /** The state of a run, from the store alone. It needs no running stack. */
+import { lossIn } from '../../core/given-loss.ts';
+import { samplesResponses } from '../../core/run-kinds.ts';
+import type { RunKind } from '../../core/run-kinds.ts';
 import { parseRecipe, totalIterations } from '../../core/recipe/index.ts';
 import type { NumericProfile, StatusEntry } from '../../core/records/schema.ts';
 import type { RunState, DesiredState } from '../../core/run-states.ts';
@@ -11,7 +14,7 @@ import type { FoundRun } from './find.ts';
 export interface RunSummary {
   readonly runId: string;
   readonly name: string;
-  readonly kind: 'rl' | 'sft';
+  readonly kind: RunKind;
   readonly state: RunState;
   readonly wish: DesiredState;
   /** Committed iterations. */
@@ -29,7 +32,7 @@ export interface RunSummary {
   readonly validationMeasure: ValidationMeasure | null;
   /** Mean score of the newest iteration. */
   readonly reward: number | null;
-  /** The loss of the newest iteration, for kind: sft. */
+  /** The loss of the newest iteration, where responses come with the rows. */
   readonly loss: number | null;
   readonly reason?: NonNullable<StatusEntry['reason']>;
   readonly createdAt: string;
@@ -82,7 +85,7 @@ export async function summaryAndHead({
     accuracyVersion: evaluation?.iteration ?? null,
     validationMeasure: evaluation === undefined ? null : measureOf(evaluation.metrics),
     reward: finite(newest?.batch.record.metrics['critic/score/mean']),
-    loss: record.kind === 'sft' ? finite(newest?.update.record.metrics['actor/loss']) : null,
+    loss: samplesResponses(record.kind) ? null : finite(newest && lossIn(newest.update.record.metrics)),
     ...(status?.reason === undefined ? {} : { reason: status.reason }),
     createdAt: record.createdAt,
     changedAt: changes.at(-1) ?? record.createdAt,

@@ -1,4 +1,5 @@
 /** Where a schedule stands: from the store, with what Temporal adds when the stack is up. */
+import type { RunKind } from '../../core/run-kinds.ts';
 import type { FiringRecord, ScheduleRecord } from '../../core/records/schema.ts';
 import { missingBackfill } from '../../core/schedules/decide.ts';
 import { timesAfter } from '../../core/schedules/times.ts';
@@ -38,7 +39,7 @@ export interface ScheduleSummary {
   readonly until: string | null;
   readonly catchUpMs: number;
   readonly backfill: { readonly from: string; readonly to: string; readonly left: number } | null;
-  readonly kind: 'rl' | 'sft';
+  readonly kind: RunKind;
   readonly since: string;
   readonly store: string;
   /** The stack that fires it. */

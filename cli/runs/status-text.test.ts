@@ -7,7 +7,7 @@ import { doingText, workerTable } from './status-text.ts';
 import { fixScorerHint } from '../../core/scorer-hint.ts';
 import { nextCommand, resumeCommand } from './words.ts';
 
-const run = { runId: 'toy-1', state: 'running', wish: 'run' } as const;
+const run = { runId: 'toy-1', kind: 'rl', state: 'running', wish: 'run' } as const;
 const driven: Driven = { type: 'driven', stage: 'update' };
 const worker = (part: Partial<Presence> = {}): Presence => ({
   v: 1,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { countOrZero, fraction, key, nameOrModule, section, text } from './key.ts';
 import { BYPASS_LOSS_TYPES } from '../rl/rollout-correction/options.ts';
-import { ADVANTAGE_NAMES, KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS } from '../rl/names.ts';
+import { ADVANTAGE_NAMES, KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS, PREFERENCE_LOSS_TYPES } from '../rl/names.ts';
 
 const klCtrlSection = section('The coefficient of the KL penalty in the reward.', {
   type: key(z.enum(KL_CONTROLLER_NAMES), 'fixed', {
@@ -108,6 +108,18 @@ export const algorithmSection = section('How rewards become advantages.', {
   }),
   kl_penalty: key(z.enum(KL_TYPES), 'kl', { doc: 'Estimator of the KL divergence in the reward.', change: 'ask' }),
   kl_ctrl: klCtrlSection,
+  dpo_beta: key(z.number().positive(), 0.1, {
+    doc: 'Strength of the pull to the reference policy (kind: dpo); TRL: beta.',
+    change: 'ask',
+  }),
+  dpo_loss_type: key(z.enum(PREFERENCE_LOSS_TYPES), 'sigmoid', {
+    doc: 'The loss of a pair (kind: dpo): sigmoid (DPO) or ipo, which adds up log-probs as verl does; TRL averages them.',
+    change: 'ask',
+  }),
+  dpo_label_smoothing: key(z.number().min(0).lt(0.5), 0, {
+    doc: 'Share of pairs whose labels are taken to be wrong (kind: dpo, sigmoid); TRL: label_smoothing.',
+    change: 'ask',
+  }),
   filter_groups: filterGroupsSection,
   use_pf_ppo: key(z.boolean(), false, {
     doc: 'Draw the samples of a batch again with replacement, by their scores, before they are trained on (PF-PPO; with gae and vapo).',

@@ -1,4 +1,5 @@
 /** Computes the sizes of a recipe's batches, and checks that they are consistent. Sizes count prompts, as in verl. */
+import { runKinds, samplesResponses } from '../run-kinds.ts';
 import { needsOfEstimator } from '../rl/names.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
@@ -23,15 +24,15 @@ export interface BatchArithmetic {
 }
 
 export function batchArithmetic(recipe: Recipe): BatchArithmetic {
-  const sft = recipe.kind === 'sft';
+  const { responsesPerRow, samples } = runKinds[recipe.kind];
   const prompts = recipe.data.train_batch_size;
-  const responsesPerPrompt = sft ? 1 : recipe.rollout.n;
-  const miniBatchPrompts = sft ? prompts : recipe.actor.ppo_mini_batch_size;
+  const responsesPerPrompt = samples ? recipe.rollout.n : responsesPerRow;
+  const miniBatchPrompts = samples ? recipe.actor.ppo_mini_batch_size : prompts;
   const miniBatches = Math.ceil(prompts / miniBatchPrompts);
-  const epochs = sft ? 1 : recipe.actor.ppo_epochs;
-  const longestSequence = sft
-    ? recipe.data.max_length
-    : recipe.data.max_prompt_length + recipe.data.max_response_length;
+  const epochs = samples ? recipe.actor.ppo_epochs : 1;
+  const longestSequence = samples
+    ? recipe.data.max_prompt_length + recipe.data.max_response_length
+    : recipe.data.max_length;
   return {
     prompts,
     responsesPerPrompt,
@@ -72,7 +73,7 @@ export function mostWaves(recipe: Recipe, rows: number): number {
 
 /** Sizes that do not divide or do not fit, each with the nearest valid values. */
 export function arithmeticIssues(recipe: Recipe): RecipeIssue[] {
-  return recipe.kind === 'sft'
+  return !samplesResponses(recipe.kind)
     ? sequenceIssues(recipe)
     : [...groupIssues(recipe), ...waveIssues(recipe), ...divisionIssues(recipe), ...sequenceIssues(recipe)];
 }
@@ -132,7 +133,7 @@ function sequenceIssues(recipe: Recipe): RecipeIssue[] {
   const { longestSequence } = batchArithmetic(recipe);
   const limit = recipe.actor.ppo_max_token_len_per_gpu;
   if (longestSequence <= limit) return [];
-  const parts = recipe.kind === 'sft' ? 'data.max_length' : 'data.max_prompt_length + data.max_response_length';
+  const parts = samplesResponses(recipe.kind) ? 'data.max_prompt_length + data.max_response_length' : 'data.max_length';
   return [
     {
       path: 'actor.ppo_max_token_len_per_gpu',

@@ -1,12 +1,13 @@
 import { isModulePath } from '../module-path.ts';
 import { needsOfEstimator, needsOfLoss } from '../rl/names.ts';
+import { runKinds } from '../run-kinds.ts';
 import type { Recipe } from './schema.ts';
 
-/** Names of the components that a recipe trains, as in its records; the policy is first. */
-export function trainedComponents(recipe: Recipe): readonly ['actor', ...string[]] {
+/** Names of the components that a recipe trains, as in its records; what the run is about is first. */
+export function trainedComponents(recipe: Recipe): readonly [string, ...string[]] {
   const critic = recipe.critic.enable ?? readsValues(recipe);
   return [
-    'actor',
+    runKinds[recipe.kind].trains,
     ...(critic ? ['critic'] : []),
     ...(readsLogZ(recipe) ? ['logZ'] : []),
     ...(readsRewardModel(recipe) ? ['rewardModel'] : []),
@@ -39,8 +40,9 @@ const readsRewardModel = ({ kind, algorithm }: Recipe): boolean =>
 
 /** Are log-probs of the reference policy read, by a loss or a reward model? */
 export const readsReference = (recipe: Recipe): boolean =>
-  recipe.kind === 'rl' &&
-  (recipe.actor.use_kl_loss ||
-    recipe.algorithm.use_kl_in_reward ||
-    needsOfLoss(recipe.actor.policy_loss.loss_mode).includes('refLogProbs') ||
-    readsRewardModel(recipe));
+  recipe.kind === 'dpo' ||
+  (recipe.kind === 'rl' &&
+    (recipe.actor.use_kl_loss ||
+      recipe.algorithm.use_kl_in_reward ||
+      needsOfLoss(recipe.actor.policy_loss.loss_mode).includes('refLogProbs') ||
+      readsRewardModel(recipe)));

@@ -56,6 +56,11 @@ export const dataSection = section('The rows to train and validate on. Batch siz
   }),
   prompt_key: key(text, 'prompt', { doc: 'Column of the prompt: chat messages or text.', change: 'fixed' }),
   response_key: key(text, 'response', { doc: 'Column of the text to learn (kind: sft).', change: 'fixed' }),
+  chosen_key: key(text, 'chosen', {
+    doc: 'Column of the preferred response: text or chat messages (kind: dpo, rm).',
+    change: 'fixed',
+  }),
+  rejected_key: key(text, 'rejected', { doc: 'Column of the other response (kind: dpo, rm).', change: 'fixed' }),
   reward_fn_key: key(text, 'data_source', {
     doc: 'Column that chooses the scorer and labels validation metrics.',
     change: 'fixed',
@@ -67,7 +72,7 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     change: 'ask',
   }),
   max_length: key(count, 1024, {
-    doc: 'Maximum length of prompt plus response (kind: sft).',
+    doc: 'Maximum length of prompt plus response (kind: sft, dpo, rm).',
     unit: 'tokens',
     change: 'ask',
   }),

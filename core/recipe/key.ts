@@ -25,7 +25,7 @@ export interface KeyDoc {
    * also be a hub name, so only a text that starts with ".", "/" or "~" is a path. module: just so, beside built-in names.
    */
   readonly pointsTo?: 'file' | 'model' | 'module';
-  /** Default with `kind: sft`, if it differs. */
+  /** Default with `kind: sft`, `dpo` and `rm`, if it differs. */
   readonly sftDefault?: unknown;
 }
 

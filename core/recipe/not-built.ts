@@ -1,4 +1,5 @@
 /** Values that the schema accepts but no run can use yet. A built feature removes its entry. */
+import { samplesResponses } from '../run-kinds.ts';
 import { ADVANTAGE_NAMES, needsOfEstimator, needsOfLoss, POLICY_LOSS_NAMES } from '../rl/names.ts';
 import type { AdvantageName, AdvantageNeed, LossNeed, PolicyLossName } from '../rl/names.ts';
 import type { ModulePath } from '../module-path.ts';
@@ -54,9 +55,9 @@ const NOT_BUILT: readonly NotBuilt[] = [
   { path: 'rollout.multi_turn.enable', asked: (r) => r.rollout.multi_turn.enable, today: 'false' },
   {
     path: 'critic.enable',
-    asked: (r) => r.critic.enable === true && r.kind === 'sft',
+    asked: (r) => r.critic.enable === true && !samplesResponses(r.kind),
     today: 'null or false',
-    because: 'a supervised run has no returns to learn',
+    because: 'a run on given responses has no returns to learn',
   },
   {
     path: 'algorithm.adv_estimator',

@@ -1,6 +1,7 @@
 import { mergeTrees, isTree, setAt, type Tree } from './merge.ts';
 import { InvalidRecipeError, type RecipeIssue } from './issues.ts';
 import { recipeKeys, recipeSections } from './keys.ts';
+import { RUN_KINDS, samplesResponses } from '../run-kinds.ts';
 import { type Recipe, recipeSchema } from './schema.ts';
 import { findSecrets } from './secrets.ts';
 import { showValue } from './show-value.ts';
@@ -43,9 +44,12 @@ export function checkRecipe(input: unknown): RecipeResult {
  * same as a missing one.
  */
 function fill(input: Tree): Tree {
-  const below = input['kind'] === 'sft' ? SFT_DEFAULTS : {};
+  const below = givenResponses.has(input['kind']) ? SFT_DEFAULTS : {};
   return mergeTrees(below, dropEmptySections(input, ''));
 }
+
+/** Kinds whose responses come with the rows have the same defaults. */
+const givenResponses: ReadonlySet<unknown> = new Set(RUN_KINDS.filter((kind) => !samplesResponses(kind)));
 
 const SFT_DEFAULTS: Tree = recipeKeys
   .filter((entry) => entry.sftDefault !== undefined)

@@ -1,5 +1,6 @@
 /** Checks that the schema cannot express: keys that contradict each other. `plan` and `run` make them. */
 import { algorithmIssues } from './algorithm-issues.ts';
+import { runKinds, samplesResponses } from '../run-kinds.ts';
 import { arithmeticIssues } from './arithmetic.ts';
 import { InvalidRecipeError, type RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
@@ -33,6 +34,7 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
     bestMetricIssues,
     weightIssues,
     curriculumIssues,
+    pairIssues,
   ];
   return checks.flatMap((check) => check(recipe));
 }
@@ -81,7 +83,7 @@ function sandboxIssues({ kind, reward }: Recipe): RecipeIssue[] {
 
 function poolIssues(recipe: Recipe): RecipeIssue[] {
   const roles = new Set(Object.values(recipe.fleet.pools).flatMap((pool) => pool.roles));
-  const needed = recipe.kind === 'sft' ? (['trainer'] as const) : (['trainer', 'rollout', 'reward'] as const);
+  const needed = samplesResponses(recipe.kind) ? (['trainer', 'rollout', 'reward'] as const) : (['trainer'] as const);
   const missing = needed.filter((role) => !roles.has(role));
   if (missing.length === 0) return [];
   return [
@@ -124,7 +126,7 @@ function lossIssues({ actor }: Recipe): RecipeIssue[] {
 
 function samplingIssues(recipe: Recipe): RecipeIssue[] {
   const { temperature, do_sample: sample } = recipe.rollout;
-  if (recipe.kind === 'sft' || (sample && temperature > 0)) return [];
+  if (!samplesResponses(recipe.kind) || (sample && temperature > 0)) return [];
   const path = sample ? 'rollout.temperature' : 'rollout.do_sample';
   return [
     {
@@ -154,12 +156,41 @@ function weightIssues({ data }: Recipe): RecipeIssue[] {
   ];
 }
 
+/** A pair is learnt in one forward pass, because its loss compares both responses. */
+function pairIssues({ kind, data, actor, algorithm }: Recipe): RecipeIssue[] {
+  if (runKinds[kind].rows !== 'pairs') return [];
+  const issues: RecipeIssue[] = [];
+  const limit = actor.ppo_max_token_len_per_gpu;
+  if (limit < 2 * data.max_length)
+    issues.push({
+      path: 'actor.ppo_max_token_len_per_gpu',
+      message: `the two responses of a pair may have ${2 * data.max_length} tokens (twice data.max_length), and one forward pass takes them together`,
+      expected: `integer >= ${2 * data.max_length}`,
+      received: `${limit}`,
+    });
+  if (data.format !== 'verl')
+    issues.push({
+      path: 'data.format',
+      message: `rows of the form ${data.format} have one answer each, and kind: ${kind} learns from pairs`,
+      expected: 'verl',
+      received: data.format,
+    });
+  if (kind === 'dpo' && algorithm.dpo_loss_type !== 'sigmoid' && algorithm.dpo_label_smoothing > 0)
+    issues.push({
+      path: 'algorithm.dpo_label_smoothing',
+      message: `the loss ${algorithm.dpo_loss_type} has no labels to smooth`,
+      expected: '0',
+      received: `${algorithm.dpo_label_smoothing}`,
+    });
+  return issues;
+}
+
 /** The best policy can only be kept when every validated policy has a checkpoint. */
 function bestMetricIssues({ kind, data, trainer }: Recipe): RecipeIssue[] {
   const { best_metric: metric, test_freq: every, save_freq: save } = trainer;
   if (metric === null) return [];
   const issue = (message: string, hint: string) => [{ path: 'trainer.best_metric', message, hint }];
-  if (kind === 'sft') return issue('a supervised run has no validation', 'leave it out');
+  if (runKinds[kind].validation === 'none') return issue('a supervised run has no validation', 'leave it out');
   if (data.val_files === null) return issue('there is no validation to choose by', 'set data.val_files');
   if (every <= 0) return issue('only the last policy is validated', 'set trainer.test_freq');
   if (save > 0 && every % save === 0) return [];

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { actorSection } from './actor.ts';
 import { runNamePattern } from '../ids.ts';
+import { RUN_KINDS, runKinds } from '../run-kinds.ts';
 import { algorithmSection } from './algorithm.ts';
 import { criticSection } from './critic.ts';
 import { dataSection } from './data.ts';
@@ -24,8 +25,8 @@ export const recipeSchema = z.strictObject({
     change: 'fixed',
     verl: 'trainer.experiment_name',
   }),
-  kind: key(z.enum(['rl', 'sft']), 'rl', {
-    doc: 'rl: learn from rewards; sft: learn given responses.',
+  kind: key(z.enum(RUN_KINDS), 'rl', {
+    doc: `${RUN_KINDS.map((kind) => `${kind}: ${runKinds[kind].doc}`).join('; ')}.`,
     change: 'fixed',
   }),
   seed: key(z.int().nonnegative(), 42, { doc: 'Seed of everything random in the run.', change: 'fixed' }),

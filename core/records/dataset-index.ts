@@ -3,6 +3,7 @@
  * the digest of this file, so it names every block too.
  */
 import { z } from 'zod';
+import { ROW_KINDS } from '../run-kinds.ts';
 import { digest } from './schema.ts';
 
 export const datasetIndexName = 'index.json';
@@ -16,10 +17,10 @@ const datasetBlock = z.object({ firstRow: count, rows: z.int().positive(), bytes
 
 /** Fields that only some datasets need are left out, so that what changes no row changes no digest. */
 const datasetRules = z.object({
-  kind: z.enum(['rl', 'sft']),
+  kind: z.enum(ROW_KINDS),
   /** Tokens of the longest prompt. Absent: not all were counted, and `limit` is what they are cut at. */
   longest: count.optional(),
-  /** Absent: no row is longer. `maxLength`: tokens of the prompt (rl), of prompt and response together (sft). */
+  /** Absent: no row is longer. `maxLength`: tokens of the prompt (rl), of prompt and response together (sft, pairs). */
   limit: z
     .object({ maxLength: z.int().positive(), truncation: z.enum(['error', 'left', 'right', 'middle']) })
     .optional(),

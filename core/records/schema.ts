@@ -3,6 +3,7 @@
  * 2`; those of format 1 are read as format 2 (format1.ts), and readers refuse newer formats. Unknown fields are dropped by
  * `strip`.
  */
+import { RUN_KINDS } from '../run-kinds.ts';
 import { desiredStates, runStates } from '../run-states.ts';
 import { BYPASS_LOSS_TYPES } from '../rl/rollout-correction/options.ts';
 import { z } from 'zod';
@@ -56,7 +57,7 @@ const storedRun = z.object({
   format,
   runId: z.string(),
   name: z.string(),
-  kind: z.enum(['rl', 'sft']),
+  kind: z.enum(RUN_KINDS),
   createdAt: z.string(),
   /** The firing of a schedule that created the run. */
   schedule: z.object({ name: z.string(), generation: z.int().positive(), time: z.string() }).optional(),
@@ -87,6 +88,8 @@ export const runInputs = z.object({
   reference: digest.optional(),
   /** The teacher of a distillation. */
   teacher: digest.optional(),
+  /** A sequence classifier that scores responses: `reward.reward_model`. */
+  rewardModel: digest.optional(),
   train: digest,
   /** Number of training rows that are used. */
   trainRows: z.int().positive(),
@@ -221,7 +224,7 @@ export const rolloutCorrectionSettings = z.object({
 export type RolloutCorrectionSettings = z.infer<typeof rolloutCorrectionSettings>;
 
 export const lossSettings = z.object({
-  kind: z.enum(['policy', 'sft', 'value', 'prime', 'logZ']),
+  kind: z.enum(['policy', 'sft', 'value', 'prime', 'logZ', 'dpo', 'rm']),
   lossMode: z.string(),
   clipRatioLow: z.number(),
   clipRatioHigh: z.number(),
@@ -626,7 +629,7 @@ export const scheduleDefinition = z.object({
   until: z.string().optional(),
   catchUpMs: z.int().positive(),
   backfill: z.object({ from: z.string(), to: z.string() }).optional(),
-  kind: z.enum(['rl', 'sft']),
+  kind: z.enum(RUN_KINDS),
   /** As in a run's revision. A user's scorer module is a blob of the schedule. */
   recipe: z.record(z.string(), z.unknown()),
   inputs: runInputs,

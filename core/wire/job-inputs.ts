@@ -1,5 +1,6 @@
 /** Schemas of the jobs' inputs: a worker parses a job's input before it starts. The types are in jobs.ts. */
 import { z } from 'zod';
+import { RUN_KINDS } from '../run-kinds.ts';
 import { InvalidInputError } from '../errors.ts';
 import {
   batchLayout,
@@ -132,7 +133,7 @@ const inputs = {
   advantage: z.object({
     generation,
     components,
-    kind: z.enum(['rl', 'sft']),
+    kind: z.enum(RUN_KINDS),
     iteration: some,
     parentState: digest,
     weights: digest,
@@ -169,6 +170,20 @@ const inputs = {
     profile: numericProfile,
   }),
   weights: z.object({ generation, components, weights: digest, state: digest, model: digest, profile: numericProfile }),
+  compare: z.object({
+    generation,
+    components,
+    kind: z.enum(['dpo', 'rm']),
+    position: count,
+    state: digest,
+    model: digest,
+    reference: digest,
+    profile: numericProfile,
+    dataset: digest,
+    rows: some,
+    beta: z.number(),
+    maxTokensPerMicroBatch: some,
+  }),
 } as const satisfies Record<Stage, z.ZodType>;
 
 /** Throws InvalidInputError with the name of the first invalid field. */

@@ -3,6 +3,7 @@
  * So an input contains nothing that could differ between two callers that need the same result: no run, term, path,
  * time or attempt.
  */
+import type { RunKind } from '../run-kinds.ts';
 import type { Role } from '../roles.ts';
 import type {
   BatchLayout,
@@ -123,14 +124,14 @@ export interface ScoredSamples {
 
 /** Turns scored trajectories (RL) or dataset rows (SFT) into a closed batch. */
 export interface AdvantageInput extends Recomputable, Trains {
-  readonly kind: 'rl' | 'sft';
+  readonly kind: RunKind;
   readonly iteration: number;
   readonly parentState: Digest;
   readonly weights: Digest;
   readonly inputs: RunInputs;
   readonly profile: NumericProfile;
   readonly draws: readonly { readonly draw: number; readonly row: number }[];
-  /** In draw order. Empty for SFT. */
+  /** In draw order. Empty where responses come with the rows. */
   readonly parts: readonly ScoredSamples[];
   readonly before: Counters;
   readonly cursorAfter: number;
@@ -274,6 +275,26 @@ export interface WeightsOutput {
   readonly manifest: string;
 }
 
+/** Compares the two responses of each row with the model at a position: kinds dpo and rm. */
+export interface CompareInput extends Recomputable, Trains {
+  readonly kind: 'dpo' | 'rm';
+  readonly position: number;
+  readonly state: Digest;
+  readonly model: Digest;
+  /** The policy that the trained one is held against; dpo only. */
+  readonly reference: Digest;
+  readonly profile: NumericProfile;
+  readonly dataset: Digest;
+  readonly rows: number;
+  readonly beta: number;
+  readonly maxTokensPerMicroBatch: number;
+}
+export interface CompareOutput {
+  /** JSON blob: ScoreTable with one entry for each pair: 1 where the chosen response is preferred. */
+  readonly scores: Digest;
+  readonly pairs: number;
+}
+
 export interface StageTypes {
   open: { input: OpenInput; output: OpenOutput };
   rollout: { input: RolloutInput; output: RolloutOutput };
@@ -282,6 +303,7 @@ export interface StageTypes {
   update: { input: UpdateInput; output: UpdateOutput };
   checkpoint: { input: CheckpointInput; output: CheckpointOutput };
   weights: { input: WeightsInput; output: WeightsOutput };
+  compare: { input: CompareInput; output: CompareOutput };
 }
 export type Stage = keyof StageTypes;
 
@@ -292,6 +314,7 @@ export const roleOfStage: Readonly<Record<Stage, Role>> = {
   update: 'trainer',
   checkpoint: 'trainer',
   weights: 'trainer',
+  compare: 'trainer',
   rollout: 'rollout',
   reward: 'reward',
 };

@@ -14,7 +14,7 @@ const version = z.literal(wireVersion);
 export const jobMessage = z.object({
   v: version,
   jobId: z.string(),
-  stage: z.enum(['open', 'rollout', 'reward', 'advantage', 'update', 'checkpoint', 'weights']),
+  stage: z.enum(['open', 'rollout', 'reward', 'advantage', 'update', 'checkpoint', 'weights', 'compare']),
   runId: z.string(),
   /** Position of this job in the log, from which a trainer restores the state that it needs. */
   at: z.object({ term: z.int().nonnegative(), iteration: z.int().nonnegative() }),

@@ -8,8 +8,10 @@ const column = z.array(z.number().nullable());
 const textColumn = z.array(z.string().nullable());
 
 const scoreTable = z.object({
-  /** Digest of the scored trajectories; it makes every table a different object. */
+  /** Digest of the scored trajectories, or of the weights that compared pairs. */
   trajectories: digest,
+  /** Of pairs: the position of these weights. It or the trajectories make every table a different object. */
+  position: z.int().nonnegative().optional(),
   scores: column,
   /** Why a score is null. */
   reasons: z.array(z.string().nullable()),

@@ -6,6 +6,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { RUN_KINDS } from '../../core/run-kinds.ts';
 import { runIdPattern } from '../../core/ids.ts';
 import { homeJsonNames, readHomeJson, writeHomeJson } from '../home-json.ts';
 import { knownStores } from '../store/places.ts';
@@ -14,7 +15,7 @@ import { ownIdentity } from './process.ts';
 const drivenRun = z.object({
   runId: z.string(),
   store: z.string(),
-  kind: z.enum(['rl', 'sft']),
+  kind: z.enum(RUN_KINDS),
   /**
    * The command that is about to queue the run again and start its workflow. The file stays until that process dies.
    */

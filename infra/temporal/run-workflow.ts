@@ -1,12 +1,14 @@
 /** The workflow that drives a run. Its id is the run's. */
 import type { Client } from '@temporalio/client';
+import { samplesResponses } from '../../core/run-kinds.ts';
+import type { RunKind } from '../../core/run-kinds.ts';
 import type { DesiredState } from '../../core/run-states.ts';
 import { desiredStateSignal, liveQueryName, taskQueue } from '../../core/wire/workflow.ts';
 import type { LiveState, RunCarry } from '../../core/wire/workflow.ts';
 
 /** Starts the workflow, or joins the one that runs. */
-export async function startRunWorkflow(client: Client, carry: RunCarry, kind: 'rl' | 'sft'): Promise<void> {
-  await client.workflow.start(kind === 'rl' ? 'trainRun' : 'sftRun', {
+export async function startRunWorkflow(client: Client, carry: RunCarry, kind: RunKind): Promise<void> {
+  await client.workflow.start(samplesResponses(kind) ? 'trainRun' : 'sftRun', {
     workflowId: carry.runId,
     taskQueue,
     args: [carry],

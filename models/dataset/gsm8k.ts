@@ -2,6 +2,7 @@
  * Rows of GSM8K (`question`, `answer`) as verl's preparation of GSM8K makes them: the prompt is the question and an
  * instruction, the ground truth is the number after `#### ` without commas.
  */
+import type { RowKind } from '../../core/run-kinds.ts';
 import { isObject, show } from '../fields.ts';
 import { type RawRow, rowError } from './raw.ts';
 
@@ -9,7 +10,7 @@ import { type RawRow, rowError } from './raw.ts';
 export const gsm8kInstruction = 'Let\'s think step by step and output the final answer after "####".';
 
 export interface Gsm8kOptions {
-  readonly kind: 'rl' | 'sft';
+  readonly kind: RowKind;
   /** Put behind the question, after a blank; '' for none. */
   readonly instruction: string;
   /** A prompt of text in place of a message for the chat template. */

@@ -63,6 +63,7 @@ interface PendingRow {
 
 interface TokenCount {
   readonly prompt: number;
+  /** Of a pair: of the longer one. */
   readonly response: number;
 }
 
@@ -171,15 +172,18 @@ class RowPacker {
     const texts = rows.map(({ row }) => this.#renderer.render(row, (...why) => rowError(row, ...why)));
     this.#lost ??= this.#lostOf(texts.slice(0, decodedRows));
     const prompts = await this.#tokenizer.lengths(texts.map(({ prompt }) => prompt));
-    const responses =
-      this.#options.kind === 'sft' ? await this.#tokenizer.lengths(texts.map(({ response }) => response)) : [];
-    const { kind } = this.#options;
-    return prompts.map((prompt, i) => ({ prompt, response: kind === 'sft' ? at(responses, i) : 0 }));
+    const responses = texts.flatMap((text) => text.responses);
+    const lengths = responses.length === 0 ? [] : await this.#tokenizer.lengths(responses);
+    let next = 0;
+    return prompts.map((prompt, i) => {
+      const own = lengths.slice(next, (next += at(texts, i).responses.length));
+      return { prompt, response: Math.max(0, ...own) };
+    });
   }
 
   #lostOf(rows: readonly RowTexts[]): Promise<LostText> {
     const lost = lostText(
-      rows.map(({ prompt, response }) => prompt + response),
+      rows.map(({ prompt, responses }) => prompt + responses.join('')),
       this.#tokenizer,
     );
     lost.catch(() => {}); // it is thrown at the end
@@ -221,9 +225,12 @@ class RowPacker {
   }
 }
 
-/** Of the prompt and the response. */
-function charactersOf({ prompt, response = '' }: Row): number {
-  const messages = [...(typeof prompt === 'string' ? [] : prompt), ...(typeof response === 'string' ? [] : [response])];
-  const texts = [prompt, response, ...messages.map(({ content }) => content)];
-  return texts.reduce<number>((sum, text) => sum + (typeof text === 'string' ? text.length : 0), 0);
+/** Of the prompt and the longer response. */
+function charactersOf({ prompt, response = '', rejected = '' }: Row): number {
+  const inMessages = (messages: readonly Readonly<Record<string, unknown>>[]) =>
+    messages.reduce((sum, { content }) => sum + (typeof content === 'string' ? content.length : 0), 0);
+  const inText = (text: string | Readonly<Record<string, unknown>>) =>
+    typeof text === 'string' ? text.length : inMessages([text]);
+  const ofPrompt = typeof prompt === 'string' ? prompt.length : inMessages(prompt);
+  return ofPrompt + Math.max(inText(response), inText(rejected));
 }

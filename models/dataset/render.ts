@@ -1,11 +1,12 @@
 /** The texts of a row that are tokenised. A response ends with the end token, as in verl. */
 import { InvalidInputError } from '../../core/errors.ts';
+import type { RowKind } from '../../core/run-kinds.ts';
 import { type ChatInput, type ChatMessage, ChatTemplate } from '../template.ts';
 import type { BatchTokenizer } from '../tokenizer.ts';
 import type { StoredRow } from './stored-row.ts';
 
 export interface RenderOptions {
-  readonly kind: 'rl' | 'sft';
+  readonly kind: RowKind;
   /** `none`: prompts must be text. */
   readonly chatTemplate: 'auto' | 'none';
   /** undefined: there is none, and prompts must be text. */
@@ -17,8 +18,8 @@ export interface RenderOptions {
 
 export interface RowTexts {
   readonly prompt: string;
-  /** Empty unless of kind sft. */
-  readonly response: string;
+  /** What is learnt: none (rl), the response (sft), the chosen and the rejected one (pairs). */
+  readonly responses: readonly string[];
 }
 
 /** An error that names the row. */
@@ -31,6 +32,9 @@ export function templateOf(
 ): string | undefined {
   return options.chatTemplate === 'none' ? undefined : (options.template ?? tokenizer.chatTemplate);
 }
+
+/** Responses that a row of each kind has. */
+const responsesIn: Readonly<Record<RowKind, number>> = { rl: 0, sft: 1, pairs: 2 };
 
 export class RowRenderer {
   readonly #tokenizer: BatchTokenizer;
@@ -49,22 +53,23 @@ export class RowRenderer {
       typeof row.prompt === 'string'
         ? row.prompt
         : this.#chat(row, { messages: row.prompt, addGenerationPrompt: true }, fault);
-    return { prompt, response: this.#options.kind === 'sft' ? this.#response(row, prompt, fault) : '' };
+    const given = [row.response ?? '', row.rejected ?? ''].slice(0, responsesIn[this.#options.kind]);
+    return { prompt, responses: given.map((response) => this.#response(row, response, prompt, fault)) };
   }
 
   /** Throws what `render` would throw of every row of this kind, without rendering it. */
   check(row: StoredRow, fault: RowFault): void {
     if (typeof row.prompt !== 'string' && this.#template === undefined) throw this.#noTemplate(fault);
-    if (this.#options.kind === 'sft') this.#end();
+    if (responsesIn[this.#options.kind] > 0) this.#end();
   }
 
-  #response(row: StoredRow, prompt: string, fault: RowFault): string {
-    const { response = '' } = row;
+  #response(row: StoredRow, response: string | ChatMessage, prompt: string, fault: RowFault): string {
     const end = this.#end();
     if (typeof response === 'string') return response + end;
     if (typeof response['content'] === 'string' && response['tool_calls'] === undefined)
       return response['content'] + end;
-    const whole = this.#chat(row, { messages: [...(row.prompt as readonly ChatMessage[]), response] }, fault);
+    if (typeof row.prompt === 'string') throw fault('a prompt of text cannot be followed by a message with tool calls');
+    const whole = this.#chat(row, { messages: [...row.prompt, response] }, fault);
     if (!whole.startsWith(prompt)) throw fault('the chat template renders this turn differently from its prompt');
     const text = whole.slice(prompt.length);
     const last = text.lastIndexOf(end);

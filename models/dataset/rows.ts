@@ -2,10 +2,12 @@
 import { extname } from 'node:path';
 import { at } from '../../core/at.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import type { RowKind } from '../../core/run-kinds.ts';
 import { isObject, show } from '../fields.ts';
 import type { ChatMessage } from '../template.ts';
 import { type Gsm8kOptions, gsm8kRow } from './gsm8k.ts';
 import { readJsonl } from './jsonl.ts';
+import { pairOf } from './pair-row.ts';
 import { readParquet } from './parquet.ts';
 import { type RawRow, type RowPlace, rowError } from './raw.ts';
 
@@ -15,17 +17,22 @@ export type Prompt = string | readonly ChatMessage[];
 export interface Row extends RowPlace {
   readonly prompt: Prompt;
   readonly tools?: readonly unknown[];
-  /** What to learn (kind: sft): text, or the message of an assistant. */
+  /** What to learn (kind: sft), or the chosen response of a pair: text, or the message of an assistant. */
   readonly response?: string | ChatMessage;
+  /** The other response of a pair. */
+  readonly rejected?: string | ChatMessage;
   readonly dataSource: string;
   readonly groundTruth?: unknown;
   readonly extraInfo?: unknown;
 }
 
 export interface RowColumns {
-  readonly kind: 'rl' | 'sft';
+  readonly kind: RowKind;
   readonly promptKey: string;
   readonly responseKey: string;
+  /** Of pairs. Absent: `chosen` and `rejected`. */
+  readonly chosenKey?: string;
+  readonly rejectedKey?: string;
   readonly rewardFnKey: string;
   /** Rows of GSM8K, mapped to these columns: its instruction, and whether prompts are text. */
   readonly gsm8k?: Pick<Gsm8kOptions, 'instruction' | 'asText'>;
@@ -52,7 +59,7 @@ export async function* readRows(
       const copies = Math.floor((rows + 1) * weight) - Math.floor(rows * weight);
       rows++;
       const row = columns.gsm8k === undefined ? raw : gsm8kRow(raw, { ...columns, ...columns.gsm8k });
-      const made = columns.kind === 'sft' ? sftRows(row, columns) : [rlRow(row, columns)];
+      const made = rowsOf[columns.kind](row, columns);
       for (let copy = 0; copy < copies; copy++) yield* made;
     }
     if (rows === 0) throw new InvalidInputError(`${file}: there are no rows`, { where: file });
@@ -70,6 +77,12 @@ function rawRows(file: string): AsyncGenerator<RawRow> {
   if (extension === '.jsonl' || extension === '.json' || extension === '.ndjson') return readJsonl(file);
   throw new InvalidInputError(`${file}: expected a .jsonl or .parquet file`, { where: file });
 }
+
+const rowsOf: Readonly<Record<RowKind, (raw: RawRow, columns: RowColumns) => readonly Row[]>> = {
+  rl: (raw, columns) => [rlRow(raw, columns)],
+  sft: sftRows,
+  pairs: (raw, columns) => [pairRow(raw, columns)],
+};
 
 function rlRow(raw: RawRow, columns: RowColumns): Row {
   const { exact, plain } = objects(raw);
@@ -102,6 +115,20 @@ function sftRows(raw: RawRow, columns: RowColumns): Row[] {
   if (typeof response !== 'string')
     throw rowError(raw, `${columns.responseKey}: expected text, found ${show(response)}`);
   return [{ ...base, prompt: readPrompt(raw, exact, columns.promptKey), response }];
+}
+
+/** A prompt with a chosen and a rejected response. */
+function pairRow(raw: RawRow, columns: RowColumns): Row {
+  const { exact, plain } = objects(raw);
+  const prompt = exact[columns.promptKey] ?? undefined;
+  return {
+    ...common(raw, plain, columns, false),
+    ...readTools(raw, exact),
+    ...pairOf(raw, exact, columns, {
+      prompt: prompt === undefined ? undefined : readPrompt(raw, exact, columns.promptKey),
+      messages: (key) => readMessages(raw, exact[key], key),
+    }),
+  };
 }
 
 function common(

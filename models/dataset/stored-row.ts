@@ -10,10 +10,19 @@ import type { Prompt, Row } from './rows.ts';
 export type StoredRow = Omit<Row, 'file' | 'number'>;
 
 /** The line of a row, without its end. */
-export function encodeRow({ dataSource, prompt, tools, response, groundTruth, extraInfo }: StoredRow): string {
+export function encodeRow({
+  dataSource,
+  prompt,
+  tools,
+  response,
+  rejected,
+  groundTruth,
+  extraInfo,
+}: StoredRow): string {
   const parts = [`"dataSource":${JSON.stringify(dataSource)}`, `"prompt":${exactJson(prompt)}`];
   if (tools !== undefined) parts.push(`"tools":${exactJson(tools)}`);
   if (response !== undefined) parts.push(`"response":${exactJson(response)}`);
+  if (rejected !== undefined) parts.push(`"rejected":${exactJson(rejected)}`);
   if (groundTruth !== undefined) parts.push(`"groundTruth":${JSON.stringify(groundTruth)}`);
   if (extraInfo !== undefined) parts.push(`"extraInfo":${JSON.stringify(extraInfo)}`);
   return `{${parts.join(',')}}`;
@@ -26,10 +35,11 @@ const plainRow = z
     prompt: z.union([z.string(), z.array(message)]),
     tools: z.array(z.unknown()),
     response: z.union([z.string(), message]),
+    rejected: z.union([z.string(), message]),
     groundTruth: z.unknown(),
     extraInfo: z.unknown(),
   })
-  .partial({ tools: true, response: true, groundTruth: true, extraInfo: true });
+  .partial({ tools: true, response: true, rejected: true, groundTruth: true, extraInfo: true });
 
 /** Throws when the line is no row; `where` names it. */
 export function decodeRow(line: string, where: string): StoredRow {
@@ -42,6 +52,7 @@ export function decodeRow(line: string, where: string): StoredRow {
     prompt: exact['prompt'] as Prompt,
     ...(exact['tools'] === undefined ? {} : { tools: exact['tools'] as readonly unknown[] }),
     ...(exact['response'] === undefined ? {} : { response: exact['response'] as string | ChatMessage }),
+    ...(exact['rejected'] === undefined ? {} : { rejected: exact['rejected'] as string | ChatMessage }),
   };
 }
 

@@ -1,6 +1,7 @@
 /** Rows to token ids in memory, all at once: chat template, tokenizer, limits. For datasets of format 1. */
 import { at } from '../../core/at.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import type { RowKind } from '../../core/run-kinds.ts';
 import type { DatasetFact, RowFact } from '../dataset-fact.ts';
 import type { BatchTokenizer } from '../tokenizer.ts';
 import { atLimit, overlong } from './limit.ts';
@@ -11,8 +12,8 @@ import type { Row } from './rows.ts';
 import type { Truncation } from './truncate.ts';
 
 export interface TokenizeOptions {
-  readonly kind: 'rl' | 'sft';
-  /** Tokens: of the prompt (rl), of prompt and response together (sft). */
+  readonly kind: RowKind;
+  /** Tokens: of the prompt (rl), of prompt and response together (sft, and each response of pairs). */
   readonly maxLength: number;
   readonly truncation: Truncation;
   /** Leave rows over the limit out instead. */
@@ -60,7 +61,8 @@ export async function tokenizeRows(
   const flush = async (): Promise<void> => {
     const texts = batch.map((row) => renderer.render(row, (...why) => rowError(row, ...why)));
     const prompts = await tokenizer.encodeBatch(texts.map(({ prompt }) => prompt));
-    const responses = options.kind === 'sft' ? await tokenizer.encodeBatch(texts.map(({ response }) => response)) : [];
+    const responses =
+      options.kind === 'sft' ? await tokenizer.encodeBatch(texts.map(({ responses }) => responses[0] ?? '')) : [];
     for (const [i, row] of batch.entries()) {
       const response = options.kind === 'sft' ? at(responses, i) : undefined;
       writer.add(row, at(texts, i).prompt, at(prompts, i), response);

@@ -86,6 +86,8 @@ describe('metrics', () => {
           }),
         ),
       )),
+      await loop.completed({ kind: 'dpo', trainer: { total_training_steps: 2 } }),
+      await loop.completed({ kind: 'rm', trainer: { total_training_steps: 2 } }),
     ];
     const rows = await Promise.all(runs.map(({ log }) => metricRows(log)));
     reported = rows.flatMap(metricNames).map(inTable);

@@ -1,4 +1,5 @@
 /** The advantage stage: from scored samples, or rows to learn, to a closed batch. */
+import { samplesResponses } from '../../core/run-kinds.ts';
 import { at } from '../../core/at.ts';
 import { mapComponents } from '../../core/records/components.ts';
 import type { Counters } from '../../core/records/schema.ts';
@@ -9,6 +10,9 @@ import { getBlob, getJsonBlob, putBlob } from '../../infra/store/blobs.ts';
 import { encodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
+import { padTokenOf } from '../../models/config.ts';
+import type { Sequence } from '../../models/dataset-rows.ts';
+import { readConfigJson } from '../../models/weights.ts';
 import { layOut, offsetsOfPlan } from './batch-layout.ts';
 import { batchMetrics } from './batch-metrics.ts';
 import { withOutputs } from './batch-outputs.ts';
@@ -38,8 +42,9 @@ export async function advantage(
 ): Promise<AdvantageOutput> {
   const timer = new StageTimer(context);
   const parts = await readParts(host, input, context);
-  const composition =
-    input.kind === 'sft' ? await rowsToLearn(host, input, context) : compose(input, parts, context.runId);
+  const composition = samplesResponses(input.kind)
+    ? compose(input, parts, context.runId)
+    : await rowsToLearn(host, input, context);
   const plan = planSteps(input, composition.samples);
   const layout = layOut(composition.samples, plan);
   const outputs = await withOutputs(host, input, context, layout, plan.steps.length, timer);
@@ -63,7 +68,7 @@ export async function advantage(
     tensors,
     oldLogProbs: batch.oldLogProbs_T === undefined ? 'on-policy' : 'stored',
     ...(input.algorithm.layout && { layout: input.algorithm.layout }),
-    components: trainedBy(input, plan.steps.length),
+    components: trainedBy(input, plan.steps.length, await padConstant(host, input, context)),
     draws: composition.draws,
     after: countersAfter(input, plan.steps.length, controllers),
     metrics: numbersToJson({
@@ -97,7 +102,7 @@ async function readParts(host: EngineHost, input: AdvantageInput, context: JobCo
   );
 }
 
-/** Supervised rows: every draw is one sample, its response what is to be learnt. */
+/** Rows with responses: every draw is one sample, or the two of a pair, the chosen one first. */
 async function rowsToLearn(host: EngineHost, input: AdvantageInput, context: JobContext): Promise<Composition> {
   const dataset = await host.dataset(context, input.inputs.train);
   const tokenizer = await tokenizerOf(await host.modelFolder(context, input.inputs.model, 'text'));
@@ -105,23 +110,44 @@ async function rowsToLearn(host: EngineHost, input: AdvantageInput, context: Job
     input.draws.map(({ row }) => row),
     tokenizer,
   );
-  const samples = input.draws.map(({ draw, row }, i): Sample => {
-    const { prompt, response } = at(sequences, i);
-    if (response === undefined) throw new RangeError(`row ${row} of an sft dataset has no response`);
-    return {
-      draw,
-      row,
-      prompt,
-      response,
-      rolloutLogProbs: new Float32Array(response.length),
-      mask: new Uint8Array(response.length).fill(1),
-      score: 0,
-      stopReason: 1,
-      columns: {},
-    };
+  const perDraw = input.algorithm.samplesPerDraw;
+  const samples = input.draws.flatMap(({ draw, row }, i) => {
+    const given = responsesOf(at(sequences, i));
+    if (given.length !== perDraw) throw new RangeError(`row ${row} has ${given.length} responses, not ${perDraw}`);
+    return given.map(({ prompt, response }) => givenSample(draw, row, prompt, response));
   });
-  const draws = input.draws.map(({ draw, row }, i) => ({ draw, row, fate: 'trained' as const, samples: [i] }));
+  const places = (i: number) => Array.from({ length: perDraw }, (_, s) => i * perDraw + s);
+  const draws = input.draws.map(({ draw, row }, i) => ({ draw, row, fate: 'trained' as const, samples: places(i) }));
   return { samples, draws, failed: 0, total: samples.length };
+}
+
+function responsesOf({ prompt, response, rejected }: Sequence): { prompt: Int32Array; response: Int32Array }[] {
+  return [...(response === undefined ? [] : [{ prompt, response }]), ...(rejected === undefined ? [] : [rejected])];
+}
+
+function givenSample(draw: number, row: number, prompt: Int32Array, response: Int32Array): Sample {
+  return {
+    draw,
+    row,
+    prompt,
+    response,
+    rolloutLogProbs: new Float32Array(response.length),
+    mask: new Uint8Array(response.length).fill(1),
+    score: 0,
+    stopReason: 1,
+    columns: {},
+  };
+}
+
+/** A reward model is read before the pad tokens at the end; the record holds which token that is. */
+async function padConstant(
+  host: EngineHost,
+  { kind, inputs }: AdvantageInput,
+  context: JobContext,
+): Promise<Record<string, number> | undefined> {
+  if (kind !== 'rm') return undefined;
+  const padToken = padTokenOf(await readConfigJson(await host.modelFolder(context, inputs.model, 'text')));
+  return padToken === undefined ? undefined : { padToken };
 }
 
 async function advantagesOf(
@@ -135,7 +161,7 @@ async function advantagesOf(
   const rewards_S = Float32Array.from(samples, (sample) => sample.score);
   const tokens = layout.scored_T.length;
   const isLater = input.algorithm.rewardModel !== undefined;
-  if (input.kind === 'sft' || samples.length === 0 || isLater) {
+  if (!samplesResponses(input.kind) || samples.length === 0 || isLater) {
     return { advantages_T: new Float32Array(tokens), returns_T: new Float32Array(tokens), rewards_S };
   }
   const rows = rowsOf(layout);
@@ -176,17 +202,25 @@ function stepsOf({ iteration, algorithm }: AdvantageInput, component: string, st
   return component === 'actor' && iteration < (algorithm.criticWarmup ?? 1) ? 0 : steps;
 }
 
-/** How each component is trained on the batch. */
-function trainedBy(input: AdvantageInput, steps: number): Record<string, BatchComponent> {
-  return mapComponents(trainedSettings(input.algorithm), ({ loss, optimizer, schedule }, name) => {
+/** How each component is trained on the batch. `constants`: what a loss needs to know of the model. */
+function trainedBy(
+  input: AdvantageInput,
+  steps: number,
+  constants: Record<string, number> | undefined,
+): Record<string, BatchComponent> {
+  return mapComponents(trainedSettings(input), ({ loss, optimizer, schedule }, name) => {
     const rate = (s: number) => schedule.lr * lrFactor(schedule, stepsBefore(input, name) + s);
     const length = stepsOf(input, name, steps);
-    return { learningRates: Array.from({ length }, (_, s) => rate(s)), loss, optimizer };
+    return {
+      learningRates: Array.from({ length }, (_, s) => rate(s)),
+      loss: { ...loss, ...(constants && { constants: { ...loss.constants, ...constants } }) },
+      optimizer,
+    };
   });
 }
 
 function countersAfter(input: AdvantageInput, steps: number, controllers: Counters['controllers']): Counters {
-  const names = Object.keys(trainedSettings(input.algorithm));
+  const names = Object.keys(trainedSettings(input));
   const planned = names.map((name) => [name, stepsBefore(input, name) + stepsOf(input, name, steps)]);
   return {
     ...input.before,

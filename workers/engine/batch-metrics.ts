@@ -1,4 +1,5 @@
 /** What a batch looks like in numbers: part of its record, so equal batches give equal metrics. */
+import { samplesResponses } from '../../core/run-kinds.ts';
 import type { AdvantageInput } from '../../core/wire/jobs.ts';
 import { aggregate, batchTotals } from '../../core/rl/aggregate.ts';
 import { dataMetrics } from '../../core/rl/data-metrics.ts';
@@ -29,7 +30,7 @@ export function batchMetrics(
     'training/tokens': batch.tokens_N.length,
     'training/response_tokens': batch.scored_T.length,
   };
-  if (input.kind === 'sft' || samples.length === 0) return counts;
+  if (!samplesResponses(input.kind) || samples.length === 0) return counts;
   return {
     ...counts,
     ...dataMetrics({

@@ -1,4 +1,5 @@
 /** What the models say of a batch before it is trained on: old and reference log-probs, and values of the critic. */
+import { samplesResponses } from '../../core/run-kinds.ts';
 import { at } from '../../core/at.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import { componentOf } from '../../core/records/components.ts';
@@ -41,13 +42,14 @@ export async function withOutputs(
   steps: number,
   timer: StageTimer,
 ): Promise<MadeOutputs> {
-  if (input.kind === 'sft') return { layout };
-  const { algorithm } = input;
+  const { algorithm, kind } = input;
+  const isSampled = samplesResponses(kind);
   const readsSquares = needsOf(input).includes('sumPiSquared');
   const forward = <Wanted extends TokenOutput>(engine: PolicyEngine, wants: readonly Wanted[], note: string) =>
     outputsOf(engine, layout, algorithm, wants, note, context);
   const models = () => host.stateAt(context, { ...input, model: input.inputs.model }, input.parentState);
   const old =
+    isSampled &&
     !algorithm.bypass &&
     (steps > 1 || (steps === 1 && readsOldLogProbs(input))) &&
     (await timer.time('timing_s/old_log_prob', async () =>
@@ -60,7 +62,9 @@ export async function withOutputs(
       ),
     ));
   const ref =
-    (readsReference(algorithm.loss) || algorithm.klInReward !== undefined || algorithm.rewardModel !== undefined) &&
+    ((isSampled &&
+      (readsReference(algorithm.loss) || algorithm.klInReward !== undefined || algorithm.rewardModel !== undefined)) ||
+      kind === 'dpo') &&
     (await timer.time('timing_s/ref', async () => {
       const reference = await host.frozen(
         'reference',
@@ -95,6 +99,7 @@ export async function withOutputs(
       ),
     ));
   const critic =
+    isSampled &&
     readsValues(input) &&
     (await timer.time('timing_s/values', async () =>
       forward(componentOf((await models()).engines, 'critic'), ['values'], 'values'),

@@ -71,6 +71,8 @@ export class CheckpointWriter {
   #thread: WriterThread | undefined;
   /** Receives the prepared memory. */
   #prepared: MessagePort | undefined;
+  /** The component that it is for. */
+  #preparedFor = 'actor';
   #nextId = 1;
 
   /** `ticks`: one Int32 that rises whenever bytes were written to the store. */
@@ -78,9 +80,10 @@ export class CheckpointWriter {
     this.#ticks = ticks;
   }
 
-  /** A copy will be due soon: prepares the policy's memory in advance. */
-  prepare(engine: PolicyEngine): void {
-    if (this.#copiesOf('actor').hasRoomFor(engine)) return;
+  /** A copy will be due soon: prepares the memory of this component in advance. */
+  prepare(engine: PolicyEngine, component = 'actor'): void {
+    if (this.#copiesOf(component).hasRoomFor(engine)) return;
+    this.#preparedFor = component;
     const { port1, port2 } = new MessageChannel();
     this.#prepared?.close();
     this.#prepared = port1;
@@ -131,7 +134,7 @@ export class CheckpointWriter {
       port.once('close', () => resolve(undefined)); // the thread has ended
     });
     port.close();
-    if (room !== undefined) this.#copiesOf('actor').giveBack(room);
+    if (room !== undefined) this.#copiesOf(this.#preparedFor).giveBack(room);
   }
 
   /**

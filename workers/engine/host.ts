@@ -31,7 +31,7 @@ import { machineBytes } from '../../infra/machine-memory.ts';
 import { watchedStore } from '../../infra/store/watched.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { readShard } from '../../models/checkpoint.ts';
-import { readDecoderSpec, readValueSpec } from '../../models/config.ts';
+import { readDecoderSpec, readScoreSpec, readValueSpec } from '../../models/config.ts';
 import type { Dataset } from '../../models/dataset-rows.ts';
 import { readConfigJson } from '../../models/weights.ts';
 import { arithmeticOf, engineInfo } from '../../native/index.ts';
@@ -113,6 +113,13 @@ const kindOf = ({ compute, deterministic }: NumericProfile) => `${compute} ${det
 
 const savingId = ({ runId, store }: Pick<JobContext, 'runId' | 'store'>, iteration: number, state: Digest) =>
   `${store} ${runId} ${iteration} ${state}`;
+
+/** The head of each component of a run. A reward model beside a policy is implicit: it gives log-probs. */
+function specOf(component: string, all: readonly string[], config: unknown): DecoderSpec {
+  if (component === 'actor') return readDecoderSpec(config);
+  if (component === 'rewardModel') return all.includes('actor') ? readDecoderSpec(config) : readScoreSpec(config);
+  return readValueSpec(config);
+}
 
 export class EngineHost {
   readonly options: HostOptions;
@@ -310,7 +317,7 @@ export class EngineHost {
 
   /** A checkpoint is due after the present job: allocates the memory for its copy. */
   prepareCheckpoint(state: RunState): void {
-    this.#writer.prepare(state.engine);
+    this.#writer.prepare(state.engine, Object.keys(state.engines)[0]);
   }
 
   /** Key of this state's manifest, after a write in progress has ended; undefined when there is none. */
@@ -377,12 +384,8 @@ export class EngineHost {
     const config = await readConfigJson(await this.modelFolder(context, model, 'text'));
     const engines: Record<string, PolicyEngine> = {};
     try {
-      for (const name of components ?? ['actor'])
-        engines[name] = await this.#open(
-          name === 'critic' || name === 'logZ' ? readValueSpec(config) : readDecoderSpec(config),
-          profile,
-          true,
-        );
+      const names = components ?? ['actor'];
+      for (const name of names) engines[name] = await this.#open(specOf(name, names, config), profile, true);
     } catch (error) {
       for (const engine of Object.values(engines)) await this.#close(engine);
       throw error;

@@ -14,5 +14,5 @@ export interface LossInputs {
   readonly entropy?: Float32Array;
 }
 
-/** The number of tokens is always known: sft divides by it. */
-export type StepTotals = BatchTotals & { readonly batchNumTokens: number };
+/** The numbers of tokens and samples are always known: sft and pairs divide by them. */
+export type StepTotals = BatchTotals & { readonly batchNumTokens: number; readonly globalBatchSize: number };

@@ -16,6 +16,8 @@ import type { Stored } from '../../infra/store/records.ts';
 import type { CheckpointName } from '../../infra/store/run-checkpoints.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
+import { headOfConfig } from '../../models/config.ts';
+import { readConfigJson } from '../../models/weights.ts';
 import { checkpointPlace, otherReplayCode } from '../../core/wire/other-replay.ts';
 import { checkpointSource } from './checkpoint.ts';
 import type { OwnLoss } from './own-modules.ts';
@@ -48,9 +50,10 @@ export async function loadBase(
   state: RunState,
   ports: Pick<RecoverPorts, 'baseFolder' | 'tick' | 'signal'>,
 ): Promise<void> {
+  const head = headOfConfig(await readConfigJson(ports.baseFolder));
   await state.load(
-    // A value model begins as the policy, with a head of its own.
-    (_, { spec }) => ({ type: 'folder', folder: ports.baseFolder, newHead: spec.head.kind !== 'tokens' }),
+    // A value or reward model begins as the policy, with a head of its own unless the folder has such a head.
+    (_, { spec }) => ({ type: 'folder', folder: ports.baseFolder, newHead: spec.head.kind !== head }),
     callOf(ports, 'loading the base'),
     callOf(ports, 'hashing the base'),
   );

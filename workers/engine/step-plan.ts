@@ -4,6 +4,7 @@ import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
 import { miniBatches } from '../../core/rl/mini-batches.ts';
 import { drawWithReplacement, pfPpoWeights } from '../../core/rl/pf-ppo.ts';
 import type { Numbers } from '../../core/rl/ragged.ts';
+import { runKinds } from '../../core/run-kinds.ts';
 import type { AdvantageInput } from '../../core/wire/jobs.ts';
 import { readsGroups, wholeGroups } from './groups.ts';
 import type { Sample } from './samples.ts';
@@ -33,7 +34,7 @@ const resamplingPurpose = 3;
 
 /** `places`: the sample that takes the place of each one; by default itself. */
 export function planSteps(input: AdvantageInput, samples: readonly Sample[], places?: Int32Array): StepPlan {
-  const { algorithm, iteration } = input;
+  const { algorithm, iteration, kind } = input;
   const minis = miniBatches(
     samples.map((sample) => sample.draw),
     {
@@ -49,11 +50,12 @@ export function planSteps(input: AdvantageInput, samples: readonly Sample[], pla
     const limit = algorithm.maxTokensPerMicroBatch;
     const isTree = algorithm.layout === 'prefixTree';
     const lengthOf = (unit: readonly number[]) => (isTree ? tokensOf(samples, unit) : flatTokens(samples, unit));
-    const units = readsGroups(algorithm)
-      ? wholeGroups(samples, members, limit, lengthOf)
-      : isTree
-        ? groupUnits(samples, members, limit)
-        : members.map((b) => [b]);
+    const units =
+      readsGroups(algorithm) || runKinds[kind].rows === 'pairs'
+        ? wholeGroups(samples, members, limit, lengthOf)
+        : isTree
+          ? groupUnits(samples, members, limit)
+          : members.map((b) => [b]);
     const lengths = units.map(lengthOf);
     return packMicroBatches(lengths, limit).map((part) => micros.push(part.flatMap((i) => at(units, i))) - 1);
   });

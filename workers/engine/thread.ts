@@ -10,6 +10,7 @@ import { batchRecord } from '../../core/records/schema.ts';
 import { keys } from '../../core/records/keys.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { advantage } from './advantage.ts';
+import { compare } from './compare.ts';
 import { EngineHost } from './host.ts';
 import type { JobContext } from './host.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
@@ -31,6 +32,7 @@ const stages: StageFunctions = {
   open: (host, input, context) => host.open(input, context),
   rollout,
   advantage,
+  compare,
   update: async (host, input, context) => {
     const log = await host.log(context);
     const record = await needRecord(

@@ -1,17 +1,12 @@
 /** How each component of a run is trained, by its name in records. */
 import type { Components } from '../../core/records/components.ts';
-import type { AlgorithmSettings, TrainedBeside } from '../../core/wire/jobs.ts';
+import { runKinds } from '../../core/run-kinds.ts';
+import type { AdvantageInput, TrainedBeside } from '../../core/wire/jobs.ts';
 
-export function trainedSettings({
-  loss,
-  optimizer,
-  schedule,
-  critic,
-  logZ,
-  rewardModel,
-}: AlgorithmSettings): Components<TrainedBeside> {
+export function trainedSettings({ kind, algorithm }: AdvantageInput): Components<TrainedBeside> {
+  const { loss, optimizer, schedule, critic, logZ, rewardModel } = algorithm;
   return {
-    actor: { loss, optimizer, schedule },
+    [runKinds[kind].trains]: { loss, optimizer, schedule },
     ...(critic && { critic }),
     ...(logZ && { logZ }),
     ...(rewardModel && { rewardModel }),

@@ -19,6 +19,8 @@ import { cutMicroBatch } from './micro-batch.ts';
 import type { MicroBatch } from './micro-batch.ts';
 import type { OwnLoss } from './own-modules.ts';
 import { learnsFirst, primeCoefficients, withPrimeAdvantages } from './prime.ts';
+import { dpoCoefficients, rewardModelCoefficients } from './pair-loss.ts';
+import { packWhole } from './sequence-ends.ts';
 import type { RunState } from './state.ts';
 
 export interface UpdateCall {
@@ -89,7 +91,7 @@ async function train(training: Training, onMicroBatch: () => void): Promise<Trai
     const finite = await accumulate(training, s, metrics, onMicroBatch);
     steps.push(await optimizerStep(engine, settings, lr, finite));
     faultPoint('write.step', { iteration: record.iteration, step: s });
-    perStep.push(reduceActorMetrics(metrics));
+    perStep.push(joinMetrics(settings, metrics));
   }
   return { settings, steps, perStep };
 }
@@ -97,6 +99,14 @@ async function train(training: Training, onMicroBatch: () => void): Promise<Trai
 /** The policy, but for iterations that train only the critic. */
 const firstTrained = (trained: Components<Trained>): Trained =>
   Object.values(trained).find(({ steps }) => steps.length > 0) ?? actorOf(trained);
+
+/** Metrics of pairs are divided by the pairs of the step, so they add up. */
+function joinMetrics({ loss }: Settings, metrics: readonly Readonly<Record<string, number>>[]): Record<string, number> {
+  if (loss.kind !== 'dpo' && loss.kind !== 'rm') return reduceActorMetrics(metrics);
+  const sums: Record<string, number> = {};
+  for (const [name, value] of metrics.flatMap((one) => Object.entries(one))) sums[name] = (sums[name] ?? 0) + value;
+  return sums;
+}
 
 function reasonOf({ settings, steps, perStep }: Trained, microBatches: number): string {
   if (microBatches === 0) return 'the batch has no samples: every group was filtered';
@@ -127,8 +137,7 @@ async function accumulate(
   const totals = stepTotals(batch, samplesOfStep, settings.loss);
   let finite = true;
   for (const [m, samples] of micros.entries()) {
-    const micro = cutMicroBatch(batch, samples, record.layout);
-    const { handle, coefficients } = await forward(training, micro, totals, [record.iteration, s, m]);
+    const { handle, coefficients } = await forward(training, samples, totals, [record.iteration, s, m]);
     finite &&= Number.isFinite(coefficients.loss);
     if (finite) await engine.backward(handle, coefficients.gradients, call);
     else await engine.discard(handle);
@@ -139,10 +148,16 @@ async function accumulate(
 }
 
 /** The forward pass of a micro-batch, and d(loss)/d(output) of what its loss reads. `seed` names the micro-batch. */
-async function forward(training: Training, micro: MicroBatch, totals: StepTotals, seed: readonly number[]) {
+async function forward(training: Training, samples: Int32Array, totals: StepTotals, seed: readonly number[]) {
   const { engine, settings, record, batch, call } = training;
   const { loss } = settings;
   const options = { temperature: loss.temperature, keep: true };
+  if (loss.kind === 'rm') {
+    const whole = packWhole(sequencesOf(batch, samples), padTokenOf(loss));
+    const { handle, outputs } = await engine.forward(whole, { ...options, wants: ['scores'] }, call);
+    return { handle, coefficients: rewardModelCoefficients(outputs.scores, totals.globalBatchSize) };
+  }
+  const micro = cutMicroBatch(batch, samples, record.layout);
   if (loss.kind === 'value' || loss.kind === 'logZ') {
     const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants: ['values'] }, call);
     const coefficientsOf = loss.kind === 'value' ? valueCoefficients : logZCoefficients;
@@ -156,6 +171,10 @@ async function forward(training: Training, micro: MicroBatch, totals: StepTotals
     loss.kind === 'policy' && (loss.entropyCoeff !== 0 || isOwnForward(record) || loss.own?.needs.includes('entropy'));
   const wants = entropy ? (['logProbs', 'entropy'] as const) : (['logProbs'] as const);
   const { handle, outputs } = await engine.forward(studentPass(loss, batch, micro), { ...options, wants }, call);
+  if (loss.kind === 'dpo') {
+    const coefficients = dpoCoefficients(loss, batch, micro, outputs.logProbs, totals.globalBatchSize);
+    return { handle, coefficients };
+  }
   try {
     const own = loss.own && (await ownResult(training, loss.own, micro, outputs, totals, seed));
     return { handle, coefficients: lossCoefficients(loss, batch, micro, outputs, totals, seed, own) };
@@ -178,6 +197,13 @@ function ownResult(
   return ownLoss(record.runId, own, ownLossInput(batch, micro, outputs), config);
 }
 
+/** Undefined when the model has none. */
+const padTokenOf = ({ constants }: Settings['loss']): number | undefined =>
+  constants?.['padToken'] === undefined ? undefined : Number(constants['padToken']);
+
+const sequencesOf = (batch: BatchTensors, samples: Int32Array): Int32Array[] =>
+  Array.from(samples, (b) => batch.tokens_N.subarray(at(batch.offsets_S1, b), at(batch.offsets_S1, b + 1)));
+
 /** One step: the policy of its forward pass is the one that sampled. With more, the batch was made with its entropy. */
 const isOwnForward = ({ oldLogProbs }: BatchRecord): boolean => oldLogProbs === 'on-policy';
 
@@ -194,6 +220,7 @@ async function optimizerStep(
   const { gradNorm, taken } = await engine.step({ ...optimizer, lr });
   return { lr, gradNorm: numberToJson(gradNorm), taken };
 }
+
 function metricsOf(
   trained: Components<Trained>,
   record: BatchRecord,
@@ -201,7 +228,7 @@ function metricsOf(
 ): UpdateOutput['metrics'] {
   const { critic, logZ, rewardModel } = trained;
   const all = {
-    ...actorMetrics(actorOf(trained), record),
+    ...mainMetrics(actorOf(trained), record),
     'training/skipped_steps': firstTrained(trained).steps.filter((step) => !step.taken).length,
     ...(critic && mergeSteps(critic, 'critic')),
     ...(logZ && mergeSteps(logZ, 'log_z')),
@@ -211,13 +238,15 @@ function metricsOf(
   return Object.fromEntries(Object.entries(all).map(([name, value]) => [name, numberToJson(value)]));
 }
 
-function actorMetrics(trained: Trained, record: BatchRecord): Record<string, number> {
+/** Of what the run is about: the policy, or a reward model. */
+function mainMetrics(trained: Trained, record: BatchRecord): Record<string, number> {
   const { settings, perStep } = trained;
-  const merged = mergeSteps(trained, 'actor');
+  const merged = mergeSteps(trained, settings.loss.kind === 'rm' ? 'reward_model' : 'actor');
   const entropy = perStep[0]?.['actor/entropy_loss'];
   if (entropy !== undefined && isOwnForward(record)) merged['actor/entropy'] = entropy;
   if (settings.loss.entropyCoeff === 0) delete merged['actor/entropy_loss'];
-  if (settings.loss.kind === 'sft' && merged['actor/loss'] !== undefined) merged['train/loss'] = merged['actor/loss'];
+  const loss = merged[lossMetric(settings)];
+  if (settings.loss.kind !== 'policy' && loss !== undefined) merged['train/loss'] = loss;
   return merged;
 }
 
@@ -244,6 +273,8 @@ const lossMetrics: Readonly<Record<Settings['loss']['kind'], string>> = {
   value: 'critic/vf_loss',
   logZ: 'log_z/loss',
   prime: 'reward_model/dpo_loss',
+  dpo: 'actor/loss',
+  rm: 'reward_model/loss',
 };
 
 function bounds(offsets: Int32Array, index: number): [number, number] {

@@ -1,0 +1,138 @@
+/**
+ * The compare stage: which of two given responses does the model at a position prefer? A policy prefers the one whose
+ * log-prob has risen more against the reference (the implicit reward of DPO), a reward model the one with the higher score.
+ * As in TRL a tie is wrong, so a policy that equals its reference has the accuracy 0.
+ */
+import { at } from '../../core/at.ts';
+import type { PackedBatch, PolicyEngine } from '../../core/ports/policy.ts';
+import type { CompareInput, CompareOutput } from '../../core/wire/jobs.ts';
+import type { ScoreTable } from '../../core/wire/score-table.ts';
+import { putJsonBlob } from '../../infra/store/blobs.ts';
+import { padTokenOf } from '../../models/config.ts';
+import type { Sequence } from '../../models/dataset-rows.ts';
+import { readConfigJson } from '../../models/weights.ts';
+import { tokenizerOf } from '../tokenizers.ts';
+import type { EngineHost, JobContext } from './host.ts';
+import { packWhole } from './sequence-ends.ts';
+
+/** A response with its prompt. */
+interface Given {
+  readonly prompt: Int32Array;
+  readonly response: Int32Array;
+}
+
+/** A number for each of these responses. */
+type Judge = (responses: readonly Given[]) => Promise<Float64Array>;
+
+export async function compare(host: EngineHost, input: CompareInput, context: JobContext): Promise<CompareOutput> {
+  const folder = await host.modelFolder(context, input.model, 'text');
+  const dataset = await host.dataset(context, input.dataset);
+  const rows = Array.from({ length: input.rows }, (_, row) => row);
+  const pairs = (await dataset.sequences(rows, await tokenizerOf(folder))).map(bothOf);
+  const state = await host.stateAt(context, input, input.state);
+  const judge =
+    input.kind === 'rm'
+      ? scores(state.engine, padTokenOf(await readConfigJson(folder)))
+      : implicitRewards(
+          state.engine,
+          await host.frozen('reference', context, input.reference, input.profile),
+          input.beta,
+        );
+  const rewards_S = await judged(judge, pairs.flat(), input.maxTokensPerMicroBatch, context);
+  const margins = pairs.map((_, g) => at(rewards_S, 2 * g) - at(rewards_S, 2 * g + 1));
+  const sources = (await dataset.facts(rows)).map(({ dataSource }) => dataSource);
+  const names = [...new Set(sources)];
+  const acc = margins.map((margin) => (margin > 0 ? 1 : 0));
+  const table: ScoreTable = {
+    trajectories: state.tag?.weightsDigest ?? '',
+    position: input.position,
+    scores: acc,
+    reasons: acc.map(() => null),
+    columns: { acc, margin: margins },
+    sources: { names, samples: sources.map((source) => names.indexOf(source)) },
+  };
+  const store = await host.store(context.store);
+  return { scores: await putJsonBlob(store, context.runId, table), pairs: pairs.length };
+}
+
+function bothOf({ prompt, response, rejected }: Sequence, row: number): [Given, Given] {
+  if (response === undefined || rejected === undefined) throw new RangeError(`row ${row} is no pair`);
+  return [{ prompt, response }, rejected];
+}
+
+/** Responses in passes of bounded length; the numbers in the order of the responses. */
+async function judged(judge: Judge, all: readonly Given[], limit: number, context: JobContext): Promise<Float64Array> {
+  const rewards_S = new Float64Array(all.length);
+  const lengths = all.map(({ prompt, response }) => prompt.length + response.length);
+  const passes = passesOf(lengths, limit);
+  for (const [m, members] of passes.entries()) {
+    const found = await judge(members.map((s) => at(all, s)));
+    members.forEach((s, i) => (rewards_S[s] = at(found, i)));
+    context.progress(m + 1, passes.length, 'comparing pairs');
+  }
+  return rewards_S;
+}
+
+/** Responses in their order, as many at a time as fit; a longer one alone. */
+function passesOf(lengths: readonly number[], limit: number): number[][] {
+  const passes: number[][] = [];
+  let tokens = Number.POSITIVE_INFINITY;
+  lengths.forEach((length, s) => {
+    if (tokens + length > limit) {
+      passes.push([]);
+      tokens = 0;
+    }
+    passes.at(-1)?.push(s);
+    tokens += length;
+  });
+  return passes;
+}
+
+function scores(engine: PolicyEngine, padToken: number | undefined): Judge {
+  return async (responses) => {
+    const whole = responses.map(({ prompt, response }) => joined(prompt, response));
+    const { outputs } = await engine.forward(packWhole(whole, padToken), {
+      temperature: 1,
+      wants: ['scores'],
+      keep: false,
+    });
+    return Float64Array.from(outputs.scores);
+  };
+}
+
+/** β·(log π − log π_ref), summed over the response. */
+function implicitRewards(policy: PolicyEngine, reference: PolicyEngine, beta: number): Judge {
+  return async (responses) => {
+    const [own, other] = [await logProbs(policy, responses), await logProbs(reference, responses)];
+    return own.map((sum, s) => beta * (sum - at(other, s)));
+  };
+}
+
+async function logProbs(engine: PolicyEngine, responses: readonly Given[]): Promise<Float64Array> {
+  const whole = packWhole(
+    responses.map(({ prompt, response }) => joined(prompt, response)),
+    undefined,
+  );
+  const positions: number[] = [];
+  const owners: number[] = [];
+  responses.forEach(({ prompt, response }, s) => {
+    const start = at(whole.cuSeqlens, s) + prompt.length;
+    for (let t = 0; t < response.length; t++) {
+      positions.push(start + t - 1);
+      owners.push(s);
+    }
+  });
+  const positions_P = Int32Array.from(positions);
+  const batch: PackedBatch = { ...whole, positions_P, targets_P: positions_P.map((p) => at(whole.tokens_N, p + 1)) };
+  const { outputs } = await engine.forward(batch, { temperature: 1, wants: ['logProbs'], keep: false });
+  const sums_S = new Float64Array(responses.length);
+  owners.forEach((s, p) => (sums_S[s] = at(sums_S, s) + at(outputs.logProbs, p)));
+  return sums_S;
+}
+
+function joined(prompt: Int32Array, response: Int32Array): Int32Array {
+  const whole = new Int32Array(prompt.length + response.length);
+  whole.set(prompt);
+  whole.set(response, prompt.length);
+  return whole;
+}
