@@ -83,6 +83,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     ...(samples && managerSettings(recipe)),
     ...(samples && recipe.algorithm.use_kl_in_reward && { klInReward: klInRewardSettings(recipe) }),
     ...(samples && correctionOfBatch(recipe)),
+    ...(inputs.rewardModel !== undefined && { modelScores: modelScoreSettings(recipe) }),
     maxFailedFraction: recipe.reward.max_failed_fraction,
     ...filterSettings(recipe),
     ...pfPpoSettings(recipe),
@@ -211,6 +212,11 @@ function correctionSettings({ algorithm }: Recipe): RolloutCorrectionSettings {
     ...(rejection !== null && bounds !== null && { rollout_rs_threshold: bounds }),
     loss_type: keys.loss_type,
   };
+}
+
+function modelScoreSettings({ reward }: Recipe): NonNullable<AlgorithmSettings['modelScores']> {
+  const { weight, scorer_weight: scorerWeight } = reward.reward_model;
+  return { weight, scorerWeight };
 }
 
 /** The value model's: it takes the same steps as the policy. */

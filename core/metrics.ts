@@ -263,7 +263,12 @@ const OPERATIONAL: readonly Row[] = [
   ],
   ['timing_s/ref', 's', 'down', 'Log-probs of the reference policy.'],
   ['timing_s/log_z', 's', 'down', 'Log Z of the prompts; loss flowrl.'],
-  ['timing_s/reward_model', 's', 'down', 'Log-probs of the implicit reward model, for a batch that is made with them.'],
+  [
+    'timing_s/reward_model',
+    's',
+    'down',
+    'Scores of the reward model, or log-probs of an implicit one for a batch that is made with them.',
+  ],
   ['timing_s/teacher', 's', 'down', 'Log-probs of the teacher (distillation.enabled).'],
   ['timing_s/values', 's', 'down', 'Values of the critic.'],
   ['timing_s/adv', 's', 'down', 'Advantages and packing: the advantage job without its log-probs.'],

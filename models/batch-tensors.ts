@@ -14,6 +14,8 @@ export interface BatchTensors {
   readonly advantages_T: Float32Array;
   readonly returns_T: Float32Array;
   readonly rewards_S: Float32Array;
+  /** Of a reward model, where the rewards contain them. */
+  readonly modelScores_S?: Float32Array;
   readonly oldLogProbs_T?: Float32Array;
   readonly refLogProbs_T?: Float32Array;
   readonly rolloutLogProbs_T?: Float32Array;
@@ -58,6 +60,7 @@ export function encodeBatch(batch: BatchTensors, { iteration, parentState }: Bat
     advantages: f32(batch.advantages_T),
     returns: f32(batch.returns_T),
     rewards: f32(batch.rewards_S),
+    ...(batch.modelScores_S && { model_scores: f32(batch.modelScores_S) }),
     ...(batch.oldLogProbs_T && { old_log_probs: f32(batch.oldLogProbs_T) }),
     ...(batch.refLogProbs_T && { ref_log_probs: f32(batch.refLogProbs_T) }),
     ...(batch.rolloutLogProbs_T && { rollout_log_probs: f32(batch.rolloutLogProbs_T) }),
@@ -80,6 +83,7 @@ export function encodeBatch(batch: BatchTensors, { iteration, parentState }: Bat
 export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
   const file = decodeSafetensors(bytes, where);
   const optional = (name: string) => (file.tensors.has(name) ? f32Of(file, name, where) : undefined);
+  const modelScores_S = optional('model_scores');
   const oldLogProbs_T = optional('old_log_probs');
   const refLogProbs_T = optional('ref_log_probs');
   const rolloutLogProbs_T = optional('rollout_log_probs');
@@ -99,6 +103,7 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
     advantages_T: f32Of(file, 'advantages', where),
     returns_T: f32Of(file, 'returns', where),
     rewards_S: f32Of(file, 'rewards', where),
+    ...(modelScores_S && { modelScores_S }),
     ...(oldLogProbs_T && { oldLogProbs_T }),
     ...(refLogProbs_T && { refLogProbs_T }),
     ...(rolloutLogProbs_T && { rolloutLogProbs_T }),
@@ -126,6 +131,7 @@ function checkShapes(batch: BatchTensors, where: string): void {
   const scored = batch.scored_T.length;
   checkOffsets(where, 'offsets', batch.offsets_S1, samples, batch.tokens_N.length);
   checkOffsets(where, 'scored_offsets', batch.scoredOffsets_S1, samples, scored);
+  checkLengths(where, samples, { model_scores: batch.modelScores_S });
   checkIndices(where, 'scored', batch.scored_T, batch.tokens_N.length);
   checkLengths(where, scored, { mask: batch.mask_T, advantages: batch.advantages_T, returns: batch.returns_T });
   checkLengths(where, scored, {

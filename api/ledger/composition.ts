@@ -10,7 +10,7 @@ import { scoreTableShape } from './records.ts';
 import type { Batch, Revision } from './records.ts';
 import type { Part, Results } from './results.ts';
 import { compareSequences, sourceName, sourcesOf } from './sequences.ts';
-import type { Source, Sources } from './sequences.ts';
+import type { RewardMix, Source, Sources } from './sequences.ts';
 import type { Tensors } from './tensors.ts';
 
 export interface CompositionPorts {
@@ -46,7 +46,10 @@ export async function checkComposition(
   if (!deep || sources === undefined || tensors === undefined) return 0;
   return (
     objects.tried(tensorsKey, 'tensors of a batch', () =>
-      compareSequences(objects, batch, key, tensorsKey, tensors, sources, rejectsTokens(revision)),
+      compareSequences(objects, batch, key, tensorsKey, tensors, sources, {
+        rejects: rejectsTokens(revision),
+        mix: rewardMixOf(revision),
+      }),
     ) ?? 0
   );
 }
@@ -55,6 +58,12 @@ export async function checkComposition(
 function rejectsTokens({ recipe }: Revision): boolean {
   const { rollout_rs: statistics = null, bypass_mode: bypass = false } = recipe.algorithm?.rollout_correction ?? {};
   return statistics !== null && !bypass;
+}
+
+/** How a reward follows from the scores of a reward model and of the scorer. */
+function rewardMixOf({ inputs, recipe }: Revision): RewardMix | undefined {
+  const { weight = 1, scorer_weight: scorerWeight = 0 } = recipe.reward?.reward_model ?? {};
+  return inputs.rewardModel === undefined ? undefined : { weight, scorerWeight };
 }
 
 /** The results that a batch names must contain exactly the draws of the batch. */

@@ -39,6 +39,7 @@ function checkSizes(
     ['scored_offsets', samples + 1],
     ['rewards', samples],
     ['step_offsets', steps + 1],
+    ...['model_scores'].filter((name) => tensors.entries.has(name)).map((name) => [name, samples] as const),
     ...['mask', 'advantages', 'returns'].map((name) => [name, lengthOf(tensors, 'scored')] as const),
     ...['old_log_probs', 'ref_log_probs', 'rollout_log_probs', 'rollout_is_weights', 'teacher_log_probs', 'values']
       .filter((name) => tensors.entries.has(name))

@@ -75,6 +75,11 @@ const recipe = object({
     use_pf_ppo: optional(flag),
     rollout_correction: optional(object({ rollout_rs: optional(nullable(text)), bypass_mode: optional(flag) })),
   }),
+  reward: optional(
+    object({
+      reward_model: optional(object({ enable: flag, weight: optional(number), scorer_weight: optional(number) })),
+    }),
+  ),
   trainer: object({
     total_epochs: positive,
     total_training_steps: nullable(positive),

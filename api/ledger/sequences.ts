@@ -8,6 +8,12 @@ import type { Batch, Scores } from './records.ts';
 import { DamagedTensors, floatBits, integers, octets, offsets } from './tensors.ts';
 import type { Tensors } from './tensors.ts';
 
+/** reward = weight · score of the reward model + scorerWeight · score of the scorer. */
+export interface RewardMix {
+  readonly weight: number;
+  readonly scorerWeight: number;
+}
+
 /** One sequence as its source stores it. */
 export interface Source {
   readonly row: number;
@@ -67,7 +73,15 @@ export function sourcesOf(trajectories: Tensors, table: Scores): Map<string, Sou
   return found;
 }
 
-/** Returns how many samples were compared. `rejects`: the run may mask tokens of responses. */
+/** How the batches of a run may differ from what was sampled. */
+export interface BatchRules {
+  /** Tokens of responses may be masked. */
+  readonly rejects: boolean;
+  /** Rewards come from a reward model, too. */
+  readonly mix: RewardMix | undefined;
+}
+
+/** Returns how many samples were compared. */
 export function compareSequences(
   { faults }: Objects,
   batch: Batch,
@@ -75,9 +89,9 @@ export function compareSequences(
   tensorsKey: string,
   tensors: Tensors,
   sources: Sources,
-  rejects: boolean,
+  { rejects, mix }: BatchRules,
 ): number {
-  const layout = layoutOf(tensors);
+  const layout = layoutOf(tensors, mix);
   let compared = 0;
   for (const { draw, row, fate, samples } of batch.draws) {
     samples.forEach((place, s) => {
@@ -111,9 +125,12 @@ interface Layout {
   readonly mask: Uint8Array;
   readonly logProbs: Int32Array | undefined;
   readonly rewards: Int32Array;
+  readonly mix?: RewardMix;
+  /** Of a reward model, by place. */
+  readonly modelScores?: Float32Array;
 }
 
-function layoutOf(tensors: Tensors): Layout {
+function layoutOf(tensors: Tensors, mix: RewardMix | undefined): Layout {
   const tokens = integers(tensors, 'tokens');
   const scored = integers(tensors, 'scored');
   return {
@@ -124,6 +141,7 @@ function layoutOf(tensors: Tensors): Layout {
     mask: octets(tensors, 'mask'),
     logProbs: tensors.entries.has('rollout_log_probs') ? floatBits(tensors, 'rollout_log_probs') : undefined,
     rewards: floatBits(tensors, 'rewards'),
+    ...(mix && { mix, modelScores: new Float32Array(floatBits(tensors, 'model_scores').buffer) }),
   };
 }
 
@@ -144,7 +162,14 @@ function differenceOf(layout: Layout, place: number, source: Source, rejects: bo
   if (layout.logProbs !== undefined && !same(layout.logProbs.subarray(scoredStart, scoredEnd), source.logProbs))
     return 'other log-probs';
   if (source.score === null || source.score === undefined) return 'a sample that has no score';
-  return layout.rewards[place] === bitsOf(source.score) ? undefined : `another reward than ${source.score}`;
+  const reward = rewardOf(layout, place, source.score);
+  return layout.rewards[place] === bitsOf(reward) ? undefined : `another reward than ${reward}`;
+}
+
+function rewardOf({ mix, modelScores }: Layout, place: number, score: number): number {
+  return mix === undefined || modelScores === undefined
+    ? score
+    : mix.weight * at(modelScores, place) + mix.scorerWeight * score;
 }
 
 const same = (a: Int32Array, b: Int32Array): boolean => a.length === b.length && a.every((value, i) => value === b[i]);

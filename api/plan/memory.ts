@@ -7,6 +7,7 @@
  *   critic       as the policy's weights, copies, gradients and moments, in the trainer, for each further component: the critic,
  *                the reward model of prime
  *   reference    weights and copies, with actor.use_kl_loss, algorithm.use_kl_in_reward, or a loss or a reward model that reads its log-probs, and with kind: dpo
+ *   reward model as much again, with reward.reward_model
  *   teacher      weights and copies of its own shape, with distillation.enabled
  *   activations  4 N (l (2 hidden + 2 query + 2 kv + heads + g ffn) + 4 ffn + 4 hidden + query) + 4 V min(N, rows of logits),
  *                where g is 2 in fp32 and 1 in bf16, in which gate and up are kept
@@ -100,13 +101,17 @@ function partsOf(
     ...(role === 'reward' ? none : model),
     snapshot: trains ? 12 * parameterCount(spec) * trainedComponents(recipe).length : 0,
     critic: trains ? (trainedComponents(recipe).length - 1) * sum(Object.values(model)) : 0,
-    reference: trains && readsReference(recipe) ? model.weights + model.copies : 0,
+    reference: trains ? frozenModels(recipe) * (model.weights + model.copies) : 0,
     ...(trains && teacher && { teacher: sum(Object.values(modelMemory(teacher, { compute, trainable: false }))) }),
     activations: trains ? activations(recipe, spec, compute) : 0,
     kvCache: samples ? kvCache(recipe, spec, machine, compute) : 0,
     process: 200 * mib + (samplesResponses(recipe.kind) ? recipe.reward.num_workers * 60 * mib : 0),
   };
 }
+
+/** Frozen models beside the policy: the reference, and a reward model, which is taken to be as large as the policy. */
+const frozenModels = (recipe: Recipe): number =>
+  (readsReference(recipe) ? 1 : 0) + (recipe.reward.reward_model.enable ? 1 : 0);
 
 function computeOf({ model, deterministic }: Recipe, machine: MachineMemory): ComputeType {
   if (!machine.bf16) return 'fp32';

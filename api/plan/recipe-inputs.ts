@@ -7,7 +7,8 @@ import { readConfigJson } from '../../models/weights.ts';
 import type { PutBlock } from '../../models/dataset.ts';
 import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
-import { locateModel, locateTeacher } from '../runs/locate-model.ts';
+import type { LocalModel } from '../../models/hub.ts';
+import { locateModel, locateRewardModel, locateTeacher } from '../runs/locate-model.ts';
 import type { LocatedModel, LocateOptions } from '../runs/locate-model.ts';
 import { checkedModules } from '../runs/own-modules.ts';
 import type { CheckedModule } from '../runs/own-modules.ts';
@@ -32,6 +33,7 @@ export class RecipeInputs {
   #model: Promise<LocatedModel> | undefined;
   #ownModules: Promise<readonly CheckedModule[]> | undefined;
   #teacher: Promise<TeacherModel | undefined> | undefined;
+  #rewardModel: Promise<LocalModel | undefined> | undefined;
   #decoder: Promise<DecoderSpec> | undefined;
   #tokenizer: Promise<BatchTokenizer> | undefined;
 
@@ -51,6 +53,11 @@ export class RecipeInputs {
   /** Throws InvalidInputError, or RetryableError `HubUnreachable`. */
   model(): Promise<LocatedModel> {
     return (this.#model ??= locateModel(this.recipe, this.ports, this.#locate));
+  }
+
+  /** Undefined when the recipe has none. Throws as `model`. */
+  rewardModel(): Promise<LocalModel | undefined> {
+    return (this.#rewardModel ??= locateRewardModel(this.recipe, this.ports, this.#locate));
   }
 
   /** Throws InvalidInputError for a config that is not supported. */

@@ -2,6 +2,7 @@ import type { Check } from './checks.ts';
 import { lengthsCheck, modelCheck, tokenizerCheck } from './model-check.ts';
 import { ownModuleChecks } from './own-modules-check.ts';
 import { trainRowsCheck, validationRowsCheck } from './rows-check.ts';
+import { rewardModelCheck } from './reward-model-check.ts';
 import { scorerCheck } from './scorer-check.ts';
 import { teacherCheck } from './teacher-check.ts';
 
@@ -11,6 +12,7 @@ export const startChecks: readonly Check[] = [
   lengthsCheck,
   tokenizerCheck,
   teacherCheck,
+  rewardModelCheck,
   scorerCheck,
   ...ownModuleChecks,
   trainRowsCheck,

@@ -61,6 +61,9 @@ export type MayChange = (change: RecipeChange) => boolean;
 
 /** A resume keeps the identity of the run. */
 export const inTheSameRun: MayChange = ({ change }) => change !== 'fixed';
+/** Which model scores is an input of the run. */
+const ofRewardModel: ReadonlySet<string> = new Set(['reward.reward_model.enable', 'reward.reward_model.path']);
+
 /** A fork has a name, rows and a seed of its own. Its model must have the same shape as its first state. */
 export const inAFork: MayChange = ({ path, change }) =>
   change !== 'fixed' ||
@@ -68,7 +71,7 @@ export const inAFork: MayChange = ({ path, change }) =>
   path === 'seed' ||
   path === 'deterministic' ||
   path.startsWith('data.') ||
-  path.startsWith('reward.');
+  (path.startsWith('reward.') && !ofRewardModel.has(path));
 
 /**
  * Undefined when nothing differs. Throws InvalidInputError for an invalid recipe, and for a key that cannot be changed.

@@ -41,6 +41,16 @@ export async function locateTeacher(
   return path === undefined ? undefined : locate(path, 'main', ports, options);
 }
 
+/** The reward model of a recipe that has one. Throws as `locateModel`. */
+export async function locateRewardModel(
+  { reward }: Recipe,
+  ports: LocatePorts,
+  options: LocateOptions = {},
+): Promise<LocalModel | undefined> {
+  const { enable, path } = reward.reward_model;
+  return enable && path !== null ? locate(path, 'main', ports, options) : undefined;
+}
+
 async function tokenizerAt(path: string, ports: LocatePorts, options: LocateOptions): Promise<string> {
   return (await locate(path, 'main', ports, options)).folder;
 }

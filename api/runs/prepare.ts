@@ -48,6 +48,7 @@ async function storeInputs(
 ): Promise<Prepared> {
   const { recipe } = found;
   const model = await found.model();
+  const rewardModel = await found.rewardModel();
   const train = await found.rows('train');
   const validation =
     recipe.data.val_files === null || runKinds[recipe.kind].validation === 'none'
@@ -61,6 +62,7 @@ async function storeInputs(
     inputs: {
       model: await storeModelFolder(ports.store, model.folder, model.tokenizerFolder),
       ...(teacher && { teacher: await storeModelFolder(ports.store, teacher.folder) }),
+      ...(rewardModel && { rewardModel: await storeModelFolder(ports.store, rewardModel.folder) }),
       train: await blocks.train.store(ports.store, train.rules),
       trainRows: train.count,
       ...(validation && {

@@ -112,7 +112,7 @@ export async function claimNewId(
 export function withoutPaths(recipe: Recipe): Record<string, unknown> {
   const name = (path: string) => (path.startsWith('/') ? `./${path.slice(path.lastIndexOf('/') + 1)}` : path);
   const names = (files: string | readonly string[]) => (typeof files === 'string' ? name(files) : files.map(name));
-  const { custom_reward_function: custom } = recipe.reward;
+  const { custom_reward_function: custom, reward_model: model } = recipe.reward;
   const { teacher_model: teacher } = recipe.distillation;
   return {
     ...recipe,
@@ -136,7 +136,11 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
       ...recipe.distillation,
       teacher_model: { model_path: teacher.model_path && name(teacher.model_path) },
     },
-    reward: { ...recipe.reward, custom_reward_function: { ...custom, path: custom.path && name(custom.path) } },
+    reward: {
+      ...recipe.reward,
+      custom_reward_function: { ...custom, path: custom.path && name(custom.path) },
+      reward_model: { ...model, path: model.path && name(model.path) },
+    },
   };
 }
 

@@ -64,7 +64,6 @@ const NOT_BUILT: readonly NotBuilt[] = [
     asked: (r) => !isFed(r.algorithm.adv_estimator),
     today: ADVANTAGE_NAMES.filter(isFed).join(', '),
   },
-  { path: 'reward.reward_model.enable', asked: (r) => r.reward.reward_model.enable, today: 'false' },
   { path: 'trainer.engine', asked: (r) => r.trainer.engine !== 'native', today: 'native' },
   { path: 'trainer.virtual_shards', asked: (r) => r.trainer.virtual_shards !== 1, today: '1' },
   {

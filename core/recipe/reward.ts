@@ -14,13 +14,18 @@ const customSection = section('Your own scorer, in TypeScript, JavaScript or Pyt
   }),
 });
 
-const rewardModelSection = section('A model that scores responses.', {
+const rewardModelSection = section('A model that scores responses, in the process that trains.', {
   enable: key(z.boolean(), false, { doc: 'Score with a reward model.', change: 'fixed' }),
   path: key(text.nullable(), null, {
-    doc: 'Folder or hub name of the reward model.',
+    doc: 'Folder or hub name of the reward model: a sequence classifier with num_labels 1 and the tokenizer of the policy.',
     change: 'fixed',
     pointsTo: 'model',
     verl: 'reward.reward_model.model_path',
+  }),
+  weight: key(z.number(), 1, { doc: 'Weight of its score in the reward.', change: 'ask' }),
+  scorer_weight: key(z.number(), 0, {
+    doc: 'Weight of the score of the scorer beside it; 0: it is only measured.',
+    change: 'ask',
   }),
 });
 

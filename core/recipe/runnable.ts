@@ -35,6 +35,7 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
     weightIssues,
     curriculumIssues,
     pairIssues,
+    rewardModelIssues,
   ];
   return checks.flatMap((check) => check(recipe));
 }
@@ -154,6 +155,23 @@ function weightIssues({ data }: Recipe): RecipeIssue[] {
       received: `${weights}`,
     },
   ];
+}
+
+function rewardModelIssues({ kind, reward }: Recipe): RecipeIssue[] {
+  const { enable, path } = reward.reward_model;
+  if (!enable) return [];
+  if (!samplesResponses(kind))
+    return [
+      {
+        path: 'reward.reward_model.enable',
+        message: `a run of kind ${kind} samples no responses, so there is nothing to score`,
+        expected: 'false',
+        received: 'true',
+      },
+    ];
+  if (path !== null) return [];
+  const message = 'a reward model is enabled and not named';
+  return [{ path: 'reward.reward_model.path', message, expected: 'folder or hub name', received: 'null' }];
 }
 
 /** A pair is learnt in one forward pass, because its loss compares both responses. */

@@ -71,6 +71,7 @@ const algorithm = z.object({
   klInReward: klInReward.optional(),
   rolloutCorrection: rolloutCorrectionSettings.optional(),
   bypass: z.boolean().optional(),
+  modelScores: z.object({ weight: z.number(), scorerWeight: z.number() }).optional(),
   maxFailedFraction: z.number(),
   filterGroups: z.object({ metric: z.string(), prompts: some }).optional(),
   curriculum: z.object({ metric: z.string() }).optional(),

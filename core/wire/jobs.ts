@@ -158,6 +158,8 @@ export interface AlgorithmSettings {
   readonly rolloutCorrection?: RolloutCorrectionSettings;
   /** The log-probs of the rollout are the old ones. Absent: they are computed. */
   readonly bypass?: boolean;
+  /** How a reward model's score and the scorer's become the reward. Absent: there is no reward model. */
+  readonly modelScores?: { readonly weight: number; readonly scorerWeight: number };
   readonly maxFailedFraction: number;
   /** Dynamic sampling: only groups whose samples differ in a metric are trained on, and of these the first ones. */
   readonly filterGroups?: { readonly metric: string; readonly prompts: number };

@@ -14,10 +14,10 @@ import { needRecord } from '../store/records.ts';
 export type NamedBy = Readonly<Record<string, string>>;
 
 /** Folders that a run reads. */
-export function foldersOf({ model, reference, teacher, train, validation }: RunInputs): string[] {
+export function foldersOf({ model, reference, teacher, rewardModel, train, validation }: RunInputs): string[] {
   const present = (digest: Digest | undefined) => digest !== undefined;
   return [
-    ...[model, reference, teacher].filter(present).map(keys.modelFolder),
+    ...[model, reference, teacher, rewardModel].filter(present).map(keys.modelFolder),
     ...[train, validation].filter(present).map(keys.datasetFolder),
   ];
 }

@@ -1,6 +1,7 @@
 /** The table of metrics contains every name that real runs report, and no other. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { exportPolicy } from '../../api/checkpoints/export.ts';
 import { inTable, listedMetrics, metricNames, metricRows } from '../../api/runs/metric-rows.ts';
 import { METRICS, metricInfo } from '../../core/metrics.ts';
 import { packageRoot } from '../../infra/home.ts';
@@ -89,6 +90,14 @@ describe('metrics', () => {
       await loop.completed({ kind: 'dpo', trainer: { total_training_steps: 2 } }),
       await loop.completed({ kind: 'rm', trainer: { total_training_steps: 2 } }),
     ];
+    const rewardModel = join(loop.home, 'reward-model');
+    await exportPolicy((runs[4] as StartedRun).log, { folder: rewardModel }, { home: loop.home });
+    runs.push(
+      await loop.completed({
+        reward: { reward_model: { enable: true, path: rewardModel } },
+        trainer: { total_training_steps: 1 },
+      }),
+    );
     const rows = await Promise.all(runs.map(({ log }) => metricRows(log)));
     reported = rows.flatMap(metricNames).map(inTable);
   });

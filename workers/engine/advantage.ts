@@ -21,6 +21,7 @@ import { correctedRollout } from './corrected-rollout.ts';
 import { tokenizerOf } from '../tokenizers.ts';
 import { curriculumOfBatch } from './curriculum.ts';
 import { groupsOf } from './groups.ts';
+import { withModelScores } from './model-scores.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { numbersToJson } from './json-numbers.ts';
 import type { RunEstimator } from './own-modules.ts';
@@ -42,9 +43,10 @@ export async function advantage(
 ): Promise<AdvantageOutput> {
   const timer = new StageTimer(context);
   const parts = await readParts(host, input, context);
-  const composition = samplesResponses(input.kind)
+  const composed = samplesResponses(input.kind)
     ? compose(input, parts, context.runId)
     : await rowsToLearn(host, input, context);
+  const { composition, modelScores_S } = await withModelScores(host, input, context, composed, timer);
   const plan = planSteps(input, composition.samples);
   const layout = layOut(composition.samples, plan);
   const outputs = await withOutputs(host, input, context, layout, plan.steps.length, timer);
@@ -61,7 +63,7 @@ export async function advantage(
     ...groupsOf(input.algorithm, samples),
   };
   const ofPrime = primeTensors(input.algorithm, samples, made, outputs.rewardModelLogProbs_T);
-  const batch = { ...made, ...ofPrime.tensors };
+  const batch = { ...made, ...ofPrime.tensors, ...(modelScores_S && { modelScores_S }) };
   const tensors = await putBlob(store, context.runId, encodeBatch(batch, input));
   timer.end('timing_s/adv');
   return {

@@ -13,16 +13,9 @@ import type { Sequence } from '../../models/dataset-rows.ts';
 import { readConfigJson } from '../../models/weights.ts';
 import { tokenizerOf } from '../tokenizers.ts';
 import type { EngineHost, JobContext } from './host.ts';
+import { byScores, judged, wholeOf } from './judge.ts';
+import type { Given, Judge } from './judge.ts';
 import { packWhole } from './sequence-ends.ts';
-
-/** A response with its prompt. */
-interface Given {
-  readonly prompt: Int32Array;
-  readonly response: Int32Array;
-}
-
-/** A number for each of these responses. */
-type Judge = (responses: readonly Given[]) => Promise<Float64Array>;
 
 export async function compare(host: EngineHost, input: CompareInput, context: JobContext): Promise<CompareOutput> {
   const folder = await host.modelFolder(context, input.model, 'text');
@@ -32,13 +25,15 @@ export async function compare(host: EngineHost, input: CompareInput, context: Jo
   const state = await host.stateAt(context, input, input.state);
   const judge =
     input.kind === 'rm'
-      ? scores(state.engine, padTokenOf(await readConfigJson(folder)))
+      ? byScores(state.engine, padTokenOf(await readConfigJson(folder)))
       : implicitRewards(
           state.engine,
           await host.frozen('reference', context, input.reference, input.profile),
           input.beta,
         );
-  const rewards_S = await judged(judge, pairs.flat(), input.maxTokensPerMicroBatch, context);
+  const rewards_S = await judged(judge, pairs.flat(), input.maxTokensPerMicroBatch, (done, total) =>
+    context.progress(done, total, 'comparing pairs'),
+  );
   const margins = pairs.map((_, g) => at(rewards_S, 2 * g) - at(rewards_S, 2 * g + 1));
   const sources = (await dataset.facts(rows)).map(({ dataSource }) => dataSource);
   const names = [...new Set(sources)];
@@ -60,46 +55,6 @@ function bothOf({ prompt, response, rejected }: Sequence, row: number): [Given, 
   return [{ prompt, response }, rejected];
 }
 
-/** Responses in passes of bounded length; the numbers in the order of the responses. */
-async function judged(judge: Judge, all: readonly Given[], limit: number, context: JobContext): Promise<Float64Array> {
-  const rewards_S = new Float64Array(all.length);
-  const lengths = all.map(({ prompt, response }) => prompt.length + response.length);
-  const passes = passesOf(lengths, limit);
-  for (const [m, members] of passes.entries()) {
-    const found = await judge(members.map((s) => at(all, s)));
-    members.forEach((s, i) => (rewards_S[s] = at(found, i)));
-    context.progress(m + 1, passes.length, 'comparing pairs');
-  }
-  return rewards_S;
-}
-
-/** Responses in their order, as many at a time as fit; a longer one alone. */
-function passesOf(lengths: readonly number[], limit: number): number[][] {
-  const passes: number[][] = [];
-  let tokens = Number.POSITIVE_INFINITY;
-  lengths.forEach((length, s) => {
-    if (tokens + length > limit) {
-      passes.push([]);
-      tokens = 0;
-    }
-    passes.at(-1)?.push(s);
-    tokens += length;
-  });
-  return passes;
-}
-
-function scores(engine: PolicyEngine, padToken: number | undefined): Judge {
-  return async (responses) => {
-    const whole = responses.map(({ prompt, response }) => joined(prompt, response));
-    const { outputs } = await engine.forward(packWhole(whole, padToken), {
-      temperature: 1,
-      wants: ['scores'],
-      keep: false,
-    });
-    return Float64Array.from(outputs.scores);
-  };
-}
-
 /** β·(log π − log π_ref), summed over the response. */
 function implicitRewards(policy: PolicyEngine, reference: PolicyEngine, beta: number): Judge {
   return async (responses) => {
@@ -109,10 +64,7 @@ function implicitRewards(policy: PolicyEngine, reference: PolicyEngine, beta: nu
 }
 
 async function logProbs(engine: PolicyEngine, responses: readonly Given[]): Promise<Float64Array> {
-  const whole = packWhole(
-    responses.map(({ prompt, response }) => joined(prompt, response)),
-    undefined,
-  );
+  const whole = packWhole(responses.map(wholeOf), undefined);
   const positions: number[] = [];
   const owners: number[] = [];
   responses.forEach(({ prompt, response }, s) => {
@@ -128,11 +80,4 @@ async function logProbs(engine: PolicyEngine, responses: readonly Given[]): Prom
   const sums_S = new Float64Array(responses.length);
   owners.forEach((s, p) => (sums_S[s] = at(sums_S, s) + at(outputs.logProbs, p)));
   return sums_S;
-}
-
-function joined(prompt: Int32Array, response: Int32Array): Int32Array {
-  const whole = new Int32Array(prompt.length + response.length);
-  whole.set(prompt);
-  whole.set(response, prompt.length);
-  return whole;
 }

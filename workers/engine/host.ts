@@ -76,7 +76,7 @@ export interface JobContext {
 }
 
 /** What a frozen model is for. */
-export type FrozenRole = 'reference' | 'teacher';
+export type FrozenRole = 'reference' | 'teacher' | 'rewardModel';
 
 /** What a job says of the models that its run trains. */
 export interface TrainedModels extends Trains {
@@ -225,14 +225,15 @@ export class EngineHost {
     await Promise.all([...this.#generations.values()].map(({ generation }) => generation.abandon(runId)));
   }
 
-  /** A model that gives log-probs and does not learn: one in each role. */
+  /** A model that does not learn, one in each role. It gives log-probs, as a reward model a score of whole responses. */
   async frozen(role: FrozenRole, context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyEngine> {
     const key = `${model} ${kindOf(profile)}`;
     const known = this.#frozen.get(role);
     if (known?.key === key) return known.engine;
     this.#frozen.delete(role);
     if (known !== undefined) await this.#close(known.engine);
-    const engine = await this.#loadModel(context, model, profile);
+    const specOf = role === 'rewardModel' ? readScoreSpec : readDecoderSpec;
+    const engine = await this.#loadModel(context, model, profile, specOf);
     this.#frozen.set(role, { key, engine });
     return engine;
   }
@@ -418,9 +419,14 @@ export class EngineHost {
     this.#writer.release();
   }
 
-  async #loadModel(context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyEngine> {
+  async #loadModel(
+    context: JobContext,
+    model: Digest,
+    profile: NumericProfile,
+    specOf: (config: unknown) => DecoderSpec = readDecoderSpec,
+  ): Promise<PolicyEngine> {
     const folder = await this.modelFolder(context, model);
-    const engine = await this.#open(readDecoderSpec(await readConfigJson(folder)), profile, false);
+    const engine = await this.#open(specOf(await readConfigJson(folder)), profile, false);
     await engine.load({ type: 'folder', folder }, { tick: this.#tick });
     return engine;
   }

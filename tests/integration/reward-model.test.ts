@@ -1,0 +1,210 @@
+/** A trained reward model, exported as a sequence classifier, and a policy that learns from it. */
+import { execFileSync } from 'node:child_process';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { exportPolicy } from '../../api/checkpoints/export.ts';
+import { reproducibleMetrics } from '../../core/metrics.ts';
+import type { Tree } from '../../core/recipe/index.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import { getBlob } from '../../infra/store/blobs.ts';
+import { decodeBatch } from '../../models/batch-tensors.ts';
+import { readScoreSpec } from '../../models/config.ts';
+import { loadWeights } from '../../models/weights.ts';
+import { createTrainer } from '../../native/index.ts';
+import { byScores } from '../../workers/engine/judge.ts';
+import { NativePolicy } from '../../workers/engine/native-engines.ts';
+import { Injector } from '../inject.ts';
+import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
+import type { Iteration, StartedRun } from '../loop-under-test.ts';
+import { largestDifference } from '../score-texts.ts';
+
+const loop = new LoopUnderTest();
+const faults = join(loop.home, 'faults');
+const folder = join(loop.home, 'reward-model');
+let injector: Injector;
+let trained: StartedRun;
+beforeAll(async () => {
+  injector = new Injector(loop.home, faults);
+  process.env[faultsVariable] = faults;
+  await loop.up();
+  trained = await loop.completed({
+    kind: 'rm',
+    data: { val_files: loop.validationPairs, train_batch_size: 8, max_length: 12 },
+    actor: { optim: { lr: 0.01 } },
+    trainer: { total_training_steps: 12 },
+  });
+  await exportPolicy(trained.log, { folder }, { home: loop.home });
+});
+afterEach(() => injector.disarmAll());
+afterAll(async () => {
+  delete process.env[faultsVariable];
+  injector.close();
+  await loop.remove(); // also verifies every ledger, with all tensors
+});
+
+/** Prompts with responses, some of them with pad tokens at the end. */
+const sequences = [[4, 12, 5, 14, 9, 1], [4, 12, 5, 14, 8, 1], [7, 13, 2, 1, 0, 0], [6]];
+
+const configOf = (path: string) =>
+  JSON.parse(readFileSync(join(path, 'config.json'), 'utf8')) as Record<string, unknown>;
+
+async function ownScores(path: string): Promise<Float64Array> {
+  const trainer = createTrainer(readScoreSpec(configOf(path)), {
+    compute: 'fp32',
+    deterministic: true,
+    threads: 1,
+    trainable: false,
+  });
+  await loadWeights(path, trainer);
+  const given = sequences.map((ids) => ({ prompt: Int32Array.from(ids), response: new Int32Array() }));
+  const scores = await byScores(new NativePolicy(trainer), 0)(given);
+  trainer.close();
+  return scores;
+}
+
+describe('an exported reward model', () => {
+  it('is a sequence classifier with one label and trained weights', async () => {
+    expect(configOf(folder)).toMatchObject({
+      architectures: ['LlamaForSequenceClassification'],
+      id2label: { 0: 'LABEL_0' },
+      pad_token_id: 0,
+    });
+    const scores = await ownScores(folder);
+    expect(new Set(scores).size).toBe(sequences.length);
+  });
+
+  const python = process.env['PETREL_PYTHON'] ?? 'python3';
+  const missing = missingPackages(python);
+  if (missing !== undefined)
+    console.log(`the scores of transformers are not compared: ${python} has no torch and transformers (PETREL_PYTHON)`);
+  it.skipIf(missing !== undefined)('has the scores of transformers, one by one and padded together', async () => {
+    const output = execFileSync(python, [join(import.meta.dirname, '../score_hf.py'), folder], {
+      input: JSON.stringify(sequences),
+      encoding: 'utf8',
+      env: { ...process.env, HF_HUB_OFFLINE: '1' },
+    });
+    const theirs = JSON.parse(output) as {
+      readonly class: string;
+      readonly labels: number;
+      readonly keys: readonly string[];
+      readonly scores: readonly (readonly number[])[];
+      readonly together: readonly (readonly number[])[];
+    };
+    expect(theirs).toMatchObject({ class: 'LlamaForSequenceClassification', labels: 1, keys: [] });
+    const own = await ownScores(folder);
+    expect(largestDifference(own, theirs.scores.flat())).toBeLessThan(1e-5);
+    expect(largestDifference(own, theirs.together.flat())).toBeLessThan(1e-5);
+  });
+
+  it('can be trained on: its own head goes on', async () => {
+    const run = await loop.completed({
+      kind: 'rm',
+      model: { path: folder },
+      data: { train_batch_size: 8, max_length: 12 },
+      trainer: { total_training_steps: 1 },
+    });
+    const [before, after] = [(await loop.iterations(trained)).at(-1), (await loop.iterations(run))[0]];
+    expect(Number(after?.update.metrics['rewards/margins'])).not.toBe(0);
+    expect(before?.update.components['rewardModel']?.weightsDigest).toBe((await run.log.at(0)).weightsDigest);
+  });
+});
+
+const recipe = (model: Tree = {}): Tree => ({
+  data: { val_files: loop.validationFile },
+  reward: { reward_model: { enable: true, path: folder, ...model } },
+  trainer: { total_training_steps: 4, save_freq: 2 },
+});
+
+/** The values on which two equal runs must agree. */
+const essence = ({ batch, update }: Iteration) => ({
+  tensors: batch.tensors,
+  trained: batch.components,
+  state: update.stateDigest,
+  metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
+});
+const essences = async (run: StartedRun) => (await loop.iterations(run)).map(essence);
+
+describe('a policy that learns from a reward model', () => {
+  let undisturbed: StartedRun;
+  beforeAll(async () => {
+    undisturbed = await loop.completed(recipe());
+  });
+
+  it('has its score as the reward, and that of the scorer as a column', async () => {
+    for (const { batch } of await loop.iterations(undisturbed)) {
+      const tensors = decodeBatch(await getBlob(loop.store, undisturbed.runId, batch.tensors), 'batch');
+      expect(tensors.rewards_S).toEqual(tensors.modelScores_S);
+      expect(batch.metrics['critic/score/mean']).toBeCloseTo(
+        Number(batch.metrics['reward_extra/reward_model/mean']),
+        6,
+      );
+      expect(batch.metrics).toHaveProperty('reward_extra/scorer/mean');
+    }
+  });
+
+  it('keeps the model in the store, so that the folder is not needed any more', async () => {
+    const { inputs, recipe: stored } = await undisturbed.log.revision();
+    expect(inputs.rewardModel).toMatch(/^[0-9a-f]{64}$/);
+    expect(JSON.stringify(stored)).not.toContain(loop.home);
+  });
+
+  it('adds both scores with their weights', async () => {
+    const run = await loop.completed({
+      ...recipe({ weight: 0.5, scorer_weight: 2 }),
+      trainer: { total_training_steps: 1 },
+    });
+    const [made] = await loop.iterations(run);
+    const of = (name: string) => Number(made?.batch.metrics[`${name}/mean`]);
+    expect(of('critic/score')).toBeCloseTo(0.5 * of('reward_extra/reward_model') + 2 * of('reward_extra/scorer'), 6);
+  });
+
+  it('ends in the same bits when its trainer is killed, and when roles are apart', async () => {
+    const id = 'reward-model';
+    injector.arm({ id, point: 'write.step', facts: { iteration: 3, step: 0 }, action: 'stand' });
+    const run = await loop.start(recipe());
+    const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
+    injector.disarm(id);
+    if (identity === undefined) throw new Error('the trainer is gone');
+    await injector.kill([{ name: 'the trainer', identity }]);
+    await loop.reaches(run, 'completed');
+    expect(await essences(run)).toEqual(await essences(undisturbed));
+    await loop.up(separatePools);
+    expect(await essences(await loop.completed(recipe()))).toEqual(await essences(undisturbed));
+  });
+});
+
+describe('a reward model is refused at the start', () => {
+  const changed = (change: (path: string) => void): string => {
+    const path = join(loop.home, 'changed');
+    rmSync(path, { recursive: true, force: true });
+    cpSync(folder, path, { recursive: true });
+    change(path);
+    return path;
+  };
+  const withConfig = (fields: object) =>
+    changed((path) => writeFileSync(join(path, 'config.json'), JSON.stringify({ ...configOf(path), ...fields })));
+
+  it.each<readonly [string, () => string, RegExp]>([
+    ['with two labels', () => withConfig({ id2label: { 0: 'a', 1: 'b' } }), /one score, found 2 labels/],
+    ['that is a language model', () => withConfig({ architectures: ['LlamaForCausalLM'] }), /a sequence classifier/],
+    [
+      'with another tokenizer',
+      () => changed((path) => writeFileSync(join(path, 'tokenizer.json'), '{}')),
+      /tokenizer\.json differs/,
+    ],
+    ['without its tokenizer', () => changed((path) => rmSync(join(path, 'tokenizer.json'))), /is missing/],
+    ['whose folder is not there', () => join(loop.home, 'nowhere'), /nowhere/],
+  ])('%s', async (_, path, message) => {
+    await expect(loop.create(recipe({ path: path() }))).rejects.toThrow(message);
+  });
+});
+
+function missingPackages(python: string): true | undefined {
+  try {
+    execFileSync(python, ['-c', 'import torch, transformers'], { stdio: 'ignore' });
+    return undefined;
+  } catch {
+    return true;
+  }
+}
