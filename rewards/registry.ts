@@ -11,6 +11,7 @@ import { lastInteger } from './last-integer.ts';
 import { mathDapo } from './math-dapo.ts';
 import { mathReward } from './math-reward.ts';
 import { mathSymbolic } from './math-symbolic/index.ts';
+import { none } from './none.ts';
 import { rlla } from './rlla.ts';
 import { routeOf } from './routing.ts';
 import { searchR1LikeQaEm } from './search-r1-like-qa-em.ts';
@@ -66,6 +67,7 @@ const SCORERS: Readonly<Record<string, BuiltinScorer>> = {
   code: ofPrograms,
   exact: pure(exact),
   last_integer: pure(lastInteger),
+  none: pure(none),
 };
 
 export const SCORER_NAMES: readonly string[] = Object.keys(SCORERS);

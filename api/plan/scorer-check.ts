@@ -29,6 +29,7 @@ export const scorerCheck: Check = {
   look: async ({ recipe, ports }) => {
     if (!samplesResponses(recipe.kind)) return undefined;
     const { scorer, custom_reward_function: custom } = recipe.reward;
+    if (scorer === 'none' && custom.path === null) return undefined;
     if (custom.path === null && scorer !== null) assertScorer(recipe, scorer);
     const module = custom.path === null ? undefined : await readScorer(custom.path);
     const missing = secretNames(recipe.reward.reward_kwargs).filter((name) => !ports.env[name]);

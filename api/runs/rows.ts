@@ -94,13 +94,14 @@ export async function* checkedRows(
   part: RowsPart,
   scorers: Set<string> = new Set(),
 ): AsyncGenerator<Row> {
-  const { kind, data } = recipe;
+  const { kind, data, reward } = recipe;
   const columns = {
     kind: runKinds[kind].rows,
     promptKey: data.prompt_key,
     responseKey: data.response_key,
     chosenKey: data.chosen_key,
     rejectedKey: data.rejected_key,
+    unscored: reward.scorer === 'none' && reward.custom_reward_function.path === null,
     rewardFnKey: data.reward_fn_key,
     ...(data.format === 'gsm8k' && {
       gsm8k: { instruction: data.instruction, asText: data.chat_template === 'none' },

@@ -6,7 +6,7 @@ import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord, revisionRecord } from '../../core/records/schema.ts';
 import type { BatchRecord, DrawRecord } from '../../core/records/schema.ts';
-import type { RewardOutput, RolloutOutput } from '../../core/wire/jobs.ts';
+import type { CompareOutput, RewardOutput, RolloutOutput } from '../../core/wire/jobs.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
 import { readRetention, removedByRetention } from '../../infra/store/retention-log.ts';
@@ -85,6 +85,11 @@ export async function validationSamples(
 ): Promise<SampleView[]> {
   const { inputs } = await log.revision();
   const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache, 'text'));
+  const [compared] = evaluation.results.filter((jobId) => jobId.startsWith('compare-'));
+  if (compared !== undefined) {
+    const rows = await openRows(log.store, inputs.validation ?? inputs.train);
+    return kept(log, evaluation.iteration, comparedPairs(compared, evaluation.iteration, rows, tokenizer, log));
+  }
   return kept(
     log,
     evaluation.iteration,
@@ -130,6 +135,40 @@ async function scoredSamples(
     views.push(...(await partSamples(rollout.trajectories, reward.scores, iteration, rows, tokenizer, log)));
   }
   return views;
+}
+
+/** Both responses of every pair of a validation: the chosen one, with what the comparison says, and the rejected one. */
+async function comparedPairs(
+  jobId: string,
+  iteration: number,
+  dataset: Dataset,
+  tokenizer: Tokenizer,
+  { store, runId }: RunLog,
+): Promise<SampleView[]> {
+  const { output } = (await needRecord(store, keys.result(runId, jobId), resultRecord)).record;
+  const { scores } = output as unknown as CompareOutput;
+  const table = parseScoreTable(await getJsonBlob(store, runId, scores), scores);
+  const numbers = table.scores.map((_, row) => row);
+  const rows = await shownRows(dataset, numbers, tokenizer);
+  const pairs = await dataset.sequences(numbers, tokenizer);
+  return pairs.flatMap(({ response = new Int32Array(), rejected }, row) =>
+    [response, rejected?.response ?? new Int32Array()].map((tokens, sample): SampleView => {
+      const { prompt = '', ...facts } = { prompt: rows.get(row)?.prompt, ...factsOf(rows.get(row)) };
+      return {
+        iteration,
+        draw: row,
+        row,
+        sample,
+        prompt,
+        response: tokenizer.decode(tokens, { skipSpecial: true }),
+        responseTokens: tokens.length,
+        reward: sample === 0 ? at(table.scores, row) : null,
+        columns: sample === 0 ? columnsOf(table, row) : {},
+        stopReason: 'unknown',
+        ...facts,
+      };
+    }),
+  );
 }
 
 async function partSamples(

@@ -33,7 +33,7 @@ function keyText(key: RecipeKey, printer: Printer): string {
       ['type', key.type],
       ['unit', key.unit],
       ['default', defaultText(key)],
-      ['sft', key.sftDefault === undefined ? undefined : `${showValue(key.sftDefault)} with kind: sft`],
+      ['sft', key.sftDefault === undefined ? undefined : `${showValue(key.sftDefault)} with kind: sft, dpo and rm`],
       ['resume', CHANGE_TEXT[key.change]],
       ['verl', key.verl],
     ],

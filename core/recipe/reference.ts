@@ -40,7 +40,7 @@ function defaultCell(key: RecipeKey): string {
   const sft =
     key.sftDefault === undefined || key.sftDefault === key.default
       ? ''
-      : `, sft: \`${JSON.stringify(key.sftDefault)}\``;
+      : `, given responses: \`${JSON.stringify(key.sftDefault)}\``;
   return cell(`\`${JSON.stringify(key.default)}\`${sft}`);
 }
 

@@ -63,7 +63,7 @@ const overlongSection = section('A penalty for responses that are nearly too lon
 /** `reward`: how responses are scored, in processes of their own. */
 export const rewardSection = section('How responses are scored. Scorers run in processes of their own.', {
   scorer: key(text.nullable(), null, {
-    doc: 'A built-in scorer (gsm8k, exact …) for all rows; null: the column data.reward_fn_key selects it.',
+    doc: 'A built-in scorer (gsm8k, exact …) for all rows; null: the column data.reward_fn_key selects it; none: a reward model scores alone.',
     change: 'ask',
   }),
   reward_kwargs: key(z.record(z.string(), z.json()), {}, { doc: 'Settings passed to the scorer.', change: 'ask' }),

@@ -157,8 +157,15 @@ function weightIssues({ data }: Recipe): RecipeIssue[] {
   ];
 }
 
-function rewardModelIssues({ kind, reward }: Recipe): RecipeIssue[] {
-  const { enable, path } = reward.reward_model;
+function rewardModelIssues({ kind, data, reward }: Recipe): RecipeIssue[] {
+  const { enable, path, scorer_weight: ofScorer } = reward.reward_model;
+  const isUnscored = reward.scorer === 'none' && reward.custom_reward_function.path === null;
+  if (samplesResponses(kind) && isUnscored && (!enable || ofScorer !== 0 || data.val_files !== null)) {
+    const use = data.val_files !== null ? 'validations' : enable ? 'reward.reward_model.scorer_weight' : 'rewards';
+    const hint =
+      'name a scorer, or train on a reward model alone: reward.reward_model.enable=true, without data.val_files';
+    return [{ path: 'reward.scorer', message: `the scorer none scores nothing, and ${use} need scores`, hint }];
+  }
   if (!enable) return [];
   if (!samplesResponses(kind))
     return [

@@ -30,6 +30,8 @@ export interface RowColumns {
   readonly kind: RowKind;
   readonly promptKey: string;
   readonly responseKey: string;
+  /** Rows need no ground truth and no data source, because no scorer reads them. */
+  readonly unscored?: boolean;
   /** Of pairs. Absent: `chosen` and `rejected`. */
   readonly chosenKey?: string;
   readonly rejectedKey?: string;
@@ -87,16 +89,17 @@ const rowsOf: Readonly<Record<RowKind, (raw: RawRow, columns: RowColumns) => rea
 function rlRow(raw: RawRow, columns: RowColumns): Row {
   const { exact, plain } = objects(raw);
   const reward = plain['reward_model'];
-  if (!isObject(reward) || !Object.hasOwn(reward, 'ground_truth')) {
+  const isScored = columns.unscored !== true;
+  if (isScored && (!isObject(reward) || !Object.hasOwn(reward, 'ground_truth'))) {
     const found =
       reward === undefined || reward === null ? 'reward_model is missing' : `found reward_model ${show(reward)}`;
     throw rowError(raw, `expected reward_model.ground_truth; ${found}`);
   }
   return {
-    ...common(raw, plain, columns, true),
+    ...common(raw, plain, columns, isScored),
     prompt: readPrompt(raw, exact, columns.promptKey),
     ...readTools(raw, exact),
-    groundTruth: reward['ground_truth'],
+    ...(isObject(reward) && { groundTruth: reward['ground_truth'] }),
   };
 }
 

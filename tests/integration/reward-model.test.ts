@@ -159,6 +159,22 @@ describe('a policy that learns from a reward model', () => {
     expect(of('critic/score')).toBeCloseTo(0.5 * of('reward_extra/reward_model') + 2 * of('reward_extra/scorer'), 6);
   });
 
+  it('is enough where rows have only a prompt', async () => {
+    const file = join(loop.home, 'prompts.jsonl');
+    writeFileSync(file, ['1+2=', '3+4=', '5+5=', '0+9='].map((prompt) => `${JSON.stringify({ prompt })}\n`).join(''));
+    const run = await loop.completed({
+      data: { train_files: file },
+      reward: {
+        scorer: 'none',
+        custom_reward_function: { path: null },
+        reward_model: { enable: true, path: folder },
+      },
+      trainer: { total_training_steps: 1 },
+    });
+    const [made] = await loop.iterations(run);
+    expect(Number(made?.batch.metrics['critic/score/mean'])).not.toBe(0);
+  });
+
   it('ends in the same bits when its trainer is killed, and when roles are apart', async () => {
     const id = 'reward-model';
     injector.arm({ id, point: 'write.step', facts: { iteration: 3, step: 0 }, action: 'stand' });
