@@ -189,7 +189,7 @@ async function newInputs(
   before: RunInputs,
   ports: PreparePorts,
 ): Promise<NewInputs> {
-  const { model, train, trainRows, validation, validationRows, scorer, reference, teacher } = before;
+  const { model, train, trainRows, validation, validationRows, scorer, reference, teacher, rewardModel } = before;
   const rows = await newRows(recipe, 'train', changes, before, ports);
   const checked =
     recipe.data.val_files === null ? undefined : await newRows(recipe, 'validation', changes, before, ports);
@@ -199,6 +199,7 @@ async function newInputs(
     model,
     ...(reference && { reference }),
     ...(teacher && { teacher }),
+    ...(rewardModel && { rewardModel }),
     ...(rows ? { train: rows.digest, trainRows: rows.count } : { train, trainRows }),
     ...(checked
       ? { validation: checked.digest, validationRows: checked.count }

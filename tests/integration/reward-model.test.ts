@@ -4,6 +4,7 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { exportPolicy } from '../../api/checkpoints/export.ts';
+import { changedRecipe, inTheSameRun } from '../../api/runs/changed-recipe.ts';
 import { reproducibleMetrics } from '../../core/metrics.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
@@ -147,6 +148,16 @@ describe('a policy that learns from a reward model', () => {
     const { inputs, recipe: stored } = await undisturbed.log.revision();
     expect(inputs.rewardModel).toMatch(/^[0-9a-f]{64}$/);
     expect(JSON.stringify(stored)).not.toContain(loop.home);
+  });
+
+  it('stays the same when a resume changes the recipe, and cannot be replaced', async () => {
+    const before = await undisturbed.log.revision();
+    const ports = { store: loop.store, home: loop.home, env: process.env, now: new Date(), say: () => {} };
+    const change = (override: string) =>
+      changedRecipe({ overrides: [override], file: undefined, cwd: loop.home }, before, inTheSameRun, ports);
+    const changed = await change('actor.optim.lr=0.001');
+    expect(changed?.inputs).toEqual(before.inputs);
+    await expect(change(`reward.reward_model.path=${join(loop.home, 'other')}`)).rejects.toThrow(/reward_model.path/);
   });
 
   it('adds both scores with their weights', async () => {
