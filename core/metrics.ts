@@ -61,7 +61,7 @@ const REPRODUCIBLE: readonly Row[] = [
     'rollout_corr/{stat}',
     '',
     'none',
-    'How far the trainer is from the sampler: kl, k3_kl, training_ppl, rollout_ppl, log_ppl_diff, chi2_token …',
+    'How far the trainer is from the sampler: kl, k3_kl, training_ppl, rollout_ppl, log_ppl_diff, chi2_token and others.',
   ],
   [
     'reward_extra/overlong/mean',
