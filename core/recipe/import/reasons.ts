@@ -19,9 +19,9 @@ export const REASONS = {
   tools: 'It is for tools, agents and several turns, which petrel does not have yet.',
   rewardModel: 'It configures a reward model’s server or its training, which petrel does not have yet.',
   rewardManager:
-    'It selects how verl batches and shapes rewards. Other managers than naive, and shaping by length, are not built yet.',
+    'It selects how verl batches and shapes rewards. Other managers than naive, dapo and gdpo are not built yet.',
   algorithm: 'The algorithm, or this detail of it, is not built yet.',
-  distillation: 'Distillation from a teacher is not built yet.',
+  distillation: 'A teacher has no server of its own: it is loaded beside the policy.',
   async: 'Asynchronous training is not built yet.',
   optimizer: 'petrel has AdamW in fp32 only.',
   precision: 'Master weights, gradients and moments are always fp32; model.compute_dtype chooses the arithmetic.',

@@ -266,10 +266,12 @@ export const RULES: readonly Rule[] = [
   { verl: 'rollout.(engine_kwargs|checkpoint_engine|server|disaggregation|sglang_kwargs|custom).**', none: 'server' },
 
   // Rewards.
-  { verl: 'reward.reward_manager.(name|source)', how: allRewards, met: ['naive', 'register'], none: 'rewardManager' },
-  { verl: 'reward.reward_manager.**', none: 'rewardManager' },
-  { verl: 'reward.reward_kwargs.overlong_buffer_cfg.enable', met: off, none: 'rewardManager' },
-  { verl: 'reward.reward_kwargs.(overlong_buffer_cfg.**|max_resp_len)', none: 'rewardManager' },
+  { verl: 'reward.reward_manager.source', how: allRewards, met: ['register'], none: 'rewardManager' },
+  { verl: 'reward.reward_manager.module.**', none: 'rewardManager' },
+  { verl: 'reward.reward_kwargs.overlong_buffer_cfg.enable', to: 'reward.overlong_buffer.enable' },
+  { verl: 'reward.reward_kwargs.overlong_buffer_cfg.len', to: 'reward.overlong_buffer.len' },
+  { verl: 'reward.reward_kwargs.overlong_buffer_cfg.penalty_factor', to: 'reward.overlong_buffer.penalty_factor' },
+  { verl: 'reward.reward_kwargs.(overlong_buffer_cfg.log|max_resp_len)', none: 'rewardManager' },
   { verl: 'reward.launch_reward_fn_async', met: off, how: 'a sample’s reward is computed by a reward worker' },
   {
     verl: 'reward.reward_model.(rollout|model|fsdp_config|megatron|profiler|checkpoint_engine).**',
@@ -283,7 +285,6 @@ export const RULES: readonly Rule[] = [
 
   // Data.
   { verl: 'data.(return_raw_chat|return_full_prompt)', how: 'every row keeps its messages' },
-  { verl: 'data.gen_batch_size', met: [null], none: 'algorithm' },
   {
     verl: 'data.(image_key|video_key|audio_key|image_patch_size|mm_processor_kwargs|mm_processor_kwargs.**|return_multi_modal_inputs)',
     none: 'vision',
@@ -298,16 +299,15 @@ export const RULES: readonly Rule[] = [
   { verl: '**.freeze_vision_tower', met: off, none: 'vision' },
 
   // The algorithm.
-  { verl: 'algorithm.use_pf_ppo', met: off, none: 'algorithm' },
   {
-    verl: 'algorithm.(pf_ppo.**|gdpo_*|filter_groups.max_inflight_gen_batches|rollout_correction.loss_type|rollout_correction.rollout_token_veto_threshold)',
+    verl: 'algorithm.(filter_groups.max_inflight_gen_batches|rollout_correction.rollout_token_veto_threshold)',
     none: 'algorithm',
   },
   { verl: 'actor.(calculate_sum_pi_squared|sum_pi_squared*)', met: off, none: 'algorithm' },
   { verl: 'actor.calculate_entropy', how: 'the entropy is reported when actor.entropy_coeff is not 0', met: [false] },
   { verl: 'critic.(loss_agg_mode|rollout_n|data_loader_seed)', none: 'critic' },
-  { verl: 'distillation.enabled', met: off, none: 'distillation' },
-  { verl: 'distillation.**', none: 'distillation' },
+  { verl: 'distillation.teacher_models.teacher_model.model_path', to: 'distillation.teacher_model.model_path' },
+  { verl: 'distillation.(n_gpus_per_node|nnodes|teacher_models.**)', none: 'distillation' },
   { verl: 'async_training.**', none: 'async' },
 
   // Checkpoints and the rest of the trainer.
