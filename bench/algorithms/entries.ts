@@ -30,6 +30,20 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
       expect('sum of', 'reward_extra/overlong/mean', '>', 0),
     ],
   },
+  distillation: {
+    name: 'On-policy distillation',
+    formula: 'L = k3 estimate of KL(π ‖ π_teacher) at each token of the own responses; no rewards',
+    paper: { by: 'Agarwal et al.', year: 2023, arxiv: '2306.13649' },
+    needs: { recipe: 'grpo', key: 'distillation.teacher_model.model_path' },
+    mechanism: [expect('last / first of', 'distillation/abs_loss', '<=', 0.5)],
+  },
+  dpo: {
+    name: 'DPO',
+    formula: 'L = −log σ(β·(log π/π_ref of the chosen − log π/π_ref of the rejected response)), pairs given',
+    paper: { by: 'Rafailov et al.', year: 2023, arxiv: '2305.18290' },
+    result: { metric: 'val-core/sums/acc/mean@1', atLeast: 0.8 },
+    mechanism: [expect('last', 'rewards/margins', '>', 0)],
+  },
   'dr-grpo': {
     name: 'Dr. GRPO',
     formula: 'A = s − mean of the group; L = Σ over tokens / a constant, mean over responses',
@@ -129,6 +143,13 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
     paper: { by: 'Schulman et al.', year: 2017, arxiv: '1707.06347' },
     mechanism: [criticExplains, clips, zeroTokenMean, expect('last / first of', 'critic/vf_loss', '<', 0.5)],
   },
+  'ppo-on-reward-model': {
+    name: 'PPO on a reward model',
+    formula: 'as PPO, with s from the model of the recipe rm, and a KL loss; accuracy is only measured',
+    paper: { by: 'Ouyang et al.', year: 2022, arxiv: '2203.02155' },
+    needs: { recipe: 'rm', key: 'reward.reward_model.path' },
+    mechanism: [clips, expect('largest size of', 'reward_extra/reward_model/mean', '>', 0)],
+  },
   prime: {
     name: 'PRIME',
     formula:
@@ -162,6 +183,13 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
       expect('first', 'critic/advantages/max', '>', 0.9999),
       expect('first', 'critic/advantages/min', '<', -0.9999),
     ],
+  },
+  rm: {
+    name: 'Reward model',
+    formula: 'L = −log σ(r of the chosen − r of the rejected response), r a score of the last token',
+    paper: { by: 'Ouyang et al.', year: 2022, arxiv: '2203.02155' },
+    result: { metric: 'val-core/sums/acc/mean@1', atLeast: 0.8 },
+    mechanism: [expect('last / first of', 'reward_model/loss', '<', 0.8)],
   },
   rloo: {
     name: 'RLOO',

@@ -11,6 +11,8 @@ export interface AlgorithmEntry {
   readonly mechanism: readonly [Check, ...Check[]];
   /** What the run is for. Absent: greedy accuracy rises. */
   readonly result?: Result;
+  /** It reads the model that another recipe trains: its name, and the key of the folder. */
+  readonly needs?: { readonly recipe: string; readonly key: string };
   /** The key or the value that no run can use yet. The recipe is not run, and it must be refused. */
   readonly waitsFor?: string;
 }

@@ -12,9 +12,10 @@ import { judge } from './judge.ts';
 import { readOptions } from './options.ts';
 import type { AlgorithmOptions } from './options.ts';
 import { algorithmRecipes, resolved } from './recipes.ts';
+import type { AlgorithmEntry } from './entry.ts';
 import type { AlgorithmRecipe } from './recipes.ts';
 import type { AlgorithmResult } from './result.ts';
-import { reasonOf, timedRun } from './run.ts';
+import { exportedModel, reasonOf, timedRun } from './run.ts';
 import { tableHead, tableRow } from './table.ts';
 
 async function main(words: readonly string[]): Promise<void> {
@@ -26,12 +27,13 @@ async function main(words: readonly string[]): Promise<void> {
   const { home, remove } = privateHome();
   process.once('SIGINT', () => void remove().finally(() => process.exit(130)));
   const results: AlgorithmResult[] = [];
+  const models = new Map<string, Promise<string>>();
   try {
     await openStack({ home, env: process.env }).up();
     say(tableHead());
     for (const recipe of recipes.filter((one) => !isWaiting(one))) {
       for (const seed of options.seeds) {
-        const result = await resultOf(recipe, seed, home, options);
+        const result = await resultOf(recipe, seed, home, models, options);
         results.push(result);
         if (options.json) console.log(JSON.stringify(result));
         else say(tableRow(result));
@@ -57,6 +59,7 @@ async function resultOf(
   { name, file, entry }: AlgorithmRecipe,
   seed: number,
   home: string,
+  models: Map<string, Promise<string>>,
   { secondsLimit }: AlgorithmOptions,
 ): Promise<AlgorithmResult> {
   const failed = (error: string) => ({ recipe: name, seed, passed: false, errors: [error] });
@@ -66,7 +69,8 @@ async function resultOf(
   const loaded = resolved(file);
   if ('refused' in loaded) return failed(`the recipe is refused: ${loaded.refused}`);
   try {
-    const { observed, seconds, processorSeconds } = await timedRun(home, file, seed);
+    const needed = await neededModel(entry, home, models);
+    const { observed, seconds, processorSeconds } = await timedRun(home, file, seed, needed);
     const judgement = judge(entry, observed, loaded.recipe.kind === 'rl');
     const isSlow = secondsLimit > 0 && seconds > secondsLimit;
     const errors = isSlow ? [slow(seconds, secondsLimit, processorSeconds)] : [];
@@ -83,6 +87,20 @@ async function resultOf(
   } catch (error) {
     return failed(reasonOf(error));
   }
+}
+
+/** Overrides that name the model of the recipe that this one needs. It is trained once, before the seconds are counted. */
+async function neededModel(
+  { needs }: AlgorithmEntry,
+  home: string,
+  models: Map<string, Promise<string>>,
+): Promise<string[]> {
+  if (needs === undefined) return [];
+  const [recipe] = algorithmRecipes([needs.recipe]);
+  if (recipe === undefined) throw new Error(`there is no recipe ${needs.recipe}`);
+  const model = models.get(recipe.name) ?? exportedModel(home, recipe);
+  models.set(recipe.name, model);
+  return [`${needs.key}=${await model}`];
 }
 
 const slow = (seconds: number, limit: number, processorSeconds: number): string =>
