@@ -1,4 +1,5 @@
 /** What the built-in scorers of a recipe need: of the recipe, of this machine, and of the rows. */
+import { samplesResponses } from '../../core/run-kinds.ts';
 import { InvalidInputError, PetrelError, UnfitError, type ErrorDetail } from '../../core/errors.ts';
 import { scorerSettings, type Recipe } from '../../core/recipe/index.ts';
 import { rowError, type Row } from '../../models/dataset.ts';
@@ -38,7 +39,7 @@ export function scorerRules(recipe: Recipe, scorers: Set<string>): (row: Row) =>
   const { scorer: named, custom_reward_function: custom } = recipe.reward;
   // A named scorer that does not exist is no fault of the rows: `assertScorer` refuses it.
   const isUnknown = named !== null && !SCORER_NAMES.includes(named);
-  if (recipe.kind === 'sft' || custom.path !== null || isUnknown) return () => undefined;
+  if (!samplesResponses(recipe.kind) || custom.path !== null || isUnknown) return () => undefined;
   return (row) =>
     inRow(row, () => {
       const name = scorerOfRow(recipe, row);

@@ -1,4 +1,5 @@
 /** Keys of the algorithm that contradict each other, so that a run would not do what its recipe says. */
+import { samplesResponses } from '../run-kinds.ts';
 import { batchArithmetic } from './arithmetic.ts';
 import { rewardManagerOf, trainedComponents } from './components.ts';
 import { InvalidInputError } from '../errors.ts';
@@ -8,7 +9,7 @@ import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
 export function algorithmIssues(recipe: Recipe): RecipeIssue[] {
-  if (recipe.kind === 'sft') return [...warmupIssues(recipe)];
+  if (!samplesResponses(recipe.kind)) return [...warmupIssues(recipe)];
   return [klIssues, warmupIssues, overlongIssues, componentIssues, thresholdIssues, bypassIssues].flatMap((check) =>
     check(recipe),
   );

@@ -1,4 +1,5 @@
 /** Checks of a distillation's keys. */
+import { samplesResponses } from '../run-kinds.ts';
 import { isModulePath } from '../module-path.ts';
 import { needsOfLoss } from '../rl/names.ts';
 import type { RecipeIssue } from './issues.ts';
@@ -8,10 +9,10 @@ export function distillationIssues({ kind, distillation, actor }: Recipe): Recip
   if (!distillation.enabled) return [];
   const { teacher_model: teacher, distillation_loss: loss } = distillation;
   const issues: RecipeIssue[] = [];
-  if (kind === 'sft')
+  if (!samplesResponses(kind))
     issues.push({
       path: 'distillation.enabled',
-      message: 'a supervised run samples nothing that a teacher could judge',
+      message: 'only a run that samples responses has something that a teacher could judge',
       hint: 'set kind: rl, or leave distillation out',
     });
   if (teacher.model_path === null)

@@ -57,7 +57,7 @@ function scorerIssues(recipe: Recipe): RecipeIssue[] {
 function sandboxIssues({ kind, reward }: Recipe): RecipeIssue[] {
   const { path } = reward.custom_reward_function;
   const { url } = reward.sandbox_fusion;
-  if (kind === 'sft') return [];
+  if (!samplesResponses(kind)) return [];
   return [
     ...(reward.sandbox && path === null
       ? [
