@@ -102,9 +102,10 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     ...(recipe.trainer.critic_warmup > 1 && { criticWarmup: recipe.trainer.critic_warmup }),
     ...(trainedComponents(recipe).includes('critic') && { critic: criticSettings(recipe, inputs.trainRows) }),
     ...(trainedComponents(recipe).includes('logZ') && { logZ: logZSettings(recipe, inputs.trainRows) }),
-    ...(trainedComponents(recipe).includes('rewardModel') && {
-      rewardModel: primeModelSettings(recipe, inputs.trainRows),
-    }),
+    ...(samples &&
+      trainedComponents(recipe).includes('rewardModel') && {
+        rewardModel: primeModelSettings(recipe, inputs.trainRows),
+      }),
   };
 }
 
