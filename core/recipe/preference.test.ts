@@ -62,6 +62,36 @@ describe('a recipe with a reward model', () => {
     ]);
   });
 
+  const reward = { scorer: 'exact', reward_model: { enable: true, path: './rm' } };
+
+  it.each<readonly [string, RegExp]>([
+    ['remax', /^algorithm.adv_estimator: remax compares with the score of a greedy response/],
+    ['prime', /^algorithm.adv_estimator: prime learns accuracies between 0 and 1/],
+  ])('is refused with the estimator %s, which cannot read its scores', (estimator, message) => {
+    expect(problems({ reward, algorithm: { adv_estimator: estimator } })).toEqual([expect.stringMatching(message)]);
+  });
+
+  it('is refused with gdpo, whose components it does not give', () => {
+    const algorithm = { adv_estimator: 'gdpo', gdpo_reward_keys: ['a', 'b'] };
+    expect(problems({ reward, algorithm })).toEqual([expect.stringMatching(/gdpo reads the components of the score/)]);
+  });
+
+  it.each<readonly [string, (more: Tree) => Tree]>([
+    ['algorithm.filter_groups', (more) => ({ algorithm: { filter_groups: { enable: true, ...more } } })],
+    ['data.curriculum', (more) => ({ data: { train_files: './x', curriculum: { enable: true, ...more } } })],
+  ])(
+    'is refused where %s would choose by a score that is not the reward, unless its metric is named',
+    (section, of) => {
+      const refused = (path: string) => [
+        expect.stringContaining(`${section}.${path}: prompts are chosen by numbers of`),
+      ];
+      expect(problems({ reward, ...of({}) })).toEqual(refused('metric'));
+      expect(problems({ reward, ...of({ metric: 'score' }) })).toEqual([]);
+      const alone = { ...reward, scorer: 'none' };
+      expect(problems({ reward: alone, ...of({ metric: 'score' }) })).toEqual(refused('enable'));
+    },
+  );
+
   it('needs no scorer', () => {
     expect(problems({ reward: { scorer: 'none', reward_model: { enable: true, path: './rm' } } })).toEqual([]);
   });

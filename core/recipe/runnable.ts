@@ -8,6 +8,7 @@ import { readsValues } from './components.ts';
 import { distillationIssues } from './distillation-issues.ts';
 import { groupLossIssues } from './group-losses.ts';
 import { notBuiltYet } from './not-built.ts';
+import { rewardModelIssues } from './reward-model-issues.ts';
 
 /** Everything that prevents running the recipe. Empty: it can be run, as far as the recipe alone shows. */
 export function runIssues(recipe: Recipe): RecipeIssue[] {
@@ -139,7 +140,7 @@ function samplingIssues(recipe: Recipe): RecipeIssue[] {
 }
 
 function curriculumIssues({ kind, data }: Recipe): RecipeIssue[] {
-  if (!data.curriculum.enable || kind === 'rl') return [];
+  if (!data.curriculum.enable || samplesResponses(kind)) return [];
   const message = 'a curriculum needs the scores of responses, and this run samples none';
   return [{ path: 'data.curriculum.enable', message, expected: 'false', received: 'true' }];
 }
@@ -155,30 +156,6 @@ function weightIssues({ data }: Recipe): RecipeIssue[] {
       received: `${weights}`,
     },
   ];
-}
-
-function rewardModelIssues({ kind, data, reward }: Recipe): RecipeIssue[] {
-  const { enable, path, scorer_weight: ofScorer } = reward.reward_model;
-  const isUnscored = reward.scorer === 'none' && reward.custom_reward_function.path === null;
-  if (samplesResponses(kind) && isUnscored && (!enable || ofScorer !== 0 || data.val_files !== null)) {
-    const use = data.val_files !== null ? 'validations' : enable ? 'reward.reward_model.scorer_weight' : 'rewards';
-    const hint =
-      'name a scorer, or train on a reward model alone: reward.reward_model.enable=true, without data.val_files';
-    return [{ path: 'reward.scorer', message: `the scorer none scores nothing, and ${use} need scores`, hint }];
-  }
-  if (!enable) return [];
-  if (!samplesResponses(kind))
-    return [
-      {
-        path: 'reward.reward_model.enable',
-        message: `a run of kind ${kind} samples no responses, so there is nothing to score`,
-        expected: 'false',
-        received: 'true',
-      },
-    ];
-  if (path !== null) return [];
-  const message = 'a reward model is enabled and not named';
-  return [{ path: 'reward.reward_model.path', message, expected: 'folder or hub name', received: 'null' }];
 }
 
 /** A pair is learnt in one forward pass, because its loss compares both responses. */
