@@ -96,6 +96,8 @@ describe('an unknown key', () => {
 
   it('of TRL gets petrel’s key for it, which exists', () => {
     expect(onlyIssue({ ...minimal, actor: { beta: 0.04 } })).toMatchObject({ nearest: 'actor.kl_loss_coef' });
+    expect(onlyIssue({ ...minimal, kind: 'dpo', beta: 0.1 }).hint).toContain('for DPO algorithm.dpo_beta');
+    expect(onlyIssue({ ...minimal, kind: 'dpo', label_smoothing: 0.1 }).nearest).toBe('algorithm.dpo_label_smoothing');
     expect(onlyIssue({ ...minimal, num_generations: 8 }).hint).toBe("TRL's num_generations is rollout.n here");
     expect(onlyIssue({ ...minimal, actor: { max_completion_length: 64 } }).nearest).toBe('data.max_response_length');
     expect(onlyIssue({ ...minimal, per_device_train_batch_size: 8 }).hint).toContain('prompts of all devices');
@@ -108,7 +110,7 @@ describe('an unknown key', () => {
   it('of TRL without a counterpart gets the reason', () => {
     expect(onlyIssue({ ...minimal, gradient_checkpointing: true }).hint).toContain('engine decides');
     expect(onlyIssue({ ...minimal, vllm_mode: 'colocate' }).hint).toContain('own engine');
-    expect(onlyIssue({ ...minimal, label_smoothing: 0.1 }).hint).toContain('not built yet');
+    expect(onlyIssue({ ...minimal, rpo_alpha: 0.1 }).hint).toContain('not built yet');
   });
 
   it('for the number of workers gets the fleet’s pools', () => {

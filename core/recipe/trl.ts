@@ -67,7 +67,7 @@ export const TRL_KEYS: Readonly<Record<string, TrlKey>> = {
   use_transformers_paged: engine,
   ds3_gather_for_generation: engine,
   // The algorithm.
-  beta: key('actor.kl_loss_coef', 'with actor.use_kl_loss: true'),
+  beta: key('actor.kl_loss_coef', 'with actor.use_kl_loss: true; for DPO algorithm.dpo_beta'),
   kl_coef: key('algorithm.kl_ctrl.kl_coef', 'with algorithm.use_kl_in_reward: true'),
   kl_estimator: key('algorithm.kl_penalty'),
   epsilon: key('actor.clip_ratio'),
@@ -87,7 +87,7 @@ export const TRL_KEYS: Readonly<Record<string, TrlKey>> = {
   top_entropy_quantile: later,
   loss_type: key(
     'actor.loss_agg_mode',
-    'bnpo and dapo: token-mean; grpo: seq-mean-token-mean; dr_grpo: seq-mean-token-sum-norm',
+    'bnpo and dapo: token-mean; grpo: seq-mean-token-mean; dr_grpo: seq-mean-token-sum-norm; for DPO algorithm.dpo_loss_type (sigmoid or ipo)',
   ),
   importance_sampling_level: key('actor.policy_loss.loss_mode', 'sequence: gspo'),
   reward_funcs: key('reward.custom_reward_function.path'),
@@ -97,8 +97,9 @@ export const TRL_KEYS: Readonly<Record<string, TrlKey>> = {
   vllm_importance_sampling_correction: key('algorithm.rollout_correction.rollout_is'),
   disable_dropout: none('petrel’s models have no dropout'),
   // DPO and reward models.
-  label_smoothing: later,
-  precompute_ref_log_probs: later,
+  label_smoothing: key('algorithm.dpo_label_smoothing'),
+  precompute_ref_log_probs: none('a batch is always made with the log-probs of the reference'),
+  ref_model_init_kwargs: engine,
   reference_free: later,
   rpo_alpha: later,
   ld_alpha: later,

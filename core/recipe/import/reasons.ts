@@ -17,7 +17,8 @@ export const REASONS = {
   moe: 'It is for mixtures of experts, which petrel does not have yet.',
   lora: 'It is a detail of low-rank adapters, which petrel does not have yet.',
   tools: 'It is for tools, agents and several turns, which petrel does not have yet.',
-  rewardModel: 'It configures a reward model’s server or its training, which petrel does not have yet.',
+  rewardModel:
+    'It configures the server of a reward model or its engine. petrel’s reward model scores in the process that trains.',
   rewardManager:
     'It selects how verl batches and shapes rewards. Other managers than naive, dapo and gdpo are not built yet.',
   algorithm: 'The algorithm, or this detail of it, is not built yet.',
