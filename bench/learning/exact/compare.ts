@@ -1,0 +1,152 @@
+/** Both sides of every comparison, and how far they are apart. */
+import { readFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { decodeSafetensors } from '../../../models/safetensors.ts';
+import { peerLines } from '../python.ts';
+import { BATCHES } from './batches.ts';
+import type { RecordedBatch } from './batches.ts';
+import { comparisons, settingsFor, trlLossType } from './comparisons.ts';
+import type { Comparison } from './comparisons.ts';
+import { petrelSide } from './petrel-side.ts';
+import type { LossAndGradient } from './petrel-side.ts';
+import { record } from './recorded.ts';
+import type { Recorded } from './recorded.ts';
+
+/** A difference is at most this share of the other side's norm. */
+export const tolerance = 1e-4;
+
+export interface Compared {
+  readonly batch: string;
+  readonly comparison: Comparison;
+  readonly responses: number;
+  readonly tokens: number;
+  /** Smallest and largest probability ratio; undefined for values. */
+  readonly ratios: readonly [number, number] | undefined;
+  readonly loss: number;
+  /** |difference| / |other side's loss|. */
+  readonly lossDifference: number;
+  /** ‖difference‖ / ‖other side's gradient‖ over all parameters. */
+  readonly gradientDifference: number;
+  readonly passed: boolean;
+}
+
+interface Task {
+  readonly recorded: Recorded;
+  readonly comparison: Comparison;
+  readonly ours: LossAndGradient;
+}
+
+interface Answer {
+  readonly loss: number;
+  readonly ratios: readonly [number, number] | null;
+  readonly gradients: string;
+}
+
+export interface ExactRequest {
+  readonly home: string;
+  readonly python: string;
+  readonly threads: number;
+  /** Default: all ten. */
+  readonly batches?: readonly RecordedBatch[];
+  readonly say: (text: string) => void;
+  readonly onCompared: (compared: Compared) => void;
+}
+
+/** Needs the stack of `home`. Returns the versions of the other side. */
+export async function compareAll({ home, python, threads, batches = BATCHES, say, onCompared }: ExactRequest) {
+  const place = mkdtempSync(join(tmpdir(), 'petrel-learning-'));
+  try {
+    const tasks: Task[] = [];
+    for (const [i, batch] of batches.entries()) {
+      const recorded = await record(home, batch, join(place, String(i)));
+      say(`recorded: ${batch.name}`);
+      for (const comparison of comparisons) {
+        const ours = await petrelSide(recorded, comparison);
+        if (ours !== undefined) tasks.push({ recorded, comparison, ours });
+      }
+      await recorded.actor.policy.close();
+      await recorded.critic?.policy.close();
+    }
+    let about = '';
+    let next = 0;
+    for await (const line of peerLines(python, 'trl_losses.py', { threads, tasks: tasks.map(taskOf) })) {
+      const task = tasks[next];
+      if (task === undefined || 'about' in (line as object)) {
+        about = (line as { readonly about: string }).about;
+        continue;
+      }
+      onCompared(compared(task, line as Answer));
+      next += 1;
+    }
+    return about;
+  } finally {
+    rmSync(place, { recursive: true, force: true });
+  }
+}
+
+/** What the script reads. */
+function taskOf({ recorded, comparison }: Task) {
+  const { critic, actor, micros, folder } = recorded;
+  const loss = settingsFor(comparison, comparison === 'value' && critic ? critic.loss : actor.loss);
+  return {
+    folder,
+    comparison,
+    samples: micros.flatMap((samples) => [...samples]),
+    loss: {
+      temperature: loss.temperature,
+      aggregation: loss.lossAggMode,
+      width: loss.lossScaleFactor,
+      clip_low: loss.clipRatioLow,
+      clip_high: loss.clipRatioHigh,
+      dual_clip: loss.clipRatioC,
+      entropy_coef: loss.entropyCoeff,
+      kl_coef: loss.useKlLoss ? loss.klLossCoef : 0,
+      value_clip: loss.constants?.['cliprangeValue'] ?? null,
+      ...(comparison === 'grpo' && { trl_loss_type: trlLossType(loss.lossAggMode) }),
+    },
+  };
+}
+
+function compared({ recorded, comparison, ours }: Task, answer: Answer): Compared {
+  const samples = recorded.micros.flatMap((all) => [...all]);
+  const { scoredOffsets_S1 } = recorded.batch;
+  const tokens = samples.reduce((sum, b) => sum + Number(scoredOffsets_S1[b + 1]) - Number(scoredOffsets_S1[b]), 0);
+  const lossDifference = Math.abs(ours.loss - answer.loss) / Math.abs(answer.loss);
+  const gradientDifference = relativeDistance(ours.gradients, gradientsOf(answer.gradients));
+  return {
+    batch: recorded.name,
+    comparison,
+    responses: samples.length,
+    tokens,
+    ratios: answer.ratios ?? undefined,
+    loss: answer.loss,
+    lossDifference,
+    gradientDifference,
+    passed: lossDifference <= tolerance && gradientDifference <= tolerance,
+  };
+}
+
+function gradientsOf(path: string): Map<string, Float32Array> {
+  const { tensors } = decodeSafetensors(readFileSync(path), path);
+  return new Map([...tensors].map(([name, { data }]) => [name, data as Float32Array]));
+}
+
+/** NaN when one side lacks a parameter of the other, or has another size of it. */
+export function relativeDistance(
+  ours: ReadonlyMap<string, Float32Array>,
+  theirs: ReadonlyMap<string, Float32Array>,
+): number {
+  if (ours.size !== theirs.size) return Number.NaN;
+  let [apart, norm] = [0, 0];
+  for (const [name, expected] of theirs) {
+    const values = ours.get(name);
+    if (values?.length !== expected.length) return Number.NaN;
+    for (const [i, value] of expected.entries()) {
+      apart += (Number(values[i]) - value) ** 2;
+      norm += value ** 2;
+    }
+  }
+  return Math.sqrt(apart / norm);
+}
