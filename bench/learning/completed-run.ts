@@ -14,11 +14,7 @@ export interface CompletedRun {
 }
 
 /** Throws when the run is refused, or ends in any other way than completed. */
-export async function completedRun(
-  home: string,
-  recipe: string,
-  overrides: readonly string[],
-): Promise<CompletedRun> {
+export async function completedRun(home: string, recipe: string, overrides: readonly string[]): Promise<CompletedRun> {
   const run = await openStack({ home, env: process.env }).start({ recipe, overrides: [...overrides] });
   const state = await run.follow(() => {}, AbortSignal.timeout(patienceMs));
   if (state === 'completed') return { run, log: new RunLog(await openStore(defaultStore(home)), run.id) };

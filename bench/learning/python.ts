@@ -12,7 +12,8 @@ const packages = ['torch', 'transformers', 'trl', 'datasets'] as const;
 /** Returns the interpreter. Throws InvalidInputError that says what to install when a package is missing. */
 export async function checkedPython(python: string | undefined): Promise<string> {
   const hint = `python3 -m venv env && env/bin/pip install ${packages.join(' ')}, then PETREL_PYTHON=env/bin/python`;
-  if (!python) throw new InvalidInputError(`PETREL_PYTHON is not set: a Python that has ${packages.join(', ')}`, { hint });
+  if (!python)
+    throw new InvalidInputError(`PETREL_PYTHON is not set: a Python that has ${packages.join(', ')}`, { hint });
   const look = `import importlib.util as u, sys; sys.exit(",".join(n for n in sys.argv[1:] if not u.find_spec(n)))`;
   await promisify(execFile)(python, ['-c', look, ...packages]).catch((cause: unknown) => {
     const lines = String((cause as { readonly stderr?: string }).stderr ?? '').trim();
@@ -38,7 +39,8 @@ export async function* peerLines(python: string, script: string, work: unknown):
   child.stderr.on('data', (text: Buffer) => (errors = (errors + text.toString()).slice(-keptErrorBytes)));
   const closed = once(child, 'close');
   try {
-    for await (const line of createInterface({ input: child.stdout })) if (line.startsWith('{"')) yield JSON.parse(line);
+    for await (const line of createInterface({ input: child.stdout }))
+      if (line.startsWith('{"')) yield JSON.parse(line);
     const [code] = (await closed) as [number | null];
     if (code !== 0) throw new Error(`${script} ended with ${code ?? 'a signal'}:\n${errors.trim()}`);
   } finally {

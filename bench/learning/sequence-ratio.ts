@@ -27,8 +27,7 @@ export const loss: OwnPolicyLoss = {
       const ratio = Math.exp(logRatio);
       const unclipped = -Number(advantages_T[first]) * ratio;
       const bounded =
-        -Number(advantages_T[first]) *
-        Math.min(Math.max(ratio, 1 - settings.clipRatioLow), 1 + settings.clipRatioHigh);
+        -Number(advantages_T[first]) * Math.min(Math.max(ratio, 1 - settings.clipRatioLow), 1 + settings.clipRatioHigh);
       // The loss of the response is at its first token; its derivative is the same by the log-prob of each token.
       loss_T[first] = Math.max(unclipped, bounded);
       for (let t = from; t < to; t++) {

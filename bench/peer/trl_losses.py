@@ -71,7 +71,10 @@ class Batch:
 
 
 def policy_of(folder):
-    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).train()
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).train()
+    # torch gives the padding token's embedding no gradient as an input, not even where the policy sampled that token.
+    model.get_input_embeddings().padding_idx = None
+    return model
 
 
 def trainer_of(task, model, folder, place):
@@ -91,7 +94,7 @@ def trainer_of(task, model, folder, place):
         trainer_class = GRPOTrainer
         config = GRPOConfig(
             **shared, loss_type=loss["trl_loss_type"], beta=loss["kl_coef"], entropy_coef=loss["entropy_coef"],
-            importance_sampling_level="token",
+            importance_sampling_level="token", use_bias_correction_kl=False,
         )
     else:
         trainer_class, config = RLOOTrainer, RLOOConfig(**shared, beta=0.0)
@@ -187,6 +190,7 @@ def critic_of(folder):
     config = transformers.AutoConfig.from_pretrained(folder, num_labels=1)
     model = transformers.AutoModelForTokenClassification.from_config(config).float()
     model.load_state_dict(load_file(folder / "critic.safetensors"))
+    model.get_input_embeddings().padding_idx = None
     return model.eval()  # transformers' value head has a dropout, which must not act
 
 

@@ -12,6 +12,11 @@ export interface CurveEntry {
   readonly algorithm: 'grpo' | 'rloo';
   /** Optimiser steps on the responses of an iteration. */
   readonly steps: number;
+  /**
+   * How TRL cuts several mini-batches: it mixes all responses, or keeps the order, so that a mini-batch has whole groups
+   * as petrel's has.
+   */
+  readonly miniBatches: 'mixed' | 'whole groups';
   /** petrel's own part of the recipe. */
   readonly overrides: readonly string[];
 }
@@ -37,6 +42,7 @@ export const ENTRIES: readonly CurveEntry[] = [
     title: 'GRPO',
     algorithm: 'grpo',
     steps: 1,
+    miniBatches: 'mixed',
     overrides: ['algorithm.adv_estimator=grpo', 'actor.loss_agg_mode=token-mean'],
   },
   {
@@ -44,6 +50,7 @@ export const ENTRIES: readonly CurveEntry[] = [
     title: 'RLOO',
     algorithm: 'rloo',
     steps: 1,
+    miniBatches: 'mixed',
     // With one step the ratio is 1, and d(ratio of a response) = the sum of d(log-prob) over its tokens.
     overrides: ['algorithm.adv_estimator=rloo', 'actor.loss_agg_mode=seq-mean-token-sum'],
   },
@@ -52,6 +59,15 @@ export const ENTRIES: readonly CurveEntry[] = [
     title: 'GRPO, four steps',
     algorithm: 'grpo',
     steps: 4,
+    miniBatches: 'whole groups',
+    overrides: ['algorithm.adv_estimator=grpo', 'actor.loss_agg_mode=token-mean'],
+  },
+  {
+    name: 'grpo-mixed',
+    title: 'GRPO, four steps, mixed by TRL',
+    algorithm: 'grpo',
+    steps: 4,
+    miniBatches: 'mixed',
     overrides: ['algorithm.adv_estimator=grpo', 'actor.loss_agg_mode=token-mean'],
   },
 ];

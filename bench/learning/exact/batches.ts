@@ -15,9 +15,9 @@ export const BATCHES: readonly RecordedBatch[] = [
   { name: 'grpo, one step', overrides: ['actor.loss_agg_mode=token-mean'] },
   { name: 'grpo, four steps', overrides: [fourSteps, 'actor.loss_agg_mode=seq-mean-token-mean'] },
   {
-    name: 'grpo, 8 x 16, KL loss',
+    name: 'grpo, 16 x 16, KL loss',
     overrides: [
-      ...['data.train_batch_size=8', 'rollout.n=16', 'actor.ppo_mini_batch_size=2', 'actor.optim.lr=1e-3'],
+      ...['data.train_batch_size=16', 'rollout.n=16', 'actor.ppo_mini_batch_size=8', 'actor.optim.lr=3e-4'],
       ...['actor.use_kl_loss=true', 'actor.kl_loss_coef=0.1', 'actor.loss_agg_mode=token-mean'],
     ],
   },

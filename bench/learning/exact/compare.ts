@@ -1,8 +1,8 @@
 /** Both sides of every comparison, and how far they are apart. */
-import { readFileSync } from 'node:fs';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { BatchTensors } from '../../../models/batch-tensors.ts';
 import { decodeSafetensors } from '../../../models/safetensors.ts';
 import { peerLines } from '../python.ts';
 import { BATCHES } from './batches.ts';
@@ -17,6 +17,9 @@ import type { Recorded } from './recorded.ts';
 /** A difference is at most this share of the other side's norm. */
 export const tolerance = 1e-4;
 
+/** A loss that is so small beside its terms is 0 but for rounding: RLOO's where all ratios are 1. */
+const cancelled = 1e-6;
+
 export interface Compared {
   readonly batch: string;
   readonly comparison: Comparison;
@@ -25,7 +28,7 @@ export interface Compared {
   /** Smallest and largest probability ratio; undefined for values. */
   readonly ratios: readonly [number, number] | undefined;
   readonly loss: number;
-  /** |difference| / |other side's loss|. */
+  /** |difference| / |other side's loss|; where the loss is 0 but for rounding, / the mean of |advantages|. */
   readonly lossDifference: number;
   /** ‖difference‖ / ‖other side's gradient‖ over all parameters. */
   readonly gradientDifference: number;
@@ -113,7 +116,9 @@ function compared({ recorded, comparison, ours }: Task, answer: Answer): Compare
   const samples = recorded.micros.flatMap((all) => [...all]);
   const { scoredOffsets_S1 } = recorded.batch;
   const tokens = samples.reduce((sum, b) => sum + Number(scoredOffsets_S1[b + 1]) - Number(scoredOffsets_S1[b]), 0);
-  const lossDifference = Math.abs(ours.loss - answer.loss) / Math.abs(answer.loss);
+  const terms = meanAdvantage(recorded.batch, samples);
+  const scale = Math.abs(answer.loss) < cancelled * terms ? terms : Math.abs(answer.loss);
+  const lossDifference = Math.abs(ours.loss - answer.loss) / scale;
   const gradientDifference = relativeDistance(ours.gradients, gradientsOf(answer.gradients));
   return {
     batch: recorded.name,
@@ -126,6 +131,17 @@ function compared({ recorded, comparison, ours }: Task, answer: Answer): Compare
     gradientDifference,
     passed: lossDifference <= tolerance && gradientDifference <= tolerance,
   };
+}
+
+/** Of the absolute values. */
+function meanAdvantage({ advantages_T, scoredOffsets_S1 }: BatchTensors, samples: readonly number[]): number {
+  let [sum, tokens] = [0, 0];
+  for (const b of samples) {
+    const own = advantages_T.subarray(scoredOffsets_S1[b], scoredOffsets_S1[b + 1]);
+    sum += own.reduce((total, advantage) => total + Math.abs(advantage), 0);
+    tokens += own.length;
+  }
+  return sum / tokens;
 }
 
 function gradientsOf(path: string): Map<string, Float32Array> {

@@ -1,7 +1,13 @@
 /** Loss and gradient of a recorded batch by petrel's engine, as an update computes them. */
 import { ownLossCall, ownLossResult } from '../../../core/rl/own/loss.ts';
 import type { PolicyLossResult } from '../../../core/rl/policy-loss/index.ts';
-import { actorConfig, lossCoefficients, ownLossInput, stepTotals, valueCoefficients } from '../../../workers/engine/loss.ts';
+import {
+  actorConfig,
+  lossCoefficients,
+  ownLossInput,
+  stepTotals,
+  valueCoefficients,
+} from '../../../workers/engine/loss.ts';
 import type { LossInputs, StepTotals } from '../../../workers/engine/loss.ts';
 import { cutMicroBatch } from '../../../workers/engine/micro-batch.ts';
 import type { MicroBatch } from '../../../workers/engine/micro-batch.ts';
@@ -22,7 +28,11 @@ export async function petrelSide(recorded: Recorded, comparison: Comparison): Pr
   if (model === undefined) return undefined;
   const { batch, record, micros } = recorded;
   const settings = settingsFor(comparison, model.loss);
-  const totals = stepTotals(batch, micros.flatMap((samples) => [...samples]), settings);
+  const totals = stepTotals(
+    batch,
+    micros.flatMap((samples) => [...samples]),
+    settings,
+  );
   const options = { temperature: settings.temperature, keep: true };
   const { policy } = model;
   await policy.zeroGrads();
@@ -58,9 +68,6 @@ function sequenceRatioOf(
 function gradientsOf({ actor, critic }: Recorded, comparison: Comparison): Map<string, Float32Array> {
   const { trainer } = (comparison === 'value' && critic ? critic : actor).policy;
   return new Map(
-    trainer.parameters.map(({ name, offset, size }) => [
-      name,
-      trainer.read('grads', offset, new Float32Array(size)),
-    ]),
+    trainer.parameters.map(({ name, offset, size }) => [name, trainer.read('grads', offset, new Float32Array(size))]),
   );
 }
