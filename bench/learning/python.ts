@@ -14,7 +14,7 @@ export async function checkedPython(python: string | undefined): Promise<string>
   const hint = `python3 -m venv env && env/bin/pip install ${packages.join(' ')}, then PETREL_PYTHON=env/bin/python`;
   if (!python)
     throw new InvalidInputError(`PETREL_PYTHON is not set: a Python that has ${packages.join(', ')}`, { hint });
-  const look = `import importlib.util as u, sys; sys.exit(",".join(n for n in sys.argv[1:] if not u.find_spec(n)))`;
+  const look = `import importlib.util as u, sys; sys.exit(",".join(n for n in sys.argv[1:] if not u.find_spec(n)) or None)`;
   await promisify(execFile)(python, ['-c', look, ...packages]).catch((cause: unknown) => {
     const lines = String((cause as { readonly stderr?: string }).stderr ?? '').trim();
     const missing = /^[a-z,]+$/.test(lines) ? `has no ${lines}` : `does not run: ${errorToJson(cause).message}`;
