@@ -8,7 +8,7 @@ import {
   stepTotals,
   valueCoefficients,
 } from '../../../workers/engine/loss.ts';
-import type { LossInputs, StepTotals } from '../../../workers/engine/loss.ts';
+import type { LossInputs, StepTotals } from '../../../workers/engine/loss-terms.ts';
 import { cutMicroBatch } from '../../../workers/engine/micro-batch.ts';
 import type { MicroBatch } from '../../../workers/engine/micro-batch.ts';
 import { loss as sequenceRatio } from '../sequence-ratio.ts';
