@@ -19,6 +19,7 @@ describe('metrics', () => {
       'judged',
       'return { score: solutionStr.length % 3, acc: solutionStr.includes("7"), length: 5, pred: solutionStr.at(0) };',
     );
+    const trainedModel = await loop.completed({ kind: 'rm', trainer: { total_training_steps: 2 } });
     runs = [
       await loop.completed({
         data: { val_files: loop.validationFile },
@@ -88,10 +89,10 @@ describe('metrics', () => {
         ),
       )),
       await loop.completed({ kind: 'dpo', trainer: { total_training_steps: 2 } }),
-      await loop.completed({ kind: 'rm', trainer: { total_training_steps: 2 } }),
+      trainedModel,
     ];
     const rewardModel = join(loop.home, 'reward-model');
-    await exportPolicy((runs[4] as StartedRun).log, { folder: rewardModel }, { home: loop.home });
+    await exportPolicy(trainedModel.log, { folder: rewardModel }, { home: loop.home });
     runs.push(
       await loop.completed({
         reward: { reward_model: { enable: true, path: rewardModel } },

@@ -17,6 +17,8 @@ export const subjects = {
   },
   /** Prompts that were solved are passed over. */
   curriculum: { data: { train_max_samples: 6, curriculum: { enable: true, metric: 'acc', solved: 0.5, revisit: 3 } } },
+  /** An implicit reward model that is trained beside the policy (PRIME). */
+  'reward model': { algorithm: { adv_estimator: 'prime' } },
   /** Greedy responses beside the sampled ones. */
   remax: { algorithm: { adv_estimator: 'remax' } },
 } as const satisfies Readonly<Record<string, Tree>>;
