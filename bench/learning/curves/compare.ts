@@ -1,22 +1,10 @@
-/** Both sides' curves, and the interval of the difference of the areas below them. */
+/** Makes both sides' curves. */
 import { peerLines } from '../python.ts';
-import { difference, meanOf } from './interval.ts';
-import type { Difference } from './interval.ts';
+import { area } from './judge.ts';
+import type { CurveResult } from './judge.ts';
 import { petrelCurve } from './petrel-side.ts';
 import { ENTRIES, example, settings } from './settings.ts';
 import type { CurveEntry } from './settings.ts';
-
-/** The whole 95 % interval must lie within ± this. */
-export const margin = 0.03;
-
-/** The rewards of each iteration, for each seed. */
-export type Bundle = readonly (readonly number[])[];
-
-export interface CurveResult {
-  readonly name: string;
-  readonly petrel: Bundle;
-  readonly trl: Bundle;
-}
 
 export interface CurveRequest {
   readonly home: string;
@@ -66,21 +54,4 @@ type PeerLine = { readonly about: string } | { readonly seed: number; readonly r
 function workOf({ algorithm, steps, miniBatches }: CurveEntry, seeds: readonly number[], threads: number) {
   const place = { model: `${example}/base`, rows: `${example}/train.jsonl` };
   return { ...place, ...settings, algorithm, steps, seeds, threads, whole_groups: miniBatches === 'whole groups' };
-}
-
-/** The area below a curve, divided by its length: the mean over its iterations. */
-export const area = meanOf;
-
-export interface CurveVerdict {
-  readonly petrel: number;
-  readonly trl: number;
-  readonly difference: Difference;
-  readonly passed: boolean;
-}
-
-export function judge({ petrel, trl }: CurveResult): CurveVerdict {
-  const [ours, theirs] = [petrel.map(area), trl.map(area)];
-  const apart = difference(ours, theirs);
-  const passed = apart.low >= -margin && apart.high <= margin;
-  return { petrel: meanOf(ours), trl: meanOf(theirs), difference: apart, passed };
 }

@@ -1,6 +1,6 @@
 /** Both bundles of curves of every comparison in one picture, readable on a light and on a dark background. */
 import { meanOf } from './interval.ts';
-import type { Bundle, CurveResult } from './compare.ts';
+import type { Bundle, CurveResult } from './judge.ts';
 import { ENTRIES } from './settings.ts';
 
 const panel = { width: 300, height: 220, left: 44, top: 34, gap: 24 };

@@ -1,6 +1,6 @@
 /** The table of the curves: for the terminal, and for the docs. */
-import { judge } from './compare.ts';
-import type { CurveResult } from './compare.ts';
+import { judge } from './judge.ts';
+import type { CurveResult } from './judge.ts';
 import { ENTRIES } from './settings.ts';
 
 export const curveHeads = ['algorithm', 'seeds', 'petrel', 'TRL', 'difference', '95 % interval'];

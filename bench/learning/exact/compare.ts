@@ -13,6 +13,7 @@ import { petrelSide } from './petrel-side.ts';
 import type { LossAndGradient } from './petrel-side.ts';
 import { record } from './recorded.ts';
 import type { Recorded } from './recorded.ts';
+import { relativeDistance } from './relative-distance.ts';
 
 /** A difference is at most this share of the other side's norm. */
 export const tolerance = 1e-4;
@@ -147,22 +148,4 @@ function meanAdvantage({ advantages_T, scoredOffsets_S1 }: BatchTensors, samples
 function gradientsOf(path: string): Map<string, Float32Array> {
   const { tensors } = decodeSafetensors(readFileSync(path), path);
   return new Map([...tensors].map(([name, { data }]) => [name, data as Float32Array]));
-}
-
-/** NaN when one side lacks a parameter of the other, or has another size of it. */
-export function relativeDistance(
-  ours: ReadonlyMap<string, Float32Array>,
-  theirs: ReadonlyMap<string, Float32Array>,
-): number {
-  if (ours.size !== theirs.size) return Number.NaN;
-  let [apart, norm] = [0, 0];
-  for (const [name, expected] of theirs) {
-    const values = ours.get(name);
-    if (values?.length !== expected.length) return Number.NaN;
-    for (const [i, value] of expected.entries()) {
-      apart += (Number(values[i]) - value) ** 2;
-      norm += value ** 2;
-    }
-  }
-  return Math.sqrt(apart / norm);
 }
