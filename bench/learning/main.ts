@@ -2,18 +2,15 @@
  * `npm run learning`: does petrel learn as TRL does? Recorded batches through both sides' losses, and learning curves of
  * both. The last line is `N passed, N failed`; the exit code is 1 when something failed.
  */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { openStack } from '../../api/index.ts';
 import { errorToJson, PetrelError } from '../../core/errors.ts';
-import { packageRoot } from '../../infra/home.ts';
 import { engineInfo } from '../../native/index.ts';
 import { describeMachine } from '../machine.ts';
 import { privateHome } from '../run/private-home.ts';
 import { compareCurves } from './curves/compare.ts';
 import { judge } from './curves/judge.ts';
 import type { CurveResult } from './curves/judge.ts';
-import { picture } from './curves/picture.ts';
+import { drawCurves, keepCurves } from './curves/kept.ts';
 import { curveCells, curveHeads, curveLine } from './curves/table.ts';
 import { writePart } from './document.ts';
 import { compareAll } from './exact/compare.ts';
@@ -34,6 +31,7 @@ const onStderr = (text: string): void => console.error(text);
 
 async function main(words: readonly string[]): Promise<void> {
   const options = readOptions(words);
+  if (options.draw) return conclude(drawCurves().map((result) => judge(result).passed));
   const python = await checkedPython(process.env['PETREL_PYTHON']);
   const { home, remove } = privateHome();
   process.once('SIGINT', () => void remove().finally(() => process.exit(130)));
@@ -44,6 +42,10 @@ async function main(words: readonly string[]): Promise<void> {
   } finally {
     await remove();
   }
+  conclude(passed);
+}
+
+function conclude(passed: readonly boolean[]): void {
   const failed = passed.filter((one) => !one).length;
   console.log(`${passed.length - failed} passed, ${failed} failed`);
   process.exitCode = failed > 0 || passed.length === 0 ? 1 : 0;
@@ -73,25 +75,14 @@ async function curves({ home, python, options, say }: Surroundings): Promise<boo
     console.log(`${curveLine(curveCells(result))}${judge(result).passed ? '' : ' FAILED'}`);
   };
   const about = await compareCurves({ home, python, threads, seeds, say, onResult });
-  if (write) writeCurves(results, conditions(`npm run learning -- curves --seeds ${seeds.length} --write`, about));
+  if (write) {
+    keepCurves({
+      made: conditions(`npm run learning -- curves --seeds ${seeds.length} --write`, about),
+      curves: results,
+    });
+    drawCurves();
+  }
   return results.map((result) => judge(result).passed);
-}
-
-function writeCurves(results: readonly CurveResult[], lines: readonly string[]): void {
-  writePart('curves', lines, curveHeads, results.map(curveCells));
-  writeFileSync(join(packageRoot(), 'docs/learning-as-trl.svg'), picture(results));
-  const short = (rewards: readonly number[]) => rewards.map((reward) => Number(reward.toFixed(4)));
-  const data = results.map(({ name, petrel, trl }) => ({ name, petrel: petrel.map(short), trl: trl.map(short) }));
-  const text = [
-    '{',
-    `  "made": ${JSON.stringify(lines)},`,
-    '  "curves": [',
-    data.map((one) => `    ${JSON.stringify(one)}`).join(',\n'),
-    '  ]',
-    '}',
-    '',
-  ].join('\n');
-  writeFileSync(join(packageRoot(), 'bench/learning/curves.json'), text);
 }
 
 function conditions(command: string, about: string): string[] {

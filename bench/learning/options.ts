@@ -5,12 +5,13 @@ import { InvalidInputError } from '../../core/errors.ts';
 export const parts = ['exact', 'curves'] as const;
 export type Part = (typeof parts)[number];
 
-export const usage = `usage: npm run learning -- [exact] [curves] [--seeds 8] [--threads 1] [--write]
+export const usage = `usage: npm run learning -- [exact] [curves] [--seeds 8] [--threads 1] [--write] [--draw]
   exact      ten recorded batches through TRL's losses and PPO's in plain torch
   curves     learning curves of petrel and TRL; without a word: both
   --seeds    runs on each side
   --threads  of the other side; petrel's stack takes what the machine has
   --write    put results into docs/learning-as-trl.md, docs/learning-as-trl.svg and bench/learning/curves.json
+  --draw     run nothing: make the table and the picture of the curves from bench/learning/curves.json
 PETREL_PYTHON is a Python that has torch, transformers, trl and datasets.`;
 
 export interface LearningOptions {
@@ -18,6 +19,7 @@ export interface LearningOptions {
   readonly seeds: readonly number[];
   readonly threads: number;
   readonly write: boolean;
+  readonly draw: boolean;
 }
 
 /** Throws InvalidInputError for invalid options. */
@@ -33,6 +35,7 @@ export function readOptions(words: readonly string[]): LearningOptions {
     seeds: Array.from({ length: seeds }, (_, i) => i + 1),
     threads: whole('threads', values.threads ?? '1'),
     write: values.write,
+    draw: values.draw,
   };
 }
 
@@ -43,7 +46,8 @@ function whole(name: string, text: string): number {
 
 function parse(words: readonly string[]) {
   const text = { type: 'string' } as const;
-  const options = { seeds: text, threads: text, write: { type: 'boolean', default: false } } as const;
+  const flag = { type: 'boolean', default: false } as const;
+  const options = { seeds: text, threads: text, write: flag, draw: flag } as const;
   try {
     return parseArgs({ args: [...words], options, allowPositionals: true });
   } catch (error) {
