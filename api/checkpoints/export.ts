@@ -1,7 +1,7 @@
 /** A checkpoint as a Hugging Face folder. Only the weights are read, a shard at a time. */
 import { join } from 'node:path';
 import { TerminalError } from '../../core/errors.ts';
-import { actorOf } from '../../core/records/components.ts';
+import { actorOf, mainName } from '../../core/records/components.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
 import { bestCheckpoint } from '../../infra/store/best-checkpoint.ts';
 import { streamBlob } from '../../infra/store/blobs.ts';
@@ -83,7 +83,8 @@ export async function exportCheckpoint({
   return stored;
 }
 
-const isRewardModel = ({ components }: CheckpointManifest): boolean => components['rewardModel'] !== undefined;
+/** The reward model beside a policy (PRIME's) is not exported. */
+const isRewardModel = ({ components }: CheckpointManifest): boolean => mainName(components) === 'rewardModel';
 
 function dtypeOf(config: Readonly<Record<string, unknown>>): 'float32' | 'bfloat16' {
   return String(config['dtype'] ?? config['torch_dtype']).replace(/^torch\./, '') === 'bfloat16'

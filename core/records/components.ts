@@ -12,13 +12,14 @@ export function componentOf<T>(components: Components<T>, name: string): T {
   return component;
 }
 
-/** The component that a run is about: the policy, or the only one of a run that trains no policy. Throws when there is none. */
-export function actorOf<T>(components: Components<T>): T {
-  const [only, ...others] = Object.values(components);
-  return components['actor'] === undefined && only !== undefined && others.length === 0
-    ? only
-    : componentOf(components, 'actor');
+/** Name of the component that a run is about: the policy, or the only one of a run that trains no policy. */
+export function mainName(components: Components<unknown>): string {
+  const [only = 'actor', ...others] = Object.keys(components);
+  return others.length === 0 ? only : 'actor';
 }
+
+/** That component. Throws when there is none. */
+export const actorOf = <T>(components: Components<T>): T => componentOf(components, mainName(components));
 
 /** The shards of all components of a checkpoint. */
 export function shardsOf<S>({

@@ -1,6 +1,8 @@
 /** PRIME in runs: an implicit reward model as a component, which learns the scores and rewards every token. */
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { exportPolicy } from '../../api/checkpoints/export.ts';
 import { metricInfo, reproducibleMetrics } from '../../core/metrics.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
@@ -62,6 +64,13 @@ describe('a run with an implicit reward model (seed 42)', () => {
       expect(batch.metrics).not.toHaveProperty(['critic/advantages/max']);
       expect(update.metrics['critic/advantages/max']).toBeGreaterThan(0);
     }
+  });
+
+  it('exports its policy, not the reward model beside it', async () => {
+    const folder = join(loop.home, 'exported');
+    await exportPolicy(undisturbed.log, { folder }, { home: loop.home });
+    const config = JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')) as Record<string, unknown>;
+    expect(config['architectures']).toEqual(['LlamaForCausalLM']);
   });
 
   it('orders the responses to a prompt as their scores do, after it has learned from them', async () => {
