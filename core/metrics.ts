@@ -241,8 +241,6 @@ const REPRODUCIBLE: readonly Row[] = [
   ['logps/chosen', 'nats', 'none', 'Mean log-prob of chosen responses (dpo).'],
   ['logps/rejected', 'nats', 'none', 'Mean log-prob of rejected responses (dpo).'],
   ['reward_model/loss', '', 'down', 'Loss of a reward model in training: the mean over pairs.'],
-  ['reward_model/grad_norm', '', 'none', 'Its gradient norm before clipping.'],
-  ['reward_model/lr', '', 'none', 'Its learning rate in the last optimiser step.'],
 ];
 
 const OPERATIONAL: readonly Row[] = [
