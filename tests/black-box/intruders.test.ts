@@ -40,13 +40,19 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
   });
   afterAll(() => Promise.all([owner.remove(), intruder.remove()]));
 
-  /** Runs a script as the other user. It can import the Temporal client, and prints one line of JSON. */
+  /**
+   * Runs a script as the other user, and reads the one line of JSON that it prints. The Temporal client is loaded before
+   * the process becomes the other user, who may have no right to read this folder.
+   */
   async function asIntruder<T>(script: string): Promise<T> {
     const file = intruder.write(
       'intrude.mjs',
       `import { createRequire } from 'node:module';
        const require = createRequire(${JSON.stringify(join(root, 'package.json'))});
        const { Client, Connection } = require('@temporalio/client');
+       process.setgroups([]);
+       process.setgid(${otherUser});
+       process.setuid(${otherUser});
        const connection = await Connection.connect({ address: ${JSON.stringify(temporal.address)} });
        const client = new Client({ connection });
        ${script}
@@ -54,8 +60,6 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
     );
     giveTo(otherUser, dirname(intruder.folder));
     const child = spawn(process.execPath, [file], {
-      uid: otherUser,
-      gid: otherUser,
       cwd: intruder.folder,
       env: { PATH: process.env['PATH'] },
       stdio: ['ignore', 'pipe', 'pipe'],
