@@ -1,5 +1,6 @@
 /** All measurements, in the order of printing. Each is one file and one line here. */
 import type { Measurement } from './measurement.ts';
+import { advantageCost, lossCost } from './measurements/algorithms.ts';
 import { checkpointCost } from './measurements/checkpoint.ts';
 import { millionRows } from './measurements/dataset.ts';
 import { decodeThroughput } from './measurements/decode.ts';
@@ -34,6 +35,8 @@ export const MEASUREMENTS: readonly Measurement[] = [
   ...sizeNames.map(prefillThroughput),
   ...sizeNames.flatMap((size) => decodeBatches.map((batch) => decodeThroughput(size, batch))),
   ...sizeNames.map(timeToFirstToken),
+  advantageCost,
+  lossCost,
   checkpointCost('M'),
   journalCost,
   arithmeticRun,
