@@ -11,6 +11,7 @@
  * A "+" keeps the value and takes the gradient of k2 (straight through), which is the unbiased one. That gradient isn't
  * clamped, not even where the value is.
  */
+import { clamp } from './clamp.ts';
 import { InvalidInputError } from '../errors.ts';
 import { float64 } from './float64.ts';
 import { KL_TYPES, type KlEstimator } from './names.ts';
@@ -49,10 +50,10 @@ const k2: Estimator = (difference_T, kl_T, dLogProb_T) => {
 const k3: Estimator = (difference_T, kl_T, dLogProb_T) => {
   for (let t = 0; t < difference_T.length; t++) {
     const d = difference_T[t] as number;
-    const r = clamp(-d, 20);
+    const r = clamp(-d, -20, 20);
     const ratio = Math.exp(r);
     const value = ratio - r - 1;
-    kl_T[t] = clamp(value, 10);
+    kl_T[t] = clamp(value, -10, 10);
     dLogProb_T[t] = Math.abs(d) > 20 || Math.abs(value) > 10 ? 0 : 1 - ratio;
   }
 };
@@ -86,8 +87,4 @@ function estimatorOf(type: string): Estimator {
   if (base === undefined)
     throw new InvalidInputError(`unknown KL estimator "${type}"`, { hint: `one of ${KL_TYPES.join(', ')}` });
   return base;
-}
-
-function clamp(value: number, limit: number): number {
-  return Math.min(Math.max(value, -limit), limit);
 }

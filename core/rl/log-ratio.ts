@@ -1,6 +1,8 @@
+import { clamp } from './clamp.ts';
+
 /** Log-ratios beyond ±20 are clamped, so that the ratio and its sums stay finite. The gradient is zero beyond. */
 export const LOG_RATIO_LIMIT = 20;
 
 export function clampLogRatio(logRatio: number): number {
-  return Math.min(Math.max(logRatio, -LOG_RATIO_LIMIT), LOG_RATIO_LIMIT);
+  return clamp(logRatio, -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT);
 }

@@ -11,6 +11,7 @@
  *   update    α ← ρ·α + s, β ← ρ·β + 1 − s with the score s
  *   sampling  a prompt is drawn with the weight √(p̂·(1 − p̂)) + ε
  */
+import { clamp } from './clamp.ts';
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
 import { float64, valueAt } from './float64.ts';
@@ -76,7 +77,7 @@ export function rhoOfRows(
   return new Float64Array(rowCount(rows)).map((_, s) => {
     const [from, to] = [at(rows.offsets_S1, s), at(rows.offsets_S1, s + 1)];
     const distance = maskedMean(distance_T.subarray(from, to), mask_T.subarray(from, to));
-    return Math.min(Math.max(2 ** (-distance / halfDistance), lowest), highest);
+    return clamp(2 ** (-distance / halfDistance), lowest, highest);
   });
 }
 

@@ -1,4 +1,5 @@
 /** What the forms of distillation share. */
+import { clamp } from '../clamp.ts';
 
 /** Smallest and largest loss of the valid tokens, before it is clamped (verl's names); NaN without a valid token. */
 export function lossRange(loss_T: Float64Array, mask_T: Float64Array): Record<string, number> {
@@ -19,7 +20,7 @@ export function clampLosses(loss_T: Float64Array, limit: number | undefined, der
   for (let t = 0; t < loss_T.length; t++) {
     const loss = loss_T[t] as number;
     if (Math.abs(loss) <= limit) continue;
-    loss_T[t] = Math.min(Math.max(loss, -limit), limit);
+    loss_T[t] = clamp(loss, -limit, limit);
     if (derivative_T !== undefined) derivative_T[t] = 0;
   }
 }

@@ -11,6 +11,7 @@
 import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
 import { permute } from '../permutation.ts';
+import { clamp } from '../clamp.ts';
 import { clipBounds } from './clip-bounds.ts';
 import { columnsOf, needed, tokenMean, type LossColumns } from './columns.ts';
 import { reduceTokenLoss } from './reduce.ts';
@@ -35,9 +36,10 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     const logRatio = (logProb_T[t] as number) - (oldLogProb_T[t] as number);
     const ratio = Math.exp(logRatio);
     const unclipped = -advantage * ratio;
-    const bounded = -advantage * Math.min(Math.max(ratio, lowest), highest);
-    loss_T[t] = Math.max(unclipped, bounded);
-    derivative_T[t] = bounded > unclipped ? 0 : unclipped;
+    const bounded = -advantage * clamp(ratio, lowest, highest);
+    const clipped = bounded > unclipped;
+    loss_T[t] = clipped ? bounded : unclipped;
+    derivative_T[t] = clipped ? 0 : unclipped;
     const mask = mask_T[t] as number;
     if (mask !== 0) kl += -logRatio * mask;
   }
@@ -73,7 +75,7 @@ function candidatesOf(
     const covariance = (advantage - meanAdvantage) * (logProb - meanLogProb);
     if (!(covariance > clipCovLb && covariance < clipCovUb)) continue;
     const ratio = Math.exp(logProb - (oldLogProb_T[t] as number));
-    const clipped = -advantage * Math.min(Math.max(ratio, lowest), highest) > -advantage * ratio;
+    const clipped = -advantage * clamp(ratio, lowest, highest) > -advantage * ratio;
     if (!clipped) candidates[count++] = t;
   }
   return candidates.subarray(0, count);

@@ -3,6 +3,7 @@
  * sequences. With s = mean_t (log π − log π_old) of the row, a token's ratio is ρ = exp(min(log π − sg(log π) + sg(s), 10)):
  * all tokens of a row have the same value, and each gets its own gradient. Aggregation is always seq-mean-token-mean.
  */
+import { clamp } from '../clamp.ts';
 import { at } from '../../at.ts';
 import { rowCount } from '../ragged.ts';
 import { clipBounds } from './clip-bounds.ts';
@@ -31,7 +32,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
       const moved = (logProb_T[t] as number) - (detachedLogProb_T[t] as number);
       const ratio = moved === 0 ? rowRatio : Math.exp(Math.min(moved + mean, LARGEST_LOG_RATIO));
       const unclipped = -advantage * ratio;
-      const bounded = -advantage * Math.min(Math.max(ratio, lowest), highest);
+      const bounded = -advantage * clamp(ratio, lowest, highest);
       const clipped = bounded > unclipped;
       loss_T[t] = Math.max(unclipped, bounded);
       derivative_T[t] = clipped || !(mean + moved <= LARGEST_LOG_RATIO) ? 0 : unclipped;

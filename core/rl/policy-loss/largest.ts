@@ -5,41 +5,40 @@ import { at } from '../../at.ts';
 export function largestIndices(values: Float64Array, count: number): Int32Array {
   const indices = new Int32Array(count);
   if (count === 0) return indices;
-  const ranked = values.map((value) => (Number.isNaN(value) ? Infinity : value));
-  const threshold = selectLargest(ranked.slice(), count);
+  const threshold = smallestOfLargest(values, count);
   let above = 0;
-  for (let i = 0; i < ranked.length; i++) if ((ranked[i] as number) > threshold) above++;
+  for (let i = 0; i < values.length; i++) if (ranked(values[i] as number) > threshold) above++;
   let equal = count - above;
   let taken = 0;
-  for (let i = 0; i < ranked.length && taken < count; i++) {
-    const value = ranked[i] as number;
+  for (let i = 0; i < values.length && taken < count; i++) {
+    const value = ranked(values[i] as number);
     if (value > threshold || (value === threshold && equal-- > 0)) indices[taken++] = i;
   }
   return indices;
 }
 
-/** The `count`-th largest value: quickselect (Hoare 1961), which reorders the values. Linear in their number on average. */
-function selectLargest(values: Float64Array, count: number): number {
-  const wanted = count - 1;
-  let [first, last] = [0, values.length - 1];
-  while (first < last) {
-    const pivot = medianOfThree(at(values, first), at(values, (first + last) >> 1), at(values, last));
-    let [left, right] = [first, last];
-    while (left <= right) {
-      while ((values[left] as number) > pivot) left++;
-      while ((values[right] as number) < pivot) right--;
-      if (left > right) break;
-      const swapped = values[left] as number;
-      values[left++] = values[right] as number;
-      values[right--] = swapped;
-    }
-    if (wanted <= right) last = right;
-    else if (wanted >= left) first = left;
-    else break;
+const ranked = (value: number): number => (Number.isNaN(value) ? Infinity : value);
+
+/** The `count`-th largest value. A heap keeps the largest so far; nearly all values of a batch are below its smallest. */
+function smallestOfLargest(values: Float64Array, count: number): number {
+  const heap = new Float64Array(count).fill(-Infinity);
+  for (let i = 0; i < values.length; i++) {
+    const value = ranked(values[i] as number);
+    if (value > (heap[0] as number)) replaceSmallest(heap, value);
   }
-  return at(values, wanted);
+  return at(heap, 0);
 }
 
-function medianOfThree(a: number, b: number, c: number): number {
-  return Math.max(Math.min(a, b), Math.min(Math.max(a, b), c));
+/** Replaces the first element of a heap, which is its smallest. */
+function replaceSmallest(heap: Float64Array, value: number): void {
+  let hole = 0;
+  for (;;) {
+    let child = 2 * hole + 1;
+    if (child >= heap.length) break;
+    if (child + 1 < heap.length && (heap[child + 1] as number) < (heap[child] as number)) child++;
+    if ((heap[child] as number) >= value) break;
+    heap[hole] = heap[child] as number;
+    hole = child;
+  }
+  heap[hole] = value;
 }

@@ -7,6 +7,7 @@
  * The gradient vanishes on tokens where a clip is active and where the log-ratio is beyond ±20.
  */
 import { InvalidInputError } from '../../errors.ts';
+import { clamp } from '../clamp.ts';
 import { clipBounds } from './clip-bounds.ts';
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
@@ -30,12 +31,12 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     const logRatio = clampLogRatio(difference);
     const ratio = Math.exp(logRatio);
     const unclipped = -advantage * ratio;
-    const bounded = -advantage * Math.min(Math.max(ratio, lowest), highest);
-    const ppo = Math.max(unclipped, bounded);
-    const bound = -advantage * clipRatioC;
+    const bounded = -advantage * clamp(ratio, lowest, highest);
     const clipped = bounded > unclipped;
+    const ppo = clipped ? bounded : unclipped;
+    const bound = -advantage * clipRatioC;
     const dualClipped = advantage < 0 && ppo > bound;
-    loss_T[t] = advantage < 0 ? Math.min(ppo, bound) : ppo;
+    loss_T[t] = dualClipped ? bound : ppo;
     derivative_T[t] = clipped || dualClipped || !(Math.abs(difference) <= LOG_RATIO_LIMIT) ? 0 : unclipped;
     const mask = mask_T[t] as number;
     if (mask !== 0) {

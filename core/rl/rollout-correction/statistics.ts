@@ -1,4 +1,5 @@
 /** What weights, rejection and drift read, and the statistics that they have in common. */
+import { clamp } from '../clamp.ts';
 import { at } from '../../at.ts';
 import { float64 } from '../float64.ts';
 import { InvalidInputError } from '../../errors.ts';
@@ -101,7 +102,7 @@ export function weightedStatistics(
     const weight = weights[i] as number;
     if (weight === 0) continue;
     const value = values[i] as number;
-    const clamped = Math.min(Math.max(value, clampLow), high);
+    const clamped = clamp(value, clampLow, high);
     sum += value * weight;
     max = Math.max(max, value);
     min = Math.min(min, value);
