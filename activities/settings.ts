@@ -80,6 +80,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     // Absent fields are 1, as in the jobs of older runs.
     ...(recipe.algorithm.gamma !== 1 && { gamma: recipe.algorithm.gamma }),
     ...(recipe.algorithm.lam !== 1 && { lam: recipe.algorithm.lam }),
+    ...vapoSettings(recipe),
     ...(samples && managerSettings(recipe)),
     ...(samples && recipe.algorithm.use_kl_in_reward && { klInReward: klInRewardSettings(recipe) }),
     ...(samples && correctionOfBatch(recipe)),
@@ -159,6 +160,13 @@ export function curriculumOf({ kind, data: { curriculum } }: Recipe): Curriculum
 function curriculumSettings(recipe: Recipe): Pick<AlgorithmSettings, 'curriculum'> {
   const curriculum = curriculumOf(recipe);
   return curriculum === undefined ? {} : { curriculum: { metric: curriculum.metric } };
+}
+
+/** Nothing where they are the defaults. */
+function vapoSettings({ algorithm }: Recipe): Pick<AlgorithmSettings, 'vapo'> {
+  const { alpha, lam_critic: lamCritic } = algorithm.vapo;
+  const isDefault = alpha === 0.05 && lamCritic === 1;
+  return algorithm.adv_estimator === 'vapo' && !isDefault ? { vapo: { alpha, lamCritic } } : {};
 }
 
 function pfPpoSettings({ algorithm }: Recipe): Pick<AlgorithmSettings, 'pfPpo'> {
@@ -259,6 +267,7 @@ function commonLoss(recipe: Recipe): LossSettings {
     useKlLoss: actor.use_kl_loss,
     klLossCoef: actor.kl_loss_coef,
     klLossType: actor.kl_loss_type,
+    ...(samplesResponses(recipe.kind) && actor.positive_nll_coef > 0 && { positiveNllCoef: actor.positive_nll_coef }),
     temperature: !samplesResponses(recipe.kind) || recipe.rollout.temperature === 0 ? 1 : recipe.rollout.temperature,
     lossScaleFactor: actor.loss_scale_factor ?? recipe.data.max_response_length,
     ...constantsOf(lossConstants(recipe)),

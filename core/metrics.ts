@@ -75,6 +75,12 @@ const REPRODUCIBLE: readonly Row[] = [
   ['reward_extra/{name}/mean', '', 'none', 'Mean of a number that the scorer returns beside the score.'],
   ['actor/pg_loss', '', 'none', 'Policy loss.'],
   ['actor/kl_loss', '', 'down', 'Distance to the reference policy, as in the loss.'],
+  [
+    'actor/positive_nll_loss',
+    'nats',
+    'down',
+    'Negative log-probability of a token in responses whose score is above 0.',
+  ],
   ['actor/kl_coef', '', 'none', 'Its weight.'],
   ['actor/reward_kl_penalty', '', 'down', 'Mean KL from the reference policy; algorithm.use_kl_in_reward.'],
   ['actor/reward_kl_penalty_coeff', '', 'none', 'The weight of this penalty in the rewards of the batch.'],

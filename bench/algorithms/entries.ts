@@ -222,8 +222,14 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
   },
   vapo: {
     name: 'VAPO',
-    formula: 'as PPO, with λ = 1 for the critic and max(0, 1 − 1/(0.05·length)) for the policy; ε larger above',
+    formula:
+      'as PPO, with λ = 1 for the critic and max(0, 1 − 1/(α·length)) for the policy, ε larger above, − 0.1·mean log π of right answers',
     paper: { by: 'Yue et al.', year: 2025, arxiv: '2504.05118' },
-    mechanism: [criticExplains, clips, expect('last / first of', 'critic/vf_loss', '<', 0.6)],
+    mechanism: [
+      criticExplains,
+      clips,
+      expect('last / first of', 'critic/vf_loss', '<', 0.6),
+      expect('last / first of', 'actor/positive_nll_loss', '<', 0.8),
+    ],
   },
 };

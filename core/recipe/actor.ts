@@ -77,6 +77,10 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
     doc: 'Estimator of the KL divergence: k1 = kl, k2 = mse, k3 = low_var_kl; a "+" takes the gradient from k2.',
     change: 'ask',
   }),
+  positive_nll_coef: key(z.number().nonnegative(), 0, {
+    doc: 'Weight of the loss on positive examples: the policy imitates responses whose score is above 0 (VAPO: 0.1).',
+    change: 'ask',
+  }),
   grad_clip: key(z.number().nonnegative(), 1, { doc: 'Maximum norm of the gradient; 0: no clipping.', change: 'ask' }),
   policy_loss: section('The choice of policy loss, and its constants.', {
     loss_mode: key(nameOrModule(POLICY_LOSS_NAMES), 'vanilla', {

@@ -43,6 +43,14 @@ const pfPpoSection = section('How use_pf_ppo weighs samples.', {
   weight_pow: key(z.number().positive(), 2, { doc: 'pow: the exponent.', change: 'ask' }),
 });
 
+const vapoSection = section('The lambdas of adv_estimator vapo.', {
+  alpha: key(z.number().positive(), 0.05, {
+    doc: 'The lambda of the policy is 1 - 1 / (alpha * length of the response), and at least 0.',
+    change: 'ask',
+  }),
+  lam_critic: key(fraction, 1, { doc: 'The lambda of the targets of the critic.', change: 'ask' }),
+});
+
 const threshold = z.union([z.number(), text]).nullable();
 
 const rolloutCorrectionSection = section('Correction of the difference between the sampling and the training policy.', {
@@ -85,6 +93,7 @@ export const algorithmSection = section('How rewards become advantages.', {
     change: 'ask',
   }),
   lam: key(fraction, 1, { doc: 'The lambda of gae.', change: 'ask' }),
+  vapo: vapoSection,
   norm_adv_by_std_in_grpo: key(z.boolean(), true, {
     doc: 'Divide by the standard deviation of the group; false: only subtract its mean (Dr. GRPO).',
     change: 'ask',

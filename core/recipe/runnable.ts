@@ -29,6 +29,7 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
     samplingIssues,
     criticIssues,
     pfPpoIssues,
+    positiveNllIssues,
     lossIssues,
     groupLossIssues,
     distillationIssues,
@@ -117,6 +118,14 @@ function pfPpoIssues(recipe: Recipe): RecipeIssue[] {
   const message = `policy filtration draws single samples, and ${estimator} compares the responses to a prompt`;
   const hint = 'use algorithm.adv_estimator=gae or vapo';
   return [{ path: 'algorithm.use_pf_ppo', message, expected: 'false', received: 'true', hint }];
+}
+
+function positiveNllIssues({ kind, actor, distillation }: Recipe): RecipeIssue[] {
+  const { positive_nll_coef: coef } = actor;
+  const isRead = samplesResponses(kind) && (!distillation.enabled || distillation.distillation_loss.use_task_rewards);
+  if (coef === 0 || isRead) return [];
+  const message = 'there are no scored responses that the policy could imitate, so it would have no effect';
+  return [{ path: 'actor.positive_nll_coef', message, expected: '0', received: `${coef}`, hint: 'leave it out' }];
 }
 
 function lossIssues({ actor }: Recipe): RecipeIssue[] {

@@ -234,6 +234,8 @@ export const lossSettings = z.object({
   useKlLoss: z.boolean(),
   klLossCoef: z.number(),
   klLossType: z.string(),
+  /** Weight of the loss on positive examples: core/rl/positive-nll.ts. Absent: it has none. */
+  positiveNllCoef: z.number().optional(),
   temperature: z.number(),
   /** The width by which `seq-mean-token-sum-norm` divides. */
   lossScaleFactor: z.number(),

@@ -4,6 +4,7 @@ import { actorTotal, reduceActorMetrics, type ActorLossConfig } from './actor-to
 import { batchTotals } from './aggregate.ts';
 import { LOSS_AGG_MODES } from './names.ts';
 import { arbitraryActorInput, selectRows } from './arbitrary.test-support.ts';
+import { countPositiveTokens } from './positive-nll.ts';
 import { rowCount } from './ragged.ts';
 
 test.each(LOSS_AGG_MODES)('micro-batches add up to the mini-batch under %s, however it is split', (lossAggMode) => {
@@ -18,6 +19,8 @@ test.each(LOSS_AGG_MODES)('micro-batches add up to the mini-batch under %s, howe
         entropyCoeff: 0.01,
         klLossCoef: 0.1,
         klLossType: 'low_var_kl',
+        positiveNllCoef: 0.1,
+        positiveTokens: countPositiveTokens(input.rows, input.scores_S ?? []),
       };
       const whole = actorTotal(input, settings);
       fc.pre(Number.isFinite(whole.loss));
@@ -35,6 +38,7 @@ test.each(LOSS_AGG_MODES)('micro-batches add up to the mini-batch under %s, howe
       const metrics = reduceActorMetrics(parts.map((part) => part.metrics));
       expect(metrics['actor/kl_loss']).toBeCloseTo(whole.metrics['actor/kl_loss']!, 10);
       expect(metrics['actor/kl_coef']).toBeCloseTo(0.1, 12);
+      expect(metrics['actor/positive_nll_loss']).toBeCloseTo(whole.metrics['actor/positive_nll_loss']!, 10);
     }),
   );
 });
@@ -56,5 +60,6 @@ test('a loss term without its inputs is refused', () => {
   expect(actorTotal(input, { ...settings, entropyCoeff: 0 }).dLogProb_T).toEqual(Float64Array.of(-1));
   expect(() => actorTotal(input, { ...settings, entropyCoeff: 0.1 })).toThrow(/entropies/);
   expect(() => actorTotal(input, { ...settings, entropyCoeff: 0, klLossCoef: 0.1 })).toThrow(/reference/);
+  expect(() => actorTotal(input, { ...settings, entropyCoeff: 0, positiveNllCoef: 0.1 })).toThrow(/scores/);
   expect(() => actorTotal(input, { ...settings, lossMode: 'vanila', entropyCoeff: 0 })).toThrow(/unknown policy loss/);
 });

@@ -2,14 +2,16 @@
  * The actor's whole loss on one micro-batch (verl: `ppo_loss`):
  *
  *   total = policy loss − entropy_coeff · entropy + kl_loss_coef · KL(policy ‖ reference)
+ *           + positive_nll_coef · loss on positive examples (positive-nll.ts; not part of verl)
  *
- * All three share the aggregation mode and divide by the totals of the mini-batch, so gradients of micro-batches add up
- * to that of the mini-batch exactly. The result is what the engine's `backward` takes: a coefficient for each token's
+ * The first three share the aggregation mode. All divide by the totals of the mini-batch, so gradients of micro-batches
+ * add up to that of the mini-batch exactly. The result is what the engine's `backward` takes: a coefficient for each token's
  * log-prob and entropy.
  */
 import { InvalidInputError } from '../errors.ts';
 import { aggregate } from './aggregate.ts';
 import { klPenalty } from './kl.ts';
+import { positiveExampleNll } from './positive-nll.ts';
 import { policyLoss, type PolicyLossConfig, type PolicyLossInput, type PolicyLossResult } from './policy-loss/index.ts';
 import { requireTokens, tokenCount, type Numbers } from './ragged.ts';
 
@@ -27,6 +29,10 @@ export interface ActorLossConfig extends PolicyLossConfig {
   readonly klLossCoef?: number | undefined;
   /** Key `actor.kl_loss_type`, e.g. `low_var_kl`. */
   readonly klLossType?: string | undefined;
+  /** Absent: no loss on positive examples, which needs scores_S. */
+  readonly positiveNllCoef?: number | undefined;
+  /** Valid tokens of the mini-batch in rows that scored above 0. Absent: those at hand. */
+  readonly positiveTokens?: number | undefined;
 }
 
 export interface ActorLossResult {
@@ -69,7 +75,17 @@ export function actorTotal(input: ActorLossInput, config: ActorLossConfig, own?:
       dLogProb_T[t] = (dLogProb_T[t] as number) + ofPenalty;
     }
   }
+  if (config.positiveNllCoef !== undefined && input.scores_S !== undefined) {
+    const imitation = positiveExampleNll(input.logProb_T, input.rows, input.scores_S, config.positiveTokens);
+    metrics['actor/positive_nll_loss'] = imitation.loss;
+    loss += config.positiveNllCoef * imitation.loss;
+    addScaled(dLogProb_T, config.positiveNllCoef, imitation.dLogProb_T);
+  }
   return { loss, dLogProb_T, metrics, ...(dEntropy_T === undefined ? {} : { dEntropy_T }) };
+}
+
+function addScaled(into_T: Float64Array, factor: number, values_T: Float64Array): void {
+  for (let t = 0; t < into_T.length; t++) into_T[t] = (into_T[t] as number) + factor * (values_T[t] as number);
 }
 
 /** A requested loss term that cannot be computed must be an error, and so must arrays of different lengths. */
@@ -83,6 +99,8 @@ function requireInputs(input: ActorLossInput, config: ActorLossConfig): void {
   if (config.klLossCoef !== undefined && input.refLogProb_T === undefined) {
     throw new InvalidInputError('the KL loss needs log-probs of the reference policy');
   }
+  if (config.positiveNllCoef !== undefined && input.scores_S === undefined)
+    throw new InvalidInputError('the loss on positive examples needs the scores');
 }
 
 export interface MetricReduction {

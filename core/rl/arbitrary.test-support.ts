@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { at } from '../at.ts';
 import type { ActorLossInput } from './actor-total.ts';
 import type { PolicyLossInput } from './policy-loss/index.ts';
-import { raggedRows, type RaggedRows } from './ragged.ts';
+import { raggedRows, rowCount, type RaggedRows } from './ragged.ts';
 
 export const arbitraryRows: fc.Arbitrary<RaggedRows> = rowsOf(1, 5);
 
@@ -34,6 +34,7 @@ export const arbitraryActorInput: fc.Arbitrary<ActorLossInput> = arbitraryRows.c
     advantages_T: arbitraryValues(tokens, -2, 2),
     entropy_T: arbitraryValues(tokens, 0, 3),
     rolloutIsWeights_T: fc.option(arbitraryValues(tokens, 0.1, 2), { nil: undefined }),
+    scores_S: arbitraryValues(rowCount(rows), -1, 1),
   });
 });
 
@@ -71,5 +72,6 @@ export function selectRows(input: ActorLossInput, members: readonly number[]): A
     refLogProb_T: optional(input.refLogProb_T),
     entropy_T: optional(input.entropy_T),
     rolloutIsWeights_T: optional(input.rolloutIsWeights_T),
+    scores_S: input.scores_S && members.map((s) => at(input.scores_S ?? [], s)),
   };
 }

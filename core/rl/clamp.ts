@@ -4,5 +4,6 @@
  */
 export function clamp(value: number, lowest: number, highest: number): number {
   if (value > highest) return highest;
-  return value < lowest ? lowest : value;
+  if (value < lowest) return lowest;
+  return value;
 }

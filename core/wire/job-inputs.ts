@@ -66,6 +66,7 @@ const algorithm = z.object({
   normAdvByStd: z.boolean(),
   gamma: z.number().optional(),
   lam: z.number().optional(),
+  vapo: z.object({ alpha: z.number(), lamCritic: z.number() }).optional(),
   overlong: z.object({ limit: some, buffer: some, factor: z.number().nonnegative() }).optional(),
   components: z.object({ keys: z.array(z.string()), weights: z.array(z.number()).optional() }).optional(),
   klInReward: klInReward.optional(),

@@ -148,6 +148,8 @@ export interface AlgorithmSettings {
   readonly gamma?: number;
   /** Absent: 1. */
   readonly lam?: number;
+  /** Where they differ from the defaults of core/rl/advantages/vapo.ts. */
+  readonly vapo?: { readonly alpha: number; readonly lamCritic: number };
   /** The penalty for long responses. Absent: none. */
   readonly overlong?: OverlongBuffer;
   /** Scores by name, as columns of the score tables. Absent: only the score. */

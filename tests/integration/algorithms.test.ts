@@ -173,6 +173,39 @@ describe('rewards', () => {
   });
 });
 
+describe('the loss on positive examples', () => {
+  it('imitates responses that scored above 0, beside the loss of the policy', async () => {
+    const path = loop.scorer('often', 'return solutionStr.includes("7") || solutionStr.length > 2 ? 1 : 0;');
+    const reward = { custom_reward_function: { path, deterministic: true } };
+    const withIt = await trained({ reward, actor: { ppo_mini_batch_size: 2, positive_nll_coef: 0.5 } });
+    for (const metrics of withIt) {
+      const { 'actor/loss': loss, 'actor/pg_loss': policy, 'actor/positive_nll_loss': imitation } = metrics;
+      expect(imitation).toBeGreaterThan(0);
+      expect(loss).toBeCloseTo(Number(policy) + 0.5 * Number(imitation), 6);
+    }
+    const without = await trained({ reward });
+    expect(without[0]).not.toHaveProperty('actor/positive_nll_loss');
+    expect(withIt[0]?.['actor/grad_norm']).not.toBe(without[0]?.['actor/grad_norm']);
+  });
+
+  it('is refused where no response has a score', () => {
+    const recipe = { kind: 'sft', actor: { positive_nll_coef: 0.1 } };
+    expect(isRefused(recipe, 'actor.positive_nll_coef')).toBe(true);
+  });
+});
+
+describe('the lambdas of vapo', () => {
+  it('are those of the recipe', async () => {
+    const algorithm = { adv_estimator: 'vapo' };
+    const ofPaper = await trained({ algorithm });
+    const longer = await trained({ algorithm: { ...algorithm, vapo: { alpha: 1, lam_critic: 0.5 } } });
+    for (const name of ['critic/advantages/max', 'critic/returns/mean']) {
+      expect(longer[0]?.[name]).toBeTypeOf('number');
+      expect(longer[0]?.[name]).not.toBe(ofPaper[0]?.[name]);
+    }
+  });
+});
+
 describe('the optimal token baseline', () => {
   it('reads the probabilities of the policy that sampled, also with one step per batch, and importance weights', async () => {
     const rollout_correction = { rollout_is: 'token' };

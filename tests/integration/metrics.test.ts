@@ -39,7 +39,7 @@ describe('metrics', () => {
           reward_manager: { name: 'dapo' },
           overlong_buffer: { enable: true, len: 4 },
         },
-        actor: { policy_loss: { loss_mode: 'sppo' } },
+        actor: { policy_loss: { loss_mode: 'sppo' }, positive_nll_coef: 0.1 },
         rollout: { val_kwargs: { n: 4, do_sample: true, temperature: 1 } },
         trainer: { total_training_steps: 2 },
       }),

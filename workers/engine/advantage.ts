@@ -167,7 +167,7 @@ async function advantagesOf(
     return { advantages_T: new Float32Array(tokens), returns_T: new Float32Array(tokens), rewards_S };
   }
   const rows = rowsOf(layout);
-  const { normAdvByStd, gamma, lam, components: named } = input.algorithm;
+  const { normAdvByStd, gamma, lam, vapo, components: named } = input.algorithm;
   const { advantages_T, returns_T } = await estimator.compute(
     {
       rows,
@@ -184,6 +184,7 @@ async function advantagesOf(
       normAdvByStdInGrpo: normAdvByStd,
       gamma,
       lam,
+      vapo,
       gdpoRewardKeys: named?.keys,
       gdpoRewardWeights: named?.weights,
     },

@@ -25,7 +25,7 @@ const batch: BatchTensors = {
   microSamples: Int32Array.of(1, 0),
 };
 const micro = cutMicroBatch(batch, Int32Array.of(1, 0));
-const totals = { dpSize: 1, batchNumTokens: 4, globalBatchSize: 2, lossScaleFactor: 5 };
+const totals = { dpSize: 1, batchNumTokens: 4, globalBatchSize: 2, lossScaleFactor: 5, positiveTokens: 0 };
 type Distillation = NonNullable<LossSettings['distillation']>;
 
 function settingsOf(distillation: Partial<Distillation>): LossSettings & { readonly distillation: Distillation } {

@@ -15,4 +15,9 @@ export interface LossInputs {
 }
 
 /** The numbers of tokens and samples are always known: sft and pairs divide by them. */
-export type StepTotals = BatchTotals & { readonly batchNumTokens: number; readonly globalBatchSize: number };
+export type StepTotals = BatchTotals & {
+  readonly batchNumTokens: number;
+  readonly globalBatchSize: number;
+  /** Valid tokens in rows that scored above 0. */
+  readonly positiveTokens: number;
+};

@@ -16,12 +16,16 @@ import type { MicroBatch } from './micro-batch.ts';
 
 /** Totals of an optimiser step's mini-batch, by which all its micro-batches divide. */
 export function stepTotals(batch: BatchTensors, samples: readonly number[], settings: LossSettings): StepTotals {
-  let batchNumTokens = 0;
+  let [batchNumTokens, positiveTokens] = [0, 0];
   for (const b of samples) {
     const end = at(batch.scoredOffsets_S1, b + 1);
-    for (let t = at(batch.scoredOffsets_S1, b); t < end; t++) batchNumTokens += at(batch.mask_T, t);
+    let valid = 0;
+    for (let t = at(batch.scoredOffsets_S1, b); t < end; t++) valid += at(batch.mask_T, t);
+    batchNumTokens += valid;
+    if (at(batch.rewards_S, b) > 0) positiveTokens += valid;
   }
-  return { dpSize: 1, batchNumTokens, globalBatchSize: samples.length, lossScaleFactor: settings.lossScaleFactor };
+  const { lossScaleFactor } = settings;
+  return { dpSize: 1, batchNumTokens, globalBatchSize: samples.length, lossScaleFactor, positiveTokens };
 }
 
 /** Of a value head, against the batch's returns. */
@@ -121,5 +125,9 @@ export function actorConfig(settings: LossSettings, totals: StepTotals, seed: re
     seed,
     entropyCoeff: settings.entropyCoeff,
     ...(settings.useKlLoss && { klLossCoef: settings.klLossCoef, klLossType: settings.klLossType }),
+    ...(settings.positiveNllCoef !== undefined && {
+      positiveNllCoef: settings.positiveNllCoef,
+      positiveTokens: totals.positiveTokens,
+    }),
   };
 }

@@ -7,7 +7,7 @@
  *   R = GAE(γ, λ_critic) + V, the critic's target: with λ_critic = 1 the plain return
  *
  * As in `gae`, whitening is over the valid tokens of the batch, and A isn't multiplied by the mask afterwards. The loss
- * on positive examples that belongs to VAPO is `positiveExampleNll`.
+ * on positive examples that belongs to VAPO is a part of the actor's loss (`actor.positive_nll_coef`).
  */
 import { at } from '../../at.ts';
 import { maskedWhiten } from '../masked-stats.ts';
