@@ -100,6 +100,12 @@ const REPRODUCIBLE: readonly Row[] = [
     'Share of pairs whose better response the policy prefers more than the reference does; loss online_dpo.',
   ],
   ['actor/dpo_margin', '', 'up', 'Mean difference of the implicit rewards of the two responses; loss online_dpo.'],
+  [
+    'variance_proxy/{name}',
+    '',
+    'none',
+    'How noisy the gradient is, by its norm and Σπ²: proxy1_signal_strength, proxy2_total_power, proxy3_pure_noise, expected_a_squared, expected_w; optimal token baselines.',
+  ],
   ['actor/grad_norm', '', 'none', 'Norm of the gradient before clipping.'],
   ['actor/lr', '', 'none', 'Learning rate of the last optimiser step.'],
   [

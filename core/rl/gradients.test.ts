@@ -4,7 +4,7 @@ import { actorTotal, type ActorLossConfig, type ActorLossInput } from './actor-t
 import { aggregate, batchTotals } from './aggregate.ts';
 import { LOSS_AGG_MODES, POLICY_LOSS_NAMES, PRIME_LOSSES, type LossAggMode } from './names.ts';
 import { arbitraryActorInput, arbitraryLossInput, arbitraryRows, arbitraryValues } from './arbitrary.test-support.ts';
-import { categorical, logitsGradient } from './categorical.ts';
+import { categorical, logitsGradient } from '../../tests/conformance/categorical.ts';
 import { teacherLoss, type DistillationConfig } from './distillation/teacher-loss.ts';
 import { topkLoss } from './distillation/topk.ts';
 import { comparedPlaces, gradientError, numericGradient } from './finite-difference.test-support.ts';

@@ -18,11 +18,3 @@ export function sftLoss(logProbs_N: Numbers, mask_N: Numbers, batchNumTokens: nu
   for (let n = 0; n < dLogProb_N.length; n++) if (at(mask_N, n) !== 0) dLogProb_N[n] = scale * at(mask_N, n);
   return { loss: maskedSum(logProbs_N, mask_N) * scale, dLogProb_N };
 }
-
-/**
- * A mask over input tokens, shifted to the positions that predict them: rolled left by one over the whole packed batch,
- * as in verl. Consequence: a first token with mask 1 selects the last position of the previous row.
- */
-export function predictorMask(mask_N: Numbers): Float64Array {
-  return Float64Array.from({ length: mask_N.length }, (_, n) => at(mask_N, (n + 1) % mask_N.length));
-}

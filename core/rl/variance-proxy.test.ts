@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { raggedRows } from './ragged.ts';
-import { varianceProxy } from './variance-proxy.ts';
+import { gradientPower, signalAndNoise } from './variance-proxy.ts';
 
 describe('the variance proxy', () => {
   /** Two samples of two tokens; the second token of the first is masked. */
@@ -14,32 +14,32 @@ describe('the variance proxy', () => {
 
   it('ignores what is outside the mask, even NaN', () => {
     // W is 1 − 1 + 0.5 = 0.5 and 0.75 + 1 = 1.75; the mean advantages are 2 and 2.
-    const metrics = varianceProxy({ ...input, gradNorm: 1 });
+    const metrics = gradientPower(input);
     expect(metrics['variance_proxy/expected_w']).toBeCloseTo(1.125, 12);
     expect(metrics['variance_proxy/expected_a_squared']).toBeCloseTo(4, 6);
     expect(metrics['variance_proxy/proxy2_total_power']).toBeCloseTo(4.5, 6);
-    expect(metrics['variance_proxy/proxy3_pure_noise']).toBeCloseTo(3.5, 6);
+    expect(signalAndNoise(4.5, 2, 1)['variance_proxy/proxy3_pure_noise']).toBeCloseTo(3.5, 6);
   });
 
   it('has no signal and no noise without a gradient norm', () => {
-    expect(varianceProxy(input)).toMatchObject({
+    expect(signalAndNoise(4.5, 2, undefined)).toEqual({
       'variance_proxy/proxy1_signal_strength': 0,
       'variance_proxy/proxy3_pure_noise': 0,
     });
   });
 
   it('is the same with importance weights of 1 as without', () => {
-    const weighted = varianceProxy({ ...input, rolloutIsWeights_T: [1, 1, 1, 1], gradNorm: 1 });
-    for (const [name, value] of Object.entries(varianceProxy({ ...input, gradNorm: 1 })))
-      expect(weighted[name]).toBeCloseTo(value, 6);
+    const weighted = gradientPower({ ...input, rolloutIsWeights_T: [1, 1, 1, 1] });
+    const plain = gradientPower(input);
+    for (const name of Object.keys(plain) as (keyof typeof plain)[]) expect(weighted[name]).toBeCloseTo(plain[name], 6);
   });
 
   it('counts a masked sample with an advantage of 0', () => {
-    const metrics = varianceProxy({ ...input, rows: raggedRows([2, 2], [0, 0, 1, 1]), gradNorm: 0 });
+    const metrics = gradientPower({ ...input, rows: raggedRows([2, 2], [0, 0, 1, 1]) });
     expect(metrics['variance_proxy/expected_a_squared']).toBeCloseTo(2, 6);
   });
 
   it('refuses arrays of another length', () => {
-    expect(() => varianceProxy({ ...input, advantages_T: [1] })).toThrow('advantages has 1 values for 4 tokens');
+    expect(() => gradientPower({ ...input, advantages_T: [1] })).toThrow('advantages has 1 values for 4 tokens');
   });
 });

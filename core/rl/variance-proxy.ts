@@ -26,8 +26,13 @@ export interface VarianceProxyInput {
   readonly advantages_T: Numbers;
   /** Importance weights of a rollout correction, if it has any. */
   readonly rolloutIsWeights_T?: Numbers | undefined;
-  /** Norm of the gradient before clipping. Absent: signal and noise are 0. */
-  readonly gradNorm?: number | undefined;
+}
+
+/** What can be said before the gradient is known. */
+export interface GradientPower {
+  readonly 'variance_proxy/proxy2_total_power': number;
+  readonly 'variance_proxy/expected_a_squared': number;
+  readonly 'variance_proxy/expected_w': number;
 }
 
 const EPSILON = 1e-8;
@@ -35,7 +40,7 @@ const EPSILON = 1e-8;
 const SMALLEST_SQUARE = 1e-10;
 
 /** @throws InvalidInputError when an array has another length than the rows have tokens. */
-export function varianceProxy(input: VarianceProxyInput): Record<string, number> {
+export function gradientPower(input: VarianceProxyInput): GradientPower {
   requireArrays(input);
   const samples = rowCount(input.rows);
   const { advantage_S, weight_S, scoreNorm_S, weightedNorm_S } = perSample(input);
@@ -46,14 +51,20 @@ export function varianceProxy(input: VarianceProxyInput): Record<string, number>
     squares += square;
     norms += at(weightedNorm_S, s);
   }
-  const signal = (input.gradNorm ?? 0) ** 2;
-  const hasNoise = input.gradNorm !== undefined && samples > 1;
   return {
-    'variance_proxy/proxy1_signal_strength': signal,
     'variance_proxy/proxy2_total_power': power / samples,
-    'variance_proxy/proxy3_pure_noise': hasNoise ? Math.max(0, (power / samples - signal) / (samples - 1)) : 0,
     'variance_proxy/expected_a_squared': squares / samples,
     'variance_proxy/expected_w': norms / samples,
+  };
+}
+
+/** `gradNorm`: norm of the gradient before clipping. Without it signal and noise are 0. */
+export function signalAndNoise(power: number, samples: number, gradNorm: number | undefined): Record<string, number> {
+  const signal = (gradNorm ?? 0) ** 2;
+  const hasNoise = gradNorm !== undefined && samples > 1;
+  return {
+    'variance_proxy/proxy1_signal_strength': signal,
+    'variance_proxy/proxy3_pure_noise': hasNoise ? Math.max(0, (power - signal) / (samples - 1)) : 0,
   };
 }
 

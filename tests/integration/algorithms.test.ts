@@ -213,6 +213,11 @@ describe('the optimal token baseline', () => {
     const metrics = await trained({ actor: { ppo_mini_batch_size: 4 }, algorithm: keys });
     expect(metrics[0]?.['critic/advantages/max']).toBeGreaterThan(0);
     expect(metrics[0]?.['critic/advantages/min']).toBeLessThan(0);
+    for (const one of metrics) {
+      const { 'actor/grad_norm': norm, 'variance_proxy/proxy1_signal_strength': signal } = one;
+      expect(signal).toBeCloseTo(Number(norm) ** 2, 8);
+      expect(one['variance_proxy/proxy2_total_power']).toBeGreaterThan(0);
+    }
   });
 });
 

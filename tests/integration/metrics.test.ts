@@ -50,6 +50,10 @@ describe('metrics', () => {
       }),
       await loop.completed({ algorithm: { adv_estimator: 'remax' }, trainer: { total_training_steps: 1 } }),
       await loop.completed({
+        algorithm: { adv_estimator: 'optimal_token_baseline' },
+        trainer: { total_training_steps: 1 },
+      }),
+      await loop.completed({
         reward: { custom_reward_function: { path: scorer } },
         algorithm: { adv_estimator: 'gdpo', gdpo_reward_keys: ['acc', 'score'] },
         trainer: { total_training_steps: 1 },

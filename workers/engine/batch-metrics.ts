@@ -6,6 +6,7 @@ import { dataMetrics } from '../../core/rl/data-metrics.ts';
 import { groupsWithoutSignal, standardDeviation } from '../../core/rl/group-signal.ts';
 import type { LossAggMode } from '../../core/rl/names.ts';
 import { rolloutProbsDiff } from '../../core/rl/rollout-probs-diff.ts';
+import { gradientPower } from '../../core/rl/variance-proxy.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import type { Layout, MadeOutputs } from './batch-outputs.ts';
 import type { BatchRewards } from './rewards.ts';
@@ -21,7 +22,7 @@ export function batchMetrics(
   composition: Composition,
   batch: BatchTensors,
   { scores_S, rewards_S, metrics }: BatchRewards,
-  { layout: before, entropy_T }: MadeOutputs,
+  { layout: before, entropy_T, sumPiSquared_T }: MadeOutputs,
 ): Record<string, number> {
   const { samples } = composition;
   const counts = {
@@ -55,6 +56,15 @@ export function batchMetrics(
     ...scorerMetrics(composition),
     ...metrics,
     ...(entropy_T === undefined ? {} : { 'actor/entropy': entropyOf(input, before, entropy_T) }),
+    ...(sumPiSquared_T && before.oldLogProbs_T
+      ? gradientPower({
+          rows: rowsOf(batch),
+          oldLogProb_T: before.oldLogProbs_T,
+          sumPiSquared_T,
+          advantages_T: batch.advantages_T,
+          rolloutIsWeights_T: batch.rolloutIsWeights_T,
+        })
+      : {}),
     ...(before.oldLogProbs_T && before.rolloutLogProbs_T && !input.algorithm.bypass
       ? rolloutProbsDiff(before.oldLogProbs_T, before.rolloutLogProbs_T, before.mask_T)
       : {}),

@@ -2,6 +2,7 @@
 import { at } from '../../core/at.ts';
 import { dapoRewards } from '../../core/rl/reward-managers/dapo.ts';
 import { gdpoRewards } from '../../core/rl/reward-managers/gdpo.ts';
+import { naiveRewards } from '../../core/rl/reward-managers/naive.ts';
 import type { ScorerResult } from '../../core/rl/reward-managers/types.ts';
 import type { AlgorithmSettings } from '../../core/wire/jobs.ts';
 import type { Sample } from './samples.ts';
@@ -30,7 +31,7 @@ export function managedScores(
     const { components, metrics } = gdpoRewards(samples.map(resultOf), wanted.keys);
     return { scores_S, components, metrics };
   }
-  return { scores_S, metrics: {} };
+  return { scores_S: Float32Array.from(naiveRewards(samples.map(resultOf)).rewards_S), metrics: {} };
 }
 
 /** A score without columns is its own column `acc`. */

@@ -6,6 +6,7 @@ import type { Components } from '../../core/records/components.ts';
 import type { BatchRecord, OptimizerStep, OwnModuleInput } from '../../core/records/schema.ts';
 import { reduceActorMetrics } from '../../core/rl/actor-total.ts';
 import type { PolicyLossResult } from '../../core/rl/policy-loss/index.ts';
+import { signalAndNoise } from '../../core/rl/variance-proxy.ts';
 import { mergeStepMetrics } from '../../core/rl/merge-step-metrics.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import type { UpdateOutput } from '../../core/wire/jobs.ts';
@@ -69,7 +70,7 @@ export async function applyBatch(
       steps: [...componentOf(trained, name).steps],
     })),
     after: { ...record.after, badSteps: taken ? 0 : record.before.badSteps + 1 },
-    metrics: metricsOf(trained, record, ofPrime),
+    metrics: metricsOf(trained, record, batch.rewards_S.length, ofPrime),
   };
 }
 
@@ -224,11 +225,12 @@ async function optimizerStep(
 function metricsOf(
   trained: Components<Trained>,
   record: BatchRecord,
+  samples: number,
   ofPrime: Readonly<Record<string, number>>,
 ): UpdateOutput['metrics'] {
   const { critic, logZ, rewardModel } = trained;
   const all = {
-    ...mainMetrics(actorOf(trained), record),
+    ...mainMetrics(actorOf(trained), record, samples),
     'training/skipped_steps': firstTrained(trained).steps.filter((step) => !step.taken).length,
     ...(critic && mergeSteps(critic, 'critic')),
     ...(logZ && mergeSteps(logZ, 'log_z')),
@@ -239,13 +241,15 @@ function metricsOf(
 }
 
 /** Of what the run is about: the policy, or a reward model. */
-function mainMetrics(trained: Trained, record: BatchRecord): Record<string, number> {
+function mainMetrics(trained: Trained, record: BatchRecord, samples: number): Record<string, number> {
   const { settings, perStep } = trained;
   const merged = mergeSteps(trained, settings.loss.kind === 'rm' ? 'reward_model' : 'actor');
   const entropy = perStep[0]?.['actor/entropy_loss'];
   if (entropy !== undefined && isOwnForward(record)) merged['actor/entropy'] = entropy;
   if (settings.loss.entropyCoeff === 0) delete merged['actor/entropy_loss'];
   const loss = merged[lossMetric(settings)];
+  const power = record.metrics['variance_proxy/proxy2_total_power'];
+  if (power !== undefined) Object.assign(merged, signalAndNoise(Number(power), samples, merged['actor/grad_norm']));
   if (settings.loss.kind !== 'policy' && loss !== undefined) merged['train/loss'] = loss;
   return merged;
 }

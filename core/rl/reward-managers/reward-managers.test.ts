@@ -1,22 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { raggedRows } from '../ragged.ts';
 import { dapoRewards } from './dapo.ts';
 import { gdpoRewards } from './gdpo.ts';
 import { naiveRewards } from './naive.ts';
-import { placeRewards } from './placement.ts';
-
-describe('the place of a reward', () => {
-  test("is the response's last token, also where the policy did not write it", () => {
-    const rows = raggedRows([2, 1, 3], [1, 1, 1, 1, 1, 0]);
-    expect([...placeRewards([5, -1, 0.5], rows)]).toEqual([0, 5, -1, 0, 0, 0.5]);
-  });
-
-  test('refuses a response without tokens, and another number of rewards', () => {
-    expect(() => placeRewards([1, 1], raggedRows([2, 0]))).toThrow(/response 1 has no tokens/);
-    expect(() => placeRewards([1], raggedRows([2, 1]))).toThrow(/1 rewards for 2 responses/);
-    expect([...placeRewards([], raggedRows([]))]).toEqual([]);
-  });
-});
 
 describe('columns', () => {
   test('of results with and without them keep every sample at its place', () => {

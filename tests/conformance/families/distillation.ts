@@ -1,4 +1,4 @@
-import { categorical } from '../../../core/rl/categorical.ts';
+import { categorical } from '../categorical.ts';
 import { teacherLoss } from '../../../core/rl/distillation/teacher-loss.ts';
 import { forwardKlTopk } from '../../../core/rl/distillation/topk.ts';
 import { pureEvaluator } from '../evaluators.ts';

@@ -1,8 +1,9 @@
+import { at } from '../../../core/at.ts';
 import { aggregate, type BatchTotals } from '../../../core/rl/aggregate.ts';
 import type { LossAggMode } from '../../../core/rl/names.ts';
-import { categorical, logitsGradient } from '../../../core/rl/categorical.ts';
+import { categorical, logitsGradient } from '../categorical.ts';
 import { klPenalty } from '../../../core/rl/kl.ts';
-import { predictorMask, sftLoss } from '../../../core/rl/sft-loss.ts';
+import { sftLoss } from '../../../core/rl/sft-loss.ts';
 import { valueLoss } from '../../../core/rl/value-loss.ts';
 import { pureEvaluator } from '../evaluators.ts';
 import { allRows, fields, flatten, inputsOf, maskedRows, numbers, paramsOf, unflatten } from '../padded.ts';
@@ -130,4 +131,12 @@ function value(testCase: GoldenCase): Outcome {
     vpred_mean: metrics['critic/vpred_mean'],
     grad_vpreds: unflatten(dValue_T, rows),
   };
+}
+
+/**
+ * A mask over input tokens, shifted to the positions that predict them: rolled left by one over the whole packed batch,
+ * as in verl. Consequence: a first token with mask 1 selects the last position of the previous row.
+ */
+function predictorMask(mask_N: ArrayLike<number>): Float64Array {
+  return Float64Array.from({ length: mask_N.length }, (_, n) => at(mask_N, (n + 1) % mask_N.length));
 }

@@ -1,10 +1,11 @@
 import { mergeStepMetrics } from '../../../core/rl/merge-step-metrics.ts';
 import { dataMetrics } from '../../../core/rl/data-metrics.ts';
-import { aggregateRanks, aggregateValues, reduceMetrics, type Aggregation } from '../../../core/rl/reduce-metrics.ts';
+import { aggregateRanks, aggregateValues, reduceMetrics, type Aggregation } from '../reduce-metrics.ts';
 import { rolloutProbsDiff } from '../../../core/rl/rollout-probs-diff.ts';
 import { promptStatistics, validationMetrics, validationStatistics } from '../../../core/rl/validation-metrics.ts';
 import type { ValidationStatistics } from '../../../core/rl/validation-metrics.ts';
-import { varianceProxy } from '../../../core/rl/variance-proxy.ts';
+import { rowCount } from '../../../core/rl/ragged.ts';
+import { gradientPower, signalAndNoise } from '../../../core/rl/variance-proxy.ts';
 import { throughputMetrics, timingPerToken } from '../../../core/timing-metrics.ts';
 import { pureEvaluator } from '../evaluators.ts';
 import { moeLoadBalance, type ExpertUse } from '../moe-load-balance.ts';
@@ -156,14 +157,16 @@ function withEntries(entries: readonly (readonly [string, unknown])[]): object {
 
 function variance(testCase: GoldenCase): Outcome {
   const inputs = inputsOf(testCase);
-  return varianceProxy({
-    rows: maskedRows(inputs.get('response_mask')),
+  const rows = maskedRows(inputs.get('response_mask'));
+  const power = gradientPower({
+    rows,
     oldLogProb_T: flatten(inputs.get('old_log_probs')),
     sumPiSquared_T: flatten(inputs.get('sum_pi_squared')),
     advantages_T: flatten(inputs.get('advantages')),
     rolloutIsWeights_T: inputs.has('rollout_is_weights') ? flatten(inputs.get('rollout_is_weights')) : undefined,
-    gradNorm: paramsOf(testCase).optionalNumber('gradient_norm'),
   });
+  const gradNorm = paramsOf(testCase).optionalNumber('gradient_norm');
+  return { ...power, ...signalAndNoise(power['variance_proxy/proxy2_total_power'], rowCount(rows), gradNorm) };
 }
 
 function loadBalance(testCase: GoldenCase): Outcome {

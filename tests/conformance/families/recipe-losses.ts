@@ -1,5 +1,5 @@
 import { softmeanAdvantages } from '../../../core/rl/advantages/sppo.ts';
-import { categorical } from '../../../core/rl/categorical.ts';
+import { categorical } from '../categorical.ts';
 import { policyLoss, type PolicyLossConfig } from '../../../core/rl/policy-loss/index.ts';
 import { dpoPairs, preferenceLoss } from '../../../core/rl/preference-loss.ts';
 import { processRewards } from '../../../core/rl/prime/process-reward.ts';

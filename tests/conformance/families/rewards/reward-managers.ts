@@ -4,10 +4,10 @@
  */
 import { at } from '../../../../core/at.ts';
 import { InvalidInputError } from '../../../../core/errors.ts';
+import { rewardsAtLastToken } from '../../../../core/rl/advantages/outcomes.ts';
 import { dapoRewards } from '../../../../core/rl/reward-managers/dapo.ts';
 import { gdpoRewards } from '../../../../core/rl/reward-managers/gdpo.ts';
 import { naiveRewards } from '../../../../core/rl/reward-managers/naive.ts';
-import { placeRewards } from '../../../../core/rl/reward-managers/placement.ts';
 import type { ScorerResult } from '../../../../core/rl/reward-managers/types.ts';
 import type { OverlongBuffer } from '../../../../core/rl/overlong.ts';
 import { raggedRows } from '../../../../core/rl/ragged.ts';
@@ -93,7 +93,7 @@ function numericKeys(result: ScorerResult): string[] {
 /** Rewards as verl's matrix of this width. */
 function padded(rewards_S: Float64Array, lengths: readonly number[], width: number): number[][] {
   const rows = raggedRows(lengths.map((length) => (length === 0 ? width : length)));
-  return unflatten(placeRewards(rewards_S, rows), rows).map((row) => [
+  return unflatten(rewardsAtLastToken(rewards_S, rows), rows).map((row) => [
     ...row,
     ...Array.from<number>({ length: width - row.length }).fill(0),
   ]);

@@ -3,8 +3,8 @@
  * kernels and their backward passes must compute (verl: `logprobs_from_logits`, `entropy_from_logits`,
  * `calculate_sum_pi_squared_from_logits`).
  */
-import { at } from '../at.ts';
-import type { Numbers } from './ragged.ts';
+import { at } from '../../core/at.ts';
+import type { Numbers } from '../../core/rl/ragged.ts';
 
 export interface Categorical {
   readonly logProbs_V: Float64Array;

@@ -2,7 +2,7 @@
  * Combines the values that micro-batches and ranks report under one name (verl: `reduce_metrics`,
  * `Metric.aggregate_dp`).
  */
-import { InvalidInputError } from '../errors.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 
 export type Aggregation = 'mean' | 'sum' | 'min' | 'max';
 
