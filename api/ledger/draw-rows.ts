@@ -1,5 +1,5 @@
 /**
- * Which row a draw reads: a second implementation of `feistel-v1`, written from its description. It is a balanced
+ * Which row a draw reads: a second implementation of the permutation, written from its description. It is a balanced
  * Feistel network of 8 rounds, keyed by (seed, pass), over the least even number of bits that can number all rows. It
  * is applied again until the result is a row number. It uses BigInt; the code that writes the records uses 32-bit
  * numbers.

@@ -4,10 +4,7 @@
  * run continues from any cursor without replaying earlier draws. Batches may span two passes.
  */
 import { InvalidInputError } from '../errors.ts';
-import { permute, PERMUTATION_ALGORITHM } from './permutation.ts';
-
-/** Recorded in the recipe revision: the same name always gives the same rows. */
-export const DRAW_ALGORITHM = PERMUTATION_ALGORITHM;
+import { permute } from './permutation.ts';
 
 export interface DrawStream {
   /** Rows of the dataset. */

@@ -3,11 +3,10 @@
  * even number of bits, repeated until the result is in range (cycle walking: Black & Rogaway 2002, "Ciphers with
  * arbitrary finite domains"). At most 4 steps on average, because the domain is less than 4 times the size.
  *
- * It is for shuffling, not for secrecy. Every run's record depends on its numbers: a change needs a new name.
+ * It is for shuffling, not for secrecy. Which rows a run draws depends on its numbers, so they must never change; the
+ * verifier has an implementation of its own (api/ledger/draw-rows.ts).
  */
 import { InvalidInputError } from '../errors.ts';
-
-export const PERMUTATION_ALGORITHM = 'feistel-v1';
 
 const ROUNDS = 8;
 const LARGEST = 2 ** 30;
