@@ -8,7 +8,8 @@ import { rewardComponentsOf } from '../core/recipe/index.ts';
 import { scorerSettings } from '../core/recipe/scorer-settings.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
 import type { NumericProfile } from '../core/records/schema.ts';
-import type { RewardInput, RolloutPurpose } from '../core/wire/jobs.ts';
+import type { Digest } from '../core/ids.ts';
+import type { RolloutPurpose, ScoringSettings } from '../core/wire/jobs.ts';
 import type { JobRequest } from '../infra/nats/dispatcher.ts';
 import type { RunContext } from './run-context.ts';
 import { promptsPerJob, samplesPerDraw, samplingSettings, seedOf } from './settings.ts';
@@ -28,6 +29,8 @@ export function rolloutJobs(
   const draws =
     purpose === 'train' ? context.draws(cursorOfWave(context, at.counters.cursor, wave)) : validationDraws(context);
   const perJob = promptsPerJob(recipe, purpose);
+  const dataset = purpose === 'train' ? inputs.train : (inputs.validation ?? inputs.train);
+  const scoring = scoringOf(context, purpose, dataset);
   const jobs: JobRequest<'rollout'>[] = [];
   for (let start = 0; start < draws.length; start += perJob) {
     jobs.push({
@@ -39,7 +42,7 @@ export function rolloutJobs(
       input: {
         purpose,
         model: inputs.model,
-        dataset: purpose === 'train' ? inputs.train : (inputs.validation ?? inputs.train),
+        dataset,
         weights: at.weightsDigest,
         profile,
         draws: draws.slice(start, start + perJob).map(({ draw, row }) => ({ draw, row })),
@@ -50,6 +53,7 @@ export function rolloutJobs(
         stopStrings: recipe.rollout.stop,
         seed: seedOf(recipe, purpose),
       },
+      scoring,
     });
   }
   return jobs;
@@ -68,24 +72,42 @@ function validationDraws(context: RunContext) {
 }
 
 /** The job that samples a greedy response to each prompt of a training job. */
-export function baselineJob({ recipe }: RunContext, job: JobRequest<'rollout'>): JobRequest<'rollout'> {
+export function baselineJob(context: RunContext, job: JobRequest<'rollout'>): JobRequest<'rollout'> {
   const purpose = 'baseline';
-  const sampling = samplingSettings(recipe, purpose);
-  return { ...job, input: { ...job.input, purpose, sampling, samplesPerDraw: samplesPerDraw(recipe, purpose) } };
+  const { recipe } = context;
+  const input = {
+    ...job.input,
+    purpose,
+    sampling: samplingSettings(recipe, purpose),
+    samplesPerDraw: samplesPerDraw(recipe, purpose),
+  } as const;
+  return { ...job, input, scoring: scoringOf(context, purpose, input.dataset) };
 }
 
+/** `rollout`: the job that was run, and the id by which it was. */
 export function rewardJob(
   context: RunContext,
   rollout: JobRequest<'rollout'>,
-  trajectories: string,
+  { trajectories, jobId }: { readonly trajectories: Digest; readonly jobId: string },
   again: number,
 ): JobRequest<'reward'> {
-  const { recipe, inputs } = context;
+  const { purpose, dataset } = rollout.input;
+  return {
+    stage: 'reward',
+    runId: rollout.runId,
+    at: rollout.at,
+    store: rollout.store,
+    profile: anyProfile,
+    input: { trajectories, ...scoringOf(context, purpose, dataset), ...(again === 0 ? {} : { again }) },
+    follows: jobId,
+  };
+}
+
+function scoringOf({ recipe, inputs }: RunContext, purpose: RolloutPurpose, dataset: Digest): ScoringSettings {
   const components = rewardComponentsOf(recipe);
-  const input: RewardInput = {
-    trajectories,
+  return {
     model: inputs.model,
-    dataset: rollout.input.dataset,
+    dataset,
     scorer: inputs.scorer ?? { type: 'builtin', revision: '1' },
     settings: scorerSettings(recipe),
     timeoutMs: Math.round(recipe.reward.timeout * 1000),
@@ -93,8 +115,6 @@ export function rewardJob(
     concurrency: recipe.reward.num_workers,
     ...(recipe.reward.sandbox ? { sandbox: true } : {}),
     deterministic: recipe.deterministic === true,
-    ...(rollout.input.purpose === 'train' && components.length > 0 && { components }),
-    ...(again === 0 ? {} : { again }),
+    ...(purpose === 'train' && components.length > 0 && { components }),
   };
-  return { stage: 'reward', runId: rollout.runId, at: rollout.at, store: rollout.store, profile: anyProfile, input };
 }

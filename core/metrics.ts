@@ -309,6 +309,12 @@ const OPERATIONAL: readonly Row[] = [
   ['rollout/decoded_tokens', 'tokens', 'none', 'Response tokens decoded by the workers that finished the rollouts.'],
   ['rollout/resumed_tokens', 'tokens', 'none', 'Response tokens taken from the journal of a worker that went away.'],
   ['rollout/resumed_samples', 'samples', 'none', 'Samples that were continued from such tokens.'],
+  [
+    'reward/samples_scored_ahead',
+    'samples',
+    'none',
+    'Samples whose score was there, or under way, when their reward job began.',
+  ],
 ];
 
 /**

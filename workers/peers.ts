@@ -22,6 +22,31 @@ export class Peers {
       ({ entry, at }) => entry.lease === runId && takesJobs(entry) && now - at < this.#maxAgeMs,
     );
   }
+
+  /** Has another worker samples of this rollout job that it scores ahead of their reward job? */
+  scoresAhead(rolloutJob: string, now: number): boolean {
+    return this.#scorers(now).some(({ ahead }) => ahead?.includes(rolloutJob) === true);
+  }
+
+  /** Is this another worker that takes scoring jobs? */
+  scores(incarnation: string, now: number): boolean {
+    return this.#scorers(now).some((entry) => entry.incarnation === incarnation);
+  }
+
+  /** Incarnation of the worker that should score this rollout job: the one that does already, else any. */
+  scorerOf(rolloutJob: string, now: number): string | undefined {
+    const scorers = this.#scorers(now);
+    const present = scorers.find(({ ahead }) => ahead?.includes(rolloutJob) === true);
+    return (present ?? scorers[Number.parseInt(rolloutJob.slice(-4), 16) % scorers.length])?.incarnation;
+  }
+
+  /** In an order that does not depend on when they were heard. */
+  #scorers(now: number): Presence[] {
+    return [...this.#heard.values()]
+      .filter(({ entry, at }) => entry.roles.includes('reward') && takesJobs(entry) && now - at < this.#maxAgeMs)
+      .map(({ entry }) => entry)
+      .sort((a, b) => (a.worker < b.worker ? -1 : 1));
+  }
 }
 
 const takesJobs = ({ state }: Presence) => state === 'ready' || state === 'busy';

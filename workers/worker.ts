@@ -11,7 +11,9 @@ import type { ResultRecord } from '../core/records/schema.ts';
 import type { Store } from '../core/ports/store.ts';
 import type { Stage } from '../core/wire/jobs.ts';
 import type { Role } from '../core/roles.ts';
-import { checkJobInput, rewardInput } from '../core/wire/job-inputs.ts';
+import { endedSamples, endedSamplesSubject, samplesTaken, samplesTakenSubject } from '../core/wire/ended-samples.ts';
+import type { EndedSamples } from '../core/wire/ended-samples.ts';
+import { checkJobInput, rewardInput, scoringSettings } from '../core/wire/job-inputs.ts';
 import { leaseRelease, leaseSubject, wireVersion } from '../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
@@ -35,6 +37,7 @@ import { anyProfile } from '../core/records/profile-ids.ts';
 import { computesOf, profilesOf } from './engine/profile.ts';
 import { Fitness } from './fitness.ts';
 import type { Need } from './fitness.ts';
+import { tellOfSamples } from './ended-samples.ts';
 import { TrainerLease } from './lease.ts';
 import { buildNeed, jobNeeds, missedNeed, roomNeed } from './needs.ts';
 import type { NeedPorts } from './needs.ts';
@@ -61,6 +64,9 @@ const rewardSlotDelayMs = 250;
  * that get each other's jobs at the same time would send them back and forth for ever.
  */
 const handOverMs = 10;
+
+/** How often a reward job is left to the worker that has scored its samples ahead, before any other takes it. */
+const timesLeftToScorer = 20;
 
 /**
  * Delay before a job is delivered again that this worker cannot run: short for a better worker, longer when there is
@@ -115,7 +121,7 @@ export class Worker {
     this.#options = options;
     this.#ports = ports;
     this.#stores = storesByUrl(ports.isKnownStore);
-    this.#reward = new RewardRole(join(ports.home, 'cache'));
+    this.#reward = new RewardRole(join(ports.home, 'cache'), () => this.#beacon.tell());
     this.#lease = new TrainerLease(
       {
         changed: () => this.#beacon.tell(),
@@ -144,6 +150,7 @@ export class Worker {
       });
     }
     this.#listenForReleases();
+    if (roles.includes('reward')) this.#listenForEndedSamples();
     watchPresence(this.#ports.nc, (entry) => this.#meet(entry));
     await this.#fitness.firstLack(this.#generalNeeds());
     for (const role of roles) this.#pull(role);
@@ -251,6 +258,8 @@ export class Worker {
     if (lack !== undefined)
       return { because: `${this.#options.name} cannot run it: ${lack.message}`, delayMs: unfitDelayMs(deliveries) };
     if (role === 'trainer') return this.#refuseTraining(message.runId);
+    if (deliveries <= timesLeftToScorer && this.#scoredAheadElsewhere(message))
+      return { because: undefined, delayMs: handOverMs * (1 + Math.random()) };
     const because = role === 'reward' ? this.#rewardRoom.refuse(message.runId) : undefined;
     return because === undefined ? undefined : { because, delayMs: rewardSlotDelayMs };
   }
@@ -334,6 +343,10 @@ export class Worker {
         progress: (done, total, note) => Object.assign(progress, { done, total, note }),
         say: (text) => say('info', text),
         journal: (text, tokens) => this.#journal.publish(message.runId, message.jobId, text, tokens),
+        ended: tellOfSamples(message, {
+          scorer: this.#scorerOf(message.jobId),
+          publish: (subject, text) => this.#ports.nc.publish(subject, text),
+        }),
       });
     if (role === 'trainer') return this.#lease.use(message, run);
     try {
@@ -354,8 +367,58 @@ export class Worker {
       progress: (done, total) => void Object.assign(progress, { done, total, note: 'scoring' }),
       say: (text) => say('info', text),
     };
-    const output = await this.#reward.score(store, message, input, report).finally(() => clearInterval(pulse));
-    return { output: { ...output }, seconds: (performance.now() - started) / 1000, counts: {} };
+    this.#tellTaken(message);
+    const { output, ahead } = await this.#reward
+      .score(store, message, input, report)
+      .finally(() => clearInterval(pulse));
+    const counts = { 'reward/samples_scored_ahead': ahead };
+    return { output: { ...output }, seconds: (performance.now() - started) / 1000, counts };
+  }
+
+  /** The worker that scores the samples of a rollout job ahead: always the same while it is present. */
+  #scorerOf(jobId: string): () => string | undefined {
+    let scorer: string | undefined;
+    return () => {
+      if (this.#options.roles.includes('reward')) return this.#incarnation;
+      const now = Date.now();
+      if (scorer === undefined || !this.#peers.scores(scorer, now)) scorer = this.#peers.scorerOf(jobId, now);
+      return scorer;
+    };
+  }
+
+  #scoredAheadElsewhere({ follows }: JobMessage): boolean {
+    if (follows === undefined || this.#reward.ahead.jobs.includes(follows)) return false;
+    return this.#peers.scoresAhead(follows, Date.now());
+  }
+
+  /** Other workers need not go on with samples that this one scores now. */
+  #tellTaken({ runId, follows }: JobMessage): void {
+    if (follows === undefined) return;
+    const taken = { v: wireVersion, runId, jobId: follows, by: this.#incarnation };
+    this.#ports.nc.publish(samplesTakenSubject, JSON.stringify(taken));
+  }
+
+  #listenForEndedSamples(): void {
+    this.#ports.nc.subscribe(endedSamplesSubject(this.#incarnation), {
+      callback: (error, raw) => {
+        const told = error === null ? readMessage(raw, endedSamples) : undefined;
+        if (told !== undefined) this.#scoreAhead(told);
+      },
+    });
+    this.#ports.nc.subscribe(samplesTakenSubject, {
+      callback: (error, raw) => {
+        const taken = error === null ? readMessage(raw, samplesTaken) : undefined;
+        if (taken !== undefined && taken.by !== this.#incarnation) this.#reward.ahead.taken(taken.runId, taken.jobId);
+      },
+    });
+  }
+
+  #scoreAhead(told: EndedSamples): void {
+    const scoring = scoringSettings(told.scoring);
+    if (scoring === undefined || this.#leaving !== undefined || !this.#fitness.takesJobs) return;
+    const say = lineWriter(this.#ports.nc, told.runId, this.#options.name);
+    const report: ScoringReport = { progress: () => {}, say: (text) => say('info', text) };
+    this.#reward.scoreAhead(() => this.#store(told.store), told, scoring, report);
   }
 
   /** A run has one trainer. The job goes to that one while it is present, and otherwise to any free one. */
@@ -388,6 +451,7 @@ export class Worker {
         const message = readMessage(raw, leaseRelease);
         if (message === undefined) return;
         this.#engine?.abandon(message.runId);
+        this.#reward.ahead.drop(message.runId);
         if (message.cancelled === true) this.#cancel(message.runId);
         this.#lease.release(message.runId);
       },
@@ -461,6 +525,7 @@ export class Worker {
     const { name, roles, threads } = this.#options;
     const lease = this.#lease.runId;
     const { lacks } = this.#fitness;
+    const ahead = this.#reward.ahead.jobs;
     const lastError = lacks[0]?.error ?? this.#lastError;
     return {
       v: wireVersion,
@@ -478,6 +543,7 @@ export class Worker {
       ...(this.#engine === undefined ? {} : { computes: [...computesOf(this.#engine.facts)] }),
       ...(lease === undefined ? {} : { lease }),
       jobs: [...this.#jobs],
+      ...(ahead.length > 0 && { ahead: [...ahead] }),
       failuresInARow: this.#failuresInARow,
       loopDelayMs: this.#loopDelay.p999Ms(),
       ...(lastError === undefined ? {} : { lastError }),

@@ -147,7 +147,7 @@ async function scoredJobs(
     progress.sampling.delete(job);
     const { trajectories, samples, responseTokens } = rollout.output;
     const sampled: MadeBy = { fact: trajectories, request: job, jobId: rollout.jobId };
-    const request = rewardJob(at.context, job, trajectories, again);
+    const request = rewardJob(at.context, job, { trajectories, jobId: rollout.jobId }, again);
     try {
       const onProgress: WaitOptions['onProgress'] = (done, queued) => {
         if (progress.sampling.size === 0) progress.reward(rollout.jobId, done?.done ?? 0, done?.total ?? 0, queued);

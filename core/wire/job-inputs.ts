@@ -15,7 +15,7 @@ import {
 import { LR_SCHEDULERS } from '../rl/lr-schedule.ts';
 import { ROLLOUT_PURPOSES } from './jobs.ts';
 import { KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS } from '../rl/names.ts';
-import type { Stage, StageTypes } from './jobs.ts';
+import type { ScoringSettings, Stage, StageTypes } from './jobs.ts';
 
 const count = z.int().nonnegative();
 const some = z.int().positive();
@@ -93,6 +93,19 @@ const algorithm = z.object({
 /** The components that a run trains; absent: only the actor. */
 const components = z.array(z.string()).optional();
 
+const scoring = z.object({
+  model: digest,
+  dataset: digest,
+  scorer: runInputs.shape.scorer.unwrap(),
+  settings: z.record(z.string(), z.unknown()),
+  timeoutMs: z.number().positive(),
+  memoryMb: some,
+  concurrency: some,
+  sandbox: z.literal(true).optional(),
+  deterministic: z.boolean(),
+  components: z.array(z.string()).optional(),
+});
+
 const inputs = {
   open: z.object({
     generation,
@@ -117,21 +130,7 @@ const inputs = {
     stopStrings: z.array(z.string()),
     seed,
   }),
-  reward: z.object({
-    generation,
-    trajectories: digest,
-    model: digest,
-    dataset: digest,
-    scorer: runInputs.shape.scorer.unwrap(),
-    settings: z.record(z.string(), z.unknown()),
-    timeoutMs: z.number().positive(),
-    memoryMb: some,
-    concurrency: some,
-    sandbox: z.literal(true).optional(),
-    deterministic: z.boolean(),
-    components: z.array(z.string()).optional(),
-    again: count.optional(),
-  }),
+  reward: scoring.extend({ generation, trajectories: digest, again: count.optional() }),
   advantage: z.object({
     generation,
     components,
@@ -206,4 +205,9 @@ export function checkJobInput(stage: Stage, input: unknown): void {
 export function rewardInput(input: unknown): StageTypes['reward']['input'] {
   checkJobInput('reward', input);
   return input as StageTypes['reward']['input'];
+}
+
+/** How finished samples are scored, from a message; undefined when it is not that. */
+export function scoringSettings(value: unknown): ScoringSettings | undefined {
+  return scoring.safeParse(value).success ? (value as ScoringSettings) : undefined;
 }

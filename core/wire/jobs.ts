@@ -87,9 +87,8 @@ export interface RolloutOutput {
   readonly responseTokens: number;
 }
 
-/** Scores every sample of a trajectories object. */
-export interface RewardInput extends Recomputable {
-  readonly trajectories: Digest;
+/** How samples are scored: the part of a reward job's input that is known before the samples are. */
+export interface ScoringSettings {
   readonly model: Digest;
   readonly dataset: Digest;
   readonly scorer: NonNullable<RunInputs['scorer']>;
@@ -103,6 +102,11 @@ export interface RewardInput extends Recomputable {
   readonly deterministic: boolean;
   /** Numbers that every result of the scorer must have. Absent: none. */
   readonly components?: readonly string[];
+}
+
+/** Scores every sample of a trajectories object. */
+export interface RewardInput extends Recomputable, ScoringSettings {
+  readonly trajectories: Digest;
   /** How many times a resume has asked for the scores again, after too many samples had failed. */
   readonly again?: number;
 }

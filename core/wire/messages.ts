@@ -22,6 +22,10 @@ export const jobMessage = z.object({
   store: z.string(),
   traceparent: z.string().optional(),
   input: z.record(z.string(), z.unknown()),
+  /** Of a rollout job: how its samples will be scored (jobs.ts, ScoringSettings). They may be scored before it has a result. */
+  scoring: z.record(z.string(), z.unknown()).optional(),
+  /** Of a reward job: the rollout job whose samples it scores. */
+  follows: z.string().optional(),
 });
 export type JobMessage = z.infer<typeof jobMessage>;
 
@@ -97,6 +101,8 @@ export const presence = z.object({
   /** The run to which this trainer is leased. */
   lease: z.string().optional(),
   jobs: z.array(z.string()),
+  /** Rollout jobs of which this worker has samples that it scores, or has scored, ahead of their reward job. */
+  ahead: z.array(z.string()).optional(),
   failuresInARow: z.int(),
   /** Delay of the main thread's event loop since start-up, 99.9th percentile, in ms. */
   loopDelayMs: z.number(),

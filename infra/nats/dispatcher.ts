@@ -15,7 +15,7 @@ import type { Store } from '../../core/ports/store.ts';
 import { roles } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 import { roleOfStage } from '../../core/wire/jobs.ts';
-import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
+import type { ScoringSettings, Stage, StageTypes } from '../../core/wire/jobs.ts';
 import { jobStream, jobSubject, leaseSubject, runJobsFilter, wireVersion } from '../../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
 import { faultPoint } from '../faults/index.ts';
@@ -44,6 +44,10 @@ export interface JobRequest<S extends Stage> {
   readonly quarantined?: boolean;
   /** The caller splits this job into parts when it crashes a worker. */
   readonly divisible?: boolean;
+  /** Of a rollout job: how its samples will be scored. No part of the input, because it does not change the samples. */
+  readonly scoring?: ScoringSettings;
+  /** Of a reward job: the rollout job whose samples it scores. */
+  readonly follows?: string;
 }
 
 /** Called for a run when a worker that held one of its jobs has been replaced by another process of the same name. */
@@ -218,6 +222,8 @@ export class Dispatcher {
       at: request.at,
       store: request.store.url,
       input: { ...request.input },
+      ...(request.scoring !== undefined && { scoring: { ...request.scoring } }),
+      ...(request.follows !== undefined && { follows: request.follows }),
     };
     const subject = jobSubject(roleOfStage[request.stage], request.profile, request.runId, jobId);
     const facts = { stage: request.stage, jobId, iteration: request.at.iteration, runId: request.runId };

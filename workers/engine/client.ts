@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { thrownFromJson } from '../../core/errors.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
+import type { EndedSample } from './host.ts';
 import type { EngineFacts } from './profile.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
 
@@ -11,6 +12,8 @@ export interface EngineJobPorts {
   readonly signal: AbortSignal;
   readonly progress: (done: number, total: number, note: string) => void;
   readonly say: (text: string) => void;
+  /** Samples that have ended, of a job that says how it will be scored. */
+  readonly ended: (samples: readonly EndedSample[]) => void;
   /** Partial samples for the next worker of the job. */
   readonly journal: (text: string, tokens: number) => void;
 }
@@ -148,6 +151,7 @@ export class EngineClient {
     if (pending === undefined) return;
     if (message.type === 'progress') return pending.progress(message.done, message.total, message.note);
     if (message.type === 'say') return pending.say(message.text);
+    if (message.type === 'ended') return pending.ended(message.samples);
     if (message.type === 'journal') return pending.journal(message.text, message.tokens);
     this.#pending.delete(message.id);
     if (message.type === 'done')

@@ -41,14 +41,25 @@ export interface GenerationJob {
   /** Receives the samples before the first step, in the order of `run`'s answer; they grow from now on. */
   readonly onBegin?: (completions: readonly Completion[]) => void;
   readonly onTokens: (count: number) => void;
+  /** Samples have ended, by their places among the completions, which are in the order of `run`'s answer. */
+  readonly onEnded?: (places: readonly number[], completions: readonly Completion[]) => void;
+}
+
+/** Collects samples of a job that have ended in one step, and tells of them. */
+interface Finished {
+  readonly ended: number[];
+  /** Resolves the job when none is left. */
+  readonly tell: () => void;
 }
 
 interface Live {
   readonly completion: Completion;
+  /** Among the completions of its job. */
+  readonly place: number;
   readonly job: GenerationJob;
   readonly draw: number;
   readonly sample: number;
-  readonly finished: () => void;
+  readonly finished: Finished;
 }
 
 export class Generation {
@@ -69,19 +80,25 @@ export class Generation {
       Array.from({ length: job.samplesPerDraw }, (_, s) => newCompletion(job, at(job.draws, i), job.firstSample + s)),
     );
     job.onBegin?.(completions);
-    let left = completions.filter(({ stopReason }) => stopReason === 0).length;
+    const ended = completions.flatMap(({ stopReason }, place) => (stopReason === 0 ? [] : [place]));
+    if (ended.length > 0) job.onEnded?.(ended, completions);
+    let left = completions.length - ended.length;
     if (left === 0) return completions;
     await new Promise<void>((resolve, reject) => {
       this.#interrupts.set(job, reject);
-      const finished = () => {
-        left -= 1;
-        if (left > 0) return;
-        this.#interrupts.delete(job);
-        resolve();
+      const finished: Finished = {
+        ended: [],
+        tell: () => {
+          const places = finished.ended.splice(0);
+          job.onEnded?.(places, completions);
+          left -= places.length;
+          if (left > 0) return;
+          this.#interrupts.delete(job);
+          resolve();
+        },
       };
       const requests = job.prompts.flatMap((prompt, i) => {
-        const growing = completions.slice(i * job.samplesPerDraw, (i + 1) * job.samplesPerDraw);
-        const samples = this.#samples(job, at(job.draws, i), growing, finished);
+        const samples = this.#samples(job, i, completions, finished);
         return samples.length === 0 ? [] : requestOf(job, prompt, samples);
       });
       this.#submit(job, requests).then(
@@ -152,16 +169,18 @@ export class Generation {
   /** The samples that are not finished. */
   #samples(
     job: GenerationJob,
-    draw: number,
+    prompt: number,
     completions: readonly Completion[],
-    finished: () => void,
+    finished: Finished,
   ): GenerateSample[] {
-    return completions.flatMap((completion, i) => {
+    const draw = at(job.draws, prompt);
+    const first = prompt * job.samplesPerDraw;
+    return completions.slice(first, first + job.samplesPerDraw).flatMap((completion, i) => {
       if (completion.stopReason !== 0) return [];
       const sample = job.firstSample + i;
       const key = this.#nextKey;
       this.#nextKey = (this.#nextKey % 0x7fffffff) + 1;
-      this.#live.set(key, { completion, job, draw, sample, finished });
+      this.#live.set(key, { completion, place: first + i, job, draw, sample, finished });
       return [
         {
           key,
@@ -194,6 +213,7 @@ export class Generation {
   #take(decoded: DecodedTokens): number[] {
     const stopped: number[] = [];
     const perJob = new Map<GenerationJob, number>();
+    const finished = new Set<Finished>();
     decoded.keys.forEach((key, i) => {
       const live = this.#live.get(key);
       if (live === undefined) return;
@@ -208,20 +228,22 @@ export class Generation {
         position: live.completion.tokens.length,
       });
       const finish = at(decoded.finish, i);
-      if (finish !== 0) this.#finish(key, live, finish);
+      if (finish !== 0) finished.add(this.#finish(key, live, finish));
       else if (live.job.stopsAt?.(live.completion.tokens)) {
         stopped.push(key);
-        this.#finish(key, live, 1);
+        finished.add(this.#finish(key, live, 1));
       }
     });
     for (const [job, count] of perJob) job.onTokens(count);
+    for (const { tell } of finished) tell();
     return stopped;
   }
 
-  #finish(key: number, live: Live, reason: number): void {
-    live.completion.stopReason = reason;
+  #finish(key: number, { completion, place, finished }: Live, reason: number): Finished {
+    completion.stopReason = reason;
     this.#live.delete(key);
-    live.finished();
+    finished.ended.push(place);
+    return finished;
   }
 }
 

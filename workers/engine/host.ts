@@ -65,6 +65,8 @@ export interface JobContext {
   /** Throws PreemptedError when the result is no longer needed. */
   readonly throwIfCancelled: () => void;
   readonly say: (text: string) => void;
+  /** Reports samples that have ended before their job. */
+  readonly ended: (samples: readonly EndedSample[]) => void;
   /** Records an operational metric of the job. */
   readonly count: (name: string, value: number) => void;
   readonly journal: JournalPorts & {
@@ -73,6 +75,15 @@ export interface JobContext {
     /** Calls `listener` when entries were lost, until the returned function is called. */
     readonly onLost: (listener: () => void) => () => void;
   };
+}
+
+/** A whole response to a draw. */
+export interface EndedSample {
+  readonly draw: number;
+  readonly row: number;
+  /** Its number among the responses to its draw. */
+  readonly sample: number;
+  readonly tokens: Int32Array;
 }
 
 /** What a frozen model is for. */

@@ -1,6 +1,7 @@
 /** The messages between a worker's main thread and its engine thread. */
 import type { ThrownJson } from '../../core/errors.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
+import type { EndedSample } from './host.ts';
 import type { EngineFacts } from './profile.ts';
 
 export type ToEngine =
@@ -46,6 +47,7 @@ export type FromEngine =
       readonly note: string;
     }
   | { readonly type: 'say'; readonly id: number; readonly text: string }
+  | { readonly type: 'ended'; readonly id: number; readonly samples: readonly EndedSample[] }
   /** Partial samples of a job. */
   | { readonly type: 'journal'; readonly id: number; readonly text: string; readonly tokens: number }
   /** Duration of writing a checkpoint. */

@@ -29,6 +29,14 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
     maxNewTokens: input.maxNewTokens,
     stopTokens: Int32Array.from(tokenizer.stopTokens),
     seed: input.seed,
+    onEnded: (places: readonly number[], completions: readonly Completion[]) =>
+      context.ended(
+        places.map((b) => ({
+          ...at(input.draws, Math.floor(b / input.samplesPerDraw)),
+          sample: (input.firstSample ?? 0) + (b % input.samplesPerDraw),
+          tokens: Int32Array.from(at(completions, b).tokens),
+        })),
+      ),
     ...(input.stopStrings.length > 0 && {
       stopsAt: (tokens: readonly number[]) =>
         endsWithAny(tokenizer.decode([...tokens.slice(-tailTokens)]), input.stopStrings),

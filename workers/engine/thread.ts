@@ -193,6 +193,7 @@ function contextOf(
       tell({ type: 'progress', id, done, total, note });
     },
     say: (text) => tell({ type: 'say', id, text }),
+    ended: (samples) => message.scoring !== undefined && tell({ type: 'ended', id, samples }),
     count: (name, value) => void (counts[name] = value),
     journal: {
       entries,

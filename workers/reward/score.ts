@@ -5,7 +5,8 @@
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { RewardInput, RewardOutput } from '../../core/wire/jobs.ts';
+import type { EndedSamples } from '../../core/wire/ended-samples.ts';
+import type { RewardInput, RewardOutput, ScoringSettings } from '../../core/wire/jobs.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { Store } from '../../core/ports/store.ts';
@@ -15,16 +16,21 @@ import { getBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { whileRoomHere } from '../../infra/store/free-space.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import { OpenDatasets } from '../datasets.ts';
+import { sampleAt, SampleKeys, samplesIn } from './ahead-samples.ts';
+import type { EndedSample } from '../engine/host.ts';
 import { KeptHosts } from './kept-hosts.ts';
 import { PrintLimit } from './prints.ts';
-import { inputsOf, scorerRows, Scoring } from './scoring.ts';
+import { ScoringAhead } from './scoring-ahead.ts';
+import { inputsOf, nameOfSample, scorerInputs, scorerRows, Scoring } from './scoring.ts';
 import { tabulate } from './tabulate.ts';
 import { withComponents } from '../../rewards/components.ts';
 import { namedVariables, withSecrets } from '../../rewards/host/secrets.ts';
+import { at } from '../../core/at.ts';
 import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
 import { createScorerHost } from '../../rewards/host/scorer-host.ts';
 import type { ScorerHost } from '../../rewards/host/scorer-host.ts';
+import type { ScorerInput } from '../../rewards/types.ts';
 
 /** Number of runs whose output limits are kept, by last use. */
 const keptLimits = 4;
@@ -35,16 +41,26 @@ export interface ScoringReport {
   say(text: string): void;
 }
 
+/** The result of a scoring job, and how many of its samples had been scored ahead. */
+export interface Scored {
+  readonly output: RewardOutput;
+  readonly ahead: number;
+}
+
 /** Keeps scorer processes and datasets between jobs. */
 export class RewardRole {
+  /** Samples that are scored ahead of their reward job. */
+  readonly ahead: ScoringAhead;
   readonly #cache: string;
   readonly #hosts = new KeptHosts();
   /** Output limit of each run's scorers. */
   readonly #prints = new Map<string, PrintLimit>();
   readonly #datasets = new OpenDatasets();
 
-  constructor(cache: string) {
+  /** `aheadChanged`: samples of other rollout jobs than before are scored ahead. */
+  constructor(cache: string, aheadChanged: () => void = () => {}) {
     this.#cache = cache;
+    this.ahead = new ScoringAhead(aheadChanged);
   }
 
   async score(
@@ -53,7 +69,8 @@ export class RewardRole {
     input: RewardInput,
     report: ScoringReport,
     signal?: AbortSignal,
-  ): Promise<RewardOutput> {
+  ): Promise<Scored> {
+    this.ahead.isAlive(message.runId);
     const trajectories = decodeTrajectories(
       await getBlob(store, message.runId, input.trajectories),
       input.trajectories,
@@ -64,8 +81,19 @@ export class RewardRole {
     const total = trajectories.row_S.length;
     const samples = (indices: readonly number[]) => inputsOf({ trajectories, rows, tokenizer }, indices);
     const prints = this.#printLimit(message.runId, report);
+    // After a pause because of failed samples the scorer is another one: what it gave before does not count.
+    const keys = input.again === undefined ? new SampleKeys(hostId(message.runId, input), input) : undefined;
+    const keyOf = (b: number) => keys?.of(sampleAt(trajectories, b)) ?? '';
+    let scoredAhead = 0;
     const outcomes = await this.#withHost(store, message.runId, input, async (host) => {
-      const scoring = new Scoring({ host, trajectories, samples, signal, print: (line) => prints.print(line) });
+      const scoring = new Scoring({
+        host,
+        trajectories,
+        samples,
+        signal,
+        print: (line) => prints.print(line),
+        ...(keys !== undefined && { ahead: (b) => this.ahead.take(keyOf(b)) }),
+      });
       const scored = await scoring.all((done) => {
         report.progress(done, total);
         faultPoint('score.chunk', { done, runId: message.runId });
@@ -73,14 +101,69 @@ export class RewardRole {
       const settled = input.deterministic
         ? await scoring.withoutAccidents(scored, fixScorerHint(message.runId, input.scorer))
         : scored;
+      scoredAhead = scoring.scoredAhead;
       return withComponents(settled, input.components ?? []);
     }).finally(() => prints.flush());
     const sources = [...trajectories.row_S].map((row) => rows.get(row)?.dataSource ?? '');
     const table: ScoreTable = { trajectories: input.trajectories, ...tabulate(outcomes, sources) };
-    return {
-      scores: await putJsonBlob(store, message.runId, table),
-      failed: outcomes.filter((outcome) => !outcome.ok).length,
+    const scores = await putJsonBlob(store, message.runId, table);
+    this.ahead.release(outcomes.map((_, b) => keyOf(b)));
+    return { output: { scores, failed: outcomes.filter((outcome) => !outcome.ok).length }, ahead: scoredAhead };
+  }
+
+  /**
+   * Begins to score samples whose rollout job has no result yet. It does not wait, and reports in the run's log why it
+   * had to stop; the reward job finds the same trouble again.
+   */
+  scoreAhead(
+    openStore: () => Promise<Store>,
+    told: EndedSamples,
+    scoring: ScoringSettings,
+    report: ScoringReport,
+  ): void {
+    const { runId, jobId } = told;
+    const keys = new SampleKeys(hostId(runId, scoring), scoring);
+    const samples = samplesIn(told);
+    let inputs: Promise<readonly ScorerInput[]> | undefined;
+    const prepared = () => (inputs ??= this.#inputsAhead(openStore, scoring, samples));
+    const score = async (i: number, signal: AbortSignal) => {
+      const input = at(await prepared(), i);
+      const prints = this.#printLimit(runId, report);
+      const name = ({ draw, row, sample }: EndedSample) => nameOfSample(draw, row, sample);
+      const speaker = (index: number | undefined) => (index === undefined ? 'loading' : name(at(samples, i)));
+      const onPrint = (line: string, index: number | undefined) => prints.print(`scorer, ${speaker(index)}: ${line}`);
+      const outcomes = await this.#withHost(await openStore(), runId, scoring, (host) =>
+        host.score([input], { signal, onPrint }),
+      );
+      return at(outcomes, 0);
     };
+    this.ahead.add(
+      runId,
+      samples.map((sample, i) => ({
+        key: keys.of(sample),
+        runId,
+        jobId,
+        bytes: sample.tokens.byteLength,
+        score: (signal) => score(i, signal),
+      })),
+      scoring.concurrency,
+      (error) => report.say(`samples are not scored ahead: ${error instanceof Error ? error.message : String(error)}`),
+    );
+  }
+
+  async #inputsAhead(
+    openStore: () => Promise<Store>,
+    { model, dataset }: ScoringSettings,
+    samples: readonly EndedSample[],
+  ): Promise<ScorerInput[]> {
+    const store = await openStore();
+    const rows = await scorerRows(
+      await this.#datasets.open(store, dataset),
+      samples.map(({ row }) => row),
+    );
+    const tokenizer = await openTokenizerThread(await modelFolder(store, model, this.#cache, 'text'));
+    const tokens = samples.map((sample) => sample.tokens);
+    return scorerInputs({ rows, tokenizer }, tokens, (i) => at(samples, i).row);
   }
 
   /** One limit for all jobs of a run. */
@@ -94,21 +177,21 @@ export class RewardRole {
 
   /** Ends the run's scorer processes; samples that they are scoring are rejected. */
   endRun(runId: string): Promise<void> {
+    this.ahead.drop(runId);
     return this.#hosts.endRun(runId);
   }
 
   close(): Promise<void> {
+    this.ahead.close();
     return this.#hosts.close();
   }
 
   async #withHost<T>(
     store: Store,
     runId: string,
-    input: RewardInput,
+    input: ScoringSettings,
     work: (host: ScorerHost) => Promise<T>,
   ): Promise<T> {
-    const { scorer, settings, timeoutMs, memoryMb, concurrency, sandbox } = input;
-    const id = JSON.stringify([runId, scorer, settings, timeoutMs, memoryMb, concurrency, sandbox]);
     const guarded = async (host: ScorerHost): Promise<T> => {
       try {
         return await work(host);
@@ -120,10 +203,10 @@ export class RewardRole {
         throw new InvalidInputError(error.message, { hint, ...(error.where && { where: error.where }), cause: error });
       }
     };
-    return this.#hosts.use(id, runId, () => this.#startHost(store, runId, input), guarded);
+    return this.#hosts.use(hostId(runId, input), runId, () => this.#startHost(store, runId, input), guarded);
   }
 
-  async #startHost(store: Store, runId: string, input: RewardInput): Promise<ScorerHost> {
+  async #startHost(store: Store, runId: string, input: ScoringSettings): Promise<ScorerHost> {
     const limits = { timeoutMs: input.timeoutMs, memoryMb: input.memoryMb, concurrency: input.concurrency };
     const { scorer } = input;
     const detail = {
@@ -152,4 +235,12 @@ export class RewardRole {
     });
     return path;
   }
+}
+
+/** Calls with the same id share a host. */
+function hostId(
+  runId: string,
+  { scorer, settings, timeoutMs, memoryMb, concurrency, sandbox }: ScoringSettings,
+): string {
+  return JSON.stringify([runId, scorer, settings, timeoutMs, memoryMb, concurrency, sandbox]);
 }

@@ -26,15 +26,23 @@ export interface ScoringParts {
   /** Samples in the form that their scorer gets. */
   readonly samples: (indices: readonly number[]) => Promise<ScorerInput[]>;
   readonly print: (line: string) => void;
+  /** The outcome of a sample that was, or is being, scored ahead; it may still turn out that there is none. */
+  readonly ahead?: (b: number) => Promise<ScoreOutcome | undefined> | undefined;
   /** Kills the scorers that work for this job. */
   readonly signal: AbortSignal | undefined;
 }
 
 export class Scoring {
   readonly #parts: ScoringParts;
+  #scoredAhead = 0;
 
   constructor(parts: ScoringParts) {
     this.#parts = parts;
+  }
+
+  /** Number of samples whose outcomes were there already. */
+  get scoredAhead(): number {
+    return this.#scoredAhead;
   }
 
   /** One outcome per sample of the trajectories. */
@@ -43,7 +51,7 @@ export class Scoring {
     const scored: ScoreOutcome[] = [];
     for (let start = 0; start < total; start += chunk) {
       const size = Math.min(chunk, total - start);
-      scored.push(...(await this.#score(Array.from({ length: size }, (_, i) => start + i))));
+      scored.push(...(await this.#scoreRest(Array.from({ length: size }, (_, i) => start + i))));
       progress(scored.length);
       await nextTurn();
     }
@@ -64,6 +72,24 @@ export class Scoring {
     return settled;
   }
 
+  /** Scores the samples that were not scored ahead. */
+  async #scoreRest(indices: readonly number[]): Promise<ScoreOutcome[]> {
+    const ahead = new Map(indices.map((b) => [b, this.#parts.ahead?.(b)]));
+    const scored = new Map<number, ScoreOutcome>();
+    const score = async (some: readonly number[]) => {
+      const outcomes = some.length === 0 ? [] : await this.#score(some);
+      for (const [i, b] of some.entries()) scored.set(b, at(outcomes, i));
+    };
+    const take = async ([b, given]: readonly [number, Promise<ScoreOutcome | undefined> | undefined]) => {
+      const outcome = await given;
+      if (outcome !== undefined) scored.set(b, outcome);
+    };
+    await Promise.all([score(indices.filter((b) => ahead.get(b) === undefined)), ...[...ahead].map(take)]);
+    this.#scoredAhead += [...ahead].filter(([b, given]) => given !== undefined && scored.has(b)).length;
+    await score(indices.filter((b) => !scored.has(b)));
+    return indices.map((b) => scored.get(b) ?? noOutcome(b));
+  }
+
   /** A sample without a response gets no score. */
   async #score(indices: readonly number[]): Promise<ScoreOutcome[]> {
     const { host, trajectories, samples } = this.#parts;
@@ -80,10 +106,16 @@ export class Scoring {
   }
 }
 
-/** The name that `petrel samples` shows. */
-function sampleName({ draw_S, row_S, samplesPerDraw }: Trajectories, b: number): string {
-  return `draw ${draw_S[b]} row ${row_S[b]} #${b % samplesPerDraw}`;
+function noOutcome(b: number): never {
+  throw new RangeError(`no outcome for sample ${b}`);
 }
+
+function sampleName({ draw_S, row_S, samplesPerDraw }: Trajectories, b: number): string {
+  return nameOfSample(at(draw_S, b), at(row_S, b), b % samplesPerDraw);
+}
+
+/** The name that `petrel samples` shows. */
+export const nameOfSample = (draw: number, row: number, sample: number): string => `draw ${draw} row ${row} #${sample}`;
 
 function isAccident(outcome: ScoreOutcome): boolean {
   return !outcome.ok && accidents.has(outcome.code);
@@ -100,7 +132,7 @@ function accident(b: number, outcome: ScoreOutcome, fixHint: string): PauseError
 }
 
 /** The rows that were sampled, by their numbers. Throws RangeError for a number outside the dataset. */
-export async function scorerRows(dataset: Dataset, row_S: Int32Array): Promise<ReadonlyMap<number, ScorerRow>> {
+export async function scorerRows(dataset: Dataset, row_S: Iterable<number>): Promise<ReadonlyMap<number, ScorerRow>> {
   const rows = [...new Set(row_S)];
   const facts = await dataset.facts(rows);
   return new Map(rows.map((row, i) => [row, at(facts, i)]));
@@ -113,17 +145,26 @@ export interface SampledTexts {
 }
 
 /** The scorer's input for each of these samples. */
-export async function inputsOf(
+export function inputsOf(
   { trajectories: t, rows, tokenizer }: SampledTexts,
   indices: readonly number[],
 ): Promise<ScorerInput[]> {
   const responses = indices.map((b) =>
     t.responseTokens_T.slice(at(t.responseOffsets_S1, b), at(t.responseOffsets_S1, b + 1)),
   );
+  return scorerInputs({ rows, tokenizer }, responses, (i) => at(t.row_S, at(indices, i)));
+}
+
+/** The scorer's input for each response. `rowOf`: the row of a response, by its place. */
+export async function scorerInputs(
+  { rows, tokenizer }: Pick<SampledTexts, 'rows' | 'tokenizer'>,
+  responses: readonly Int32Array[],
+  rowOf: (i: number) => number,
+): Promise<ScorerInput[]> {
   const texts = await tokenizer.decodeBatch(responses, { skipSpecial: true });
-  return indices.map((b, i) => {
-    const row = rows.get(at(t.row_S, b));
-    if (row === undefined) throw new RangeError(`sample ${b} is of row ${t.row_S[b]}, which was not read`);
+  return responses.map((_, i) => {
+    const row = rows.get(rowOf(i));
+    if (row === undefined) throw new RangeError(`a sample is of row ${rowOf(i)}, which was not read`);
     return {
       dataSource: row.dataSource,
       solutionStr: at(texts, i),

@@ -1,0 +1,167 @@
+/**
+ * Samples are scored when they have ended, and not when their rollout job has. The sampling worker stands still in the
+ * middle of the job while the first samples are scored, so no clock decides what the test sees.
+ */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Tree } from '../../core/recipe/index.ts';
+import { isAlive, signalProcess } from '../../infra/stack/process.ts';
+import { keys } from '../../core/records/keys.ts';
+import { resultRecord } from '../../core/records/schema.ts';
+import { packageRoot } from '../../infra/home.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import { needRecord } from '../../infra/store/records.ts';
+import { Injector } from '../inject.ts';
+import type { Standing } from '../inject.ts';
+import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+import { makeUnevenModel, unevenRecipe } from '../uneven-model.ts';
+import { kill } from '../stack-under-test.ts';
+
+const loop = new LoopUnderTest();
+const faults = join(loop.home, 'faults');
+const inject = new Injector(loop.home, faults);
+let base: Tree;
+let undisturbed: Bits;
+/** Makes the ids of faults unique. */
+let tries = 0;
+
+interface Bits {
+  readonly states: readonly string[];
+  readonly scores: readonly string[];
+}
+
+beforeAll(async () => {
+  process.env[faultsVariable] = faults;
+  await loop.up([
+    { name: 'train', count: 1, roles: ['trainer'], threads: 1 },
+    { name: 'sample', count: 1, roles: ['rollout'], threads: 1 },
+    { name: 'score', count: 2, roles: ['reward'], threads: 1 },
+  ]);
+  base = unevenRecipe(await makeUnevenModel(loop.home), scorerWithPoint());
+  undisturbed = bitsOf(await outcome(await loop.completed(base)));
+});
+afterEach(() => inject.disarmAll());
+afterAll(async () => {
+  inject.close();
+  delete process.env[faultsVariable];
+  await loop.remove();
+});
+
+/** Stops at `score.sample`. It scores the length of the response and says for which sample it was called. */
+function scorerWithPoint(): string {
+  const path = join(loop.home, 'pointed.mjs');
+  writeFileSync(
+    path,
+    [
+      `process.env.${faultsVariable} = ${JSON.stringify(faults)};`,
+      `const { faultPoint } = await import(${JSON.stringify(join(packageRoot(), 'dist/infra/faults/index.js'))});`,
+      `export function computeScore({ solutionStr }) {`,
+      `  faultPoint('score.sample');`,
+      `  console.log('called');`,
+      `  return solutionStr.length / 600;`,
+      `}`,
+    ].join('\n'),
+  );
+  return path;
+}
+
+async function outcome(run: StartedRun) {
+  const iterations = await loop.iterations(run);
+  const results = await Promise.all(iterations.flatMap(({ batch }) => batch.results).map((id) => result(run, id)));
+  const rewards = results.filter(({ stage }) => stage === 'reward');
+  return {
+    states: iterations.map(({ update }) => update.stateDigest),
+    scores: rewards.map(({ output }) => String(output['scores'])),
+    ahead: rewards.map(({ timings }) => Number(timings['reward/samples_scored_ahead'])),
+    metric: iterations.map(({ batch }) => Number(batch.timings['reward/samples_scored_ahead'])),
+  };
+}
+
+const bitsOf = ({ states, scores }: Bits): Bits => ({ states, scores });
+
+const result = async ({ runId }: StartedRun, id: string) =>
+  (await needRecord(loop.store, keys.result(runId, id), resultRecord)).record;
+
+/** The sampling worker stands when one of its samples has this many tokens: others are shorter. */
+const longSample = 300;
+
+function stands(id: string): Promise<Standing> {
+  return inject.stands(id, AbortSignal.timeout(patienceMs));
+}
+
+/** Those that a kill has not ended go on. */
+function thaw(...standing: readonly Standing[]): void {
+  for (const { identity } of standing) if (identity !== undefined) signalProcess(identity, 'SIGCONT');
+}
+
+const alive = ({ identity }: Standing) => identity !== undefined && isAlive(identity);
+
+/** Both stand: the sampling worker in the middle of the only job of the first iteration, a scorer at its first sample. */
+async function bothStand(): Promise<{ run: StartedRun; sampling: Standing; scoring: Standing }> {
+  const [scorer, sampler] = [`scorer-${++tries}`, `sampler-${tries}`];
+  inject.arm({ id: scorer, point: 'score.sample', action: 'stand' });
+  inject.arm({ id: sampler, point: 'sample.token', facts: { position: longSample }, action: 'stand' });
+  const run = await loop.start(base);
+  const [sampling, scoring] = await Promise.all([stands(sampler), stands(scorer)]);
+  for (const id of [scorer, sampler]) inject.disarm(id);
+  return { run, sampling, scoring };
+}
+
+/** The calls of the scorer, as the names of the samples. */
+const callsOf = async (run: StartedRun) =>
+  (await loop.lines(run)).flatMap((line) => /scorer, (draw \d+ row \d+ #\d+): called/.exec(line)?.[1] ?? []);
+
+describe('with one rollout job in an iteration', () => {
+  it('the scorer is called before the rollout job has a result, and once for every sample', async () => {
+    const { run, sampling, scoring } = await bothStand();
+    const results = await loop.store.children(keys.results(run.runId));
+    expect(results.filter((key) => key.includes('rollout-') || key.includes('reward-'))).toEqual([]);
+    thaw(sampling, scoring);
+    await loop.reaches(run, 'completed');
+    const found = await outcome(run);
+    expect(bitsOf(found)).toEqual(undisturbed);
+    expect(found.ahead).toHaveLength(2);
+    expect(Math.min(...found.ahead)).toBeGreaterThan(0);
+    expect(found.metric).toEqual(found.ahead);
+    const calls = await loop.until(run, 'all calls in the log', async () => {
+      const all = await callsOf(run);
+      return all.length >= 64 && all;
+    });
+    expect(calls.toSorted()).toEqual([...new Set(calls)].toSorted());
+    expect(calls).toHaveLength(64);
+  });
+
+  it('a killed sampling worker: its samples are not scored again, and the bits are the same', async () => {
+    const { run, sampling, scoring } = await bothStand();
+    thaw(scoring);
+    if (sampling.identity === undefined) throw new Error('it stands');
+    await kill(sampling.identity);
+    await loop.reaches(run, 'completed');
+    expect(bitsOf(await outcome(run))).toEqual(undisturbed);
+    const calls = await loop.until(run, 'all calls in the log', async () => {
+      const all = await callsOf(run);
+      return all.length >= 64 && all;
+    });
+    expect(calls).toHaveLength(64);
+  });
+
+  it('a killed reward worker: another one scores its samples, and the bits are the same', async () => {
+    const { run, sampling } = await bothStand();
+    const busy = ['score-1', 'score-2'].filter((name) => inject.child(name) !== undefined);
+    expect(busy).toHaveLength(2);
+    for (const name of busy) await kill(loop.process(name));
+    thaw(sampling);
+    await loop.reaches(run, 'completed');
+    expect(bitsOf(await outcome(run))).toEqual(undisturbed);
+  });
+
+  it('a cancelled run ends the scoring', async () => {
+    const { run, sampling, scoring } = await bothStand();
+    await loop.tell(run, 'cancel');
+    thaw(sampling);
+    await loop.reaches(run, 'cancelled');
+    await loop.until(run, 'the end of its scorer', async () => !alive(scoring));
+  });
+});

@@ -1,0 +1,45 @@
+/** The rollout worker's side of scoring ahead: it tells one reward worker of the samples of a job that have ended. */
+import { endedSamplesSubject, mostTokensTold } from '../core/wire/ended-samples.ts';
+import type { EndedSamples } from '../core/wire/ended-samples.ts';
+import { wireVersion } from '../core/wire/messages.ts';
+import type { JobMessage } from '../core/wire/messages.ts';
+import type { EndedSample } from './engine/host.ts';
+import { tokensText } from './reward/ahead-samples.ts';
+
+export interface EndedSamplesPorts {
+  /** Incarnation of the worker to tell; undefined: none. It may change when that worker goes away. */
+  readonly scorer: () => string | undefined;
+  readonly publish: (subject: string, text: string) => void;
+}
+
+/** For the samples of one rollout job. */
+export function tellOfSamples(job: JobMessage, ports: EndedSamplesPorts): (samples: readonly EndedSample[]) => void {
+  const { scoring, runId, store, jobId } = job;
+  if (scoring === undefined) return () => {};
+  return (samples) => {
+    const scorer = ports.scorer();
+    if (scorer === undefined) return;
+    for (const some of piecesOf(samples)) {
+      const told = some.map(({ tokens, ...sample }) => ({ ...sample, tokens: tokensText(tokens) }));
+      const message: EndedSamples = { v: wireVersion, runId, store, jobId, samples: told, scoring };
+      ports.publish(endedSamplesSubject(scorer), JSON.stringify(message));
+    }
+  };
+}
+
+/** As many samples in each piece as fit into one message. */
+function piecesOf(samples: readonly EndedSample[]): EndedSample[][] {
+  const pieces: EndedSample[][] = [];
+  let room = 0;
+  for (const sample of samples) {
+    const { length } = sample.tokens;
+    if (length > mostTokensTold) continue;
+    if (length > room || pieces.length === 0) {
+      pieces.push([]);
+      room = mostTokensTold;
+    }
+    pieces.at(-1)?.push(sample);
+    room -= length;
+  }
+  return pieces;
+}
