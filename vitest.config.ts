@@ -14,6 +14,7 @@ const withEngineOrProcesses = [
   'rewards/{host,sandbox}',
   'workers/engine',
   'infra/own-modules',
+  'api/scorer-files',
   'rewards/code',
 ].map((folder) => `${folder}/**/*.test.ts`);
 const withServers = ['infra/stack/**/*.test.ts', 'tests/**/*.test.ts'];

@@ -46,7 +46,13 @@ export class InputFacts {
       if (rows !== undefined && dataset === inputs.train && rows.count < inputs.trainRows)
         faults.add(`datasets/${dataset}`, `${inputs.trainRows} rows`, String(rows.count));
     }
-    const modules = { scorer: inputs.scorer?.module, loss: inputs.loss?.module, estimator: inputs.estimator?.module };
+    const { scorer } = inputs;
+    const modules = {
+      scorer: scorer?.module,
+      'files of the scorer': scorer?.files,
+      loss: inputs.loss?.module,
+      estimator: inputs.estimator?.module,
+    };
     for (const [what, module] of Object.entries(modules)) {
       if (module === undefined) continue;
       const bytes = await this.#objects.get(keys.blob(module));

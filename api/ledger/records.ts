@@ -28,7 +28,7 @@ const kind = oneOf('rl', 'sft', 'dpo', 'rm');
 
 export const runShape = object({ format, runId: text, name: text, kind });
 
-const scorer = object({ type: oneOf('builtin', 'module'), module: optional(digest) });
+const scorer = object({ type: oneOf('builtin', 'module'), module: optional(digest), files: optional(digest) });
 const ownModule = object({ module: digest });
 const inputs = object({
   model: digest,

@@ -1,10 +1,10 @@
 /**
- * The scorer is loaded in a scorer process, from a copy that lies alone in a folder as a worker's copy does, and scores
- * the first row once, with the row's ground truth as the response.
+ * The scorer is loaded in a scorer process, from a copy that lies with its other files in a folder as a worker's copy
+ * does, and scores the first row once, with the row's ground truth as the response.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { InvalidInputError, PetrelError } from '../../core/errors.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { showNumber } from '../../core/quantities.ts';
@@ -12,10 +12,12 @@ import { shownModule } from '../../core/scorer-hint.ts';
 import { rewardComponentsOf, scorerSettings, type Recipe } from '../../core/recipe/index.ts';
 import type { Row } from '../../models/dataset.ts';
 import { withComponents } from '../../rewards/components.ts';
+import { scorerPackages } from '../../rewards/host/scorer-packages.ts';
+import { gatherScorer } from '../scorer-files/gather.ts';
+import { writeScorer } from '../../rewards/scorer-files.ts';
 import { createScorerHost } from '../../rewards/host/index.ts';
 import type { ScoreOutcome, ScorerHost, ScorerSpec } from '../../rewards/host/index.ts';
 import { namedVariables, secretNames, withSecrets } from '../../rewards/host/secrets.ts';
-import { readScorer } from '../runs/read-scorer.ts';
 import { checkedRows } from '../runs/rows.ts';
 import { assertScorer, scorerLimits, scorerOfRow } from '../runs/scorer-rules.ts';
 import type { Check, Finding } from './checks.ts';
@@ -31,18 +33,26 @@ export const scorerCheck: Check = {
     const { scorer, custom_reward_function: custom } = recipe.reward;
     if (scorer === 'none' && custom.path === null) return undefined;
     if (custom.path === null && scorer !== null) assertScorer(recipe, scorer);
-    const module = custom.path === null ? undefined : await readScorer(custom.path);
+    const whole = custom.path === null ? undefined : await gatherScorer(custom.path, custom.requirements);
     const missing = secretNames(recipe.reward.reward_kwargs).filter((name) => !ports.env[name]);
     if (missing.length > 0) return notHere(missing);
-    const what = custom.path === null ? (scorer ?? 'chosen by each row') : `${custom.name} of ${custom.path}`;
-    if (module === undefined) return withHost({ type: 'builtin', name: scorer }, recipe, ports, what);
+    const others = whole === undefined || whole.files.size === 0 ? '' : ` with ${whole.files.size} other files`;
+    const what = custom.path === null ? (scorer ?? 'chosen by each row') : `${custom.name} of ${custom.path}${others}`;
+    if (whole === undefined) return withHost({ type: 'builtin', name: scorer }, recipe, ports, what);
     const folder = await mkdtemp(join(tmpdir(), 'petrel-scorer-'));
     try {
-      const fileName = basename(custom.path ?? '');
-      const path = join(folder, fileName);
-      await writeFile(path, module);
-      const { sandbox } = recipe.reward;
-      const spec = { type: 'module', path, exportName: custom.name, shownAs: shownModule(fileName), sandbox } as const;
+      const copy = join(folder, 'scorer');
+      const path = await writeScorer(copy, whole);
+      const { requirements } = whole;
+      const spec = {
+        type: 'module',
+        path,
+        exportName: custom.name,
+        shownAs: shownModule(whole.fileName),
+        sandbox: recipe.reward.sandbox,
+        ...(whole.files.size > 0 && { folder: copy }),
+        ...(requirements !== undefined && { packages: await scorerPackages(join(ports.home, 'cache'), requirements) }),
+      } as const;
       return await withHost(spec, recipe, ports, what);
     } finally {
       await rm(folder, { recursive: true, force: true });

@@ -20,6 +20,7 @@ import {
 import type { OwnModuleKind, Recipe, RecipeChange, Tree } from '../../core/recipe/index.ts';
 import type { RevisionRecord, RunInputs } from '../../core/records/schema.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
+import { digestOf } from '../../infra/store/digest.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
 import { showValue } from '../../core/recipe/show-value.ts';
@@ -215,16 +216,11 @@ async function newInputs(
       : [{ path, from: `content ${String(from).slice(0, 12)}`, to: `content ${String(to).slice(0, 12)}`, change }];
   return {
     inputs,
-    modules: [...(scored?.module ? [scored.module] : []), ...own.fresh.map(({ code }) => code)],
+    modules: [...(scored?.modules ?? []), ...own.fresh.map(({ code }) => code)],
     changes: [
       ...content('data.train_files', 'fixed', train, rows?.digest),
       ...content('data.val_files', 'ask', validation, checked?.digest),
-      ...content(
-        'reward.custom_reward_function',
-        'ask',
-        scorer?.type === 'module' ? scorer.module : undefined,
-        scored?.input.type === 'module' ? scored.input.module : undefined,
-      ),
+      ...content('reward.custom_reward_function', 'ask', contentOf(scorer), contentOf(scored?.input)),
       ...own.fresh.flatMap(({ kind, input }) =>
         content(ownModuleKeys[kind], 'ask', before[kind]?.module, input.module),
       ),
@@ -261,8 +257,18 @@ async function newRows(
   return storeRowsLike(before, recipe, part, tokenizer, ports);
 }
 
+/** Of a module and of all its files. */
+function contentOf(scorer: RunInputs['scorer']): string | undefined {
+  if (scorer?.type !== 'module') return undefined;
+  return scorer.files === undefined ? scorer.module : digestOf([scorer.module, scorer.files]);
+}
+
 async function newScorer(recipe: Recipe, changes: readonly RecipeChange[], before: RunInputs) {
-  const { path } = recipe.reward.custom_reward_function;
+  const { path, requirements } = recipe.reward.custom_reward_function;
+  if (path?.startsWith('/') && requirements !== null && !requirements.startsWith('/'))
+    throw new InvalidInputError('the scorer names packages, and the run keeps only a copy of the list', {
+      hint: 'name it again, too: reward.custom_reward_function.requirements=<path>',
+    });
   const touched = changes.find(
     (one) => one.path === 'reward.scorer' || one.path.startsWith('reward.custom_reward_function'),
   );

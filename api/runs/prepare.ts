@@ -2,19 +2,20 @@
  * Stores everything that a run needs, by digest: model, rows and code of the user's own. After this the run depends on no
  * path of this machine and no file that may change.
  */
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { runKinds, samplesResponses } from '../../core/run-kinds.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { RunInputs } from '../../core/records/schema.ts';
 import { sha256 } from '../../infra/store/digest.ts';
 import { storeModelFolder } from '../../infra/store/model-facts.ts';
 import { WaitingBlocks } from '../../infra/store/waiting-blocks.ts';
+import { encodeScorerFiles } from '../../rewards/scorer-files.ts';
+import { gatherScorer } from '../scorer-files/gather.ts';
 import { assertChecks } from '../plan/checks.ts';
 import { RecipeInputs } from '../plan/recipe-inputs.ts';
 import { startChecks } from '../plan/start-checks.ts';
 import type { PreparePorts } from './prepare-ports.ts';
 import { inputsOf } from './own-modules.ts';
-import { readScorer } from './read-scorer.ts';
 import { linesOf } from './rows.ts';
 import type { RowsPart } from './rows.ts';
 
@@ -72,28 +73,32 @@ async function storeInputs(
       ...(scorer && { scorer: scorer.input }),
       ...inputsOf(own),
     },
-    modules: [...(scorer?.module ? [scorer.module] : []), ...own.map(({ code }) => code)],
+    modules: [...(scorer?.modules ?? []), ...own.map(({ code }) => code)],
     notes: [...linesOf(train), ...(validation ? linesOf(validation) : [])],
   };
 }
 
 export async function scorerOf(
   recipe: Recipe,
-): Promise<{ readonly input: NonNullable<RunInputs['scorer']>; readonly module?: Uint8Array } | undefined> {
+): Promise<{ readonly input: NonNullable<RunInputs['scorer']>; readonly modules: readonly Uint8Array[] } | undefined> {
   if (!samplesResponses(recipe.kind)) return undefined;
   const { scorer, custom_reward_function: custom } = recipe.reward;
   if (custom.path === null) {
-    return { input: { type: 'builtin', ...(scorer === null ? {} : { name: scorer }), revision: builtinScorers } };
+    const input = { type: 'builtin', ...(scorer === null ? {} : { name: scorer }), revision: builtinScorers } as const;
+    return { input, modules: [] };
   }
-  const module = await readScorer(custom.path);
+  const whole = await gatherScorer(custom.path, custom.requirements);
+  const { module, fileName } = whole;
+  const others = whole.files.size > 0 || whole.requirements !== undefined ? encodeScorerFiles(whole) : undefined;
   return {
     input: {
       type: 'module',
       module: sha256(module),
-      fileName: basename(custom.path),
+      fileName,
       exportName: custom.name,
       deterministic: custom.deterministic,
+      ...(others && { files: sha256(others) }),
     },
-    module,
+    modules: [module, ...(others ? [others] : [])],
   };
 }

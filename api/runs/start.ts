@@ -138,7 +138,11 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
     },
     reward: {
       ...recipe.reward,
-      custom_reward_function: { ...custom, path: custom.path && name(custom.path) },
+      custom_reward_function: {
+        ...custom,
+        path: custom.path && name(custom.path),
+        requirements: custom.requirements && name(custom.requirements),
+      },
       reward_model: { ...model, path: model.path && name(model.path) },
     },
   };

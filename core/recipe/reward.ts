@@ -4,6 +4,11 @@ import { primeSection } from './prime.ts';
 
 const customSection = section('Your own scorer, in TypeScript, JavaScript or Python.', {
   path: key(text.nullable(), null, { doc: 'The module; null: a built-in scorer.', change: 'ask', pointsTo: 'file' }),
+  requirements: key(text.nullable(), null, {
+    doc: 'The packages of a scorer in Python: a list with versions and hashes, as pip reads it; null: those that are installed.',
+    change: 'ask',
+    pointsTo: 'file',
+  }),
   name: key(text, 'compute_score', {
     doc: 'Name of the function in the module; with the default name, computeScore is tried too.',
     change: 'ask',

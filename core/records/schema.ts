@@ -106,6 +106,8 @@ export const runInputs = z.object({
         fileName: plainFileName,
         exportName: z.string(),
         deterministic: z.boolean(),
+        /** A blob with its other files and the list of its packages: rewards/scorer-files.ts. Absent: it is one file. */
+        files: digest.optional(),
       }),
     ])
     .optional(),
@@ -117,8 +119,10 @@ export const runInputs = z.object({
 export type RunInputs = z.infer<typeof runInputs>;
 
 /** The blobs of a run that its inputs name: code of the user's own. */
-export const modulesOf = ({ scorer, loss, estimator }: RunInputs): string[] =>
-  [scorer?.type === 'module' ? scorer : undefined, loss, estimator].flatMap((one) => one?.module ?? []);
+export const modulesOf = ({ scorer, loss, estimator }: RunInputs): string[] => [
+  ...(scorer?.type === 'module' ? [scorer.module, ...(scorer.files === undefined ? [] : [scorer.files])] : []),
+  ...[loss, estimator].flatMap((one) => one?.module ?? []),
+];
 
 export const revisionRecord = z.object({
   format,

@@ -1,6 +1,6 @@
 /** The program that runs a scorer: Node with the child of this folder, or Python with child.py. */
 import { existsSync } from 'node:fs';
-import { extname, resolve } from 'node:path';
+import { delimiter, extname, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { InvalidInputError } from '../../core/errors.ts';
 import { builtinScorer } from '../registry.ts';
@@ -25,6 +25,10 @@ export type ScorerSpec =
       readonly shownAs?: string | undefined;
       /** Key `reward.sandbox`. */
       readonly sandbox?: boolean | undefined;
+      /** The folder with its other files, when it has any. */
+      readonly folder?: string | undefined;
+      /** The folder with the Python packages that it names. */
+      readonly packages?: string | undefined;
     } & SpecDetail);
 
 interface SpecDetail {
@@ -55,9 +59,13 @@ const JAVASCRIPT = ['.js', '.mjs', '.cjs'];
 export function launchOf(spec: ScorerSpec, limits: CallLimits): Launch {
   const shownAs = spec.type === 'module' ? (spec.shownAs ?? resolve(spec.path)) : undefined;
   const program = programOf(spec, limits);
-  const walled =
-    spec.type === 'module' && spec.sandbox === true ? sandboxedHost(program, resolve(spec.path)) : undefined;
-  return { ...program, ...walled, secrets: spec.secrets ?? {}, shownAs };
+  const walled = spec.type === 'module' && spec.sandbox === true ? sandboxedHost(program, filesOf(spec)) : undefined;
+  return { ...program, ...walled, env: { ...program.env, ...walled?.env }, secrets: spec.secrets ?? {}, shownAs };
+}
+
+/** What a sandbox shows of the scorer. */
+function filesOf({ path, folder, packages }: Extract<ScorerSpec, { type: 'module' }>): string[] {
+  return [folder ?? resolve(path), ...(packages === undefined ? [] : [packages])];
 }
 
 function programOf(spec: ScorerSpec, { timeoutMs, memoryMb }: CallLimits): Program {
@@ -67,13 +75,21 @@ function programOf(spec: ScorerSpec, { timeoutMs, memoryMb }: CallLimits): Progr
   if (!existsSync(path)) throw new InvalidInputError(`there is no scorer module ${path}`);
   const load: Request = { type: 'load', module: path, name: spec.exportName, settings, memoryMb };
   const extension = extname(path);
-  if (extension === '.py') return python(load, {});
+  if (extension === '.py') return python(load, packagesPath(spec.packages));
   if (![...TYPESCRIPT, ...JAVASCRIPT].includes(extension)) {
     throw new InvalidInputError(`a scorer module is TypeScript, JavaScript or Python, got ${path}`, {
       hint: `a name that ends in ${[...TYPESCRIPT, ...JAVASCRIPT, '.py'].join(', ')}`,
     });
   }
-  return node(TYPESCRIPT.includes(extension), memoryMb, load);
+  // Other files of a module in JavaScript may be TypeScript.
+  return node(TYPESCRIPT.includes(extension) || spec.folder !== undefined, memoryMb, load);
+}
+
+/** The packages that a scorer names come before the installed ones. */
+function packagesPath(packages: string | undefined): Readonly<Record<string, string>> {
+  if (packages === undefined) return {};
+  const others = process.env['PYTHONPATH'];
+  return { PYTHONPATH: others ? `${packages}${delimiter}${others}` : packages };
 }
 
 function builtin(name: string | null, settings: ScorerSettings, limits: CallLimits): Program {

@@ -1,4 +1,5 @@
 /** A scorer's text as petrel passes it on: without secrets, with the user's own file name, and of limited length. */
+import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Launch } from './launch.ts';
 import { redactor } from './redact.ts';
@@ -11,7 +12,11 @@ export function wordsOf({ secrets, load, shownAs }: Launch): (text: string) => s
   const redact = redactor(secrets);
   if (!('module' in load) || shownAs === undefined) return (text) => cut(redact(text));
   const { href } = pathToFileURL(load.module);
-  return (text) => cut(redact(text).replaceAll(href, shownAs).replaceAll(load.module, shownAs));
+  const copied = (text: string) => text.replaceAll(href, shownAs).replaceAll(load.module, shownAs);
+  if (shownAs === load.module) return (text) => cut(copied(redact(text)));
+  const beside = `${dirname(load.module)}/`;
+  const inFolder = (text: string) => text.replaceAll(`file://${beside}`, './').replaceAll(beside, './');
+  return (text) => cut(inFolder(copied(redact(text))));
 }
 
 function cut(text: string): string {

@@ -36,8 +36,8 @@ const environment = {
   CURL_CA_BUNDLE: undefined,
 };
 
-/** `module`: the user's file. Throws UnfitError `NoSandbox` or `NoPython`. */
-export function sandboxedHost({ command, args }: HostProgram, module: string): SandboxedHost {
+/** `files`: the user's, files and folders. Throws UnfitError `NoSandbox` or `NoPython`. */
+export function sandboxedHost({ command, args }: HostProgram, files: readonly string[]): SandboxedHost {
   const walls = openWalls();
   if (!walls.sizes) {
     throw new UnfitError('NoSandbox', 'reward.sandbox needs bubblewrap 0.7 or newer, which limits the size of /tmp', {
@@ -47,7 +47,7 @@ export function sandboxedHost({ command, args }: HostProgram, module: string): S
   const runtime = command === process.execPath ? nodeRuntime() : pythonRuntime();
   const sandboxed = sandboxCommand(walls, {
     command: [runtime.program, ...args],
-    binds: [...runtime.binds, ...petrelFiles(), { path: module }],
+    binds: [...runtime.binds, ...petrelFiles(), ...files.map((path) => ({ path }))],
     diskMb,
     orders: { file_kib: diskMb * 1024, files: openFiles },
   });

@@ -2,7 +2,7 @@
  * A run that continues with another recipe: the change is shown, accepted, and applied from a new term on. Earlier
  * iterations replay unchanged.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { actorOf } from '../../core/records/components.ts';
@@ -106,6 +106,27 @@ describe('resume with a changed recipe (seed 42)', () => {
     );
     expect(await run.log.status()).toMatchObject({ state: 'completed' });
     expect(await loop.store.head(blob)).toBe(readFileSync(file).byteLength);
+  });
+
+  it('takes another file of the scorer that has changed', async () => {
+    const folder = join(loop.home, 'with-files');
+    mkdirSync(folder);
+    const file = join(folder, 'scorer.mjs');
+    writeFileSync(
+      file,
+      "import { value } from './value.mjs';\nexport const computeScore = () => ({ score: 0, value });\n",
+    );
+    writeFileSync(join(folder, 'value.mjs'), 'export const value = 1;\n');
+    const run = await loop.completed({
+      ...recipe,
+      reward: { custom_reward_function: { path: file, deterministic: true } },
+    });
+    writeFileSync(join(folder, 'value.mjs'), 'export const value = 2;\n');
+    const words = [`reward.custom_reward_function.path=${file}`, 'trainer.total_training_steps=5'];
+    await petrel('resume', run.runId, ...words, '--accept', '--wait');
+    const values = (await loop.iterations(run)).map(({ batch }) => batch.metrics['reward_extra/value/mean']);
+    expect([values[0], values.at(-1)]).toEqual([1, 2]);
+    expect((await verifyLedger(loop.store, run.runId, { deep: true })).faults).toEqual([]);
   });
 
   it('accepts a validation that the run did not have', async () => {

@@ -2,7 +2,6 @@
  * The reward stage: passes the text of every sample to its scorer, which runs in its own process. A failed call is a
  * failed sample.
  */
-import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { EndedSamples } from '../../core/wire/ended-samples.ts';
@@ -13,6 +12,7 @@ import type { Store } from '../../core/ports/store.ts';
 import { fixScorerHint, shownModule } from '../../core/scorer-hint.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { getBlob, putJsonBlob } from '../../infra/store/blobs.ts';
+import { scorerPackages } from '../../rewards/host/scorer-packages.ts';
 import { whileRoomHere } from '../../infra/store/free-space.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import { OpenDatasets } from '../datasets.ts';
@@ -28,6 +28,8 @@ import { namedVariables, withSecrets } from '../../rewards/host/secrets.ts';
 import { at } from '../../core/at.ts';
 import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
+import { decodeScorerFiles, writeScorer } from '../../rewards/scorer-files.ts';
+import type { ScorerFiles } from '../../rewards/scorer-files.ts';
 import { createScorerHost } from '../../rewards/host/scorer-host.ts';
 import type { ScorerHost } from '../../rewards/host/scorer-host.ts';
 import type { ScorerInput } from '../../rewards/types.ts';
@@ -214,28 +216,36 @@ export class RewardRole {
       secrets: namedVariables(input.settings, process.env),
     };
     if (scorer.type === 'builtin') return createScorerHost({ type: 'builtin', name: scorer.name, ...detail }, limits);
-    const path = await this.#module(store, runId, scorer.module, scorer.fileName);
+    const files = await this.#files(store, runId, scorer);
     const { exportName } = scorer;
     const shownAs = shownModule(scorer.fileName);
     const sandbox = input.sandbox === true;
-    return createScorerHost({ type: 'module', path, exportName, shownAs, sandbox, ...detail }, limits);
+    return createScorerHost({ type: 'module', ...files, exportName, shownAs, sandbox, ...detail }, limits);
   }
 
-  /** The file of a user's module, from the store: the run's own copy, independent of the original. */
-  async #module(store: Store, runId: string, digest: string, fileName: string): Promise<string> {
-    const folder = join(this.#cache, 'modules', digest);
-    const path = join(folder, fileName);
-    // Another worker of this machine may be loading it.
-    const partial = join(folder, `.${process.pid}-${fileName}`);
-    const bytes = await getBlob(store, runId, digest);
+  /** A user's module with its other files and packages, from the store: the run's own copy, independent of the original. */
+  async #files(
+    store: Store,
+    runId: string,
+    { module: digest, files: others, fileName }: Extract<ScoringSettings['scorer'], { type: 'module' }>,
+  ): Promise<{ readonly path: string; readonly folder?: string; readonly packages?: string }> {
+    const folder = join(this.#cache, 'modules', others === undefined ? digest : `${digest}-${others}`);
+    const module = await getBlob(store, runId, digest);
+    const { files, requirements } =
+      others === undefined ? oneFile : decodeScorerFiles(await getBlob(store, runId, others));
+    let path = '';
     await whileRoomHere("petrel's cache", this.#cache, async () => {
-      await mkdir(folder, { recursive: true });
-      await writeFile(partial, bytes);
-      await rename(partial, path);
+      path = await writeScorer(folder, { fileName, module, files });
     });
-    return path;
+    return {
+      path,
+      ...(files.size > 0 && { folder }),
+      ...(requirements !== undefined && { packages: await scorerPackages(this.#cache, requirements) }),
+    };
   }
 }
+
+const oneFile: ScorerFiles = { files: new Map() };
 
 /** Calls with the same id share a host. */
 function hostId(
