@@ -11,8 +11,8 @@ export function withComponents(outcomes: readonly ScoreOutcome[], names: readonl
   });
 }
 
-/** A score without columns is its own column `acc`, as in core/rl/reward-managers. */
-function hasNumber({ columns }: Scored, name: string): boolean {
+/** Does the result have a number of this name? A score without columns is its own column `acc`, as in core/rl/reward-managers. */
+export function hasNumber({ columns }: Scored, name: string): boolean {
   if (name === 'score' || (name === 'acc' && Object.keys(columns).length === 0)) return true;
   const value = Object.hasOwn(columns, name) ? columns[name] : undefined;
   return typeof value === 'boolean' || (typeof value === 'number' && Number.isFinite(value));

@@ -6,22 +6,25 @@ import { InvalidInputError } from '../core/errors.ts';
 import { code, prepareCode } from './code.ts';
 import { parseCodeTests } from './code/tests-of.ts';
 import { exact } from './exact.ts';
+import { groundTruthText } from './ground-truth.ts';
 import { gsm8k } from './gsm8k.ts';
-import { lastInteger } from './last-integer.ts';
+import { lastInteger, wantedInteger } from './last-integer.ts';
 import { mathDapo } from './math-dapo.ts';
 import { mathReward } from './math-reward.ts';
 import { mathSymbolic } from './math-symbolic/index.ts';
 import { none } from './none.ts';
-import { rlla } from './rlla.ts';
+import { rlla, wantedCalls } from './rlla.ts';
 import { routeOf } from './routing.ts';
-import { searchR1LikeQaEm } from './search-r1-like-qa-em.ts';
-import type { CallLimits, Scorer, ScorerSettings } from './types.ts';
+import { searchR1LikeQaEm, targetsOf } from './search-r1-like-qa-em.ts';
+import type { CallLimits, Scorer, ScorerInput, ScorerSettings } from './types.ts';
 
 export type BuiltinScorer = FunctionScorer | PythonScorer;
 
 interface Declared {
   /** Do equal arguments give equal scores, however fast the machine is? Deterministic runs refuse scorers without it. */
   readonly deterministic: boolean;
+  /** @throws Error for a ground truth that it cannot use: such a row is refused before anything is sampled. */
+  readonly checkTruth: (groundTruth: unknown) => unknown;
 }
 
 /** A function of this package. */
@@ -30,8 +33,6 @@ interface FunctionScorer extends Declared {
   readonly score: Scorer;
   /** @throws what stands in its way on this machine, before it scores anything. */
   readonly prepare?: (settings: ScorerSettings, limits: CallLimits) => void;
-  /** @throws Error for a ground truth that it cannot use. */
-  readonly checkTruth?: (groundTruth: unknown) => unknown;
 }
 
 /** A Python module of rewards/python with a function `compute_score`. */
@@ -40,10 +41,34 @@ interface PythonScorer extends Declared {
   readonly module: string;
 }
 
-const pure = (score: Scorer): FunctionScorer => ({ type: 'function', score, deterministic: true });
+/** Looks at the ground truth as the scorer does when it scores a response. */
+type Truth = (input: ScorerInput) => unknown;
+
+const checking =
+  (truth: Truth) =>
+  (groundTruth: unknown): unknown =>
+    truth({ dataSource: '', solutionStr: '', groundTruth });
+
+/** A text, or a number. */
+const asText =
+  (name: string): Truth =>
+  (input) =>
+    groundTruthText(name, input);
+
+const pure = (score: Scorer, truth: Truth): FunctionScorer => ({
+  type: 'function',
+  score,
+  deterministic: true,
+  checkTruth: checking(truth),
+});
 
 /** Its comparisons have time limits (rewards/python/limits.py): one that takes too long is a wrong answer. */
-const inPython = (module: string): PythonScorer => ({ type: 'python', module, deterministic: false });
+const inPython = (name: string, module: string): PythonScorer => ({
+  type: 'python',
+  module,
+  deterministic: false,
+  checkTruth: checking(asText(name)),
+});
 
 /** Its programs have time limits. */
 const ofPrograms: FunctionScorer = {
@@ -55,19 +80,19 @@ const ofPrograms: FunctionScorer = {
 };
 
 const SCORERS: Readonly<Record<string, BuiltinScorer>> = {
-  gsm8k: pure(gsm8k),
-  math_reward: pure(mathReward),
-  math_dapo: pure(mathDapo),
-  search_r1_like_qa_em: pure(searchR1LikeQaEm),
-  rlla: pure(rlla),
-  geo3k: inPython('geo3k.py'),
-  prime_math: inPython('prime_math.py'),
-  math_verify: inPython('math_verify_scorer.py'),
-  math_symbolic: pure(mathSymbolic),
+  gsm8k: pure(gsm8k, asText('gsm8k')),
+  math_reward: pure(mathReward, asText('math_reward')),
+  math_dapo: pure(mathDapo, asText('math_dapo')),
+  search_r1_like_qa_em: pure(searchR1LikeQaEm, targetsOf),
+  rlla: pure(rlla, (input) => wantedCalls(groundTruthText('rlla', input), input)),
+  geo3k: inPython('geo3k', 'geo3k.py'),
+  prime_math: inPython('prime_math', 'prime_math.py'),
+  math_verify: inPython('math_verify', 'math_verify_scorer.py'),
+  math_symbolic: pure(mathSymbolic, asText('math_symbolic')),
   code: ofPrograms,
-  exact: pure(exact),
-  last_integer: pure(lastInteger),
-  none: pure(none),
+  exact: pure(exact, asText('exact')),
+  last_integer: pure(lastInteger, wantedInteger),
+  none: pure(none, () => undefined),
 };
 
 export const SCORER_NAMES: readonly string[] = Object.keys(SCORERS);

@@ -77,7 +77,7 @@ function hasOnce(text: string, tag: string): boolean {
 }
 
 /** undefined when the ground truth calls no tool. @throws InvalidInputError when its calls are no JSON. */
-function wantedCalls(truth: string, input: ScorerInput): readonly PythonValue[] | undefined {
+export function wantedCalls(truth: string, input: ScorerInput): readonly PythonValue[] | undefined {
   if (!truth.includes('<tool_call>')) return undefined;
   try {
     return callsIn(truth);

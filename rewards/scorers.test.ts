@@ -11,6 +11,7 @@ describe('exact', () => {
     expect(exact(input(' 42\n', '42'), {})).toEqual({ score: 1, acc: true });
     expect(exact(input('42', 42), {})).toEqual({ score: 1, acc: true });
     expect(exact(input('42.', '42'), {})).toEqual({ score: 0, acc: false });
+    expect(() => exact(input('null', null), {})).toThrow('exact expects a text as ground truth, got none');
   });
 });
 
@@ -32,7 +33,12 @@ describe('last_integer', () => {
   test('compares numbers', () => {
     expect(lastInteger(input('so 1,234', '1234'), {})).toEqual({ score: 1, acc: true });
     expect(lastInteger(input('12 or 13', '12'), {})).toEqual({ score: 0, acc: false });
-    expect(lastInteger(input('', ''), {})).toEqual({ score: 0, acc: false });
+    expect(lastInteger(input('', '0'), {})).toEqual({ score: 0, acc: false });
+  });
+
+  test('refuses a ground truth without an integer: no response could be right', () => {
+    for (const truth of ['', 'two', null])
+      expect(() => lastInteger(input('2', truth), {})).toThrow(/last_integer expects a text.* as ground truth, got/);
   });
 });
 

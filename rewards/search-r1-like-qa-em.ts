@@ -51,7 +51,7 @@ function hasTooManyTags(solution: string): boolean {
   return countOf(solution, '<answer>') > MOST_TAGS || countOf(solution, '</answer>') > MOST_TAGS;
 }
 
-function targetsOf(input: ScorerInput): string[] {
+export function targetsOf(input: ScorerInput): string[] {
   const { groundTruth } = input;
   const target: unknown =
     typeof groundTruth === 'object' && groundTruth !== null ? Reflect.get(groundTruth, 'target') : undefined;

@@ -53,7 +53,8 @@ export class Waves {
   async #usableGroups(metric: string, scores: Digest): Promise<number> {
     const { recipe, log } = this.#at.context;
     const table = parseScoreTable(await this.#ports.getJsonBlob(log.store, log.runId, scores), scores);
-    const values = numbersNamed(table, metric);
+    const repair = `petrel resume ${log.runId} algorithm.filter_groups.metric=score --accept`;
+    const values = numbersNamed(table, metric, `choose one that every result has: ${repair}`);
     const n = samplesPerDraw(recipe, 'train');
     let usable = 0;
     for (let start = 0; start < values.length; start += n)
@@ -65,6 +66,6 @@ export class Waves {
 function tooFewGroups(runId: string, message: string, most: number): PauseError {
   return new PauseError('TooFewGroups', message, {
     where: runId,
-    hint: `allow more: petrel resume ${runId} algorithm.filter_groups.max_num_gen_batches=${2 * most} ; or train on prompts that are neither too easy nor too hard`,
+    hint: `allow more: petrel resume ${runId} algorithm.filter_groups.max_num_gen_batches=${2 * most} --accept ; or train on prompts that are neither too easy nor too hard`,
   });
 }

@@ -11,7 +11,7 @@ import { showNumber } from '../../core/quantities.ts';
 import { shownModule } from '../../core/scorer-hint.ts';
 import { rewardComponentsOf, scorerSettings, type Recipe } from '../../core/recipe/index.ts';
 import type { Row } from '../../models/dataset.ts';
-import { withComponents } from '../../rewards/components.ts';
+import { hasNumber, withComponents } from '../../rewards/components.ts';
 import { scorerPackages } from '../../rewards/host/scorer-packages.ts';
 import { gatherScorer } from '../scorer-files/gather.ts';
 import { writeScorer } from '../../rewards/scorer-files.ts';
@@ -89,6 +89,7 @@ async function trial(host: ScorerHost, row: Row, recipe: Recipe, what: string): 
   ]);
   const [outcome] = withComponents(outcomes, rewardComponentsOf(recipe));
   if (outcome?.ok !== true) return refuse(outcome, name, recipe);
+  assertColumns(outcome, recipe);
   const detail = `${what}: the ${name} of the first row scores ${showNumber(outcome.score)}`;
   const { timeout, sandbox_fusion: fusion } = recipe.reward;
   if (!isOfCode(row, recipe) || fusion.url !== null || timeout >= verlsSeconds) return { detail };
@@ -96,6 +97,22 @@ async function trial(host: ScorerHost, row: Row, recipe: Recipe, what: string): 
     status: 'warning',
     detail: `${detail}; programs have ${timeout} s for all tests, verl gives them up to ${verlsSeconds} s: reward.timeout=${verlsSeconds}`,
   };
+}
+
+/** Numbers of each result that choose the prompts to train on. Throws InvalidInputError when the scorer lacks one. */
+function assertColumns(outcome: Extract<ScoreOutcome, { ok: true }>, { algorithm, data }: Recipe): void {
+  const { filter_groups: filter } = algorithm;
+  const read = [
+    ...(filter.enable ? [{ path: 'algorithm.filter_groups.metric', name: filter.metric ?? 'score' }] : []),
+    ...(data.curriculum.enable ? [{ path: 'data.curriculum.metric', name: data.curriculum.metric ?? 'score' }] : []),
+  ];
+  for (const { path, name } of read) {
+    if (hasNumber(outcome, name)) continue;
+    const has = ['score', ...Object.keys(outcome.columns)].join(', ');
+    throw new InvalidInputError(`the scorer returned no number ${JSON.stringify(name)} (${path}); it returned ${has}`, {
+      hint: `choose a number that it returns: ${path}=score`,
+    });
+  }
 }
 
 /** 6 s for all tests together, then 11 s for each of ten, and some for starting them. */

@@ -45,8 +45,7 @@ export function scorerRules(recipe: Recipe, scorers: Set<string>): (row: Row) =>
       const name = scorerOfRow(recipe, row);
       if (named === null && !scorers.has(name)) assertScorer(recipe, name);
       scorers.add(name);
-      const scorer = builtinScorer(name);
-      if (scorer.type === 'function') scorer.checkTruth?.(row.groundTruth);
+      builtinScorer(name).checkTruth(row.groundTruth);
     });
 }
 

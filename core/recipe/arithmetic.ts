@@ -140,6 +140,7 @@ function sequenceIssues(recipe: Recipe): RecipeIssue[] {
       message: `one sequence may have ${longestSequence} tokens (${parts}), more than one forward pass takes (${limit})`,
       expected: `integer >= ${longestSequence}`,
       received: `${limit}`,
+      hint: `use actor.ppo_max_token_len_per_gpu=${longestSequence} or more, or shorter sequences`,
     },
   ];
 }

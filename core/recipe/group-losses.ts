@@ -24,7 +24,8 @@ function pairIssue({ algorithm, actor }: Recipe): RecipeIssue | undefined {
   const { loss_mode: loss } = actor.policy_loss;
   const message = isModulePath(estimator) || isModulePath(loss) ? undefined : whyUnsuitable(estimator, loss);
   if (message === undefined) return undefined;
-  return { path: 'algorithm.adv_estimator', message, expected: 'another estimator, such as grpo', received: estimator };
+  const hint = 'use algorithm.adv_estimator=grpo, or another loss: actor.policy_loss.loss_mode=vanilla';
+  return { path: 'algorithm.adv_estimator', message, expected: 'another estimator', received: estimator, hint };
 }
 
 function groupSizeIssue(recipe: Recipe): RecipeIssue | undefined {
@@ -53,5 +54,6 @@ function groupTokensIssue(recipe: Recipe): RecipeIssue | undefined {
     message: `${groupLoss} reads the ${rollout.n} responses to a prompt at once: they may have ${tokens} tokens together, more than one forward pass takes (${limit})`,
     expected: `integer >= ${tokens}`,
     received: `${limit}`,
+    hint: `use actor.ppo_max_token_len_per_gpu=${tokens} or more, or a smaller rollout.n`,
   };
 }

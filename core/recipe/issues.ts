@@ -35,5 +35,8 @@ export function issueLine(issue: RecipeIssue): string {
 
 export function issueHint(issue: RecipeIssue): string | undefined {
   if (issue.hint !== undefined) return issue.hint;
-  return issue.nearest === undefined ? undefined : `did you mean ${issue.nearest}?`;
+  if (issue.nearest !== undefined) return `did you mean ${issue.nearest}?`;
+  const { expected, received, message } = issue;
+  if (expected === undefined || message.includes('expected')) return undefined;
+  return `expected ${expected}${received === undefined ? '' : `, got ${received}`}`;
 }

@@ -132,7 +132,8 @@ function lossIssues({ actor }: Recipe): RecipeIssue[] {
   const { loss_mode: mode, dro_beta: beta } = actor.policy_loss;
   if (mode !== 'dro' || beta !== null) return [];
   const message = 'the loss dro needs the weight of its squared log-ratio';
-  return [{ path: 'actor.policy_loss.dro_beta', message, expected: 'number > 0', received: 'null' }];
+  const hint = 'set it to a number above 0: actor.policy_loss.dro_beta=0.1';
+  return [{ path: 'actor.policy_loss.dro_beta', message, expected: 'number > 0', received: 'null', hint }];
 }
 
 function samplingIssues(recipe: Recipe): RecipeIssue[] {

@@ -46,15 +46,22 @@ export function parseScoreTable(value: unknown, where: string): ScoreTable {
 
 /**
  * The numbers of one name: `score`, or a column. A scorer that returns a number alone has it as `acc`, too. null: the
- * sample has no score. Throws PauseError `MissingColumn` when the scorer does not return it.
+ * sample has no score. Throws PauseError `MissingColumn` when the scorer does not return it. `repair`: what to do then.
  */
-export function numbersNamed({ scores, columns }: ScoreTable, name: string): readonly (number | null)[] {
+export function numbersNamed(
+  { scores, columns }: ScoreTable,
+  name: string,
+  repair?: string,
+): readonly (number | null)[] {
   if (name === 'score' || (name === 'acc' && Object.keys(columns).length === 0)) return scores;
   const column = Object.hasOwn(columns, name) ? (columns[name] ?? []) : [];
   const missing = scores.findIndex((score, b) => score !== null && (column[b] ?? null) === null);
   if (missing !== -1)
     throw new PauseError('MissingColumn', `the scorer returned no number "${name}" for sample ${missing}`, {
-      hint: `it returns ${['score', ...Object.keys(columns)].join(', ')}`,
+      hint: [
+        `it returns ${['score', ...Object.keys(columns)].join(', ')}`,
+        ...(repair === undefined ? [] : [repair]),
+      ].join('; '),
     });
   return scores.map((score, b) => (score === null ? null : (column[b] ?? null)));
 }

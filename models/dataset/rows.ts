@@ -93,7 +93,9 @@ function rlRow(raw: RawRow, columns: RowColumns): Row {
   if (isScored && (!isObject(reward) || !Object.hasOwn(reward, 'ground_truth'))) {
     const found =
       reward === undefined || reward === null ? 'reward_model is missing' : `found reward_model ${show(reward)}`;
-    throw rowError(raw, `expected reward_model.ground_truth; ${found}`);
+    const hint =
+      'give each row what its scorer compares with: "reward_model": {"ground_truth": "4"}, or leave the row out';
+    throw rowError(raw, `expected reward_model.ground_truth; ${found}`, undefined, hint);
   }
   return {
     ...common(raw, plain, columns, isScored),

@@ -128,6 +128,7 @@ function rule(name: string, threshold: unknown): RejectionRule {
   if (bounds.lower !== undefined) {
     throw new InvalidInputError(
       `rollout_rs_threshold: ${statistic} has only an upper bound, got ${JSON.stringify(threshold)}`,
+      { hint: `give the upper one alone: ${bounds.upper}` },
     );
   }
   return { statistic, estimator, over, highest: bounds.upper };
@@ -142,6 +143,7 @@ function logBounds({ lower, upper }: Bounds): { readonly lowest: number; readonl
   if (lower === undefined && upper < 1) {
     throw new InvalidInputError(
       `rollout_rs_threshold: one bound u of k1 means [1/u, u], so it must be at least 1, got ${upper}`,
+      { hint: `for the same bounds write ${1 / upper}, or give both: "${upper}_${1 / upper}"` },
     );
   }
   return { lowest: Math.log(lower ?? 1 / upper), highest: Math.log(upper) };

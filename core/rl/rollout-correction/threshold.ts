@@ -16,6 +16,7 @@ export interface Bounds {
 }
 
 const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
+const THRESHOLD_EXAMPLE = 'for example 2 or "0.5_5"';
 const INFINITE = /^\+?inf(?:inity)?$/i;
 
 /** @throws InvalidInputError that names the key and shows both forms */
@@ -40,7 +41,7 @@ export function thresholdList(key: string, spec: unknown, count: number): readon
   if (parts.length === 1) return Array.from({ length: count }, () => parts[0]);
   if (parts.length === count) return parts;
   throw new InvalidInputError(`${key} has ${parts.length} thresholds for ${count} statistics`, {
-    hint: 'give one for all, or one for each, separated by commas',
+    hint: `give one for all, or one for each, separated by commas: "${Array.from({ length: count }, (_, i) => parts[i % parts.length] ?? 2).join(',')}"`,
   });
 }
 
@@ -50,14 +51,14 @@ function positive(text: string, key: string, spec: unknown): number {
   if (!NUMBER.test(trimmed)) throw notAThreshold(key, spec);
   const value = Number(trimmed);
   if (value > 0) return value;
-  throw new InvalidInputError(`${key}: a bound must be greater than 0, got ${trimmed} in ${JSON.stringify(spec)}`);
+  throw new InvalidInputError(`${key}: a bound must be greater than 0, got ${trimmed}`, { hint: THRESHOLD_EXAMPLE });
 }
 
 function notAThreshold(key: string, spec: unknown): InvalidInputError {
   return new InvalidInputError(
     `${key}: expected a positive number or "low_high", got ${JSON.stringify(spec) ?? 'nothing'}`,
     {
-      hint: 'for example 2 or "0.5_5"',
+      hint: THRESHOLD_EXAMPLE,
     },
   );
 }
