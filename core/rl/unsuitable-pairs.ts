@@ -1,6 +1,6 @@
 /**
  * Advantage estimators and policy losses that make no sense together, each pair with the reason. A recipe that names such
- * a pair is refused. A pair that is not listed here runs in tests/integration/algorithms.test.ts.
+ * a pair is refused. A pair that is not listed here runs in tests/integration/pairs.test.ts.
  */
 import { needsOfEstimator } from './names.ts';
 import type { AdvantageName, PolicyLossName } from './names.ts';
@@ -23,6 +23,12 @@ const UNSUITABLE: readonly UnsuitablePair[] = [
     loss: 'gvpo',
     unsuitable: (estimator) => estimator === 'grpo_passk' || estimator === 'prime',
     because: 'gvpo needs advantages that add up to 0 in each group, and those of this estimator do not',
+  },
+  {
+    loss: 'bypass_mode',
+    unsuitable: (estimator) => needsOfEstimator(estimator).includes('sumPiSquared'),
+    because:
+      'bypass_mode takes the log-probs of the rollout, and this estimator reads the old policy’s probabilities of all tokens',
   },
   {
     loss: 'online_dpo',

@@ -1,26 +1,20 @@
 /** Every advantage estimator and every policy loss that a recipe may name, in runs of two iterations. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { metricInfo } from '../../core/metrics.ts';
-import { recipeSchema, runIssues } from '../../core/recipe/index.ts';
-import type { RecipeInput, Tree } from '../../core/recipe/index.ts';
+import { runIssues } from '../../core/recipe/index.ts';
+import type { Tree } from '../../core/recipe/index.ts';
 import { ADVANTAGE_NAMES, needsOfEstimator, POLICY_LOSS_NAMES } from '../../core/rl/names.ts';
-import type { AdvantageName, PolicyLossName } from '../../core/rl/names.ts';
-import { whyUnsuitable } from '../../core/rl/unsuitable-pairs.ts';
+import type { AdvantageName } from '../../core/rl/names.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
+import { bothCorrections, recipeWith, soundMetrics, withEstimator, withLoss } from '../algorithm-recipes.ts';
 import { LoopUnderTest, onePool } from '../loop-under-test.ts';
 
 const loop = new LoopUnderTest();
 beforeAll(() => loop.up(onePool));
 afterAll(() => loop.remove()); // also verifies every ledger, with all tensors
 
-const recipeWith = (keys: Tree) =>
-  recipeSchema.parse({ model: { path: 'm' }, data: { train_files: 'd' }, ...keys } as RecipeInput);
 const isRefused = (keys: Tree, path: string) => runIssues(recipeWith(keys)).some((issue) => issue.path === path);
 
-const withEstimator = (name: AdvantageName): Tree => ({
-  algorithm: { adv_estimator: name, lam: 0.95, ...(name === 'gdpo' && { gdpo_reward_keys: ['sevens', 'short'] }) },
-});
 /** A scorer with components. */
 const components = () =>
   loop.scorer(
@@ -32,13 +26,6 @@ const fed = (name: AdvantageName): Tree => ({
   ...withEstimator(name),
   ...(name === 'gdpo' && { reward: { custom_reward_function: { path: components(), deterministic: true } } }),
 });
-const bothCorrections = { rollout_is: 'token', rollout_rs: 'seq_mean_k1,token_k3', rollout_rs_threshold: '0.5_2,0.1' };
-const withLoss = (name: PolicyLossName): Tree => ({
-  actor: { policy_loss: { loss_mode: name, dro_beta: 0.1 }, ppo_mini_batch_size: 2 },
-  ...(name === 'bypass_mode' && { algorithm: { rollout_correction: { bypass_mode: true, ...bothCorrections } } }),
-  ...(name === 'online_dpo' && { rollout: { n: 2 } }),
-});
-
 const [refusedEstimators, estimators] = divided(ADVANTAGE_NAMES, (name) =>
   isRefused(withEstimator(name), 'algorithm.adv_estimator'),
 );
@@ -61,13 +48,7 @@ async function trained(keys: Tree): Promise<Record<string, number>[]> {
   expect(made).toHaveLength(2);
   const weights = made.map(({ update }) => update.components['actor']?.weightsDigest);
   expect(new Set(weights).size).toBe(2);
-  const metrics = made.map(({ batch, update }) => ({ ...batch.metrics, ...update.metrics }) as Record<string, number>);
-  for (const one of metrics) {
-    expect(Object.entries(one).filter(([, value]) => !Number.isFinite(value))).toEqual([]);
-    expect(one).toMatchObject({ 'training/skipped_steps': 0 });
-    expect(Object.keys(one).filter((name) => metricInfo(name) === undefined)).toEqual([]);
-  }
-  return metrics;
+  return soundMetrics(made);
 }
 
 describe('two iterations have finite metrics, change the weights and skip no step with', () => {
@@ -81,26 +62,11 @@ describe('two iterations have finite metrics, change the weights and skip no ste
   });
 });
 
-/** Losses that do not go with every estimator: all pairs are tried. */
-const pairs = losses.flatMap((loss) => estimators.map((estimator) => ({ loss, estimator })));
-const particular = losses.filter((loss) =>
-  estimators.some((estimator) => whyUnsuitable(estimator, loss) !== undefined),
-);
-const [unsuitable, suitable] = divided(
-  pairs.filter(({ loss }) => particular.includes(loss)),
-  ({ loss, estimator }) => whyUnsuitable(estimator, loss) !== undefined,
-);
-
-describe('a loss with an estimator of its choice', () => {
-  it.each(suitable)('$loss with $estimator trains', async ({ loss, estimator }) => {
-    const metrics = await trained({ ...withLoss(loss), ...fed(estimator) });
-    if (loss === 'online_dpo') expect(metrics[1]).toHaveProperty(['actor/dpo_accuracy']);
-  });
-
-  it.each(unsuitable)('$loss with $estimator is refused', ({ loss, estimator }) => {
-    expect(runIssues(recipeWith({ ...withLoss(loss), ...withEstimator(estimator) }))).toContainEqual(
-      expect.objectContaining({ path: 'algorithm.adv_estimator', message: whyUnsuitable(estimator, loss) }),
-    );
+/** All pairs are in pairs.test.ts. */
+describe('a loss that reads groups', () => {
+  it('measures the pairs that it compares', async () => {
+    const metrics = await trained(withLoss('online_dpo'));
+    expect(metrics[1]).toHaveProperty(['actor/dpo_accuracy']);
   });
 
   it('keeps the responses to a prompt in one micro-batch', async () => {
