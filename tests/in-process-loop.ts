@@ -15,8 +15,8 @@ import { prepareRun } from '../api/runs/prepare.ts';
 import { tokenisedBy } from '../api/runs/row-tokens.ts';
 import { claimNewId, withoutPaths } from '../api/runs/start.ts';
 import type { Store } from '../core/ports/store.ts';
-import { mergeTrees, parseRecipe } from '../core/recipe/index.ts';
-import type { Tree } from '../core/recipe/index.ts';
+import { assertRunnable, mergeTrees, parseRecipe, teacherOf } from '../core/recipe/index.ts';
+import type { Recipe, Tree } from '../core/recipe/index.ts';
 import { actorOf } from '../core/records/components.ts';
 import { keys } from '../core/records/keys.ts';
 import { recordFormat, resultRecord } from '../core/records/schema.ts';
@@ -97,14 +97,27 @@ export class InProcessLoop {
 
   /** A model of two layers, rows of sums of digits, and a store. */
   async up(): Promise<void> {
-    await saveRandomModel(join(this.folder, 'model'), sizes, 0.1);
+    await saveRandomModel(this.modelFolder, sizes, 0.1);
     const options = { rows: 24, seed: 3, split: 'train', preset: 'digits', digits: 1, sft: false } as const;
     const rows = arithmeticRows({ ...options, careless: 0, dataSource: 'last_integer', exclude: new Set() });
     writeFileSync(join(this.folder, 'train.jsonl'), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
     const store = await openFolderStore(join(this.folder, 'store'));
     this.#store = store;
-    const ports = { store, home: this.folder, env: process.env, now: new Date(), say: () => {} };
-    this.#prepared = (await prepareRun(parseRecipe(this.recipe({})), ports)).inputs;
+  }
+
+  /** The model and the rows are stored once, a teacher with each recipe that names one. */
+  async #inputs(recipe: Recipe): Promise<RunInputs> {
+    assertRunnable(recipe);
+    const isUsual = teacherOf(recipe) === undefined;
+    if (isUsual && this.#prepared !== undefined) return this.#prepared;
+    const ports = { store: this.store, home: this.folder, env: process.env, now: new Date(), say: () => {} };
+    const { inputs } = await prepareRun(recipe, ports);
+    if (isUsual) this.#prepared = inputs;
+    return inputs;
+  }
+
+  get modelFolder(): string {
+    return join(this.folder, 'model');
   }
 
   get store(): Store {
@@ -116,7 +129,7 @@ export class InProcessLoop {
   recipe(changes: Tree): Tree {
     const small = {
       name: 'in-process',
-      model: { path: join(this.folder, 'model') },
+      model: { path: this.modelFolder },
       data: {
         train_files: join(this.folder, 'train.jsonl'),
         train_batch_size: 4,
@@ -135,9 +148,9 @@ export class InProcessLoop {
   /** Runs the recipe to its end; verifies its ledger with all tensors. Throws what a stage throws. */
   async completed(changes: Tree): Promise<RunInProcess> {
     const recipe = parseRecipe(this.recipe(changes));
-    if (this.#prepared === undefined) throw new Error('up() comes first');
+    const inputs = await this.#inputs(recipe);
     const log = await claimNewId(this.store, { name: recipe.name, kind: recipe.kind }, new Date());
-    await writeRun(log, { recipe: withoutPaths(recipe), inputs: this.#prepared }, new Date());
+    await writeRun(log, { recipe: withoutPaths(recipe), inputs }, new Date());
     const { runId } = log;
     const activities = createActivities(this.#ports());
     const ref = { runId, store: this.store.url };
