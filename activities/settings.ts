@@ -57,9 +57,11 @@ export function samplesPerDraw(recipe: Recipe, purpose: RolloutPurpose): number 
 export const wantsBaselines = ({ kind, algorithm }: Recipe): boolean =>
   kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('greedyBaselines');
 
-/** Prompts of one rollout job: as many as fill a worker's slots, independent of the number of workers. */
+/** Prompts of one rollout job: as many as fill a worker's slots, in a validation at most `data.val_batch_size`; independent of the number of workers. */
 export function promptsPerJob(recipe: Recipe, purpose: RolloutPurpose): number {
-  return Math.max(1, Math.floor(recipe.rollout.max_num_seqs / samplesPerDraw(recipe, purpose)));
+  const filling = Math.max(1, Math.floor(recipe.rollout.max_num_seqs / samplesPerDraw(recipe, purpose)));
+  const { val_batch_size: most } = recipe.data;
+  return purpose === 'validate' && most !== null ? Math.min(most, filling) : filling;
 }
 
 /** Optimiser steps of one iteration when no sample is filtered. */
@@ -94,6 +96,11 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     epochs: samples ? actor.ppo_epochs : 1,
     shuffle: actor.shuffle,
     maxTokensPerMicroBatch: actor.ppo_max_token_len_per_gpu,
+    ...(!actor.use_dynamic_bsz &&
+      actor.ppo_micro_batch_size_per_gpu !== null && { sequencesPerMicroBatch: actor.ppo_micro_batch_size_per_gpu }),
+    ...(recipe.ref.log_prob_max_token_len_per_gpu !== null && {
+      maxTokensOfReference: recipe.ref.log_prob_max_token_len_per_gpu,
+    }),
     // An absent field is flat, as in the jobs of older runs.
     ...(responses > 1 && recipe.kind !== 'rm' && actor.use_prefix_grouper && { layout: 'prefixTree' as const }),
     maxResponseLength: recipe.data.max_response_length,
@@ -264,6 +271,7 @@ function commonLoss(recipe: Recipe): LossSettings {
     clipRatioC: actor.clip_ratio_c,
     lossAggMode: actor.loss_agg_mode,
     entropyCoeff: actor.entropy_coeff,
+    ...(actor.calculate_entropy && { calculateEntropy: true as const }),
     useKlLoss: actor.use_kl_loss,
     klLossCoef: actor.kl_loss_coef,
     klLossType: actor.kl_loss_type,

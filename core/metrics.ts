@@ -85,7 +85,7 @@ const REPRODUCIBLE: readonly Row[] = [
   ['actor/reward_kl_penalty', '', 'down', 'Mean KL from the reference policy; algorithm.use_kl_in_reward.'],
   ['actor/reward_kl_penalty_coeff', '', 'none', 'The weight of this penalty in the rewards of the batch.'],
   ['actor/entropy', 'nats', 'none', 'Entropy of the policy that sampled the responses, before the update.'],
-  ['actor/entropy_loss', 'nats', 'none', 'Entropy in the loss; with actor.entropy_coeff only.'],
+  ['actor/entropy_loss', 'nats', 'none', 'Entropy in the loss; with actor.entropy_coeff or actor.calculate_entropy.'],
   ['actor/loss', '', 'none', 'The whole loss.'],
   ['actor/pg_clipfrac', '', 'none', 'Share of tokens that were clipped.'],
   ['actor/pg_clipfrac_lower', '', 'none', 'Share of tokens that the dual clip bounded.'],

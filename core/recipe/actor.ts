@@ -11,12 +11,12 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
     change: 'ask',
   }),
   ppo_micro_batch_size_per_gpu: key(count.nullable(), null, {
-    doc: 'Sequences per forward pass when use_dynamic_bsz is false; null: only the token limit applies.',
+    doc: 'With use_dynamic_bsz: false, the most sequences in one forward pass; the token limit applies, too.',
     unit: 'sequences',
     change: 'ask',
   }),
   use_dynamic_bsz: key(z.boolean(), true, {
-    doc: 'Form micro-batches with about equal numbers of tokens. Sequences are packed in both cases.',
+    doc: 'true: as few forward passes as the token limit allows, with about equal numbers of tokens; false: ppo_micro_batch_size_per_gpu sequences each. Sequences are packed in both cases, and the result is the same up to rounding.',
     change: 'ask',
   }),
   ppo_max_token_len_per_gpu: key(count, 16384, {
@@ -65,7 +65,7 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
   }),
   entropy_coeff: key(z.number(), 0, { doc: 'Weight of the entropy bonus.', change: 'ask' }),
   calculate_entropy: key(z.boolean(), false, {
-    doc: 'Report the entropy even when it is not in the loss.',
+    doc: 'Report the entropy in every optimiser step (actor/entropy_loss) even when it is not in the loss.',
     change: 'free',
   }),
   use_kl_loss: key(z.boolean(), false, {

@@ -88,7 +88,7 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     change: 'ask',
   }),
   val_batch_size: key(count.nullable(), null, {
-    doc: 'Prompts that a validation samples at a time; null: all.',
+    doc: 'Prompts of one job of a validation, at most; null: as many as fill rollout.max_num_seqs, which is never exceeded.',
     unit: 'prompts',
     change: 'free',
   }),

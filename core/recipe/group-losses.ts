@@ -7,7 +7,7 @@ import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
 /** The loss that reads all responses to a prompt at once, if there is one. They must lie in one micro-batch. */
-function groupLossOf({ actor, algorithm, reward }: Recipe): string | undefined {
+export function groupLossOf({ actor, algorithm, reward }: Recipe): string | undefined {
   const { loss_mode: loss } = actor.policy_loss;
   if (needsOfLoss(loss).includes('groups')) return loss;
   const comparesGroups = algorithm.adv_estimator === 'prime' && reward.prime.loss_type !== 'ce';

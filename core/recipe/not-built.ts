@@ -71,27 +71,6 @@ const NOT_BUILT: readonly NotBuilt[] = [
     asked: (r) => r.trainer.log_val_generations > 0,
     today: '0 (petrel samples --validation shows them)',
   },
-  { path: 'actor.use_dynamic_bsz', asked: (r) => !r.actor.use_dynamic_bsz, today: 'true' },
-  {
-    path: 'actor.ppo_micro_batch_size_per_gpu',
-    asked: (r) => r.actor.ppo_micro_batch_size_per_gpu !== null,
-    today: 'null (actor.ppo_max_token_len_per_gpu bounds a forward pass)',
-  },
-  {
-    path: 'actor.calculate_entropy',
-    asked: (r) => r.actor.calculate_entropy,
-    today: 'false (reported when actor.entropy_coeff is not 0)',
-  },
-  {
-    path: 'ref.log_prob_max_token_len_per_gpu',
-    asked: (r) => r.ref.log_prob_max_token_len_per_gpu !== null,
-    today: 'null',
-  },
-  {
-    path: 'data.val_batch_size',
-    asked: (r) => r.data.val_batch_size !== null,
-    today: 'null (rollout.max_num_seqs at a time)',
-  },
   { path: 'model.dtype', asked: (r) => r.model.dtype !== 'auto', today: 'auto (petrel ckpt export --dtype chooses)' },
   {
     path: 'trainer.logger',

@@ -7,6 +7,7 @@ import type { Recipe } from './schema.ts';
 import { readsValues } from './components.ts';
 import { distillationIssues } from './distillation-issues.ts';
 import { groupLossIssues } from './group-losses.ts';
+import { microBatchIssues } from './micro-batch-issues.ts';
 import { notBuiltYet } from './not-built.ts';
 import { rewardModelIssues } from './reward-model-issues.ts';
 
@@ -32,6 +33,7 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
     positiveNllIssues,
     lossIssues,
     groupLossIssues,
+    microBatchIssues,
     distillationIssues,
     bestMetricIssues,
     weightIssues,

@@ -235,6 +235,8 @@ export const lossSettings = z.object({
   clipRatioC: z.number(),
   lossAggMode: z.string(),
   entropyCoeff: z.number(),
+  /** The entropy is reported, also when it is not in the loss. Absent: it is not. */
+  calculateEntropy: z.literal(true).optional(),
   useKlLoss: z.boolean(),
   klLossCoef: z.number(),
   klLossType: z.string(),

@@ -81,6 +81,8 @@ const algorithm = z.object({
   epochs: some,
   shuffle: z.boolean(),
   maxTokensPerMicroBatch: some,
+  sequencesPerMicroBatch: some.optional(),
+  maxTokensOfReference: some.optional(),
   layout: batchLayout.optional(),
   maxResponseLength: some,
   loss: lossSettings,

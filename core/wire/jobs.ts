@@ -177,6 +177,10 @@ export interface AlgorithmSettings {
   readonly epochs: number;
   readonly shuffle: boolean;
   readonly maxTokensPerMicroBatch: number;
+  /** A micro-batch has at most so many sequences. Absent: as many as its tokens allow. */
+  readonly sequencesPerMicroBatch?: number;
+  /** Tokens of one forward pass of the reference. Absent: as the policy's. */
+  readonly maxTokensOfReference?: number;
   /** Absent: flat. */
   readonly layout?: BatchLayout;
   readonly maxResponseLength: number;

@@ -45,8 +45,12 @@ export async function withOutputs(
   const { algorithm, kind } = input;
   const isSampled = samplesResponses(kind);
   const readsSquares = needsOf(input).includes('sumPiSquared');
-  const forward = <Wanted extends TokenOutput>(engine: PolicyEngine, wants: readonly Wanted[], note: string) =>
-    outputsOf(engine, layout, algorithm, wants, note, context);
+  const forward = <Wanted extends TokenOutput>(
+    engine: PolicyEngine,
+    wants: readonly Wanted[],
+    note: string,
+    mostTokens?: number,
+  ) => outputsOf(engine, layout, algorithm, wants, note, context, mostTokens);
   const models = () => host.stateAt(context, { ...input, model: input.inputs.model }, input.parentState);
   const old =
     isSampled &&
@@ -72,7 +76,7 @@ export async function withOutputs(
         input.inputs.reference ?? input.inputs.model,
         input.profile,
       );
-      return forward(reference, ['logProbs'], 'reference log-probs');
+      return forward(reference, ['logProbs'], 'reference log-probs', algorithm.maxTokensOfReference);
     }));
   const logZ =
     algorithm.logZ !== undefined &&
@@ -148,12 +152,14 @@ async function outputsOf<Wanted extends TokenOutput>(
   wants: readonly Wanted[],
   note: string,
   context: JobContext,
+  mostTokens?: number,
 ): Promise<Record<Wanted, Float32Array>> {
   const found = Object.fromEntries(wants.map((name) => [name, new Float32Array(layout.scored_T.length)])) as Record<
     Wanted,
     Float32Array
   >;
-  const passes = everySampleOnce(layout, batchLayout, (done, total) => context.progress(done, total, note));
+  const onDone = (done: number, total: number) => context.progress(done, total, note);
+  const passes = everySampleOnce(layout, batchLayout, onDone, mostTokens);
   for (const { packed, tokens_P } of passes) {
     const { outputs } = await engine.forward(packed, { temperature, wants, keep: false }, { signal: context.signal });
     for (const name of wants) tokens_P.forEach((t, p) => (found[name][t] = at(outputs[name], p)));

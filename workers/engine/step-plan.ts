@@ -50,16 +50,37 @@ export function planSteps(input: AdvantageInput, samples: readonly Sample[], pla
     const limit = algorithm.maxTokensPerMicroBatch;
     const isTree = algorithm.layout === 'prefixTree';
     const lengthOf = (unit: readonly number[]) => (isTree ? tokensOf(samples, unit) : flatTokens(samples, unit));
-    const units =
-      readsGroups(algorithm) || runKinds[kind].rows === 'pairs'
-        ? wholeGroups(samples, members, limit, lengthOf)
-        : isTree
-          ? groupUnits(samples, members, limit)
-          : members.map((b) => [b]);
-    const lengths = units.map(lengthOf);
-    return packMicroBatches(lengths, limit).map((part) => micros.push(part.flatMap((i) => at(units, i))) - 1);
+    const unitsOf = (some: readonly number[]) => (isTree ? groupUnits(samples, some, limit) : some.map((b) => [b]));
+    const isWhole = readsGroups(algorithm) || runKinds[kind].rows === 'pairs';
+    const most = algorithm.sequencesPerMicroBatch ?? Number.POSITIVE_INFINITY;
+    const parts = isWhole
+      ? fewGroups(wholeGroups(samples, members, limit, lengthOf), most)
+      : slices(members, most).map(unitsOf);
+    return parts.flatMap((units) =>
+      packMicroBatches(units.map(lengthOf), limit).map((part) => micros.push(part.flatMap((i) => at(units, i))) - 1),
+    );
   });
   return { steps, micros };
+}
+
+/** Neighbours, so many at a time; the last slice may be shorter. */
+function slices(members: readonly number[], most: number): number[][] {
+  const found: number[][] = [];
+  for (let start = 0; start < members.length; start += most) found.push(members.slice(start, start + most));
+  return found;
+}
+
+/** Neighbouring groups with so many samples together, or one that has more by itself. */
+function fewGroups(groups: readonly number[][], most: number): number[][][] {
+  const found: number[][][] = [];
+  let room = 0;
+  for (const group of groups) {
+    const last = found.at(-1);
+    if (last !== undefined && group.length <= room) last.push(group);
+    else found.push([group]);
+    room = (last === undefined || group.length > room ? most : room) - group.length;
+  }
+  return found;
 }
 
 /** Groups of samples that share a prompt, cut where one with its prompt would exceed the token limit. */

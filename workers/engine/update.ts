@@ -169,7 +169,8 @@ async function forward(training: Training, samples: Int32Array, totals: StepTota
     return { handle, coefficients: primeCoefficients(loss.prime, batch, micro, outputs.logProbs, totals) };
   }
   const entropy =
-    loss.kind === 'policy' && (loss.entropyCoeff !== 0 || isOwnForward(record) || loss.own?.needs.includes('entropy'));
+    loss.kind === 'policy' &&
+    (readsEntropy(loss) || isOwnForward(record) || loss.own?.needs.includes('entropy') === true);
   const wants = entropy ? (['logProbs', 'entropy'] as const) : (['logProbs'] as const);
   const { handle, outputs } = await engine.forward(studentPass(loss, batch, micro), { ...options, wants }, call);
   if (loss.kind === 'dpo') {
@@ -184,6 +185,9 @@ async function forward(training: Training, samples: Int32Array, totals: StepTota
     throw error;
   }
 }
+
+const readsEntropy = ({ entropyCoeff, calculateEntropy }: Settings['loss']): boolean =>
+  entropyCoeff !== 0 || calculateEntropy === true;
 
 function ownResult(
   { record, settings, batch, ownLoss }: Training,
@@ -246,7 +250,7 @@ function mainMetrics(trained: Trained, record: BatchRecord, samples: number): Re
   const merged = mergeSteps(trained, settings.loss.kind === 'rm' ? 'reward_model' : 'actor');
   const entropy = perStep[0]?.['actor/entropy_loss'];
   if (entropy !== undefined && isOwnForward(record)) merged['actor/entropy'] = entropy;
-  if (settings.loss.entropyCoeff === 0) delete merged['actor/entropy_loss'];
+  if (!readsEntropy(settings.loss)) delete merged['actor/entropy_loss'];
   const loss = merged[lossMetric(settings)];
   const power = record.metrics['variance_proxy/proxy2_total_power'];
   if (power !== undefined) Object.assign(merged, signalAndNoise(Number(power), samples, merged['actor/grad_norm']));

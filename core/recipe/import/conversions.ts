@@ -53,6 +53,10 @@ export const CONVERSIONS = {
       valueOf('actor.use_dynamic_bsz') === true || valueOf('actor.ppo_micro_batch_size_per_gpu') === undefined;
     return usesIt ? value(limit) : left('verl does not use it without actor.use_dynamic_bsz');
   },
+  referenceLimit: (limit, valueOf) => {
+    const dynamic = valueOf('ref.log_prob_use_dynamic_bsz') ?? valueOf('actor.use_dynamic_bsz');
+    return dynamic === true ? value(limit) : left('verl does not use it without ref.log_prob_use_dynamic_bsz');
+  },
   microBatch: (sequences, valueOf) => microBatch(sequences, valueOf, valueOf('actor.use_dynamic_bsz') === true),
   criticMicroBatch: (sequences, valueOf) =>
     microBatch(sequences, valueOf, (valueOf('critic.use_dynamic_bsz') ?? valueOf('actor.use_dynamic_bsz')) === true),

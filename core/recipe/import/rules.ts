@@ -110,6 +110,11 @@ export const RULES: readonly Rule[] = [
     convert: 'asActor',
   },
   {
+    verl: 'ref.log_prob_max_token_len_per_gpu',
+    to: 'ref.log_prob_max_token_len_per_gpu',
+    convert: 'referenceLimit',
+  },
+  {
     verl: '(ref|rollout).(log_prob_max_token_len_per_gpu|log_prob_use_dynamic_bsz|log_prob_micro_batch_size_per_gpu|log_prob_micro_batch_size)',
     to: 'actor.ppo_max_token_len_per_gpu',
     how: logProbs,
@@ -120,7 +125,6 @@ export const RULES: readonly Rule[] = [
     to: 'rollout.max_num_seqs',
     how: 'samples that one worker decodes at once; in verl, one server',
   },
-  { verl: 'data.val_batch_size', how: 'a validation samples rollout.max_num_seqs at a time', met: [null] },
 
   // The model.
   {
@@ -304,7 +308,6 @@ export const RULES: readonly Rule[] = [
     none: 'algorithm',
   },
   { verl: 'actor.(calculate_sum_pi_squared|sum_pi_squared*)', met: off, none: 'algorithm' },
-  { verl: 'actor.calculate_entropy', how: 'the entropy is reported when actor.entropy_coeff is not 0', met: [false] },
   { verl: 'critic.(loss_agg_mode|rollout_n|data_loader_seed)', none: 'critic' },
   { verl: 'distillation.teacher_models.teacher_model.model_path', to: 'distillation.teacher_model.model_path' },
   { verl: 'distillation.(n_gpus_per_node|nnodes|teacher_models.**)', none: 'distillation' },
