@@ -47,7 +47,7 @@ export const CONVERSIONS = {
     const given = valueOf(key);
     return given === undefined || given === length ? value(length) : left(`${key} is ${String(given)}, which decides`);
   },
-  onlyTrue: (on) => (on === true ? value(true) : left('petrel forms micro-batches by tokens in both cases')),
+  onlyTrue: (on) => (on === true ? value(true) : left('the recipe counts tokens, with the same result up to rounding; it could count sequences, too')),
   tokenLimit: (limit, valueOf) => {
     const usesIt =
       valueOf('actor.use_dynamic_bsz') === true || valueOf('actor.ppo_micro_batch_size_per_gpu') === undefined;
