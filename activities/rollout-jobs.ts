@@ -60,9 +60,9 @@ export function rolloutJobs(
 }
 
 /** The cursor behind so many waves of an iteration that starts at `cursor`. */
-export function cursorOfWave({ draws }: RunContext, cursor: number, waves: number): number {
+export function cursorOfWave({ draws, candidates = draws }: RunContext, cursor: number, waves: number): number {
   let next = cursor;
-  for (let wave = 0; wave < waves; wave++) next = cursorAfter(next, draws(next));
+  for (let wave = 0; wave < waves; wave++) next = cursorAfter(next, candidates(next));
   return next;
 }
 

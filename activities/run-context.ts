@@ -9,6 +9,7 @@ import type { RevisionRecord, RunInputs, TermRecord } from '../core/records/sche
 import type { Head, RunLog } from '../infra/store/run-log.ts';
 import { withCurriculum } from './curriculum.ts';
 import { refuseForeign } from './ownership.ts';
+import { withChosenPrompts } from './prompt-trackers.ts';
 import { completeReplayTerm } from './replay-term.ts';
 import type { ActivityPorts } from './ports.ts';
 
@@ -28,6 +29,8 @@ export interface RunContext {
   readonly iterations: number;
   /** The draws from this cursor on that are sampled together. */
   readonly draws: (cursor: number, leavesOut?: (draw: Draw) => boolean) => readonly Draw[];
+  /** The draws from which these are chosen; absent: there is no choice. */
+  readonly candidates?: (cursor: number) => readonly Draw[];
 }
 
 interface KnownRun {
@@ -107,7 +110,9 @@ export class RunContexts {
     if (head === undefined) await log.ensureThere();
     else if (await completeReplayTerm(this.#ports, log, head)) head = await log.head();
     refuseForeign(head, this.#ports.stack, ref.runId);
-    return { context: await withCurriculum(this.#ports, await this.of(ref, head?.termRecord), head), head };
+    const plain = await this.of(ref, head?.termRecord);
+    const context = await withChosenPrompts(this.#ports, await withCurriculum(this.#ports, plain, head), head);
+    return { context, head };
   }
 }
 

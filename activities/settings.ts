@@ -3,10 +3,12 @@ import { runKinds, samplesResponses } from '../core/run-kinds.ts';
 import type { RunKind } from '../core/run-kinds.ts';
 import type { Recipe } from '../core/recipe/index.ts';
 import {
+  promptsPerWave,
   readsValues,
   rewardComponentsOf,
   teacherOf,
   totalIterations,
+  tracksPrompts,
   trainedComponents,
 } from '../core/recipe/index.ts';
 import type { SamplingSettings } from '../core/ports/sampler.ts';
@@ -91,6 +93,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     ...filterSettings(recipe),
     ...pfPpoSettings(recipe),
     ...curriculumSettings(recipe),
+    ...spoSettings(recipe),
     // Given responses are learnt in one optimiser step.
     miniBatchPrompts: samples ? actor.ppo_mini_batch_size : recipe.data.train_batch_size,
     epochs: samples ? actor.ppo_epochs : 1,
@@ -174,6 +177,15 @@ function vapoSettings({ algorithm }: Recipe): Pick<AlgorithmSettings, 'vapo'> {
   const { alpha, lam_critic: lamCritic } = algorithm.vapo;
   const isDefault = alpha === 0.05 && lamCritic === 1;
   return algorithm.adv_estimator === 'vapo' && !isDefault ? { vapo: { alpha, lamCritic } } : {};
+}
+
+/** Does the estimator choose the prompts of a batch among more? */
+export const choosesPrompts = (recipe: Recipe): boolean =>
+  tracksPrompts(recipe) && promptsPerWave(recipe) > recipe.data.train_batch_size;
+
+function spoSettings(recipe: Recipe): Pick<AlgorithmSettings, 'spo'> {
+  const { type: rho, value, clip_lower: lowest } = recipe.algorithm.spo.rho;
+  return tracksPrompts(recipe) ? { spo: { rho, value, lowest } } : {};
 }
 
 function pfPpoSettings({ algorithm }: Recipe): Pick<AlgorithmSettings, 'pfPpo'> {

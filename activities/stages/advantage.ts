@@ -9,7 +9,7 @@ import type { Head } from '../../infra/store/run-log.ts';
 import { adoptedBatch } from '../adopted-batch.ts';
 import { recordWriter } from '../record-writer.ts';
 import type { RunContext, RunRef } from '../run-context.ts';
-import { curriculumOf } from '../settings.ts';
+import { choosesPrompts, curriculumOf } from '../settings.ts';
 import { batchTimings } from '../stage-timings.ts';
 import { readFacts, removeFacts } from '../stage-facts.ts';
 import type { StageFacts } from '../stage-facts.ts';
@@ -94,9 +94,9 @@ function recordOf(
   };
 }
 
-/** Where there is a curriculum, the draws between those that were sampled. Ranges that the term skips may be among them. */
+/** Where prompts are chosen, the draws between those that were sampled. Ranges that the term skips may be among them. */
 function passedOver(recipe: Recipe, { counters }: Head, { draws, after }: AdvantageOutput) {
-  if (curriculumOf(recipe) === undefined) return {};
+  if (curriculumOf(recipe) === undefined && !choosesPrompts(recipe)) return {};
   const gaps = gapsBetween(counters.cursor, after.cursor, draws);
   return gaps.length === 0 ? {} : { passedOver: gaps };
 }

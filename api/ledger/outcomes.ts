@@ -12,6 +12,10 @@ import type { OutcomeCounts } from './verdict.ts';
 /** Samples of a draw whose responses come with its row: one, or a pair. */
 const samplesOf: Readonly<Record<string, number>> = { sft: 1, dpo: 2, rm: 2 };
 
+/** Does a batch take every draw that its term does not skip? Recipes of older versions do not say. */
+const choosesNothing = ({ recipe: { data, algorithm } }: Revision): boolean =>
+  data.curriculum?.enable === false && (algorithm.adv_estimator !== 'spo' || (data.gen_batch_size ?? null) === null);
+
 export class DrawOutcomes {
   readonly #objects: Objects;
   readonly counts: OutcomeCounts = { trained: 0, filtered: 0, failed: 0, surplus: 0, stale: 0, skipped: 0 };
@@ -70,11 +74,11 @@ export class DrawOutcomes {
     this.#count(batch, update);
   }
 
-  /** Draws that a curriculum leaves out count as skipped. */
+  /** Draws that a curriculum leaves out, or the estimator spo, count as skipped. */
   #passOver({ passedOver = [], before, after }: Batch, revision: Revision | undefined, key: string): void {
     const { faults } = this.#objects;
-    if (passedOver.length > 0 && revision?.recipe.data.curriculum?.enable === false)
-      faults.add(key, 'no draws passed over: the recipe has no curriculum', `${passedOver.length} ranges`);
+    if (passedOver.length > 0 && revision !== undefined && choosesNothing(revision))
+      faults.add(key, 'no draws passed over: the recipe chooses no prompts', `${passedOver.length} ranges`);
     for (const [start = 0, end = 0] of passedOver) {
       if (start < before.cursor || end > after.cursor || start >= end)
         faults.add(key, `passed-over draws from ${before.cursor} to ${after.cursor}`, `${start} to ${end}`);

@@ -6,7 +6,13 @@ import type { Batch, LedgerRecipe, RateSettings, Revision } from './records.ts';
 /** The number of iterations that a recipe asks for. */
 export function wantedIterations({ recipe, inputs }: Pick<Revision, 'recipe' | 'inputs'>): number {
   const { total_training_steps: steps, total_epochs: epochs } = recipe.trainer;
-  return steps ?? Math.max(1, Math.floor((inputs.trainRows * epochs) / recipe.data.train_batch_size));
+  return steps ?? Math.max(1, Math.floor((inputs.trainRows * epochs) / promptsOf(recipe)));
+}
+
+/** Prompts that an iteration takes from the data. The estimator spo chooses those of a batch among more. */
+function promptsOf({ kind, algorithm, data }: LedgerRecipe): number {
+  const chooses = kind === 'rl' && algorithm.adv_estimator === 'spo' && algorithm.filter_groups?.enable !== true;
+  return chooses ? (data.gen_batch_size ?? data.train_batch_size) : data.train_batch_size;
 }
 
 /**

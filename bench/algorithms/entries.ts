@@ -210,6 +210,20 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
     // No token is clipped although ratios move.
     mechanism: [expect('sum of', 'actor/pg_clipfrac', '<=', 0), expect('largest size of', 'actor/ppo_kl', '>', 0.001)],
   },
+  spo: {
+    name: 'SPO',
+    formula:
+      'A = s − α/(α + β), whitened; α ← ρα + s, β ← ρβ + 1 − s for the question; ρ is less, the more π has moved',
+    paper: { by: 'Xu and Ding', year: 2025, arxiv: '2509.13232' },
+    mechanism: [
+      clips,
+      // Questions come back, and the past counts less when the policy has moved.
+      expect('last', 'spo/first_sampled_ratio', '<', 1),
+      expect('lowest', 'spo/rho_clipped', '<', 0.95),
+      expect('last / first of', 'spo/p_hats', '>', 1.2),
+      expect('sum of', 'record/draws_passed_over', '>', 0),
+    ],
+  },
   sppo: {
     name: 'SPPO',
     formula: 'A = s − log mean exp(s) over the batch; L = (log π/π_old of the response − A)²',

@@ -30,9 +30,13 @@ export async function observe(log: RunLog): Promise<Observed> {
   let iterations = 0;
   for await (const { batch, update } of log.iterations()) {
     iterations += 1;
-    const { draws } = batch.record;
+    const { draws, passedOver = [] } = batch.record;
     add('record/draws_filtered', draws.filter(({ fate }) => fate === 'filtered').length);
     add('record/draws_refilled', draws.filter(({ fate, wave = 0 }) => fate === 'trained' && wave > 0).length);
+    add(
+      'record/draws_passed_over',
+      passedOver.reduce((sum, [start, end]) => sum + end - start, 0),
+    );
     for (const [component, { steps }] of Object.entries(update.record.components))
       add(`record/optimizer_steps/${component}`, steps.filter(({ taken }) => taken).length);
   }

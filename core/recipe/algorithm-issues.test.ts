@@ -53,6 +53,33 @@ describe('a penalty for long responses', () => {
   });
 });
 
+describe('the estimator spo', () => {
+  const spo = { algorithm: { adv_estimator: 'spo' }, rollout: { n: 1 } };
+  const pathsOf = (keys: Tree) => issuesOf(mergeTrees(spo, keys)).map(({ path }) => path);
+
+  it('takes one response to a prompt, and more prompts to choose from', () => {
+    expect(pathsOf({})).toEqual([]);
+    expect(pathsOf({ data: { gen_batch_size: 2048 } })).toEqual([]);
+    expect(pathsOf({ data: { gen_batch_size: 512 } })).toEqual(['data.gen_batch_size']);
+    expect(pathsOf({ data: { train_batch_size: 1 }, actor: { ppo_mini_batch_size: 1 } })).toEqual([
+      'data.train_batch_size',
+    ]);
+  });
+
+  it('is refused with what is no score between 0 and 1, or chooses prompts in another way', () => {
+    expect(pathsOf({ algorithm: { use_kl_in_reward: true } })).toEqual(['algorithm.use_kl_in_reward']);
+    const overlong_buffer = { enable: true, len: 8 };
+    expect(pathsOf({ reward: { reward_manager: { name: 'dapo' }, overlong_buffer } })).toEqual([
+      'reward.overlong_buffer.enable',
+    ]);
+    expect(pathsOf({ data: { curriculum: { enable: true } } })).toEqual(['data.curriculum.enable']);
+    expect(pathsOf({ rollout: { n: 2 }, algorithm: { filter_groups: { enable: true } } })).toEqual([
+      'algorithm.filter_groups.enable',
+    ]);
+    expect(pathsOf({ reward: { reward_model: { enable: true, path: 'r' } } })).toEqual(['algorithm.adv_estimator']);
+  });
+});
+
 describe('the estimator gdpo', () => {
   const gdpo = { adv_estimator: 'gdpo', gdpo_reward_keys: ['acc', 'format'] };
 

@@ -1,7 +1,7 @@
 /** Keys of the algorithm that contradict each other, so that a run would not do what its recipe says. */
 import { samplesResponses } from '../run-kinds.ts';
 import { batchArithmetic } from './arithmetic.ts';
-import { rewardManagerOf, trainedComponents } from './components.ts';
+import { rewardManagerOf, tracksPrompts, trainedComponents } from './components.ts';
 import { InvalidInputError } from '../errors.ts';
 import { needsOfEstimator } from '../rl/names.ts';
 import { parseRolloutCorrection } from '../rl/rollout-correction/options.ts';
@@ -10,9 +10,16 @@ import type { Recipe } from './schema.ts';
 
 export function algorithmIssues(recipe: Recipe): RecipeIssue[] {
   if (!samplesResponses(recipe.kind)) return [...warmupIssues(recipe)];
-  return [klIssues, warmupIssues, overlongIssues, componentIssues, thresholdIssues, bypassIssues].flatMap((check) =>
-    check(recipe),
-  );
+  const checks = [
+    klIssues,
+    warmupIssues,
+    overlongIssues,
+    componentIssues,
+    trackerIssues,
+    thresholdIssues,
+    bypassIssues,
+  ];
+  return checks.flatMap((check) => check(recipe));
 }
 
 function klIssues(recipe: Recipe): RecipeIssue[] {
@@ -108,6 +115,53 @@ function componentIssues(recipe: Recipe): RecipeIssue[] {
       received: `${weights.length}`,
     });
   return issues;
+}
+
+/** What the estimator spo, which compares a score between 0 and 1 with those of earlier iterations, cannot be used with. */
+function trackerIssues(recipe: Recipe): RecipeIssue[] {
+  if (!tracksPrompts(recipe)) return [];
+  const { algorithm, data, reward } = recipe;
+  const refused = (path: string, because: string) => ({
+    path,
+    message: `${algorithm.adv_estimator} ${because}`,
+    expected: 'false',
+    received: 'true',
+  });
+  const { responses } = batchArithmetic(recipe);
+  return [
+    ...(algorithm.use_kl_in_reward
+      ? [
+          {
+            ...refused('algorithm.use_kl_in_reward', 'compares scores, and the penalty is no part of a score'),
+            hint: 'use actor.use_kl_loss=true',
+          },
+        ]
+      : []),
+    ...(reward.overlong_buffer.enable
+      ? [refused('reward.overlong_buffer.enable', 'counts successes between 0 and 1, and the penalty is below 0')]
+      : []),
+    ...(algorithm.filter_groups.enable
+      ? [
+          refused(
+            'algorithm.filter_groups.enable',
+            'learns from single responses, and dynamic sampling from groups; it chooses prompts by what they scored before',
+          ),
+        ]
+      : []),
+    ...(data.curriculum.enable
+      ? [refused('data.curriculum.enable', 'chooses prompts by what they scored before, as a curriculum does')]
+      : []),
+    ...(responses < 2
+      ? [
+          {
+            path: 'data.train_batch_size',
+            message: `${algorithm.adv_estimator} normalises over a batch of two responses or more`,
+            expected: 'integer >= 2',
+            received: `${data.train_batch_size}`,
+          },
+        ]
+      : []),
+  ];
 }
 
 /** Thresholds and statistics that cannot be read. */

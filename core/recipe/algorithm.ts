@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { countOrZero, fraction, key, nameOrModule, section, text } from './key.ts';
 import { BYPASS_LOSS_TYPES } from '../rl/rollout-correction/options.ts';
-import { ADVANTAGE_NAMES, KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS, PREFERENCE_LOSS_TYPES } from '../rl/names.ts';
+import {
+  ADVANTAGE_NAMES,
+  KL_CONTROLLER_NAMES,
+  KL_TYPES,
+  PF_PPO_METHODS,
+  PREFERENCE_LOSS_TYPES,
+  SPO_RHOS,
+} from '../rl/names.ts';
 
 const klCtrlSection = section('The coefficient of the KL penalty in the reward.', {
   type: key(z.enum(KL_CONTROLLER_NAMES), 'fixed', {
@@ -49,6 +56,22 @@ const vapoSection = section('The lambdas of adv_estimator vapo.', {
     change: 'ask',
   }),
   lam_critic: key(fraction, 1, { doc: 'The lambda of the targets of the critic.', change: 'ask' }),
+});
+
+const spoSection = section('What the estimator spo remembers of each prompt.', {
+  rho: section('How much the past of a prompt counts beside its next response.', {
+    type: key(z.enum(SPO_RHOS), 'kl', {
+      doc: 'kl: less, the more the policy has moved on the last response to the prompt; constant: value.',
+      change: 'ask',
+      verl: 'trainer.spo.rho.type',
+    }),
+    value: key(fraction, 0.875, { doc: 'constant: the factor.', change: 'ask', verl: 'trainer.spo.rho.value' }),
+    clip_lower: key(z.number().min(0).lt(1), 0.875, {
+      doc: 'kl: the smallest factor; the largest is 0.96.',
+      change: 'ask',
+      verl: 'trainer.spo.rho.clip_lower',
+    }),
+  }),
 });
 
 const threshold = z.union([z.number(), text]).nullable();
@@ -135,5 +158,6 @@ export const algorithmSection = section('How rewards become advantages.', {
     change: 'ask',
   }),
   pf_ppo: pfPpoSection,
+  spo: spoSection,
   rollout_correction: rolloutCorrectionSection,
 });

@@ -97,7 +97,7 @@ describe('runIssues', () => {
     const asked = recipe({ model: { lora_rank: 8 }, algorithm: { adv_estimator: 'gigpo' } });
     expect(runIssues(asked).map(({ path, message }) => [path, message])).toEqual([
       ['model.lora_rank', 'not built yet'],
-      ['algorithm.adv_estimator', 'not built yet'],
+      ['algorithm.adv_estimator', 'it learns from the steps of agents, and no run has agents yet'],
     ]);
   });
 

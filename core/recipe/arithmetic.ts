@@ -1,6 +1,7 @@
 /** Computes the sizes of a recipe's batches, and checks that they are consistent. Sizes count prompts, as in verl. */
 import { runKinds, samplesResponses } from '../run-kinds.ts';
 import { needsOfEstimator } from '../rl/names.ts';
+import { tracksPrompts } from './components.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
@@ -50,12 +51,19 @@ export function batchArithmetic(recipe: Recipe): BatchArithmetic {
 /** Iterations of the whole run. `rows`: number of training rows that are used. */
 export function totalIterations(recipe: Recipe, rows: number): number {
   const { total_training_steps: steps, total_epochs: epochs } = recipe.trainer;
-  return steps ?? Math.max(1, Math.floor((rows * epochs) / recipe.data.train_batch_size));
+  return steps ?? Math.max(1, Math.floor((rows * epochs) / promptsPerIteration(recipe)));
 }
 
-/** Prompts that are sampled at a time: with dynamic sampling a wave, else the batch. */
-export const promptsPerWave = ({ data, algorithm }: Recipe): number =>
-  algorithm.filter_groups.enable ? (data.gen_batch_size ?? data.train_batch_size) : data.train_batch_size;
+/** Prompts that are taken at a time: with dynamic sampling a wave, with spo those to choose from, else the batch. */
+export function promptsPerWave(recipe: Recipe): number {
+  const { data, algorithm } = recipe;
+  const takesOthers = algorithm.filter_groups.enable || tracksPrompts(recipe);
+  return takesOthers ? (data.gen_batch_size ?? data.train_batch_size) : data.train_batch_size;
+}
+
+/** Prompts by which an iteration moves on in the data, without those that replace others. */
+export const promptsPerIteration = (recipe: Recipe): number =>
+  recipe.algorithm.filter_groups.enable ? recipe.data.train_batch_size : promptsPerWave(recipe);
 
 /** Without a limit of the recipe, dynamic sampling gives up after so many waves, if each row was sampled. */
 const fewestWavesToGiveUp = 10;
@@ -85,11 +93,18 @@ function groupIssues(recipe: Recipe): RecipeIssue[] {
   return [{ path: 'rollout.n', message, expected: 'integer >= 2', received: '1', hint: 'rollout.n=8 is usual' }];
 }
 
-function waveIssues({ data, rollout, algorithm: { filter_groups: filter } }: Recipe): RecipeIssue[] {
+function waveIssues(recipe: Recipe): RecipeIssue[] {
+  const { data, rollout, algorithm } = recipe;
+  const { filter_groups: filter } = algorithm;
   const { gen_batch_size: wave, train_batch_size: batch } = data;
   if (!filter.enable) {
     if (wave === null || wave === batch) return [];
-    const message = 'only dynamic sampling samples another number of prompts than it trains on';
+    if (tracksPrompts(recipe)) {
+      if (wave > batch) return [];
+      const message = 'spo chooses the prompts of a batch among these, so they cannot be fewer';
+      return [{ path: 'data.gen_batch_size', message, expected: `integer >= ${batch}`, received: `${wave}` }];
+    }
+    const message = 'only dynamic sampling and the estimator spo take another number of prompts than they train on';
     const hint = 'leave it out, or set algorithm.filter_groups.enable=true';
     return [{ path: 'data.gen_batch_size', message, expected: `null or ${batch}`, received: `${wave}`, hint }];
   }

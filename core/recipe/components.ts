@@ -18,6 +18,10 @@ export function trainedComponents(recipe: Recipe): readonly [string, ...string[]
 export const readsValues = ({ kind, algorithm: { adv_estimator: name }, critic }: Recipe): boolean =>
   kind === 'rl' && (isModulePath(name) ? critic.enable === true : needsOfEstimator(name).includes('values'));
 
+/** Does the advantage estimator compare with what each prompt has scored before? */
+export const tracksPrompts = ({ kind, algorithm }: Recipe): boolean =>
+  kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('promptValues');
+
 /** The reward manager of a run: `reward.reward_manager.name`, or what its estimator needs. */
 export const rewardManagerOf = ({ reward, algorithm }: Recipe): 'naive' | 'dapo' | 'gdpo' =>
   reward.reward_manager.name ?? (algorithm.adv_estimator === 'gdpo' ? 'gdpo' : 'naive');

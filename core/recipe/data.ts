@@ -83,7 +83,7 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     sftDefault: 256,
   }),
   gen_batch_size: key(count.max(mostPrompts).nullable(), null, {
-    doc: 'Prompts that dynamic sampling (algorithm.filter_groups) samples at a time; null: data.train_batch_size.',
+    doc: 'Prompts that dynamic sampling (algorithm.filter_groups) samples at a time, and prompts among which the estimator spo chooses those of a batch; null: data.train_batch_size.',
     unit: 'prompts',
     change: 'ask',
   }),

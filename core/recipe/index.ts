@@ -3,6 +3,7 @@ export {
   batchArithmetic,
   mostWaves,
   nearestDivisors,
+  promptsPerIteration,
   promptsPerWave,
   totalIterations,
   type BatchArithmetic,
@@ -15,6 +16,7 @@ export {
   rewardComponentsOf,
   rewardManagerOf,
   teacherOf,
+  tracksPrompts,
   trainedComponents,
 } from './components.ts';
 export { explain, type Explanation } from './explain.ts';

@@ -28,6 +28,7 @@ const given: ReadonlySet<AdvantageNeed> = new Set([
   'oldLogProbs',
   'sumPiSquared',
   'processRewards',
+  'promptValues',
 ]);
 const isFed = (name: AdvantageName | ModulePath): boolean => needsOfEstimator(name).every((need) => given.has(need));
 
@@ -63,6 +64,7 @@ const NOT_BUILT: readonly NotBuilt[] = [
     path: 'algorithm.adv_estimator',
     asked: (r) => !isFed(r.algorithm.adv_estimator),
     today: ADVANTAGE_NAMES.filter(isFed).join(', '),
+    because: 'it learns from the steps of agents, and no run has agents yet',
   },
   { path: 'trainer.engine', asked: (r) => r.trainer.engine !== 'native', today: 'native' },
   { path: 'trainer.virtual_shards', asked: (r) => r.trainer.virtual_shards !== 1, today: '1' },

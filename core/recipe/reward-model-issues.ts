@@ -45,6 +45,7 @@ function unscoredIssues({ data, reward }: Recipe): RecipeIssue[] {
 const REFUSED: Partial<Readonly<Record<AdvantageNeed, string>>> = {
   greedyBaselines: 'compares with the score of a greedy response, which the reward model does not score',
   components: 'reads the components of the score and not the reward',
+  promptValues: 'counts successes between 0 and 1, and the score of a reward model is any number',
   processRewards: 'learns accuracies between 0 and 1, and the score of a reward model is any number',
 };
 

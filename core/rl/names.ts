@@ -127,6 +127,10 @@ export type KlControllerName = (typeof KL_CONTROLLER_NAMES)[number];
 export const PF_PPO_METHODS = ['pow', 'max_min', 'max_random'] as const;
 export type PfPpoMethod = (typeof PF_PPO_METHODS)[number];
 
+/** Key `algorithm.spo.rho.type`; spo-tracker.ts. */
+export const SPO_RHOS = ['kl', 'constant'] as const;
+export type SpoRho = (typeof SPO_RHOS)[number];
+
 /** Keys `algorithm.gigpo.mode` and `algorithm.gigpo.episode_stats`; advantages/gigpo.ts. */
 export const GIGPO_MODES = ['mean_norm', 'mean_std_norm'] as const;
 export type GigpoMode = (typeof GIGPO_MODES)[number];

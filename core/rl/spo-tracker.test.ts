@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { raggedRows } from './ragged.ts';
-import { promptRate, promptSamplingWeight, rhoOfRows, startTracker, updateTracker } from './spo-tracker.ts';
+import {
+  distancesOfRows,
+  promptRate,
+  promptSamplingWeight,
+  rhoOf,
+  startTracker,
+  updateTracker,
+} from './spo-tracker.ts';
 
 describe('a tracker of a prompt', () => {
   test('starts at one half without scores, and near the share of successes with them', () => {
@@ -32,7 +39,8 @@ describe('a tracker of a prompt', () => {
 
 test('rho halves with the distance between the policies, within its bounds, over valid tokens', () => {
   const rows = raggedRows([2, 1, 1, 1], [1, 0, 1, 1, 0]);
-  const rho = rhoOfRows([-1, NaN, -1, -1, -1], [-1.12, NaN, -1, -9, -5], rows, { lowest: 0.1, highest: 0.9 });
+  const distances = distancesOfRows([-1, NaN, -1, -1, -1], [-1.12, NaN, -1, -9, -5], rows);
+  const rho = distances.map((distance) => rhoOf(distance, { lowest: 0.1, highest: 0.9 }));
   expect([...rho]).toEqual([expect.closeTo(0.25, 6), 0.9, 0.1, 0.9]);
-  expect(() => rhoOfRows([1], [1], rows, { lowest: 0.1 })).toThrow(/old log-probs has 1 values for 5 tokens/);
+  expect(() => distancesOfRows([1], [1], rows)).toThrow(/old log-probs has 1 values for 5 tokens/);
 });

@@ -62,13 +62,8 @@ export function updateTracker({ alpha, beta }: PromptTracker, score: number, rho
   return { alpha: rho * alpha + score, beta: rho * beta + 1 - score };
 }
 
-/** ρ of each row, from the log-probs of its tokens when it was sampled and under the policy of today. */
-export function rhoOfRows(
-  oldLogProb_T: Numbers,
-  logProb_T: Numbers,
-  rows: RaggedRows,
-  { lowest, highest = 0.96, halfDistance = 0.06 }: RhoBounds,
-): Float64Array {
+/** D of each row: mean |Δ log π| of its valid tokens, from the log-probs when it was sampled and those under the policy of today. */
+export function distancesOfRows(oldLogProb_T: Numbers, logProb_T: Numbers, rows: RaggedRows): Float64Array {
   requireTokens('old log-probs', oldLogProb_T, tokenCount(rows));
   requireTokens('log-probs', logProb_T, tokenCount(rows));
   const [before_T, now_T, mask_T] = [float64(oldLogProb_T), float64(logProb_T), float64(rows.mask_T)];
@@ -76,9 +71,13 @@ export function rhoOfRows(
   for (let t = 0; t < distance_T.length; t++) distance_T[t] = Math.abs(valueAt(before_T, t) - valueAt(now_T, t));
   return new Float64Array(rowCount(rows)).map((_, s) => {
     const [from, to] = [at(rows.offsets_S1, s), at(rows.offsets_S1, s + 1)];
-    const distance = maskedMean(distance_T.subarray(from, to), mask_T.subarray(from, to));
-    return clamp(2 ** (-distance / halfDistance), lowest, highest);
+    return maskedMean(distance_T.subarray(from, to), mask_T.subarray(from, to));
   });
+}
+
+/** ρ of a prompt whose last response lies at this distance from the policy of today. A prompt that was never sampled has the distance 0. */
+export function rhoOf(distance: number, { lowest, highest = 0.96, halfDistance = 0.06 }: RhoBounds): number {
+  return clamp(2 ** (-distance / halfDistance), lowest, highest);
 }
 
 /** Weight with which the prompt is drawn; `exploration` (0.05) keeps the certain ones in play. */

@@ -14,7 +14,7 @@ import {
 } from '../records/schema.ts';
 import { LR_SCHEDULERS } from '../rl/lr-schedule.ts';
 import { ROLLOUT_PURPOSES } from './jobs.ts';
-import { KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS } from '../rl/names.ts';
+import { KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS, SPO_RHOS } from '../rl/names.ts';
 import type { ScoringSettings, Stage, StageTypes } from './jobs.ts';
 
 const count = z.int().nonnegative();
@@ -76,6 +76,7 @@ const algorithm = z.object({
   maxFailedFraction: z.number(),
   filterGroups: z.object({ metric: z.string(), prompts: some }).optional(),
   curriculum: z.object({ metric: z.string() }).optional(),
+  spo: z.object({ rho: z.enum(SPO_RHOS), value: z.number(), lowest: z.number() }).optional(),
   pfPpo: z.object({ reweightMethod: z.enum(PF_PPO_METHODS), weightPow: z.number() }).optional(),
   miniBatchPrompts: some,
   epochs: some,

@@ -22,7 +22,7 @@ import type { Digest } from '../ids.ts';
 import type { SamplingSettings } from '../ports/sampler.ts';
 import type { KlControl } from '../rl/kl-controllers.ts';
 import type { LrSchedule } from '../rl/lr-schedule.ts';
-import type { PfPpoMethod } from '../rl/names.ts';
+import type { PfPpoMethod, SpoRho } from '../rl/names.ts';
 import type { OverlongBuffer } from '../rl/overlong.ts';
 
 /**
@@ -171,6 +171,8 @@ export interface AlgorithmSettings {
   readonly filterGroups?: { readonly metric: string; readonly prompts: number };
   /** What a curriculum remembers of each row. */
   readonly curriculum?: { readonly metric: string };
+  /** How much the past of a prompt counts for the estimator spo: by how far the policy has moved (kl), or `value`. */
+  readonly spo?: { readonly rho: SpoRho; readonly value: number; readonly lowest: number };
   /** Policy filtration: the batch is trained on after it was drawn again by its scores (core/rl/pf-ppo.ts). */
   readonly pfPpo?: { readonly reweightMethod: PfPpoMethod; readonly weightPow: number };
   readonly miniBatchPrompts: number;

@@ -248,12 +248,14 @@ describe('a rollout correction', () => {
   });
 });
 
-describe('a recipe is refused, because no run gives what it needs, with', () => {
-  it('some advantage estimators', () => {
-    expect(refusedEstimators).toEqual(['spo', 'gigpo']);
-  });
+/** What waits for a later issue, with what it waits for. At most eight rows. */
+const waiting: Readonly<Record<string, string>> = {
+  gigpo: 'agents: its samples are steps of episodes',
+};
 
-  it('some policy losses', () => {
-    expect(refusedLosses).toEqual([]);
+describe('a recipe is refused, because no run gives what it needs, with', () => {
+  it('what waits for a later issue, and nothing else', () => {
+    expect([...refusedEstimators, ...refusedLosses]).toEqual(Object.keys(waiting));
+    expect(Object.keys(waiting).length).toBeLessThanOrEqual(8);
   });
 });

@@ -49,6 +49,7 @@ describe('metrics', () => {
         trainer: { total_training_steps: 1 },
       }),
       await loop.completed({ algorithm: { adv_estimator: 'remax' }, trainer: { total_training_steps: 1 } }),
+      await loop.completed({ algorithm: { adv_estimator: 'spo' }, trainer: { total_training_steps: 1 } }),
       await loop.completed({
         algorithm: { adv_estimator: 'optimal_token_baseline' },
         trainer: { total_training_steps: 1 },

@@ -19,6 +19,8 @@ export const subjects = {
   curriculum: { data: { train_max_samples: 6, curriculum: { enable: true, metric: 'acc', solved: 0.5, revisit: 3 } } },
   /** An implicit reward model that is trained beside the policy (PRIME). */
   'reward model': { algorithm: { adv_estimator: 'prime' } },
+  /** Counts of successes of each prompt, by which prompts are chosen, and their last responses. */
+  spo: { algorithm: { adv_estimator: 'spo' }, rollout: { n: 1 }, data: { train_max_samples: 10, gen_batch_size: 6 } },
   /** Greedy responses beside the sampled ones. */
   remax: { algorithm: { adv_estimator: 'remax' } },
 } as const satisfies Readonly<Record<string, Tree>>;

@@ -25,6 +25,8 @@ import { withModelScores } from './model-scores.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { numbersToJson } from './json-numbers.ts';
 import type { RunEstimator } from './own-modules.ts';
+import { trackedPrompts } from './prompt-trackers.ts';
+import type { TrackedBatch } from './prompt-trackers.ts';
 import { rewardsOf } from './rewards.ts';
 import type { BatchRewards } from './rewards.ts';
 import { rowsOf } from './rows.ts';
@@ -53,13 +55,18 @@ export async function advantage(
   const store = await host.store(context.store);
   const rewards = rewardsOf(input, composition.samples, outputs.layout);
   const corrected = correctedRollout(input.algorithm, outputs.layout);
-  const controllers = { ...rewards.controllers, ...(await curriculumOfBatch(store, context.runId, input, parts)) };
-  const estimator = host.own.estimator(store, context.runId, input);
   const { samples } = composition;
+  const tracked = await trackedPrompts(host, input, context, samples, outputs.layout, rewards.scores_S, timer);
+  const controllers = {
+    ...(tracked?.controllers ?? input.before.controllers),
+    ...rewards.controllers,
+    ...(await curriculumOfBatch(store, context.runId, input, parts)),
+  };
+  const estimator = host.own.estimator(store, context.runId, input);
   const made = {
     ...corrected.layout,
     ...offsetsOfPlan(planTraining(input, samples, plan, rewards.scores_S)),
-    ...(await advantagesOf(estimator, input, samples, corrected.layout, rewards, outputs)),
+    ...(await advantagesOf(estimator, input, samples, corrected.layout, rewards, { ...outputs, ...tracked })),
     ...groupsOf(input.algorithm, samples),
   };
   const ofPrime = primeTensors(input.algorithm, samples, made, outputs.rewardModelLogProbs_T);
@@ -75,6 +82,7 @@ export async function advantage(
     after: countersAfter(input, plan.steps.length, controllers),
     metrics: numbersToJson({
       ...metricsOf(input, composition, batch, rewards, outputs),
+      ...tracked?.metrics,
       ...corrected.metrics,
       ...ofPrime.metrics,
     }),
@@ -158,7 +166,7 @@ async function advantagesOf(
   samples: readonly Sample[],
   layout: Layout,
   { rewards_T, components }: BatchRewards,
-  { sumPiSquared_T }: MadeOutputs,
+  { sumPiSquared_T, promptValues_S }: MadeOutputs & Partial<TrackedBatch>,
 ): Promise<Pick<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_S'>> {
   const rewards_S = Float32Array.from(samples, (sample) => sample.score);
   const tokens = layout.scored_T.length;
@@ -177,6 +185,7 @@ async function advantagesOf(
       greedyBaselines_S: baselinesOf(samples),
       oldLogProb_T: layout.oldLogProbs_T,
       sumPiSquared_T,
+      promptValues_S,
       rolloutIsWeights_T: layout.rolloutIsWeights_T,
       components,
     },
@@ -229,6 +238,6 @@ function countersAfter(input: AdvantageInput, steps: number, controllers: Counte
     ...input.before,
     cursor: input.cursorAfter,
     optimizerSteps: Object.fromEntries(planned),
-    controllers: { ...input.before.controllers, ...controllers },
+    controllers,
   };
 }

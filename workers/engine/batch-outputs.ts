@@ -133,6 +133,7 @@ const readsOldLogProbs = (input: AdvantageInput): boolean =>
   input.algorithm.klInReward !== undefined ||
   input.algorithm.rolloutCorrection !== undefined ||
   input.algorithm.logZ !== undefined ||
+  input.algorithm.spo?.rho === 'kl' ||
   needsOf(input).includes('oldLogProbs');
 
 const readsReference = ({ useKlLoss, lossMode }: LossSettings): boolean =>
@@ -145,10 +146,10 @@ const readsValues = (input: AdvantageInput): boolean =>
 type TokenOutput = 'logProbs' | 'entropy' | 'sumPiSquared' | 'values';
 
 /** Outputs at every response token, [T]; every sample once, in the micro-batches of the first epoch. */
-async function outputsOf<Wanted extends TokenOutput>(
+export async function outputsOf<Wanted extends TokenOutput>(
   engine: PolicyEngine,
   layout: Layout,
-  { loss: { temperature }, layout: batchLayout }: AlgorithmSettings,
+  { loss: { temperature }, layout: batchLayout }: Pick<AlgorithmSettings, 'loss' | 'layout'>,
   wants: readonly Wanted[],
   note: string,
   context: JobContext,

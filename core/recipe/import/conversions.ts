@@ -47,6 +47,8 @@ export const CONVERSIONS = {
     const given = valueOf(key);
     return given === undefined || given === length ? value(length) : left(`${key} is ${String(given)}, which decides`);
   },
+  /** verl’s trainer ignores the estimator then. */
+  spo: (on) => (on === true ? value('spo') : left('the estimator decides')),
   onlyTrue: (on) => (on === true ? value(true) : left('the recipe counts tokens, with the same result up to rounding; it could count sequences, too')),
   tokenLimit: (limit, valueOf) => {
     const usesIt =

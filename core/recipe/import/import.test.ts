@@ -72,6 +72,17 @@ describe('a key of verl', () => {
     });
   });
 
+  it('of single-stream policy optimisation turns into its estimator', () => {
+    const spo = ['algorithm.adv_estimator=grpo', 'trainer.spo.enable=True', 'trainer.spo.rho.clip_lower=0.9'];
+    expect(imported([...spo, 'trainer.spo.offline_values=v.json']).tree).toMatchObject({
+      algorithm: { adv_estimator: 'spo', spo: { rho: { clip_lower: 0.9 } } },
+    });
+    expect(outcomeOf('trainer.spo.offline_values=v.json')).toMatchObject({ outcome: 'none', reason: 'trackers' });
+    expect(imported(['algorithm.adv_estimator=rloo', 'trainer.spo.enable=False']).tree).toMatchObject({
+      algorithm: { adv_estimator: 'rloo' },
+    });
+  });
+
   it('for the size of a forward pass in sequences becomes a limit in tokens, unless verl ignores it', () => {
     const micro = 'actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4';
     const lengths = ['data.max_prompt_length=1000', 'data.max_response_length=3000'];

@@ -22,6 +22,7 @@ export const REASONS = {
   rewardManager:
     'It selects how verl batches and shapes rewards. Other managers than naive, dapo and gdpo are not built yet.',
   algorithm: 'The algorithm, or this detail of it, is not built yet.',
+  trackers: 'It is for scores from before the run. petrel’s trackers of prompts begin at one half.',
   distillation: 'A teacher has no server of its own: it is loaded beside the policy.',
   async: 'Asynchronous training is not built yet.',
   optimizer: 'petrel has AdamW in fp32 only.',

@@ -6,9 +6,10 @@ import type { GigpoEpisodeStats, GigpoMode } from '../../../core/rl/names.ts';
 import { positiveExampleNll } from '../../../core/rl/positive-nll.ts';
 import { primeSelection } from '../../../core/rl/prime-filter.ts';
 import {
+  distancesOfRows,
   promptRate,
   promptSamplingWeight,
-  rhoOfRows,
+  rhoOf,
   startTracker,
   updateTracker,
   type PromptTracker,
@@ -91,11 +92,14 @@ function spoStep(step: Record<string, unknown>, testCase: GoldenCase, trackers: 
   const rho_S =
     params.string('rho_type') === 'constant'
       ? new Float64Array(prompts.length).fill(lowest)
-      : rhoOfRows(flatten(inputs.get('old_log_probs')), flatten(inputs.get('cur_log_probs')), rows, {
-          lowest,
-          highest: params.optionalNumber('rho_clip_upper'),
-          halfDistance: params.optionalNumber('D_half'),
-        });
+      : distancesOfRows(flatten(inputs.get('old_log_probs')), flatten(inputs.get('cur_log_probs')), rows).map(
+          (distance) =>
+            rhoOf(distance, {
+              lowest,
+              highest: params.optionalNumber('rho_clip_upper'),
+              halfDistance: params.optionalNumber('D_half'),
+            }),
+        );
   const { advantages_T } = advantageEstimator('spo').compute(
     { rows, rewards_T: rewardsAtLastToken(scores_S, rows), groups_S: prompts, promptValues_S },
     {},
