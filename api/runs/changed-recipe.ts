@@ -32,7 +32,9 @@ import { assertFits, checkedModule, inputsOf } from './own-modules.ts';
 import type { CheckedModule } from './own-modules.ts';
 import { scorerOf } from './prepare.ts';
 import { assertScorer } from './scorer-rules.ts';
+import { checkStoredRows } from './stored-rows.ts';
 import type { PreparePorts } from './prepare-ports.ts';
+import type { RowsPart } from './rows.ts';
 import { storeRowsLike } from './rows-format1.ts';
 import { withoutPaths } from './start.ts';
 import { userHome } from '../../infra/home.ts';
@@ -195,6 +197,7 @@ async function newInputs(
   const checked =
     recipe.data.val_files === null ? undefined : await newRows(recipe, 'validation', changes, before, ports);
   const scored = await newScorer(recipe, changes, before);
+  await checkKeptRows(recipe, changes, before, { train: rows, validation: checked }, ports);
   const own = await newOwnModules(recipe, before);
   const inputs: RunInputs = {
     model,
@@ -273,12 +276,27 @@ async function newScorer(recipe: Recipe, changes: readonly RecipeChange[], befor
     (one) => one.path === 'reward.scorer' || one.path.startsWith('reward.custom_reward_function'),
   );
   const { scorer } = recipe.reward;
-  if (touched !== undefined && path === null && scorer !== null) assertScorer(recipe, scorer);
+  const promises = touched !== undefined || changes.some((one) => one.path === 'deterministic');
+  if (promises && path === null && scorer !== null) assertScorer(recipe, scorer);
   if (path?.startsWith('/') || (touched !== undefined && path === null)) return scorerOf(recipe);
   if (touched === undefined || before.scorer === undefined) return undefined;
   throw new InvalidInputError(`${touched.path} needs the scorer's file, and the run keeps only a copy of it`, {
     hint: 'name it again: reward.custom_reward_function.path=<path>',
   });
+}
+
+/** A scorer that rows choose must suit every row that is not read again, as it does when a run starts. */
+async function checkKeptRows(
+  recipe: Recipe,
+  changes: readonly RecipeChange[],
+  { train, validation }: RunInputs,
+  read: Readonly<Record<RowsPart, unknown>>,
+  { store }: PreparePorts,
+): Promise<void> {
+  if (!changes.some(({ path }) => path.startsWith('reward.') || path === 'deterministic')) return;
+  if (read.train === undefined) await checkStoredRows(recipe, 'train', train, store);
+  const validates = recipe.data.val_files !== null && validation !== undefined;
+  if (read.validation === undefined && validates) await checkStoredRows(recipe, 'validation', validation, store);
 }
 
 /** A module is read again when the user names its file again; else the run keeps its copy. Both must fit the recipe. */

@@ -2,7 +2,7 @@
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { InvalidInputError, PetrelError, UnfitError, type ErrorDetail } from '../../core/errors.ts';
 import { scorerSettings, type Recipe } from '../../core/recipe/index.ts';
-import { rowError, type Row } from '../../models/dataset.ts';
+import { rowError, type Row, type RowPlace } from '../../models/dataset.ts';
 import { prepareScorer } from '../../rewards/host/prepare-scorer.ts';
 import { builtinScorer, SCORER_NAMES, scorerNameFor } from '../../rewards/registry.ts';
 import type { CallLimits } from '../../rewards/types.ts';
@@ -27,15 +27,18 @@ export function assertScorer(recipe: Recipe, name: string): void {
   prepareScorer(name, scorerSettings(recipe), scorerLimits(recipe));
 }
 
+/** What a scorer reads of a row, and where the row is. */
+type ScoredRow = RowPlace & Pick<Row, 'dataSource' | 'groundTruth'>;
+
 /** Name of the built-in scorer of a row. @throws InvalidInputError when there is none. */
-export const scorerOfRow = ({ reward }: Recipe, { dataSource }: Row): string =>
+export const scorerOfRow = ({ reward }: Recipe, { dataSource }: Pick<Row, 'dataSource'>): string =>
   reward.scorer ?? scorerNameFor(dataSource);
 
 /**
  * A check of rows, in their order. It adds the names of their scorers to `scorers`. With the row's number, the check throws
  * as `assertScorer` for a scorer that the row chose, and InvalidInputError for a ground truth that the scorer cannot use.
  */
-export function scorerRules(recipe: Recipe, scorers: Set<string>): (row: Row) => void {
+export function scorerRules(recipe: Recipe, scorers: Set<string>): (row: ScoredRow) => void {
   const { scorer: named, custom_reward_function: custom } = recipe.reward;
   // A named scorer that does not exist is no fault of the rows: `assertScorer` refuses it.
   const isUnknown = named !== null && !SCORER_NAMES.includes(named);
@@ -50,7 +53,7 @@ export function scorerRules(recipe: Recipe, scorers: Set<string>): (row: Row) =>
 }
 
 /** Names the row in an error. */
-function inRow(row: Row, look: () => void): void {
+function inRow(row: RowPlace, look: () => void): void {
   try {
     look();
   } catch (error) {

@@ -86,6 +86,33 @@ describe('resume with a changed recipe (seed 42)', () => {
     });
   });
 
+  it('refuses a deterministic run whose stored rows would choose a scorer with time limits', async () => {
+    const lines = readFileSync(loop.validationFile, 'utf8').trim().split('\n');
+    const rows = Array.from({ length: 25 }, (_, i) => JSON.parse(lines[i % lines.length]!) as object);
+    const file = join(loop.home, 'timed.jsonl');
+    const timed = rows.map((row, i) => ({ ...row, data_source: i === 20 ? 'math_verify' : 'exact' }));
+    writeFileSync(file, timed.map((row) => `${JSON.stringify(row)}\n`).join(''));
+    const run = await loop.completed({ ...recipe, data: { train_files: file } });
+    const chosenByRows = ['reward.scorer=null', 'reward.custom_reward_function.path=null'];
+    await expect(petrel('resume', run.runId, ...chosenByRows, '--accept')).rejects.toMatchObject({
+      code: 'InvalidInput',
+      message: expect.stringMatching(
+        /the stored rows of data.train_files, row 21: the scorer math_verify is not declared deterministic/,
+      ),
+    });
+    // The same rows are fine with a scorer that is named for all of them, and where the run promises only a replay.
+    await petrel(
+      'resume',
+      run.runId,
+      'reward.scorer=exact',
+      chosenByRows[1]!,
+      'trainer.total_training_steps=5',
+      '--accept',
+      '--wait',
+    );
+    expect(await loop.iterations(run)).toHaveLength(5);
+  });
+
   it('accepts a user’s scorer that a janitor is removing, since an earlier attempt stored it without a revision', async () => {
     const run = await loop.completed(recipe);
     const file = join(loop.home, 'scorer.mjs');
