@@ -1,6 +1,8 @@
 /** The runs that are disturbed: what each adds to the recipe of the suite. */
 import type { Tree } from '../../core/recipe/index.ts';
 
+const correction = { rollout_is: 'token', rollout_rs: 'seq_mean_k1,token_k3', rollout_rs_threshold: '0.5_2,0.1' };
+
 export const subjects = {
   /** GRPO with a KL loss and an entropy bonus. */
   grpo: {},
@@ -8,6 +10,8 @@ export const subjects = {
   critic: { algorithm: { adv_estimator: 'gae', lam: 0.95 }, trainer: { critic_warmup: 2 } },
   /** Groups with equal scores are replaced by other prompts. */
   'dynamic sampling': { algorithm: { filter_groups: { enable: true, metric: 'acc' } } },
+  /** Groups that are neither too easy nor too hard are trained on first (PRIME). */
+  oversampling: { data: { oversample_factor: 2, filter_accuracy: true, filter_truncate: true } },
   /** The coefficient of the KL penalty in the reward follows the KL. */
   'adaptive KL': {
     algorithm: {
@@ -23,6 +27,19 @@ export const subjects = {
   spo: { algorithm: { adv_estimator: 'spo' }, rollout: { n: 1 }, data: { train_max_samples: 10, gen_batch_size: 6 } },
   /** Greedy responses beside the sampled ones. */
   remax: { algorithm: { adv_estimator: 'remax' } },
+  /** Importance weights and rejection by old log-probs. */
+  'rollout correction': { algorithm: { rollout_correction: correction } },
+  /** The same in every step, against the log-probs of the rollout. */
+  'bypassed correction': {
+    actor: { policy_loss: { loss_mode: 'bypass_mode' } },
+    algorithm: { rollout_correction: { ...correction, bypass_mode: true, loss_type: 'reinforce' } },
+  },
+  /** A penalty for long responses. */
+  overlong: { reward: { reward_manager: { name: 'dapo' }, overlong_buffer: { enable: true, len: 6 } } },
+  /** Two scores that are normalised by themselves. */
+  gdpo: { algorithm: { adv_estimator: 'gdpo', gdpo_reward_keys: ['score', 'acc'] } },
+  /** Pairs of the policy's own responses. */
+  'online DPO': { rollout: { n: 2 }, actor: { policy_loss: { loss_mode: 'online_dpo' } } },
 } as const satisfies Readonly<Record<string, Tree>>;
 export type Subject = keyof typeof subjects;
 export const subjectNames = Object.keys(subjects) as Subject[];
