@@ -91,6 +91,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     ...(inputs.rewardModel !== undefined && { modelScores: modelScoreSettings(recipe) }),
     maxFailedFraction: recipe.reward.max_failed_fraction,
     ...filterSettings(recipe),
+    ...oversamplingSettings(recipe),
     ...pfPpoSettings(recipe),
     ...curriculumSettings(recipe),
     ...spoSettings(recipe),
@@ -158,6 +159,19 @@ export const filterMetric = ({ algorithm: { filter_groups: filter } }: Recipe): 
 function filterSettings(recipe: Recipe): Pick<AlgorithmSettings, 'filterGroups'> {
   const metric = filterMetric(recipe);
   return metric === undefined ? {} : { filterGroups: { metric, prompts: recipe.data.train_batch_size } };
+}
+
+function oversamplingSettings({ kind, data }: Recipe): Pick<AlgorithmSettings, 'oversampling'> {
+  if (kind !== 'rl' || data.oversample_factor === 1) return {};
+  return {
+    oversampling: {
+      prompts: data.train_batch_size,
+      ...(data.filter_accuracy && {
+        accuracy: { lowest: data.accuracy_lower_bound, highest: data.accuracy_upper_bound },
+      }),
+      ...(data.filter_truncate && { maxResponseLength: data.max_response_length }),
+    },
+  };
 }
 
 /** Undefined without a curriculum. */

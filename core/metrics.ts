@@ -41,8 +41,18 @@ const REPRODUCIBLE: readonly Row[] = [
     'Share of groups whose responses all have one score: a group estimator learns nothing from them.',
   ],
   ['train/num_gen_batches', '', 'none', 'Dynamic sampling: times that prompts were sampled for the batch.'],
-  ['training/filtered_groups', '', 'none', 'Dynamic sampling: groups that were left out and replaced.'],
-  ['training/surplus_groups', '', 'down', 'Dynamic sampling: groups that were left out because the batch was full.'],
+  [
+    'training/filtered_groups',
+    '',
+    'none',
+    'Dynamic sampling and oversampling: groups that were left out by the filter.',
+  ],
+  [
+    'training/surplus_groups',
+    '',
+    'down',
+    'Dynamic sampling and oversampling: groups that were left out because the batch was full.',
+  ],
   ['training/drawn_samples', 'samples', 'none', 'PF-PPO: different samples among those that were drawn again.'],
   ['critic/baselines/mean', '', 'none', 'Mean score of the greedy responses, one to each prompt; estimator remax.'],
   [

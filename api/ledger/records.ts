@@ -67,6 +67,7 @@ const recipe = object({
     seed: nullable(integer),
     shuffle: flag,
     train_batch_size: positive,
+    oversample_factor: optional(number),
     gen_batch_size: optional(nullable(positive)),
     curriculum: optional(object({ enable: flag })),
   }),

@@ -158,8 +158,8 @@ export const ENTRIES: Readonly<Record<string, AlgorithmEntry>> = {
     mechanism: [
       clips,
       // Of two responses it prefers the right one; an untrained one does so in half of the pairs.
-      expect('highest', 'reward_model/dpo_acc', '>=', 0.7),
-      expect('last / first of', 'reward_model/dpo_loss', '<', 1),
+      expect('highest', 'reward_model/dpo_acc', '>=', 0.8),
+      expect('sum of', 'record/draws_filtered', '>', 0),
     ],
   },
   'reinforce-plus-plus': {

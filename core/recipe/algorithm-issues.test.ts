@@ -53,6 +53,32 @@ describe('a penalty for long responses', () => {
   });
 });
 
+describe('oversampling', () => {
+  const factor = { oversample_factor: 4 };
+  const pathsOf = (keys: Tree) => issuesOf(keys).map(({ path }) => path);
+
+  it('takes a whole number of prompts, and filters only where there is a choice', () => {
+    expect(pathsOf({ data: { ...factor, filter_accuracy: true, filter_truncate: true } })).toEqual([]);
+    expect(pathsOf({ data: { oversample_factor: 1.5 } })).toEqual([]);
+    expect(pathsOf({ data: { oversample_factor: 1.0001 } })).toEqual(['data.oversample_factor']);
+    expect(pathsOf({ data: { filter_accuracy: true } })).toEqual(['data.filter_accuracy']);
+    expect(pathsOf({ data: { filter_truncate: true } })).toEqual(['data.filter_truncate']);
+    expect(pathsOf({ data: { ...factor, filter_accuracy: true, accuracy_lower_bound: 0.9 } })).toEqual([
+      'data.accuracy_lower_bound',
+    ]);
+  });
+
+  it('is refused beside another choice of prompts', () => {
+    expect(pathsOf({ data: factor, algorithm: { filter_groups: { enable: true } } })).toEqual([
+      'algorithm.filter_groups.enable',
+    ]);
+    const spo = { algorithm: { adv_estimator: 'spo' }, data: { ...factor, gen_batch_size: 2048 } };
+    expect(pathsOf(spo)).toEqual(['data.gen_batch_size']);
+    const unscored = { scorer: 'none', reward_model: { enable: true, path: 'r' } };
+    expect(pathsOf({ data: { ...factor, filter_accuracy: true }, reward: unscored })).toEqual(['data.filter_accuracy']);
+  });
+});
+
 describe('the estimator spo', () => {
   const spo = { algorithm: { adv_estimator: 'spo' }, rollout: { n: 1 } };
   const pathsOf = (keys: Tree) => issuesOf(mergeTrees(spo, keys)).map(({ path }) => path);

@@ -54,9 +54,10 @@ export function totalIterations(recipe: Recipe, rows: number): number {
   return steps ?? Math.max(1, Math.floor((rows * epochs) / promptsPerIteration(recipe)));
 }
 
-/** Prompts that are taken at a time: with dynamic sampling a wave, with spo those to choose from, else the batch. */
+/** Prompts that are taken at a time: with dynamic sampling a wave, with spo or oversampling those to choose from, else the batch. */
 export function promptsPerWave(recipe: Recipe): number {
-  const { data, algorithm } = recipe;
+  const { kind, data, algorithm } = recipe;
+  if (kind === 'rl' && data.oversample_factor > 1) return Math.round(data.train_batch_size * data.oversample_factor);
   const takesOthers = algorithm.filter_groups.enable || tracksPrompts(recipe);
   return takesOthers ? (data.gen_batch_size ?? data.train_batch_size) : data.train_batch_size;
 }
@@ -83,7 +84,13 @@ export function mostWaves(recipe: Recipe, rows: number): number {
 export function arithmeticIssues(recipe: Recipe): RecipeIssue[] {
   return !samplesResponses(recipe.kind)
     ? sequenceIssues(recipe)
-    : [...groupIssues(recipe), ...waveIssues(recipe), ...divisionIssues(recipe), ...sequenceIssues(recipe)];
+    : [
+        ...groupIssues(recipe),
+        ...waveIssues(recipe),
+        ...oversamplingIssues(recipe),
+        ...divisionIssues(recipe),
+        ...sequenceIssues(recipe),
+      ];
 }
 
 function groupIssues(recipe: Recipe): RecipeIssue[] {
@@ -91,6 +98,41 @@ function groupIssues(recipe: Recipe): RecipeIssue[] {
   if (!needsOfEstimator(estimator).includes('groupsOfTwo') || recipe.rollout.n >= 2) return [];
   const message = `${estimator} compares the responses of one prompt, so it needs 2 or more of them`;
   return [{ path: 'rollout.n', message, expected: 'integer >= 2', received: '1', hint: 'rollout.n=8 is usual' }];
+}
+
+function oversamplingIssues(recipe: Recipe): RecipeIssue[] {
+  const { data, algorithm } = recipe;
+  const { oversample_factor: factor, train_batch_size: batch } = data;
+  const filter = data.filter_accuracy ? 'filter_accuracy' : data.filter_truncate ? 'filter_truncate' : undefined;
+  if (factor === 1) {
+    if (filter === undefined) return [];
+    const message = 'all sampled prompts are trained on, so there is nothing to choose';
+    const hint = 'data.oversample_factor=4 is usual in PRIME';
+    return [{ path: `data.${filter}`, message, expected: 'false', received: 'true', hint }];
+  }
+  const issues: RecipeIssue[] = [];
+  if (!Number.isInteger(batch * factor))
+    issues.push({
+      path: 'data.oversample_factor',
+      message: `${factor} times data.train_batch_size ${batch} is no number of prompts`,
+      hint: `use ${Math.ceil(factor)}`,
+    });
+  if (data.filter_accuracy && data.accuracy_lower_bound > data.accuracy_upper_bound)
+    issues.push({
+      path: 'data.accuracy_lower_bound',
+      message: 'no mean lies between the bounds',
+      expected: `number <= ${data.accuracy_upper_bound}`,
+      received: `${data.accuracy_lower_bound}`,
+    });
+  const others = [
+    { is: algorithm.filter_groups.enable, path: 'algorithm.filter_groups.enable', value: ['false', 'true'] },
+    { is: data.gen_batch_size !== null, path: 'data.gen_batch_size', value: ['null', `${data.gen_batch_size}`] },
+  ] as const;
+  for (const { is, path, value } of others) {
+    const message = 'data.oversample_factor says how many prompts are sampled, and chooses among them';
+    if (is) issues.push({ path, message, expected: value[0], received: value[1] });
+  }
+  return issues;
 }
 
 function waveIssues(recipe: Recipe): RecipeIssue[] {

@@ -87,6 +87,20 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     unit: 'prompts',
     change: 'ask',
   }),
+  oversample_factor: key(z.number().min(1), 1, {
+    doc: 'Times as many prompts are sampled as are trained on; those that pass the filters are taken first, then the others (PRIME).',
+    change: 'ask',
+  }),
+  filter_accuracy: key(z.boolean(), false, {
+    doc: 'With oversample_factor: a prompt passes if the mean accuracy of its responses (acc, or the score) lies within the bounds.',
+    change: 'ask',
+  }),
+  accuracy_lower_bound: key(z.number(), 0.2, { doc: 'The lowest mean that passes.', change: 'ask' }),
+  accuracy_upper_bound: key(z.number(), 0.8, { doc: 'The highest mean that passes.', change: 'ask' }),
+  filter_truncate: key(z.boolean(), false, {
+    doc: 'With oversample_factor: a prompt passes if its responses have fewer than data.max_response_length - 1 tokens.',
+    change: 'ask',
+  }),
   val_batch_size: key(count.nullable(), null, {
     doc: 'Prompts of one job of a validation, at most; null: as many as fill rollout.max_num_seqs, which is never exceeded.',
     unit: 'prompts',

@@ -62,6 +62,10 @@ function estimatorIssues({ algorithm: { adv_estimator: estimator } }: Recipe): R
 function choiceIssues(recipe: Recipe): RecipeIssue[] {
   const { filter_groups: filter } = recipe.algorithm;
   const { curriculum } = recipe.data;
+  const path = 'data.filter_accuracy';
+  const message = 'prompts are chosen by numbers of the scorer, and there is none';
+  if (isUnscored(recipe) && recipe.data.filter_accuracy)
+    return [{ path, message, expected: 'false', received: 'true', hint: 'name a scorer' }];
   const choices = [
     { section: 'algorithm.filter_groups', ...filter },
     { section: 'data.curriculum', ...curriculum },

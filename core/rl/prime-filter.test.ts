@@ -1,27 +1,25 @@
 import { expect, test } from 'vitest';
-import { primeSelection, type PrimeFilter } from './prime-filter.ts';
+import { passingFirst, reasonNotToPass } from './prime-filter.ts';
 
-const scores = [0, 0, 1, 0, 1, 1];
-const lengths = [5, 5, 5, 9, 5, 5];
-const groups = ['none', 'none', 'some', 'some', 'all', 'all'];
-const select = (filter: PrimeFilter) => primeSelection(scores, lengths, groups, filter);
+const accuracy = { lowest: 0.2, highest: 0.8 };
 
-test('groups whose mean score is within the bounds come first; too many rows are dropped', () => {
-  const accuracy = { lowest: 0.2, highest: 0.8 };
-  expect(select({ accuracy, oversampleFactor: 3 })).toEqual({ passes_G: [false, true, false], keptRows: [2, 3] });
-  expect(select({ accuracy, oversampleFactor: 1 }).keptRows).toEqual([2, 3, 0, 1, 4, 5]);
-});
-
-test('the bounds are included', () => {
-  expect(select({ accuracy: { lowest: 0, highest: 0.5 }, oversampleFactor: 1 }).passes_G).toEqual([true, true, false]);
+test('a group passes whose mean accuracy is within the bounds, both included', () => {
+  expect(reasonNotToPass([0, 1], [5, 5], { accuracy })).toBeUndefined();
+  expect(reasonNotToPass([0, 0, 0, 0, 1], [5, 5], { accuracy })).toBeUndefined();
+  expect(reasonNotToPass([1, 1, 1, 1, 0], [5, 5], { accuracy })).toBeUndefined();
+  expect(reasonNotToPass([0, 0], [5, 5], { accuracy })).toBe('its mean accuracy 0 is not between 0.2 and 0.8');
+  expect(reasonNotToPass([1, 1], [5, 5], { accuracy })).toBe('its mean accuracy 1 is not between 0.2 and 0.8');
+  expect(reasonNotToPass([1, 1], [5, 5], {})).toBeUndefined();
 });
 
 test('a group with a response one token below the limit counts as truncated', () => {
-  expect(select({ maxResponseLength: 10, oversampleFactor: 1 }).passes_G).toEqual([true, false, true]);
-  expect(select({ maxResponseLength: 11, oversampleFactor: 1 }).passes_G).toEqual([true, true, true]);
+  expect(reasonNotToPass([0, 1], [5, 9], { maxResponseLength: 10 })).toBe(
+    'a response has 9 tokens, and 9 count as truncated',
+  );
+  expect(reasonNotToPass([0, 1], [5, 9], { maxResponseLength: 11 })).toBeUndefined();
 });
 
-test('without conditions every group passes, and an empty batch stays empty', () => {
-  expect(select({ oversampleFactor: 2 })).toEqual({ passes_G: [true, true, true], keptRows: [0, 1, 2] });
-  expect(primeSelection([], [], [], { oversampleFactor: 4 })).toEqual({ passes_G: [], keptRows: [] });
+test('groups that pass come first, each in their order', () => {
+  expect(passingFirst([false, true, false, true])).toEqual([1, 3, 0, 2]);
+  expect(passingFirst([])).toEqual([]);
 });

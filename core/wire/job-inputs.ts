@@ -75,6 +75,13 @@ const algorithm = z.object({
   modelScores: z.object({ weight: z.number(), scorerWeight: z.number() }).optional(),
   maxFailedFraction: z.number(),
   filterGroups: z.object({ metric: z.string(), prompts: some }).optional(),
+  oversampling: z
+    .object({
+      prompts: some,
+      accuracy: z.object({ lowest: z.number(), highest: z.number() }).optional(),
+      maxResponseLength: some.optional(),
+    })
+    .optional(),
   curriculum: z.object({ metric: z.string() }).optional(),
   spo: z.object({ rho: z.enum(SPO_RHOS), value: z.number(), lowest: z.number() }).optional(),
   pfPpo: z.object({ reweightMethod: z.enum(PF_PPO_METHODS), weightPow: z.number() }).optional(),

@@ -169,6 +169,12 @@ export interface AlgorithmSettings {
   readonly maxFailedFraction: number;
   /** Dynamic sampling: only groups whose samples differ in a metric are trained on, and of these the first ones. */
   readonly filterGroups?: { readonly metric: string; readonly prompts: number };
+  /** Oversampling: of all groups so many are trained on, first those that pass (core/rl/prime-filter.ts). */
+  readonly oversampling?: {
+    readonly prompts: number;
+    readonly accuracy?: { readonly lowest: number; readonly highest: number };
+    readonly maxResponseLength?: number;
+  };
   /** What a curriculum remembers of each row. */
   readonly curriculum?: { readonly metric: string };
   /** How much the past of a prompt counts for the estimator spo: by how far the policy has moved (kl), or `value`. */

@@ -49,7 +49,7 @@ export function batchMetrics(
     'critic/score/std': standardDeviation(scores_S),
     ...baselineMetrics(composition),
     ...(input.algorithm.pfPpo && { 'training/drawn_samples': new Set(batch.microSamples).size }),
-    ...(input.algorithm.filterGroups && filterMetrics(composition)),
+    ...((input.algorithm.filterGroups ?? input.algorithm.oversampling) && filterMetrics(composition)),
     ...(input.algorithm.samplesPerDraw === 1
       ? {}
       : { 'training/groups_without_signal': withoutSignal(composition, scores_S) }),
@@ -85,7 +85,7 @@ function baselineMetrics({ samples }: Composition): Record<string, number> {
   return { 'critic/baselines/mean': [...byDraw.values()].reduce((sum, one) => sum + one, 0) / byDraw.size };
 }
 
-/** What dynamic sampling did. */
+/** What dynamic sampling or oversampling did. */
 function filterMetrics({ draws }: Composition): Record<string, number> {
   const countOf = (fate: string) => draws.filter((draw) => draw.fate === fate).length;
   return {

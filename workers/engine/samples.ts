@@ -2,6 +2,7 @@
 import { at } from '../../core/at.ts';
 import { PauseError } from '../../core/errors.ts';
 import { reasonToFilter } from '../../core/rl/filter-groups.ts';
+import { passingFirst, reasonNotToPass } from '../../core/rl/prime-filter.ts';
 import { fixScorerHint } from '../../core/scorer-hint.ts';
 import type { DrawRecord } from '../../core/records/schema.ts';
 import type { AdvantageInput } from '../../core/wire/jobs.ts';
@@ -56,7 +57,7 @@ interface Group {
 }
 
 /**
- * The first groups that pass the filter, as many as a batch has; without dynamic sampling all.
+ * The first groups that pass the filter, as many as a batch has; without dynamic sampling or oversampling all.
  * @throws PauseError `TooManyFailedSamples` beyond maxFailedFraction. */
 export function compose(input: AdvantageInput, parts: readonly ScoredPart[], runId: string): Composition {
   const samples: Sample[] = [];
@@ -65,13 +66,16 @@ export function compose(input: AdvantageInput, parts: readonly ScoredPart[], run
   let total = 0;
   const { filterGroups: filter } = input.algorithm;
   let room = filter?.prompts ?? Number.POSITIVE_INFINITY;
-  for (const { part, d, members, values } of groupsOf(parts, filter?.metric)) {
+  const groups = groupsOf(parts, filter?.metric);
+  const { oversampling } = input.algorithm;
+  const chosen = oversampling && outcomesOfOversampling(groups, oversampling);
+  for (const [g, { part, d, members, values }] of groups.entries()) {
     const { trajectories, scores, wave } = part;
     const valid = members.filter((b) => at(scores.scores, b) !== null);
     const baseline = part.baseline?.scores.scores[d];
     failed += members.length - valid.length + (baseline === null ? 1 : 0);
     total += members.length + (baseline === undefined ? 0 : 1);
-    const outcome = baseline === null ? noBaseline(part, d) : outcomeOf(values, filter?.metric, room);
+    const outcome = chosen?.[g] ?? (baseline === null ? noBaseline(part, d) : outcomeOf(values, filter?.metric, room));
     const isUsed = outcome.fate === 'trained';
     const indices = new Map(valid.map((b, i) => [b, samples.length + i]));
     if (isUsed) {
@@ -115,6 +119,39 @@ function outcomeOf(values: readonly (number | null)[], metric: string | undefine
   const reason = reasonToFilter(values, metric);
   if (reason !== undefined) return { fate: 'filtered', reason };
   return room > 0 ? { fate: 'trained' } : { fate: 'surplus', reason: 'the batch was full' };
+}
+
+/**
+ * With oversampling: groups that pass are trained on first, then the others; a surplus one has passed. A group without
+ * enough scores has no outcome here.
+ */
+function outcomesOfOversampling(
+  groups: readonly Group[],
+  { prompts, ...filter }: NonNullable<AdvantageInput['algorithm']['oversampling']>,
+): (DrawOutcome | undefined)[] {
+  const usable = [...groups.keys()].filter((g) => {
+    const { part, d, values } = at(groups, g);
+    return part.baseline?.scores.scores[d] !== null && reasonToFilter(values) === undefined;
+  });
+  const reasons = usable.map((g) => reasonNotToPass(...accuraciesAndLengths(at(groups, g)), filter));
+  const outcomes: (DrawOutcome | undefined)[] = groups.map(() => undefined);
+  passingFirst(reasons.map((reason) => reason === undefined)).forEach((u, place) => {
+    const reason = reasons[u];
+    const left: DrawOutcome =
+      reason === undefined ? { fate: 'surplus', reason: 'the batch was full' } : { fate: 'filtered', reason };
+    outcomes[at(usable, u)] = place < prompts ? { fate: 'trained' } : left;
+  });
+  return outcomes;
+}
+
+/** Of the members with a score: the column `acc`, or else the score, and tokens of the response. */
+function accuraciesAndLengths({ part, members }: Group): [number[], number[]] {
+  const { scores, trajectories } = part;
+  const valid = members.filter((b) => at(scores.scores, b) !== null);
+  return [
+    valid.map((b) => scores.columns['acc']?.[b] ?? validScore(scores, b)),
+    members.map((b) => at(trajectories.responseOffsets_S1, b + 1) - at(trajectories.responseOffsets_S1, b)),
+  ];
 }
 
 function sampleAt({ trajectories: t, scores, baseline }: ScoredPart, b: number, d: number): Sample {

@@ -72,6 +72,21 @@ describe('a key of verl', () => {
     });
   });
 
+  it('of PRIME’s choice of prompts keeps its name and value', () => {
+    const words = ['data.filter_accuracy=True', 'data.accuracy_lower_bound=0.1', 'data.accuracy_upper_bound=0.9'];
+    const { tree, problems } = imported([...words, 'data.oversample_factor=4.0', 'data.filter_truncate=True']);
+    expect(tree).toMatchObject({
+      data: {
+        filter_accuracy: true,
+        accuracy_lower_bound: 0.1,
+        accuracy_upper_bound: 0.9,
+        oversample_factor: 4,
+        filter_truncate: true,
+      },
+    });
+    expect(problems).toEqual([]);
+  });
+
   it('of single-stream policy optimisation turns into its estimator', () => {
     const spo = ['algorithm.adv_estimator=grpo', 'trainer.spo.enable=True', 'trainer.spo.rho.clip_lower=0.9'];
     expect(imported([...spo, 'trainer.spo.offline_values=v.json']).tree).toMatchObject({

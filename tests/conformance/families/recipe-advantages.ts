@@ -4,7 +4,7 @@ import { rewardsAtLastToken } from '../../../core/rl/advantages/outcomes.ts';
 import { lengthAdaptiveAdvantages, lengthAdaptiveLambdas } from '../../../core/rl/advantages/vapo.ts';
 import type { GigpoEpisodeStats, GigpoMode } from '../../../core/rl/names.ts';
 import { positiveExampleNll } from '../../../core/rl/positive-nll.ts';
-import { primeSelection } from '../../../core/rl/prime-filter.ts';
+import { passingFirst, reasonNotToPass } from '../../../core/rl/prime-filter.ts';
 import {
   distancesOfRows,
   promptRate,
@@ -161,20 +161,27 @@ function primeAdvantage(testCase: GoldenCase): Outcome {
   return { advantages: unflatten(advantages_T, rows), returns: unflatten(returns_T, rows) };
 }
 
+/** verl cuts the batch at a row, within a group if it must. */
 function primeFilter(testCase: GoldenCase): Outcome {
   const [params, inputs] = [paramsOf(testCase), inputsOf(testCase)];
-  const scores_S = numbers(inputs.get('scores'));
-  const groups_S = scores_S.map((_, s) => Math.floor(s / params.number('n_samples')));
-  const { passes_G, keptRows } = primeSelection(scores_S, numbers(inputs.get('response_lengths')), groups_S, {
+  const [scores_S, lengths_S] = [numbers(inputs.get('scores')), numbers(inputs.get('response_lengths'))];
+  const perGroup = params.number('n_samples');
+  const filter = {
     accuracy: params.flag('filter_accuracy')
       ? { lowest: params.number('accuracy_lower_bound'), highest: params.number('accuracy_upper_bound') }
       : undefined,
     maxResponseLength: params.flag('filter_truncate') ? params.number('max_response_length') : undefined,
-    oversampleFactor: params.number('oversample_factor'),
-  });
+  };
+  const ofGroup = (values: readonly number[], g: number) => values.slice(g * perGroup, (g + 1) * perGroup);
+  const passes_G = Array.from(
+    { length: Math.ceil(scores_S.length / perGroup) },
+    (_, g) => reasonNotToPass(ofGroup(scores_S, g), ofGroup(lengths_S, g), filter) === undefined,
+  );
+  const rows = passingFirst(passes_G).flatMap((g) => [...ofGroup(scores_S, g)].map(() => g));
+  const kept = rows.slice(0, Math.floor(rows.length / params.number('oversample_factor')));
   return {
     group_passes: passes_G,
-    rows_kept: keptRows.length,
-    groups_kept_all_pass: keptRows.every((s) => passes_G[groups_S[s]!] === true),
+    rows_kept: kept.length,
+    groups_kept_all_pass: kept.every((g) => passes_G[g] === true),
   };
 }
