@@ -11,7 +11,6 @@
  *   update    α ← ρ·α + s, β ← ρ·β + 1 − s with the score s
  *   sampling  a prompt is drawn with the weight √(p̂·(1 − p̂)) + ε
  */
-import { clamp } from './clamp.ts';
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
 import { float64, valueAt } from './float64.ts';
@@ -77,7 +76,7 @@ export function distancesOfRows(oldLogProb_T: Numbers, logProb_T: Numbers, rows:
 
 /** ρ of a prompt whose last response lies at this distance from the policy of today. A prompt that was never sampled has the distance 0. */
 export function rhoOf(distance: number, { lowest, highest = 0.96, halfDistance = 0.06 }: RhoBounds): number {
-  return clamp(2 ** (-distance / halfDistance), lowest, highest);
+  return Math.min(Math.max(2 ** (-distance / halfDistance), lowest), highest);
 }
 
 /** Weight with which the prompt is drawn; `exploration` (0.05) keeps the certain ones in play. */

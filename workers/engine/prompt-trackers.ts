@@ -11,6 +11,7 @@ import { PauseError } from '../../core/errors.ts';
 import type { Counters } from '../../core/records/schema.ts';
 import { packMicroBatches } from '../../core/rl/balance/pack-micro-batches.ts';
 import { distancesOfRows, promptRate, rhoOf, startTracker, updateTracker } from '../../core/rl/spo-tracker.ts';
+import type { PromptTracker } from '../../core/rl/spo-tracker.ts';
 import type { AdvantageInput, AlgorithmSettings } from '../../core/wire/jobs.ts';
 import {
   decodeTrackers,
@@ -76,27 +77,23 @@ export async function trackedPrompts(
     return decodeLastResponses(await getBlob(store, context.runId, digest), digest);
   };
   const visited = await visitedPrompts(spo, known, samples, readPart);
-  const distances =
-    spo.rho === 'kl' ? await timer.time('timing_s/spo', () => distancesOf(host, input, context, visited)) : undefined;
+  const isByPolicy = spo.rho === 'kl';
+  const distances = isByPolicy
+    ? await timer.time('timing_s/spo', () => distancesOf(host, input, context, visited))
+    : undefined;
   const after = new Map<number, TrackedPrompt>(known);
-  visited.forEach(({ row, members, before }, i) => {
-    let forgetting = rhoOfPrompt(spo, distances?.[i]);
-    let tracker: TrackedPrompt = before;
-    for (const s of members) {
-      tracker = { ...tracker, ...updateTracker(tracker, at(scores_S, s), forgetting) };
-      forgetting = 1;
-    }
-    const responses = before.responses + members.length;
-    after.set(row, { ...tracker, responses, part: spo.rho === 'kl' ? input.iteration : null });
+  visited.forEach((one, i) => {
+    const tracked = trackedAfter(one, scores_S, rhoOfPrompt(spo, distances?.[i]));
+    after.set(one.row, { ...tracked, part: isByPolicy ? input.iteration : null });
   });
-  const fresh = spo.rho === 'kl' ? visited.map((one) => newLastResponse(one, samples, layout)) : [];
-  const merged = await Promise.all([...partsToMerge(after)].map(async (part) => await oldOnes(part)));
-  async function oldOnes(part: number): Promise<LastResponse[]> {
-    if (part === input.iteration) return [];
-    return (await readPart(part)).filter(({ row }) => after.get(row)?.part === part);
+  const kept = isByPolicy ? visited.map((one) => newLastResponse(one, samples, layout)) : [];
+  for (const part of partsToMerge(after)) {
+    if (part === input.iteration) continue;
+    const still = (await readPart(part)).filter(({ row }) => after.get(row)?.part === part);
+    for (const { row } of still) after.set(row, { ...present(after.get(row)), part: input.iteration });
+    kept.push(...still);
   }
-  for (const { row } of merged.flat()) after.set(row, { ...present(after.get(row)), part: input.iteration });
-  const kept = [...fresh, ...merged.flat()].sort((a, b) => a.row - b.row);
+  kept.sort((one, other) => one.row - other.row);
   const controllers = withTrackers(input.before, after, {
     iteration: input.iteration,
     trackers: await putJsonBlob(store, context.runId, encodeTrackers(after, input)),
@@ -178,6 +175,15 @@ const asSample = ({ row, prompt, response, mask, logProbs }: LastResponse): Samp
   stopReason: 1,
   columns: {},
 });
+
+/** The past counts ρ once, and each response once. */
+function trackedAfter({ members, before }: Visited, scores_S: Float32Array, rho: number): Omit<TrackedPrompt, 'part'> {
+  const { alpha, beta } = members.reduce<PromptTracker>(
+    (tracker, s, i) => updateTracker(tracker, at(scores_S, s), i === 0 ? rho : 1),
+    before,
+  );
+  return { alpha, beta, responses: before.responses + members.length };
+}
 
 const rhoOfPrompt = (spo: SpoSettings, distance = 0): number =>
   spo.rho === 'kl' ? rhoOf(distance, { lowest: spo.lowest }) : spo.value;
