@@ -332,7 +332,7 @@ const storedBatch = z.object({
   /** Job ids of the greedy responses to the same draws, in pairs as in `results`. Absent: the estimator reads none. */
   baselines: z.array(z.string()).optional(),
   draws: z.array(drawRecord),
-  /** Draws that the curriculum left out: half-open ranges, ascending. Absent: there is none. */
+  /** Draws that a curriculum or the estimator spo left out: half-open ranges, ascending. Absent: there are none. */
   passedOver: z.array(drawRange).optional(),
   before: counters,
   after: counters,
