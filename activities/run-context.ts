@@ -9,6 +9,7 @@ import type { RevisionRecord, RunInputs, TermRecord } from '../core/records/sche
 import type { Head, RunLog } from '../infra/store/run-log.ts';
 import { withCurriculum } from './curriculum.ts';
 import { refuseForeign } from './ownership.ts';
+import { withOwnSampler } from './own-sampler.ts';
 import { withChosenPrompts } from './prompt-trackers.ts';
 import { completeReplayTerm } from './replay-term.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -111,8 +112,8 @@ export class RunContexts {
     else if (await completeReplayTerm(this.#ports, log, head)) head = await log.head();
     refuseForeign(head, this.#ports.stack, ref.runId);
     const plain = await this.of(ref, head?.termRecord);
-    const context = await withChosenPrompts(this.#ports, await withCurriculum(this.#ports, plain, head), head);
-    return { context, head };
+    const drawing = await withChosenPrompts(this.#ports, await withCurriculum(this.#ports, plain, head), head);
+    return { context: await withOwnSampler(this.#ports, drawing, head), head };
   }
 }
 

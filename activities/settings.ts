@@ -3,6 +3,7 @@ import { runKinds, samplesResponses } from '../core/run-kinds.ts';
 import type { RunKind } from '../core/run-kinds.ts';
 import type { Recipe } from '../core/recipe/index.ts';
 import {
+  hasOwnSampler,
   promptsPerWave,
   readsValues,
   rewardComponentsOf,
@@ -193,9 +194,9 @@ function vapoSettings({ algorithm }: Recipe): Pick<AlgorithmSettings, 'vapo'> {
   return algorithm.adv_estimator === 'vapo' && !isDefault ? { vapo: { alpha, lamCritic } } : {};
 }
 
-/** Does the estimator choose the prompts of a batch among more? */
+/** Are the prompts of a batch drawn from more, by weights? */
 export const choosesPrompts = (recipe: Recipe): boolean =>
-  tracksPrompts(recipe) && promptsPerWave(recipe) > recipe.data.train_batch_size;
+  (tracksPrompts(recipe) || hasOwnSampler(recipe)) && promptsPerWave(recipe) > recipe.data.train_batch_size;
 
 function spoSettings(recipe: Recipe): Pick<AlgorithmSettings, 'spo'> {
   const { type: rho, value, clip_lower: lowest } = recipe.algorithm.spo.rho;

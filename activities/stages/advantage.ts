@@ -4,7 +4,7 @@ import { batchRecord, recordFormat } from '../../core/records/schema.ts';
 import type { BatchRecord } from '../../core/records/schema.ts';
 import { gapsBetween } from '../../core/rl/draws.ts';
 import type { AdvantageOutput } from '../../core/wire/jobs.ts';
-import type { Recipe } from '../../core/recipe/index.ts';
+import { hasOwnSampler, type Recipe } from '../../core/recipe/index.ts';
 import type { Head } from '../../infra/store/run-log.ts';
 import { adoptedBatch } from '../adopted-batch.ts';
 import { recordWriter } from '../record-writer.ts';
@@ -96,7 +96,7 @@ function recordOf(
 
 /** Where prompts are chosen, the draws between those that were sampled. Ranges that the term skips may be among them. */
 function passedOver(recipe: Recipe, { counters }: Head, { draws, after }: AdvantageOutput) {
-  if (curriculumOf(recipe) === undefined && !choosesPrompts(recipe)) return {};
+  if (curriculumOf(recipe) === undefined && !choosesPrompts(recipe) && !hasOwnSampler(recipe)) return {};
   const gaps = gapsBetween(counters.cursor, after.cursor, draws);
   return gaps.length === 0 ? {} : { passedOver: gaps };
 }

@@ -52,6 +52,8 @@ export class InputFacts {
       'files of the scorer': scorer?.files,
       loss: inputs.loss?.module,
       estimator: inputs.estimator?.module,
+      sampler: inputs.sampler?.module,
+      'start of the sampler': inputs.sampler?.start,
     };
     for (const [what, module] of Object.entries(modules)) {
       if (module === undefined) continue;

@@ -14,7 +14,9 @@ const samplesOf: Readonly<Record<string, number>> = { sft: 1, dpo: 2, rm: 2 };
 
 /** Does a batch take every draw that its term does not skip? Recipes of older versions do not say. */
 const choosesNothing = ({ recipe: { data, algorithm } }: Revision): boolean =>
-  data.curriculum?.enable === false && (algorithm.adv_estimator !== 'spo' || (data.gen_batch_size ?? null) === null);
+  data.curriculum?.enable === false &&
+  (data.sampler ?? null) === null &&
+  (algorithm.adv_estimator !== 'spo' || (data.gen_batch_size ?? null) === null);
 
 export class DrawOutcomes {
   readonly #objects: Objects;

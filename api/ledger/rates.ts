@@ -13,7 +13,8 @@ export function wantedIterations({ recipe, inputs }: Pick<Revision, 'recipe' | '
 function promptsOf({ kind, algorithm, data }: LedgerRecipe): number {
   if (kind === 'rl' && data.oversample_factor !== undefined && data.oversample_factor > 1)
     return Math.round(data.train_batch_size * data.oversample_factor);
-  const chooses = kind === 'rl' && algorithm.adv_estimator === 'spo' && algorithm.filter_groups?.enable !== true;
+  const isChoice = algorithm.adv_estimator === 'spo' || (data.sampler ?? null) !== null;
+  const chooses = kind === 'rl' && isChoice && algorithm.filter_groups?.enable !== true;
   return chooses ? (data.gen_batch_size ?? data.train_batch_size) : data.train_batch_size;
 }
 

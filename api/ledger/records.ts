@@ -42,6 +42,7 @@ const inputs = object({
   scorer: optional(scorer),
   loss: optional(ownModule),
   estimator: optional(ownModule),
+  sampler: optional(object({ module: digest, start: digest })),
 });
 export type Inputs = Of<typeof inputs>;
 
@@ -69,6 +70,7 @@ const recipe = object({
     train_batch_size: positive,
     oversample_factor: optional(number),
     gen_batch_size: optional(nullable(positive)),
+    sampler: optional(nullable(text)),
     curriculum: optional(object({ enable: flag })),
   }),
   rollout: object({ n: positive, val_kwargs: object({ n: positive }) }),

@@ -1,4 +1,4 @@
-/** Losses and estimators of the user's own are loaded and tried, and what the check of a gradient found is shown. */
+/** Modules of the user's own are loaded and tried, and what the check of a gradient found is shown. */
 import { counted } from '../../core/quantities.ts';
 import { ownModulePath } from '../../core/recipe/index.ts';
 import type { OwnModuleKind } from '../../core/recipe/index.ts';
@@ -14,10 +14,15 @@ const checkOf = (kind: OwnModuleKind, name: string): Check => ({
   },
 });
 
-export const ownModuleChecks: readonly Check[] = [checkOf('loss', 'your loss'), checkOf('estimator', 'your estimator')];
+export const ownModuleChecks: readonly Check[] = [
+  checkOf('loss', 'your loss'),
+  checkOf('estimator', 'your estimator'),
+  checkOf('sampler', 'your sampler'),
+];
 
-function detailOf({ input, gradient, straightThrough }: CheckedModule): string {
+function detailOf({ kind, input, gradient, straightThrough }: CheckedModule): string {
   const name = `./${input.fileName}`;
+  if (kind === 'sampler') return `${name} can be loaded; it is asked about the rows when the run is created`;
   if (gradient === undefined) return `${name} gives the same finite advantages twice on trial batches`;
   const { batches, tokens, kinks, disagreeing, largest } = gradient;
   const compared = `${tokens - kinks} of ${counted(tokens, 'token')} of ${batches} trial batches, ${kinks} at kinks left out`;

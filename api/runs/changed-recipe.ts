@@ -31,6 +31,7 @@ import type { RecipeLayer } from '../recipes/recipe-issues.ts';
 import { assertFits, checkedModule, inputsOf } from './own-modules.ts';
 import type { CheckedModule } from './own-modules.ts';
 import { scorerOf } from './prepare.ts';
+import { blobsOf, startedSampler } from './sampler-start.ts';
 import { assertScorer } from './scorer-rules.ts';
 import { checkStoredRows } from './stored-rows.ts';
 import type { PreparePorts } from './prepare-ports.ts';
@@ -198,7 +199,8 @@ async function newInputs(
     recipe.data.val_files === null ? undefined : await newRows(recipe, 'validation', changes, before, ports);
   const scored = await newScorer(recipe, changes, before);
   await checkKeptRows(recipe, changes, before, { train: rows, validation: checked }, ports);
-  const own = await newOwnModules(recipe, before);
+  const own = await newOwnModules(recipe, before, rows?.digest ?? train);
+  const sampler = await startedSampler(own.fresh, recipe, { train: rows?.digest ?? train, store: ports.store });
   const inputs: RunInputs = {
     model,
     ...(reference && { reference }),
@@ -212,6 +214,7 @@ async function newInputs(
         : {}),
     ...(scored ? { scorer: scored.input } : scorer && { scorer }),
     ...own.inputs,
+    ...(sampler && { sampler: sampler.input }),
   };
   const content = (path: string, change: RecipeChange['change'], from: unknown, to: unknown): RecipeChange[] =>
     from === to || to === undefined || changes.some((one) => one.path.startsWith(path) || rowKeys.includes(one.path))
@@ -219,7 +222,7 @@ async function newInputs(
       : [{ path, from: `content ${String(from).slice(0, 12)}`, to: `content ${String(to).slice(0, 12)}`, change }];
   return {
     inputs,
-    modules: [...(scored?.modules ?? []), ...own.fresh.map(({ code }) => code)],
+    modules: [...(scored?.modules ?? []), ...blobsOf(own.fresh, sampler)],
     changes: [
       ...content('data.train_files', 'fixed', train, rows?.digest),
       ...content('data.val_files', 'ask', validation, checked?.digest),
@@ -300,7 +303,7 @@ async function checkKeptRows(
 }
 
 /** A module is read again when the user names its file again; else the run keeps its copy. Both must fit the recipe. */
-async function newOwnModules(recipe: Recipe, before: RunInputs) {
+async function newOwnModules(recipe: Recipe, before: RunInputs, train: string) {
   const fresh: CheckedModule[] = [];
   const kept: Partial<Pick<RunInputs, OwnModuleKind>> = {};
   for (const kind of ownModuleKinds) {
@@ -308,8 +311,13 @@ async function newOwnModules(recipe: Recipe, before: RunInputs) {
     const copy = before[kind];
     if (path === undefined) continue;
     if (path.startsWith('/')) fresh.push(await checkedModule(kind, path, recipe));
-    else if (copy?.fileName === basename(path)) kept[kind] = copy;
-    else throw new InvalidInputError(`${ownModuleKeys[kind]}: the run keeps no copy of ${path}`, { where: path });
+    else if (copy?.fileName === basename(path)) {
+      if (kind === 'sampler' && train !== before.train)
+        throw new InvalidInputError(`${ownModuleKeys.sampler}: the sampler has not seen these rows`, {
+          hint: `name its file again: ${ownModuleKeys.sampler}=<path>`,
+        });
+      Object.assign(kept, { [kind]: copy });
+    } else throw new InvalidInputError(`${ownModuleKeys[kind]}: the run keeps no copy of ${path}`, { where: path });
   }
   const inputs = { ...kept, ...inputsOf(fresh) };
   assertFits(recipe, inputs);

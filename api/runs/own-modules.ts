@@ -42,11 +42,15 @@ export async function checkedModules(recipe: Recipe): Promise<readonly CheckedMo
   return found;
 }
 
-export const inputsOf = (modules: readonly CheckedModule[]): Partial<Pick<RunInputs, OwnModuleKind>> =>
-  Object.fromEntries(modules.map(({ kind, input }) => [kind, input]));
+/** Without a sampler, which says more when it sees the rows: sampler-start.ts. */
+export const inputsOf = (modules: readonly CheckedModule[]): Partial<Pick<RunInputs, 'loss' | 'estimator'>> =>
+  Object.fromEntries(modules.filter(({ kind }) => kind !== 'sampler').map(({ kind, input }) => [kind, input]));
 
 /** Throws InvalidRecipeError when a module needs something that the recipe does not give. */
-export function assertFits(recipe: Recipe, modules: Partial<Pick<RunInputs, OwnModuleKind>>): void {
+export function assertFits(
+  recipe: Recipe,
+  modules: Partial<Readonly<Record<OwnModuleKind, OwnModuleInput | undefined>>>,
+): void {
   const issues = ownModuleIssues(recipe, modules);
   if (issues.length > 0) throw new InvalidRecipeError(issues);
 }
@@ -63,6 +67,7 @@ export async function checkedModule(kind: OwnModuleKind, path: string, recipe: R
     const { needs, deterministic, straightThrough } = module.facts;
     const input = { module: sha256(code), fileName, needs: [...needs], deterministic };
     assertFits(recipe, { [kind]: input });
+    if (kind === 'sampler') return { kind, input, code };
     if (kind === 'estimator') {
       const { gamma, lam, norm_adv_by_std_in_grpo: normAdvByStdInGrpo } = recipe.algorithm;
       await module.checkEstimator({ gamma, lam, normAdvByStdInGrpo });

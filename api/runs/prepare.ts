@@ -16,6 +16,7 @@ import { RecipeInputs } from '../plan/recipe-inputs.ts';
 import { startChecks } from '../plan/start-checks.ts';
 import type { PreparePorts } from './prepare-ports.ts';
 import { inputsOf } from './own-modules.ts';
+import { blobsOf, startedSampler } from './sampler-start.ts';
 import { linesOf } from './rows.ts';
 import type { RowsPart } from './rows.ts';
 
@@ -59,12 +60,14 @@ async function storeInputs(
   const scorer = await scorerOf(recipe);
   const own = await found.ownModules();
   const teacher = await found.teacher();
+  const trainDigest = await blocks.train.store(ports.store, train.rules);
+  const sampler = await startedSampler(own, recipe, { train: trainDigest, store: ports.store });
   return {
     inputs: {
       model: await storeModelFolder(ports.store, model.folder, model.tokenizerFolder),
       ...(teacher && { teacher: await storeModelFolder(ports.store, teacher.folder) }),
       ...(rewardModel && { rewardModel: await storeModelFolder(ports.store, rewardModel.folder) }),
-      train: await blocks.train.store(ports.store, train.rules),
+      train: trainDigest,
       trainRows: train.count,
       ...(validation && {
         validation: await blocks.validation.store(ports.store, validation.rules),
@@ -72,8 +75,9 @@ async function storeInputs(
       }),
       ...(scorer && { scorer: scorer.input }),
       ...inputsOf(own),
+      ...(sampler && { sampler: sampler.input }),
     },
-    modules: [...(scorer?.modules ?? []), ...own.map(({ code }) => code)],
+    modules: [...(scorer?.modules ?? []), ...blobsOf(own, sampler)],
     notes: [...linesOf(train), ...(validation ? linesOf(validation) : [])],
   };
 }

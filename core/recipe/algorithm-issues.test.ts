@@ -79,6 +79,23 @@ describe('oversampling', () => {
   });
 });
 
+describe('a sampler of the user’s own', () => {
+  const pathsOf = (keys: Tree) => issuesOf(mergeTrees({ data: { sampler: './s.ts' } }, keys)).map(({ path }) => path);
+
+  it('decides alone which prompts come', () => {
+    expect(pathsOf({})).toEqual([]);
+    expect(pathsOf({ data: { gen_batch_size: 2048 } })).toEqual([]);
+    expect(pathsOf({ data: { gen_batch_size: 512 } })).toEqual(['data.gen_batch_size']);
+    expect(pathsOf({ data: { curriculum: { enable: true } } })).toEqual(['data.curriculum.enable']);
+    expect(pathsOf({ data: { oversample_factor: 2 } })).toEqual(['data.oversample_factor']);
+    expect(pathsOf({ algorithm: { filter_groups: { enable: true } } })).toEqual(['algorithm.filter_groups.enable']);
+    expect(pathsOf({ algorithm: { adv_estimator: 'spo' } })).toEqual(['algorithm.adv_estimator']);
+    expect(pathsOf({ kind: 'sft' })).toEqual(['data.sampler']);
+    const unscored = { scorer: 'none', reward_model: { enable: true, path: 'r' } };
+    expect(pathsOf({ reward: unscored })).toEqual(['data.sampler']);
+  });
+});
+
 describe('the estimator spo', () => {
   const spo = { algorithm: { adv_estimator: 'spo' }, rollout: { n: 1 } };
   const pathsOf = (keys: Tree) => issuesOf(mergeTrees(spo, keys)).map(({ path }) => path);

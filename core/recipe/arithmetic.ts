@@ -1,7 +1,7 @@
 /** Computes the sizes of a recipe's batches, and checks that they are consistent. Sizes count prompts, as in verl. */
 import { runKinds, samplesResponses } from '../run-kinds.ts';
 import { needsOfEstimator } from '../rl/names.ts';
-import { tracksPrompts } from './components.ts';
+import { hasOwnSampler, tracksPrompts } from './components.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
@@ -54,11 +54,14 @@ export function totalIterations(recipe: Recipe, rows: number): number {
   return steps ?? Math.max(1, Math.floor((rows * epochs) / promptsPerIteration(recipe)));
 }
 
-/** Prompts that are taken at a time: with dynamic sampling a wave, with spo or oversampling those to choose from, else the batch. */
+/** Are the prompts of a batch drawn from more, by weights? */
+const weighsPrompts = (recipe: Recipe): boolean => tracksPrompts(recipe) || hasOwnSampler(recipe);
+
+/** Prompts that are taken at a time: with dynamic sampling a wave; where the batch takes some of them, all; else the batch. */
 export function promptsPerWave(recipe: Recipe): number {
   const { kind, data, algorithm } = recipe;
   if (kind === 'rl' && data.oversample_factor > 1) return Math.round(data.train_batch_size * data.oversample_factor);
-  const takesOthers = algorithm.filter_groups.enable || tracksPrompts(recipe);
+  const takesOthers = algorithm.filter_groups.enable || weighsPrompts(recipe);
   return takesOthers ? (data.gen_batch_size ?? data.train_batch_size) : data.train_batch_size;
 }
 
@@ -141,12 +144,13 @@ function waveIssues(recipe: Recipe): RecipeIssue[] {
   const { gen_batch_size: wave, train_batch_size: batch } = data;
   if (!filter.enable) {
     if (wave === null || wave === batch) return [];
-    if (tracksPrompts(recipe)) {
+    if (weighsPrompts(recipe)) {
       if (wave > batch) return [];
-      const message = 'spo chooses the prompts of a batch among these, so they cannot be fewer';
+      const message = 'the prompts of a batch are drawn from these, so they cannot be fewer';
       return [{ path: 'data.gen_batch_size', message, expected: `integer >= ${batch}`, received: `${wave}` }];
     }
-    const message = 'only dynamic sampling and the estimator spo take another number of prompts than they train on';
+    const message =
+      'only dynamic sampling, the estimator spo and data.sampler take another number of prompts than they train on';
     const hint = 'leave it out, or set algorithm.filter_groups.enable=true';
     return [{ path: 'data.gen_batch_size', message, expected: `null or ${batch}`, received: `${wave}`, hint }];
   }

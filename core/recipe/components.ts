@@ -18,6 +18,9 @@ export function trainedComponents(recipe: Recipe): readonly [string, ...string[]
 export const readsValues = ({ kind, algorithm: { adv_estimator: name }, critic }: Recipe): boolean =>
   kind === 'rl' && (isModulePath(name) ? critic.enable === true : needsOfEstimator(name).includes('values'));
 
+/** Does a module of the user's own weigh the rows? */
+export const hasOwnSampler = ({ kind, data }: Recipe): boolean => kind === 'rl' && data.sampler !== null;
+
 /** Does the advantage estimator compare with what each prompt has scored before? */
 export const tracksPrompts = ({ kind, algorithm }: Recipe): boolean =>
   kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('promptValues');

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count, key, requiredKey, section, text } from './key.ts';
+import { count, key, moduleOrNull, requiredKey, section, text } from './key.ts';
 
 /** A batch record names every prompt of its iteration in about 100 bytes, and is written as one object of a few MiB. */
 const mostPrompts = 65_536;
@@ -107,6 +107,11 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     change: 'free',
   }),
   curriculum: curriculumSection,
+  sampler: key(moduleOrNull, null, {
+    doc: 'A curriculum of your own: a module that weighs the rows after every batch (docs/own-sampler.md).',
+    change: 'ask',
+    pointsTo: 'module',
+  }),
   shuffle: key(z.boolean(), true, { doc: 'Shuffle the rows, in a new order for each epoch.', change: 'ask' }),
   seed: key(z.int().nullable(), null, {
     doc: 'Seed of the order of the rows; null: the seed of the run.',

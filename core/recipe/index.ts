@@ -11,6 +11,7 @@ export {
 export { recipeChanges, valueOf, type RecipeChange } from './changes.ts';
 export { isDue, isValidationDue } from './due.ts';
 export {
+  hasOwnSampler,
   readsReference,
   readsValues,
   rewardComponentsOf,

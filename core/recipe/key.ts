@@ -64,12 +64,14 @@ export function section<const Shape extends z.core.$ZodShape>(
   return optional;
 }
 
+const modulePath = z.string().regex(modulePathPattern, { abort: true }) as unknown as z.ZodType<ModulePath, ModulePath>;
+
+/** A module of the user's own where there is no built-in one. */
+export const moduleOrNull = z.union([modulePath, z.null()]);
+
 /** A built-in name, or the path of a module of the user's own. */
 export const nameOrModule = <const Names extends readonly [string, ...string[]]>(names: Names) =>
-  z.union([
-    z.enum(names),
-    z.string().regex(modulePathPattern, { abort: true }) as unknown as z.ZodType<ModulePath, ModulePath>,
-  ]);
+  z.union([z.enum(names), modulePath]);
 
 export const count = z.int().positive();
 export const countOrZero = z.int().nonnegative();

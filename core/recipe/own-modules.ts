@@ -1,23 +1,31 @@
 /** What the modules of the user's own ask of the recipe that names them. It is known once they are loaded. */
-import type { RunInputs } from '../records/schema.ts';
+import type { OwnModuleInput } from '../records/schema.ts';
 import { isModulePath } from '../module-path.ts';
 import { readsValues } from './components.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
 /** The keys that may name a module, by the name of its entry in a run's inputs. */
-export const ownModuleKeys = { loss: 'actor.policy_loss.loss_mode', estimator: 'algorithm.adv_estimator' } as const;
+export const ownModuleKeys = {
+  loss: 'actor.policy_loss.loss_mode',
+  estimator: 'algorithm.adv_estimator',
+  sampler: 'data.sampler',
+} as const;
 export type OwnModuleKind = keyof typeof ownModuleKeys;
 export const ownModuleKinds = Object.keys(ownModuleKeys) as readonly OwnModuleKind[];
 
 /** The path of the recipe's module of this kind; undefined when it names a built-in, and where nothing reads it. */
-export function ownModulePath({ kind: of, actor, algorithm }: Recipe, kind: OwnModuleKind): string | undefined {
-  const value = kind === 'loss' ? actor.policy_loss.loss_mode : algorithm.adv_estimator;
-  return of === 'rl' && isModulePath(value) ? value : undefined;
+export function ownModulePath({ kind: of, actor, algorithm, data }: Recipe, kind: OwnModuleKind): string | undefined {
+  const values = { loss: actor.policy_loss.loss_mode, estimator: algorithm.adv_estimator, sampler: data.sampler };
+  const value = values[kind];
+  return of === 'rl' && value !== null && isModulePath(value) ? value : undefined;
 }
 
 /** Everything that the recipe does not give. */
-export function ownModuleIssues(recipe: Recipe, modules: Pick<RunInputs, OwnModuleKind>): RecipeIssue[] {
+export function ownModuleIssues(
+  recipe: Recipe,
+  modules: Partial<Readonly<Record<OwnModuleKind, OwnModuleInput | undefined>>>,
+): RecipeIssue[] {
   return ownModuleKinds.flatMap((kind) => {
     const module = modules[kind];
     if (module === undefined || ownModulePath(recipe, kind) === undefined) return [];
@@ -32,7 +40,7 @@ export function ownModuleIssues(recipe: Recipe, modules: Pick<RunInputs, OwnModu
   });
 }
 
-/** Advantages are recorded in the batch. A loss is computed again when a batch is replayed. */
+/** Advantages and weights of rows are recorded with the batch. A loss is computed again when a batch is replayed. */
 const needsDeterministic = ({ deterministic }: Recipe, kind: OwnModuleKind): boolean =>
   kind === 'loss' ? deterministic !== false : deterministic === true;
 

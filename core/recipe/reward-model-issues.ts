@@ -62,6 +62,10 @@ function estimatorIssues({ algorithm: { adv_estimator: estimator } }: Recipe): R
 function choiceIssues(recipe: Recipe): RecipeIssue[] {
   const { filter_groups: filter } = recipe.algorithm;
   const { curriculum } = recipe.data;
+  if (isUnscored(recipe) && recipe.data.sampler !== null)
+    return [
+      { path: 'data.sampler', message: 'it reads scores of the scorer, and there is none', hint: 'name a scorer' },
+    ];
   const path = 'data.filter_accuracy';
   const message = 'prompts are chosen by numbers of the scorer, and there is none';
   if (isUnscored(recipe) && recipe.data.filter_accuracy)

@@ -38,6 +38,7 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
     bestMetricIssues,
     weightIssues,
     curriculumIssues,
+    samplerIssues,
     pairIssues,
     rewardModelIssues,
   ];
@@ -155,6 +156,23 @@ function curriculumIssues({ kind, data }: Recipe): RecipeIssue[] {
   if (!data.curriculum.enable || samplesResponses(kind)) return [];
   const message = 'a curriculum needs the scores of responses, and this run samples none';
   return [{ path: 'data.curriculum.enable', message, expected: 'false', received: 'true' }];
+}
+
+/** A sampler of the user's own decides alone which prompts come. */
+function samplerIssues({ kind, data, algorithm }: Recipe): RecipeIssue[] {
+  if (data.sampler === null) return [];
+  const refused = (path: string, message: string, expected: string, received: string) => [
+    { path, message, expected, received },
+  ];
+  if (!samplesResponses(kind))
+    return refused('data.sampler', 'it needs the scores of responses, and this run samples none', 'null', data.sampler);
+  const message = 'data.sampler decides which prompts come';
+  return [
+    ...(data.curriculum.enable ? refused('data.curriculum.enable', message, 'false', 'true') : []),
+    ...(algorithm.filter_groups.enable ? refused('algorithm.filter_groups.enable', message, 'false', 'true') : []),
+    ...(data.oversample_factor > 1 ? refused('data.oversample_factor', message, '1', `${data.oversample_factor}`) : []),
+    ...(algorithm.adv_estimator === 'spo' ? refused('algorithm.adv_estimator', message, 'another one', 'spo') : []),
+  ];
 }
 
 function weightIssues({ data }: Recipe): RecipeIssue[] {

@@ -82,6 +82,13 @@ const ownModule = z.object({
 });
 export type OwnModuleInput = z.infer<typeof ownModule>;
 
+/** A sampler of the user's own. */
+const ownSampler = ownModule.extend({
+  /** The blob with what it said of the rows when the run was created. */
+  start: digest,
+});
+export type OwnSamplerModule = z.infer<typeof ownSampler>;
+
 /** Everything that a run reads besides its records, by digest. */
 export const runInputs = z.object({
   model: digest,
@@ -115,13 +122,16 @@ export const runInputs = z.object({
   loss: ownModule.optional(),
   /** `algorithm.adv_estimator` as a path. */
   estimator: ownModule.optional(),
+  /** `data.sampler`. */
+  sampler: ownSampler.optional(),
 });
 export type RunInputs = z.infer<typeof runInputs>;
 
-/** The blobs of a run that its inputs name: code of the user's own. */
-export const modulesOf = ({ scorer, loss, estimator }: RunInputs): string[] => [
+/** The blobs of a run that its inputs name: code of the user's own, and what a sampler said of the rows. */
+export const modulesOf = ({ scorer, loss, estimator, sampler }: RunInputs): string[] => [
   ...(scorer?.type === 'module' ? [scorer.module, ...(scorer.files === undefined ? [] : [scorer.files])] : []),
-  ...[loss, estimator].flatMap((one) => one?.module ?? []),
+  ...[loss, estimator, sampler].flatMap((one) => one?.module ?? []),
+  ...(sampler === undefined ? [] : [sampler.start]),
 ];
 
 export const revisionRecord = z.object({
@@ -332,7 +342,7 @@ const storedBatch = z.object({
   /** Job ids of the greedy responses to the same draws, in pairs as in `results`. Absent: the estimator reads none. */
   baselines: z.array(z.string()).optional(),
   draws: z.array(drawRecord),
-  /** Draws that a curriculum or the estimator spo left out: half-open ranges, ascending. Absent: there are none. */
+  /** Draws that a curriculum, a sampler or the estimator spo left out: half-open ranges, ascending. Absent: there are none. */
   passedOver: z.array(drawRange).optional(),
   before: counters,
   after: counters,

@@ -7,11 +7,11 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { nearest } from '../../core/nearest.ts';
 import type { OwnModuleKind } from '../../core/recipe/own-modules.ts';
 import { OWN_ESTIMATOR_NEEDS, OWN_LOSS_NEEDS } from '../../core/rl/names.ts';
-import type { OwnAdvantageEstimator, OwnPolicyLoss } from '../../core/rl/own/types.ts';
+import type { OwnAdvantageEstimator, OwnPolicyLoss, OwnSampler } from '../../core/rl/own/types.ts';
 import type { OwnModuleFacts, OwnModuleFailure, OwnModuleThreadData } from './protocol.ts';
 
 export interface LoadedModule {
-  readonly module: OwnPolicyLoss | OwnAdvantageEstimator;
+  readonly module: OwnPolicyLoss | OwnAdvantageEstimator | OwnSampler;
   readonly facts: OwnModuleFacts;
 }
 
@@ -34,13 +34,15 @@ function checked(kind: OwnModuleKind, exported: Readonly<Record<string, unknown>
   if (typeof module !== 'object' || module === null) {
     const names = Object.keys(exported).join(', ') || 'nothing';
     throw new InvalidInputError(`expected an export named ${kind}, or a default one, got ${names}`, {
-      hint: `export const ${kind} = { ${kind === 'loss' ? "scope: 'token', " : ''}needs: [], compute(…) { … } }`,
+      hint: `export const ${kind} = { ${kind === 'loss' ? "scope: 'token', " : ''}${kind === 'sampler' ? '' : 'needs: [], '}compute(…) { … } }`,
     });
   }
   const { compute, needs, deterministic, scope, straightThrough } = module as Readonly<Record<string, unknown>>;
   if (typeof compute !== 'function') throw wrong(kind, 'compute', 'a function', compute);
   if (deterministic !== undefined && typeof deterministic !== 'boolean')
     throw wrong(kind, 'deterministic', 'true or false', deterministic);
+  if (kind === 'sampler')
+    return { module: module as OwnSampler, facts: { needs: [], deterministic: deterministic === true } };
   const known = kind === 'loss' ? OWN_LOSS_NEEDS : OWN_ESTIMATOR_NEEDS;
   const facts = { needs: needsOf(kind, needs, known), deterministic: deterministic === true };
   const loaded = module as OwnPolicyLoss | OwnAdvantageEstimator;

@@ -6,7 +6,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { checkEstimator, checkLoss } from '../../core/rl/own/check.ts';
 import { ownAdvantages } from '../../core/rl/own/estimator.ts';
 import { ownLossResult } from '../../core/rl/own/loss.ts';
-import type { OwnAdvantageEstimator, OwnPolicyLoss } from '../../core/rl/own/types.ts';
+import { checkedSampling, ownSampling } from '../../core/rl/own/sampler.ts';
+import type { OwnAdvantageEstimator, OwnPolicyLoss, OwnSampler } from '../../core/rl/own/types.ts';
 import { failureOf, loadOwnModule } from './load.ts';
 import type { FromOwnModule, OwnModuleCalls, OwnModuleThreadData, ToOwnModule } from './protocol.ts';
 
@@ -27,10 +28,12 @@ type Answers = {
 try {
   const { module, facts } = await loadOwnModule(data);
   // The module was loaded as what these calls need: own-module.ts asks a loss for losses only.
-  const [loss, estimator] = [module as OwnPolicyLoss, module as OwnAdvantageEstimator];
+  const [loss, estimator, sampler] = [module as OwnPolicyLoss, module as OwnAdvantageEstimator, module as OwnSampler];
   const answers: Answers = {
     loss: (call) => ownLossResult(loss, call),
     advantages: (call) => ownAdvantages(estimator, call),
+    sampling: (input) => ownSampling(sampler, input),
+    checkSampler: (input) => checkedSampling(sampler, input),
     checkLoss: (settings) => checkLoss(loss, settings),
     checkEstimator: (config) => {
       checkEstimator(estimator, config);

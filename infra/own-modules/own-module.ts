@@ -1,5 +1,5 @@
 /**
- * A policy loss or an advantage estimator of the user's own, in a thread of its own: docs/decisions/0013. An endless loop,
+ * A policy loss, an advantage estimator or a sampler of the user's own, in a thread of its own: docs/decisions/0013. An endless loop,
  * an exit or too much memory in it ends the thread and not the process.
  */
 import { fileURLToPath } from 'node:url';
@@ -9,6 +9,8 @@ import type { Advantages } from '../../core/rl/advantages/types.ts';
 import type { GradientReport, TrialSettings } from '../../core/rl/own/check.ts';
 import type { OwnEstimatorCall } from '../../core/rl/own/estimator.ts';
 import type { OwnLossCall } from '../../core/rl/own/loss.ts';
+import type { Sampling } from '../../core/rl/own/sampler.ts';
+import type { OwnSamplerInput } from '../../core/rl/own/types.ts';
 import type { PolicyLossResult } from '../../core/rl/policy-loss/types.ts';
 import type {
   FromOwnModule,
@@ -111,6 +113,16 @@ export class OwnModule {
   /** @throws as `loss` does */
   advantages(call: OwnEstimatorCall): Promise<Advantages> {
     return this.#call('advantages', call);
+  }
+
+  /** @throws as `loss` does */
+  sampling(input: OwnSamplerInput): Promise<Sampling> {
+    return this.#call('sampling', input);
+  }
+
+  /** The first answer of a sampler. @throws as `loss` does, and when a second call gives another answer. */
+  checkSampler(input: OwnSamplerInput): Promise<Sampling> {
+    return this.#call('checkSampler', input);
   }
 
   /** @throws as `loss` does; it judges no difference. */

@@ -5,6 +5,8 @@ import type { OwnEstimatorNeed, OwnLossNeed } from '../../core/rl/names.ts';
 import type { GradientReport, TrialSettings } from '../../core/rl/own/check.ts';
 import type { OwnEstimatorCall } from '../../core/rl/own/estimator.ts';
 import type { OwnLossCall } from '../../core/rl/own/loss.ts';
+import type { Sampling } from '../../core/rl/own/sampler.ts';
+import type { OwnSamplerInput } from '../../core/rl/own/types.ts';
 import type { PolicyLossResult } from '../../core/rl/policy-loss/types.ts';
 
 export interface OwnModuleThreadData {
@@ -28,6 +30,8 @@ export interface OwnModuleCalls {
   loss: { readonly argument: OwnLossCall; readonly answer: PolicyLossResult };
   advantages: { readonly argument: OwnEstimatorCall; readonly answer: Advantages };
   checkLoss: { readonly argument: TrialSettings; readonly answer: GradientReport };
+  sampling: { readonly argument: OwnSamplerInput; readonly answer: Sampling };
+  checkSampler: { readonly argument: OwnSamplerInput; readonly answer: Sampling };
   checkEstimator: { readonly argument: OwnEstimatorCall['config']; readonly answer: null };
 }
 

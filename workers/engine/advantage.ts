@@ -25,6 +25,7 @@ import { withModelScores } from './model-scores.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { numbersToJson } from './json-numbers.ts';
 import type { RunEstimator } from './own-modules.ts';
+import { samplingOfBatch } from './own-sampler.ts';
 import { trackedPrompts } from './prompt-trackers.ts';
 import type { TrackedBatch } from './prompt-trackers.ts';
 import { rewardsOf } from './rewards.ts';
@@ -61,6 +62,7 @@ export async function advantage(
     ...(tracked?.controllers ?? input.before.controllers),
     ...rewards.controllers,
     ...(await curriculumOfBatch(store, context.runId, input, parts)),
+    ...(await samplingOfBatch(host, input, context, parts)),
   };
   const estimator = host.own.estimator(store, context.runId, input);
   const made = {

@@ -26,7 +26,7 @@ export async function curriculumOfBatch(
   return { curriculum: { blob: await putJsonBlob(store, runId, state) } };
 }
 
-function groupResults({ trajectories, scores }: ScoredPart, metric: string, rows: number): GroupResult[] {
+export function groupResults({ trajectories, scores }: ScoredPart, metric: string, rows: number): GroupResult[] {
   const { samplesPerDraw: n, draw_S, row_S } = trajectories;
   const values = numbersNamed(scores, metric);
   return Array.from({ length: draw_S.length / n }, (_, d) => ({

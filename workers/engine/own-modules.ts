@@ -12,6 +12,8 @@ import type { AdvantageBatch, AdvantageConfig, Advantages } from '../../core/rl/
 import type { OwnEstimatorNeed, OwnLossNeed } from '../../core/rl/names.ts';
 import { ownEstimatorCall } from '../../core/rl/own/estimator.ts';
 import { type OwnLossSources, ownLossCall } from '../../core/rl/own/loss.ts';
+import type { Sampling } from '../../core/rl/own/sampler.ts';
+import type { OwnSamplerInput } from '../../core/rl/own/types.ts';
 import type { PolicyLossConfig, PolicyLossResult } from '../../core/rl/policy-loss/index.ts';
 import type { AdvantageInput } from '../../core/wire/jobs.ts';
 import { OwnModule, OwnModuleError } from '../../infra/own-modules/own-module.ts';
@@ -66,10 +68,16 @@ export class OwnModules {
     };
   }
 
+  /** As `lossIn`. */
+  sampling(store: Store, runId: RunId, own: OwnModuleInput, input: OwnSamplerInput): Promise<Sampling> {
+    return this.#use('sampler', own, store, runId, (module) => module.sampling(input));
+  }
+
   /** Ends their threads. */
   async close(): Promise<void> {
     await this.#close('loss');
     await this.#close('estimator');
+    await this.#close('sampler');
   }
 
   async #use<T>(

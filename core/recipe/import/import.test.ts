@@ -87,6 +87,10 @@ describe('a key of verl', () => {
     expect(problems).toEqual([]);
   });
 
+  it('of a sampler in Python is left out, with what petrel has', () => {
+    expect(outcomeOf('data.sampler.class_path=pkg://mine')).toMatchObject({ outcome: 'none', reason: 'sampler' });
+  });
+
   it('of single-stream policy optimisation turns into its estimator', () => {
     const spo = ['algorithm.adv_estimator=grpo', 'trainer.spo.enable=True', 'trainer.spo.rho.clip_lower=0.9'];
     expect(imported([...spo, 'trainer.spo.offline_values=v.json']).tree).toMatchObject({

@@ -298,7 +298,8 @@ export const RULES: readonly Rule[] = [
     met: off,
     none: 'internal',
   },
-  { verl: 'data.(custom_cls.**|sampler.**|datagen.**|tokenizer)', met: [null], none: 'data' },
+  { verl: 'data.sampler.**', met: [null], none: 'sampler' },
+  { verl: 'data.(custom_cls.**|datagen.**|tokenizer)', met: [null], none: 'data' },
   { verl: 'data.(tool_config_path|function_tool_path)', met: [null], none: 'tools' },
   { verl: '**.freeze_vision_tower', met: off, none: 'vision' },
 

@@ -1,5 +1,5 @@
 /**
- * What a module of your own exports to be a policy loss or an advantage estimator: docs/change-a-loss.md. It runs in a
+ * What a module of your own exports to be a policy loss, an advantage estimator or a sampler: docs/change-a-loss.md, docs/own-sampler.md. It runs in a
  * thread of its own and gets copies, so it may write to what it is given. Letters behind a name are its shape, as in
  * ragged.ts: T one value per response token, S one per response, all responses one after the other.
  */
@@ -117,4 +117,52 @@ export interface OwnAdvantageEstimator {
   /** Equal inputs give equal bits. A recipe with `deterministic: true` needs this. */
   readonly deterministic?: boolean;
   compute(batch: OwnEstimatorBatch, config: OwnEstimatorConfig): OwnAdvantages;
+}
+
+/** A row of the data. */
+export interface OwnSamplerRow {
+  readonly dataSource: string;
+  readonly groundTruth?: unknown;
+  readonly extraInfo?: unknown;
+}
+
+/** What the responses to a row scored in the last batch. */
+export interface OwnSamplerResult {
+  readonly row: number;
+  /** Pass over the data, from 0. */
+  readonly pass: number;
+  /** One of each response; null: it could not be scored. */
+  readonly scores: readonly (number | null)[];
+}
+
+export interface OwnSamplerInput {
+  /** Key `seed`. */
+  readonly seed: number;
+  /** The batch that was made last; 0 before the first. */
+  readonly iteration: number;
+  /** Number of rows; they are numbered from 0. */
+  readonly rows: number;
+  /** Every row, in the first call only, which is made when the run is created. */
+  readonly facts?: readonly OwnSamplerRow[];
+  /** Of the last batch, in the order of its draws; empty in the first call. */
+  readonly results: readonly OwnSamplerResult[];
+  /** What the last call returned as `state`; null in the first call. */
+  readonly state: unknown;
+}
+
+export interface OwnSampling {
+  /**
+   * Of each row, 0 or more, and of one at least more than 0. A row with 0 is passed over. Where `data.gen_batch_size` is
+   * larger than a batch, rows are drawn from so many with these weights.
+   */
+  readonly weights: ArrayLike<number>;
+  /** Anything that JSON can hold, at most 1 MiB; absent: null. */
+  readonly state?: unknown;
+}
+
+/** Export it as `sampler`, or as the default. */
+export interface OwnSampler {
+  /** Equal inputs give equal results. A recipe with `deterministic: true` needs this. */
+  readonly deterministic?: boolean;
+  compute(input: OwnSamplerInput): OwnSampling;
 }
