@@ -258,6 +258,7 @@ export class InProcessLoop {
       progress: () => {},
       say: () => {},
       count: (name, value) => void (counts[name] = value),
+      ended: () => {},
       journal: {
         entries: [],
         incarnation: 'test',

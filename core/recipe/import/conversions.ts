@@ -49,7 +49,10 @@ export const CONVERSIONS = {
   },
   /** verl’s trainer ignores the estimator then. */
   spo: (on) => (on === true ? value('spo') : left('the estimator decides')),
-  onlyTrue: (on) => (on === true ? value(true) : left('the recipe counts tokens, with the same result up to rounding; it could count sequences, too')),
+  onlyTrue: (on) =>
+    on === true
+      ? value(true)
+      : left('the recipe counts tokens, with the same result up to rounding; it could count sequences, too'),
   tokenLimit: (limit, valueOf) => {
     const usesIt =
       valueOf('actor.use_dynamic_bsz') === true || valueOf('actor.ppo_micro_batch_size_per_gpu') === undefined;
