@@ -4,7 +4,7 @@
  */
 import type { LogPosition } from '../infra/store/run-log.ts';
 import { cursorAfter } from '../core/rl/draws.ts';
-import { rewardComponentsOf } from '../core/recipe/index.ts';
+import { endpointSettings, rewardComponentsOf } from '../core/recipe/index.ts';
 import { scorerSettings } from '../core/recipe/scorer-settings.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
 import type { NumericProfile } from '../core/records/schema.ts';
@@ -105,6 +105,7 @@ export function rewardJob(
 
 function scoringOf({ recipe, inputs }: RunContext, purpose: RolloutPurpose, dataset: Digest): ScoringSettings {
   const components = rewardComponentsOf(recipe);
+  const endpoint = endpointSettings(recipe);
   return {
     model: inputs.model,
     dataset,
@@ -115,6 +116,7 @@ function scoringOf({ recipe, inputs }: RunContext, purpose: RolloutPurpose, data
     concurrency: recipe.reward.num_workers,
     ...(recipe.reward.sandbox ? { sandbox: true } : {}),
     deterministic: recipe.deterministic === true,
+    ...(endpoint && { endpoint }),
     ...(purpose === 'train' && components.length > 0 && { components }),
   };
 }

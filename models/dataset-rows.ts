@@ -22,7 +22,7 @@ export { BlockCache } from './dataset/blocks.ts';
 export type { Sequence } from './dataset/limit.ts';
 
 /** What a scorer is given of a row. */
-export type ScorerRow = Pick<StoredRow, 'dataSource' | 'groundTruth' | 'extraInfo'>;
+export type ScorerRow = Pick<StoredRow, 'dataSource' | 'prompt' | 'groundTruth' | 'extraInfo'>;
 
 /** Rows are numbered from 0. A number outside the dataset is a RangeError. */
 export interface Dataset {

@@ -2,6 +2,7 @@
  * Built-in scorers: one file and one line each. A row's `data_source` decides (routing.ts, or a scorer's own name), unless
  * `reward.scorer` names one.
  */
+import { ENDPOINT_SCORERS } from '../core/endpoint.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import { code, prepareCode } from './code.ts';
 import { parseCodeTests } from './code/tests-of.ts';
@@ -18,7 +19,7 @@ import { routeOf } from './routing.ts';
 import { searchR1LikeQaEm, targetsOf } from './search-r1-like-qa-em.ts';
 import type { CallLimits, Scorer, ScorerInput, ScorerSettings } from './types.ts';
 
-export type BuiltinScorer = FunctionScorer | PythonScorer;
+export type BuiltinScorer = FunctionScorer | PythonScorer | EndpointScorer;
 
 interface Declared {
   /** Do equal arguments give equal scores, however fast the machine is? Deterministic runs refuse scorers without it. */
@@ -39,6 +40,11 @@ interface FunctionScorer extends Declared {
 interface PythonScorer extends Declared {
   readonly type: 'python';
   readonly module: string;
+}
+
+/** Asks reward.endpoint, from the reward worker itself: endpoint/scorers.ts. */
+interface EndpointScorer extends Declared {
+  readonly type: 'endpoint';
 }
 
 /** Looks at the ground truth as the scorer does when it scores a response. */
@@ -95,13 +101,17 @@ const SCORERS: Readonly<Record<string, BuiltinScorer>> = {
   none: pure(none, () => undefined),
 };
 
+/** Those that rows can choose by their data source. */
 export const SCORER_NAMES: readonly string[] = Object.keys(SCORERS);
+
+export const isKnownScorer = (name: string): boolean => SCORER_NAMES.includes(name) || ENDPOINT_SCORERS.includes(name);
 
 /** @throws InvalidInputError with the known scorers. */
 export function builtinScorer(name: string): BuiltinScorer {
+  if (ENDPOINT_SCORERS.includes(name)) return { type: 'endpoint', deterministic: false, checkTruth: () => undefined };
   const found = Object.hasOwn(SCORERS, name) ? SCORERS[name] : undefined;
   if (found === undefined)
-    throw new InvalidInputError(`unknown scorer "${name}"`, { hint: `one of ${SCORER_NAMES.join(', ')}` });
+    throw new InvalidInputError(`unknown scorer "${name}"`, { hint: `one of ${[...SCORER_NAMES, ...ENDPOINT_SCORERS].join(', ')}` });
   return found;
 }
 
@@ -109,10 +119,11 @@ export function isPythonScorer(name: string): boolean {
   return builtinScorer(name).type === 'python';
 }
 
-/** A scorer that is a function of this package. @throws InvalidInputError for an unknown one, and for one in Python. */
+/** A scorer that is a function of this package. @throws InvalidInputError for an unknown one, and for any other. */
 export function functionScorer(name: string): FunctionScorer {
   const found = builtinScorer(name);
   if (found.type === 'python') throw new InvalidInputError(`the scorer ${name} runs in Python: ${found.module}`);
+  if (found.type === 'endpoint') throw new InvalidInputError(`the scorer ${name} asks reward.endpoint, and has no process`);
   return found;
 }
 

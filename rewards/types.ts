@@ -8,6 +8,8 @@ export interface ScorerInput {
   readonly groundTruth: unknown;
   /** Column `extra_info`. */
   readonly extraInfo?: unknown;
+  /** What the model was asked, as text. Only for scorers that ask an endpoint. */
+  readonly prompt?: string;
 }
 
 /** Extra numbers and texts about a sample, which are logged with it and can be used as a filter metric. */

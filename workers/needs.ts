@@ -52,7 +52,7 @@ export function buildNeed(own: string, ofStack: () => string): Need {
 
 export function jobNeeds(message: JobMessage, ports: NeedPorts): Need[] {
   const { store, runId, input } = message;
-  const secrets = secretNames(input['settings']);
+  const secrets = secretNames([input['settings'], input['endpoint']]);
   const profile = numericProfile.safeParse(input['profile']).data;
   const { engine } = ports;
   return [

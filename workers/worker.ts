@@ -19,6 +19,7 @@ import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
 import { readMessage } from '../infra/nats/incoming.ts';
 import { Journal } from '../infra/nats/journal.ts';
+import { PermitHolder } from '../infra/nats/permit-holder.ts';
 import { PresenceBeacon, watchPresence } from '../infra/nats/presence.ts';
 import { Puller } from '../infra/nats/puller.ts';
 import type { JobProgress, PullerPorts, Refusal } from '../infra/nats/puller.ts';
@@ -121,7 +122,11 @@ export class Worker {
     this.#options = options;
     this.#ports = ports;
     this.#stores = storesByUrl(ports.isKnownStore);
-    this.#reward = new RewardRole(join(ports.home, 'cache'), () => this.#beacon.tell());
+    this.#reward = new RewardRole(
+      join(ports.home, 'cache'),
+      (runId, limits) => new PermitHolder(ports.nc, runId, limits),
+      () => this.#beacon.tell(),
+    );
     this.#lease = new TrainerLease(
       {
         changed: () => this.#beacon.tell(),

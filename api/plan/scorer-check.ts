@@ -5,6 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ENDPOINT_SCORERS } from '../../core/endpoint.ts';
 import { InvalidInputError, PetrelError } from '../../core/errors.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { showNumber } from '../../core/quantities.ts';
@@ -23,7 +24,7 @@ import { assertScorer, scorerLimits, scorerOfRow } from '../runs/scorer-rules.ts
 import type { Check, Finding } from './checks.ts';
 import type { InputPorts } from './recipe-inputs.ts';
 
-/** A scorer that asks another model may take its time: the start of a run does not wait for it longer. */
+/** A scorer may ask a service by itself, and take its time: the start of a run does not wait for it longer. */
 const longestTrialMs = 10_000;
 
 export const scorerCheck: Check = {
@@ -33,6 +34,8 @@ export const scorerCheck: Check = {
     const { scorer, custom_reward_function: custom } = recipe.reward;
     if (scorer === 'none' && custom.path === null) return undefined;
     if (custom.path === null && scorer !== null) assertScorer(recipe, scorer);
+    if (custom.path === null && scorer !== null && ENDPOINT_SCORERS.includes(scorer))
+      return { detail: `${scorer}: asks reward.endpoint about every response` };
     const whole = custom.path === null ? undefined : await gatherScorer(custom.path, custom.requirements);
     const missing = secretNames(recipe.reward.reward_kwargs).filter((name) => !ports.env[name]);
     if (missing.length > 0) return notHere(missing);
@@ -74,6 +77,7 @@ async function withHost(spec: ScorerSpec, recipe: Recipe, { env }: InputPorts, w
   );
   try {
     await host.ready();
+    if (reward.endpoint.url !== null) return { status: 'later', detail: `${what}: loaded; it may ask reward.endpoint, so it is not tried` };
     const row = await firstRow(recipe);
     return row === undefined ? { detail: what } : await trial(host, row, recipe, what);
   } finally {

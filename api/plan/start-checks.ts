@@ -1,4 +1,5 @@
 import type { Check } from './checks.ts';
+import { endpointCheck } from './endpoint-check.ts';
 import { lengthsCheck, modelCheck, tokenizerCheck } from './model-check.ts';
 import { ownModuleChecks } from './own-modules-check.ts';
 import { trainRowsCheck, validationRowsCheck } from './rows-check.ts';
@@ -13,6 +14,7 @@ export const startChecks: readonly Check[] = [
   tokenizerCheck,
   teacherCheck,
   rewardModelCheck,
+  endpointCheck,
   scorerCheck,
   ...ownModuleChecks,
   trainRowsCheck,

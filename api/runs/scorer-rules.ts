@@ -4,7 +4,7 @@ import { InvalidInputError, PetrelError, UnfitError, type ErrorDetail } from '..
 import { scorerSettings, type Recipe } from '../../core/recipe/index.ts';
 import { rowError, type Row, type RowPlace } from '../../models/dataset.ts';
 import { prepareScorer } from '../../rewards/host/prepare-scorer.ts';
-import { builtinScorer, SCORER_NAMES, scorerNameFor } from '../../rewards/registry.ts';
+import { builtinScorer, isKnownScorer, scorerNameFor } from '../../rewards/registry.ts';
 import type { CallLimits } from '../../rewards/types.ts';
 
 /** Limits of one call of the recipe's scorer. */
@@ -41,7 +41,7 @@ export const scorerOfRow = ({ reward }: Recipe, { dataSource }: Pick<Row, 'dataS
 export function scorerRules(recipe: Recipe, scorers: Set<string>): (row: ScoredRow) => void {
   const { scorer: named, custom_reward_function: custom } = recipe.reward;
   // A named scorer that does not exist is no fault of the rows: `assertScorer` refuses it.
-  const isUnknown = named !== null && !SCORER_NAMES.includes(named);
+  const isUnknown = named !== null && !isKnownScorer(named);
   if (!samplesResponses(recipe.kind) || custom.path !== null || isUnknown) return () => undefined;
   return (row) =>
     inRow(row, () => {

@@ -25,9 +25,15 @@ export const hasOwnSampler = ({ kind, data }: Recipe): boolean => kind === 'rl' 
 export const tracksPrompts = ({ kind, algorithm }: Recipe): boolean =>
   kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('promptValues');
 
-/** The reward manager of a run: `reward.reward_manager.name`, or what its estimator needs. */
-export const rewardManagerOf = ({ reward, algorithm }: Recipe): 'naive' | 'dapo' | 'gdpo' =>
-  reward.reward_manager.name ?? (algorithm.adv_estimator === 'gdpo' ? 'gdpo' : 'naive');
+/**
+ * How scores become rewards in a run: `reward.reward_manager.name`, or what its estimator needs. The managers that say where
+ * and how often scorers run leave the score as it is.
+ */
+export function rewardManagerOf({ reward, algorithm }: Recipe): 'naive' | 'dapo' | 'gdpo' {
+  const { name } = reward.reward_manager;
+  if (name === 'rate_limited' || name === 'remote') return 'naive';
+  return name ?? (algorithm.adv_estimator === 'gdpo' ? 'gdpo' : 'naive');
+}
 
 /** Names of the scores that every result of the scorer must have. */
 export const rewardComponentsOf = (recipe: Recipe): readonly string[] =>

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { count, fraction, key, section, text } from './key.ts';
+import { endpointSection } from './endpoint.ts';
 import { primeSection } from './prime.ts';
 
 const customSection = section('Your own scorer, in TypeScript, JavaScript or Python.', {
@@ -44,8 +45,8 @@ const sandboxSection = section(
 );
 
 const managerSection = section('How scores become rewards.', {
-  name: key(z.enum(['naive', 'dapo', 'gdpo']).nullable(), null, {
-    doc: 'naive: the score is the reward; dapo: with the penalty of reward.overlong_buffer; gdpo: several scores by name, algorithm.gdpo_reward_keys. null: gdpo for the estimator gdpo, otherwise naive.',
+  name: key(z.enum(['naive', 'dapo', 'gdpo', 'rate_limited', 'remote']).nullable(), null, {
+    doc: 'naive: the score is the reward; dapo: with the penalty of reward.overlong_buffer; gdpo: several scores by name, algorithm.gdpo_reward_keys; rate_limited: naive, and without reward.endpoint.url its limits hold for calls of the scorer; remote: naive, because scorers always have processes of their own. null: gdpo for the estimator gdpo, otherwise naive.',
     change: 'ask',
   }),
 });
@@ -93,4 +94,5 @@ export const rewardSection = section('How responses are scored. Scorers run in p
   reward_model: rewardModelSection,
   prime: primeSection,
   sandbox_fusion: sandboxSection,
+  endpoint: endpointSection,
 });

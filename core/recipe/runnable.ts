@@ -6,6 +6,7 @@ import { InvalidRecipeError, type RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 import { readsValues } from './components.ts';
 import { distillationIssues } from './distillation-issues.ts';
+import { endpointIssues } from './endpoint-issues.ts';
 import { groupLossIssues } from './group-losses.ts';
 import { microBatchIssues } from './micro-batch-issues.ts';
 import { notBuiltYet } from './not-built.ts';
@@ -26,6 +27,7 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
   const checks = [
     scorerIssues,
     sandboxIssues,
+    endpointIssues,
     poolIssues,
     samplingIssues,
     criticIssues,

@@ -16,6 +16,7 @@ import { LR_SCHEDULERS } from '../rl/lr-schedule.ts';
 import { ROLLOUT_PURPOSES } from './jobs.ts';
 import { KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS, SPO_RHOS } from '../rl/names.ts';
 import type { ScoringSettings, Stage, StageTypes } from './jobs.ts';
+import { endpointLimits } from './permits.ts';
 
 const count = z.int().nonnegative();
 const some = z.int().positive();
@@ -100,6 +101,25 @@ const algorithm = z.object({
   critic: z.object({ loss: lossSettings, optimizer: optimizerSettings, schedule }).optional(),
 });
 
+const endpoint = z.object({
+  url: z.string().optional(),
+  model: z.string().optional(),
+  apiKey: z.string().startsWith('env:').optional(),
+  limits: endpointLimits,
+  tokensPerRequest: count,
+  retries: count,
+  timeoutMs: z.number().positive(),
+  question: z
+    .object({
+      system: z.string().optional(),
+      template: z.string(),
+      sampling: z.record(z.string(), z.unknown()),
+      score: z.union([z.object({ pattern: z.string() }), z.object({ field: z.string() })]),
+    })
+    .optional(),
+  range: z.tuple([z.number(), z.number()]).optional(),
+});
+
 /** The components that a run trains; absent: only the actor. */
 const components = z.array(z.string()).optional();
 
@@ -113,6 +133,7 @@ const scoring = z.object({
   concurrency: some,
   sandbox: z.literal(true).optional(),
   deterministic: z.boolean(),
+  endpoint: endpoint.optional(),
   components: z.array(z.string()).optional(),
 });
 

@@ -18,6 +18,7 @@ import type {
   UpdateRecord,
 } from '../records/schema.ts';
 import type { Components } from '../records/components.ts';
+import type { EndpointSettings } from '../endpoint.ts';
 import type { Digest } from '../ids.ts';
 import type { SamplingSettings } from '../ports/sampler.ts';
 import type { KlControl } from '../rl/kl-controllers.ts';
@@ -100,6 +101,8 @@ export interface ScoringSettings {
   readonly sandbox?: true;
   /** Only the sample decides its score, so a timeout of the scorer does not count as a failed sample. */
   readonly deterministic: boolean;
+  /** What the scorer asks, or how often it may be called. Absent: no endpoint and no limits. */
+  readonly endpoint?: EndpointSettings;
   /** Numbers that every result of the scorer must have. Absent: none. */
   readonly components?: readonly string[];
 }

@@ -39,3 +39,19 @@ export interface ScoreOptions {
    */
   readonly onPrint?: ((line: string, index: number | undefined) => void) | undefined;
 }
+
+/** Gives each scorer process an address at which it asks the endpoint of the run. */
+export interface Desks {
+  open(): Desk;
+}
+
+export interface Desk {
+  /** `host:port/…`, without a scheme, as verl gives it: `reward_router_address`. */
+  readonly address: string;
+  /** Is a request under way? While it is, the scorer waits for others, and its time limit stands still. */
+  readonly isBusy: boolean;
+  /** Called when `isBusy` changes. */
+  onChange: () => void;
+  /** Ends its requests. */
+  close(): void;
+}

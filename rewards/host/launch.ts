@@ -8,6 +8,7 @@ import { packageFile } from '../package-file.ts';
 import { sandboxedHost } from '../sandbox/host.ts';
 import { pythonCommand } from '../sandbox/python.ts';
 import type { CallLimits, ScorerSettings } from '../types.ts';
+import type { Desks } from './host-types.ts';
 import type { Request } from './protocol.ts';
 import { prepareScorer } from './prepare-scorer.ts';
 import { pythonProgram } from './python-scorers.ts';
@@ -35,6 +36,8 @@ interface SpecDetail {
   readonly settings?: ScorerSettings | undefined;
   /** Environment variables that the recipe names, with their values, for the scorer only. */
   readonly secrets?: Readonly<Record<string, string>> | undefined;
+  /** Where its processes ask the endpoint of the run. */
+  readonly desks?: Desks | undefined;
 }
 
 export interface Launch {
@@ -45,6 +48,7 @@ export interface Launch {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly secrets: Readonly<Record<string, string>>;
   readonly shownAs: string | undefined;
+  readonly desks?: Desks | undefined;
 }
 
 type Program = Pick<Launch, 'command' | 'args' | 'load' | 'env'>;
@@ -60,7 +64,8 @@ export function launchOf(spec: ScorerSpec, limits: CallLimits): Launch {
   const shownAs = spec.type === 'module' ? (spec.shownAs ?? resolve(spec.path)) : undefined;
   const program = programOf(spec, limits);
   const walled = spec.type === 'module' && spec.sandbox === true ? sandboxedHost(program, filesOf(spec)) : undefined;
-  return { ...program, ...walled, env: { ...program.env, ...walled?.env }, secrets: spec.secrets ?? {}, shownAs };
+  const env = { ...program.env, ...walled?.env };
+  return { ...program, ...walled, env, secrets: spec.secrets ?? {}, shownAs, desks: spec.desks };
 }
 
 /** What a sandbox shows of the scorer. */

@@ -9,5 +9,5 @@ import { checkPackagesHere } from './python-scorers.ts';
 export function prepareScorer(name: string, settings: ScorerSettings, limits: CallLimits): void {
   const scorer = builtinScorer(name);
   if (scorer.type === 'python') checkPackagesHere(name);
-  else scorer.prepare?.(settings, limits);
+  else if (scorer.type === 'function') scorer.prepare?.(settings, limits);
 }

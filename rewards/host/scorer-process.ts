@@ -7,9 +7,11 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { ScorerInput } from '../types.ts';
 import { scorerEnvironment } from './environment.ts';
 import type { Launch } from './launch.ts';
+import type { Desk } from './host-types.ts';
 import { LineSplitter } from './lines.ts';
 import { MARK_VARIABLE, parseReply, type Reply, type Request } from './protocol.ts';
 import { ReapedProgram, type TreeUsage } from './reaper.ts';
+import { TimeLimit } from './time-limit.ts';
 import { wordsOf } from './words.ts';
 
 export interface ProcessLimits {
@@ -42,6 +44,7 @@ export class ScorerProcess {
   readonly #limits: ProcessLimits;
   readonly #exited: Promise<void>;
   readonly #clean: (text: string) => string;
+  readonly #desk: Desk | undefined;
   #onPrint: OnPrint;
   #waiting: ((outcome: Reply | Death) => void) | undefined;
   #death: Death | undefined;
@@ -62,7 +65,7 @@ export class ScorerProcess {
     const giveUp = () => started.#program.kill();
     signal?.addEventListener('abort', giveUp);
     const tooLong = `it was not loaded within ${limits.loadTimeoutMs / 1000} s`;
-    const outcome = await started.#ask(launch.load, limits.loadTimeoutMs, tooLong);
+    const outcome = await started.#ask(withAddress(launch.load, started.#desk), limits.loadTimeoutMs, tooLong);
     signal?.removeEventListener('abort', giveUp);
     if (outcome.type !== 'ready') {
       await started.kill();
@@ -86,9 +89,11 @@ export class ScorerProcess {
     const mark = `@petrel-${randomBytes(8).toString('hex')} `;
     const outside = scorerEnvironment({ ...process.env, ...launch.env }, launch.secrets);
     const env = { ...outside, [MARK_VARIABLE]: mark };
+    this.#desk = launch.desks?.open();
     this.#program = new ReapedProgram(launch.command, launch.args, env);
     this.#exited = this.#program.ended.then(({ code, signal }) => {
       stderr.end();
+      this.#desk?.close();
       this.#end(deathOf(code, signal, this.#lastErrors));
     });
     const stdout = new LineSplitter((line) => {
@@ -125,14 +130,14 @@ export class ScorerProcess {
   async #ask(request: Request, timeoutMs: number, tooLong: string): Promise<Reply | Death> {
     if (this.#death !== undefined) return this.#death;
     const answered = new Promise<Reply | Death>((resolve) => (this.#waiting = resolve));
-    const timeout = setTimeout(() => this.#fail('timeout', tooLong), timeoutMs);
+    const limit = new TimeLimit(timeoutMs, () => this.#fail('timeout', tooLong), this.#desk);
     this.#program.stdin.write(`${JSON.stringify(request)}\n`);
     try {
       const outcome = await answered;
       if (outcome.type === 'died') await this.#exited;
       return outcome;
     } finally {
-      clearTimeout(timeout);
+      limit.end();
     }
   }
 
@@ -185,6 +190,12 @@ export class ScorerProcess {
     ]);
     return { ...reply, columns: Object.fromEntries(columns) };
   }
+}
+
+/** The setting that verl's scorers get, where there is an endpoint. */
+function withAddress(load: Request, desk: Desk | undefined): Request {
+  if (desk === undefined || load.type !== 'load') return load;
+  return { ...load, settings: { ...load.settings, reward_router_address: desk.address } };
 }
 
 function deathOf(code: number | null, signal: NodeJS.Signals | null, errors: readonly string[]): Death {

@@ -34,7 +34,7 @@ export function secretOf(name: string, env: NodeJS.ProcessEnv): string {
   if (secret !== undefined && secret !== '') return secret;
   throw new UnfitError(
     'MissingSecret',
-    `reward.reward_kwargs names env:${name}, and this worker has no variable ${name}`,
+    `the recipe names env:${name}, and this worker has no variable ${name}`,
     {
       hint: `set ${name}, then petrel down and petrel up, because workers keep the environment they were started with`,
     },

@@ -14,6 +14,7 @@ import { taskQueue } from '../../core/wire/workflow.ts';
 import { buildId, builtFile, petrelHome } from '../../infra/home.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
+import { PermitOffice } from '../../infra/nats/permit-office.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
 import { drivesRun, noteDrivenRun, servesStore } from '../../infra/stack/driven-runs.ts';
 import { stackName } from '../../infra/stack/identity.ts';
@@ -59,6 +60,8 @@ const dispatcher = await Dispatcher.open(
   (runId, worker, how) =>
     lineWriter(nc, runId, 'control')('warn', `worker ${worker} ended (${how}) and was started again`),
 );
+const log = (line: string) => console.log(line);
+new PermitOffice(nc, { file: join(petrelHome(), 'stack', 'permits.json'), log }).open();
 const runStores = new Map<string, Store>();
 const loopDelay = watchLoopDelay();
 

@@ -23,6 +23,8 @@ import { PrintLimit } from './prints.ts';
 import { ScoringAhead } from './scoring-ahead.ts';
 import { inputsOf, nameOfSample, scorerInputs, scorerRows, Scoring } from './scoring.ts';
 import { tabulate } from './tabulate.ts';
+import { asksEndpoint, hostWithin } from './endpoints.ts';
+import type { PermitsOf } from './endpoints.ts';
 import { withComponents } from '../../rewards/components.ts';
 import { namedVariables, withSecrets } from '../../rewards/host/secrets.ts';
 import { at } from '../../core/at.ts';
@@ -30,6 +32,7 @@ import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
 import { decodeScorerFiles, writeScorer } from '../../rewards/scorer-files.ts';
 import type { ScorerFiles } from '../../rewards/scorer-files.ts';
+import type { Desks } from '../../rewards/host/host-types.ts';
 import { createScorerHost } from '../../rewards/host/scorer-host.ts';
 import type { ScorerHost } from '../../rewards/host/scorer-host.ts';
 import type { ScorerInput } from '../../rewards/types.ts';
@@ -54,14 +57,16 @@ export class RewardRole {
   /** Samples that are scored ahead of their reward job. */
   readonly ahead: ScoringAhead;
   readonly #cache: string;
+  readonly #permitsOf: PermitsOf;
   readonly #hosts = new KeptHosts();
   /** Output limit of each run's scorers. */
   readonly #prints = new Map<string, PrintLimit>();
   readonly #datasets = new OpenDatasets();
 
   /** `aheadChanged`: samples of other rollout jobs than before are scored ahead. */
-  constructor(cache: string, aheadChanged: () => void = () => {}) {
+  constructor(cache: string, permitsOf: PermitsOf, aheadChanged: () => void = () => {}) {
     this.#cache = cache;
+    this.#permitsOf = permitsOf;
     this.ahead = new ScoringAhead(aheadChanged);
   }
 
@@ -81,7 +86,7 @@ export class RewardRole {
     const rows = await scorerRows(dataset, trajectories.row_S);
     const tokenizer = await openTokenizerThread(await modelFolder(store, input.model, this.#cache, 'text'));
     const total = trajectories.row_S.length;
-    const samples = (indices: readonly number[]) => inputsOf({ trajectories, rows, tokenizer }, indices);
+    const samples = (indices: readonly number[]) => inputsOf({ trajectories, rows, tokenizer, withPrompts: asksEndpoint(input) }, indices);
     const prints = this.#printLimit(message.runId, report);
     // After a pause because of failed samples the scorer is another one: what it gave before does not count.
     const keys = input.again === undefined ? new SampleKeys(hostId(message.runId, input), input) : undefined;
@@ -155,17 +160,17 @@ export class RewardRole {
 
   async #inputsAhead(
     openStore: () => Promise<Store>,
-    { model, dataset }: ScoringSettings,
+    scoring: ScoringSettings,
     samples: readonly EndedSample[],
   ): Promise<ScorerInput[]> {
     const store = await openStore();
     const rows = await scorerRows(
-      await this.#datasets.open(store, dataset),
+      await this.#datasets.open(store, scoring.dataset),
       samples.map(({ row }) => row),
     );
-    const tokenizer = await openTokenizerThread(await modelFolder(store, model, this.#cache, 'text'));
+    const tokenizer = await openTokenizerThread(await modelFolder(store, scoring.model, this.#cache, 'text'));
     const tokens = samples.map((sample) => sample.tokens);
-    return scorerInputs({ rows, tokenizer }, tokens, (i) => at(samples, i).row);
+    return scorerInputs({ rows, tokenizer, withPrompts: asksEndpoint(scoring) }, tokens, (i) => at(samples, i).row);
   }
 
   /** One limit for all jobs of a run. */
@@ -205,15 +210,19 @@ export class RewardRole {
         throw new InvalidInputError(error.message, { hint, ...(error.where && { where: error.where }), cause: error });
       }
     };
-    return this.#hosts.use(hostId(runId, input), runId, () => this.#startHost(store, runId, input), guarded);
+    const say = (line: string) => this.#prints.get(runId)?.print(line);
+    const start = () =>
+      hostWithin(input, runId, this.#permitsOf, say, (desks) => this.#startHost(store, runId, input, desks));
+    return this.#hosts.use(hostId(runId, input), runId, start, guarded);
   }
 
-  async #startHost(store: Store, runId: string, input: ScoringSettings): Promise<ScorerHost> {
+  async #startHost(store: Store, runId: string, input: ScoringSettings, desks?: Desks): Promise<ScorerHost> {
     const limits = { timeoutMs: input.timeoutMs, memoryMb: input.memoryMb, concurrency: input.concurrency };
     const { scorer } = input;
     const detail = {
       settings: withSecrets(input.settings, process.env),
       secrets: namedVariables(input.settings, process.env),
+      desks,
     };
     if (scorer.type === 'builtin') return createScorerHost({ type: 'builtin', name: scorer.name, ...detail }, limits);
     const files = await this.#files(store, runId, scorer);
@@ -250,7 +259,7 @@ const oneFile: ScorerFiles = { files: new Map() };
 /** Calls with the same id share a host. */
 function hostId(
   runId: string,
-  { scorer, settings, timeoutMs, memoryMb, concurrency, sandbox }: ScoringSettings,
+  { scorer, settings, timeoutMs, memoryMb, concurrency, sandbox, endpoint }: ScoringSettings,
 ): string {
-  return JSON.stringify([runId, scorer, settings, timeoutMs, memoryMb, concurrency, sandbox]);
+  return JSON.stringify([runId, scorer, settings, timeoutMs, memoryMb, concurrency, sandbox, endpoint]);
 }

@@ -21,7 +21,7 @@ const trajectories: Trajectories = {
   stopReason_S: Uint8Array.of(1, 1),
 };
 const tokenizer = { decodeBatch: async (all: readonly Int32Array[]) => all.map(String) } as unknown as BatchTokenizer;
-const row = { dataSource: 'sums', groundTruth: '4' };
+const row = { dataSource: 'sums', prompt: '3+4=', groundTruth: '4' };
 
 /** Throws outside its one row, as every dataset does. */
 const oneRow = {

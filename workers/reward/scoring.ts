@@ -142,22 +142,24 @@ export interface SampledTexts {
   readonly trajectories: Trajectories;
   readonly rows: ReadonlyMap<number, ScorerRow>;
   readonly tokenizer: BatchTokenizer;
+  /** Does the scorer get the prompts? */
+  readonly withPrompts?: boolean;
 }
 
 /** The scorer's input for each of these samples. */
 export function inputsOf(
-  { trajectories: t, rows, tokenizer }: SampledTexts,
+  { trajectories: t, rows, tokenizer, withPrompts = false }: SampledTexts,
   indices: readonly number[],
 ): Promise<ScorerInput[]> {
   const responses = indices.map((b) =>
     t.responseTokens_T.slice(at(t.responseOffsets_S1, b), at(t.responseOffsets_S1, b + 1)),
   );
-  return scorerInputs({ rows, tokenizer }, responses, (i) => at(t.row_S, at(indices, i)));
+  return scorerInputs({ rows, tokenizer, withPrompts }, responses, (i) => at(t.row_S, at(indices, i)));
 }
 
 /** The scorer's input for each response. `rowOf`: the row of a response, by its place. */
 export async function scorerInputs(
-  { rows, tokenizer }: Pick<SampledTexts, 'rows' | 'tokenizer'>,
+  { rows, tokenizer, withPrompts }: Omit<SampledTexts, 'trajectories'>,
   responses: readonly Int32Array[],
   rowOf: (i: number) => number,
 ): Promise<ScorerInput[]> {
@@ -170,6 +172,16 @@ export async function scorerInputs(
       solutionStr: at(texts, i),
       groundTruth: row.groundTruth,
       extraInfo: row.extraInfo,
+      ...(withPrompts === true && { prompt: promptText(row.prompt) }),
     };
   });
+}
+
+/** Of a chat with several messages, each with its role. */
+function promptText(prompt: ScorerRow['prompt']): string {
+  if (typeof prompt === 'string') return prompt;
+  const text = (content: unknown) => (typeof content === 'string' ? content : (JSON.stringify(content) ?? ''));
+  const [only, ...others] = prompt;
+  if (only !== undefined && others.length === 0) return text(only.content);
+  return prompt.map(({ role, content }) => `${role}: ${text(content)}`).join('\n\n');
 }

@@ -1,4 +1,4 @@
-import { builtinScorer } from '../../../../rewards/registry.ts';
+import { functionScorer, isPythonScorer } from '../../../../rewards/registry.ts';
 import { routeOf } from '../../../../rewards/routing.ts';
 import { toScored } from '../../../../rewards/result.ts';
 import type { Scored } from '../../../../rewards/types.ts';
@@ -17,10 +17,10 @@ export async function routing(testCase: GoldenCase): Promise<Outcome> {
   if (route === undefined) throw new Error(`no scorer for ${dataSource}`);
   const { scorer, inVerl = scorer } = route;
   if (!inputsOf(testCase).has('solution_str')) return { scorer: inVerl };
-  const builtin = builtinScorer(scorer);
   const input = scorerInput(testCase, dataSource);
-  const scored =
-    builtin.type === 'python' ? await scoredInPython(scorer, input) : toScored(await builtin.score(input, {}));
+  const scored = isPythonScorer(scorer)
+    ? await scoredInPython(scorer, input)
+    : toScored(await functionScorer(scorer).score(input, {}));
   return { result: asInVerl(scorer, scored) };
 }
 

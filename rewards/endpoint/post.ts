@@ -1,0 +1,81 @@
+/** One HTTP request with a time limit. node:http, because fetch gives up by itself after five minutes without an answer. */
+import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+
+export interface HttpRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string | undefined;
+  readonly timeoutMs: number;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly text: string;
+}
+
+/** Answers that are longer are refused: an answer about one sample is short. */
+const longestAnswer = 8 * 1024 * 1024;
+
+const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
+
+/** @throws the signal's reason; Error with what happened to the connection, such as `connect ECONNREFUSED 127.0.0.1:8000`. */
+export async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
+  signal.throwIfAborted();
+  const tooLong = new AbortController();
+  const timer = setTimeout(
+    () => tooLong.abort(new Error(`no answer within ${request.timeoutMs / 1000} s`)),
+    request.timeoutMs,
+  );
+  const ended = AbortSignal.any([signal, tooLong.signal]);
+  try {
+    return await exchange(request, ended);
+  } catch (error) {
+    ended.throwIfAborted();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function exchange({ method, url, headers, body }: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
+  const secure = url.startsWith('https:');
+  const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
+  const options = { method, headers: { ...headers, ...length }, signal, agent: secure ? agents.https : agents.http };
+  return new Promise((resolve, reject) => {
+    const sent = (secure ? httpsRequest : httpRequest)(url, options, (response) => {
+      whole(response).then((text) => {
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
+      }, reject);
+    });
+    sent.on('error', (error) => reject(new Error(wordsOf(error), { cause: error })));
+    sent.end(body);
+  });
+}
+
+async function whole(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of response) {
+    const bytes = chunk as Buffer;
+    size += bytes.length;
+    if (size > longestAnswer) {
+      response.destroy();
+      throw new Error(`the answer has more than ${longestAnswer} bytes`);
+    }
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** A name with several addresses gives one error for each, and no text of its own. */
+function wordsOf(error: Error): string {
+  if (error instanceof AggregateError && error.errors.length > 0) {
+    const texts = error.errors.map((one: unknown) => (one instanceof Error ? one.message : String(one)));
+    return [...new Set(texts)].join(', ');
+  }
+  return error.message === '' ? error.name : error.message;
+}
