@@ -111,7 +111,9 @@ export function builtinScorer(name: string): BuiltinScorer {
   if (ENDPOINT_SCORERS.includes(name)) return { type: 'endpoint', deterministic: false, checkTruth: () => undefined };
   const found = Object.hasOwn(SCORERS, name) ? SCORERS[name] : undefined;
   if (found === undefined)
-    throw new InvalidInputError(`unknown scorer "${name}"`, { hint: `one of ${[...SCORER_NAMES, ...ENDPOINT_SCORERS].join(', ')}` });
+    throw new InvalidInputError(`unknown scorer "${name}"`, {
+      hint: `one of ${[...SCORER_NAMES, ...ENDPOINT_SCORERS].join(', ')}`,
+    });
   return found;
 }
 
@@ -123,7 +125,8 @@ export function isPythonScorer(name: string): boolean {
 export function functionScorer(name: string): FunctionScorer {
   const found = builtinScorer(name);
   if (found.type === 'python') throw new InvalidInputError(`the scorer ${name} runs in Python: ${found.module}`);
-  if (found.type === 'endpoint') throw new InvalidInputError(`the scorer ${name} asks reward.endpoint, and has no process`);
+  if (found.type === 'endpoint')
+    throw new InvalidInputError(`the scorer ${name} asks reward.endpoint, and has no process`);
   return found;
 }
 

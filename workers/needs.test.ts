@@ -42,10 +42,12 @@ describe('a reward job', () => {
     ['whose rows choose', { scorer: builtin() }, [`${packages}, for rows of run-1`, `${programs}, for rows of run-1`]],
     ['whose own scorer wants a sandbox', { scorer: own, sandbox: true }, ['a sandbox for a Python scorer']],
     ['whose own scorer wants none', { scorer: own }, []],
+    ['that asks an endpoint', { scorer: builtin('judge'), endpoint: { url: 'http://x' } }, []],
+    ['whose endpoint wants a key', { scorer: own, endpoint: { apiKey: 'env:JUDGE_KEY' } }, ['the variable JUDGE_KEY']],
     ['of an unknown kind', {}, []],
   ])('%s needs what its scorer needs: %j', (_, input, needs) => {
     expect(scorerNeeds(job(input))).toEqual(needs);
-    expect(scorerNeeds(job(input, 'rollout'))).toEqual([]);
+    expect(scorerNeeds(job({ ...input, endpoint: {} }, 'rollout'))).toEqual([]);
   });
 
   it.each([

@@ -77,7 +77,8 @@ async function withHost(spec: ScorerSpec, recipe: Recipe, { env }: InputPorts, w
   );
   try {
     await host.ready();
-    if (reward.endpoint.url !== null) return { status: 'later', detail: `${what}: loaded; it may ask reward.endpoint, so it is not tried` };
+    if (reward.endpoint.url !== null)
+      return { status: 'later', detail: `${what}: loaded; it may ask reward.endpoint, so it is not tried` };
     const row = await firstRow(recipe);
     return row === undefined ? { detail: what } : await trial(host, row, recipe, what);
   } finally {

@@ -141,8 +141,7 @@ function judgeIssues({ reward }: Recipe): RecipeIssue[] {
       expected: 'a text with {response}',
     });
   const fault = field === null ? faultOfPattern(pattern) : undefined;
-  if (fault !== undefined)
-    issues.push({ path: 'reward.endpoint.score_pattern', message: fault, received: pattern });
+  if (fault !== undefined) issues.push({ path: 'reward.endpoint.score_pattern', message: fault, received: pattern });
   return issues;
 }
 
@@ -150,7 +149,9 @@ function faultOfPattern(pattern: string): string | undefined {
   try {
     // With an empty alternative the expression matches any text, and the match shows its groups.
     const groups = (new RegExp(`${pattern}|`).exec('')?.length ?? 1) - 1;
-    return groups === 0 ? 'the score is the first group of the expression, and it has none: write (…) around it' : undefined;
+    return groups === 0
+      ? 'the score is the first group of the expression, and it has none: write (…) around it'
+      : undefined;
   } catch (error) {
     return `this is no regular expression: ${error instanceof Error ? error.message : String(error)}`;
   }

@@ -27,8 +27,8 @@ export const endpointSection = section(
       doc: 'The key, as env:NAME: the value of the variable NAME of the reward workers.',
       change: 'free',
     }),
-    max_concurrent: key(count, 8, {
-      doc: 'Maximum number of requests at a time.',
+    max_concurrent: key(count.nullable(), null, {
+      doc: 'Maximum number of requests at a time; null: 8, and 1 with the manager rate_limited, as in verl.',
       unit: 'requests',
       change: 'free',
       verl: 'reward.max_concurrent',
@@ -59,7 +59,6 @@ export const endpointSection = section(
       doc: 'Time limit of one request. It is not part of reward.timeout.',
       unit: 's',
       change: 'free',
-      verl: 'reward.timeout',
     }),
     system: key(text.nullable(), null, { doc: 'System message of the scorer judge; null: none.', change: 'ask' }),
     template: key(text, template, {
@@ -76,10 +75,14 @@ export const endpointSection = section(
       unit: 'tokens',
       change: 'ask',
     }),
-    extra_body: key(z.record(z.string(), z.json()), {}, {
-      doc: 'More fields of the request to the judge, such as {reasoning_effort: low}; null leaves a field out.',
-      change: 'ask',
-    }),
+    extra_body: key(
+      z.record(z.string(), z.json()),
+      {},
+      {
+        doc: 'More fields of the request to the judge, such as {reasoning_effort: low}; null leaves a field out.',
+        change: 'ask',
+      },
+    ),
     score_pattern: key(text, '[Ss]core:\\s*\\**\\s*([-+]?[0-9.]+)', {
       doc: 'Regular expression for the score in the judge’s answer: the first group of the last match.',
       change: 'ask',
@@ -106,7 +109,7 @@ export function endpointSettings({ reward }: Pick<Recipe, 'reward'>): EndpointSe
     ...(own.model !== null && { model: own.model }),
     ...(own.api_key !== null && { apiKey: own.api_key }),
     limits: {
-      concurrent: own.max_concurrent,
+      concurrent: own.max_concurrent ?? (manager.name === 'rate_limited' ? 1 : 8),
       ...(own.max_rpm !== null && { rpm: own.max_rpm }),
       ...(own.max_tpm !== null && { tpm: own.max_tpm }),
     },

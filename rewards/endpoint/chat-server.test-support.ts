@@ -4,12 +4,17 @@ import { createServer } from 'node:http';
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
+/** The fields that tests read: of a chat, or of a sample that was posted. */
+interface SeenBody {
+  readonly messages: readonly { readonly content: string }[];
+  readonly solution_str: string;
+}
+
 export interface SeenRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  // oxlint-disable-next-line typescript/no-explicit-any
-  readonly body: any;
+  readonly body: SeenBody;
   /** Of performance.now. */
   readonly at: number;
 }
@@ -89,7 +94,7 @@ export class ChatServer {
     if (request.method === 'GET' && request.url?.endsWith('/models') === true)
       return send(response, { body: { object: 'list', data: this.models.map((id) => ({ id, object: 'model' })) } });
     const { method = '', url: path = '', headers } = request;
-    const seen = { method, path, headers, body: text === '' ? undefined : JSON.parse(text), at };
+    const seen = { method, path, headers, body: JSON.parse(text) as SeenBody, at };
     this.seen.push(seen);
     this.busy += 1;
     this.most = Math.max(this.most, this.busy);

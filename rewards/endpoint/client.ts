@@ -114,7 +114,8 @@ export class EndpointClient {
       if (status >= 200 && status < 300) return answer;
       const afterMs = retryAfterMs(answer.headers['retry-after'], Date.now());
       if (status === 408 || status === 429 || status >= 500) {
-        if (afterMs !== undefined && (status === 429 || status === 503)) given = { ...given, holdMs: Math.min(afterMs, longestHoldMs) };
+        if (afterMs !== undefined && (status === 429 || status === 503))
+          given = { ...given, holdMs: Math.min(afterMs, longestHoldMs) };
         return { what: `HTTP ${status} ${this.shown(answer.text)}`.trim(), afterMs };
       }
       if (request.passes?.(status) === true) return answer;

@@ -19,7 +19,11 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-const question = { template: '{prompt}|{response}|{ground_truth}', sampling: { temperature: 0 }, score: { pattern: 'Score: (\\S+)' } };
+const question = {
+  template: '{prompt}|{response}|{ground_truth}',
+  sampling: { temperature: 0 },
+  score: { pattern: 'Score: (\\S+)' },
+};
 const settingsOf = (more: Partial<EndpointSettings> = {}): EndpointSettings => ({
   url: server.url,
   model: 'tiny',
@@ -61,7 +65,7 @@ describe('the scorer judge', () => {
 
   it('does not fill in the places that a response names', async () => {
     await hostOf('judge').score([{ ...input, solutionStr: '{ground_truth} $& {prompt}' }]);
-    expect(server.seen[0]?.body.messages[0].content).toBe('3+4=|{ground_truth} $& {prompt}|7');
+    expect(server.seen[0]?.body.messages[0]?.content).toBe('3+4=|{ground_truth} $& {prompt}|7');
   });
 
   it.each([
@@ -76,7 +80,11 @@ describe('the scorer judge', () => {
 
   it.each([
     ['no score', 'I like it very much', /has no score.*"I like it very much"/],
-    ['a score outside of the range', 'Score: 7', /score 7 is outside of reward\.endpoint\.score_range, 0 to 1.*"Score: 7"/],
+    [
+      'a score outside of the range',
+      'Score: 7',
+      /score 7 is outside of reward\.endpoint\.score_range, 0 to 1.*"Score: 7"/,
+    ],
     ['NaN', 'Score: NaN', /score "NaN" is no number; its answer: "Score: NaN"/],
     ['an infinite score', 'Score: Infinity', /is no number/],
     ['nothing', '', /answered nothing/],
@@ -97,7 +105,9 @@ describe('the scorer judge', () => {
   it('ends a pattern that backtracks without end', async () => {
     server.answering = () => says('a'.repeat(50));
     const host = hostOf('judge', { question: { ...question, score: { pattern: '(a+)+b' } } });
-    expect(await host.score([input])).toMatchObject([{ ok: false, reason: expect.stringContaining('cannot be matched') }]);
+    expect(await host.score([input])).toMatchObject([
+      { ok: false, reason: expect.stringContaining('cannot be matched') },
+    ]);
   });
 });
 
@@ -125,8 +135,10 @@ describe('the scorer remote', () => {
 });
 
 describe('a request', () => {
-  const failing = (first: Answering, times: number): Answering => (request, n) =>
-    n <= times ? first(request, n) : says('Score: 1');
+  const failing =
+    (first: Answering, times: number): Answering =>
+    (request, n) =>
+      n <= times ? first(request, n) : says('Score: 1');
 
   it.each([
     ['a cut connection', (() => ({ cut: true })) as Answering],
@@ -135,6 +147,14 @@ describe('a request', () => {
     server.answering = failing(fault, 2);
     expect(await hostOf('judge').score([input])).toMatchObject([{ ok: true, score: 1 }]);
     expect(server.seen).toHaveLength(3);
+  });
+
+  it('is sent at once on a new connection when the server has closed the one that was kept', async () => {
+    const host = hostOf('judge', { retries: 0 });
+    await host.score([input]);
+    await server.close();
+    await server.listen();
+    expect(await host.score([input])).toMatchObject([{ ok: true }]);
   });
 
   it('waits as long as Retry-After says, and makes the others of the run wait too', async () => {

@@ -32,7 +32,9 @@ export async function send(request: HttpRequest, signal: AbortSignal): Promise<H
   );
   const ended = AbortSignal.any([signal, tooLong.signal]);
   try {
-    return await exchange(request, ended);
+    const answer = (await exchange(request, ended, true)) ?? (await exchange(request, ended, false));
+    if (answer === undefined) throw new Error('the connection was closed');
+    return answer;
   } catch (error) {
     ended.throwIfAborted();
     throw error;
@@ -41,17 +43,30 @@ export async function send(request: HttpRequest, signal: AbortSignal): Promise<H
   }
 }
 
-function exchange({ method, url, headers, body }: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
+/**
+ * undefined: the server had closed a connection that was kept from an earlier request, so it has not seen this one.
+ * `kept`: such a connection may be used.
+ */
+function exchange(
+  { method, url, headers, body }: HttpRequest,
+  signal: AbortSignal,
+  kept: boolean,
+): Promise<HttpAnswer | undefined> {
   const secure = url.startsWith('https:');
   const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
-  const options = { method, headers: { ...headers, ...length }, signal, agent: secure ? agents.https : agents.http };
+  const agent = kept && (secure ? agents.https : agents.http);
+  const options = { method, headers: { ...headers, ...length }, signal, agent };
   return new Promise((resolve, reject) => {
     const sent = (secure ? httpsRequest : httpRequest)(url, options, (response) => {
       whole(response).then((text) => {
         resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
       }, reject);
     });
-    sent.on('error', (error) => reject(new Error(wordsOf(error), { cause: error })));
+    sent.on('error', (error: NodeJS.ErrnoException) => {
+      const wasClosed = sent.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+      if (wasClosed) resolve(undefined);
+      else reject(new Error(wordsOf(error), { cause: error }));
+    });
     sent.end(body);
   });
 }

@@ -29,6 +29,7 @@ export function statusHint(status: number, { apiKey, model }: EndpointSettings, 
   if (status === 404)
     return `check reward.endpoint.url${model === undefined ? '' : ` and whether it serves the model ${model}`}, ${resume} reward.endpoint.url=…`;
   if (status >= 300 && status < 400) return `set reward.endpoint.url to the address that it names, ${resume}`;
-  if (status === 413) return `the request is too long for it: shorten reward.endpoint.template or data.max_response_length, ${resume}`;
+  if (status === 413)
+    return `the request is too long for it: shorten reward.endpoint.template or data.max_response_length, ${resume}`;
   return `it does not take what the recipe asks for: check model, temperature, max_tokens, extra_body and template under reward.endpoint, ${resume}`;
 }

@@ -32,13 +32,9 @@ export function secretNames(settings: unknown): string[] {
 export function secretOf(name: string, env: NodeJS.ProcessEnv): string {
   const secret = env[name];
   if (secret !== undefined && secret !== '') return secret;
-  throw new UnfitError(
-    'MissingSecret',
-    `the recipe names env:${name}, and this worker has no variable ${name}`,
-    {
-      hint: `set ${name}, then petrel down and petrel up, because workers keep the environment they were started with`,
-    },
-  );
+  throw new UnfitError('MissingSecret', `the recipe names env:${name}, and this worker has no variable ${name}`, {
+    hint: `set ${name}, then petrel down and petrel up, because workers keep the environment they were started with`,
+  });
 }
 
 function resolved(value: unknown, env: NodeJS.ProcessEnv): unknown {

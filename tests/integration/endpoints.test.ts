@@ -33,7 +33,7 @@ afterEach(() => server.close());
 
 /** Half of the responses are good: those of even length. */
 const judging: Answering = ({ body }: SeenRequest) =>
-  says(`I see. Score: ${String(body.messages[0].content).length % 2 === 0 ? 0.75 : 0.25}`);
+  says(`I see. Score: ${String(body.messages[0]?.content).length % 2 === 0 ? 0.75 : 0.25}`);
 
 const judged = (endpoint: Tree = {}, more: Tree = {}): Tree => ({
   deterministic: 'replay',
@@ -79,10 +79,15 @@ async function scored({ runId }: StartedRun) {
 function gate() {
   let open = () => {};
   const opened = new Promise<void>((resolve) => (open = resolve));
-  return { open, answering: (async (request, n) => (await opened, judging(request, n))) as Answering };
+  const answering: Answering = async (request, n) => {
+    await opened;
+    return judging(request, n);
+  };
+  return { open, answering };
 }
 
-const asked = (count: number) => expect.poll(() => server.seen.length, { timeout: 60_000 }).toBeGreaterThanOrEqual(count);
+const asked = (count: number) =>
+  expect.poll(() => server.seen.length, { timeout: 60_000 }).toBeGreaterThanOrEqual(count);
 
 describe('the limits of a run', () => {
   it('hold for the requests of two workers together (seed 42)', async () => {
@@ -135,12 +140,16 @@ export async function computeScore({ solutionStr }) {
 `,
     );
     const run = await loop.create(
-      own(scorer, { num_workers: 4, reward_manager: { name: 'rate_limited' } }, {
-        url: null,
-        model: null,
-        api_key: null,
-        max_concurrent: 1,
-      }),
+      own(
+        scorer,
+        { num_workers: 4, reward_manager: { name: 'rate_limited' } },
+        {
+          url: null,
+          model: null,
+          api_key: null,
+          max_concurrent: 1,
+        },
+      ),
     );
     writeFileSync(path, ''); // the start has tried the scorer once
     await loop.drive(run);
@@ -167,7 +176,9 @@ describe('an endpoint', () => {
     const { reason } = await loop.reaches(run, 'paused');
     expect(reason).toMatchObject({
       code: 'EndpointDown',
-      message: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions gave no answer in 2 tries; the last: .*ECONNREFUSED/),
+      message: expect.stringMatching(
+        /^http:\/\/127\.0\.0\.1:\d+\/v1\/chat\/completions gave no answer in 2 tries; the last: .*ECONNREFUSED/,
+      ),
       hint: `start the service, then petrel resume ${run.runId}`,
     });
     expect((await scored(run)).scores).toEqual([]);
@@ -197,13 +208,16 @@ describe('an endpoint', () => {
   });
 
   it('whose answers have no score fails these samples, with the start of the answer (seed 42)', async () => {
-    server.answering = (request, n) => (n % 8 === 3 ? says('Hm, hard to say.') : n % 8 === 5 ? says('Score: 9') : judging(request, n));
+    server.answering = (request, n) =>
+      n % 8 === 3 ? says('Hm, hard to say.') : n % 8 === 5 ? says('Score: 9') : judging(request, n);
     const run = await loop.start({ ...judged(), reward: { ...(judged()['reward'] as Tree), max_failed_fraction: 1 } });
     await loop.reaches(run, 'completed');
     const { scores, reasons } = await scored(run);
     expect(scores.filter((score) => score === null)).toHaveLength(4);
     expect(reasons.filter((reason) => reason.includes('has no score'))).toHaveLength(2);
-    expect(reasons.filter((reason) => reason.includes('score 9 is outside of reward.endpoint.score_range'))).toHaveLength(2);
+    expect(
+      reasons.filter((reason) => reason.includes('score 9 is outside of reward.endpoint.score_range')),
+    ).toHaveLength(2);
     expect(reasons.join()).toContain('"Hm, hard to say."');
   });
 
@@ -276,7 +290,9 @@ async def compute_score(data_source, solution_str, ground_truth, extra_info, rew
     expect(reasons).toEqual([]);
     expect(scores).toHaveLength(16);
     expect(new Set(scores)).not.toContain(0);
-    expect(texts.flatMap(([name, values]) => (name === 'key' ? values : [])).filter((value) => value !== 'none')).toEqual([]);
+    expect(
+      texts.flatMap(([name, values]) => (name === 'key' ? values : [])).filter((value) => value !== 'none'),
+    ).toEqual([]);
     expect(server.most).toBe(2);
     expect(server.seen).toHaveLength(16);
     expect(server.seen[0]).toMatchObject({ body: { model: 'tiny' }, headers: { authorization: `Bearer ${secret}` } });

@@ -86,7 +86,8 @@ export class RewardRole {
     const rows = await scorerRows(dataset, trajectories.row_S);
     const tokenizer = await openTokenizerThread(await modelFolder(store, input.model, this.#cache, 'text'));
     const total = trajectories.row_S.length;
-    const samples = (indices: readonly number[]) => inputsOf({ trajectories, rows, tokenizer, withPrompts: asksEndpoint(input) }, indices);
+    const samples = (indices: readonly number[]) =>
+      inputsOf({ trajectories, rows, tokenizer, withPrompts: asksEndpoint(input) }, indices);
     const prints = this.#printLimit(message.runId, report);
     // After a pause because of failed samples the scorer is another one: what it gave before does not count.
     const keys = input.again === undefined ? new SampleKeys(hostId(message.runId, input), input) : undefined;

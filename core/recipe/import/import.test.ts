@@ -46,6 +46,25 @@ describe('the table', () => {
 });
 
 describe('a key of verl', () => {
+  it('that limits the calls of a scorer limits them for the whole run', () => {
+    for (const place of ['reward', 'reward_model']) {
+      const manager = `${place}.reward_manager${place === 'reward' ? '.name' : ''}=rate_limited`;
+      expect(outcomeOf(`${place}.max_rpm=60`, manager)).toMatchObject({
+        petrel: 'reward.endpoint.max_rpm',
+        written: 60,
+      });
+      const text = imported([manager, `${place}.max_concurrent=4`, `${place}.timeout=30`]).keys;
+      expect(text.map(({ petrel, written }) => [petrel, written])).toEqual(
+        expect.arrayContaining([
+          ['reward.reward_manager.name', 'rate_limited'],
+          ['reward.endpoint.max_concurrent', 4],
+          ['reward.timeout', 30],
+        ]),
+      );
+    }
+    expect(outcomeOf('reward.reward_manager.name=remote')).toMatchObject({ outcome: 'same', written: 'remote' });
+  });
+
   it('that petrel has loses its wrapper', () => {
     expect(outcomeOf('actor_rollout_ref.actor.optim.lr=3e-6')).toMatchObject({
       outcome: 'same',

@@ -7,6 +7,7 @@ const FORMER: readonly (readonly [RegExp, string])[] = [
   [/^reward_model\.reward_manager$/, 'reward.reward_manager.name'],
   [/^reward_model\.(reward_kwargs|sandbox_fusion)\./, 'reward.$1.'],
   [/^reward_model\.(num_workers|launch_reward_fn_async|use_reward_loop)$/, 'reward.$1'],
+  [/^reward_model\.(max_concurrent|max_rpm|max_tpm|estimated_tokens_per_request|timeout)$/, 'reward.$1'],
   [/^reward_model\.enable_resource_pool$/, 'reward.reward_model.enable_resource_pool'],
   [/^(reward_model|custom_reward_function|sandbox_fusion)\./, 'reward.$1.'],
   [/^(actor|critic)\.optim\.warmup_style$/, '$1.optim.lr_scheduler_type'],

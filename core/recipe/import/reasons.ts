@@ -18,9 +18,9 @@ export const REASONS = {
   lora: 'It is a detail of low-rank adapters, which petrel does not have yet.',
   tools: 'It is for tools, agents and several turns, which petrel does not have yet.',
   rewardModel:
-    'It configures the server of a reward model or its engine. petrel’s reward model scores in the process that trains.',
+    'It configures the server of a reward model or its engine. petrel’s reward model scores in the process that trains; a generative one is asked over HTTP: reward.endpoint.',
   rewardManager:
-    'It selects how verl batches and shapes rewards. Other managers than naive, dapo and gdpo are not built yet.',
+    'It selects how verl batches and shapes rewards. Other managers than naive, dapo, gdpo, rate_limited and remote are not built yet.',
   algorithm: 'The algorithm, or this detail of it, is not built yet.',
   trackers: 'It is for scores from before the run. petrel’s trackers of prompts begin at one half.',
   distillation: 'A teacher has no server of its own: it is loaded beside the policy.',

@@ -30,6 +30,7 @@ const packed = 'sequences are always packed without padding; the result is the s
 const logProbs = 'log-probs are computed in forward passes of actor.ppo_max_token_len_per_gpu tokens';
 const ownEngine = 'petrel has one engine for training and generating: native';
 const allRewards = 'the reward of one sample is computed from its text; only the naive manager';
+const perRun = 'the limit holds for the whole run; verl’s for each of its processes';
 
 export const RULES: readonly Rule[] = [
   // Names and places.
@@ -276,6 +277,15 @@ export const RULES: readonly Rule[] = [
   { verl: 'reward.reward_kwargs.overlong_buffer_cfg.len', to: 'reward.overlong_buffer.len' },
   { verl: 'reward.reward_kwargs.overlong_buffer_cfg.penalty_factor', to: 'reward.overlong_buffer.penalty_factor' },
   { verl: 'reward.reward_kwargs.(overlong_buffer_cfg.log|max_resp_len)', none: 'rewardManager' },
+  { verl: 'reward.max_concurrent', to: 'reward.endpoint.max_concurrent', how: perRun },
+  { verl: 'reward.max_rpm', to: 'reward.endpoint.max_rpm', how: perRun },
+  { verl: 'reward.max_tpm', to: 'reward.endpoint.max_tpm', how: perRun },
+  { verl: 'reward.estimated_tokens_per_request', to: 'reward.endpoint.estimated_tokens_per_request', how: perRun },
+  {
+    verl: 'reward.timeout',
+    to: 'reward.timeout',
+    how: 'a sample that takes longer counts as failed; in verl it scores 0',
+  },
   { verl: 'reward.launch_reward_fn_async', met: off, how: 'a sample’s reward is computed by a reward worker' },
   {
     verl: 'reward.reward_model.(rollout|model|fsdp_config|megatron|profiler|checkpoint_engine).**',
