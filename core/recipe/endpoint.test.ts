@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { checkJobInput } from '../wire/job-inputs.ts';
-import { endpointSettings } from './endpoint.ts';
+import { endpointSettings } from './endpoint-settings.ts';
 import { rewardManagerOf } from './components.ts';
 import { checkRecipe, parseRecipe } from './parse.ts';
 import { runIssues } from './runnable.ts';

@@ -40,7 +40,7 @@ export { recipeReference } from './reference.ts';
 export { loggersOf } from './not-built.ts';
 export { assertRunnable, runIssues } from './runnable.ts';
 export { recipeSchema, type Recipe, type RecipeInput } from './schema.ts';
-export { endpointSettings } from './endpoint.ts';
+export { endpointSettings } from './endpoint-settings.ts';
 export { scorerSettings } from './scorer-settings.ts';
 export { isSecretReference } from './secrets.ts';
 export { showValue } from './show-value.ts';

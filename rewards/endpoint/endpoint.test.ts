@@ -134,6 +134,15 @@ describe('the scorer remote', () => {
   });
 });
 
+it('a key that a service repeats is in no score, column or reason', async () => {
+  server.answering = () => ({ body: { score: 1, note: `Bearer ${secret}` } });
+  expect(await hostOf('remote').score([input])).toMatchObject([{ columns: { note: 'Bearer [env:JUDGE_KEY]' } }]);
+  server.answering = () => says(`${secret} Score: 1`);
+  expect(await hostOf('judge').score([input])).toMatchObject([{ columns: { judgement: '[env:JUDGE_KEY] Score: 1' } }]);
+  server.answering = () => says(`my key is ${secret}`);
+  expect(JSON.stringify(await hostOf('judge').score([input]))).toContain('my key is [env:JUDGE_KEY]');
+});
+
 describe('a request', () => {
   const failing =
     (first: Answering, times: number): Answering =>

@@ -54,8 +54,9 @@ async function remote(
     ground_truth: groundTruth,
     extra_info: extraInfo,
   };
-  const { value, text } = await sensible(client, urlOf(client), body, remoteAnswer, 'no JSON', say, signal);
-  const scored = scoredOf(value, client.clean(text));
+  const read = (text: string) => remoteAnswer(client.clean(text));
+  const { value, text } = await sensible(client, urlOf(client), body, read, 'no JSON', say, signal);
+  const scored = scoredOf(value, text);
   if (client.settings.range !== undefined) assertInRange(scored.score, client.settings.range);
   return scored;
 }

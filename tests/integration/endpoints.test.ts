@@ -249,6 +249,20 @@ it('reward workers that are killed in the middle of a call cost no score, and gi
   expect(server.most).toBeLessThanOrEqual(4);
 });
 
+it('a control process that is killed during calls lets no more through than before (seed 42)', async () => {
+  const { open, answering } = gate();
+  server.answering = answering;
+  const run = await loop.start(judged({ max_concurrent: 4 }));
+  await asked(4);
+  await kill(loop.process('control'));
+  await loop.until(run, 'a new control process', async () => loop.processIfThere('control') !== undefined);
+  // The workers ask the new one for the next permits only when these answers are there.
+  open();
+  await loop.reaches(run, 'completed');
+  expect((await scored(run)).scores).toHaveLength(16);
+  expect(server.most).toBeLessThanOrEqual(4);
+});
+
 describe('a scorer of the user’s own', () => {
   const typescript = `export async function computeScore({ solutionStr }, { reward_router_address: address }) {
   const body = JSON.stringify({ messages: [{ role: 'user', content: solutionStr }] });
