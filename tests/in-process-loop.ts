@@ -21,6 +21,7 @@ import { actorOf } from '../core/records/components.ts';
 import { keys } from '../core/records/keys.ts';
 import { recordFormat, resultRecord } from '../core/records/schema.ts';
 import type { BatchRecord, ResultRecord, RunInputs, UpdateRecord } from '../core/records/schema.ts';
+import { samplesResponses } from '../core/run-kinds.ts';
 import { checkJobInput } from '../core/wire/job-inputs.ts';
 import type { RewardInput, RewardOutput, Stage } from '../core/wire/jobs.ts';
 import { jobIdOf } from '../infra/nats/dispatcher.ts';
@@ -70,11 +71,11 @@ export interface RunInProcess {
 
 export type ScoreFunction = (input: ScorerInput) => ScorerReturn;
 
-/** Two components, which differ between most responses, and their mean, which prime takes for an accuracy. */
+/** Two components, which differ between most responses, their mean, which prime takes for an accuracy, and a vote. */
 const sevensAndShort: ScoreFunction = ({ solutionStr }) => {
   const sevens = [...solutionStr].filter((c) => c === '7').length / Math.max(1, solutionStr.length);
   const short = 1 / (1 + solutionStr.length);
-  return { score: (sevens + short) / 2, sevens, short };
+  return { score: (sevens + short) / 2, sevens, short, pred: solutionStr.slice(0, 1) };
 };
 
 export class InProcessLoop {
@@ -98,22 +99,38 @@ export class InProcessLoop {
   /** A model of two layers, rows of sums of digits, and a store. */
   async up(): Promise<void> {
     await saveRandomModel(this.modelFolder, sizes, 0.1);
-    const options = { rows: 24, seed: 3, split: 'train', preset: 'digits', digits: 1, sft: false } as const;
-    const rows = arithmeticRows({ ...options, careless: 0, dataSource: 'last_integer', exclude: new Set() });
-    writeFileSync(join(this.folder, 'train.jsonl'), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+    const options = { rows: 24, seed: 3, split: 'train', preset: 'digits', digits: 1 } as const;
+    for (const [file, sft] of [
+      [this.trainFile, false],
+      [this.responsesFile, true],
+    ] as const) {
+      const more = { sft, careless: 0, dataSource: 'last_integer', exclude: new Set<string>() };
+      const rows = arithmeticRows({ ...options, ...more });
+      writeFileSync(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+    }
     const store = await openFolderStore(join(this.folder, 'store'));
     this.#store = store;
   }
 
-  /** The model and the rows are stored once, a teacher with each recipe that names one. */
+  /** The model and the rows are stored once, a teacher and validation rows with each recipe that names them. */
   async #inputs(recipe: Recipe): Promise<RunInputs> {
     assertRunnable(recipe);
-    const isUsual = teacherOf(recipe) === undefined;
+    const { kind, data } = recipe;
+    const isUsual = kind === 'rl' && teacherOf(recipe) === undefined && data.val_files === null;
     if (isUsual && this.#prepared !== undefined) return this.#prepared;
     const ports = { store: this.store, home: this.folder, env: process.env, now: new Date(), say: () => {} };
     const { inputs } = await prepareRun(recipe, ports);
     if (isUsual) this.#prepared = inputs;
     return inputs;
+  }
+
+  get trainFile(): string {
+    return join(this.folder, 'train.jsonl');
+  }
+
+  /** The same sums with their answers, for `kind: sft`. */
+  get responsesFile(): string {
+    return join(this.folder, 'responses.jsonl');
   }
 
   get modelFolder(): string {
@@ -131,7 +148,7 @@ export class InProcessLoop {
       name: 'in-process',
       model: { path: this.modelFolder },
       data: {
-        train_files: join(this.folder, 'train.jsonl'),
+        train_files: this.trainFile,
         train_batch_size: 4,
         max_prompt_length: 8,
         max_response_length: 5,
@@ -158,10 +175,13 @@ export class InProcessLoop {
       await activities.openTerm(ref);
       for (let position = 0; position < (recipe.trainer.total_training_steps ?? 1); position++) {
         const at = { ...ref, position };
-        const [rollouts, rewards] = await Promise.all([activities.rollout(at), activities.reward(at)]);
-        await activities.advantage({ ...at, facts: { rollouts: rollouts.fact, rewards: rewards.fact } });
+        if (samplesResponses(recipe.kind)) {
+          const [rollouts, rewards] = await Promise.all([activities.rollout(at), activities.reward(at)]);
+          await activities.advantage({ ...at, facts: { rollouts: rollouts.fact, rewards: rewards.fact } });
+        } else await activities.advantage(at);
         await activities.update(at);
       }
+      if (recipe.data.val_files !== null) await activities.evaluate(ref);
     } finally {
       this.#jobs.clear();
       await this.#host.release(runId);

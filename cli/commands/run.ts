@@ -19,6 +19,8 @@ export async function run(input: CommandInput, context: CommandContext): Promise
 
   const { runId, log } = await startRun(recipe, context);
   if (!flag(input, 'detach')) return attach(log, context, flag(input, 'wait'));
-  printer.data({ runId }, () => runId);
+  // Where both streams are a terminal, the line before names the run. A script reads the id from stdout.
+  const isSaid = printer.stdout.isTty && printer.stderr.isTty;
+  printer.data({ runId }, () => (isSaid ? `next: petrel status ${runId} --watch` : runId));
   return EXIT.ok;
 }

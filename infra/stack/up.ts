@@ -130,6 +130,8 @@ function startSupervisor(home: string): ProcessIdentity | undefined {
     for (const name of [stackVariable, childVariable, kindVariable, readyFileVariable]) delete env[name];
     const child = spawn(process.execPath, [builtProgram('supervisor'), home], {
       env,
+      // Not the folder of the command: the user may remove it while the stack runs, and then no process could be started.
+      cwd: home,
       detached: true,
       stdio: ['ignore', log, log],
     });
