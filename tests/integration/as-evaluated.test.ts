@@ -77,8 +77,9 @@ const recipes = (): Tree[] => [
   { algorithm: { filter_groups: { enable: true } } },
   ...['cosine', 'wsd'].map((type) => ({ actor: { optim: { lr_scheduler_type: type } } })),
   { actor: { ppo_max_token_len_per_gpu: 40, use_prefix_grouper: false } },
+  { actor: { positive_nll_coef: 0.1 } },
   { kind: 'sft', data: { train_files: loop.responsesFile, max_length: 24 } },
-  { data: { val_files: loop.trainFile }, rollout: { val_kwargs: { n: 8, do_sample: true } } },
+  { data: { val_files: loop.trainFile }, rollout: { val_kwargs: { n: 8, do_sample: true, temperature: 1 } } },
 ];
 
 /** Functions of reference cases that no run enters, by the beginning of their names, each with what it waits for. */
@@ -90,17 +91,14 @@ const others: readonly (readonly [reason: string, ...names: string[]])[] = [
     'balance/partitions ',
     'balance/ranks ',
     'balance/verl-micro-batches ',
-    'reduce-metrics ',
   ],
   ["PRIME's filter of prompts by accuracy", 'prime-filter '],
-  ['the loss of VAPO on positive examples', 'positive-nll '],
-  ['metrics of the variance of the gradient', 'variance-proxy '],
-  ['nothing: the C++ engine computes it in a run', 'categorical ', 'sft-loss predictorMask'],
   [
     'nothing: it forms the input of a case, a default or an error',
     'ragged raggedRows',
     'masked-stats maskedVar',
     'validation-metrics coreOf',
+    'positive-nll countPositiveTokens',
     'advantages/gdpo named',
     'rollout-correction/threshold notAThreshold',
   ],
