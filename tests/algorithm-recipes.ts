@@ -9,6 +9,11 @@ import type { BatchRecord, UpdateRecord } from '../core/records/schema.ts';
 export const recipeWith = (changes: Tree): Recipe =>
   recipeSchema.parse({ model: { path: 'm' }, data: { train_files: 'd' }, ...changes } as RecipeInput);
 
+/** What waits for a later issue, by name, with the reason for which a recipe is refused. At most eight rows. */
+export const WAITING: Readonly<Partial<Record<AdvantageName | PolicyLossName, string>>> = {
+  gigpo: 'it learns from the steps of agents, and no run has agents yet',
+};
+
 /** Names of scores as the scorers of these tests return them. */
 export const withEstimator = (name: AdvantageName): Tree => ({
   algorithm: { adv_estimator: name, lam: 0.95, ...(name === 'gdpo' && { gdpo_reward_keys: ['sevens', 'short'] }) },

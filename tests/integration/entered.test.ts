@@ -23,18 +23,21 @@ import {
   PF_PPO_METHODS,
   POLICY_LOSS_NAMES,
   PRIME_LOSSES,
+  SPO_RHOS,
 } from '../../core/rl/names.ts';
 import { pfPpoWeights } from '../../core/rl/pf-ppo.ts';
 import { policyLoss } from '../../core/rl/policy-loss/index.ts';
 import { primeLoss } from '../../core/rl/prime/reward-model-loss.ts';
+import { passingFirst } from '../../core/rl/prime-filter.ts';
 import { dapoRewards } from '../../core/rl/reward-managers/dapo.ts';
 import { gdpoRewards } from '../../core/rl/reward-managers/gdpo.ts';
 import { naiveRewards } from '../../core/rl/reward-managers/naive.ts';
 import { REJECTION_STATISTICS } from '../../core/rl/rollout-correction/options.ts';
 import { rejectTokens } from '../../core/rl/rollout-correction/rejection.ts';
 import { importanceWeights } from '../../core/rl/rollout-correction/weights.ts';
+import { distancesOfRows, promptSamplingWeight, startTracker, updateTracker } from '../../core/rl/spo-tracker.ts';
 import { valueLoss } from '../../core/rl/value-loss.ts';
-import { recipeWith, withEstimator, withLoss } from '../algorithm-recipes.ts';
+import { recipeWith, WAITING, withEstimator, withLoss } from '../algorithm-recipes.ts';
 import { InProcessLoop } from '../in-process-loop.ts';
 
 vi.mock('../../core/rl/aggregate.ts', { spy: true });
@@ -47,6 +50,8 @@ vi.mock('../../core/rl/kl.ts', { spy: true });
 vi.mock('../../core/rl/lr-schedule.ts', { spy: true });
 vi.mock('../../core/rl/pf-ppo.ts', { spy: true });
 vi.mock('../../core/rl/prime/reward-model-loss.ts', { spy: true });
+vi.mock('../../core/rl/prime-filter.ts', { spy: true });
+vi.mock('../../core/rl/spo-tracker.ts', { spy: true });
 vi.mock('../../core/rl/reward-managers/dapo.ts', { spy: true });
 vi.mock('../../core/rl/reward-managers/gdpo.ts', { spy: true });
 vi.mock('../../core/rl/reward-managers/naive.ts', { spy: true });
@@ -74,7 +79,7 @@ const isFed = (name: (typeof ADVANTAGE_NAMES)[number]): boolean =>
 
 describe('a recipe enters', () => {
   it('all estimators but those that wait for agents', () => {
-    expect(ADVANTAGE_NAMES.filter((name) => !isFed(name))).toEqual(['spo', 'gigpo']);
+    expect(ADVANTAGE_NAMES.filter((name) => !isFed(name))).toEqual(Object.keys(WAITING));
   });
 
   it.each(ADVANTAGE_NAMES.filter(isFed))('the advantage estimator %s', (name) =>
@@ -84,6 +89,26 @@ describe('a recipe enters', () => {
   it.each(POLICY_LOSS_NAMES)('the policy loss %s', (name) =>
     enters(withLoss(name), vi.spyOn(policyLoss(name), 'compute')),
   );
+
+  it.each(SPO_RHOS)('what the estimator spo remembers, with the factor %s', async (type) => {
+    const recipe = {
+      algorithm: { adv_estimator: 'spo', spo: { rho: { type } } },
+      rollout: { n: 1 },
+      data: { gen_batch_size: 6 },
+      // A pass over the 24 rows takes four iterations.
+      trainer: { total_training_steps: 8 },
+    };
+    vi.mocked(promptSamplingWeight).mockClear();
+    vi.mocked(startTracker).mockClear();
+    vi.mocked(distancesOfRows).mockClear();
+    await enters(recipe, vi.mocked(updateTracker));
+    expect(vi.mocked(promptSamplingWeight)).toHaveBeenCalled();
+    expect(vi.mocked(startTracker)).toHaveBeenCalled();
+    expect(vi.mocked(distancesOfRows).mock.calls.length > 0).toBe(type === 'kl');
+  });
+
+  it('the order in which oversampled groups are taken', () =>
+    enters({ data: { oversample_factor: 2, filter_accuracy: true } }, vi.mocked(passingFirst)));
 
   it.each(LOSS_AGG_MODES)('the aggregation %s', (mode) =>
     enters({ actor: { loss_agg_mode: mode } }, vi.mocked(aggregateInPlace), (_1, _2, _3, given) => given === mode),

@@ -17,11 +17,10 @@ import type { Iteration, StartedRun } from '../loop-under-test.ts';
 
 /** Rows that had a seven come less often; every third row never comes. The state counts calls and remembers answers. */
 const text = `
-import type { OwnSampler } from 'petrel';
 interface State { calls: number; weights: number[]; rows: number }
-export const sampler: OwnSampler = {
+export const sampler = {
   deterministic: true,
-  compute({ facts, rows, results, state }) {
+  compute({ facts, rows, results, state }: any) {
     const before = (state ?? { calls: 0, weights: facts!.map((_, row) => (row % 3 === 2 ? 0 : 1)), rows }) as State;
     for (const { row, scores } of results) before.weights[row] = scores.some((score) => score! > 0) ? 0.25 : 4;
     return { weights: Float64Array.from(before.weights), state: { ...before, calls: before.calls + 1 } };
