@@ -39,6 +39,7 @@ describe('a penalty for long responses', () => {
   it('needs the reward manager dapo, and a buffer that fits into the response', () => {
     const name = 'dapo';
     expect(issuesOf({ reward: { reward_manager: { name }, overlong_buffer: buffer } })).toEqual([]);
+    expect(issuesOf({ reward: { reward_manager: { name: 'prime' } } })).toEqual([]);
     expect(issuesOf({ reward: { overlong_buffer: buffer } })).toMatchObject([{ path: 'reward.reward_manager.name' }]);
     for (const len of [null, 4096])
       expect(issuesOf({ reward: { reward_manager: { name }, overlong_buffer: { ...buffer, len } } })).toMatchObject([

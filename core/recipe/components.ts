@@ -31,7 +31,7 @@ export const tracksPrompts = ({ kind, algorithm }: Recipe): boolean =>
  */
 export function rewardManagerOf({ reward, algorithm }: Recipe): 'naive' | 'dapo' | 'gdpo' {
   const { name } = reward.reward_manager;
-  if (name === 'rate_limited' || name === 'remote') return 'naive';
+  if (name === 'prime' || name === 'rate_limited' || name === 'remote') return 'naive';
   return name ?? (algorithm.adv_estimator === 'gdpo' ? 'gdpo' : 'naive');
 }
 

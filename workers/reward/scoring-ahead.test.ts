@@ -128,7 +128,8 @@ describe('scoring ahead', () => {
     await bed.end('2');
     await bed.end('3');
     expect(bed.begun).toEqual(['1', '2', '3']);
-    expect(bed.ahead.take('1')).toBeUndefined();
+    expect(['1', '2', '3'].map((key) => bed.ahead.take(key))).toEqual([undefined, undefined, undefined]);
+    expect(bed.ahead.jobs).toEqual([]);
   });
 
   it('leaves a run out while two others have samples to score', async () => {

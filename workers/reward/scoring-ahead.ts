@@ -14,6 +14,8 @@ export interface AheadLimits {
 
 export const usualAheadLimits: AheadLimits = { runs: 2, bytes: 64 * 2 ** 20 };
 
+/** Rollout jobs that are named: more than a run has at a time. */
+const mostJobs = 64;
 /** Runs that are remembered as ended, by last end. */
 const keptEnds = 64;
 
@@ -59,9 +61,9 @@ export class ScoringAhead {
     this.#limits = limits;
   }
 
-  /** The rollout jobs with samples here. */
+  /** The last rollout jobs with samples here. */
   get jobs(): readonly string[] {
-    return [...new Set([...this.#kept.values()].map(({ sample }) => sample.jobId))];
+    return [...new Set([...this.#kept.values()].map(({ sample }) => sample.jobId))].slice(-mostJobs);
   }
 
   /**
@@ -113,8 +115,7 @@ export class ScoringAhead {
   /** Another worker scores the samples of this rollout job. */
   taken(runId: string, jobId: string): void {
     for (const kept of [...this.#kept.values()])
-      if (kept.sample.runId === runId && kept.sample.jobId === jobId && (kept.done || kept.outcome === undefined))
-        this.#forget(kept);
+      if (kept.sample.runId === runId && kept.sample.jobId === jobId) this.#forget(kept);
     this.#tell();
   }
 
