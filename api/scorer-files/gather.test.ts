@@ -66,6 +66,14 @@ describe('a scorer in TypeScript', () => {
     expect(await gathered('score.ts')).toEqual([]);
   });
 
+  it('keeps whole paths and URLs as they are', async () => {
+    write({ 'lib.mjs': '' });
+    write({
+      'in/score.ts': `await import(${JSON.stringify(join(folder, 'lib.mjs'))});\nimport 'data:text/javascript,1';`,
+    });
+    expect(await gathered('in/score.ts')).toEqual([]);
+  });
+
   it('is refused for a file outside its folder', async () => {
     write({ 'in/score.ts': `\nimport '../a.ts';`, 'a.ts': '' });
     const { message, where } = await refusal('in/score.ts');

@@ -43,8 +43,8 @@ class Found {
     const source = bytes.toString('utf8');
     for (const one of await importsOf(source, path)) {
       const where = `./${relative(this.#root, path)}:${lineOf(source, one.specifier)}`;
-      if (/^\.{0,2}\//.test(one.specifier)) await this.#file(path, one, where);
-      else if (!isBuiltin(one.specifier)) await this.#package(path, one, where);
+      if (/^\.{1,2}\//.test(one.specifier)) await this.#file(path, one, where);
+      else if (!isBuiltin(one.specifier) && !isAddress(one.specifier)) await this.#package(path, one, where);
     }
   }
 
@@ -57,11 +57,13 @@ class Found {
         hint: 'an import names the whole file, with its ending: ./helper.ts',
       });
     }
-    if (!`${path}${sep}`.startsWith(`${this.#root}${sep}`))
+    if (!`${path}${sep}`.startsWith(`${this.#root}${sep}`)) {
+      if (!needed) return;
       throw new InvalidInputError(`the scorer imports ${specifier}, which is not in its folder`, {
         where,
         hint: 'put the file beside the scorer, or into a folder there',
       });
+    }
     await this.follow(path);
   }
 
@@ -175,6 +177,9 @@ function textOf(node: unknown): string | undefined {
   const { type, value } = (node ?? {}) as { readonly type?: string; readonly value?: unknown };
   return type === 'StringLiteral' && typeof value === 'string' ? value : undefined;
 }
+
+/** Is it a whole path, or a URL? It means the same on every machine, or nothing; petrel leaves it as it is. */
+const isAddress = (specifier: string): boolean => specifier.startsWith('/') || /^[a-z]+:/.test(specifier);
 
 /** Of the first line that has the specifier in quotes. */
 function lineOf(source: string, specifier: string): number {
